@@ -1,0 +1,193 @@
+/**
+ * Every way in which the program touches the world, as types only. The real ones live in `disk/`, `net/` and `sys.ts`;
+ * the false ones belong to tests and the simulator. One conformance suite per port runs against both.
+ *
+ * Invariants: 1. A callback is never called in the turn of the call that took it, and exactly once. 2. Bytes are
+ * immutable once handed to a port. 3. No port decides anything. 4. Promises do not appear here.
+ */
+import type { PartitionId } from "./base/ids.js";
+import type { Result } from "./base/result.js";
+
+// Time -----------------------------------------------------------------------------------------------------------
+
+export interface ClockPort {
+  /** Milliseconds since an arbitrary start, with fractions; never goes back. */
+  monotonicMs(): number;
+  /** Unix milliseconds; may jump. Informative stamps only. */
+  wallMs(): number;
+}
+
+export interface TimerHandle {
+  cancel(): void;
+}
+
+export interface TimerPort {
+  /** Calls `callback` once, `delayMs` from now or later. Delays beyond the platform's maximum are sliced inside. */
+  after(delayMs: number, callback: () => void): TimerHandle;
+  /** Calls `callback` once, after the current turn and before new input is read. */
+  soon(callback: () => void): void;
+}
+
+// The write-ahead log of a node ------------------------------------------------------------------------------------
+
+export interface HardState {
+  readonly term: number;
+  /** Node voted for in `term`, 0 = none. */
+  readonly vote: number;
+  readonly commit: number;
+}
+
+export interface LogPosition {
+  readonly term: number;
+  readonly index: number;
+}
+
+/** 0 = normal entry; the numbers are the core's entry kinds and are stored as they are. */
+export type EntryKindNumber = number;
+
+export interface LogEntry {
+  readonly index: number;
+  readonly term: number;
+  readonly kind: EntryKindNumber;
+  readonly payload: Uint8Array;
+}
+
+/** From `firstIndex` on, entries have `term`, until the next run. */
+export interface TermRun {
+  readonly term: number;
+  readonly firstIndex: number;
+}
+
+/** What the log knows of one group after recovery. */
+export interface GroupLogImage {
+  readonly group: PartitionId;
+  readonly hardState: HardState;
+  /** Position just below the first entry; its term is known although its entry is gone. (0, 0) at first. */
+  readonly floor: LogPosition;
+  /** Equals floor.index when there are no entries. */
+  readonly lastIndex: number;
+  readonly termRuns: readonly TermRun[];
+  /** Indexes above the floor whose entry kind is not 0, with the kind, ascending. */
+  readonly specialEntries: readonly { readonly index: number; readonly kind: EntryKindNumber }[];
+  /** Sum of the payload sizes above the floor. */
+  readonly payloadBytes: number;
+}
+
+/** One write of one group: everything in it becomes durable together. */
+export interface LogWrite {
+  readonly group: PartitionId;
+  /** Term, vote and commit, written as one record before the entries; null = unchanged. */
+  readonly hardState: HardState | null;
+  /** Contiguous. The first voids every earlier-written entry of the group at or above its index. */
+  readonly entries: readonly LogEntry[];
+  /**
+   * Called when the write is durable. The log never fails a write and goes on: a failing disk ends the process through
+   * FatalPort, and a full one parks the write until there is space.
+   */
+  readonly done: () => void;
+}
+
+export type LogSpace = "available" | "full";
+
+export interface LogPort {
+  /** Images of all groups that recovery found. */
+  recovered(): ReadonlyMap<PartitionId, GroupLogImage>;
+  /** Queues a write. Writes of all groups share the next disk write; order is kept. */
+  write(write: LogWrite): void;
+  /**
+   * The entries first..last of a group, or as many from `first` on as fit `maxBytes` (at least one). `done` gets
+   * "compacted" when `first` is at or below the floor.
+   */
+  read(
+    group: PartitionId,
+    first: number,
+    last: number,
+    maxBytes: number,
+    done: (result: Result<readonly LogEntry[], "compacted">) => void,
+  ): void;
+  /**
+   * Raises the floor of a group: entries at or below `floor.index` are no longer needed by anyone, because a durable
+   * flush of the state store (or a snapshot) covers them. Segments that no group needs are deleted.
+   */
+  raiseFloor(group: PartitionId, floor: LogPosition): void;
+  /** Replaces all entries of a group by a floor (an installed snapshot). Durable when `done` is called. */
+  resetGroup(group: PartitionId, floor: LogPosition, hardState: HardState, done: () => void): void;
+  /** "full": new proposals are to be refused as overload; reads go on. */
+  space(): LogSpace;
+  /** Bytes of all segments now on disk. */
+  sizeBytes(): number;
+  /**
+   * The groups whose oldest needed entry pins the oldest segments, most urgent first, when the log is larger than it
+   * should be: the host flushes (and then raises the floors of) these.
+   */
+  pinningGroups(): readonly PartitionId[];
+  /** Ends after what is queued is durable. */
+  close(done: () => void): void;
+}
+
+// The state store ------------------------------------------------------------------------------------------------
+
+/** `value` null deletes. Keys are 1 to STORE_KEY_MAX_BYTES bytes of any content; order is byte order. */
+export interface StoreChange {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array | null;
+}
+
+export interface StorePort {
+  /** The durable value of `key`, copied; null when absent. */
+  get(key: Uint8Array): Uint8Array | null;
+  /**
+   * Visits the durable rows with first ≤ key < last (null: to the end) in byte order until `visit` returns false.
+   * Key and value are copies.
+   */
+  scan(
+    first: Uint8Array,
+    last: Uint8Array | null,
+    visit: (key: Uint8Array, value: Uint8Array) => boolean,
+  ): void;
+  /**
+   * Writes all changes in one durable transaction, off the caller's thread. One at a time (asserted). `changes` is
+   * sorted by key without repeats. "full": nothing was written, the caller may try again.
+   */
+  write(
+    changes: readonly StoreChange[],
+    done: (result: Result<null, "full">) => void,
+  ): void;
+  /** Bytes of the store's file that are in use. */
+  sizeBytes(): number;
+  close(done: () => void): void;
+}
+
+/** Row keys: a group and kind prefix, a name of at most 1,024 bytes twice over, and a revision. */
+export const STORE_KEY_MAX_BYTES = 2304;
+
+// Everything else ------------------------------------------------------------------------------------------------
+
+export interface EntropyPort {
+  /** A random 32-bit unsigned integer: seeds, ids. */
+  uint32(): number;
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface LoggerPort {
+  /** `event`: a fixed sentence. No secrets and no payloads in `fields`. */
+  log(level: LogLevel, event: string, fields?: LogFields): void;
+}
+
+export interface FatalPort {
+  /** Ends the process, at once, with the exit code of a fatal fault. Never returns in production. */
+  fatal(reason: string, fields?: LogFields): void;
+}
+
+/** Measurements that the lower tower hands out; counters that can be read as numbers are read instead. */
+export interface MeterPort {
+  batchEntries(commands: number): void;
+  logSyncMs(durationMs: number, records: number, bytes: number): void;
+  commitMs(durationMs: number): void;
+  flushMs(durationMs: number, rows: number): void;
+  lockGranted(): void;
+  sequenceValues(count: number): void;
+  leaderChanged(group: PartitionId): void;
+}
