@@ -4,7 +4,15 @@
  * Owns dist/ and the generated files named in `generators`. Every step is incremental by modification time,
  * so that a second call with nothing changed does next to nothing. Types are not checked here (`npm run verify` does).
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 

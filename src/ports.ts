@@ -149,10 +149,7 @@ export interface StorePort {
    * Writes all changes in one durable transaction, off the caller's thread. One at a time (asserted). `changes` is
    * sorted by key without repeats. "full": nothing was written, the caller may try again.
    */
-  write(
-    changes: readonly StoreChange[],
-    done: (result: Result<null, "full">) => void,
-  ): void;
+  write(changes: readonly StoreChange[], done: (result: Result<null, "full">) => void): void;
   /** Bytes of the store's file that are in use. */
   sizeBytes(): number;
   close(done: () => void): void;

@@ -40,5 +40,8 @@ assert(
   VALUE_CONFIGURABLE_MAX_BYTES + 16 * NAME_MAX_BYTES < ENTRY_PAYLOAD_MAX_BYTES,
   "the largest command fits one log entry",
 );
-assert(ENTRY_PAYLOAD_MAX_BYTES * 2 < SEGMENT_BYTES, "a segment holds at least two of the largest entries");
+assert(
+  ENTRY_PAYLOAD_MAX_BYTES * 2 < SEGMENT_BYTES,
+  "a segment holds at least two of the largest entries",
+);
 assert(FRAME_ITEMS_MAX <= MANY_ITEMS_MAX, "a frame is not larger than a many-call");
