@@ -1,0 +1,80 @@
+/**
+ * `npm test [-- FILES]`: sets up, runs every compiled test file with tap, and ends with the plain line
+ * `N passed, N failed`. Without arguments all of test/ runs; with arguments only the files whose path contains one.
+ */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { join, relative } from "node:path";
+import { filesBelow, root } from "./build.mjs";
+import { localBin } from "./run.mjs";
+import { setup } from "./setup.mjs";
+
+await setup();
+const wanted = process.argv.slice(2);
+const sources = filesBelow(join(root, "test"), [".test.ts"]).map((path) => relative(root, path));
+const files = sources
+  .map((path) => join("dist", path.replace(/\.ts$/, ".js")))
+  .filter((path) => wanted.length === 0 || wanted.some((part) => path.includes(part)))
+  .sort();
+if (files.length === 0) {
+  process.stderr.write(`no test file matches ${wanted.join(" ")}\n`);
+  process.exit(2);
+}
+
+const tap = spawn(
+  localBin("tap"),
+  [
+    "run",
+    "--plugin=!@tapjs/typescript",
+    "--jobs=2",
+    "--timeout=300",
+    "--disable-coverage",
+    "--allow-empty-coverage",
+    "--reporter=tap",
+    ...files,
+  ],
+  { cwd: root, stdio: ["ignore", "pipe", "inherit"] },
+);
+
+// The stream nests: an assertion is an (indented) "ok" or "not ok" line without a child plan of its own. Counting files
+// and their assertions would count twice, so only lines that are not followed by a subtest's closing are leaves.
+let passed = 0;
+let failed = 0;
+let skipped = 0;
+const depthHasChild = [];
+const failedFiles = [];
+for await (const line of createInterface({ input: tap.stdout })) {
+  const match = /^( *)(not ok|ok) \d+(.*)$/.exec(line);
+  if (match === null) {
+    if (/^ *(---|\.\.\.)|^ {2,}/.test(line) && failed > 0 && process.env.SVC_TEST_VERBOSE) process.stdout.write(`${line}\n`);
+    continue;
+  }
+  const depth = match[1].length / 4;
+  const isParent = depthHasChild[depth + 1] === true;
+  depthHasChild.length = depth + 1;
+  depthHasChild[depth] = true;
+  const good = match[2] === "ok";
+  if (depth === 0) {
+    process.stdout.write(`${good ? "  ok  " : "FAILED"} ${match[3].replace(/^ - /, "").replace(/ # .*$/, "").replace(/ \{$/, "")}\n`);
+    if (!good) failedFiles.push(match[3]);
+  }
+  if (/# SKIP/i.test(match[3])) {
+    skipped += 1;
+    process.stdout.write(`  skipped: ${match[3].replace(/^ - /, "")}\n`);
+  } else if (!isParent || !good) {
+    if (good) passed += 1;
+    else if (!isParent) {
+      failed += 1;
+      process.stdout.write(`  FAILED: ${match[3].replace(/^ - /, "")}\n`);
+    }
+  }
+}
+const code = await new Promise((resolve) => {
+  if (tap.exitCode !== null) resolve(tap.exitCode);
+  else tap.on("exit", (value) => resolve(value ?? 1));
+});
+// A file that crashed outside any assertion still counts as a failure.
+if (code !== 0 && failed === 0) failed = Math.max(1, failedFiles.length);
+if (skipped > 0) process.stdout.write(`${skipped} skipped\n`);
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exit(failed > 0 ? 1 : 0);
