@@ -1,0 +1,102 @@
+/**
+ * How a proposal and a read end, and what a group and the node say about themselves. Types only.
+ *
+ * Invariants: 1. "refused" and "aborted" are certain: the command never entered a log. 2. "unknown" says nothing about
+ * the effect. 3. Every accepted call ends in exactly one of these.
+ */
+import type { PartitionId } from "../base/ids.js";
+import type { Command, Outcome } from "../machine/command.js";
+
+export type RefusalReason = "not-leader" | "overloaded" | "shutting-down" | "not-initialized";
+
+export interface Applied {
+  readonly status: "applied";
+  readonly outcome: Outcome;
+  /** The lease time of the entry that the command was part of (ms). */
+  readonly leaseMs: number;
+  readonly term: number;
+  readonly index: number;
+}
+
+export type ProposalResult =
+  | Applied
+  /** No effect, certain. */
+  | { readonly status: "refused"; readonly reason: RefusalReason }
+  /** The deadline passed, or the node stopped, while it was still queued: never proposed, no effect. */
+  | { readonly status: "aborted" }
+  /** Proposed; the outcome is not known. */
+  | { readonly status: "unknown" };
+
+export type ReadResult =
+  /** `leaseMs`: the committed lease time that the state stands at. */
+  | { readonly status: "confirmed"; readonly leaseMs: number }
+  /** Leadership is lost or was not proved in time, or too many reads wait. */
+  | { readonly status: "retry" }
+  | { readonly status: "aborted" };
+
+export type ProposalDone = (result: ProposalResult) => void;
+export type ReadDone = (result: ReadResult) => void;
+
+/** Proposes the last commands of a group that is stopping: open to stop hooks after intake has ended. */
+export type FinalPropose = (command: Command, sizeBytes: number, done: ProposalDone) => void;
+/** Called once per leading group when the node stops gracefully, after intake ended. */
+export type StopHook = (propose: FinalPropose) => void;
+/** Called whenever leadership or the state it rested on ends; drops everything derived from either. */
+export type ResetHook = (reason: string) => void;
+
+/** Numbers for metrics; a snapshot. */
+export interface GroupFacts {
+  readonly partition: PartitionId;
+  readonly leading: boolean;
+  /** Leading and the own-term entry is applied. */
+  readonly serving: boolean;
+  readonly leaderNode: number;
+  readonly term: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  readonly lastIndex: number;
+  readonly flushedIndex: number;
+  readonly queuedCommands: number;
+  readonly queuedBytes: number;
+  /** Commands proposed and not yet answered. */
+  readonly pendingProposals: number;
+  readonly inFlightEntries: number;
+  readonly waitingReads: number;
+}
+
+export type NotReadyReason =
+  | "shutting-down"
+  | "not-initialized"
+  | "not-a-member"
+  | "leaving"
+  | "partitions-without-leader"
+  | "catching-up";
+
+export interface HealthFacts {
+  readonly ready: boolean;
+  readonly initialized: boolean;
+  /** null when ready; `fatal-fault: text` or the first reason that applies. */
+  readonly reason: string | null;
+  readonly localRole: "Voter" | "Learner" | "Leaving" | "None";
+  readonly hostedPartitions: number;
+  readonly partitionsWithoutLeader: number;
+}
+
+/** One line of `/readyz?verbose`. */
+export interface ReadyCheck {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+export interface NodeFacts {
+  readonly queuedBytes: number;
+  readonly unflushedBytes: number;
+  readonly logBytes: number;
+  readonly logFull: boolean;
+  readonly storeBytes: number;
+  readonly storeFull: boolean;
+  readonly turns: number;
+  readonly lateTicks: number;
+  readonly flushes: number;
+}

@@ -1,0 +1,128 @@
+/**
+ * The settings of the host and the ports that it runs on. Parsed, checked and frozen by the server before they come here.
+ *
+ * May call: base, ports. Invariants: 1. Nothing here changes after the node was opened. 2. No setting reaches apply:
+ * whatever an outcome depends on travels inside its command. 3. Relations between settings are asserted at open.
+ */
+import { assert } from "../base/assert.js";
+import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
+import type {
+  ClockPort,
+  EntropyPort,
+  FatalPort,
+  LogPort,
+  LoggerPort,
+  MeterPort,
+  StorePort,
+  TimerPort,
+} from "../ports.js";
+
+export interface HostPorts {
+  readonly clock: ClockPort;
+  readonly timer: TimerPort;
+  readonly log: LogPort;
+  readonly store: StorePort;
+  readonly entropy: EntropyPort;
+  readonly logger: LoggerPort;
+  readonly fatal: FatalPort;
+  readonly meter: MeterPort;
+}
+
+export interface HostSettings {
+  readonly nodeId: number;
+  /** Advertised peer endpoint, host:port, as the roster lists it. */
+  readonly endpoint: string;
+  /** Data partitions when a cluster is founded here; ignored once a roster is stored. */
+  readonly initialPartitions: number;
+  readonly replicationFactor: number;
+  /** Length of a raft tick: the heartbeat interval. */
+  readonly heartbeatMs: number;
+  /** Shortest election timeout. */
+  readonly electionMs: number;
+  /** Commands per entry, at most. */
+  readonly batchEntriesMax: number;
+  /** Bytes of commands per entry; a larger command travels alone. */
+  readonly batchBytesMax: number;
+  /** Extra wait to fill a batch. */
+  readonly lingerMs: number;
+  /** Queued commands per group, then "overloaded". */
+  readonly queuedCommandsMax: number;
+  readonly queuedBytesMax: number;
+  /** Queued and unapplied command bytes of all groups of the node, then "overloaded". */
+  readonly nodeQueuedBytesMax: number;
+  /** Entries of one group that are proposed and not yet applied. */
+  readonly inFlightEntriesMax: number;
+  /** Reads that wait in one group, then "retry". */
+  readonly waitingReadsMax: number;
+  /** Flush a group after so many entries since its last flush. */
+  readonly compactEveryEntries: number;
+  readonly compactEveryBytes: number;
+  /** Entries kept in the log behind the flushed index. */
+  readonly compactKeepEntries: number;
+  /** Oldest age of an unflushed change before a flush is due. */
+  readonly flushAgeMs: number;
+  /** Unflushed bytes of the node, frozen table included, then intake is refused until a flush is through. */
+  readonly unflushedBytesMax: number;
+  /** Pause before a flush that met a full store is tried again. */
+  readonly flushRetryMs: number;
+  /** Commands applied in one turn by one group before the loop is given back. */
+  readonly applySliceCommands: number;
+  /** Time that one turn may spend on applying (ms). */
+  readonly applySliceMs: number;
+  readonly lockRecordRetentionMs: number;
+  /** 0 = tombstones are kept for ever. */
+  readonly tombstoneRetentionMs: number;
+  /** Pause between looks for rows past their retention. */
+  readonly collectEveryMs: number;
+  /** Rows that one collect command drops at most. */
+  readonly collectLimit: number;
+}
+
+/** What the server's defaults amount to. */
+export const DEFAULT_HOST_SETTINGS: HostSettings = {
+  nodeId: 1,
+  endpoint: "127.0.0.1:8084",
+  initialPartitions: 16,
+  replicationFactor: 0,
+  heartbeatMs: 100,
+  electionMs: 1000,
+  batchEntriesMax: 256,
+  batchBytesMax: 1 << 20,
+  lingerMs: 0,
+  queuedCommandsMax: 2048,
+  queuedBytesMax: 32 << 20,
+  nodeQueuedBytesMax: 256 << 20,
+  inFlightEntriesMax: 4,
+  waitingReadsMax: 65_536,
+  compactEveryEntries: 10_000,
+  compactEveryBytes: 64 << 20,
+  compactKeepEntries: 1000,
+  flushAgeMs: 30_000,
+  unflushedBytesMax: 256 << 20,
+  flushRetryMs: 1000,
+  applySliceCommands: 4096,
+  applySliceMs: 8,
+  lockRecordRetentionMs: 3_600_000,
+  tombstoneRetentionMs: 86_400_000,
+  collectEveryMs: 10_000,
+  collectLimit: 256,
+};
+
+/** Throws AssertionError unless the settings are whole numbers in range that fit together. */
+export function assertSettings(settings: HostSettings): void {
+  assert(settings.nodeId >= 1 && settings.nodeId <= NODE_ID_MAX, "the node id is 1 to 65535");
+  const partitions = settings.initialPartitions;
+  assert(partitions >= 1 && partitions <= PARTITIONS_MAX, "there are 1 to 1024 data partitions");
+  for (const [name, value] of Object.entries(settings)) {
+    if (typeof value !== "number" || name === "applySliceMs") continue;
+    assert(Number.isSafeInteger(value) && value >= 0, `${name} is a whole number, not ${value}`);
+  }
+  for (const name of ["batchEntriesMax", "batchBytesMax", "inFlightEntriesMax"] as const) {
+    assert(settings[name] >= 1, `${name} is at least 1`);
+  }
+  assert(settings.electionMs >= 5 * settings.heartbeatMs, "an election takes 5 heartbeats or more");
+  assert(settings.heartbeatMs >= 1, "a heartbeat interval is at least 1 ms");
+  assert(settings.batchEntriesMax <= settings.queuedCommandsMax, "a queue holds a full batch");
+  assert(settings.batchBytesMax <= ENTRY_PAYLOAD_MAX_BYTES, "a full batch fits one entry");
+  assert(settings.applySliceMs > 0 && settings.applySliceCommands > 0, "a slice does something");
+}
