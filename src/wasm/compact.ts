@@ -1,10 +1,13 @@
 /**
- * Batch compaction: the last write of each key in order, the survivors of a log segment, one reservation for many calls.
+ * Batch compaction: the last write of each key in order, the survivors of a log segment, one
+ * reservation for many calls.
  *
- * Owns the key, group and share areas of one kernel instance. May call the kernel, the layout and base.
+ * Owns the key, group and share areas of one kernel instance. May call the kernel, the layout and
+ * base.
  *
- * Invariants: 1. Keys are numbered 0, 1, 2 … in the order of `addKey`, which is their write order. 2. Groups are added
- * in ascending order. 3. Views handed out are valid until the next call of the same kind.
+ * Invariants: 1. Keys are numbered 0, 1, 2 … in the order of `addKey`, which is their write order.
+ * 2. Groups are added in ascending order. 3. Views handed out are valid until the next call of the
+ * same kind.
  */
 import { assert } from "../base/assert.js";
 import type { GuardedKernel } from "./guard.js";
@@ -40,7 +43,9 @@ export class CompactKernel {
     this.keyBytes = 0;
   }
 
-  /** Adds the key of the next change, copied. False, and nothing changed, when the batch is full. */
+  /**
+   * Adds the key of the next change, copied. False, and nothing changed, when the batch is full.
+   */
   addKey(key: Uint8Array): boolean {
     const at = areas.keyBytes + this.keyBytes;
     if (this.keys === sizes.keys || this.keyBytes + key.length > sizes.keyBytes) return false;
@@ -53,7 +58,10 @@ export class CompactKernel {
     return true;
   }
 
-  /** Numbers of the last change of each key, ascending by key bytes. One crossing. Valid until the next `fold`. */
+  /**
+   * Numbers of the last change of each key, ascending by key bytes. One crossing. Valid until the
+   * next `fold`.
+   */
   fold(): Uint32Array {
     const count = this.keys;
     const kept = this.kernel.call((exports) => exports.fold(count));
@@ -67,9 +75,9 @@ export class CompactKernel {
   }
 
   /**
-   * Adds one group; ascending by number. Entries with an index at or below `floorIndex` are no longer needed. Entries at
-   * or above `voidIndex` were overwritten by later segments (`undefined`: none were). `hardStateLater`: a newer hard
-   * state lies in a later segment.
+   * Adds one group; ascending by number. Entries with an index at or below `floorIndex` are no
+   * longer needed. Entries at or above `voidIndex` were overwritten by later segments (`undefined`:
+   * none were). `hardStateLater`: a newer hard state lies in a later segment.
    */
   addGroup(
     group: number,
@@ -98,11 +106,13 @@ export class CompactKernel {
   }
 
   /**
-   * Marks the first `records` rows of the scan table, last first; `verdicts` then says which survive. Windows of one
-   * segment are marked from the last to the first, because the group table remembers what later records void.
+   * Marks the first `records` rows of the scan table, last first; `verdicts` then says which
+   * survive. Windows of one segment are marked from the last to the first, because the group table
+   * remembers what later records void.
    *
-   * Truncate and drop records never survive, and a survivor must be written again as `restated`: both are right only
-   * when this is the oldest segment that is kept, so that nothing earlier is left for them to void.
+   * Truncate and drop records never survive, and a survivor must be written again as `restated`:
+   * both are right only when this is the oldest segment that is kept, so that nothing earlier is
+   * left for them to void.
    * Returns how many survive.
    */
   mark(records: number): number {
@@ -112,8 +122,9 @@ export class CompactKernel {
   }
 
   /**
-   * Folds calls of one sequence into one reservation: takes calls in order while their sum stays within `limit`
-   * (0 to 2^53 - 1). Counts are integers from 1 to 2^32 - 1, at most `sizes.shareItems` of them.
+   * Folds calls of one sequence into one reservation: takes calls in order while their sum stays
+   * within `limit` (0 to 2^53 - 1). Counts are integers from 1 to 2^32 - 1, at most
+   * `sizes.shareItems` of them.
    */
   share(counts: ArrayLike<number>, limit: number): SharedReservation {
     assert(counts.length <= sizes.shareItems, "the calls fit the share area");
@@ -131,11 +142,17 @@ export class CompactKernel {
   }
 }
 
-/** One reservation of `total` values for the first `taken` calls; call i gets the values behind its offset. */
+/**
+ * One reservation of `total` values for the first `taken` calls; call i gets the values behind its
+ * offset.
+ */
 export interface SharedReservation {
   readonly taken: number;
   readonly total: number;
-  /** Values of the reservation that go to calls before call i, as lanes; valid until the next `share`. */
+  /**
+   * Values of the reservation that go to calls before call i, as lanes; valid until the next
+   * `share`.
+   */
   readonly offsetLow: Uint32Array;
   readonly offsetHigh: Uint32Array;
 }

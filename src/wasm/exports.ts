@@ -1,15 +1,19 @@
 /**
- * The raw functions that a kernel instance offers, compiled or twin: plain 32-bit numbers in and out, pointers into its memory.
+ * The raw functions that a kernel instance offers, compiled or twin: plain 32-bit numbers in and
+ * out, pointers into its memory.
  *
- * Only the bridge classes (record.ts, scan.ts, compact.ts, ranges.ts) call these; they check every bound first.
+ * Only the bridge classes (record.ts, scan.ts, compact.ts, ranges.ts) call these; they check every
+ * bound first.
  *
- * Invariants: 1. Both implementations leave the same bytes in every output area and return the same numbers.
- * 2. 64-bit values cross the border as two 32-bit lanes, low before high. 3. No call grows the memory.
+ * Invariants: 1. Both implementations leave the same bytes in every output area and return the same
+ * numbers. 2. 64-bit values cross the border as two 32-bit lanes, low before high. 3. No call grows
+ * the memory.
  */
 
 export interface KernelExports {
   /**
-   * Frames and seals the records of one region in place. Result lanes: 0 bytes with padding, 1 last checksum, 2 records.
+   * Frames and seals the records of one region in place. Result lanes: 0 bytes with padding, 1 last
+   * checksum, 2 records.
    * Returns 0, or 1 when the lengths in the region do not add up to `bytes`.
    */
   seal(
@@ -23,7 +27,10 @@ export interface KernelExports {
     durable: number,
     sectorBytes: number,
   ): number;
-  /** Verifies frames in place. Result lanes: 0 bytes consumed, 1 last checksum, 2 rows. Returns a `scanStop`. */
+  /**
+   * Verifies frames in place. Result lanes: 0 bytes consumed, 1 last checksum, 2 rows. Returns a
+   * `scanStop`.
+   */
   scan(
     start: number,
     bytes: number,
@@ -35,9 +42,10 @@ export interface KernelExports {
     capacity: number,
   ): number;
   /**
-   * Looks for the first frame that is valid by itself (the chain aside) at a multiple of 8 from `start`. Result lanes:
-   * 0 its distance from `start`, 1 its durable offset, 2 distance of the first plausible frame that the window cuts off
-   * (or `bytes`). Returns 1 found, 0 not found, 2 given up because of too many plausible headers.
+   * Looks for the first frame that is valid by itself (the chain aside) at a multiple of 8 from
+   * `start`. Result lanes: 0 its distance from `start`, 1 its durable offset, 2 distance of the
+   * first plausible frame that the window cuts off (or `bytes`). Returns 1 found, 0 not found, 2
+   * given up because of too many plausible headers.
    */
   seek(
     start: number,
@@ -49,17 +57,24 @@ export interface KernelExports {
   ): number;
   /** CRC-32C of `bytes` bytes; `seed` is the checksum of what came before, 0 at the start. */
   checksum(start: number, bytes: number, seed: number): number;
-  /** Sorts `count` keys by bytes, keeps the last write of each; the order area holds them. Returns how many remain. */
+  /**
+   * Sorts `count` keys by bytes, keeps the last write of each; the order area holds them. Returns
+   * how many remain.
+   */
   fold(count: number): number;
-  /** Marks rows 0 to `records` of the scan table, last first, against the group table. Returns how many live. */
+  /**
+   * Marks rows 0 to `records` of the scan table, last first, against the group table. Returns how
+   * many live.
+   */
   mark(records: number, groups: number): number;
   /**
-   * Shares one reservation out: prefix sums of counts while the total stays within the limit. Result lanes: 0 and 1 the
-   * total. Returns how many calls fit.
+   * Shares one reservation out: prefix sums of counts while the total stays within the limit.
+   * Result lanes: 0 and 1 the total. Returns how many calls fit.
    */
   share(count: number, limitLow: number, limitHigh: number): number;
   /**
-   * Allocates ranges over one cursor. Result lanes: 0 and 1 the final current value. Returns how many were granted.
+   * Allocates ranges over one cursor. Result lanes: 0 and 1 the final current value. Returns how
+   * many were granted.
    */
   allocate(
     count: number,

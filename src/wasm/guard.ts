@@ -3,14 +3,17 @@
  *
  * Owns one instance. May call base and the instance.
  *
- * Invariants: 1. After a trap every further call throws KernelFault: half-done state is never read. 2. The views are
- * made once; the memory never grows, so that they never detach.
+ * Invariants: 1. After a trap every further call throws KernelFault: half-done state is never read.
+ * 2. The views are made once; the memory never grows, so that they never detach.
  */
 import { assert } from "../base/assert.js";
 import type { KernelExports, KernelInstance } from "./exports.js";
 import { areas, memoryBytes, sizes } from "./layout.js";
 
-/** A kernel trapped or aborted, now or before. The instance is unusable; make another one and repeat from the source. */
+/**
+ * A kernel trapped or aborted, now or before. The instance is unusable; make another one and repeat
+ * from the source.
+ */
 export class KernelFault extends Error {
   override readonly name = "KernelFault";
   readonly code = "kernel-fault";

@@ -1,10 +1,11 @@
 /**
- * Opens the compiled kernels: decodes the embedded binary, compiles it once, and instantiates it synchronously.
+ * Opens the compiled kernels: decodes the embedded binary, compiles it once, and instantiates it
+ * synchronously.
  *
  * Owns the compiled modules. May call base, the layout and the WebAssembly object of the engine.
  *
- * Invariants: 1. The only import is `abort`, which throws. 2. Each instance has a memory of its own, of the fixed size.
- * 3. The addresses compiled into the binary are those of layout.ts.
+ * Invariants: 1. The only import is `abort`, which throws. 2. Each instance has a memory of its
+ * own, of the fixed size. 3. The addresses compiled into the binary are those of layout.ts.
  */
 import { assert } from "../base/assert.js";
 import type { KernelExports, KernelInstance } from "./exports.js";
@@ -29,7 +30,10 @@ interface CompiledExports extends KernelExports {
   prepare(): number;
 }
 
-/** The part of the engine's WebAssembly that is used here; the floor compiles without platform types. */
+/**
+ * The part of the engine's WebAssembly that is used here; the floor compiles without platform
+ * types.
+ */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => Module;
   readonly Instance: new (
@@ -68,7 +72,9 @@ function moduleOf(binary: KernelBinary): Module {
   return module;
 }
 
-/** A new compiled instance. Throws when the binary cannot be instantiated, which is a broken build. */
+/**
+ * A new compiled instance. Throws when the binary cannot be instantiated, which is a broken build.
+ */
 export function openBinary(binary: KernelBinary): KernelInstance {
   const instance = new WebAssembly.Instance(moduleOf(binary), {
     env: {

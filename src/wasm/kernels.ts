@@ -1,9 +1,11 @@
 /**
  * The door of this floor: makes a set of kernels over one instance, compiled or twin.
  *
- * May call everything in this folder. Whoever needs kernels makes a set of their own: sets share no memory.
+ * May call everything in this folder. Whoever needs kernels makes a set of their own: sets share no
+ * memory.
  *
- * Invariants: 1. Which implementation runs never changes a result. 2. A set whose call threw KernelFault is discarded.
+ * Invariants: 1. Which implementation runs never changes a result. 2. A set whose call threw
+ * KernelFault is discarded.
  */
 import { CompactKernel } from "./compact.js";
 import { GuardedKernel } from "./guard.js";
@@ -41,7 +43,9 @@ export interface KernelOptions {
   readonly mode: "wasm" | "twin";
   /** Which compiled build; the release one by default. Tests pass the one with assertions. */
   readonly binary?: KernelBinary;
-  /** For the twin: verify lent regions at release, as the build with assertions does. Default false. */
+  /**
+   * For the twin: verify lent regions at release, as the build with assertions does. Default false.
+   */
   readonly checked?: boolean;
 }
 
@@ -55,7 +59,10 @@ export interface Kernels {
   readonly kernel: GuardedKernel;
 }
 
-/** A set of kernels with its own memory (46 MiB of address space, resident as far as it was touched). */
+/**
+ * A set of kernels with its own memory (46 MiB of address space, resident as far as it was
+ * touched).
+ */
 export function createKernels(options: KernelOptions): Kernels {
   const instance =
     options.mode === "twin"

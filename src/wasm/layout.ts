@@ -1,5 +1,6 @@
 /**
- * The map of one kernel instance's memory, and the record frame: every address and size that both sides of the border use.
+ * The map of one kernel instance's memory, and the record frame: every address and size that both
+ * sides of the border use.
  *
  * asm/arena.ts holds the same numbers; a test compares the two, so that neither can drift alone.
  * Owns no state. May call nothing.
@@ -16,8 +17,8 @@
  * | scan table, scan window | one window of a segment, and the frames found in it |
  * | regions | three batches of log records |
  *
- * Invariants: 1. Areas do not overlap and lie in ascending order. 2. Every area starts at a multiple of 16.
- * 3. The memory never grows: `memoryBytes` is its first and its last size.
+ * Invariants: 1. Areas do not overlap and lie in ascending order. 2. Every area starts at a
+ * multiple of 16. 3. The memory never grows: `memoryBytes` is its first and its last size.
  */
 
 const kibibyte = 1024;
@@ -67,7 +68,9 @@ export const areas = {
 /** The memory of one instance, first and last size. 0x2e0_0000 is 46 MiB, 736 pages of 64 KiB. */
 export const memoryBytes = 0x2e0_0000;
 
-/** The record frame, little endian, 8-byte aligned. Offsets in bytes from the start of the frame. */
+/**
+ * The record frame, little endian, 8-byte aligned. Offsets in bytes from the start of the frame.
+ */
 export const frame = {
   /** The bytes "SVR1". */
   magic: 0x3152_5653,
@@ -94,11 +97,13 @@ export const frame = {
 } as const;
 
 /**
- * What a record says. Kinds of 16 and above belong to the caller; the kernels treat them as always surviving.
+ * What a record says. Kinds of 16 and above belong to the caller; the kernels treat them as always
+ * surviving.
  *
- * `entry` voids every earlier-written entry of its group from its own index on. `restated` is an entry that was
- * written forward by compaction: it voids nothing. `truncate` voids from its index on. `install` (a snapshot took the
- * place of the log) voids all earlier entries of the group. `drop` voids all earlier records of the group.
+ * `entry` voids every earlier-written entry of its group from its own index on. `restated` is an
+ * entry that was written forward by compaction: it voids nothing. `truncate` voids from its index
+ * on. `install` (a snapshot took the place of the log) voids all earlier entries of the group.
+ * `drop` voids all earlier records of the group.
  */
 export const recordKind = {
   entry: 1,
@@ -146,7 +151,10 @@ export const groupLane = {
   floorHigh: 3,
   voidLow: 4,
   voidHigh: 5,
-  /** Bit 0: a later hard state was seen. Bit 1: a later install was seen. Bit 2: a later drop was seen. */
+  /**
+   * Bit 0: a later hard state was seen. Bit 1: a later install was seen. Bit 2: a later drop was
+   * seen.
+   */
   flags: 6,
 } as const;
 

@@ -3,8 +3,9 @@
  *
  * Owns the range areas of one kernel instance. May call the kernel, the layout and base.
  *
- * Invariants: 1. A refused item consumes nothing: the next one starts from the same value. 2. Results stay lanes in
- * kernel memory, valid until the next `allocate`; BigInt appears only in the cursor, once per batch.
+ * Invariants: 1. A refused item consumes nothing: the next one starts from the same value. 2.
+ * Results stay lanes in kernel memory, valid until the next `allocate`; BigInt appears only in the
+ * cursor, once per batch.
  */
 import { assert } from "../base/assert.js";
 import { Int64, isInt64 } from "../base/int64.js";
@@ -51,8 +52,10 @@ export class RangesKernel {
   }
 
   /**
-   * Allocates for the first `items` counts, in order: start = current + increment, end = current + count * increment.
-   * Returns how many were granted; `current` tells the cursor afterwards. One crossing, no BigInt per item.
+   * Allocates for the first `items` counts, in order: start = current + increment, end = current +
+   * count * increment.
+   * Returns how many were granted; `current` tells the cursor afterwards. One crossing, no BigInt
+   * per item.
    */
   allocate(items: number, cursor: Cursor): number {
     assert(items >= 0 && items <= sizes.rangeItems, "the items fit the range area");

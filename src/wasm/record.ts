@@ -1,14 +1,17 @@
 /**
- * Log records of one batch, framed in kernel memory and sealed with one call, so that the disk writes them without a copy.
+ * Log records of one batch, framed in kernel memory and sealed with one call, so that the disk
+ * writes them without a copy.
  *
  * Owns the regions of one kernel instance. May call the kernel, the layout and base.
  *
- * A region is free, growing, or lent: `acquire` gives a growing one, `seal` lends its bytes to a disk write, `release`
- * takes it back after the write completed. Several regions exist so that one grows while another is in flight.
+ * A region is free, growing, or lent: `acquire` gives a growing one, `seal` lends its bytes to a
+ * disk write, `release` takes it back after the write completed. Several regions exist so that one
+ * grows while another is in flight.
  *
- * Invariants: 1. Bytes of a lent region never change until `release`; a checked build verifies that at release.
- * 2. Every byte up to the end of the padding is written by append or seal; padding is zero. 3. Frames are contiguous
- * and each starts at a multiple of 8. 4. Indexes and terms are integers below 2^53.
+ * Invariants: 1. Bytes of a lent region never change until `release`; a checked build verifies that
+ * at release. 2. Every byte up to the end of the padding is written by append or seal; padding is
+ * zero. 3. Frames are contiguous and each starts at a multiple of 8. 4. Indexes and terms are
+ * integers below 2^53.
  */
 import { assert } from "../base/assert.js";
 import type { GuardedKernel } from "./guard.js";
@@ -16,7 +19,10 @@ import { areas, frame, scanStop, sizes } from "./layout.js";
 
 const two32 = 0x1_0000_0000;
 
-/** Where a sealed batch will lie; mixed into every checksum, so that a record is valid in one place only. */
+/**
+ * Where a sealed batch will lie; mixed into every checksum, so that a record is valid in one place
+ * only.
+ */
 export interface SealPlace {
   /** Number of the segment, 0 to 2^53 - 1. */
   readonly segmentId: number;
@@ -24,11 +30,16 @@ export interface SealPlace {
   readonly salt: number;
   /** Offset of the batch in the segment; a multiple of 8. */
   readonly offset: number;
-  /** Checksum of the record before (the first of a segment: what the owner of the log chose). u32. */
+  /**
+   * Checksum of the record before (the first of a segment: what the owner of the log chose). u32.
+   */
   readonly previousChecksum: number;
   /** Offset in this segment below which everything is known durable now. */
   readonly durableOffset: number;
-  /** 0: no padding beyond 8 bytes. Otherwise the batch ends at a multiple of this (a power of two, 512 to 4096). */
+  /**
+   * 0: no padding beyond 8 bytes. Otherwise the batch ends at a multiple of this (a power of two,
+   * 512 to 4096).
+   */
   readonly sectorBytes: number;
 }
 
@@ -96,8 +107,9 @@ export class BatchRegion {
   }
 
   /**
-   * Adds one record, payload copied. False, and nothing changed, when it does not fit: seal this batch and take another.
-   * `kind`: 1 to 255 (see `recordKind`); `group`, `incarnation`: u32; `index`, `term`: 0 to 2^53 - 1.
+   * Adds one record, payload copied. False, and nothing changed, when it does not fit: seal this
+   * batch and take another. `kind`: 1 to 255 (see `recordKind`); `group`, `incarnation`: u32;
+   * `index`, `term`: 0 to 2^53 - 1.
    */
   append(
     kind: number,
@@ -137,7 +149,10 @@ export class BatchRegion {
     return true;
   }
 
-  /** Fills in chain and checksums and lends the bytes to the caller's disk write, until `release`. One crossing. */
+  /**
+   * Fills in chain and checksums and lends the bytes to the caller's disk write, until `release`.
+   * One crossing.
+   */
   seal(place: SealPlace): SealedBatch {
     assert(this.state === "growing" && this.count > 0, "a batch with records is sealed once");
     assert(place.offset % 8 === 0 && place.offset < two32, "a batch starts at a multiple of 8");
@@ -175,7 +190,9 @@ export class BatchRegion {
     };
   }
 
-  /** Ends the loan after the disk write completed (or failed for good), or gives up a growing batch. */
+  /**
+   * Ends the loan after the disk write completed (or failed for good), or gives up a growing batch.
+   */
   release(): void {
     assert(this.state !== "free", "only a taken region is released");
     if (this.state === "lent" && this.kernel.checked) this.verifyLoan();
@@ -183,7 +200,10 @@ export class BatchRegion {
     this.place = undefined;
   }
 
-  /** A checked build proves that nobody wrote into the lent bytes, then spoils them for late readers. */
+  /**
+   * A checked build proves that nobody wrote into the lent bytes, then spoils them for late
+   * readers.
+   */
   private verifyLoan(): void {
     const place = this.place;
     assert(place !== undefined, "a lent region knows its place");

@@ -1,13 +1,17 @@
 /**
- * Reading a log segment back: verify frames window by window, in place, and tell a torn tail from damage.
+ * Reading a log segment back: verify frames window by window, in place, and tell a torn tail from
+ * damage.
  *
- * Owns the scan window and the scan table of one kernel instance. May call the kernel, the layout and base.
+ * Owns the scan window and the scan table of one kernel instance. May call the kernel, the layout
+ * and base.
  *
- * The caller reads bytes of the segment straight into `window` (or as much as is left), calls `scan`, and goes on at
- * `nextOffset`. Rows and payload views are valid until the next scan or seek.
+ * The caller reads bytes of the segment straight into `window` (or as much as is left), calls
+ * `scan`, and goes on at `nextOffset`. Rows and payload views are valid until the next scan or
+ * seek.
  *
- * Invariants: 1. A row is a frame whose magic, header, checksum, place and chain all hold. 2. `scan` never reports a
- * frame that reaches past the bytes given. 3. It makes progress or gives a reason other than "more".
+ * Invariants: 1. A row is a frame whose magic, header, checksum, place and chain all hold. 2.
+ * `scan` never reports a frame that reaches past the bytes given. 3. It makes progress or gives a
+ * reason other than "more".
  */
 import { assert } from "../base/assert.js";
 import type { GuardedKernel } from "./guard.js";
@@ -27,8 +31,9 @@ export interface ScanPlace {
 }
 
 /**
- * Why a scan stopped. "more": read on from `nextOffset`. "end": the segment is used to its last byte. "zero": never
- * written from here. The others are torn or damaged: `seek` behind them tells which.
+ * Why a scan stopped. "more": read on from `nextOffset`. "end": the segment is used to its last
+ * byte. "zero": never written from here. The others are torn or damaged: `seek` behind them tells
+ * which.
  */
 export type ScanReason =
   | "more"
@@ -64,11 +69,20 @@ export interface ScannedRecord {
 }
 
 export interface SeekResult {
-  /** "found": a valid frame lies at `offset`. "none": not in this window. "unsure": too many look-alikes to tell. */
+  /**
+   * "found": a valid frame lies at `offset`. "none": not in this window. "unsure": too many
+   * look-alikes to tell.
+   */
   readonly outcome: "found" | "none" | "unsure";
-  /** found: where it lies. none: where the next window must begin (a plausible frame may be cut off there). */
+  /**
+   * found: where it lies. none: where the next window must begin (a plausible frame may be cut off
+   * there).
+   */
   readonly offset: number;
-  /** found: everything below this was durable when it was sealed; a bad record below this is damage, not a torn tail. */
+  /**
+   * found: everything below this was durable when it was sealed; a bad record below this is damage,
+   * not a torn tail.
+   */
   readonly durableOffset: number;
 }
 
@@ -130,8 +144,9 @@ export class SegmentScanner {
   }
 
   /**
-   * Looks for the first valid frame in the first `bytes` bytes of the window, whatever it chains to. Used behind a bad
-   * record. When the outcome is "none" and its offset equals `place.offset`, nothing more can be found.
+   * Looks for the first valid frame in the first `bytes` bytes of the window, whatever it chains
+   * to. Used behind a bad record. When the outcome is "none" and its offset equals `place.offset`,
+   * nothing more can be found.
    */
   seek(bytes: number, place: Omit<ScanPlace, "previousChecksum">): SeekResult {
     this.check(bytes, place.offset);

@@ -1,10 +1,12 @@
 /**
- * Twin of asm/compact.ts: last write per key, survivors of a segment, one reservation for many calls.
+ * Twin of asm/compact.ts: last write per key, survivors of a segment, one reservation for many
+ * calls.
  *
  * Works on the arena it is given; owns nothing. May call the layout.
  *
- * Invariants: 1. Keys order as unsigned bytes, a prefix before its extensions; equal keys keep their write order.
- * 2. Survivors are found from the last record to the first, because only later records void earlier ones.
+ * Invariants: 1. Keys order as unsigned bytes, a prefix before its extensions; equal keys keep
+ * their write order. 2. Survivors are found from the last record to the first, because only later
+ * records void earlier ones.
  */
 import { areas, groupLane, recordKind, scanLane, sizes, survival } from "../layout.js";
 
@@ -61,7 +63,9 @@ const hardStateSeen = 1;
 const installSeen = 2;
 const dropSeen = 4;
 
-/** Lowers the first voided index of the group at lane `at` to `low`, `high` when that is smaller. */
+/**
+ * Lowers the first voided index of the group at lane `at` to `low`, `high` when that is smaller.
+ */
 function voidFrom(lanes: Uint32Array, at: number, low: number, high: number): void {
   const before = (lanes[at + groupLane.voidHigh] as number) * two32;
   if (high * two32 + low >= before + (lanes[at + groupLane.voidLow] as number)) return;
@@ -84,7 +88,10 @@ function judgeEntry(lanes: Uint32Array, at: number, row: number, voids: boolean)
   return survival.live;
 }
 
-/** What becomes of one record of a known group and incarnation; notes what it means for earlier ones. */
+/**
+ * What becomes of one record of a known group and incarnation; notes what it means for earlier
+ * ones.
+ */
 function judge(lanes: Uint32Array, at: number, row: number): number {
   const kind = (lanes[row + scanLane.kind] as number) & 255;
   if (kind >= recordKind.firstOfCaller) return survival.live;
@@ -141,7 +148,9 @@ export function mark(
   return live;
 }
 
-/** See `KernelExports.share`. Counts are below 2^32 and at most 8,192, so that no sum passes 2^45. */
+/**
+ * See `KernelExports.share`. Counts are below 2^32 and at most 8,192, so that no sum passes 2^45.
+ */
 export function share(
   lanes: Uint32Array,
   count: number,

@@ -1,11 +1,11 @@
 /**
- * CRC-32C (Castagnoli, reflected polynomial 0x82F63B78) by slicing by 8, after Kounavis and Berry, "A systematic
- * approach to building high performance software-based CRC generators" (2005).
+ * CRC-32C (Castagnoli, reflected polynomial 0x82F63B78) by slicing by 8, after Kounavis and Berry,
+ * "A systematic approach to building high performance software-based CRC generators" (2005).
  *
  * Owns its tables. May call nothing.
  *
- * Invariants: 1. `crc32c` of "123456789" is 0xE3069283. 2. A state is the complement of a checksum; only `crc32c`
- * complements.
+ * Invariants: 1. `crc32c` of "123456789" is 0xE3069283. 2. A state is the complement of a checksum;
+ * only `crc32c` complements.
  */
 
 function makeTables(): Uint32Array {
@@ -54,7 +54,10 @@ export function feedLanes(state: number, lanes: Uint32Array, from: number, to: n
   return crc;
 }
 
-/** CRC-32C of bytes `from` to `to`. `seed`: the checksum of what came before, 0 at the start. Unsigned. */
+/**
+ * CRC-32C of bytes `from` to `to`. `seed`: the checksum of what came before, 0 at the start.
+ * Unsigned.
+ */
 export function crc32c(bytes: Uint8Array, seed = 0, from = 0, to = bytes.length): number {
   let crc = ~seed;
   let at = from;

@@ -1,5 +1,6 @@
 /**
- * The twin as a kernel instance: the same exports as the compiled module, over a plain ArrayBuffer of the same layout.
+ * The twin as a kernel instance: the same exports as the compiled module, over a plain ArrayBuffer
+ * of the same layout.
  *
  * Owns its memory. May call the twin's functions.
  *

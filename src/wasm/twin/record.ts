@@ -3,7 +3,8 @@
  *
  * Works on the arena it is given; owns nothing. May call the CRC and the layout.
  *
- * Invariants: 1. Byte for byte the results of the compiled kernel. 2. Reads nothing outside [start, start + bytes).
+ * Invariants: 1. Byte for byte the results of the compiled kernel. 2. Reads nothing outside [start,
+ * start + bytes).
  */
 import { areas, frame, scanStop, sizes } from "../layout.js";
 import { feedLane, feedLanes } from "./crc32c.js";
@@ -62,7 +63,9 @@ export function seal(
   return 0;
 }
 
-/** The bytes that the frame at `lane` takes with its padding, or 0 when its header is not plausible. */
+/**
+ * The bytes that the frame at `lane` takes with its padding, or 0 when its header is not plausible.
+ */
 function strideOf(lanes: Uint32Array, lane: number): number {
   const length = lanes[lane + 2] as number;
   if (length < header || length > header + sizes.payloadBytes) return 0;
@@ -143,7 +146,10 @@ export function scan(
   return stop;
 }
 
-/** See `KernelExports.seek`. At most 64 times the window is read for checksums, whatever the bytes claim. */
+/**
+ * See `KernelExports.seek`. At most 64 times the window is read for checksums, whatever the bytes
+ * claim.
+ */
 export function seek(
   lanes: Uint32Array,
   start: number,
@@ -156,7 +162,8 @@ export function seek(
   const salted = saltedState(salt, segmentLow, segmentHigh);
   const results = areas.results >>> 2;
   let budget = bytes * 64;
-  // A header may straddle the end of the window: by default the next window begins where none fits any more.
+  // A header may straddle the end of the window: by default the next window begins where none fits
+  // any more.
   let cut = bytes < header ? 0 : alignUp(bytes - header + 1);
   let cutFound = false;
   for (let at = 0; bytes - at >= header; at += 8) {
