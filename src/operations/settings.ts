@@ -1,0 +1,64 @@
+/**
+ * The settings of the operations: what the server parsed, checked across fields and froze.
+ *
+ * Types and defaults only. Invariants: 1. Nothing here changes after start. 2. What can change the outcome of a write
+ * travels inside its command, so that apply reads no setting.
+ */
+
+export interface OperationsSettings {
+  /** Text of `svc_build_info` and of the health answer. */
+  readonly version: string;
+  /** Advertised peer endpoint of this node, host:port. */
+  readonly peerEndpoint: string;
+  /** Advertised client endpoint, a base URL; "" = none. */
+  readonly clientEndpoint: string;
+  /** False sends no route hints and no `servedFrom` endpoint guess beyond the advertised one. */
+  readonly routingHints: boolean;
+  /** Longest handling time of a data request (contract C9). */
+  readonly requestTimeoutMs: number;
+  /** Data requests in progress, then overload. */
+  readonly inflightMax: number;
+  readonly lockMaxLeaseMs: number;
+  readonly sequencerBlockSize: number;
+  /** Longest time a reserved block is used without checking the record (ms). */
+  readonly sequencerBlockLeaseMs: number;
+  /** Idempotency entries per sequence, 0 = no bound by number. */
+  readonly keysRetainedMax: number;
+  /** Lifetime of an idempotency entry, 0 = no bound by time. */
+  readonly keysRetainedMs: number;
+  readonly revisionsRetained: number;
+  readonly valueMaxBytes: number;
+  readonly pageBytes: number;
+  readonly responseMaxBytes: number;
+  readonly rangeSplitMinSize: number;
+  /** Joint keys below which neighbours merge, 0 = off. */
+  readonly rangeMergeMinSize: number;
+  readonly rebalancerEnabled: boolean;
+  /** A backup directory is configured. */
+  readonly backupsConfigured: boolean;
+  readonly restoreConfigured: boolean;
+}
+
+/** The server's defaults. */
+export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {
+  version: "0.1.0",
+  peerEndpoint: "127.0.0.1:8084",
+  clientEndpoint: "http://127.0.0.1:8083",
+  routingHints: true,
+  requestTimeoutMs: 10_000,
+  inflightMax: 4096,
+  lockMaxLeaseMs: 86_400_000,
+  sequencerBlockSize: 1000,
+  sequencerBlockLeaseMs: 5000,
+  keysRetainedMax: 256,
+  keysRetainedMs: 600_000,
+  revisionsRetained: 16,
+  valueMaxBytes: 1 << 20,
+  pageBytes: 2 << 20,
+  responseMaxBytes: 16 << 20,
+  rangeSplitMinSize: 10,
+  rangeMergeMinSize: 10,
+  rebalancerEnabled: false,
+  backupsConfigured: false,
+  restoreConfigured: false,
+};
