@@ -42,8 +42,6 @@ export const PAYLOAD_MAX: i32 = 4 * 1024 * 1024;
 export const PAD_MAX: i32 = 4096;
 
 /** Stores result lane `lane`. */
-// @ts-ignore: decorator
-@inline
 export function setResult(lane: i32, value: u32): void {
-  store<u32>(RESULTS + (<usize>lane << 2), value);
+  store<u32>(RESULTS + ((<usize>lane) << 2), value);
 }

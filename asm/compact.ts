@@ -30,16 +30,12 @@ import {
 const ITEM: usize = 16;
 const SCRATCH_HALF: usize = <usize>KEYS_MAX * ITEM;
 
-// @ts-ignore: decorator
-@inline
 function keyAt(key: u32): usize {
-  return load<u32>(KEY_LANES + (<usize>key << 3));
+  return load<u32>(KEY_LANES + ((<usize>key) << 3));
 }
 
-// @ts-ignore: decorator
-@inline
 function keyLength(key: u32): u32 {
-  return load<u32>(KEY_LANES + (<usize>key << 3), 4);
+  return load<u32>(KEY_LANES + ((<usize>key) << 3), 4);
 }
 
 /** Length of the prefix that all keys share. */
@@ -63,7 +59,7 @@ function digit(key: u32, skip: u32): u64 {
   if (length >= 8) return bswap<u64>(load<u64>(at));
   let value: u64 = 0;
   for (let byte: u32 = 0; byte < length; byte++) {
-    value |= <u64>load<u8>(at + byte) << (56 - (<u64>byte << 3));
+    value |= (<u64>load<u8>(at + byte)) << (56 - ((<u64>byte) << 3));
   }
   return value;
 }
@@ -81,8 +77,6 @@ function compareFrom(left: u32, right: u32, skip: u32): i32 {
 }
 
 /** True if the item at `right` belongs before the one at `left`, which came earlier. */
-// @ts-ignore: decorator
-@inline
 function precedes(right: usize, left: usize, skip: u32): bool {
   const rightDigit = load<u64>(right);
   const leftDigit = load<u64>(left);
@@ -90,8 +84,6 @@ function precedes(right: usize, left: usize, skip: u32): bool {
   return compareFrom(load<u32>(right, 8), load<u32>(left, 8), skip) < 0;
 }
 
-// @ts-ignore: decorator
-@inline
 function copyItem(to: usize, from: usize): void {
   store<u64>(to, load<u64>(from));
   store<u32>(to, load<u32>(from, 8), 8);
@@ -173,7 +165,7 @@ function keepLast(from: usize, count: i32, skip: u32): i32 {
     if (at + 1 < count && load<u64>(item) == load<u64>(item, ITEM)) {
       if (compareFrom(key, load<u32>(item, ITEM + 8), skip) == 0) continue;
     }
-    store<u32>(ORDER + (<usize>kept << 2), key);
+    store<u32>(ORDER + ((<usize>kept) << 2), key);
     kept++;
   }
   return kept;
@@ -211,8 +203,6 @@ function findGroup(groups: i32, group: u32): usize {
 }
 
 /** Sets a flag of a group; true if it was not set before. */
-// @ts-ignore: decorator
-@inline
 function setFlag(group: usize, flag: u32): bool {
   const flags = load<u32>(group, 24);
   store<u32>(group, flags | flag, 24);
@@ -278,11 +268,11 @@ export function mark(records: i32, groups: i32): i32 {
 
 export function share(count: i32, limitLow: u32, limitHigh: u32): i32 {
   assert(count >= 0 && count <= SHARE_ITEMS);
-  const limit = (<u64>limitHigh << 32) | <u64>limitLow;
+  const limit = ((<u64>limitHigh) << 32) | (<u64>limitLow);
   let total: u64 = 0;
   let taken: i32 = 0;
   for (; taken < count; taken++) {
-    const at = <usize>taken << 2;
+    const at = (<usize>taken) << 2;
     const next = total + <u64>load<u32>(SHARE_COUNTS + at);
     if (next > limit) break;
     store<u32>(SHARE_OFFSET_LOW + at, <u32>total);

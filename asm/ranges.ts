@@ -21,10 +21,8 @@ const VERDICT_BEYOND_MAX: u32 = 1;
 const VERDICT_BEYOND_INT64: u32 = 2;
 const VERDICT_INVALID: u32 = 3;
 
-// @ts-ignore: decorator
-@inline
 function joined(low: u32, high: u32): i64 {
-  return ((<u64>high << 32) | <u64>low) as i64;
+  return (((<u64>high) << 32) | (<u64>low)) as i64;
 }
 
 /**
@@ -35,8 +33,6 @@ function stepsWithin(current: i64, limit: i64, increment: i64): u64 {
   return limit <= current ? 0 : (<u64>limit - <u64>current) / <u64>increment;
 }
 
-// @ts-ignore: decorator
-@inline
 function storeItem(item: usize, start: u64, end: u64, verdict: u32): void {
   const at = item << 2;
   store<u32>(RANGE_START_LOW + at, <u32>start);

@@ -28,8 +28,6 @@ const STOP_BAD_HEADER: i32 = 4;
 const STOP_BAD_CHECKSUM: i32 = 5;
 const STOP_BROKEN_CHAIN: i32 = 6;
 
-// @ts-ignore: decorator
-@inline
 function saltedState(salt: u32, segmentLow: u32, segmentHigh: u32): u32 {
   return feedLane(feedLane(feedLane(0xffff_ffff, salt), segmentLow), segmentHigh);
 }
@@ -37,14 +35,10 @@ function saltedState(salt: u32, segmentLow: u32, segmentHigh: u32): u32 {
 /**
  * Checksum of the frame at `pointer` that takes `stride` bytes; `salted` already holds the segment.
  */
-// @ts-ignore: decorator
-@inline
 function frameChecksum(salted: u32, offset: u32, pointer: usize, stride: i32): u32 {
   return ~feedAligned(feedLane(salted, offset), pointer + 8, stride - 8);
 }
 
-// @ts-ignore: decorator
-@inline
 function alignUp(bytes: i32): i32 {
   return (bytes + 7) & ~7;
 }
@@ -97,11 +91,9 @@ export function seal(
  * The bytes that the frame at `pointer` takes with its padding, or 0 when its header is not
  * plausible.
  */
-// @ts-ignore: decorator
-@inline
 function strideOf(pointer: usize): i32 {
   const length = load<i32>(pointer, 8);
-  const padding = <i32>load<u16>(pointer, 14) << 3;
+  const padding = (<i32>load<u16>(pointer, 14)) << 3;
   if (length < HEADER || length > HEADER + PAYLOAD_MAX) return 0;
   if (load<u8>(pointer, 13) != VERSION || padding > PAD_MAX) return 0;
   return alignUp(length) + padding;
@@ -113,8 +105,6 @@ function isZeroHeader(pointer: usize): bool {
   return any == 0;
 }
 
-// @ts-ignore: decorator
-@inline
 function writeRow(row: i32, pointer: usize, offset: u32): void {
   const at = SCAN_TABLE + <usize>row * ROW_BYTES;
   store<u32>(at, offset);
