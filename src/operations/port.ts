@@ -1,0 +1,80 @@
+/**
+ * The port between the front ends and the operations of a node. Types only.
+ *
+ * Invariants: 1. Every `done` is called exactly once, within the context's deadline, and never in the turn of the call.
+ */
+import type {
+  BackupRefusal,
+  BackupRequest,
+  HealthAnswer,
+  HealthCheck,
+  LeaveAnswer,
+  MembershipAnswer,
+  MergeRangesAnswer,
+  PlacementAnswer,
+  RangesAnswer,
+  RegisterRangeAnswer,
+  ReplicationFactorAnswer,
+  RoutingAnswer,
+  SplitRangeAnswer,
+} from "./administration.js";
+import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
+import type { DataRequest, DataRequestKind, RequestContext } from "./requests.js";
+
+/**
+ * What the front ends see of a node. Every `done` is called exactly once, within the context's deadline, never in the
+ * turn of the call (so also every refusal).
+ */
+export interface OperationsPort {
+  /** Executes one data request. */
+  execute<R extends DataRequest>(
+    request: R,
+    context: RequestContext,
+    done: (answer: AnswerOf<R>) => void,
+  ): void;
+  /** The answer of type InvalidInput for a request of this kind that could not even be expressed (REST numbers). */
+  invalidInput(kind: DataRequestKind): DataAnswer;
+  /** The MustRetry answer, for what a front end itself must turn away: frame items beyond the bound, refusals. */
+  mustRetry(kind: DataRequestKind, refusal: Refusal | null): DataAnswer;
+
+  /** Local and immediate. */
+  health(): HealthAnswer;
+  healthChecks(): readonly HealthCheck[];
+  /** null while the process works, else the fatal fault. */
+  fatalFault(): string | null;
+  membership(): MembershipAnswer;
+  placement(): PlacementAnswer;
+  /** `keySpace` "" = all. */
+  routing(keySpace: string): RoutingAnswer;
+  ranges(keySpace: string): RangesAnswer;
+
+  leave(context: RequestContext, done: (answer: LeaveAnswer) => void): void;
+  setReplicationFactor(
+    request: { readonly partitionId: number; readonly replicationFactor: number },
+    context: RequestContext,
+    done: (answer: ReplicationFactorAnswer) => void,
+  ): void;
+  registerRange(
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: RegisterRangeAnswer) => void,
+  ): void;
+  unregisterRange(
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: RegisterRangeAnswer) => void,
+  ): void;
+  splitRange(
+    request: { readonly keySpace: string; readonly splitKey: string },
+    context: RequestContext,
+    done: (answer: SplitRangeAnswer) => void,
+  ): void;
+  mergeRanges(context: RequestContext, done: (answer: MergeRangesAnswer) => void): void;
+
+  /** Every backup and restore call of this version ends in a refusal. */
+  backup(
+    request: BackupRequest,
+    context: RequestContext,
+    done: (answer: BackupRefusal) => void,
+  ): void;
+}

@@ -1,0 +1,82 @@
+/**
+ * The self-signed development certificate, made on first start and kept in {storage-path}/tls.
+ *
+ * Invariants: 1. Key and certificate belong together: both are written before either is used. 2. The key file is mode
+ * 0600. 3. The certificate names only this machine (localhost, 127.0.0.1, ::1).
+ */
+import "reflect-metadata";
+import { webcrypto } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as x509 from "@peculiar/x509";
+
+export interface CertificatePair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+const VALID_DAYS = 3650;
+const DAY_MS = 24 * 3_600_000;
+
+function readPair(directory: string): CertificatePair | null {
+  try {
+    const certificate = readFileSync(join(directory, "development.crt"), "utf8");
+    const key = readFileSync(join(directory, "development.key"), "utf8");
+    const expires = new x509.X509Certificate(certificate).notAfter.getTime();
+    return expires > Date.now() + DAY_MS ? { certificate, key } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Makes a pair for `commonName`, valid for localhost names only. */
+export async function makeSelfSigned(commonName: string): Promise<CertificatePair> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  x509.cryptoProvider.set(webcrypto);
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const now = Date.now();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: `CN=${commonName}`,
+    notBefore: new Date(now - DAY_MS),
+    notAfter: new Date(now + VALID_DAYS * DAY_MS),
+    signingAlgorithm: algorithm,
+    keys: keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension([
+        { type: "dns", value: "localhost" },
+        { type: "ip", value: "127.0.0.1" },
+        { type: "ip", value: "::1" },
+      ]),
+    ],
+  });
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey));
+  const body = pkcs8
+    .toString("base64")
+    .replace(/(.{64})/g, "$1\n")
+    .trimEnd();
+  return {
+    certificate: certificate.toString("pem"),
+    key: `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
+  };
+}
+
+/** The development pair of `directory`, made there when it is absent or about to expire. */
+export async function developmentCertificate(
+  directory: string,
+): Promise<CertificatePair & { readonly made: boolean }> {
+  const existing = readPair(directory);
+  if (existing !== null) return { ...existing, made: false };
+  const pair = await makeSelfSigned("svc-dev");
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const [name, text] of [
+    ["development.key", pair.key],
+    ["development.crt", pair.certificate],
+  ] as const) {
+    const path = join(directory, name);
+    writeFileSync(`${path}.new`, text, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
+  return { ...pair, made: true };
+}

@@ -1,0 +1,195 @@
+/**
+ * The server's configuration: built once from flags, checked across fields, frozen.
+ *
+ * Owns the type ServerConfig. Invariants: 1. Every violated relation is reported with both values and the remedy.
+ * 2. A flag whose feature this version lacks is refused, never silently ignored. 3. Nothing reads flags after this.
+ */
+import { hostname, homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { failure, ok, type Result } from "../base/result.js";
+import type { RawFlags } from "./flags.js";
+import { checkRelations } from "./relations.js";
+
+export interface ServerConfig {
+  readonly host: string;
+  readonly grpcPort: number | null;
+  readonly httpsPort: number | null;
+  readonly httpPort: number | null;
+  /** host:port of the peer listener as the roster lists it. */
+  readonly advertisedPeerEndpoint: string;
+  /** Explicit base URL for route hints; null = derived once the listeners are open. */
+  readonly advertisedClientEndpoint: string | null;
+  readonly disableRoutingHints: boolean;
+  readonly requestTimeoutMs: number;
+  readonly shutdownTimeoutMs: number;
+  readonly maxRequestBytes: number;
+  readonly grpcMaxReceiveBytes: number;
+  readonly maxResponseBytes: number;
+  readonly maxInflightRequests: number;
+  readonly maxInflightPerStream: number;
+  readonly tlsCertFile: string | null;
+  readonly tlsKeyFile: string | null;
+  readonly tlsClientCaFile: string | null;
+  readonly authTokensFile: string | null;
+  readonly allowInsecure: boolean;
+  readonly storage: "lmdb" | "memory";
+  readonly storagePath: string;
+  readonly storageRevision: string;
+  readonly storageMaxBytes: number;
+  /** null = {storagePath}/wal. */
+  readonly walPath: string | null;
+  readonly nodeId: number;
+  readonly nodeName: string;
+  readonly partitions: number;
+  readonly startElectionTimeoutMs: number;
+  readonly endElectionTimeoutMs: number;
+  readonly heartbeatIntervalMs: number;
+  readonly enableQuiescence: boolean;
+  readonly quiesceAfterMs: number;
+  readonly compactEveryEntries: number;
+  readonly compactEveryBytes: number;
+  readonly compactKeepEntries: number;
+  readonly maxBatchEntries: number;
+  readonly maxBatchBytes: number;
+  readonly batchLingerMs: number;
+  readonly maxQueuedProposals: number;
+  readonly maxQueuedBytes: number;
+  readonly lockMaxLeaseMs: number;
+  readonly lockRecordRetentionMs: number;
+  readonly sequencerBlockSize: number;
+  readonly sequencerBlockLeaseMs: number;
+  readonly sequencerKeysRetainedMax: number;
+  readonly sequencerKeysRetainedMs: number;
+  readonly kvRevisionsRetained: number;
+  readonly kvTombstoneRetentionMs: number;
+  readonly kvMaxValueBytes: number;
+  readonly kvScanPageBytes: number;
+  readonly rangeSplitMinRangeSize: number;
+  readonly rangeMergeMinSize: number;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly logFormat: "text" | "json";
+  readonly kernels: "wasm" | "twin";
+  readonly benchmarkRoutes: boolean;
+}
+
+/** Typed access to raw values; the flag table guarantees the kinds. */
+class Reader {
+  private readonly raw: RawFlags;
+
+  constructor(raw: RawFlags) {
+    this.raw = raw;
+  }
+
+  number(name: string): number {
+    return this.raw.values.get(name) as number;
+  }
+
+  boolean(name: string): boolean {
+    return this.raw.values.get(name) as boolean;
+  }
+
+  text(name: string): string {
+    return this.raw.values.get(name) as string;
+  }
+
+  /** null when not given or empty. */
+  optionalText(name: string): string | null {
+    const value = this.raw.values.get(name) as string | null;
+    return value === null || value === "" ? null : value;
+  }
+
+  port(name: string): number | null {
+    return this.raw.values.get(name) as number | null;
+  }
+
+  file(name: string): string | null {
+    const value = this.optionalText(name);
+    return value === null ? null : resolve(value);
+  }
+}
+
+function defaultStoragePath(environment: Readonly<Record<string, string | undefined>>): string {
+  const home = environment["XDG_DATA_HOME"];
+  // The XDG base directory specification: a relative path in the variable is invalid and ignored.
+  const base = home !== undefined && isAbsolute(home) ? home : join(homedir(), ".local", "share");
+  return join(base, "svc", "data");
+}
+
+function buildConfig(
+  read: Reader,
+  environment: Readonly<Record<string, string | undefined>>,
+): ServerConfig {
+  const host = read.text("--host");
+  const peerHost = read.optionalText("--peer-host") ?? host;
+  const shownPeerHost = peerHost.includes(":") ? `[${peerHost}]` : peerHost;
+  return {
+    host,
+    grpcPort: read.port("--grpc-port"),
+    httpsPort: read.port("--https-port"),
+    httpPort: read.port("--http-port"),
+    advertisedPeerEndpoint:
+      read.optionalText("--advertised-peer-endpoint") ??
+      `${shownPeerHost}:${read.number("--peer-port")}`,
+    advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),
+    disableRoutingHints: read.boolean("--disable-routing-hints"),
+    requestTimeoutMs: read.number("--request-timeout"),
+    shutdownTimeoutMs: read.number("--shutdown-timeout"),
+    maxRequestBytes: read.number("--max-request-bytes"),
+    grpcMaxReceiveBytes: read.number("--grpc-max-receive-bytes"),
+    maxResponseBytes: read.number("--max-response-bytes"),
+    maxInflightRequests: read.number("--max-inflight-requests"),
+    maxInflightPerStream: read.number("--max-inflight-per-stream"),
+    tlsCertFile: read.file("--tls-cert"),
+    tlsKeyFile: read.file("--tls-key"),
+    tlsClientCaFile: read.file("--tls-client-ca"),
+    authTokensFile: read.file("--auth-tokens-file"),
+    allowInsecure: read.boolean("--allow-insecure"),
+    storage: read.text("--storage") as ServerConfig["storage"],
+    storagePath: read.file("--storage-path") ?? defaultStoragePath(environment),
+    storageRevision: read.text("--storage-revision"),
+    storageMaxBytes: read.number("--storage-max-bytes"),
+    walPath: read.file("--wal-path"),
+    nodeId: read.number("--raft-nodeid"),
+    nodeName: read.optionalText("--raft-nodename") ?? hostname(),
+    partitions: read.number("--initial-cluster-partitions"),
+    startElectionTimeoutMs: read.number("--raft-start-election-timeout"),
+    endElectionTimeoutMs: read.number("--raft-end-election-timeout"),
+    heartbeatIntervalMs: read.number("--raft-heartbeat-interval"),
+    enableQuiescence: read.boolean("--raft-enable-quiescence"),
+    quiesceAfterMs: read.number("--raft-quiesce-after"),
+    compactEveryEntries: read.number("--raft-compact-every-entries"),
+    compactEveryBytes: read.number("--raft-compact-every-bytes"),
+    compactKeepEntries: read.number("--raft-compact-keep-entries"),
+    maxBatchEntries: read.number("--raft-max-batch-entries"),
+    maxBatchBytes: read.number("--raft-max-batch-bytes"),
+    batchLingerMs: read.number("--raft-batch-linger"),
+    maxQueuedProposals: read.number("--raft-max-queued-proposals"),
+    maxQueuedBytes: read.number("--raft-max-queued-bytes"),
+    lockMaxLeaseMs: read.number("--lock-max-lease"),
+    lockRecordRetentionMs: read.number("--lock-record-retention"),
+    sequencerBlockSize: read.number("--sequencer-block-size"),
+    sequencerBlockLeaseMs: read.number("--sequencer-block-lease"),
+    sequencerKeysRetainedMax: read.number("--sequencer-idempotency-retention-max"),
+    sequencerKeysRetainedMs: read.number("--sequencer-idempotency-retention-ttl"),
+    kvRevisionsRetained: read.number("--kv-revisions-retained"),
+    kvTombstoneRetentionMs: read.number("--kv-tombstone-retention"),
+    kvMaxValueBytes: read.number("--kv-max-value-bytes"),
+    kvScanPageBytes: read.number("--kv-scan-page-bytes"),
+    rangeSplitMinRangeSize: read.number("--range-split-min-range-size"),
+    rangeMergeMinSize: read.number("--range-merge-min-size"),
+    logLevel: read.text("--log-level") as ServerConfig["logLevel"],
+    logFormat: read.text("--log-format") as ServerConfig["logFormat"],
+    kernels: read.text("--kernels") as ServerConfig["kernels"],
+    benchmarkRoutes: read.boolean("--benchmark-routes"),
+  };
+}
+
+/** The frozen configuration, or the first violated relation as a usage failure. */
+export function makeConfig(
+  raw: RawFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+): Result<ServerConfig, "usage"> {
+  const config = buildConfig(new Reader(raw), environment);
+  const violation = checkRelations(config, raw);
+  return violation === null ? ok(Object.freeze(config)) : failure("usage", violation);
+}

@@ -1,0 +1,80 @@
+/** The texts of `--help`, `--version` and the README's flag table, all from the flag table. */
+import { FLAGS, type Flag } from "./flag-table.js";
+
+const WIDTH = 100;
+
+/** Breaks `text` into lines of at most `width` characters. */
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  lines.push(line);
+  return lines;
+}
+
+export function defaultOf(flag: Flag): string {
+  return flag.defaultInWords ?? flag.defaultText ?? "none";
+}
+
+function flagLines(flag: Flag): string[] {
+  const value =
+    flag.kind === "boolean"
+      ? ""
+      : flag.kind === "choice"
+        ? ` ${flag.choices.join("|")}`
+        : ` <${flag.kind}>`;
+  const indent = " ".repeat(6);
+  const description = `${flag.meaning} [default: ${defaultOf(flag)}; ${flag.variable}]`;
+  return [
+    `  ${flag.name}${value}`,
+    ...wrap(description, WIDTH - indent.length).map((line) => indent + line),
+  ];
+}
+
+export function helpText(version: string): string {
+  const lines = [
+    `svc-server ${version}: a clustered coordination service (sequences, fenced locks, key/value)`,
+    "",
+    "Usage: svc-server [flags]        --name value or --name=value; booleans also bare",
+    "",
+    "Durations take ms, s, m, h (a bare number is milliseconds); sizes take KiB, MiB, GiB (bytes).",
+    "Each flag can also be given by its environment variable; the command line wins.",
+    "",
+    "Examples:",
+    "  svc-server                                        one node on loopback, data under the XDG data home",
+    "  svc-server --storage memory --https-port off      nothing on disk, gRPC only",
+    "  svc-server --host 0.0.0.0 --auth-tokens-file /etc/svc/tokens --tls-cert c.pem --tls-key k.pem",
+    "",
+    "Other:",
+    "  --help, --version      print and exit",
+    "  --print-token-hash     read a token from standard input, print its line for the token file",
+  ];
+  let area = "";
+  for (const flag of FLAGS) {
+    if (flag.area !== area) {
+      area = flag.area;
+      lines.push("", `${area}:`);
+    }
+    lines.push(...flagLines(flag));
+  }
+  lines.push(
+    "",
+    "Exit codes: 0 clean stop, 1 fatal fault (storage, broken invariant), 2 usage or refused start.",
+  );
+  return `${lines.join("\n")}\n`;
+}
+
+/** One row per flag, as it stands in README.md. */
+export function flagTableMarkdown(): string {
+  const rows = FLAGS.map(
+    (flag) => `| ${flag.name} | ${flag.variable} | ${defaultOf(flag)} | ${flag.meaning} |`,
+  );
+  return ["| Flag | Variable | Default | Meaning |", "|---|---|---|---|", ...rows].join("\n");
+}

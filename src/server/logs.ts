@@ -1,0 +1,74 @@
+/**
+ * Structured logs by pino, on stderr, as text for people or JSON for machines.
+ *
+ * Invariants: 1. Logging never blocks the loop for long and never grows memory without bound: beyond BUFFER_MAX_BYTES
+ * lines are dropped and counted. 2. The fatal path writes synchronously by itself and does not come through here.
+ */
+import { Writable } from "node:stream";
+import { pino, type Logger } from "pino";
+import type { LogFields, LoggerPort, LogLevel } from "../ports.js";
+
+const BUFFER_MAX_BYTES = 1024 * 1024;
+
+/** Writes lines to `target` and drops them, counting, while too much waits there. */
+class BoundedStream extends Writable {
+  private readonly target: NodeJS.WriteStream;
+  private dropped = 0;
+
+  constructor(target: NodeJS.WriteStream) {
+    super({ decodeStrings: false, highWaterMark: BUFFER_MAX_BYTES });
+    this.target = target;
+  }
+
+  override _write(line: string, _encoding: string, done: () => void): void {
+    if (this.target.writableLength > BUFFER_MAX_BYTES) {
+      this.dropped += 1;
+    } else {
+      if (this.dropped > 0) {
+        this.target.write(`{"level":"warn","msg":"log lines dropped","count":${this.dropped}}\n`);
+        this.dropped = 0;
+      }
+      this.target.write(line);
+    }
+    done();
+  }
+}
+
+/** `2026-01-31T12:00:00.000Z info event key=value …` from pino's JSON line. */
+function textLine(line: string): string {
+  const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const details = Object.entries(fields)
+    .map(
+      ([key, value]) =>
+        ` ${key}=${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
+    )
+    .join("");
+  return `${String(time)} ${String(level).padEnd(5)} ${String(msg)}${details}\n`;
+}
+
+class TextStream extends BoundedStream {
+  override _write(line: string, encoding: string, done: () => void): void {
+    super._write(textLine(line), encoding, done);
+  }
+}
+
+/** A logger that writes to stderr. `name` is on every line of the JSON form. */
+export function makeLogger(level: LogLevel, format: "text" | "json", name: string): LoggerPort {
+  const stream =
+    format === "json" ? new BoundedStream(process.stderr) : new TextStream(process.stderr);
+  const logger: Logger = pino(
+    {
+      level,
+      base: format === "json" ? { node: name } : null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    stream,
+  );
+  return {
+    log(lineLevel: LogLevel, event: string, fields?: LogFields): void {
+      if (fields === undefined) logger[lineLevel](event);
+      else logger[lineLevel](fields, event);
+    },
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * The relations between configuration values, one function per area; the first violated one is the answer.
+ *
+ * Invariants: 1. A message names the flags, both values and what to change. 2. Checks only read.
+ */
+import {
+  ENTRY_PAYLOAD_MAX_BYTES,
+  LEASE_MAX_MS,
+  NODE_ID_MAX,
+  PARTITIONS_MAX,
+  VALUE_CONFIGURABLE_MAX_BYTES,
+} from "../base/limits.js";
+import { isLoopback } from "./addresses.js";
+import type { ServerConfig } from "./config.js";
+import type { RawFlags } from "./flags.js";
+
+type Check = (config: ServerConfig, raw: RawFlags) => string | null;
+
+function outside(flag: string, value: number, least: number, most: number): string | null {
+  return value >= least && value <= most
+    ? null
+    : `${flag} is ${value}; it must be ${least} to ${most}`;
+}
+
+function firstOf(...violations: (string | null)[]): string | null {
+  return violations.find((violation) => violation !== null) ?? null;
+}
+
+/** Flags that ask for something only a later version does: refused when given, so that nobody relies on them. */
+const UNAVAILABLE: readonly (readonly [string, string])[] = [
+  ["--join", "this version runs clusters of one node; joining is not available yet"],
+  ["--peer-tls-cert", "this version has no peer traffic to protect"],
+  ["--peer-tls-key", "this version has no peer traffic to protect"],
+  ["--peer-tls-ca", "this version has no peer traffic to protect"],
+  ["--graceful-leave-on-shutdown", "the only node of a cluster cannot leave it"],
+  ["--raft-enable-placement-rebalancer", "a cluster of one node has nothing to rebalance"],
+  ["--pitr-backup-dir", "this version cannot take backups yet"],
+  ["--pitr-restore-root", "this version cannot restore backups yet"],
+  ["--pitr-backup-mac-key-file", "this version cannot take backups yet"],
+];
+
+const checkAvailable: Check = (config, raw) => {
+  for (const [flag, reason] of UNAVAILABLE) {
+    const value = raw.values.get(flag);
+    if (raw.given.has(flag) && value !== false && value !== "") return `${flag}: ${reason}`;
+  }
+  const members = (raw.values.get("--initial-cluster") as string | null) ?? "";
+  if (members === "") return null;
+  const entries = members.split(",").map((entry) => entry.trim());
+  if (entries.length > 1) {
+    return `--initial-cluster lists ${entries.length} members; this version runs clusters of one node`;
+  }
+  const match = /^(\d+)=([^=]+:\d+)$/.exec(entries[0] as string);
+  if (match === null) return `--initial-cluster: "${members}" is not of the form id=host:port`;
+  return Number(match[1]) === config.nodeId
+    ? null
+    : `--initial-cluster lists node ${match[1]}, but --raft-nodeid is ${config.nodeId}: list this node itself`;
+};
+
+const checkListeners: Check = (config) => {
+  if (config.grpcPort === null && config.httpsPort === null && config.httpPort === null) {
+    return "--grpc-port, --https-port and --http-port are all off; open at least one listener";
+  }
+  if ((config.tlsCertFile === null) !== (config.tlsKeyFile === null)) {
+    return "--tls-cert and --tls-key go together; give both or neither";
+  }
+  if (isLoopback(config.host)) return null;
+  const cleartext: readonly (readonly [string, number | null])[] = [
+    ["gRPC cleartext", config.grpcPort],
+    ["HTTP cleartext", config.httpPort],
+  ];
+  for (const [listener, port] of cleartext) {
+    if (port !== null && config.authTokensFile === null && !config.allowInsecure) {
+      return `the ${listener} listener would open on ${config.host}, which is not loopback: give --auth-tokens-file or --allow-insecure, or turn it off`;
+    }
+  }
+  const guarded =
+    config.authTokensFile !== null || config.tlsClientCaFile !== null || config.allowInsecure;
+  return config.httpsPort !== null && !guarded
+    ? `the HTTPS listener would open on ${config.host}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`
+    : null;
+};
+
+const checkTimes: Check = (config) => {
+  const start = config.startElectionTimeoutMs;
+  const end = config.endElectionTimeoutMs;
+  const heartbeat = config.heartbeatIntervalMs;
+  if (heartbeat < 1) return `--raft-heartbeat-interval is ${heartbeat}ms; it must be at least 1ms`;
+  if (start < 5 * heartbeat) {
+    return `--raft-start-election-timeout is ${start}ms; it must be at least 5 times --raft-heartbeat-interval (${heartbeat}ms)`;
+  }
+  if (end <= start) {
+    return `--raft-end-election-timeout is ${end}ms; it must be above --raft-start-election-timeout (${start}ms)`;
+  }
+  if (config.requestTimeoutMs < 2 * end) {
+    return `--request-timeout is ${config.requestTimeoutMs}ms; it must be at least twice --raft-end-election-timeout (${end}ms)`;
+  }
+  if (config.quiesceAfterMs < heartbeat) {
+    return `--raft-quiesce-after is ${config.quiesceAfterMs}ms; it must be at least --raft-heartbeat-interval (${heartbeat}ms)`;
+  }
+  const lease = config.sequencerBlockLeaseMs;
+  if (lease < 100 || lease > config.requestTimeoutMs / 2) {
+    return `--sequencer-block-lease is ${lease}ms; it must be 100ms to half of --request-timeout (${config.requestTimeoutMs}ms)`;
+  }
+  return null;
+};
+
+const checkPeerTimes: Check = (config, raw) => {
+  const ping = raw.values.get("--raft-peer-ping-interval") as number;
+  const window = raw.values.get("--pitr-window") as number;
+  if (ping >= config.startElectionTimeoutMs) {
+    return `--raft-peer-ping-interval is ${ping}ms; it must be below --raft-start-election-timeout (${config.startElectionTimeoutMs}ms)`;
+  }
+  return outside("--pitr-window", window, 0, 6 * 3_600_000);
+};
+
+const checkSizes: Check = (config) => {
+  const value = config.kvMaxValueBytes;
+  if (value >= config.grpcMaxReceiveBytes) {
+    return `--kv-max-value-bytes is ${value}; it must be below --grpc-max-receive-bytes (${config.grpcMaxReceiveBytes})`;
+  }
+  const body = Math.ceil((value * 4) / 3) + 4096;
+  if (config.maxRequestBytes < body) {
+    return `--max-request-bytes is ${config.maxRequestBytes}; with --kv-max-value-bytes ${value} it must be at least ${body} (base64 grows a value by a third)`;
+  }
+  if (config.kvScanPageBytes >= config.maxResponseBytes) {
+    return `--kv-scan-page-bytes is ${config.kvScanPageBytes}; it must be below --max-response-bytes (${config.maxResponseBytes})`;
+  }
+  return null;
+};
+
+const checkRanges: Check = (config, raw) => {
+  const factor = raw.values.get("--raft-replication-factor") as number;
+  if (factor < 0 || factor > 9) return `--raft-replication-factor is ${factor}; it must be 0 to 9`;
+  const split = raw.values.get("--range-split-threshold") as number;
+  if (split > 0 && config.rangeMergeMinSize >= split) {
+    return `--range-merge-min-size is ${config.rangeMergeMinSize}; it must be below --range-split-threshold (${split})`;
+  }
+  return firstOf(
+    outside("--raft-nodeid", config.nodeId, 1, NODE_ID_MAX),
+    outside("--initial-cluster-partitions", config.partitions, 1, PARTITIONS_MAX),
+    outside("--lock-max-lease (ms)", config.lockMaxLeaseMs, 1, LEASE_MAX_MS),
+    outside("--kv-revisions-retained", config.kvRevisionsRetained, 1, 65_535),
+    outside("--kv-max-value-bytes", config.kvMaxValueBytes, 1, VALUE_CONFIGURABLE_MAX_BYTES),
+    outside("--kv-scan-page-bytes", config.kvScanPageBytes, 1024, 256 * 1024 ** 2),
+    outside("--sequencer-block-size", config.sequencerBlockSize, 1, 2_147_483_647),
+    outside("--sequencer-idempotency-retention-max", config.sequencerKeysRetainedMax, 0, 1_000_000),
+    outside("--raft-max-batch-entries", config.maxBatchEntries, 1, 65_536),
+    outside("--raft-max-batch-bytes", config.maxBatchBytes, 1024, ENTRY_PAYLOAD_MAX_BYTES),
+    outside("--raft-max-queued-proposals", config.maxQueuedProposals, 1, 1_000_000),
+    outside("--raft-max-queued-bytes", config.maxQueuedBytes, 64 * 1024, 1024 ** 3),
+    outside("--raft-compact-every-entries", config.compactEveryEntries, 1, 100_000_000),
+    outside("--raft-compact-every-bytes", config.compactEveryBytes, 64 * 1024, 1024 ** 4),
+    outside("--max-inflight-requests", config.maxInflightRequests, 1, 1_000_000),
+    outside("--max-inflight-per-stream", config.maxInflightPerStream, 1, 1_000_000),
+    outside("--storage-max-bytes", config.storageMaxBytes, 16 * 1024 ** 2, 1024 ** 5),
+  );
+};
+
+const checkNames: Check = (config) => {
+  if (
+    !/^[A-Za-z0-9._-]{1,64}$/.test(config.storageRevision) ||
+    /^\.+$/.test(config.storageRevision)
+  ) {
+    return `--storage-revision "${config.storageRevision}" is not a plain directory name of 1 to 64 letters, digits, dots, dashes`;
+  }
+  const endpoint = config.advertisedClientEndpoint;
+  if (endpoint !== null && !/^https?:\/\/[^/\s]+$/.test(endpoint)) {
+    return `--advertised-client-endpoint "${endpoint}" is not a base URL such as http://host:8083`;
+  }
+  return /^\S+:\d{1,5}$/.test(config.advertisedPeerEndpoint)
+    ? null
+    : `--advertised-peer-endpoint "${config.advertisedPeerEndpoint}" is not of the form host:port`;
+};
+
+const CHECKS: readonly Check[] = [
+  checkAvailable,
+  checkListeners,
+  checkTimes,
+  checkPeerTimes,
+  checkSizes,
+  checkRanges,
+  checkNames,
+];
+
+/** The first violated relation as a sentence for the operator, or null. */
+export function checkRelations(config: ServerConfig, raw: RawFlags): string | null {
+  for (const check of CHECKS) {
+    const violation = check(config, raw);
+    if (violation !== null) return violation;
+  }
+  return null;
+}

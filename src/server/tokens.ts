@@ -1,0 +1,170 @@
+/**
+ * Bearer tokens and client certificates: who a caller is and what it may do.
+ *
+ * Owns the content of the token file. Invariants: 1. Only SHA-256 digests are held; comparison takes constant time and
+ * visits every entry. 2. A bad file stops the start; on reload the old content stays and an error is logged. 3. Names,
+ * never tokens, appear in logs. 4. A presented token decides alone.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { failure, ok, type Result } from "../base/result.js";
+
+export type Role = "reader" | "writer" | "admin";
+
+export interface Caller {
+  readonly role: Role;
+  readonly name: string;
+}
+
+/** What a front end passes on of a TLS client certificate that was verified. */
+export interface ClientCertificate {
+  readonly commonName: string;
+  readonly organizationalUnits: readonly string[];
+}
+
+interface TokenEntry {
+  readonly caller: Caller;
+  readonly digest: Buffer;
+}
+
+const RELOAD_CHECK_MS = 10_000;
+const TOKEN_PATTERN = /^[\x21-\x7e]{16,256}$/;
+
+/** The digest part of a token file line. */
+export function tokenDigestText(token: string): string {
+  return `sha256:${createHash("sha256").update(token, "utf8").digest("hex")}`;
+}
+
+/** True for 16 to 256 visible ASCII characters. */
+export function isTokenText(token: string): boolean {
+  return TOKEN_PATTERN.test(token);
+}
+
+function parseTokens(text: string, path: string): Result<TokenEntry[], "usage"> {
+  const entries: TokenEntry[] = [];
+  for (const [at, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "" || line.startsWith("#")) continue;
+    const match = /^(\S+) (\S+) sha256:([0-9a-fA-F]{64})$/.exec(line.trim());
+    const role = match?.[1];
+    if (match === null || (role !== "reader" && role !== "writer" && role !== "admin")) {
+      return failure(
+        "usage",
+        `${path} line ${at + 1}: expected "<reader|writer|admin> <name> sha256:<64 hex digits>"`,
+      );
+    }
+    entries.push({
+      caller: { role, name: match[2] as string },
+      digest: Buffer.from(match[3] as string, "hex"),
+    });
+  }
+  return ok(entries);
+}
+
+function readTokens(path: string): Result<TokenEntry[], "usage"> {
+  try {
+    const facts = statSync(path);
+    if ((facts.mode & 0o077) !== 0) {
+      return failure("usage", `${path} is readable or writable by others; chmod 600 it`);
+    }
+    return parseTokens(readFileSync(path, "utf8"), path);
+  } catch (error) {
+    return failure("usage", `cannot read the token file ${path}: ${(error as Error).message}`);
+  }
+}
+
+export class TokenFile {
+  private readonly path: string;
+  private entries: readonly TokenEntry[];
+  private modifiedMs: number;
+  private readonly timer: NodeJS.Timeout;
+  private readonly report: (message: string | null) => void;
+
+  private constructor(
+    path: string,
+    entries: readonly TokenEntry[],
+    report: (message: string | null) => void,
+  ) {
+    this.path = path;
+    this.entries = entries;
+    this.report = report;
+    this.modifiedMs = this.modified();
+    this.timer = setInterval(() => {
+      if (this.modified() !== this.modifiedMs) this.reload();
+    }, RELOAD_CHECK_MS);
+    this.timer.unref();
+  }
+
+  /** Reads `path`; `report` hears null after a reload that worked and the mistake after one that did not. */
+  static open(path: string, report: (message: string | null) => void): Result<TokenFile, "usage"> {
+    const entries = readTokens(path);
+    return entries.ok ? ok(new TokenFile(path, entries.value, report)) : entries;
+  }
+
+  private modified(): number {
+    try {
+      return statSync(this.path).mtimeMs;
+    } catch {
+      return -1;
+    }
+  }
+
+  reload(): void {
+    this.modifiedMs = this.modified();
+    const entries = readTokens(this.path);
+    if (entries.ok) this.entries = entries.value;
+    this.report(entries.ok ? null : entries.message);
+  }
+
+  /** The caller that `token` names, or null. */
+  find(token: string): Caller | null {
+    const digest = createHash("sha256").update(token, "utf8").digest();
+    let found: Caller | null = null;
+    for (const entry of this.entries) {
+      if (timingSafeEqual(entry.digest, digest)) found = entry.caller;
+    }
+    return found;
+  }
+
+  close(): void {
+    clearInterval(this.timer);
+  }
+}
+
+const EVERYBODY: Caller = { role: "admin", name: "anonymous" };
+
+/** Decides who is calling from the authorization text and the verified client certificate of a request. */
+export class Authenticator {
+  private readonly tokens: TokenFile | null;
+  private readonly certificates: boolean;
+
+  constructor(tokens: TokenFile | null, certificates: boolean) {
+    this.tokens = tokens;
+    this.certificates = certificates;
+  }
+
+  /** True when every request needs credentials. */
+  get required(): boolean {
+    return this.tokens !== null || this.certificates;
+  }
+
+  authenticate(authorization: string | null, certificate: ClientCertificate | null): Caller | null {
+    if (!this.required) return EVERYBODY;
+    if (authorization !== null && authorization !== "") {
+      const match = /^bearer +([\x21-\x7e]+)$/i.exec(authorization);
+      const token = match?.[1];
+      if (token === undefined || !isTokenText(token)) return null;
+      return this.tokens?.find(token) ?? null;
+    }
+    return this.certificates && certificate !== null ? certificateCaller(certificate) : null;
+  }
+}
+
+function certificateCaller(certificate: ClientCertificate): Caller {
+  const units = certificate.organizationalUnits;
+  const role: Role = units.includes("svc-admin")
+    ? "admin"
+    : units.includes("svc-writer")
+      ? "writer"
+      : "reader";
+  return { role, name: certificate.commonName };
+}

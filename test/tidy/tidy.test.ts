@@ -1,0 +1,143 @@
+/** The structure of the repository, held by tests: floors, packages, sizes, names, documents. */
+import { existsSync, readFileSync } from "node:fs";
+import t from "tap";
+import {
+  ALLOWED,
+  FLOORS,
+  PACKAGES,
+  checkHeader,
+  checkImports,
+  checkNames,
+  checkSizes,
+  findCycles,
+} from "./rules.js";
+import { readText, trackedFiles } from "./sources.js";
+
+const files = trackedFiles();
+const typescript = files.filter((path) => path.endsWith(".ts"));
+const texts = new Map(typescript.map((path) => [path, readText(path)]));
+
+function findings(check: (path: string, text: string) => string[]): string[] {
+  return [...texts].flatMap(([path, text]) => check(path, text));
+}
+
+t.test("imports point down, packages stay in their folders", (t) => {
+  t.same(findings(checkImports), []);
+  for (const [room, allowed] of Object.entries(ALLOWED)) {
+    const floor = FLOORS[room];
+    if (floor === undefined) continue;
+    for (const target of allowed) {
+      const below = FLOORS[target];
+      t.ok(
+        below === undefined || below < floor || target === "ports.ts",
+        `${room} imports ${target}`,
+      );
+    }
+  }
+  t.end();
+});
+
+t.test("no import cycles", (t) => {
+  const sources = new Map([...texts].filter(([path]) => path.startsWith("src/")));
+  t.same(findCycles(sources), []);
+  t.end();
+});
+
+t.test("banned names and globals stay out (P-125, X-05, X-07)", (t) => {
+  t.same(
+    findings((path, text) => (path.startsWith("src/") ? checkNames(path, text) : [])),
+    [],
+  );
+  t.end();
+});
+
+t.test("files, functions and lines keep their size", (t) => {
+  t.same(findings(checkSizes), []);
+  t.end();
+});
+
+t.test("each source file opens with what it is", (t) => {
+  t.same(findings(checkHeader), []);
+  t.end();
+});
+
+t.test("no registry host, no host path, no lockfile address", (t) => {
+  const registry = ["registry.", "npmjs.", "yarnpkg."];
+  const offenders: string[] = [];
+  for (const path of files) {
+    if (/\.(png|ico)$/.test(path) || path.startsWith("test/tidy/")) continue;
+    const text = readText(path);
+    if (
+      text.includes(`${registry[0]}${registry[1]}`) ||
+      text.includes(`${registry[0]}${registry[2]}`)
+    ) {
+      offenders.push(`${path}: names a package registry`);
+    }
+    if (/\/work\/(main|shared|\.library)/.test(text))
+      offenders.push(`${path}: a path of one machine`);
+    if (path === "package-lock.json" && /"resolved": "http/.test(text)) {
+      offenders.push(`${path}: holds download addresses`);
+    }
+  }
+  t.same(offenders, []);
+  t.end();
+});
+
+t.test("versions are pinned exactly, and every dependency has a folder", (t) => {
+  const manifest = JSON.parse(readText("package.json")) as {
+    dependencies: Record<string, string>;
+    devDependencies: Record<string, string>;
+  };
+  const all = { ...manifest.dependencies, ...manifest.devDependencies };
+  for (const [name, version] of Object.entries(all)) {
+    t.match(version, /^\d+\.\d+\.\d+$/, `${name} is pinned`);
+  }
+  for (const name of Object.keys(manifest.dependencies)) {
+    t.ok(PACKAGES[name] !== undefined, `${name} has its folder`);
+  }
+  t.end();
+});
+
+t.test("the rules fire on what they are for", (t) => {
+  t.same(checkImports("src/raft/x.ts", 'import { a } from "../host/a.js";\n').length, 1);
+  t.same(checkImports("src/raft/x.ts", 'import fs from "node:fs";\n').length, 1);
+  t.same(checkImports("src/rest/x.ts", 'import l from "node-lmdb";\n').length, 1);
+  t.same(checkImports("src/disk/x.ts", 'import l from "node-lmdb";\n').length, 0);
+  t.same(checkNames("src/host/x.ts", "const now = Date.now();\n").length, 1);
+  t.same(checkNames("src/host/x.ts", '// Date is banned\nconst a = "Date";\n').length, 0);
+  t.same(checkNames("src/server/util.ts", "").length, 1);
+  t.same(checkNames("src/host/x.ts", "async function f() { await g(); }\n").length, 1);
+  t.same(checkSizes("src/host/x.ts", "a\n".repeat(301)).length, 1);
+  const long = `function f() {\n${"  a();\n".repeat(80)}}\n`;
+  t.same(checkSizes("src/host/x.ts", long).length, 1);
+  t.same(checkHeader("src/host/x.ts", "const a = 1;\n").length, 1);
+  const cycle = new Map([
+    ["src/a/a.ts", 'import { b } from "./b.js";\n'],
+    ["src/a/b.ts", 'import { a } from "./a.js";\n'],
+  ]);
+  t.same(findCycles(cycle).length, 1);
+  t.end();
+});
+
+t.test("P-179 the pitfall list and the tests name each other", (t) => {
+  const path = process.env["SVC_PITFALLS"];
+  if (path === undefined || !existsSync(path)) {
+    t.skip("SVC_PITFALLS does not name the pitfall list");
+    t.end();
+    return;
+  }
+  const listed = new Set(
+    [...readFileSync(path, "utf8").matchAll(/^- \*\*(P-\d{3})\*\*/gm)].map((match) => match[1]),
+  );
+  const tested = new Set<string>();
+  for (const [file, text] of texts) {
+    if (!file.startsWith("test/")) continue;
+    for (const match of text.matchAll(/\bP-\d{3}\b/g)) tested.add(match[0]);
+  }
+  const unknown = [...tested].filter((id) => !listed.has(id));
+  t.same(unknown, [], "every number in a test title is on the list");
+  t.comment(
+    `without a living test: ${[...listed].filter((id) => !tested.has(id as string)).join(" ")}`,
+  );
+  t.end();
+});
