@@ -1,14 +1,16 @@
 /**
- * The harness of the micro benchmarks: runs rivals that do the same work in turns and prints a table.
+ * The harness of the micro benchmarks: runs rivals that do the same work in turns and prints a
+ * table.
  *
  * Owns nothing. May call the clock and print.
  *
- * A benchmark file exports `comparisons(tiny)` and calls `runAsProgram` at its end. The test suite calls the same
- * function with tiny inputs and `proof`, so that a benchmark that stopped working, or whose rivals no longer do the same
- * work, fails a test.
+ * A benchmark file exports `comparisons(tiny)` and calls `runAsProgram` at its end. The test suite
+ * calls the same function with tiny inputs and `proof`, so that a benchmark that stopped working,
+ * or whose rivals no longer do the same work, fails a test.
  *
- * Invariants: 1. Rivals of one comparison return the same number, or the run stops. 2. Rounds are interleaved: every
- * rival runs once in each round, in rotating order. 3. The figure is the median over rounds.
+ * Invariants: 1. Rivals of one comparison return the same number, or the run stops. 2. Rounds are
+ * interleaved: every rival runs once in each round, in rotating order. 3. The figure is the median
+ * over rounds.
  */
 import { createHash } from "node:crypto";
 import { cpus } from "node:os";
@@ -23,7 +25,9 @@ export interface Rival {
 
 export interface Comparison {
   readonly name: string;
-  /** Operations that one `run` does; the table shows nanoseconds and millions per second of these. */
+  /**
+   * Operations that one `run` does; the table shows nanoseconds and millions per second of these.
+   */
   readonly operations: number;
   /** Bytes that one `run` works on, when throughput in bytes means something. */
   readonly bytes?: number;
@@ -143,8 +147,8 @@ export function printTable(title: string, comparisons: readonly Comparison[]): v
 }
 
 /**
- * To be called at the end of a benchmark file: measures when that file is the program that was started, with tiny inputs
- * and without measuring when `--tiny` is given.
+ * To be called at the end of a benchmark file: measures when that file is the program that was
+ * started, with tiny inputs and without measuring when `--tiny` is given.
  */
 export function runAsProgram(
   url: string,
