@@ -325,12 +325,7 @@ export type MetaCommand =
   | RegisterRangeCommand
   | UnregisterRangeCommand;
 export type Command =
-  | LockCommand
-  | SequenceCommand
-  | KvCommand
-  | MetaCommand
-  | AdvanceClockCommand
-  | CollectCommand;
+  LockCommand | SequenceCommand | KvCommand | MetaCommand | AdvanceClockCommand | CollectCommand;
 export type Outcome =
   | LockOutcome
   | SequenceOutcome

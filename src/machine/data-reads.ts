@@ -1,0 +1,71 @@
+/**
+ * Reads of locks, sequences and key/value over the rows of one group or of one ephemeral table.
+ *
+ * Pure: the host proves leadership and gives a committed lease time. Invariants: 1. Expiry is judged by `ended` with the
+ * time given. 2. An exact revision is found or reported missing, never approximated.
+ */
+import type { SequenceRecord } from "./command.js";
+import { readValue, type KvReadMode } from "./kv-reads.js";
+import { readLock } from "./locks.js";
+import { readBucket, readPrefixPage, readRangePage } from "./pages.js";
+import type {
+  BucketReading,
+  KvReading,
+  LockReading,
+  PageBounds,
+  PageReading,
+  RangeQuery,
+} from "./reading.js";
+import type { ReadableRows } from "./rows.js";
+import { readSequence, readSequenceBlock, type SequenceBlockReading } from "./sequences.js";
+
+export class DataReads {
+  private readonly rows: ReadableRows;
+
+  constructor(rows: ReadableRows) {
+    this.rows = rows;
+  }
+
+  /** L10, L11. */
+  getLock(resource: string, nowMs: number): LockReading {
+    return readLock(this.rows, resource, nowMs);
+  }
+
+  /** The record, null when absent (or when the name is not one). `currentValue` is the end of what is reserved. */
+  getSequence(name: string): SequenceRecord | null {
+    return readSequence(this.rows, name);
+  }
+
+  /** The record with the value below its last reservation; null when absent. */
+  getSequenceBlock(name: string): SequenceBlockReading | null {
+    return readSequenceBlock(this.rows, name);
+  }
+
+  /** K3: `revision` -1 = latest. */
+  kvGet(key: string, revision: bigint, nowMs: number): KvReading {
+    return this.kvRead(key, revision, nowMs, "get");
+  }
+
+  kvExists(key: string, revision: bigint, nowMs: number): KvReading {
+    return this.kvRead(key, revision, nowMs, "exists");
+  }
+
+  private kvRead(key: string, revision: bigint, nowMs: number, mode: KvReadMode): KvReading {
+    return readValue(this.rows, key, revision, nowMs, mode);
+  }
+
+  /** K12, K13: all live keys of a bucket, or "too-large" beyond `maxBytes`. */
+  bucket(bucket: string, nowMs: number, maxBytes: number): BucketReading {
+    return readBucket(this.rows, bucket, nowMs, maxBytes);
+  }
+
+  /** K15, K17: live keys beginning with `prefix`; with `tombstones` also deleted ones. */
+  prefixPage(prefix: string, bounds: PageBounds, nowMs: number, tombstones: boolean): PageReading {
+    return readPrefixPage(this.rows, prefix, bounds, nowMs, tombstones);
+  }
+
+  /** K16. */
+  rangePage(query: RangeQuery, bounds: PageBounds, nowMs: number): PageReading {
+    return readRangePage(this.rows, query, bounds, nowMs);
+  }
+}

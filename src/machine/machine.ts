@@ -1,0 +1,270 @@
+/**
+ * The replicated state machine of one group: applies committed entries in order, answers reads, makes and takes images.
+ *
+ * Owns the group's record; its rows lie in the overlay under the group's current generation. May call the overlay and
+ * the decision files of this folder. Deterministic: state after an entry = f(state before, entry).
+ *
+ * Invariants: 1. Entries are applied in index order without a gap. 2. Record and effects reach the store in the same
+ * flush: the freeze hook writes the record whenever an entry was applied. 3. The lease clock never goes back. 4. Apply
+ * never throws on decoded commands. 5. Nothing that a read returns is older than the last applied entry.
+ */
+import { assert, present } from "../base/assert.js";
+import { compareHlc, type Hlc } from "../base/hlc.js";
+import type { PartitionId } from "../base/ids.js";
+import { INT64_MAX } from "../base/int64.js";
+import { applyCommand } from "./apply.js";
+import type { Command, EntryStamp, Outcome } from "./command.js";
+import type { DecisionContext } from "./context.js";
+import { StateDigest } from "./digest.js";
+import {
+  EMPTY_GROUP_RECORD,
+  decodeGroupRecord,
+  encodeGroupRecord,
+  type GroupRecord,
+} from "./group-record.js";
+import { ImageSource } from "./image-source.js";
+import { generationPrefix, groupRecordKey } from "./keys.js";
+import { MetaReads } from "./meta-reads.js";
+import type { FrozenGroup, Overlay } from "./overlay.js";
+import { DataReads } from "./data-reads.js";
+import { RestoreSink } from "./restore.js";
+import { GroupRows } from "./rows.js";
+
+/** Where an entry stands in the group's log. */
+export interface EntryPosition {
+  readonly index: number;
+  readonly term: number;
+}
+
+/** Position and stamp of a normal entry. */
+export interface AppliedEntry extends EntryPosition, EntryStamp {}
+
+export class Machine {
+  readonly group: PartitionId;
+  private readonly overlay: Overlay;
+  private readonly detach: () => void;
+  private readonly recordKey: string;
+  private readonly chain: StateDigest;
+  private readonly effects: StateDigest;
+  private context: DecisionContext;
+  private groupRows: GroupRows;
+  private dataReads: DataReads;
+  private metaReads: MetaReads;
+  private generation: number;
+  private lastGeneration: number;
+  private ephemeralFloorToken: bigint;
+  private index: number;
+  private term: number;
+  private membershipBlob: Uint8Array | null;
+  private membershipAt: number;
+  private moved = false;
+
+  /** Loads the group's record from the overlay, or starts an empty group. A damaged record is an assertion: the node stops. */
+  constructor(overlay: Overlay, group: PartitionId) {
+    this.overlay = overlay;
+    this.group = group;
+    this.recordKey = groupRecordKey(group);
+    const bytes = overlay.get(this.recordKey);
+    const record = bytes === null ? EMPTY_GROUP_RECORD : decodeGroupRecord(bytes);
+    assert(record !== null, "the record of a group is whole and of a known version");
+    this.generation = record.generation;
+    this.lastGeneration = record.lastGeneration;
+    this.index = record.appliedIndex;
+    this.term = record.appliedTerm;
+    this.ephemeralFloorToken = record.ephemeralFloor;
+    this.membershipBlob = record.membership;
+    this.membershipAt = record.membershipIndex;
+    this.chain = new StateDigest(record.chainLow, record.chainHigh);
+    this.effects = new StateDigest(record.effectsLow, record.effectsHigh);
+    this.groupRows = this.openRows();
+    this.dataReads = new DataReads(this.groupRows);
+    this.metaReads = new MetaReads(this.groupRows);
+    this.context = {
+      rows: this.groupRows,
+      nowMs: record.leaseMs,
+      stamp: record.stamp,
+      tokenFloor: record.tokenFloor,
+      tokenCeiling: INT64_MAX,
+      nextLife: record.nextLife,
+    };
+    this.detach = overlay.onFreeze(() => this.writeRecord());
+  }
+
+  private openRows(): GroupRows {
+    return new GroupRows(this.overlay, generationPrefix(this.group, this.generation), this.effects);
+  }
+
+  /** Index of the last applied entry; 0 at first. */
+  get appliedIndex(): number {
+    return this.index;
+  }
+
+  get appliedTerm(): number {
+    return this.term;
+  }
+
+  /** The lease clock (ms): committed lease time, by which reads judge expiry. */
+  get leaseMs(): number {
+    return this.context.nowMs;
+  }
+
+  /** Stamp of the last entry that had one. */
+  get lastStamp(): Hlc {
+    return this.context.stamp;
+  }
+
+  get tokenFloor(): bigint {
+    return this.context.tokenFloor;
+  }
+
+  /** For EphemeralTable: what its tokens are counted from. */
+  get ephemeralFloor(): bigint {
+    return this.ephemeralFloorToken;
+  }
+
+  /** The group's configuration as last applied or restored, and the index of its entry; null before the first. */
+  get membership(): Uint8Array | null {
+    return this.membershipBlob;
+  }
+
+  get membershipIndex(): number {
+    return this.membershipAt;
+  }
+
+  /** Reads of locks, sequences and key/value. Fetch it anew for each read: an installed image replaces it. */
+  get reads(): DataReads {
+    return this.dataReads;
+  }
+
+  /** Reads of the meta partition's records. */
+  get meta(): MetaReads {
+    return this.metaReads;
+  }
+
+  /** Digest over all effects so far: equal on replicas at equal indexes. 16 hexadecimal digits. */
+  get stateDigest(): string {
+    return this.effects.toString();
+  }
+
+  /** Digest over all applied entries so far, refusals included. 16 hexadecimal digits. */
+  get chainDigest(): string {
+    return this.chain.toString();
+  }
+
+  /**
+   * Applies one normal entry: decides each command in order and appends one outcome each to `outcomes`. The entry must
+   * be the next one. Stamps and lease times that go back are raised to the previous ones.
+   */
+  apply(entry: AppliedEntry, commands: readonly Command[], outcomes: Outcome[]): void {
+    this.step(entry);
+    const context = this.context;
+    if (entry.leaseMs > context.nowMs) context.nowMs = entry.leaseMs;
+    if (compareHlc(entry.stamp, context.stamp) > 0) context.stamp = entry.stamp;
+    this.chain.number(context.nowMs | 0);
+    for (const command of commands) outcomes.push(applyCommand(context, command));
+    this.chain.number(commands.length);
+    this.chain.number(this.effects.low);
+    this.chain.number(this.effects.high);
+  }
+
+  /** Applies an entry without content: the no-op of a new leader. */
+  applyEmpty(entry: EntryPosition): void {
+    this.step(entry);
+  }
+
+  /** Applies a change of the group's configuration; `blob` is the whole new configuration as the host encodes it. */
+  applyMembership(entry: EntryPosition, blob: Uint8Array): void {
+    this.step(entry);
+    this.membershipBlob = blob;
+    this.membershipAt = entry.index;
+    for (const byte of blob) this.chain.number(byte);
+  }
+
+  private step(entry: EntryPosition): void {
+    assert(entry.index === this.index + 1, "an entry is applied right after the one before it");
+    assert(entry.term >= this.term, "terms do not fall along the log");
+    this.index = entry.index;
+    this.term = entry.term;
+    this.moved = true;
+    this.chain.number(entry.index | 0);
+    this.chain.number(entry.term | 0);
+  }
+
+  /** The record as it stands. */
+  record(): GroupRecord {
+    return {
+      generation: this.generation,
+      lastGeneration: this.lastGeneration,
+      appliedIndex: this.index,
+      appliedTerm: this.term,
+      leaseMs: this.context.nowMs,
+      stamp: this.context.stamp,
+      tokenFloor: this.context.tokenFloor,
+      ephemeralFloor: this.ephemeralFloorToken,
+      nextLife: this.context.nextLife,
+      membership: this.membershipBlob,
+      membershipIndex: this.membershipAt,
+      effectsLow: this.effects.low,
+      effectsHigh: this.effects.high,
+      chainLow: this.chain.low,
+      chainHigh: this.chain.high,
+    };
+  }
+
+  private writeRecord(): FrozenGroup | null {
+    if (!this.moved) return null;
+    this.overlay.put(this.recordKey, encodeGroupRecord(this.record()));
+    this.moved = false;
+    return { group: this.group, appliedIndex: this.index, appliedTerm: this.term };
+  }
+
+  /**
+   * Starts an image of the state as it is now; entries may be applied while it is read in chunks. The caller closes it.
+   * `maxHeldBytes`: bound on old rows kept for it; beyond it the image fails ("overrun") and is to be started again.
+   */
+  openImage(maxHeldBytes: number): ImageSource {
+    return new ImageSource(this.overlay, this.group, this.record(), maxHeldBytes);
+  }
+
+  /**
+   * Starts to fill a fresh generation from an image. Reads and applies go on in the current one until `install`.
+   * A second begin makes the first one's rows rubbish for `sweep`.
+   */
+  beginRestore(): RestoreSink {
+    this.lastGeneration++;
+    this.overlay.put(this.recordKey, encodeGroupRecord(this.record()));
+    return new RestoreSink(this.overlay, this.group, this.lastGeneration);
+  }
+
+  /** Switches to the filled generation: rows, floors, clock, position and membership change together. */
+  install(sink: RestoreSink): void {
+    const record = present(sink.finished(), "an image is installed when all of it was taken");
+    assert(sink.generation === this.lastGeneration, "the last restore begun is the one installed");
+    assert(record.appliedIndex >= this.index, "an image never takes the group back");
+    this.generation = sink.generation;
+    this.index = record.appliedIndex;
+    this.term = record.appliedTerm;
+    this.ephemeralFloorToken = record.ephemeralFloor;
+    this.membershipBlob = record.membership;
+    this.membershipAt = record.membershipIndex;
+    this.chain.set(record.chainLow, record.chainHigh);
+    this.effects.set(record.effectsLow, record.effectsHigh);
+    this.groupRows = this.openRows();
+    this.dataReads = new DataReads(this.groupRows);
+    this.metaReads = new MetaReads(this.groupRows);
+    this.context = {
+      rows: this.groupRows,
+      nowMs: record.leaseMs,
+      stamp: record.stamp,
+      tokenFloor: record.tokenFloor,
+      tokenCeiling: INT64_MAX,
+      nextLife: record.nextLife,
+    };
+    this.moved = true;
+  }
+
+  /** Stops taking part in freezes: the group leaves this node, or the node ends. */
+  close(): void {
+    this.detach();
+  }
+}
