@@ -26,7 +26,7 @@ export interface CoreConfig {
   readonly maxInflightMessages: number;
   /** Payload bytes on their way to one follower. */
   readonly maxInflightBytes: number;
-  /** Payload bytes proposed by this leader and not yet applied. */
+  /** Payload bytes in a leader's log that are not applied yet; one entry always goes. */
   readonly maxUncommittedBytes: number;
   /** Entry bytes handed out for applying and not yet acknowledged; one entry always goes. */
   readonly maxCommittedBytesPerTake: number;

@@ -1,12 +1,25 @@
 /**
- * RaftCore: one member of one Raft group, as a deterministic state machine. One event in, effects accumulate, the host takes
- * them out. Signature only for the moment; the bodies follow.
+ * RaftCore: one member of one Raft group, as a deterministic state machine. Events go in by method calls, what they ask of
+ * the outside accumulates, and the host takes it out (see Effects in types.ts for its duties and their order).
  *
  * May call: base and this folder.
- * Invariants: 1. No I/O, no clock, no promise. 2. Equal inputs give equal effects. 3. Nothing here reads a payload.
+ * Invariants:
+ * 1. No I/O, no clock, no promise; never re-entered.
+ * 2. Equal inputs give equal effects: randomness comes from the seed, time from tick().
+ * 3. Payloads are never seen here.
  */
-import { AssertionError } from "../base/assert.js";
-import type { CoreConfig } from "./config.js";
+import { assert } from "../base/assert.js";
+import { applyChange } from "./change.js";
+import { assertConfig, type CoreConfig } from "./config.js";
+import { hasEffects, takeEffects } from "./effects.js";
+import { campaignNow } from "./election.js";
+import { forgetLeader } from "./follower.js";
+import { assertState } from "./invariants.js";
+import { reportSnapshot, reportUnreachable } from "./leader.js";
+import { leaveJointIfDue, propose } from "./proposals.js";
+import { requestRead } from "./reads.js";
+import { Draft, RaftState } from "./state.js";
+import { step, tick, ticksUntilDue } from "./step.js";
 import type {
   ConfigChange,
   CoreStatus,
@@ -26,122 +39,198 @@ import type {
   WriteReceipt,
 } from "./types.js";
 
-function pending(): never {
-  throw new AssertionError("not written yet");
-}
-
-/* eslint-disable @typescript-eslint/no-unused-vars */
 export class RaftCore {
-  constructor(_config: CoreConfig, _restored: RestoredState) {
-    pending();
+  private readonly raft: RaftState;
+
+  /** A member as it was when its store was written last; a new one has an empty log and perhaps an empty membership. */
+  constructor(config: CoreConfig, restored: RestoredState) {
+    assertConfig(config);
+    this.raft = new RaftState(config, restored);
   }
+
   /** Lets `count` ticks pass. */
-  tick(_count: number): void {
-    pending();
+  tick(count = 1): void {
+    for (let passed = 0; passed < count; passed++) tick(this.raft);
   }
-  /** How many ticks may pass before tick() would do anything but count; a host may save them up and give them at once. */
+
+  /**
+   * How many ticks must pass before one does anything but count; at least 1. A host may save ticks up until then, if it
+   * feeds the saved ones before any other call to this core.
+   */
   ticksUntilDue(): number {
-    pending();
+    return ticksUntilDue(this.raft);
   }
-  /** Starts an election now, unless this node leads or may not. */
+
+  /** Starts an election now; does nothing on a leader and where campaigning is not allowed. */
   campaign(): void {
-    pending();
+    campaignNow(this.raft, false);
   }
-  /** Proposes `count` normal entries. `token` is carried along if the proposal is forwarded. */
-  propose(_count: number, _sizesBytes: readonly number[], _token = 0): ProposeResult {
-    pending();
+
+  /** Proposes one normal entry per size. `token` is carried along if the proposal is forwarded. */
+  propose(sizesBytes: readonly number[], token = 0): ProposeResult {
+    const proposal = { count: sizesBytes.length, sizesBytes, change: null, token };
+    return propose(this.raft, proposal, this.raft.id);
   }
-  /** Proposes a membership change whose encoded payload has `sizeBytes`. */
-  proposeConfigChange(_change: ConfigChange, _sizeBytes: number, _token = 0): ProposeResult {
-    pending();
+
+  /**
+   * Proposes a membership change whose encoded payload has `sizeBytes`. If it is untimely (another one is pending, or it
+   * does not fit a joint or non-joint configuration) an empty entry is appended instead: `replacedByEmpty`.
+   */
+  proposeConfigChange(change: ConfigChange, sizeBytes: number, token = 0): ProposeResult {
+    const proposal = { count: 1, sizesBytes: [sizeBytes], change, token };
+    return propose(this.raft, proposal, this.raft.id);
   }
-  /** Takes in a message from another core, or a deferred one to this node itself whose write is durable. */
-  step(_message: Message): StepResult {
-    pending();
+
+  /** Takes in a message from another core, or a deferred one to this node itself, whose write is durable. */
+  step(message: Message): StepResult {
+    return step(this.raft, message);
   }
-  /** The write of `receipt`, and all earlier ones, are durable. Call after stepping that record's messages to itself. */
-  written(_receipt: WriteReceipt): void {
-    pending();
+
+  /**
+   * The write of `receipt`, and all earlier ones, are durable. Call it after stepping that record's messages to itself.
+   * A receipt of an earlier term vouches for no entries, since they may have been replaced; its snapshot still counts.
+   */
+  written(receipt: WriteReceipt): void {
+    const { raft } = this;
+    assert(receipt.term <= raft.term, "receipts come from this core");
+    if (receipt.index > 0 && receipt.term === raft.term) {
+      raft.log.writtenTo(receipt.index, receipt.logTerm);
+    }
+    if (receipt.snapshotIndex > 0) {
+      raft.log.snapshotWritten(receipt.snapshotIndex);
+      leaveJointIfDue(raft);
+    }
   }
-  /** The state contains everything up to `index`. Membership changes among it went through applyConfigChange before. */
-  applied(_index: LogIndex): void {
-    pending();
+
+  /** The state contains everything up to `index`; membership changes among it went through applyConfigChange before. */
+  applied(index: LogIndex): void {
+    const { raft } = this;
+    raft.log.appliedTo(index);
+    leaveJointIfDue(raft);
   }
-  /** A committed membership change is applied, exactly once each, in log order. Returns the new membership. */
-  applyConfigChange(_index: LogIndex, _change: ConfigChange): Membership {
-    pending();
+
+  /** A committed membership change is applied: once each, in log order. Returns the new membership. */
+  applyConfigChange(index: LogIndex, change: ConfigChange): Membership {
+    return applyChange(this.raft, index, change);
   }
-  /** Asks for a linearizable read index; the answer comes as a ReadState with this context. */
-  requestRead(_context: number): ReadRequestResult {
-    pending();
+
+  /** Asks for a linearizable read index; a ReadState with this context answers, or droppedReads names it. */
+  requestRead(context: number): ReadRequestResult {
+    return requestRead(this.raft, context);
   }
-  /** Asks that `to` become leader; a follower passes the request on. */
-  transferLeadership(_to: NodeId): void {
-    pending();
+
+  /** Asks that `to` become leader; a follower passes the request on to its leader, if it knows one. */
+  transferLeadership(to: NodeId): void {
+    step(this.raft, new Draft("transferLeader", to, this.raft.id, 0));
   }
-  /** A follower forgets who leads, and stays in its term. */
+
+  /** A follower forgets who leads, and stays in its term. Nothing happens on others, and with lease-based reads. */
   forgetLeader(): void {
-    pending();
+    forgetLeader(this.raft);
   }
+
   /** The last message to `id` may be lost. */
-  reportUnreachable(_id: NodeId): void {
-    pending();
+  reportUnreachable(id: NodeId): void {
+    reportUnreachable(this.raft, id);
   }
-  /** How the transfer of a snapshot image to `id` ended, as far as the sender can tell. */
-  reportSnapshot(_id: NodeId, _ok: boolean): void {
-    pending();
+
+  /** How the transfer of a snapshot image to `id` ended, as far as its sender can tell. */
+  reportSnapshot(id: NodeId, ok: boolean): void {
+    reportSnapshot(this.raft, id, ok);
   }
-  /** Entries up to and including `floor` are gone from the log. At most the applied index. */
-  compacted(_floor: LogIndex): void {
-    pending();
+
+  /** Entries up to and including `floor`, which are committed and written, are gone from the log. */
+  compacted(floor: LogIndex): void {
+    this.raft.log.compact(floor);
   }
-  /** The state image that may be sent to a follower that is too far behind; by default the applied state. */
-  snapshotAvailable(_snapshot: SnapshotMeta): void {
-    pending();
+
+  /** The state image to send to a follower that is too far behind. Without one, the applied state as of sending. */
+  snapshotAvailable(snapshot: SnapshotMeta): void {
+    this.raft.offeredSnapshot = snapshot;
   }
+
   hasEffects(): boolean {
-    pending();
+    return hasEffects(this.raft);
   }
+
+  /** Everything asked for since the last take. */
   takeEffects(): Effects {
-    pending();
+    return takeEffects(this.raft);
   }
+
+  get id(): NodeId {
+    return this.raft.id;
+  }
+
   get role(): Role {
-    pending();
+    return this.raft.role;
   }
+
   get term(): Term {
-    pending();
+    return this.raft.term;
   }
+
+  get vote(): NodeId {
+    return this.raft.vote;
+  }
+
   get leader(): NodeId {
-    pending();
+    return this.raft.leader;
   }
+
   get commitIndex(): LogIndex {
-    pending();
+    return this.raft.log.committed;
   }
+
   get appliedIndex(): LogIndex {
-    pending();
+    return this.raft.log.applied;
   }
+
   get lastIndex(): LogIndex {
-    pending();
+    return this.raft.log.lastIndex;
   }
+
   get membership(): Membership {
-    pending();
+    return this.raft.tracker.membership;
   }
-  /** True on a leader that has committed an entry of its own term. */
+
+  /** Whether the committed part of the log reaches into the current term: on a leader, whether it may answer anything. */
   get hasCommittedInTerm(): boolean {
-    pending();
+    return this.raft.hasCommittedInTerm;
   }
+
   status(): CoreStatus {
-    pending();
+    const { raft } = this;
+    return {
+      id: raft.id,
+      role: raft.role,
+      term: raft.term,
+      vote: raft.vote,
+      leader: raft.leader,
+      commitIndex: raft.log.committed,
+      appliedIndex: raft.log.applied,
+      lastIndex: raft.log.lastIndex,
+      writtenIndex: raft.log.written,
+      floorIndex: raft.log.floorIndex,
+      transferTo: raft.transferTo,
+      membership: raft.tracker.membership,
+      progress: raft.role === "leader" ? raft.tracker.peers.map((peer) => peer.describe()) : [],
+    };
   }
-  termAt(_index: LogIndex): TermLookup {
-    pending();
+
+  /** The term at `index`: known, compacted away, or beyond the end. */
+  termAt(index: LogIndex): TermLookup {
+    return this.raft.log.terms.lookup(index);
   }
-  /** For tests: the election timeout until the next draw, in ticks. */
-  setElectionTimeout(_ticks: number): void {
-    pending();
+
+  /** For tests: the election timeout in ticks, until the next draw. */
+  setElectionTimeout(ticks: number): void {
+    assert(ticks > 0, "an election timeout takes time");
+    this.raft.electionTimeout = ticks;
   }
-  /** Throws AssertionError if any numbered invariant of this folder is broken. */
+
+  /** Throws AssertionError if a numbered invariant of this folder is broken. */
   assertState(): void {
-    pending();
+    assertState(this.raft);
   }
 }

@@ -1,0 +1,309 @@
+/**
+ * The log of one group as positions: terms, kinds, sizes, and how far it is written, committed and applied.
+ *
+ * May call: base, termlog, sizes, config and types of this folder.
+ * Invariants:
+ * 1. floor <= applied <= applying <= committed <= last, and written <= handedOut <= last, once no snapshot is pending.
+ * 2. Nothing at or below committed is ever cut.
+ * 3. A receipt counts only if the log still holds its position with its term and has it unwritten.
+ * 4. While a received snapshot is not installed, nothing is handed out for applying.
+ * 5. Bytes handed out for applying are given back exactly once, by the acknowledgement of their last entry.
+ */
+import { assert, present } from "../base/assert.js";
+import type { CoreConfig } from "./config.js";
+import { SizeLog } from "./sizes.js";
+import { TermLog } from "./termlog.js";
+import type {
+  CommittedRange,
+  ConfigEntryKind,
+  ConfigPosition,
+  EntrySpan,
+  LogIndex,
+  LogRange,
+  RestoredState,
+  SnapshotMeta,
+  Term,
+} from "./types.js";
+
+const noPositions: readonly ConfigPosition[] = [];
+
+export class RaftLog {
+  readonly terms: TermLog;
+  committed: LogIndex;
+  applied: LogIndex;
+  /** The end of what was handed out for applying. */
+  applying: LogIndex;
+  /** The end of what is known to be written. */
+  written: LogIndex;
+  /** The end of what was handed out for writing. */
+  handedOut: LogIndex;
+  /** A snapshot that was accepted and whose installation is not confirmed. */
+  pendingSnapshot: SnapshotMeta | null = null;
+  snapshotHandedOut = false;
+  private readonly sizes: SizeLog;
+  private readonly config: CoreConfig;
+  private configChanges: ConfigPosition[];
+  /** Batches handed out for applying: last index and entry bytes, two numbers each, in order. */
+  private batches: number[] = [];
+  private applyingBytes = 0;
+  private applyingPaused = false;
+  private sharedSpan: EntrySpan | null = null;
+
+  constructor(config: CoreConfig, restored: RestoredState) {
+    const { floorIndex, floorTerm, lastIndex, hardState, appliedIndex } = restored;
+    this.config = config;
+    this.terms = new TermLog(floorIndex, floorTerm, restored.termRuns, lastIndex);
+    this.sizes = new SizeLog(floorIndex, restored.sizeRuns, lastIndex);
+    this.configChanges = [...restored.configChanges];
+    assert(appliedIndex >= floorIndex, "the state reaches up to the floor of the log at least");
+    assert(appliedIndex <= lastIndex, "the state is not ahead of its log");
+    assert(
+      hardState.commit <= lastIndex,
+      "the log holds everything that was known to be committed",
+    );
+    this.committed = Math.max(hardState.commit, appliedIndex);
+    this.applied = appliedIndex;
+    this.applying = appliedIndex;
+    this.written = lastIndex;
+    this.handedOut = lastIndex;
+  }
+
+  get lastIndex(): LogIndex {
+    return this.terms.lastIndex;
+  }
+
+  get lastTerm(): Term {
+    return this.terms.lastTerm;
+  }
+
+  get floorIndex(): LogIndex {
+    return this.terms.floorIndex;
+  }
+
+  /** Whether the log holds `term` at `index`. */
+  matches(index: LogIndex, term: Term): boolean {
+    return this.terms.termOf(index) === term;
+  }
+
+  /** Whether a log that ends at (lastTerm, lastIndex) holds at least as much as this one: term first, then length. */
+  isUpToDate(lastTerm: Term, lastIndex: LogIndex): boolean {
+    return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);
+  }
+
+  /** Appends entries of the leader's own term. */
+  appendOwn(term: Term, sizesBytes: readonly number[], kind: ConfigEntryKind | null): void {
+    this.terms.append(term, sizesBytes.length);
+    for (const size of sizesBytes) this.sizes.push(size);
+    if (kind !== null) this.configChanges.push({ index: this.lastIndex, kind });
+  }
+
+  /** Takes over a leader's entries, whose anchor matches: from the first conflict on, the leader's log replaces this one. */
+  appendFrom(span: EntrySpan): void {
+    const conflict = this.terms.firstConflict(span.termRuns, span.last);
+    if (conflict === 0) return;
+    assert(conflict > this.committed, "a leader never contradicts a committed entry");
+    assert(conflict <= this.lastIndex + 1, "entries follow without a gap");
+    if (conflict <= this.lastIndex) this.cut(conflict - 1);
+    for (let run = 0; run < span.termRuns.length; run++) {
+      const { first, term } = present(span.termRuns[run], "a run");
+      const end = (span.termRuns[run + 1]?.first ?? span.last + 1) - 1;
+      if (end >= conflict) this.terms.append(term, end - Math.max(first, conflict) + 1);
+    }
+    for (let at = conflict - span.first; at < span.sizesBytes.length; at++) {
+      this.sizes.push(present(span.sizesBytes[at], "a size"));
+    }
+    for (const change of span.configChanges) {
+      if (change.index >= conflict) this.configChanges.push(change);
+    }
+    assert(this.lastIndex === span.last, "the log ends with what was appended");
+  }
+
+  private cut(last: LogIndex): void {
+    assert(last >= this.committed, "committed entries are never cut");
+    this.terms.cut(last);
+    this.sizes.cut(last);
+    while ((this.configChanges.at(-1)?.index ?? 0) > last) this.configChanges.pop();
+    this.written = Math.min(this.written, last);
+    this.handedOut = Math.min(this.handedOut, last);
+    this.sharedSpan = null;
+  }
+
+  commitTo(index: LogIndex): void {
+    if (index <= this.committed) return;
+    assert(index <= this.lastIndex, "only what the log holds is committed");
+    this.committed = index;
+  }
+
+  /** Entries not yet handed out for writing. */
+  nextUnwritten(): LogRange | null {
+    if (this.handedOut === this.lastIndex) return null;
+    return this.range(this.handedOut + 1, this.lastIndex);
+  }
+
+  /** The payload bytes of everything that is not applied yet. */
+  get unappliedBytes(): number {
+    return this.sizes.between(this.applied + 1, this.lastIndex);
+  }
+
+  get hasUnwritten(): boolean {
+    return this.written < this.lastIndex;
+  }
+
+  private range(first: LogIndex, last: LogIndex): LogRange {
+    return {
+      first,
+      last,
+      termRuns: this.terms.runs(first, last),
+      configChanges: this.changesBetween(first, last),
+      sizeBytes: this.sizes.between(first, last),
+    };
+  }
+
+  /**
+   * The entries from `first` on that fit into one message; null at the end of the log. Followers that are level are sent
+   * the same stretch, so that the last one made is shared.
+   */
+  spanFrom(first: LogIndex): EntrySpan | null {
+    if (first > this.lastIndex) return null;
+    const { maxMessageBytes, entryOverheadBytes } = this.config;
+    const last = this.sizes.limit(first, this.lastIndex, maxMessageBytes, entryOverheadBytes);
+    const shared = this.sharedSpan;
+    if (shared !== null && shared.first === first && shared.last === last) return shared;
+    const made: EntrySpan = {
+      first,
+      last,
+      termRuns: this.terms.runs(first, last),
+      configChanges: this.changesBetween(first, last),
+      sizeBytes: this.sizes.between(first, last),
+      sizesBytes: this.sizes.list(first, last),
+    };
+    this.sharedSpan = made;
+    return made;
+  }
+
+  /** Whether a membership change lies in (after, upTo]. */
+  hasChangeWithin(after: LogIndex, upTo: LogIndex): boolean {
+    return this.configChanges.some(({ index }) => index > after && index <= upTo);
+  }
+
+  isChange(index: LogIndex): boolean {
+    return this.configChanges.some((change) => change.index === index);
+  }
+
+  private changesBetween(first: LogIndex, last: LogIndex): readonly ConfigPosition[] {
+    if ((this.configChanges.at(-1)?.index ?? 0) < first) return noPositions;
+    return this.configChanges.filter(({ index }) => index >= first && index <= last);
+  }
+
+  /** How far entries may be handed out for applying. */
+  private get appliable(): LogIndex {
+    if (this.config.applyBeforeWritten) return this.committed;
+    return Math.min(this.committed, this.written);
+  }
+
+  get hasNextCommitted(): boolean {
+    if (this.applyingPaused || this.pendingSnapshot !== null) return false;
+    return this.applying < this.appliable;
+  }
+
+  /** Hands out the next batch for applying, as large as the budget lets it be. */
+  takeCommitted(): CommittedRange | null {
+    if (!this.hasNextCommitted) return null;
+    const { maxCommittedBytesPerTake, entryOverheadBytes } = this.config;
+    const first = this.applying + 1;
+    const end = this.appliable;
+    const budget = maxCommittedBytesPerTake - this.applyingBytes;
+    const last = this.sizes.limit(first, end, budget, entryOverheadBytes);
+    const bytes = this.sizes.between(first, last) + (last - first + 1) * entryOverheadBytes;
+    this.batches.push(last, bytes);
+    this.applying = last;
+    this.applyingBytes += bytes;
+    this.applyingPaused = this.applyingBytes >= maxCommittedBytesPerTake || last < end;
+    return { first, last };
+  }
+
+  /** Everything up to `index` is applied. */
+  appliedTo(index: LogIndex): void {
+    let done = 0;
+    while (done < this.batches.length && (this.batches[done] as number) <= index) {
+      this.applyingBytes -= this.batches[done + 1] as number;
+      done += 2;
+    }
+    if (done === this.batches.length) this.batches.length = 0;
+    else if (done > 0) this.batches.splice(0, done);
+    this.moveApplied(index);
+  }
+
+  private moveApplied(index: LogIndex): void {
+    if (index > this.applied) {
+      assert(index <= this.committed, "only committed entries are applied");
+      this.applied = index;
+      this.applying = Math.max(this.applying, index);
+    }
+    this.applyingPaused = this.applyingBytes >= this.config.maxCommittedBytesPerTake;
+  }
+
+  /** The write that ended at (index, term) is durable. Ignored if the log has been rewritten there since. */
+  writtenTo(index: LogIndex, term: Term): void {
+    if (index <= this.written || index > this.lastIndex) return;
+    if (!this.matches(index, term)) return;
+    this.written = index;
+    this.handedOut = Math.max(this.handedOut, index);
+  }
+
+  /** Replaces the whole log by a snapshot, which is to be installed. */
+  restore(snapshot: SnapshotMeta): void {
+    assert(snapshot.index > this.committed, "a snapshot never takes committed entries back");
+    this.terms.restart(snapshot.index, snapshot.term);
+    this.sizes.restart(snapshot.index);
+    this.configChanges = [];
+    this.sharedSpan = null;
+    this.pendingSnapshot = snapshot;
+    this.snapshotHandedOut = false;
+    this.written = snapshot.index;
+    this.handedOut = snapshot.index;
+    this.committed = snapshot.index;
+  }
+
+  /** The installation of the snapshot at `index` is durable; so is the state that it holds. */
+  snapshotWritten(index: LogIndex): void {
+    if (this.pendingSnapshot?.index === index) {
+      this.pendingSnapshot = null;
+      this.snapshotHandedOut = false;
+    }
+    this.moveApplied(index);
+  }
+
+  /** Entries up to and including `floor` are gone; sizes and kinds are kept as long as they are unapplied. */
+  compact(floor: LogIndex): void {
+    assert(floor > this.floorIndex, "the floor only rises");
+    assert(
+      floor <= this.committed && floor <= this.written,
+      "only committed entries are compacted",
+    );
+    this.terms.compact(floor);
+    const applied = Math.min(floor, this.applied);
+    this.sizes.compact(applied);
+    let gone = 0;
+    while (gone < this.configChanges.length && (this.configChanges[gone]?.index ?? 0) <= applied)
+      gone++;
+    this.configChanges.splice(0, gone);
+    this.sharedSpan = null;
+  }
+
+  assertLog(): void {
+    this.terms.assertRuns();
+    assert(this.applied <= this.applying && this.applied <= this.committed, "applied is committed");
+    assert(this.committed <= this.lastIndex, "committed entries are in the log");
+    assert(this.written <= this.handedOut && this.handedOut <= this.lastIndex, "written in order");
+    assert(
+      this.pendingSnapshot !== null || this.applying <= this.committed,
+      "applying is committed",
+    );
+    assert(this.applyingBytes >= 0, "bytes are given back once");
+    for (let at = 1; at < this.configChanges.length; at++) {
+      const before = this.configChanges[at - 1]?.index ?? 0;
+      assert((this.configChanges[at]?.index ?? 0) > before, "membership changes ascend");
+    }
+  }
+}
