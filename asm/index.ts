@@ -10,7 +10,8 @@ import { makeTables } from "./crc32c";
 export * from "./arena";
 export { checksum } from "./crc32c";
 export { scan, seal, seek } from "./record";
-export { fold, mark, share } from "./compact";
+export { mark, share } from "./compact";
+export { fold } from "./fold";
 export { allocate } from "./ranges";
 
 /**
