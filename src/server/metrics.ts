@@ -1,0 +1,219 @@
+/**
+ * Prometheus metrics: counters that the tower keeps as plain numbers are read when somebody scrapes; what happens per
+ * batch or per sync is observed as it happens.
+ *
+ * Invariants: 1. A request costs nothing here (see `operations/tally`). 2. Label children are made once and kept.
+ */
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { PartitionId } from "../base/ids.js";
+import type { GroupFacts, NodeFacts } from "../host/results.js";
+import { DURATION_BOUNDS_MS, KIND_LABELS, type RequestTally } from "../operations/tally.js";
+import { outcomeName } from "./outcome-names.js";
+import type { MeterPort } from "../ports.js";
+
+/** What a scrape reads from the running node. */
+export interface MetricSources {
+  readonly groups: () => readonly GroupFacts[];
+  readonly node: () => NodeFacts;
+  readonly inflight: () => number;
+}
+
+const SYNC_BUCKETS_SECONDS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+];
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+export class Metrics implements MeterPort {
+  private readonly registry = new Registry();
+  private readonly tally: RequestTally;
+  private sources: MetricSources | null = null;
+  private readonly loopDelay = monitorEventLoopDelay({ resolution: 10 });
+  private readonly batches = this.histogram(
+    "svc_raft_batch_entries",
+    "Commands per log entry",
+    BATCH_BUCKETS,
+  );
+  private readonly syncs = this.histogram(
+    "svc_wal_sync_duration_seconds",
+    "Duration of one durable log write",
+    SYNC_BUCKETS_SECONDS,
+  );
+  private readonly syncRecords = this.histogram(
+    "svc_wal_records_per_sync",
+    "Log records made durable by one write",
+    BATCH_BUCKETS,
+  );
+  private readonly syncBytes = this.counter("svc_wal_written_bytes_total", "Bytes of log written");
+  private readonly commits = this.histogram(
+    "svc_raft_commit_duration_seconds",
+    "From proposing an entry to its commit",
+    SYNC_BUCKETS_SECONDS,
+  );
+  private readonly flushes = this.histogram(
+    "svc_store_flush_duration_seconds",
+    "Duration of one flush of the state store",
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+  );
+  private readonly flushRows = this.counter(
+    "svc_store_flushed_rows_total",
+    "Rows written to the state store",
+  );
+  private readonly grants = this.counter("svc_lock_grants_total", "Locks granted");
+  private readonly values = this.counter("svc_sequence_values_total", "Sequence values handed out");
+  private readonly leaderChanges = new Counter({
+    name: "svc_raft_leader_changes_total",
+    help: "Times this node saw a new leader of the partition",
+    labelNames: ["partition"],
+    registers: [this.registry],
+  });
+  private readonly changesOf = new Map<PartitionId, Counter.Internal>();
+
+  constructor(version: string, tally: RequestTally) {
+    this.tally = tally;
+    this.loopDelay.enable();
+    new Gauge({
+      name: "svc_build_info",
+      help: "Constant 1, labelled with the version",
+      labelNames: ["version"],
+      registers: [this.registry],
+    }).set({ version }, 1);
+    new Counter({
+      name: "svc_snapshots_total",
+      help: "Snapshots sent and received",
+      labelNames: ["direction", "result"],
+      registers: [this.registry],
+    });
+    this.gauge("svc_backup_last_success_timestamp_seconds", "0 = no backup was taken");
+  }
+
+  private histogram(name: string, help: string, buckets: number[]): Histogram {
+    return new Histogram({ name, help, buckets, registers: [this.registry] });
+  }
+
+  private counter(name: string, help: string): Counter {
+    return new Counter({ name, help, registers: [this.registry] });
+  }
+
+  private gauge(name: string, help: string): Gauge {
+    return new Gauge({ name, help, registers: [this.registry] });
+  }
+
+  /** Called once the node exists. */
+  attach(sources: MetricSources): void {
+    this.sources = sources;
+  }
+
+  batchEntries(commands: number): void {
+    this.batches.observe(commands);
+  }
+
+  logSyncMs(durationMs: number, records: number, bytes: number): void {
+    this.syncs.observe(durationMs / 1000);
+    this.syncRecords.observe(records);
+    this.syncBytes.inc(bytes);
+  }
+
+  commitMs(durationMs: number): void {
+    this.commits.observe(durationMs / 1000);
+  }
+
+  flushMs(durationMs: number, rows: number): void {
+    this.flushes.observe(durationMs / 1000);
+    this.flushRows.inc(rows);
+  }
+
+  lockGranted(): void {
+    this.grants.inc();
+  }
+
+  sequenceValues(count: number): void {
+    this.values.inc(count);
+  }
+
+  leaderChanged(group: PartitionId): void {
+    let child = this.changesOf.get(group);
+    if (child === undefined) {
+      child = this.leaderChanges.labels(String(group));
+      this.changesOf.set(group, child);
+    }
+    child.inc();
+  }
+
+  /** The whole exposition in the Prometheus text format. */
+  async text(): Promise<string> {
+    return `${await this.registry.metrics()}${this.plainText()}`;
+  }
+
+  private plainText(): string {
+    const lines: string[] = [];
+    this.requestLines(lines);
+    this.groupLines(lines);
+    const delay = this.loopDelay;
+    scalar(lines, "svc_event_loop_lag_p99_seconds", "gauge", delay.percentile(99) / 1e9);
+    scalar(lines, "svc_event_loop_lag_max_seconds", "gauge", delay.max / 1e9);
+    scalar(lines, "process_resident_memory_bytes", "gauge", process.memoryUsage.rss());
+    return `${lines.join("\n")}\n`;
+  }
+
+  private requestLines(lines: string[]): void {
+    lines.push("# TYPE svc_requests_total counter");
+    this.tally.visit((label, type, count) => {
+      const outcome = type < 0 ? "Refused" : outcomeName(label.api, type);
+      lines.push(
+        `svc_requests_total{api="${label.api}",operation="${label.operation}",outcome="${outcome}"} ${count}`,
+      );
+    });
+    lines.push("# TYPE svc_request_duration_seconds histogram");
+    for (const [kind, label] of KIND_LABELS.entries()) {
+      const { buckets, sumMs } = this.tally.duration(kind);
+      const labels = `api="${label.api}",operation="${label.operation}"`;
+      let total = 0;
+      for (const [at, count] of buckets.entries()) {
+        total += count;
+        const bound = DURATION_BOUNDS_MS[at];
+        const shown = bound === undefined ? "+Inf" : String(bound / 1000);
+        lines.push(`svc_request_duration_seconds_bucket{${labels},le="${shown}"} ${total}`);
+      }
+      lines.push(`svc_request_duration_seconds_sum{${labels}} ${sumMs / 1000}`);
+      lines.push(`svc_request_duration_seconds_count{${labels}} ${total}`);
+    }
+  }
+
+  private groupLines(lines: string[]): void {
+    if (this.sources === null) return;
+    scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
+    const groups = this.sources.groups();
+    const perGroup: readonly (readonly [string, string, (facts: GroupFacts) => number])[] = [
+      ["svc_raft_is_leader", "gauge", (facts) => (facts.leading ? 1 : 0)],
+      ["svc_raft_term", "gauge", (facts) => facts.term],
+      ["svc_raft_commit_index", "gauge", (facts) => facts.commitIndex],
+      ["svc_raft_applied_index", "gauge", (facts) => facts.appliedIndex],
+      ["svc_raft_flushed_index", "gauge", (facts) => facts.flushedIndex],
+      ["svc_raft_pending_proposals", "gauge", (facts) => facts.pendingProposals],
+      ["svc_raft_queued_commands", "gauge", (facts) => facts.queuedCommands],
+      ["svc_raft_waiting_reads", "gauge", (facts) => facts.waitingReads],
+    ];
+    for (const [name, type, read] of perGroup) {
+      lines.push(`# TYPE ${name} ${type}`);
+      for (const facts of groups) {
+        lines.push(`${name}{partition="${facts.partition}"} ${read(facts)}`);
+      }
+    }
+    const node = this.sources.node();
+    scalar(lines, "svc_queued_bytes", "gauge", node.queuedBytes);
+    scalar(lines, "svc_unflushed_bytes", "gauge", node.unflushedBytes);
+    scalar(lines, "svc_wal_size_bytes", "gauge", node.logBytes);
+    scalar(lines, "svc_wal_full", "gauge", node.logFull ? 1 : 0);
+    scalar(lines, "svc_store_size_bytes", "gauge", node.storeBytes);
+    scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
+  }
+
+  close(): void {
+    this.loopDelay.disable();
+  }
+}
+
+function scalar(lines: string[], name: string, type: string, value: number): void {
+  lines.push(`# TYPE ${name} ${type}`, `${name} ${value}`);
+}
