@@ -162,14 +162,14 @@ t.test(
       await target.sender(0)({ op: "create", name: sequence.name, blockSize });
     }
 
-    let stopping = false;
-    let paused: Promise<void> | null = null;
+    const gate = new Gate();
     const workers = Array.from({ length: WORKERS }, async (_, worker) => {
       const own = draw.fork(`worker ${worker}`);
       const send = target.sender(worker);
-      for (let serial = 0; !stopping; serial++) {
-        if (paused !== null) await paused;
+      for (let serial = 0; !gate.stopping; serial++) {
+        await gate.enter();
         await step(worker, serial, own, objects, send);
+        gate.leave();
       }
     });
 
@@ -178,13 +178,15 @@ t.test(
       while (findings.operations < kill * perKill) await sleep(5);
       await sleep(draw.below(40));
       await target.kill();
+      gate.pause();
       await target.start();
+      await gate.idle();
       await verifyAll(objects, target.sender(kill));
+      gate.resume();
     }
     while (findings.operations < OPERATIONS) await sleep(20);
-    stopping = true;
+    gate.stopping = true;
     await Promise.all(workers);
-    paused = null;
     await verifyAll(objects, target.sender(0));
     await verifyAll(objects, target.sender(1));
 

@@ -1,0 +1,200 @@
+/** Flags, variables, relations, help, tokens: the server's configuration as an operator meets it. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { makeConfig, type ServerConfig } from "../../src/server/config.js";
+import { FLAGS } from "../../src/server/flag-table.js";
+import { readFlags } from "../../src/server/flags.js";
+import { helpText } from "../../src/server/help.js";
+import { Authenticator, TokenFile, tokenDigestText } from "../../src/server/tokens.js";
+import { readDurationMs, readSizeBytes } from "../../src/server/values.js";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function configure(flags: readonly string[], environment: Environment = {}): ServerConfig | string {
+  const raw = readFlags(flags, environment);
+  if (!raw.ok) return raw.message;
+  const config = makeConfig(raw.value, environment);
+  return config.ok ? config.value : config.message;
+}
+
+function refused(flags: readonly string[], environment: Environment = {}): string {
+  const result = configure(flags, environment);
+  return typeof result === "string" ? result : "";
+}
+
+t.test("defaults are those of the contract, and they agree with each other", (t) => {
+  const config = configure([]) as ServerConfig;
+  t.type(config, "object", "the defaults violate no relation");
+  t.match(config, {
+    host: "127.0.0.1",
+    grpcPort: 8083,
+    httpsPort: 8082,
+    httpPort: null,
+    requestTimeoutMs: 10_000,
+    partitions: 16,
+    storageMaxBytes: 64 * 1024 ** 3,
+    lockMaxLeaseMs: 24 * 3_600_000,
+    sequencerKeysRetainedMs: 600_000,
+    kvMaxValueBytes: 1024 ** 2,
+    maxBatchEntries: 256,
+    advertisedPeerEndpoint: "127.0.0.1:8084",
+  });
+  t.ok(Object.isFrozen(config));
+  t.end();
+});
+
+t.test("flag, variable, default: in this order", (t) => {
+  const environment = { SVC_GRPC_PORT: "9001", SVC_LOG_LEVEL: "debug" };
+  t.match(configure(["--grpc-port", "9002"], environment), { grpcPort: 9002, logLevel: "debug" });
+  t.match(configure(["--grpc-port=off"], environment), { grpcPort: null });
+  t.match(configure([], { SVC_GRPC_PORT: "" }), { grpcPort: 8083 }, "an empty variable is not set");
+  t.match(configure(["--disable-routing-hints"]), { disableRoutingHints: true });
+  t.match(configure(["--disable-routing-hints=false"]), { disableRoutingHints: false });
+  t.match(configure(["--disable-routing-hints", "false"]), { disableRoutingHints: false });
+  t.match(configure([], { XDG_DATA_HOME: "/data" }), { storagePath: "/data/svc/data" });
+  t.end();
+});
+
+t.test("P-165 mistakes stop the start and name the flag", (t) => {
+  t.match(refused(["--grpc-prot", "1"]), /unknown flag --grpc-prot \(did you mean --grpc-port\?\)/);
+  t.match(refused(["stray"]), /unknown flag stray/);
+  t.match(refused(["--host"]), /--host needs a value/);
+  t.match(refused(["--host", "a", "--host", "b"]), /given twice/);
+  t.match(refused(["--grpc-port", "70000"]), /--grpc-port: "70000" is not a port/);
+  t.match(
+    refused([], { SVC_REQUEST_TIMEOUT: "10 s" }),
+    /SVC_REQUEST_TIMEOUT: "10 s" is not a duration/,
+  );
+  t.match(refused(["--storage", "sqlite"]), /one of lmdb, memory/);
+  t.match(refused(["--disable-routing-hints=yes"]), /true or false/);
+  t.end();
+});
+
+t.test("P-165 each violated relation is reported with both values", (t) => {
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [["--grpc-port=off", "--https-port=off"], /all off/],
+    [["--tls-cert=c.pem"], /--tls-cert and --tls-key go together/],
+    [["--raft-start-election-timeout=400ms"], /400ms.*5 times.*100ms/],
+    [["--raft-end-election-timeout=900ms"], /900ms.*1000ms/],
+    [["--request-timeout=3s"], /3000ms.*2000ms/],
+    [["--raft-quiesce-after=50"], /50ms.*100ms/],
+    [["--raft-peer-ping-interval=2s"], /2000ms.*1000ms/],
+    [["--sequencer-block-lease=6s"], /6000ms.*10000ms/],
+    [["--kv-max-value-bytes=2MiB"], /--max-request-bytes is 2097152/],
+    [
+      ["--kv-max-value-bytes=3MiB", "--grpc-max-receive-bytes=3MiB", "--max-request-bytes=5MiB"],
+      /below --grpc/,
+    ],
+    [["--kv-scan-page-bytes=16MiB"], /below --max-response-bytes/],
+    [["--range-merge-min-size=200000"], /below --range-split-threshold/],
+    [["--raft-nodeid=0"], /1 to 65535/],
+    [["--initial-cluster-partitions=1025"], /1 to 1024/],
+    [["--lock-max-lease=600h"], /--lock-max-lease/],
+    [["--pitr-window=7h"], /--pitr-window/],
+    [
+      ["--host=0.0.0.0"],
+      /gRPC cleartext listener would open on 0\.0\.0\.0.*--auth-tokens-file or --allow-insecure/,
+    ],
+    [["--host=0.0.0.0", "--grpc-port=off"], /HTTPS listener.*--tls-client-ca/],
+    [["--initial-cluster=1=a:1,2=b:1"], /lists 2 members/],
+    [["--initial-cluster=2=a:1"], /lists node 2, but --raft-nodeid is 1/],
+    [["--join=a:1"], /--join/],
+    [["--pitr-backup-dir=/b"], /cannot take backups/],
+    [["--storage-revision=../x"], /--storage-revision/],
+    [["--advertised-client-endpoint=host:1"], /base URL/],
+  ];
+  for (const [flags, message] of cases) t.match(refused(flags), message, flags.join(" "));
+  t.type(configure(["--initial-cluster=1=127.0.0.1:8084"]), "object");
+  t.type(configure(["--host=0.0.0.0", "--allow-insecure"]), "object");
+  t.type(configure(["--host=127.1.2.3"]), "object");
+  t.end();
+});
+
+t.test("values with units", (t) => {
+  t.same(
+    ["250", "250ms", "10s", "5m", "24h"].map((text) => readDurationMs(text)),
+    [250, 250, 10_000, 300_000, 86_400_000].map((value) => ({ ok: true, value })),
+  );
+  t.same(
+    ["7", "64KiB", "2MiB", "1GiB"].map((text) => readSizeBytes(text)),
+    [7, 65_536, 2_097_152, 1_073_741_824].map((value) => ({ ok: true, value })),
+  );
+  for (const text of ["", "-1", "1.5s", "1d", "9999999999999999s", " 1", "1KB"]) {
+    t.notOk(readDurationMs(text).ok && readSizeBytes(text).ok, `"${text}"`);
+  }
+  t.end();
+});
+
+t.test("help teaches every flag with its variable and default", (t) => {
+  const help = helpText("0.1.0");
+  for (const flag of FLAGS) {
+    t.ok(help.includes(`  ${flag.name}`), flag.name);
+    t.ok(help.includes(flag.variable), flag.variable);
+    t.ok(flag.meaning !== "", `${flag.name} says what it does`);
+  }
+  t.ok(help.split("\n").every((line) => line.length <= 110));
+  t.end();
+});
+
+t.test("token files: roles, digests, reload, refusals", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-tokens-"));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const path = join(directory, "tokens");
+  const reader = "reader-token-0123456789";
+  const admin = "admin-token-0123456789ab";
+  const write = (text: string): void => writeFileSync(path, text, { mode: 0o600 });
+  write(
+    `# comment\n\nreader rita ${tokenDigestText(reader)}\nadmin ada ${tokenDigestText(admin)}\n`,
+  );
+  const reports: (string | null)[] = [];
+  const opened = TokenFile.open(path, (message) => reports.push(message));
+  t.ok(opened.ok);
+  if (!opened.ok) return t.end();
+  const tokens = opened.value;
+  t.teardown(() => tokens.close());
+  const authenticator = new Authenticator(tokens, false);
+  t.same(authenticator.authenticate(`Bearer ${admin}`, null), { role: "admin", name: "ada" });
+  t.same(authenticator.authenticate(`bearer ${reader}`, null), { role: "reader", name: "rita" });
+  for (const bad of [null, "", "Basic abc", `Bearer ${reader}x`, "Bearer short", `Bearer  `]) {
+    t.equal(authenticator.authenticate(bad, null), null, String(bad));
+  }
+  write("admin ada sha256:12\n");
+  tokens.reload();
+  t.match(reports[0], /line 1/, "a bad reload is reported");
+  t.same(
+    authenticator.authenticate(`Bearer ${admin}`, null)?.name,
+    "ada",
+    "and the old content stays",
+  );
+  write(`writer willi ${tokenDigestText(admin)}\n`);
+  tokens.reload();
+  t.same(authenticator.authenticate(`Bearer ${admin}`, null), { role: "writer", name: "willi" });
+  chmodSync(path, 0o644);
+  const lax = TokenFile.open(path, () => {});
+  t.match(lax, { ok: false, message: /chmod 600/ });
+  t.end();
+});
+
+t.test(
+  "client certificates give roles by organisational unit; a presented token decides alone",
+  (t) => {
+    const authenticator = new Authenticator(null, true);
+    const certificate = (...organizationalUnits: string[]) => ({
+      commonName: "carl",
+      organizationalUnits,
+    });
+    t.equal(authenticator.authenticate(null, certificate("svc-admin"))?.role, "admin");
+    t.equal(authenticator.authenticate(null, certificate("svc-writer"))?.role, "writer");
+    t.equal(authenticator.authenticate(null, certificate("other"))?.role, "reader");
+    t.equal(authenticator.authenticate(null, null), null);
+    t.equal(authenticator.authenticate("Bearer 0123456789abcdef", certificate("svc-admin")), null);
+    t.equal(
+      new Authenticator(null, false).authenticate(null, null)?.role,
+      "admin",
+      "no authentication",
+    );
+    t.end();
+  },
+);

@@ -1,0 +1,91 @@
+/** Holds the README's tables of flags, limits and codes against the code. */
+import t from "tap";
+import * as limits from "../../src/base/limits.js";
+import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
+import { PROBLEM_TITLES } from "../../src/rest/problems.js";
+import { makeConfig, type ServerConfig } from "../../src/server/config.js";
+import { readFlags } from "../../src/server/flags.js";
+import { flagTableMarkdown } from "../../src/server/help.js";
+import { EXIT_FATAL } from "../../src/sys.js";
+import { EXIT_USAGE } from "../../src/server/exit-codes.js";
+import { readText } from "../tidy/sources.js";
+
+const readme = readText("README.md");
+
+/** Rows of the table whose header row begins with `| first |`, as trimmed cells. */
+function tableRows(first: string): string[][] {
+  const lines = readme.split("\n");
+  const start = lines.findIndex((line) => line.startsWith(`| ${first} |`));
+  const rows: string[][] = [];
+  for (let at = start + 2; start >= 0 && (lines[at] ?? "").startsWith("|"); at++) {
+    rows.push(
+      (lines[at] as string)
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  }
+  return rows;
+}
+
+t.test("the flag table is the program's", (t) => {
+  const shown = /<!-- flags -->\n([\s\S]*?)\n<!-- \/flags -->/.exec(readme)?.[1];
+  t.equal(shown, flagTableMarkdown());
+  t.end();
+});
+
+function defaultConfig(): ServerConfig {
+  const raw = readFlags([], {});
+  if (!raw.ok) throw new Error(raw.message);
+  const config = makeConfig(raw.value, {});
+  if (!config.ok) throw new Error(config.message);
+  return config.value;
+}
+
+t.test("the limits are the program's", (t) => {
+  const config = defaultConfig();
+  const mib = (bytes: number): string => `${bytes / 1024 ** 2} MiB`;
+  const expected: Readonly<Record<string, string>> = {
+    "key, bucket, prefix, key space, resource, owner, sequence name, idempotency key": `${limits.NAME_MAX_BYTES} bytes`,
+    value: mib(config.kvMaxValueBytes),
+    "lock lease": `${config.lockMaxLeaseMs / 3_600_000} h`,
+    "reserve count, block size, key/value lease": `${limits.BLOCK_SIZE_MAX}`,
+    "items per many-call": `${limits.MANY_ITEMS_MAX}`,
+    "page limit": `${limits.PAGE_LIMIT_MAX} items`,
+    "page of a scan or range read": mib(config.kvScanPageBytes),
+    "answer that is not paged": mib(config.maxResponseBytes),
+    "REST body": mib(config.maxRequestBytes),
+    "gRPC message": mib(config.grpcMaxReceiveBytes),
+    "batch frame": `${limits.FRAME_ITEMS_MAX} items, ${mib(limits.FRAME_MAX_BYTES)}`,
+    "items in flight per batch stream": `${config.maxInflightPerStream}`,
+    "JSON nesting": `${limits.JSON_NESTING_MAX} levels`,
+    "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,
+    "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
+    "client connections": `${limits.CONNECTIONS_MAX}`,
+    "requests in progress": `${config.maxInflightRequests}`,
+    "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
+    "request time": `${config.requestTimeoutMs / 1000} s`,
+    partitions: `${limits.PARTITIONS_MAX}`,
+  };
+  t.same(Object.fromEntries(tableRows("Limit").map((row) => [row[0], row[1]])), expected);
+  t.end();
+});
+
+t.test("the codes are the program's", (t) => {
+  const rows = tableRows("Locks");
+  const apis = [LockType, SequenceType, KvType];
+  for (const [column, table] of apis.entries()) {
+    const shown = rows.map((row) => row[column] ?? "").filter((cell) => cell !== "");
+    const real = Object.entries(table).map(
+      ([name, number]) => `${number} ${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    );
+    t.same(shown, real, ["locks", "sequences", "kv"][column]);
+  }
+  const codes = tableRows("HTTP").flatMap((row) => (row[1] ?? "").split(", "));
+  t.same([...codes].sort(), Object.keys(PROBLEM_TITLES).sort(), "problem codes");
+  t.same(
+    tableRows("Exit code").map((row) => Number(row[0])),
+    [0, EXIT_FATAL, EXIT_USAGE],
+  );
+  t.end();
+});
