@@ -19,7 +19,7 @@ import type { FinalPropose, ProposalResult } from "./results.js";
 
 /** What blocks need of their group. */
 export interface BlockGroup extends Pick<Group, "propose" | "read"> {
-  readonly machine: { sequence(name: string): SequenceRecord | null };
+  readonly machine: { readonly reads: { getSequence(name: string): SequenceRecord | null } };
 }
 
 export interface BlockSettings {
@@ -90,7 +90,7 @@ export class BlockServing {
   /** Ends the part of `result` that all commands share: the pins, the block, whoever waited for the end. */
   landed(entry: SequenceEntry, pinned: Block | null, result: ProposalResult): void {
     const applied = result.status === "applied";
-    entry.unpin(pinned, result, applied ? this.group.machine.sequence(entry.name) : null);
+    entry.unpin(pinned, result, applied ? this.group.machine.reads.getSequence(entry.name) : null);
     for (const waiting of entry.settling.splice(0)) waiting.resume();
     if (entry.update !== null && !entry.update.proposed) this.startUpdate(entry);
     this.forget(entry);
@@ -140,7 +140,7 @@ export class BlockServing {
     const nowMs = this.ports.clock.monotonicMs();
     if (nowMs - block.checkedAtMs >= this.settings.blockLeaseMs) {
       block.checkedAtMs = nowMs;
-      if (!block.matches(this.group.machine.sequence(entry.name))) {
+      if (!block.matches(this.group.machine.reads.getSequence(entry.name))) {
         entry.block = null;
         return null;
       }
@@ -158,7 +158,7 @@ export class BlockServing {
 
   /** Reserves one block for all that wait, or says NotFound and MaxValueExceeded from the state. */
   private reserve(entry: SequenceEntry): void {
-    const record = this.group.machine.sequence(entry.name);
+    const record = this.group.machine.reads.getSequence(entry.name);
     if (record === null) {
       if (entry.inflight === 0) entry.block = null;
       for (const waiter of entry.ready.splice(0)) endWaiter(waiter, SequenceType.notFound, null);

@@ -8,6 +8,7 @@
 export interface OperationsSettings {
   /** Text of `svc_build_info` and of the health answer. */
   readonly version: string;
+  readonly nodeId: number;
   /** Advertised peer endpoint of this node, host:port. */
   readonly peerEndpoint: string;
   /** Advertised client endpoint, a base URL; "" = none. */
@@ -42,6 +43,7 @@ export interface OperationsSettings {
 /** The server's defaults. */
 export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {
   version: "0.1.0",
+  nodeId: 1,
   peerEndpoint: "127.0.0.1:8084",
   clientEndpoint: "http://127.0.0.1:8083",
   routingHints: true,

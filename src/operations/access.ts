@@ -1,0 +1,36 @@
+/**
+ * What operations see of the host: the members of `Node` and `Group` that they use, and nothing more.
+ *
+ * Types only. Invariant: the host's classes fit these without a cast; tests put other bodies behind them.
+ */
+import type { PartitionId } from "../base/ids.js";
+import type { Group } from "../host/group.js";
+import type { Node } from "../host/node.js";
+
+export type GroupAccess = Pick<
+  Group,
+  | "partition"
+  | "machine"
+  | "ephemeral"
+  | "propose"
+  | "read"
+  | "advanceClock"
+  | "leaseNowMs"
+  | "isServing"
+  | "isLeader"
+  | "leaderNode"
+  | "addReset"
+  | "addStopHook"
+>;
+
+export interface NodeAccess extends Pick<
+  Node,
+  "initialized" | "shuttingDown" | "health" | "checks"
+> {
+  route(hashText: string): GroupAccess | null;
+  group(partition: PartitionId): GroupAccess | null;
+  metaGroup(): GroupAccess;
+  /** Meta first, then by partition id. */
+  groups(): readonly GroupAccess[];
+  onGroup(hook: (group: GroupAccess) => void): void;
+}

@@ -1,0 +1,144 @@
+/**
+ * The lock operations: try-lock, try-extend, try-unlock, get-info.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in apply, ephemeral ones
+ * in the leader's table in the turn of a confirmed round (L16): never from a cache alone. 2. get-info tells nothing
+ * about a lease end that the log has not seen.
+ */
+import { assert, present } from "../base/assert.js";
+import { textSizeBytes } from "../base/bytes.js";
+import { Int64 } from "../base/int64.js";
+import { type LockCommand, LockType } from "../machine/command.js";
+import type { LockReading } from "../machine/reading.js";
+import type { GroupAccess } from "./access.js";
+import type { LockAnswer } from "./answers.js";
+import { Durability, type GetLockRequest, type LockRequest } from "./requests.js";
+import { lockAnswer } from "./shapes.js";
+import type { Fail, Serving } from "./serving.js";
+
+type Done = (answer: LockAnswer) => void;
+
+/** Bytes of a lock command beside resource and owner, at most. */
+const COMMAND_BYTES = 32;
+
+/** Carries out one acceptable lock request on `group`. */
+export function executeLock(
+  serving: Serving,
+  group: GroupAccess,
+  request: LockRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  if (request.kind === "get-lock") {
+    if (request.durability === Durability.persistent) {
+      getLock(serving, group, request, deadlineMs, fail, done);
+    } else {
+      getEphemeralLock(serving, group, request, deadlineMs, fail, done);
+    }
+  } else if (request.durability === Durability.persistent) {
+    changeLock(serving, group, commandOf(request), deadlineMs, fail, done);
+  } else {
+    changeEphemeralLock(serving, group, commandOf(request), deadlineMs, fail, done);
+  }
+}
+
+function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
+  const { resource, owner } = request;
+  if (request.kind === "try-unlock") return { kind: "try-unlock", resource, owner };
+  return { kind: request.kind, resource, owner, expiresMs: request.expiresMs };
+}
+
+function changeLock(
+  serving: Serving,
+  group: GroupAccess,
+  command: LockCommand,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  const sizeBytes = COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
+  group.propose(command, sizeBytes, deadlineMs, (result) => {
+    const outcome = serving.outcomeOf(group, result, fail);
+    if (outcome === null) return;
+    assert(outcome.kind === "lock", "a lock command has a lock outcome");
+    done(tokenAnswer(serving, group, outcome.type, outcome.token));
+  });
+}
+
+function changeEphemeralLock(
+  serving: Serving,
+  group: GroupAccess,
+  command: LockCommand,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  serving.confirm(group, deadlineMs, fail, () => {
+    const table = group.ephemeral;
+    if (table === null) return fail("mustRetry", null, group);
+    const outcome = table.apply(command, serving.ephemeralStamp(group));
+    if (outcome === "full") return fail("mustRetry", "overloaded", null);
+    assert(outcome.kind === "lock", "a lock command has a lock outcome");
+    done(tokenAnswer(serving, group, outcome.type, outcome.token));
+  });
+}
+
+function tokenAnswer(
+  serving: Serving,
+  group: GroupAccess,
+  type: number,
+  token: bigint,
+): LockAnswer {
+  const described =
+    type === LockType.locked || type === LockType.extended || type === LockType.unlocked;
+  return lockAnswer(type, described ? Int64.fromBigInt(token) : Int64.ZERO, serving.origin(group));
+}
+
+function getLock(
+  serving: Serving,
+  group: GroupAccess,
+  request: GetLockRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  const { resource } = request;
+  serving.confirm(group, deadlineMs, fail, (leaseMs) => {
+    const reading = group.machine.reads.getLock(resource, leaseMs);
+    const nowMs = group.leaseNowMs();
+    if (reading.type !== LockType.got || reading.leaseEndMs > nowMs) {
+      return done(infoAnswer(serving, group, reading));
+    }
+    serving.advance(group, reading.leaseEndMs, deadlineMs, fail, (committedMs) => {
+      done(infoAnswer(serving, group, group.machine.reads.getLock(resource, committedMs)));
+    });
+  });
+}
+
+function getEphemeralLock(
+  serving: Serving,
+  group: GroupAccess,
+  request: GetLockRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  serving.confirm(group, deadlineMs, fail, () => {
+    const table = group.ephemeral;
+    if (table === null) return fail("mustRetry", null, group);
+    const reading = table.reads.getLock(request.resource, Math.floor(group.leaseNowMs()));
+    done(infoAnswer(serving, group, reading));
+  });
+}
+
+function infoAnswer(serving: Serving, group: GroupAccess, reading: LockReading): LockAnswer {
+  const origin = serving.origin(group);
+  if (reading.type !== LockType.got) return lockAnswer(reading.type, Int64.ZERO, origin);
+  return {
+    ...lockAnswer(reading.type, Int64.fromBigInt(reading.token), origin),
+    owner: present(reading.owner, "a held lock has an owner"),
+    expires: serving.expires(group, reading.leaseEndMs),
+    expiresInMs: Math.max(0, Math.ceil(reading.leaseEndMs - group.leaseNowMs())),
+  };
+}

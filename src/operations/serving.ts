@@ -1,0 +1,134 @@
+/**
+ * What all operations share: where an object lives, where an answer comes from, how a round or a proposal can fail.
+ *
+ * Owns the sequence blocks of every group and the stamps of ephemeral entries. May call base, machine, host.
+ *
+ * Invariants: 1. Placement is a function of the text alone. 2. State is read only in the turn of a confirmed round or
+ * of an applied command. 3. A lease end that has passed by the leader's clock is committed to the log before anybody
+ * is told (P-051).
+ */
+import { type Hlc, NO_STAMP, nextStamp } from "../base/hlc.js";
+import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
+import type { ProposalResult } from "../host/results.js";
+import type { EntryStamp, Outcome } from "../machine/command.js";
+import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
+import type { GroupAccess, NodeAccess } from "./access.js";
+import { type Refusal, RouteProvenance } from "./answers.js";
+import type { OperationsSettings } from "./settings.js";
+import type { CommonEnd, Origin } from "./shapes.js";
+
+/** The part of the world that operations touch. */
+export interface OperationsPorts {
+  readonly clock: ClockPort;
+  readonly timer: TimerPort;
+  readonly logger: LoggerPort;
+  readonly entropy: EntropyPort;
+  readonly meter: MeterPort;
+}
+
+/** Ends a request without a result of its own. With `executed` null nothing was done and nobody is to be named. */
+export type Fail = (end: CommonEnd, refusal: Refusal | null, executed: GroupAccess | null) => void;
+
+export class Serving {
+  private readonly blocksByGroup = new Map<number, SequenceBlocks>();
+  private readonly origins = new Map<number, Origin>();
+  private lastEphemeral: Hlc = NO_STAMP;
+
+  constructor(
+    readonly node: NodeAccess,
+    readonly settings: OperationsSettings,
+    readonly ports: OperationsPorts,
+    kernels: BlockKernels,
+  ) {
+    const blockSettings = {
+      defaultBlockSize: settings.sequencerBlockSize,
+      blockLeaseMs: settings.sequencerBlockLeaseMs,
+      keysRetainedMax: settings.keysRetainedMax,
+      keysRetainedMs: settings.keysRetainedMs,
+    };
+    node.onGroup((group) => {
+      const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
+      this.blocksByGroup.set(group.partition, blocks);
+      group.addReset(() => blocks.reset());
+      group.addStopHook((propose) => blocks.handBack(propose));
+    });
+  }
+
+  /** The blocks of `group`. */
+  blocks(group: GroupAccess): SequenceBlocks {
+    const blocks = this.blocksByGroup.get(group.partition);
+    if (blocks === undefined) throw new Error(`partition ${group.partition} has no block table`);
+    return blocks;
+  }
+
+  /** Named in answers that `group` executed on this node. */
+  origin(group: GroupAccess): Origin {
+    let origin = this.origins.get(group.partition);
+    if (origin === undefined) {
+      const endpoint = this.settings.clientEndpoint;
+      const route = {
+        partitionId: group.partition,
+        endpoint,
+        provenance: RouteProvenance.executed,
+        generation: 0,
+      };
+      origin = { servedFrom: endpoint, route: this.settings.routingHints ? route : null };
+      this.origins.set(group.partition, origin);
+    }
+    return origin;
+  }
+
+  /** Calls `then` with the committed lease time once `group` is proved to lead; the state may be read in it. */
+  confirm(
+    group: GroupAccess,
+    deadlineMs: number,
+    fail: Fail,
+    then: (leaseMs: number) => void,
+  ): void {
+    group.read(deadlineMs, (result) => {
+      if (result.status === "confirmed") then(result.leaseMs);
+      else fail(result.status === "aborted" ? "aborted" : "mustRetry", null, group);
+    });
+  }
+
+  /** The outcome of an applied proposal; null after it told `fail` how the proposal ended otherwise. */
+  outcomeOf(group: GroupAccess, result: ProposalResult, fail: Fail): Outcome | null {
+    if (result.status === "applied") return result.outcome;
+    if (result.status === "aborted") fail("aborted", null, group);
+    else if (result.status === "unknown") fail("mustRetry", null, group);
+    else if (result.reason === "not-leader") fail("mustRetry", null, null);
+    else fail("mustRetry", result.reason, null);
+    return null;
+  }
+
+  /**
+   * Calls `then` when the committed lease clock has reached `leaseTimeMs`; the state may be read in it. `leaseMs` is
+   * the committed time, so that what has ended by then is seen as ended from now on.
+   */
+  advance(
+    group: GroupAccess,
+    leaseTimeMs: number,
+    deadlineMs: number,
+    fail: Fail,
+    then: (leaseMs: number) => void,
+  ): void {
+    group.advanceClock(leaseTimeMs, deadlineMs, (result) => {
+      if (this.outcomeOf(group, result, fail) !== null) then(group.machine.leaseMs);
+    });
+  }
+
+  /** Lease end as Unix time, for information (T6); "none" for no lease. */
+  expires(group: GroupAccess, leaseEndMs: number | null): Hlc {
+    if (leaseEndMs === null) return NO_STAMP;
+    const remainingMs = leaseEndMs - group.leaseNowMs();
+    const endMs = Math.max(0, Math.floor(this.ports.clock.wallMs() + remainingMs));
+    return { n: this.settings.nodeId, l: endMs, c: 0 };
+  }
+
+  /** Time and stamp of a decision in a leader's memory. */
+  ephemeralStamp(group: GroupAccess): EntryStamp {
+    const wallMs = this.ports.clock.wallMs();
+    this.lastEphemeral = nextStamp(this.lastEphemeral, this.settings.nodeId, wallMs);
+    return { leaseMs: Math.floor(group.leaseNowMs()), stamp: this.lastEphemeral };
+  }
+}
