@@ -4,7 +4,6 @@
  * Pure codec. Invariants: 1. `endMs` is the lease end of a held lock and the lease time of the release of a released
  * one. 2. A released row keeps no owner.
  */
-import { assert } from "../base/assert.js";
 import { EMPTY_BYTES } from "../base/bytes.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
 
@@ -43,25 +42,15 @@ export function releasedLockRow(token: bigint, releasedMs: number): Uint8Array {
     .finish();
 }
 
-/** Asserts that the row is whole: the store checks its pages, and nobody else writes rows. */
-export function decodeLockRow(bytes: Uint8Array): LockRow {
+/** Null when the bytes are not a lock row of this version. */
+export function decodeLockRow(bytes: Uint8Array): LockRow | null {
   const reader = new ByteReader(bytes);
   const version = reader.uint8();
-  const row = {
-    state: reader.uint8(),
-    token: reader.int64(),
-    endMs: reader.uint53(),
-    owner: reader.bytes(),
-  };
-  assert(version === VERSION && reader.isComplete(), "a lock row is whole and of a known version");
-  return row;
-}
-
-/** The token of a row of unknown origin; -1 when it is too short to have one. */
-export function lockRowToken(bytes: Uint8Array): bigint {
-  const reader = new ByteReader(bytes);
-  reader.uint8();
-  reader.uint8();
+  const state = reader.uint8();
   const token = reader.int64();
-  return reader.failed ? -1n : token;
+  const endMs = reader.uint53();
+  const owner = reader.bytes();
+  if (version !== VERSION || !reader.isComplete()) return null;
+  if (state !== LockState.held && state !== LockState.released) return null;
+  return { state, token, endMs, owner };
 }

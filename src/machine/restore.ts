@@ -10,7 +10,7 @@ import { STORE_KEY_MAX_BYTES } from "../ports.js";
 import type { GroupRecord } from "./group-record.js";
 import { ImageDigest, readChunk } from "./image.js";
 import { RowKind, generationPrefix, toByteKey, type ByteKey } from "./keys.js";
-import { lockRowToken } from "./lock-row.js";
+import { decodeLockRow } from "./lock-row.js";
 import type { Overlay } from "./overlay.js";
 
 export type RestoreFailure = "damaged";
@@ -80,7 +80,8 @@ export class RestoreSink {
     this.lastKey = key;
     this.digest.row(kind, nameKey, value);
     if (kind === RowKind.lock) {
-      const token = lockRowToken(value);
+      const token = decodeLockRow(value)?.token;
+      if (token === undefined) return false;
       if (token > this.highest) this.highest = token;
     }
     this.overlay.insert(key, value);

@@ -1,0 +1,107 @@
+/**
+ * Rows of the meta partition: cluster, members, partitions, range descriptors.
+ *
+ * Pure codec. Each begins with a version u8. Invariants: 1. Texts are well-formed. 2. Names of states and roles are
+ * stored as numbers that never change their meaning.
+ */
+import { ByteReader, ByteWriter } from "../base/codec.js";
+import type {
+  ClusterRecord,
+  Member,
+  MemberRole,
+  PartitionRecord,
+  RangeDescriptor,
+} from "./command.js";
+
+const VERSION = 1;
+const roles: readonly MemberRole[] = ["learner", "voter", "leaving"];
+const states: readonly PartitionRecord["state"][] = ["Active", "Splitting", "Draining", "Removed"];
+
+const writer = new ByteWriter(4096);
+
+export function encodeCluster(record: ClusterRecord): Uint8Array {
+  writer.reset().uint8(VERSION).text(record.clusterId).uint32(record.dataPartitions);
+  writer.uint32(record.replicationFactor).uint53(record.membershipVersion);
+  return writer.uint53(record.mapVersion).finish();
+}
+
+export function decodeCluster(bytes: Uint8Array): ClusterRecord | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const record = {
+    clusterId: reader.text(),
+    dataPartitions: reader.uint32(),
+    replicationFactor: reader.uint32(),
+    membershipVersion: reader.uint53(),
+    mapVersion: reader.uint53(),
+  };
+  return reader.isComplete() ? record : null;
+}
+
+export function encodeMember(member: Member): Uint8Array {
+  writer.reset().uint8(VERSION).uint32(member.nodeId).text(member.endpoint);
+  return writer.uint8(roles.indexOf(member.role)).uint53(member.joinedVersion).finish();
+}
+
+export function decodeMember(bytes: Uint8Array): Member | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const nodeId = reader.uint32();
+  const endpoint = reader.text();
+  const role = roles[reader.uint8()];
+  const joinedVersion = reader.uint53();
+  if (role === undefined || !reader.isComplete()) return null;
+  return { nodeId, endpoint, role, joinedVersion };
+}
+
+export function encodePartition(partition: PartitionRecord): Uint8Array {
+  writer.reset().uint8(VERSION).uint32(partition.partitionId);
+  writer.uint8(states.indexOf(partition.state)).uint53(partition.generation);
+  return writer.uint32(partition.replicationOverride).finish();
+}
+
+export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const partitionId = reader.uint32();
+  const state = states[reader.uint8()];
+  const generation = reader.uint53();
+  const replicationOverride = reader.uint32();
+  if (state === undefined || !reader.isComplete()) return null;
+  return { partitionId, state, generation, replicationOverride };
+}
+
+/** A descriptor with the key space it belongs to. */
+export interface RangeRow {
+  readonly keySpace: string;
+  readonly descriptor: RangeDescriptor;
+}
+
+function writeBound(bound: string | null): void {
+  writer.boolean(bound !== null);
+  if (bound !== null) writer.text(bound);
+}
+
+function readBound(reader: ByteReader): string | null {
+  return reader.boolean() ? reader.text() : null;
+}
+
+export function encodeRange(row: RangeRow): Uint8Array {
+  writer.reset().uint8(VERSION).text(row.keySpace);
+  writeBound(row.descriptor.startKey);
+  writeBound(row.descriptor.endKey);
+  return writer.uint32(row.descriptor.partitionId).uint53(row.descriptor.generation).finish();
+}
+
+export function decodeRange(bytes: Uint8Array): RangeRow | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const keySpace = reader.text();
+  const descriptor = {
+    startKey: readBound(reader),
+    endKey: readBound(reader),
+    partitionId: reader.uint32(),
+    generation: reader.uint53(),
+  };
+  return reader.isComplete() ? { keySpace, descriptor } : null;
+}
