@@ -45,7 +45,7 @@ export function switchMembership(
 export function applyChange(raft: RaftState, index: LogIndex, change: ConfigChange): Membership {
   assert(index > raft.membershipIndex, "a membership change is applied once, in order");
   assert(index <= raft.log.committed, "only a committed membership change is applied");
-  assert(raft.log.isChange(index), "there is a membership change at this index");
+  assert(raft.log.kindAt(index) !== "normal", "there is a membership change at this index");
   const result = changeMembership(raft.tracker.membership, change);
   assert(
     result.ok,

@@ -24,6 +24,7 @@ import type {
   ConfigChange,
   CoreStatus,
   Effects,
+  EntryKind,
   LogIndex,
   Membership,
   Message,
@@ -221,6 +222,11 @@ export class RaftCore {
   /** The term at `index`: known, compacted away, or beyond the end. */
   termAt(index: LogIndex): TermLookup {
     return this.raft.log.terms.lookup(index);
+  }
+
+  /** What kind of entry stands at `index`, which is not yet applied or above the floor. */
+  kindAt(index: LogIndex): EntryKind {
+    return this.raft.log.kindAt(index);
   }
 
   /** For tests: the election timeout in ticks, until the next draw. */

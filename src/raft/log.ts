@@ -7,9 +7,9 @@
  * 2. Nothing at or below committed is ever cut.
  * 3. A receipt counts only if the log still holds its position with its term and has it unwritten.
  * 4. While a received snapshot is not installed, nothing is handed out for applying.
- * 5. Bytes handed out for applying are given back exactly once, by the acknowledgement of their last entry.
  */
 import { assert, present } from "../base/assert.js";
+import { ApplyBudget } from "./applybudget.js";
 import type { CoreConfig } from "./config.js";
 import { SizeLog } from "./sizes.js";
 import { TermLog } from "./termlog.js";
@@ -17,6 +17,7 @@ import type {
   CommittedRange,
   ConfigEntryKind,
   ConfigPosition,
+  EntryKind,
   EntrySpan,
   LogIndex,
   LogRange,
@@ -43,15 +44,13 @@ export class RaftLog {
   private readonly sizes: SizeLog;
   private readonly config: CoreConfig;
   private configChanges: ConfigPosition[];
-  /** Batches handed out for applying: last index and entry bytes, two numbers each, in order. */
-  private batches: number[] = [];
-  private applyingBytes = 0;
-  private applyingPaused = false;
+  private readonly budget: ApplyBudget;
   private sharedSpan: EntrySpan | null = null;
 
   constructor(config: CoreConfig, restored: RestoredState) {
     const { floorIndex, floorTerm, lastIndex, hardState, appliedIndex } = restored;
     this.config = config;
+    this.budget = new ApplyBudget(config.maxCommittedBytesPerTake);
     this.terms = new TermLog(floorIndex, floorTerm, restored.termRuns, lastIndex);
     this.sizes = new SizeLog(floorIndex, restored.sizeRuns, lastIndex);
     this.configChanges = [...restored.configChanges];
@@ -186,8 +185,8 @@ export class RaftLog {
     return this.configChanges.some(({ index }) => index > after && index <= upTo);
   }
 
-  isChange(index: LogIndex): boolean {
-    return this.configChanges.some((change) => change.index === index);
+  kindAt(index: LogIndex): EntryKind {
+    return this.configChanges.find((change) => change.index === index)?.kind ?? "normal";
   }
 
   private changesBetween(first: LogIndex, last: LogIndex): readonly ConfigPosition[] {
@@ -202,45 +201,34 @@ export class RaftLog {
   }
 
   get hasNextCommitted(): boolean {
-    if (this.applyingPaused || this.pendingSnapshot !== null) return false;
+    if (this.budget.paused || this.pendingSnapshot !== null) return false;
     return this.applying < this.appliable;
   }
 
   /** Hands out the next batch for applying, as large as the budget lets it be. */
   takeCommitted(): CommittedRange | null {
     if (!this.hasNextCommitted) return null;
-    const { maxCommittedBytesPerTake, entryOverheadBytes } = this.config;
+    const { entryOverheadBytes } = this.config;
     const first = this.applying + 1;
     const end = this.appliable;
-    const budget = maxCommittedBytesPerTake - this.applyingBytes;
-    const last = this.sizes.limit(first, end, budget, entryOverheadBytes);
+    const last = this.sizes.limit(first, end, this.budget.freeBytes, entryOverheadBytes);
     const bytes = this.sizes.between(first, last) + (last - first + 1) * entryOverheadBytes;
-    this.batches.push(last, bytes);
     this.applying = last;
-    this.applyingBytes += bytes;
-    this.applyingPaused = this.applyingBytes >= maxCommittedBytesPerTake || last < end;
+    this.budget.handOut(last, bytes, last < end);
     return { first, last };
   }
 
   /** Everything up to `index` is applied. */
   appliedTo(index: LogIndex): void {
-    let done = 0;
-    while (done < this.batches.length && (this.batches[done] as number) <= index) {
-      this.applyingBytes -= this.batches[done + 1] as number;
-      done += 2;
-    }
-    if (done === this.batches.length) this.batches.length = 0;
-    else if (done > 0) this.batches.splice(0, done);
+    this.budget.acknowledge(index);
     this.moveApplied(index);
   }
 
   private moveApplied(index: LogIndex): void {
-    if (index > this.applied) {
-      assert(index <= this.committed, "only committed entries are applied");
-      this.applied = index;
-      this.applying = Math.max(this.applying, index);
-    }
-    this.applyingPaused = this.applyingBytes >= this.config.maxCommittedBytesPerTake;
+    if (index <= this.applied) return;
+    assert(index <= this.committed, "only committed entries are applied");
+    this.applied = index;
+    this.applying = Math.max(this.applying, index);
   }
 
   /** The write that ended at (index, term) is durable. Ignored if the log has been rewritten there since. */
@@ -271,6 +259,7 @@ export class RaftLog {
       this.pendingSnapshot = null;
       this.snapshotHandedOut = false;
     }
+    this.budget.refresh();
     this.moveApplied(index);
   }
 
@@ -300,7 +289,6 @@ export class RaftLog {
       this.pendingSnapshot !== null || this.applying <= this.committed,
       "applying is committed",
     );
-    assert(this.applyingBytes >= 0, "bytes are given back once");
     for (let at = 1; at < this.configChanges.length; at++) {
       const before = this.configChanges[at - 1]?.index ?? 0;
       assert((this.configChanges[at]?.index ?? 0) > before, "membership changes ascend");

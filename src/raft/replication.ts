@@ -26,10 +26,8 @@ export function appendEntries(
 ): boolean {
   let bytes = 0;
   for (const size of sizesBytes) bytes += size;
-  const total = raft.uncommittedBytes + bytes;
-  if (raft.uncommittedBytes > 0 && bytes > 0 && total > raft.config.maxUncommittedBytes)
-    return false;
-  raft.uncommittedBytes = total;
+  const tail = raft.log.unappliedBytes;
+  if (tail > 0 && bytes > 0 && tail + bytes > raft.config.maxUncommittedBytes) return false;
   raft.log.appendOwn(raft.term, sizesBytes, kind);
   raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;
   return true;
