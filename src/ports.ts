@@ -96,7 +96,8 @@ export interface LogPort {
   write(write: LogWrite): void;
   /**
    * The entries first..last of a group, or as many from `first` on as fit `maxBytes` (at least one). `done` gets
-   * "compacted" when `first` is at or below the floor.
+   * "compacted" when `first` is at or below the floor. Entries are read from the disk, after they are durable; what lies
+   * above the last index is left out, so that the answer may be empty when entries were voided meanwhile.
    */
   read(
     group: PartitionId,
@@ -112,6 +113,8 @@ export interface LogPort {
   raiseFloor(group: PartitionId, floor: LogPosition): void;
   /** Replaces all entries of a group by a floor (an installed snapshot). Durable when `done` is called. */
   resetGroup(group: PartitionId, floor: LogPosition, hardState: HardState, done: () => void): void;
+  /** Voids everything about a group that left this node for good. Durable when `done` is called. */
+  forgetGroup(group: PartitionId, done: () => void): void;
   /** "full": new proposals are to be refused as overload; reads go on. */
   space(): LogSpace;
   /** Bytes of all segments now on disk. */
@@ -123,6 +126,72 @@ export interface LogPort {
   pinningGroups(): readonly PartitionId[];
   /** Ends after what is queued is durable. */
   close(done: () => void): void;
+}
+
+// Files, for the log --------------------------------------------------------------------------------------------------
+
+/** "no-space": the disk or the quota is full. "failed": anything else, an input/output error first of all. */
+export type FileErrorCode = "no-space" | "missing" | "exists" | "failed";
+
+/** An open file. Only the port that made it looks inside. */
+export interface OpenFile {
+  readonly path: string;
+}
+
+export interface FileListing {
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+/** Paths are joined with "/". A result's message names the path and what the system said. */
+export interface FilesPort {
+  /** "read": reads only. "durable": reads, and writes that are durable when their callback comes. */
+  open(
+    path: string,
+    access: "read" | "durable",
+    done: (result: Result<OpenFile, FileErrorCode>) => void,
+  ): void;
+  /**
+   * Makes a new file of `sizeBytes`: `head` and then zeros, all of it really allocated, and synced. Its directory entry
+   * is durable only after syncDirectory. Nothing is left behind on failure.
+   */
+  allocate(
+    path: string,
+    sizeBytes: number,
+    head: Uint8Array,
+    done: (result: Result<null, FileErrorCode>) => void,
+  ): void;
+  /** Fills `target` from `offset` on; the value is the number of bytes read, less than asked only at the file's end. */
+  read(
+    file: OpenFile,
+    offset: number,
+    target: Uint8Array,
+    done: (result: Result<number, FileErrorCode>) => void,
+  ): void;
+  /** Writes all of `bytes` at `offset`. `bytes` must not change until `done`. */
+  write(
+    file: OpenFile,
+    offset: number,
+    bytes: Uint8Array,
+    done: (result: Result<null, FileErrorCode>) => void,
+  ): void;
+  /** Makes durable what was written, whoever wrote it. */
+  sync(file: OpenFile, done: (result: Result<null, FileErrorCode>) => void): void;
+  truncate(
+    file: OpenFile,
+    sizeBytes: number,
+    done: (result: Result<null, FileErrorCode>) => void,
+  ): void;
+  close(file: OpenFile, done: (result: Result<null, FileErrorCode>) => void): void;
+  rename(from: string, to: string, done: (result: Result<null, FileErrorCode>) => void): void;
+  remove(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
+  /** The plain files of a directory, in no order. */
+  list(
+    path: string,
+    done: (result: Result<readonly FileListing[], FileErrorCode>) => void,
+  ): void;
+  /** Makes the directory's entries durable. */
+  syncDirectory(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
 }
 
 // The state store ------------------------------------------------------------------------------------------------

@@ -1,0 +1,196 @@
+/**
+ * The real FilesPort: node's callback file calls, with every short read and write finished.
+ *
+ * Owns the descriptors it opened. May call base and the system's file calls, which tests replace.
+ *
+ * Invariants: 1. A write callback comes after the last byte was taken; on a "durable" file that byte
+ * is then on the disk (O_DSYNC: measured faster than write and fdatasync, see perf/README.md).
+ * 2. Every read and write names its position. 3. A call that makes no progress is a failure, never a
+ * loop. 4. A file that could not be made whole is removed again.
+ */
+import * as fs from "node:fs";
+import { assert } from "../base/assert.js";
+import { type Failure, type Result, failure, ok } from "../base/result.js";
+import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";
+
+type Done<T> = (result: Result<T, FileErrorCode>) => void;
+
+/** The system calls used here; each as in node:fs. */
+export interface FileSystemCalls {
+  readonly open: typeof fs.open;
+  readonly close: typeof fs.close;
+  readonly read: typeof fs.read;
+  readonly write: typeof fs.write;
+  readonly fdatasync: typeof fs.fdatasync;
+  readonly fsync: typeof fs.fsync;
+  readonly ftruncate: typeof fs.ftruncate;
+  readonly rename: typeof fs.rename;
+  readonly unlink: typeof fs.unlink;
+  readonly readdir: typeof fs.readdir;
+  readonly stat: typeof fs.stat;
+}
+
+/** One slice of zeros: short enough that a log write behind it in the disk's queue hardly waits. */
+const SLICE_BYTES = 1024 * 1024;
+
+class Descriptor implements OpenFile {
+  constructor(
+    readonly path: string,
+    readonly number: number,
+  ) {}
+}
+
+function numberOf(file: OpenFile): number {
+  assert(file instanceof Descriptor, "a file of this port");
+  return file.number;
+}
+
+/** The code of a system error. A quota counts as a full disk. */
+export function fileErrorCode(error: NodeJS.ErrnoException): FileErrorCode {
+  if (error.code === "ENOSPC" || error.code === "EDQUOT") return "no-space";
+  if (error.code === "ENOENT") return "missing";
+  return error.code === "EEXIST" ? "exists" : "failed";
+}
+
+function failed(
+  action: string,
+  path: string,
+  error: NodeJS.ErrnoException,
+): Failure<FileErrorCode> {
+  return failure(fileErrorCode(error), `cannot ${action} ${path}: ${error.message}`);
+}
+
+function finish(action: string, path: string, done: Done<null>): (error: Error | null) => void {
+  return (error) => done(error ? failed(action, path, error) : ok(null));
+}
+
+export class RealFiles implements FilesPort {
+  constructor(private readonly calls: FileSystemCalls = fs) {}
+
+  open(path: string, access: "read" | "durable", done: Done<OpenFile>): void {
+    const { O_RDONLY, O_RDWR, O_DSYNC } = fs.constants;
+    const flags = access === "read" ? O_RDONLY : O_RDWR | O_DSYNC;
+    this.calls.open(path, flags, (error, descriptor) => {
+      done(error ? failed("open", path, error) : ok(new Descriptor(path, descriptor)));
+    });
+  }
+
+  allocate(path: string, sizeBytes: number, head: Uint8Array, done: Done<null>): void {
+    assert(head.length <= SLICE_BYTES && head.length <= sizeBytes, "the head fits the first slice");
+    const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = fs.constants;
+    // Synchronous slices never leave a backlog of dirty pages that a log write would have to wait for.
+    const flags = O_WRONLY | O_CREAT | O_EXCL | O_DSYNC;
+    this.calls.open(path, flags, 0o600, (error, descriptor) => {
+      if (error) return done(failed("create", path, error));
+      const file = new Descriptor(path, descriptor);
+      this.fill(file, sizeBytes, head, (result) => this.settle(file, result, done));
+    });
+  }
+
+  private fill(file: Descriptor, sizeBytes: number, head: Uint8Array, done: Done<null>): void {
+    const zeros = new Uint8Array(Math.min(SLICE_BYTES, sizeBytes));
+    const first = zeros.slice();
+    first.set(head);
+    const next = (offset: number): void => {
+      if (offset >= sizeBytes) return this.fsync(file, done);
+      const slice = offset === 0 ? first : zeros.subarray(0, sizeBytes - offset);
+      this.write(file, offset, slice, (result) => {
+        if (!result.ok) return done(result);
+        next(offset + slice.length);
+      });
+    };
+    next(0);
+  }
+
+  /** Closes a new file; removes it when it could not be made whole. */
+  private settle(file: Descriptor, result: Result<null, FileErrorCode>, done: Done<null>): void {
+    this.close(file, (closed) => {
+      const outcome = result.ok ? closed : result;
+      if (outcome.ok) return done(outcome);
+      this.calls.unlink(file.path, () => done(outcome));
+    });
+  }
+
+  read(file: OpenFile, offset: number, target: Uint8Array, done: Done<number>): void {
+    const descriptor = numberOf(file);
+    const next = (at: number): void => {
+      const left = target.length - at;
+      this.calls.read(descriptor, target, at, left, offset + at, (error, count) => {
+        if (error) return done(failed("read", file.path, error));
+        assert(count >= 0 && count <= left, "a read takes what was asked or less");
+        if (count === 0 || count === left) return done(ok(at + count));
+        next(at + count);
+      });
+    };
+    next(0);
+  }
+
+  write(file: OpenFile, offset: number, bytes: Uint8Array, done: Done<null>): void {
+    const descriptor = numberOf(file);
+    const next = (at: number): void => {
+      const left = bytes.length - at;
+      this.calls.write(descriptor, bytes, at, left, offset + at, (error, count) => {
+        if (error) return done(failed("write", file.path, error));
+        assert(count >= 0 && count <= left, "a write takes what was asked or less");
+        if (count === left) return done(ok(null));
+        if (count > 0) return next(at + count);
+        done(failure("failed", `cannot write ${file.path}: the system took no byte`));
+      });
+    };
+    next(0);
+  }
+
+  sync(file: OpenFile, done: Done<null>): void {
+    this.calls.fdatasync(numberOf(file), finish("sync", file.path, done));
+  }
+
+  private fsync(file: OpenFile, done: Done<null>): void {
+    this.calls.fsync(numberOf(file), finish("sync", file.path, done));
+  }
+
+  truncate(file: OpenFile, sizeBytes: number, done: Done<null>): void {
+    this.calls.ftruncate(numberOf(file), sizeBytes, finish("truncate", file.path, done));
+  }
+
+  close(file: OpenFile, done: Done<null>): void {
+    this.calls.close(numberOf(file), (error) => {
+      done(error ? failed("close", file.path, error) : ok(null));
+    });
+  }
+
+  rename(from: string, to: string, done: Done<null>): void {
+    this.calls.rename(from, to, finish("rename", from, done));
+  }
+
+  remove(path: string, done: Done<null>): void {
+    this.calls.unlink(path, finish("remove", path, done));
+  }
+
+  list(path: string, done: Done<readonly FileListing[]>): void {
+    this.calls.readdir(path, { withFileTypes: true }, (error, entries) => {
+      if (error) return done(failed("list", path, error));
+      const names = entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
+      const found: FileListing[] = [];
+      const next = (at: number): void => {
+        const name = names[at];
+        if (name === undefined) return done(ok(found));
+        this.calls.stat(`${path}/${name}`, (problem, stats) => {
+          if (problem) return done(failed("examine", `${path}/${name}`, problem));
+          found.push({ name, sizeBytes: stats.size });
+          next(at + 1);
+        });
+      };
+      next(0);
+    });
+  }
+
+  syncDirectory(path: string, done: Done<null>): void {
+    this.calls.open(path, fs.constants.O_RDONLY, (error, descriptor) => {
+      if (error) return done(failed("open", path, error));
+      const directory = new Descriptor(path, descriptor);
+      this.fsync(directory, (synced) => {
+        this.close(directory, (closed) => done(synced.ok ? closed : synced));
+      });
+    });
+  }
+}

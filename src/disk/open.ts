@@ -1,0 +1,165 @@
+/**
+ * The door of this folder: opens directory, lock, identity, log and state store of a node, or says why not.
+ *
+ * May call everything in this folder. Invariants: 1. On failure nothing stays open or locked. 2. The
+ * lock is taken before anything is read and given back after everything is closed.
+ *
+ * A failure's message names the file and the remedy. All but "storage-no-space" and "storage-in-use"
+ * mean that an operator must look before the node can start.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { type Failure, type Result, failure, ok } from "../base/result.js";
+import { SEGMENT_BYTES } from "../base/limits.js";
+import type { LogPort, StorePort } from "../ports.js";
+import type { Kernels } from "../wasm/kernels.js";
+import { RealFiles } from "./files.js";
+import { type DirectoryLock, type LockCode, lockDirectory } from "./lock.js";
+import { MemoryLog } from "./memorylog.js";
+import { MemoryStore } from "./memorystore.js";
+import type { LogIdentity } from "./records.js";
+import { type LogOpenCode, openLog } from "./recovery.js";
+import type { LogPorts } from "./segments.js";
+import { LmdbStore, openStore } from "./store.js";
+import { type VaultCode, makeDirectory, readIdentity, writeIdentity, writeMark } from "./vault.js";
+import type { WriteAheadLog } from "./wal.js";
+
+export interface DiskOptions {
+  readonly adapter: "lmdb" | "memory";
+  /** Absolute. Unused with "memory". */
+  readonly path: string;
+  /** Name of the storage format's directory below the path. */
+  readonly revision: string;
+  /** Directory of the log; null = `{path}/wal`. */
+  readonly walPath: string | null;
+  /** Bound of the state file, bytes. */
+  readonly maxBytes: number;
+  /** For a new directory. An existing one keeps its cluster id; another node id than its own is refused. */
+  readonly identity: { readonly clusterId: string; readonly nodeId: number };
+  /** Kernels of its own for the log: they share no memory with any other user. */
+  readonly kernels: Kernels;
+  /** Default SEGMENT_BYTES. */
+  readonly segmentBytes?: number;
+}
+
+export type DiskPorts = Omit<LogPorts, "files">;
+
+export type DiskCode = VaultCode | LockCode | LogOpenCode | "store-unreadable" | "storage-foreign";
+
+export interface Disk {
+  readonly log: LogPort;
+  readonly store: StorePort;
+  /** storageId is "" with the memory adapter. */
+  readonly identity: LogIdentity;
+  /** True when the directory was made by this call. */
+  readonly isNew: boolean;
+  /** Closes the store, then the log, then gives the lock back. */
+  close(done: () => void): void;
+}
+
+/** First size of the state store's map; it doubles when it is full. */
+const FIRST_MAP_BYTES = 1024 * 1024 * 1024;
+const SPACE_RETRY_MS = 1000;
+/** Written when the first log segment is durable: from then on a directory without a log is a loss. */
+const COMPLETE_MARK = "complete.json";
+
+type Done = (result: Result<Disk, DiskCode>) => void;
+
+export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): void {
+  if (options.adapter === "memory") return openMemory(options, ports, done);
+  const walPath = options.walPath ?? `${options.path}/wal`;
+  const home = `${options.path}/${options.revision}`;
+  for (const directory of [`${home}/state`, walPath]) {
+    const made = makeDirectory(directory);
+    if (!made.ok) return ports.timers.soon(() => done(made));
+  }
+  lockDirectory(home, (homeLock) => {
+    if (!homeLock.ok) return done(homeLock);
+    const giveUp = (refusal: Failure<DiskCode>): void => {
+      homeLock.value.release(() => done(refusal));
+    };
+    lockDirectory(walPath, (walLock) => {
+      if (!walLock.ok) return giveUp(walLock);
+      const locks = [walLock.value, homeLock.value];
+      openLocked(options, ports, home, walPath, locks, (result) => {
+        if (result.ok) return done(result);
+        walLock.value.release(() => giveUp(result));
+      });
+    });
+  });
+}
+
+function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
+  const log = new MemoryLog(ports.timers);
+  const store = new MemoryStore(ports.timers, options.maxBytes);
+  const identity = { storageId: "", ...options.identity };
+  const close = (closed: () => void): void => store.close(() => log.close(closed));
+  ports.timers.soon(() => done(ok({ log, store, identity, isNew: true, close })));
+}
+
+/** The directory's identity; made when it has none. */
+function identify(
+  options: DiskOptions,
+  home: string,
+): Result<{ identity: LogIdentity; isNew: boolean }, DiskCode> {
+  const path = `${home}/identity.json`;
+  const found = readIdentity(path);
+  if (!found.ok) return found;
+  if (found.value !== null) {
+    const { nodeId } = options.identity;
+    if (found.value.nodeId === nodeId) return ok({ identity: found.value, isNew: false });
+    const owner = `node ${String(found.value.nodeId)}, not to node ${String(nodeId)}`;
+    const remedy = "give this node the id or the path that belongs to it";
+    return failure("storage-foreign", `${home} belongs to ${owner}: ${remedy}`);
+  }
+  const identity = { storageId: randomBytes(16).toString("hex"), ...options.identity };
+  const written = writeIdentity(path, identity);
+  return written.ok ? ok({ identity, isNew: true }) : written;
+}
+
+function openLocked(
+  options: DiskOptions,
+  ports: DiskPorts,
+  home: string,
+  walPath: string,
+  locks: readonly DirectoryLock[],
+  done: Done,
+): void {
+  const identified = identify(options, home);
+  if (!identified.ok) return done(identified);
+  const { identity, isNew } = identified.value;
+  const { maxBytes, kernels } = options;
+  const stored = openStore({ path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES }, ports);
+  if (!stored.ok) return done(stored);
+  const store = stored.value;
+  const mark = `${home}/${COMPLETE_MARK}`;
+  const logOptions = {
+    directory: walPath,
+    identity,
+    segmentBytes: options.segmentBytes ?? SEGMENT_BYTES,
+    spaceRetryMs: SPACE_RETRY_MS,
+    mayCreate: !existsSync(mark),
+  };
+  openLog(logOptions, { ...ports, files: new RealFiles() }, kernels, (opened) => {
+    if (!opened.ok) return store.close(() => done(opened));
+    const log = opened.value;
+    const marked = existsSync(mark) ? ok(null) : writeMark(mark);
+    if (!marked.ok) return store.close(() => log.close(() => done(marked)));
+    done(ok({ log, store, identity, isNew, close: closer(log, store, locks) }));
+  });
+}
+
+function closer(
+  log: WriteAheadLog,
+  store: LmdbStore,
+  locks: readonly DirectoryLock[],
+): (done: () => void) => void {
+  return (done) => {
+    const release = (at: number): void => {
+      const lock = locks[at];
+      if (lock === undefined) done();
+      else lock.release(() => release(at + 1));
+    };
+    store.close(() => log.close(() => release(0)));
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Forward rewriting: small live remains of the oldest segment are written again at the end, so that an
+ * idle group cannot pin the log (P-116).
+ *
+ * Owns at most one slice in flight. May call base, the appender, reader and segments.
+ *
+ * Invariants: 1. A record that moved is released in its old segment only when the copy is framed, and
+ * the old segment goes only after the copy is durable. 2. Work is sliced by bytes and entries.
+ * 3. A full disk stops it: what is left of the log is kept for state records.
+ *
+ * When: with SEALED_MAX or more sealed segments, and the oldest at most a quarter alive; or whatever
+ * lives in it, once what is dead in the log exceeds GARBAGE_MAX segments. Groups with more than that in
+ * the oldest segment are better flushed by the host, see `pinningGroups`.
+ */
+import type { PartitionId } from "../base/ids.js";
+import type { Appender, RestatedEntry } from "./appender.js";
+import type { GroupIndex } from "./groupindex.js";
+import type { Reader, WantedEntry } from "./reader.js";
+import type { Segment, SegmentSet } from "./segments.js";
+
+const SEALED_MAX = 2;
+const GARBAGE_MAX = 2;
+const SLICE_BYTES = 512 * 1024;
+const SLICE_ENTRIES = 512;
+
+export class Rewriter {
+  private busy = false;
+
+  constructor(
+    private readonly appender: Appender,
+    private readonly segments: SegmentSet,
+    private readonly reader: Reader,
+  ) {}
+
+  /** Groups with entries in the oldest segments, when the log is larger than it should be. */
+  pinningGroups(): readonly PartitionId[] {
+    const { all } = this.segments;
+    if (all.length <= SEALED_MAX) return [];
+    const pinning = new Set<PartitionId>();
+    for (const segment of all.slice(0, all.length - SEALED_MAX + 1)) {
+      const here: { group: PartitionId; bytes: number }[] = [];
+      for (const index of this.appender.groups.values()) {
+        const share = index.shares.get(segment.sequence);
+        const entries = (share?.records ?? 0) - (index.stateSegment === segment.sequence ? 1 : 0);
+        if (entries > 0) here.push({ group: index.group, bytes: share?.bytes ?? 0 });
+      }
+      here.sort((a, b) => b.bytes - a.bytes);
+      for (const { group } of here) pinning.add(group);
+    }
+    return [...pinning];
+  }
+
+  /** Rewrites a slice if it is time to. */
+  advance(): void {
+    if (this.busy || this.appender.hasStopped || this.segments.isFull) return;
+    const oldest = this.due();
+    if (oldest === null) return;
+    for (const index of this.appender.groups.values()) {
+      if (index.stateSegment === oldest.sequence) this.appender.restateGroup(index);
+    }
+    for (const index of this.appender.groups.values()) {
+      const share = index.shares.get(oldest.sequence);
+      if (share === undefined) continue;
+      const wanted = this.slice(index, oldest);
+      if (wanted.length > 0) return this.move(index, wanted);
+    }
+  }
+
+  private due(): Segment | null {
+    const { all, segmentBytes } = this.segments;
+    const oldest = all[0];
+    if (oldest === undefined || all.length <= SEALED_MAX || oldest.liveRecords === 0) return null;
+    if (oldest.liveBytes <= segmentBytes / 4) return oldest;
+    const dead = (all.length - 1) * segmentBytes - this.segments.liveBytes();
+    return dead > GARBAGE_MAX * segmentBytes ? oldest : null;
+  }
+
+  private slice(index: GroupIndex, segment: Segment): WantedEntry[] {
+    const wanted: WantedEntry[] = [];
+    let start = 0;
+    let previous = -1;
+    for (const at of index.entriesIn(segment.sequence, SLICE_ENTRIES)) {
+      const place = index.place(at);
+      if (place === null || place.offset < previous) break;
+      if (wanted.length === 0) start = place.offset;
+      else if (place.offset + place.payloadBytes - start > SLICE_BYTES) break;
+      wanted.push({ index: at, place });
+      previous = place.offset;
+    }
+    return wanted;
+  }
+
+  private move(index: GroupIndex, wanted: readonly WantedEntry[]): void {
+    this.busy = true;
+    this.reader.fetch(index, wanted, (found) => {
+      if (found === null) return;
+      const entries: RestatedEntry[] = [];
+      for (const [at, entry] of found.entries()) {
+        const from = wanted[at]?.place;
+        if (from !== undefined) entries.push({ entry, from });
+      }
+      const done = (): void => {
+        this.busy = false;
+        this.advance();
+      };
+      this.appender.submit({ kind: "restate", index, entries, framed: 0, done });
+    });
+  }
+}

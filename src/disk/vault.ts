@@ -1,0 +1,139 @@
+/**
+ * The data directory: layout, identity, and the lock held for life.
+ *
+ * | Path | What |
+ * |---|---|
+ * | `{path}/{revision}/identity.json` | kind, format version, storage id, cluster id, node id |
+ * | `{path}/{revision}/complete.json` | written when the first start had made everything |
+ * | `{path}/{revision}/state/` | the LMDB environment |
+ * | `{path}/wal/`, or the path of the log | the segments |
+ *
+ * Owns the identity file. May call base and node's file system; it runs before the service does, so it
+ * uses the synchronous calls.
+ *
+ * Invariants: 1. A file or directory is used only after its name is durable (P-112). 2. The identity is
+ * written once, aside and then renamed, and never changed. 3. A newer format is refused, and so is a
+ * directory that another process uses (P-124, P-131).
+ */
+import * as fs from "node:fs";
+import { dirname } from "node:path";
+import { type Failure, type Result, failure, ok } from "../base/result.js";
+import type { LogIdentity } from "./records.js";
+
+export const STORAGE_FORMAT_VERSION = 1;
+const IDENTITY_KIND = "svc-storage";
+const IDENTITY_MAX_BYTES = 16_384;
+
+/**
+ * "storage-unreadable": the system refused. "storage-damaged": the identity is not what was written.
+ * "storage-newer": written by a newer version.
+ */
+export type VaultCode = "storage-unreadable" | "storage-damaged" | "storage-newer";
+
+function refused(action: string, path: string, error: unknown): Failure<"storage-unreadable"> {
+  const why = error instanceof Error ? error.message : String(error);
+  return failure("storage-unreadable", `cannot ${action} ${path}: ${why}`);
+}
+
+function syncDirectory(path: string): void {
+  const descriptor = fs.openSync(path, fs.constants.O_RDONLY);
+  try {
+    fs.fsyncSync(descriptor);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
+/** Makes `path` and its missing parents, mode 0700, each name durable. */
+export function makeDirectory(path: string): Result<null, VaultCode> {
+  try {
+    const missing: string[] = [];
+    for (let at = path; !fs.existsSync(at); at = dirname(at)) missing.push(at);
+    for (const directory of missing.reverse()) {
+      fs.mkdirSync(directory, { mode: 0o700 });
+      syncDirectory(dirname(directory));
+    }
+    if (!fs.statSync(path).isDirectory()) {
+      return failure("storage-unreadable", `${path} is not a directory`);
+    }
+    return ok(null);
+  } catch (error) {
+    return refused("make the directory", path, error);
+  }
+}
+
+/** Writes aside, syncs, renames, syncs the directory. */
+export function replaceFile(path: string, text: string): Result<null, VaultCode> {
+  const draft = `${path}.new`;
+  try {
+    const descriptor = fs.openSync(draft, "w", 0o600);
+    try {
+      fs.writeFileSync(descriptor, text);
+      fs.fsyncSync(descriptor);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+    fs.renameSync(draft, path);
+    syncDirectory(dirname(path));
+    return ok(null);
+  } catch (error) {
+    return refused("write", path, error);
+  }
+}
+
+/** The identity in `path`, or null when there is none yet. */
+export function readIdentity(path: string): Result<LogIdentity | null, VaultCode> {
+  let text: string;
+  try {
+    if (!fs.existsSync(path)) return ok(null);
+    if (fs.statSync(path).size > IDENTITY_MAX_BYTES) return damaged(path, "it is too large");
+    text = fs.readFileSync(path, "utf8");
+  } catch (error) {
+    return refused("read", path, error);
+  }
+  return parseIdentity(path, text);
+}
+
+function damaged(path: string, what: string): Failure<"storage-damaged"> {
+  const remedy = "restore the file from a copy, or start this node empty";
+  return failure("storage-damaged", `${path} is damaged: ${what}; ${remedy}`);
+}
+
+/** Checks what an identity file says. */
+export function parseIdentity(path: string, text: string): Result<LogIdentity, VaultCode> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return damaged(path, "it is no JSON");
+  }
+  if (typeof parsed !== "object" || parsed === null) return damaged(path, "it is no object");
+  const fields = new Map<string, unknown>(Object.entries(parsed));
+  const version = fields.get("version");
+  if (fields.get("kind") !== IDENTITY_KIND || typeof version !== "number") {
+    return damaged(path, "it is of another kind");
+  }
+  if (version > STORAGE_FORMAT_VERSION) {
+    const own = `this program knows ${String(STORAGE_FORMAT_VERSION)}`;
+    const message = `${path} has format version ${String(version)}, ${own}: use a newer program`;
+    return failure("storage-newer", message);
+  }
+  const storageId = fields.get("storageId");
+  const clusterId = fields.get("clusterId");
+  const nodeId = fields.get("nodeId");
+  if (typeof storageId !== "string" || storageId.length === 0) return damaged(path, "no storageId");
+  if (typeof clusterId !== "string") return damaged(path, "no clusterId");
+  if (typeof nodeId !== "number" || !Number.isInteger(nodeId)) return damaged(path, "no nodeId");
+  return ok({ storageId, clusterId, nodeId });
+}
+
+export function writeIdentity(path: string, identity: LogIdentity): Result<null, VaultCode> {
+  const file = { kind: IDENTITY_KIND, version: STORAGE_FORMAT_VERSION, ...identity };
+  return replaceFile(path, `${JSON.stringify(file, null, 2)}\n`);
+}
+
+/** Marks that everything of a new directory was made. */
+export function writeMark(path: string): Result<null, VaultCode> {
+  const file = { kind: `${IDENTITY_KIND}-complete`, version: STORAGE_FORMAT_VERSION };
+  return replaceFile(path, `${JSON.stringify(file)}\n`);
+}
