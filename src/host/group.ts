@@ -1,16 +1,18 @@
 /**
- * One Raft group on this node: what operations see of it. Signature only for the moment; the bodies follow.
+ * One Raft group on this node: what operations see of it.
  *
- * May call: base, raft, machine, ports, this folder.
- * Invariants: 1. No callback is called in the turn of the call that took it, and each exactly once. 2. `machine` may be
- * read only inside a confirmed read or apply callback: callbacks of one turn run after every effect of that turn, with
- * nothing applied between them. 3. Nothing is decided from state before the own-term entry is applied.
+ * May call: base, machine, this folder.
+ * Invariants: 1. No callback is called in the turn of the call that took it, and each exactly once.
+ * 2. `machine` may be read only inside a confirmed read or apply callback: the callbacks of a turn
+ * run after all of its effects, with nothing applied between them. 3. Nothing is decided from state
+ * before the own-term entry is applied.
  */
-import { AssertionError } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
-import type { Command } from "../machine/command.js";
+import type { Command, EntryStamp } from "../machine/command.js";
 import type { EphemeralTable } from "../machine/ephemeral.js";
 import type { Machine } from "../machine/machine.js";
+import type { DriverShared, GroupDriver } from "./driver.js";
+import type { Intake } from "./intake.js";
 import type { GroupFacts, ProposalDone, ReadDone, ResetHook, StopHook } from "./results.js";
 
 export type {
@@ -25,66 +27,120 @@ export type {
   StopHook,
 } from "./results.js";
 
-function pending(): never {
-  throw new AssertionError("not written yet");
-}
+export class Group {
+  readonly partition: PartitionId;
+  private readonly stopHooks: StopHook[] = [];
 
-/* eslint-disable @typescript-eslint/no-unused-vars */
-export abstract class Group {
-  abstract readonly partition: PartitionId;
+  constructor(
+    private readonly shared: DriverShared,
+    private readonly driver: GroupDriver,
+    private readonly intake: Intake,
+  ) {
+    this.partition = driver.partition;
+  }
+
   /** Reads are legal only inside a confirmed read or apply callback. */
-  abstract readonly machine: Machine;
-  /** This leadership's ephemeral locks and keys; null when not leading or the own-term entry is not applied. */
-  abstract readonly ephemeral: EphemeralTable | null;
+  get machine(): Machine {
+    return this.driver.machine;
+  }
+
+  /** This leadership's ephemeral locks and keys; null while not serving. */
+  get ephemeral(): EphemeralTable | null {
+    return this.driver.leadership.ephemeral;
+  }
+
   /**
-   * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets. `deadlineMs`: on the
-   * monotonic clock; a command still queued then is "aborted", a proposed one "unknown".
+   * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
+   * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
+   * "unknown".
    */
-  propose(_command: Command, _sizeBytes: number, _deadlineMs: number, _done: ProposalDone): void {
-    pending();
+  propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
+    if (this.shared.isStopping()) {
+      this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
+      return;
+    }
+    this.intake.propose(command, sizeBytes, deadlineMs, done);
   }
-  /** Confirms leadership with a round that begins after this call; one round confirms everybody who waits for it. */
-  read(_deadlineMs: number, _done: ReadDone): void {
-    pending();
-  }
+
   /**
-   * Makes the committed lease clock reach `leaseTimeMs`, in lease time, by proposing a clock entry (shared by all who
-   * ask at once). Ends as the proposal does; the outcome of success is "done".
+   * Confirms leadership with a round that begins after this call; one round confirms everybody who
+   * waits for it.
    */
-  advanceClock(_leaseTimeMs: number, _deadlineMs: number, _done: ProposalDone): void {
-    pending();
+  read(deadlineMs: number, done: ReadDone): void {
+    if (this.shared.isStopping()) {
+      this.shared.answers.read(done, { status: "aborted" });
+      return;
+    }
+    this.intake.read(deadlineMs, done);
   }
-  /** The leader's estimate of the lease clock now (ms, lease time); the committed value when not serving. */
+
+  /**
+   * Makes the committed lease clock reach `leaseTimeMs` (lease time, at most `leaseNowMs()`), by a
+   * clock entry that all who ask at once share. Ends as a proposal does.
+   */
+  advanceClock(leaseTimeMs: number, deadlineMs: number, done: ProposalDone): void {
+    if (this.shared.isStopping()) {
+      this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
+      return;
+    }
+    this.intake.advanceClock(leaseTimeMs, deadlineMs, done);
+  }
+
+  /** The leader's estimate of the lease clock now (ms); the committed value while not serving. */
   leaseNowMs(): number {
-    pending();
+    return this.driver.leadership.leaseNowMs(this.shared.ports.clock.monotonicMs());
   }
-  /** The committed lease clock: what apply saw last. */
+
+  /** The committed lease clock (ms): what apply saw last. */
   committedLeaseMs(): number {
-    pending();
+    return this.driver.machine.leaseMs;
   }
+
+  /**
+   * The stamp of a decision in this leadership's memory (ephemeral data), in order with those of
+   * log entries. Only while serving.
+   */
+  nextStamp(): EntryStamp {
+    return this.driver.leadership.nextEntryStamp(this.shared.ports.clock.monotonicMs());
+  }
+
   /** Leads, and has applied its own-term entry. */
   isServing(): boolean {
-    pending();
+    return this.driver.leadership.isServing;
   }
+
   isLeader(): boolean {
-    pending();
+    return this.driver.leadership.isLeading;
   }
+
   term(): number {
-    pending();
+    return this.driver.core.term;
   }
+
   /** The leader's node id; 0 = unknown. */
   leaderNode(): number {
-    pending();
+    return this.driver.leadership.leader;
   }
+
   /** `hook` is called at every end of a leadership and every replacement of the state. */
-  addReset(_hook: ResetHook): void {
-    pending();
+  addReset(hook: ResetHook): void {
+    this.driver.leadership.addReset(hook);
   }
+
   /** `hook` may propose final commands when the node stops (hand back the rest of a block). */
-  addStopHook(_hook: StopHook): void {
-    pending();
+  addStopHook(hook: StopHook): void {
+    this.stopHooks.push(hook);
   }
+
+  /** For the host: runs the stop hooks, if this group serves. */
+  runStopHooks(deadlineMs: number): void {
+    if (!this.isServing()) return;
+    for (const hook of this.stopHooks) {
+      hook((command, sizeBytes, done) => this.intake.propose(command, sizeBytes, deadlineMs, done));
+    }
+  }
+
   facts(): GroupFacts {
-    pending();
+    return this.driver.facts();
   }
 }

@@ -6,6 +6,7 @@
  */
 import { assert } from "../base/assert.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
+import type { EntrySorter } from "../machine/row-table.js";
 import type {
   ClockPort,
   EntropyPort,
@@ -26,6 +27,8 @@ export interface HostPorts {
   readonly logger: LoggerPort;
   readonly fatal: FatalPort;
   readonly meter: MeterPort;
+  /** Sorts rows before a flush; plain sorting when absent. */
+  readonly sorter?: EntrySorter;
 }
 
 export interface HostSettings {
@@ -61,6 +64,10 @@ export interface HostSettings {
   readonly compactKeepEntries: number;
   /** Oldest age of an unflushed change before a flush is due. */
   readonly flushAgeMs: number;
+  /** Size of the unflushed table at which a flush is due. */
+  readonly flushBytes: number;
+  /** Rows in it: bounds the time that a freeze takes on the loop. */
+  readonly flushRows: number;
   /** Unflushed bytes of the node, frozen table included, then intake is refused until a flush is through. */
   readonly unflushedBytesMax: number;
   /** Pause before a flush that met a full store is tried again. */
@@ -76,6 +83,8 @@ export interface HostSettings {
   readonly collectEveryMs: number;
   /** Rows that one collect command drops at most. */
   readonly collectLimit: number;
+  /** Bound of the ephemeral table of one group. */
+  readonly ephemeralBytesMax: number;
 }
 
 /** What the server's defaults amount to. */
@@ -98,6 +107,8 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   compactEveryBytes: 64 << 20,
   compactKeepEntries: 1000,
   flushAgeMs: 30_000,
+  flushBytes: 32 << 20,
+  flushRows: 20_000,
   unflushedBytesMax: 256 << 20,
   flushRetryMs: 1000,
   applySliceCommands: 4096,
@@ -106,6 +117,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   tombstoneRetentionMs: 86_400_000,
   collectEveryMs: 10_000,
   collectLimit: 256,
+  ephemeralBytesMax: 32 << 20,
 };
 
 /** Throws AssertionError unless the settings are whole numbers in range that fit together. */
@@ -124,5 +136,6 @@ export function assertSettings(settings: HostSettings): void {
   assert(settings.heartbeatMs >= 1, "a heartbeat interval is at least 1 ms");
   assert(settings.batchEntriesMax <= settings.queuedCommandsMax, "a queue holds a full batch");
   assert(settings.batchBytesMax <= ENTRY_PAYLOAD_MAX_BYTES, "a full batch fits one entry");
+  assert(settings.flushBytes <= settings.unflushedBytesMax, "a flush is due before intake pauses");
   assert(settings.applySliceMs > 0 && settings.applySliceCommands > 0, "a slice does something");
 }

@@ -1,0 +1,180 @@
+/**
+ * Applies committed entries of one group, in order, in slices, and answers whoever proposed them.
+ *
+ * Entries that this node proposed are applied from their decoded commands in memory; others (a
+ * replay after a start) are read from the log and decoded. May call: base, machine, ports, this
+ * folder.
+ * Invariants: 1. The entry applied is the one after the last applied, and of the term that the core
+ * has there (P-028, P-043). 2. What is committed and not applied is always either being applied, being
+ * loaded, or waits for the next slice: `hasWork` says so and the group re-arms on it. 3. An entry
+ * that cannot be decoded is never skipped: the process ends with it unapplied (P-031). 4. Answers go
+ * to `Answers`, never directly to a caller.
+ */
+import { assert } from "../base/assert.js";
+import { decodeEntry, type DecodedEntry } from "../machine/codec.js";
+import type { Outcome } from "../machine/command.js";
+import type { Machine } from "../machine/machine.js";
+import type { ClockPort, FatalPort, LogEntry, LogPort, MeterPort } from "../ports.js";
+import type { CommittedRange } from "../raft/types.js";
+import { EntryKindCode } from "./effects.js";
+import type { Proposals, ProposedEntry } from "./proposals.js";
+
+/** One read of a replay asks the log for at most this many bytes. */
+const LOAD_BYTES_MAX = 4 << 20;
+
+/** What one turn may still spend on applying, over all groups. */
+export interface ApplySlice {
+  /** Monotonic time at which the turn stops applying. */
+  endMs: number;
+  /** Commands left. */
+  commands: number;
+}
+
+export interface ApplierPorts {
+  readonly clock: ClockPort;
+  readonly log: LogPort;
+  readonly meter: MeterPort;
+  readonly fatal: FatalPort;
+}
+
+export class Applier {
+  private committedTo: number;
+  private loaded: readonly LogEntry[] = [];
+  private loadedAt = 0;
+  private loading = false;
+  private halted = false;
+  private readonly outcomes: Outcome[] = [];
+
+  /**
+   * `termAt`: the core's term of an index. `onLoaded` is called, outside of any turn, when entries
+   * that were asked from the log have come.
+   */
+  constructor(
+    private readonly machine: Machine,
+    private readonly proposals: Proposals,
+    private readonly ports: ApplierPorts,
+    private readonly termAt: (index: number) => number,
+    private readonly onLoaded: () => void,
+  ) {
+    this.committedTo = machine.appliedIndex;
+  }
+
+  /** The core handed out `range` for applying. */
+  commit(range: CommittedRange): void {
+    assert(range.first === this.committedTo + 1, "committed ranges follow each other");
+    assert(range.last >= range.first, "a committed range is not empty");
+    this.committedTo = range.last;
+  }
+
+  /** Whether a slice would apply something now. */
+  get hasWork(): boolean {
+    return !this.loading && !this.halted && this.machine.appliedIndex < this.committedTo;
+  }
+
+  /** Committed and not applied, being loaded or not. */
+  get backlog(): number {
+    return this.committedTo - this.machine.appliedIndex;
+  }
+
+  /** Applies at least one entry if there is one, then goes on within `slice`. Returns how many. */
+  run(slice: ApplySlice, nowMs: number): number {
+    let count = 0;
+    while (this.hasWork) {
+      if (count > 0 && (slice.commands <= 0 || this.ports.clock.monotonicMs() >= slice.endMs))
+        break;
+      if (!this.applyNext(slice, nowMs)) break;
+      count++;
+    }
+    return count;
+  }
+
+  private applyNext(slice: ApplySlice, nowMs: number): boolean {
+    const index = this.machine.appliedIndex + 1;
+    const term = this.termAt(index);
+    const proposed = this.proposals.take(index, term);
+    if (proposed !== null) {
+      slice.commands -= 1 + proposed.commands.length;
+      this.applyProposed(proposed, nowMs);
+      return true;
+    }
+    const entry = this.nextLoaded(index);
+    if (entry === null) {
+      this.load(index);
+      return false;
+    }
+    assert(entry.term === term, `entry ${index} of the log has the term that the core knows`);
+    const decoded = this.decode(entry);
+    if (decoded === null) return false;
+    slice.commands -= decoded === "empty" ? 1 : 1 + decoded.commands.length;
+    this.applyDecoded(entry, decoded);
+    return true;
+  }
+
+  private applyProposed(entry: ProposedEntry, nowMs: number): void {
+    const { index, term, stamp, commands, waiters } = entry;
+    if (stamp === null) {
+      this.machine.applyEmpty({ index, term });
+      return;
+    }
+    this.ports.meter.commitMs(nowMs - entry.proposedAtMs);
+    const { outcomes, machine } = this;
+    outcomes.length = 0;
+    machine.apply({ index, term, leaseMs: stamp.leaseMs, stamp: stamp.stamp }, commands, outcomes);
+    assert(outcomes.length === commands.length, "apply gives one outcome for each command");
+    const leaseMs = machine.leaseMs;
+    for (let at = 0; at < waiters.length; at++) {
+      const waiter = waiters[at];
+      const outcome = outcomes[at];
+      if (waiter === undefined || outcome === undefined) continue;
+      this.proposals.answer(waiter, { status: "applied", outcome, leaseMs, term, index });
+    }
+  }
+
+  private applyDecoded(entry: LogEntry, decoded: DecodedEntry | "empty"): void {
+    const { index, term } = entry;
+    if (decoded === "empty") return this.machine.applyEmpty({ index, term });
+    const { leaseMs, stamp } = decoded.stamp;
+    this.outcomes.length = 0;
+    this.machine.apply({ index, term, leaseMs, stamp }, decoded.commands, this.outcomes);
+  }
+
+  private nextLoaded(index: number): LogEntry | null {
+    while (this.loadedAt < this.loaded.length) {
+      const entry = this.loaded[this.loadedAt] as LogEntry;
+      this.loadedAt++;
+      if (entry.index === index) return entry;
+      assert(entry.index < index, "loaded entries have no gap");
+    }
+    return null;
+  }
+
+  private load(first: number): void {
+    this.loading = true;
+    const { log } = this.ports;
+    log.read(this.machine.group, first, this.committedTo, LOAD_BYTES_MAX, (result) => {
+      this.loading = false;
+      assert(result.ok, `the log keeps what is not applied (entry ${first})`);
+      assert(result.value[0]?.index === first, "a read begins with the entry that was asked for");
+      this.loaded = result.value;
+      this.loadedAt = 0;
+      this.onLoaded();
+    });
+  }
+
+  private decode(entry: LogEntry): DecodedEntry | "empty" | null {
+    if (entry.kind !== EntryKindCode.normal) {
+      return this.halt(entry, "This version does not know membership changes.");
+    }
+    if (entry.payload.length === 0) return "empty";
+    const decoded = decodeEntry(entry.payload);
+    if (!decoded.ok) return this.halt(entry, decoded.message);
+    return decoded.value;
+  }
+
+  private halt(entry: LogEntry, why: string): null {
+    this.halted = true;
+    const where = { group: this.machine.group, index: entry.index, term: entry.term };
+    this.ports.fatal.fatal(`A committed entry cannot be applied: ${why}`, where);
+    return null;
+  }
+}

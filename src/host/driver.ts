@@ -1,0 +1,325 @@
+/**
+ * Drives one group: joins the core, the effects, the batcher, the applier and the reads, one `run`
+ * per turn in which the group has something to do.
+ *
+ * May call: base, raft, machine, ports, this folder.
+ * Invariants: 1. `run` first reports what became durable and applies it, then cuts what waited for
+ * that, so that the next batch is as full as can be. 2. Batches are cut and rounds begun by a serving
+ * leader only. 3. The end of a leadership ends every caller: reads "retry", queued commands
+ * "not-leader", proposed ones "unknown". 4. What `run` leaves undone is told by `hasWork`.
+ */
+import { assert } from "../base/assert.js";
+import { EMPTY_BYTES } from "../base/bytes.js";
+import type { PartitionId } from "../base/ids.js";
+import { encodeEntry } from "../machine/codec.js";
+import type { Machine } from "../machine/machine.js";
+import { RaftCore } from "../raft/core.js";
+import { defaultConfig } from "../raft/config.js";
+import type { RestoredState } from "../raft/restored.js";
+import type { CommittedRange, SoftState } from "../raft/types.js";
+import type { Answers } from "./answers.js";
+import { Applier, type ApplySlice } from "./applier.js";
+import { Batcher, type Budget, type Waiter } from "./batcher.js";
+import { EffectsExecutor, type EffectsTarget, type LogOutbox } from "./effects.js";
+import type { FlushableGroup } from "./flusher.js";
+import { Leadership } from "./leadership.js";
+import { Proposals } from "./proposals.js";
+import { Reads } from "./reads.js";
+import type { GroupFacts, ProposalResult, ReadResult } from "./results.js";
+import type { HostPorts, HostSettings } from "./settings.js";
+
+/** What the groups of a node share. */
+export interface DriverShared {
+  readonly settings: HostSettings;
+  readonly ports: HostPorts;
+  readonly answers: Answers;
+  readonly budget: Budget;
+  readonly outbox: LogOutbox;
+  /** New commands may queue: log and store have room. */
+  admits(): boolean;
+  /** Batches may be cut: also, not too much is unflushed. */
+  intakeOpen(): boolean;
+  /** New callers are turned away: the node stops. */
+  isStopping(): boolean;
+  /** A turn is wanted at `atMs` at the latest. */
+  wakeAt(atMs: number): void;
+  /** `driver` has something to do in a turn. */
+  wake(driver: GroupDriver): void;
+}
+
+const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
+const OVERLOADED: ProposalResult = { status: "refused", reason: "overloaded" };
+const RETRY: ReadResult = { status: "retry" };
+
+export class GroupDriver implements EffectsTarget, FlushableGroup {
+  readonly partition: PartitionId;
+  readonly core: RaftCore;
+  readonly batcher: Batcher;
+  readonly proposals: Proposals;
+  readonly reads: Reads;
+  readonly leadership: Leadership;
+  flushedIndex: number;
+  /** In the list of groups that the next turn runs. */
+  isAwake = false;
+  private floor: number;
+  private readonly executor: EffectsExecutor;
+  private readonly applier: Applier;
+  private readonly soleVoter: boolean;
+
+  constructor(
+    private readonly shared: DriverShared,
+    readonly machine: Machine,
+    restored: RestoredState,
+  ) {
+    const { settings, ports, answers, budget } = shared;
+    this.partition = machine.group;
+    this.flushedIndex = machine.appliedIndex;
+    this.floor = restored.floorIndex;
+    const { voters, votersOutgoing } = restored.membership;
+    this.soleVoter =
+      voters.length === 1 && voters[0] === settings.nodeId && votersOutgoing.length === 0;
+    const config = {
+      ...defaultConfig(settings.nodeId, ports.entropy.uint32()),
+      electionTicks: Math.ceil(settings.electionMs / settings.heartbeatMs),
+      maxPendingReads: Math.max(2, settings.waitingReadsMax),
+    };
+    this.core = new RaftCore(config, restored);
+    this.batcher = new Batcher(settings, budget, answers);
+    this.proposals = new Proposals(budget, answers);
+    this.reads = new Reads(answers, settings.waitingReadsMax);
+    const wake = (): void => shared.wake(this);
+    const { clock } = ports;
+    this.leadership = new Leadership(settings.nodeId, machine, clock, settings.ephemeralBytesMax);
+    const termAt = (index: number): number => this.termAt(index);
+    this.applier = new Applier(machine, this.proposals, ports, termAt, wake);
+    const { nodeId } = settings;
+    this.executor = new EffectsExecutor(
+      this.partition,
+      nodeId,
+      this.core,
+      this,
+      shared.outbox,
+      wake,
+    );
+  }
+
+  /** A group whose only voter is this node elects itself at once: nobody else could. */
+  start(): void {
+    if (this.soleVoter) this.core.campaign();
+    this.shared.wake(this);
+  }
+
+  /** One turn of this group. */
+  run(nowMs: number, slice: ApplySlice): void {
+    this.executor.run();
+    this.apply(nowMs, slice);
+    if (this.leadership.isServing) {
+      this.cutBatches(nowMs);
+      if (this.reads.wantsRound) this.reads.begin(this.core);
+      this.executor.run();
+      this.apply(nowMs, slice);
+    }
+    if (this.leadership.isServing) {
+      this.reads.settle(this.machine.appliedIndex, this.machine.leaseMs);
+    }
+  }
+
+  /** Whether a turn would cut a batch now. */
+  wantsCut(nowMs: number): boolean {
+    if (!this.leadership.isServing) return false;
+    return this.batcher.isDue(nowMs, this.proposals.entryCount);
+  }
+
+  /** Something is left to do that no event will announce. */
+  get hasWork(): boolean {
+    return this.applier.hasWork;
+  }
+
+  /** Whether raft time matters to this group: a sole voter that leads needs none. */
+  get needsTicks(): boolean {
+    return !(this.soleVoter && this.leadership.isLeading);
+  }
+
+  tick(count: number): void {
+    this.core.tick(count);
+    if (this.core.hasEffects()) this.shared.wake(this);
+  }
+
+  /** Ends whoever has waited until its deadline. */
+  expire(nowMs: number): void {
+    this.batcher.expire(nowMs);
+    this.proposals.expire(nowMs);
+    this.reads.expire(nowMs);
+  }
+
+  /** When this group wants a turn although nothing happens. */
+  get wakeAtMs(): number {
+    const deadlineMs = Math.min(
+      this.batcher.earliestDeadlineMs,
+      this.proposals.earliestDeadlineMs,
+      this.reads.earliestDeadlineMs,
+    );
+    if (this.shared.settings.lingerMs === 0 || this.proposals.entryCount > 0) return deadlineMs;
+    return Math.min(deadlineMs, this.batcher.lingerEndMs);
+  }
+
+  /** Nothing of this group is queued, on its way to the disk or unapplied. */
+  get isQuiet(): boolean {
+    if (this.batcher.queuedCommands > 0 || this.proposals.entryCount > 0) return false;
+    return this.executor.openCount === 0 && this.applier.backlog === 0;
+  }
+
+  get appliedIndex(): number {
+    return this.machine.appliedIndex;
+  }
+
+  get floorIndex(): number {
+    return this.floor;
+  }
+
+  compact(index: number): void {
+    assert(
+      index > this.floor && index <= this.flushedIndex,
+      "a floor rises, up to what is flushed",
+    );
+    const term = this.termAt(index);
+    this.shared.ports.log.raiseFloor(this.partition, { term, index });
+    this.core.compacted(index);
+    this.floor = index;
+  }
+
+  roleChanged(soft: SoftState): void {
+    const { leadership, core } = this;
+    leadership.setLeader(soft.leader);
+    const leads = soft.role === "leader";
+    if (leadership.isLeading && !(leads && leadership.term === core.term)) {
+      this.endLeadership("leadership lost");
+    }
+    if (!leads || leadership.isLeading) return;
+    leadership.begin(core.term);
+    this.shared.ports.meter.leaderChanged(this.partition);
+    const fields = { partition: this.partition, term: core.term };
+    this.shared.ports.logger.log("debug", "This node leads a partition.", fields);
+  }
+
+  payloadFor(index: number, term: number): Uint8Array {
+    const proposed = this.proposals.at(index, term);
+    if (proposed !== null) return proposed.payload;
+    // The core itself appends the empty entry that begins its term; nobody else proposes.
+    this.proposals.add({
+      index,
+      term,
+      payload: EMPTY_BYTES,
+      stamp: null,
+      commands: [],
+      waiters: [],
+      sizeBytes: 0,
+      proposedAtMs: this.shared.ports.clock.monotonicMs(),
+    });
+    return EMPTY_BYTES;
+  }
+
+  committed(range: CommittedRange): void {
+    this.applier.commit(range);
+  }
+
+  readCaptured(context: number, index: number): void {
+    this.reads.captured(context, index);
+  }
+
+  readDropped(context: number): void {
+    this.reads.drop(context);
+  }
+
+  /** Ends a leadership with everybody who counted on it. */
+  endLeadership(reason: string): void {
+    this.leadership.end(reason);
+    this.reads.endAll(RETRY);
+    this.batcher.endAll(NOT_LEADER);
+    this.proposals.endAll();
+  }
+
+  /** Ends everybody who still waits, because the node stops. */
+  endAll(): void {
+    this.reads.endAll({ status: "aborted" });
+    this.batcher.endAll({ status: "aborted" });
+    this.proposals.endAll();
+  }
+
+  facts(): GroupFacts {
+    const { core, leadership } = this;
+    return {
+      partition: this.partition,
+      leading: leadership.isLeading,
+      serving: leadership.isServing,
+      leaderNode: leadership.leader,
+      term: core.term,
+      commitIndex: core.commitIndex,
+      appliedIndex: this.machine.appliedIndex,
+      lastIndex: core.lastIndex,
+      flushedIndex: this.flushedIndex,
+      queuedCommands: this.batcher.queuedCommands,
+      queuedBytes: this.batcher.queuedBytes,
+      pendingProposals: this.proposals.waitingCount,
+      inFlightEntries: this.proposals.entryCount,
+      waitingReads: this.reads.waitingCount,
+    };
+  }
+
+  private apply(nowMs: number, slice: ApplySlice): void {
+    while (this.applier.run(slice, nowMs) > 0) {
+      this.core.applied(this.machine.appliedIndex);
+      this.leadership.noteApplied();
+      this.executor.run();
+      if (slice.commands <= 0 || this.shared.ports.clock.monotonicMs() >= slice.endMs) return;
+    }
+  }
+
+  private cutBatches(nowMs: number): void {
+    while (this.batcher.isDue(nowMs, this.proposals.entryCount) && this.shared.intakeOpen()) {
+      const waiters = this.batcher.cut(nowMs);
+      if (waiters.length > 0 && !this.proposeBatch(waiters, nowMs)) return;
+    }
+  }
+
+  private proposeBatch(waiters: readonly Waiter[], nowMs: number): boolean {
+    const { answers, budget, ports } = this.shared;
+    let sizeBytes = 0;
+    for (const waiter of waiters) sizeBytes += waiter.sizeBytes;
+    const commands = waiters.map((waiter) => waiter.command);
+    const stamp = this.leadership.nextEntryStamp(nowMs);
+    const payload = encodeEntry(stamp, commands);
+    const result = this.core.propose([payload.length]);
+    if (!result.ok) {
+      // Refused by the core means: not in the log, certainly without effect.
+      budget.give(sizeBytes);
+      const refusal = result.reason === "uncommitted-limit" ? OVERLOADED : NOT_LEADER;
+      for (const waiter of waiters) {
+        if (waiter.done !== null) answers.proposal(waiter.done, refusal);
+        waiter.done = null;
+      }
+      return false;
+    }
+    assert(result.kind === "appended", "a leader appends what is proposed to it");
+    const { firstIndex: index, term } = result;
+    const proposedAtMs = nowMs;
+    this.proposals.add({
+      index,
+      term,
+      payload,
+      stamp,
+      commands,
+      waiters,
+      sizeBytes,
+      proposedAtMs,
+    });
+    ports.meter.batchEntries(commands.length);
+    return true;
+  }
+
+  private termAt(index: number): number {
+    const found = this.core.termAt(index);
+    assert(found.kind === "known", `the core knows the term of entry ${index}`);
+    return found.term;
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Moves applied changes from memory into the durable state store, in the background, and then lets
+ * go of the log that they came from.
+ *
+ * Owns the overlay's freezes. May call: base, machine, ports, this folder.
+ * Invariants: 1. One flush at a time; it holds whole entries only and carries the record of every
+ * group that moved (P-119). 2. A log floor is raised only by what a finished, durable flush contains
+ * (P-117); `compactKeepEntries` stay behind it unless the group pins old segments. 3. A full store
+ * keeps the frozen table and tries again; nothing is lost and intake is closed meanwhile (P-120).
+ * 4. Bytes that are in memory only are bounded: intake pauses above the bound.
+ */
+import { assert } from "../base/assert.js";
+import { type PartitionId, partitionId } from "../base/ids.js";
+import type { FrozenTable, Overlay } from "../machine/overlay.js";
+import type { ClockPort, LogPort, LoggerPort, MeterPort, StorePort } from "../ports.js";
+import type { HostSettings } from "./settings.js";
+
+/** What a flush needs to know of one group, and tells it. */
+export interface FlushableGroup {
+  readonly partition: PartitionId;
+  readonly appliedIndex: number;
+  readonly floorIndex: number;
+  /** The last index that a durable flush covers. */
+  flushedIndex: number;
+  /** Raises the floor of the group's log to `index`, which is flushed. */
+  compact(index: number): void;
+}
+
+export interface FlusherPorts {
+  readonly clock: ClockPort;
+  readonly log: LogPort;
+  readonly store: StorePort;
+  readonly logger: LoggerPort;
+  readonly meter: MeterPort;
+}
+
+export class Flusher {
+  private readonly groups = new Map<PartitionId, FlushableGroup>();
+  private frozen: FrozenTable | null = null;
+  private writing = false;
+  private full = false;
+  private retryAtMs = 0;
+  private startedMs = 0;
+  /** When the oldest change that is in no flush yet was seen; Infinity when there is none. */
+  private dirtySinceMs = Infinity;
+  private wanted = false;
+  /** Some group applied something that is in no flush. */
+  private moved = false;
+  private whenClean: (() => void)[] = [];
+  /** Flushes finished. */
+  count = 0;
+
+  /** `onSettled` is called, outside of any turn, when a flush ended, one way or the other. */
+  constructor(
+    private readonly overlay: Overlay,
+    private readonly ports: FlusherPorts,
+    private readonly settings: HostSettings,
+    private readonly onSettled: () => void,
+  ) {}
+
+  add(group: FlushableGroup): void {
+    assert(!this.groups.has(group.partition), "a group is added once");
+    this.groups.set(group.partition, group);
+  }
+
+  /** The store refused the last flush for want of space. */
+  get storeFull(): boolean {
+    return this.full;
+  }
+
+  /** A flush is with the store: it cannot be given up. */
+  get isWriting(): boolean {
+    return this.writing;
+  }
+
+  /** Whether more may be applied into memory. */
+  get intakeOpen(): boolean {
+    return !this.full && this.overlay.unflushedBytes <= this.settings.unflushedBytesMax;
+  }
+
+  get unflushedBytes(): number {
+    return this.overlay.unflushedBytes;
+  }
+
+  /** Flushes what is unflushed now, soon; `done` is called when it is durable, in no turn. */
+  flushSoon(done: () => void): void {
+    this.wanted = true;
+    this.whenClean.push(done);
+  }
+
+  /**
+   * Looks whether a flush is due, and starts it: once per turn. `everyGroup`: looks at each group
+   * too, which the housekeeping asks for.
+   */
+  check(nowMs: number, everyGroup: boolean): void {
+    if (this.writing) return;
+    if (this.frozen !== null) {
+      if (nowMs >= this.retryAtMs) this.write(this.frozen, nowMs);
+      return;
+    }
+    if (everyGroup) this.lookAtGroups();
+    if (this.dirtySinceMs === Infinity && (this.moved || this.overlay.rows > 0)) {
+      this.dirtySinceMs = nowMs;
+    }
+    if (!this.isDue(nowMs)) return;
+    this.moved = false;
+    this.wanted = false;
+    this.dirtySinceMs = Infinity;
+    this.frozen = this.overlay.freeze();
+    if (this.frozen.changes.length === 0) this.finish(this.frozen);
+    else this.write(this.frozen, nowMs);
+  }
+
+  /** When `check` wants to be called at the latest. */
+  get nextCheckMs(): number {
+    if (this.writing) return Infinity;
+    if (this.frozen !== null) return this.retryAtMs;
+    return this.dirtySinceMs + this.settings.flushAgeMs;
+  }
+
+  /** Lets go of the segments that idle groups pin; asks for a flush when that takes one. */
+  relieveLog(): void {
+    for (const partition of this.ports.log.pinningGroups()) {
+      const group = this.groups.get(partition);
+      if (group === undefined) continue;
+      if (group.flushedIndex > group.floorIndex) group.compact(group.flushedIndex);
+      if (group.appliedIndex > group.flushedIndex) this.wanted = true;
+    }
+  }
+
+  private lookAtGroups(): void {
+    for (const group of this.groups.values()) {
+      const behind = group.appliedIndex - group.flushedIndex;
+      if (behind > 0) this.moved = true;
+      if (behind >= this.settings.compactEveryEntries) this.wanted = true;
+    }
+  }
+
+  private isDue(nowMs: number): boolean {
+    const { settings, overlay } = this;
+    if (this.wanted) return true;
+    if (this.dirtySinceMs === Infinity) return false;
+    if (nowMs - this.dirtySinceMs >= settings.flushAgeMs) return true;
+    return overlay.sizeBytes >= settings.flushBytes || overlay.rows >= settings.flushRows;
+  }
+
+  private write(table: FrozenTable, nowMs: number): void {
+    this.writing = true;
+    this.startedMs = nowMs;
+    this.ports.store.write(table.changes, (result) => {
+      assert(this.writing, "a flush ends once");
+      this.writing = false;
+      if (result.ok) this.finish(table);
+      else this.park(result.message);
+      this.onSettled();
+    });
+  }
+
+  private finish(table: FrozenTable): void {
+    assert(this.frozen === table, "the flush that ends is the one that was started");
+    this.overlay.dropFrozen();
+    this.frozen = null;
+    if (this.full) this.ports.logger.log("info", "The state store takes writes again.");
+    this.full = false;
+    this.count++;
+    if (table.changes.length > 0) {
+      const tookMs = this.ports.clock.monotonicMs() - this.startedMs;
+      this.ports.meter.flushMs(tookMs, table.changes.length);
+    }
+    for (const moved of table.groups) {
+      const group = this.groups.get(partitionId(moved.group));
+      assert(group !== undefined, "a flushed group is one of this node");
+      group.flushedIndex = moved.appliedIndex;
+      const floor = moved.appliedIndex - this.settings.compactKeepEntries;
+      if (floor > group.floorIndex) group.compact(floor);
+    }
+    const clean = this.whenClean;
+    if (this.wanted) return;
+    this.whenClean = [];
+    for (const done of clean) done();
+  }
+
+  private park(message: string): void {
+    if (!this.full) this.ports.logger.log("error", "The state store is full.", { detail: message });
+    this.full = true;
+    this.retryAtMs = this.ports.clock.monotonicMs() + this.settings.flushRetryMs;
+  }
+}

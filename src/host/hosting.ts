@@ -1,0 +1,165 @@
+/**
+ * Which groups this node hosts, and how each comes to be: recovered at start, or made when the
+ * partition map asks for it.
+ *
+ * Owns the list of groups and the overlay. May call: base, machine, ports, this folder.
+ * Invariants: 1. Meta comes first, then groups by partition id; an id is hosted once. 2. No group
+ * writes to the log before the node's identity is durable in the store. 3. A group whose partition is
+ * in the applied map exists before anybody can be routed to it.
+ */
+import { assert, present } from "../base/assert.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
+import { type Result, failure, ok } from "../base/result.js";
+import type { MemberRole } from "../machine/command.js";
+import { Machine } from "../machine/machine.js";
+import { Overlay } from "../machine/overlay.js";
+import { type DriverShared, GroupDriver } from "./driver.js";
+import type { Flusher } from "./flusher.js";
+import { Group } from "./group.js";
+import { IDENTITY_KEY, type NodeIdentity, decodeIdentity, encodeIdentity } from "./identity.js";
+import { Intake } from "./intake.js";
+import {
+  type StartRefusal,
+  appliedTermAgrees,
+  checkIdentity,
+  restoredState,
+  storedGroups,
+} from "./recovery.js";
+import { Retention } from "./retention.js";
+import { Roster } from "./roster.js";
+
+export interface Hosted {
+  readonly driver: GroupDriver;
+  readonly intake: Intake;
+  readonly group: Group;
+  readonly retention: Retention;
+}
+
+export class Hosting {
+  readonly overlay: Overlay;
+  private list: Hosted[] = [];
+  private readonly byPartition = new Map<PartitionId, Hosted>();
+  private readonly groupHooks: ((group: Group) => void)[] = [];
+  private founders: readonly number[] = [];
+  private flusher: Flusher | null = null;
+  private roster: Roster | null = null;
+  private poolSize = 0;
+  private metaSeenAt = -1;
+
+  constructor(readonly shared: DriverShared) {
+    const { store, sorter } = shared.ports;
+    this.overlay = new Overlay(sorter === undefined ? { store } : { store, sorter });
+  }
+
+  /** Meta first, then by partition id. */
+  get all(): readonly Hosted[] {
+    return this.list;
+  }
+
+  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  get dataPartitions(): number {
+    return this.poolSize;
+  }
+
+  find(partition: PartitionId): Hosted | null {
+    return this.byPartition.get(partition) ?? null;
+  }
+
+  onGroup(hook: (group: Group) => void): void {
+    this.groupHooks.push(hook);
+    for (const { group } of this.list) hook(group);
+  }
+
+  /** Takes up what log and store hold, or founds a new directory. Begins elections. */
+  recover(flusher: Flusher): Result<null, StartRefusal> {
+    this.flusher = flusher;
+    const { settings, ports } = this.shared;
+    const images = ports.log.recovered();
+    const partitions = new Set<PartitionId>([...images.keys(), ...storedGroups(ports.store)]);
+    const bytes = this.overlay.get(IDENTITY_KEY);
+    const identity = bytes === null ? null : decodeIdentity(bytes);
+    if (bytes !== null && identity === null) {
+      return failure("damaged-state", "The identity row of the state store is damaged.");
+    }
+    const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
+    if (!checked.ok) return checked;
+    if (identity === null) {
+      this.found({ nodeId: settings.nodeId, founders: [settings.nodeId] });
+      return ok(null);
+    }
+    this.founders = identity.founders;
+    partitions.add(META_PARTITION);
+    for (const partition of [...partitions].sort((a, b) => a - b)) {
+      const added = this.add(partition);
+      if (!added.ok) return added;
+    }
+    for (const { driver } of this.list) driver.start();
+    this.refresh();
+    return ok(null);
+  }
+
+  /** Follows the partition map: cheap when the meta group applied nothing since. */
+  refresh(): void {
+    const meta = this.find(META_PARTITION)?.driver;
+    if (meta === undefined || meta.machine.appliedIndex === this.metaSeenAt) return;
+    this.metaSeenAt = meta.machine.appliedIndex;
+    const serves = meta.leadership.isServing;
+    if (serves) this.roster?.check(this.shared.ports.clock.monotonicMs());
+    const cluster = meta.machine.meta.cluster();
+    if (cluster === null || this.poolSize > 0) return;
+    for (let number = 1; number <= cluster.dataPartitions; number++) {
+      const partition = partitionId(number);
+      if (this.byPartition.has(partition)) continue;
+      const added = this.add(partition);
+      assert(added.ok, "a group without any history can always begin");
+      present(this.find(partition), "the group was added").driver.start();
+    }
+    this.poolSize = cluster.dataPartitions;
+  }
+
+  /** The housekeeping of the groups. */
+  look(nowMs: number): void {
+    this.roster?.check(nowMs);
+    if (this.shared.isStopping()) return;
+    for (const { retention } of this.list) retention.check(nowMs);
+  }
+
+  /** This node's role in the roster; null when it is not listed or nothing is known yet. */
+  ownRole(): MemberRole | null {
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    return meta?.member(this.shared.settings.nodeId)?.role ?? null;
+  }
+
+  private found(identity: NodeIdentity): void {
+    this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
+    this.founders = identity.founders;
+    const added = this.add(META_PARTITION);
+    assert(added.ok, "a new directory can always begin");
+    const { driver } = present(this.find(META_PARTITION), "the meta group was added");
+    present(this.flusher, "recovery has the flusher").flushSoon(() => driver.start());
+  }
+
+  private add(partition: PartitionId): Result<null, StartRefusal> {
+    assert(!this.byPartition.has(partition), "a partition is hosted once");
+    const { shared } = this;
+    const machine = new Machine(this.overlay, partition);
+    const image = shared.ports.log.recovered().get(partition) ?? null;
+    const restored = restoredState(image, machine, this.founders);
+    if (!restored.ok) return restored;
+    const agrees = appliedTermAgrees(restored.value, machine);
+    if (!agrees.ok) return agrees;
+    const driver = new GroupDriver(shared, machine, restored.value);
+    const intake = new Intake(shared, driver);
+    const group = new Group(shared, driver, intake);
+    const retention = new Retention(shared.settings, driver, intake);
+    const hosted = { driver, intake, group, retention };
+    this.byPartition.set(partition, hosted);
+    this.list = [...this.list, hosted].sort((a, b) => a.driver.partition - b.driver.partition);
+    present(this.flusher, "recovery has the flusher").add(driver);
+    if (partition === META_PARTITION) {
+      this.roster = new Roster(shared.settings, shared.ports, driver, intake);
+    }
+    for (const hook of this.groupHooks) hook(group);
+    return ok(null);
+  }
+}

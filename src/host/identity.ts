@@ -1,0 +1,38 @@
+/**
+ * Whose data directory this is: one row of the node itself in the state store.
+ *
+ * It is durable before the first log write, and names the members that the groups begin with; a
+ * group's own record takes over once a membership change was applied. May call: base, machine keys.
+ * Invariants: 1. Written once, when the directory is founded. 2. Reading is strict.
+ */
+import { ByteReader, ByteWriter } from "../base/codec.js";
+import { type ByteKey, nodeRowKey } from "../machine/keys.js";
+
+const VERSION = 1;
+
+export const IDENTITY_KEY: ByteKey = nodeRowKey("identity");
+
+export interface NodeIdentity {
+  readonly nodeId: number;
+  /** The voters of every group when the cluster was founded, ascending. */
+  readonly founders: readonly number[];
+}
+
+export function encodeIdentity(identity: NodeIdentity): Uint8Array {
+  const writer = new ByteWriter(64).uint8(VERSION).uint32(identity.nodeId);
+  writer.length(identity.founders.length);
+  for (const founder of identity.founders) writer.uint32(founder);
+  return writer.finish();
+}
+
+/** Null when the bytes are not an identity of this version. */
+export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const nodeId = reader.uint32();
+  const count = reader.length();
+  if (reader.failed || count * 4 !== reader.remainingBytes) return null;
+  const founders: number[] = [];
+  for (let at = 0; at < count; at++) founders.push(reader.uint32());
+  return reader.isComplete() ? { nodeId, founders } : null;
+}

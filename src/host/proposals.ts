@@ -1,0 +1,138 @@
+/**
+ * The entries that this node's log got from its own leadership and has not applied yet: their bytes
+ * for the log, their decoded commands for apply, and the callers that wait for them.
+ *
+ * May call: base, machine commands, this folder.
+ * Invariants: 1. Waiters are keyed by (term, index) and end exactly once: with the outcome when that
+ * very entry is applied, otherwise as "unknown" (P-033). 2. An entry leaves when it is applied or
+ * when another one takes its index; its bytes then go back to the budget. 3. Nothing is proposed
+ * again from here (P-032).
+ */
+import { assert } from "../base/assert.js";
+import type { Command, EntryStamp } from "../machine/command.js";
+import type { Answers } from "./answers.js";
+import type { Budget, Waiter } from "./batcher.js";
+import type { ProposalResult } from "./results.js";
+
+export interface ProposedEntry {
+  readonly index: number;
+  readonly term: number;
+  readonly payload: Uint8Array;
+  /** null for the empty entry that begins a term. */
+  readonly stamp: EntryStamp | null;
+  readonly commands: readonly Command[];
+  readonly waiters: readonly Waiter[];
+  /** What the waiters took from the budget. */
+  readonly sizeBytes: number;
+  readonly proposedAtMs: number;
+}
+
+const UNKNOWN: ProposalResult = { status: "unknown" };
+
+export class Proposals {
+  /** By index, ascending in order of insertion. */
+  private readonly entries = new Map<number, ProposedEntry>();
+  private waiting = 0;
+  private withCommands = 0;
+  private earliest = Infinity;
+
+  constructor(
+    private readonly budget: Budget,
+    private readonly answers: Answers,
+  ) {}
+
+  /** Callers not yet answered. */
+  get waitingCount(): number {
+    return this.waiting;
+  }
+
+  /** Entries with commands that are on their way. */
+  get entryCount(): number {
+    return this.withCommands;
+  }
+
+  get earliestDeadlineMs(): number {
+    return this.earliest;
+  }
+
+  /** The age of the oldest entry still on its way (ms); 0 when there is none. */
+  oldestAgeMs(nowMs: number): number {
+    for (const entry of this.entries.values()) return nowMs - entry.proposedAtMs;
+    return 0;
+  }
+
+  /** Takes in an entry that the core gave a position. It replaces everything from there on. */
+  add(entry: ProposedEntry): void {
+    this.truncateFrom(entry.index);
+    this.entries.set(entry.index, entry);
+    if (entry.waiters.length === 0) return;
+    this.withCommands++;
+    this.waiting += entry.waiters.length;
+    for (const waiter of entry.waiters) {
+      if (waiter.deadlineMs < this.earliest) this.earliest = waiter.deadlineMs;
+    }
+  }
+
+  /** The entry at (term, index); null when another term's, or none, is there. */
+  at(index: number, term: number): ProposedEntry | null {
+    const entry = this.entries.get(index);
+    return entry !== undefined && entry.term === term ? entry : null;
+  }
+
+  /**
+   * Removes and returns the entry at (term, index) for applying. One of another term that is there
+   * lost its place: its callers are told so.
+   */
+  take(index: number, term: number): ProposedEntry | null {
+    const entry = this.entries.get(index);
+    if (entry === undefined) return null;
+    this.entries.delete(index);
+    if (entry.waiters.length > 0) this.withCommands--;
+    this.budget.give(entry.sizeBytes);
+    if (entry.term === term) return entry;
+    this.endWaiters(entry);
+    return null;
+  }
+
+  /** The caller behind `waiter` gets `result`, unless its deadline came first. */
+  answer(waiter: Waiter, result: ProposalResult): void {
+    if (waiter.done === null) return;
+    this.answers.proposal(waiter.done, result);
+    waiter.done = null;
+    this.waiting--;
+  }
+
+  /** Ends the waiters whose deadline has passed; their entries stay, for they may commit yet. */
+  expire(nowMs: number): void {
+    if (nowMs < this.earliest) return;
+    this.earliest = Infinity;
+    for (const entry of this.entries.values()) {
+      for (const waiter of entry.waiters) {
+        if (waiter.done === null) continue;
+        if (waiter.deadlineMs <= nowMs) this.answer(waiter, UNKNOWN);
+        else if (waiter.deadlineMs < this.earliest) this.earliest = waiter.deadlineMs;
+      }
+    }
+  }
+
+  /** Ends every waiter as unknown (leadership or the node ends); the entries stay. */
+  endAll(): void {
+    for (const entry of this.entries.values()) this.endWaiters(entry);
+    this.earliest = Infinity;
+    assert(this.waiting === 0, "nobody waits any more (P-034)");
+  }
+
+  private truncateFrom(index: number): void {
+    for (const [at, entry] of this.entries) {
+      if (at < index) continue;
+      this.entries.delete(at);
+      if (entry.waiters.length > 0) this.withCommands--;
+      this.budget.give(entry.sizeBytes);
+      this.endWaiters(entry);
+    }
+  }
+
+  private endWaiters(entry: ProposedEntry): void {
+    for (const waiter of entry.waiters) this.answer(waiter, UNKNOWN);
+  }
+}

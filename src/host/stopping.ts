@@ -1,0 +1,104 @@
+/**
+ * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, everything
+ * applied is flushed, log and store are closed. Step by step, one look per turn.
+ *
+ * May call: base, ports, this folder.
+ * Invariants: 1. Steps follow each other in this order only. 2. At the deadline nobody waits any
+ * longer: queued commands end "aborted", proposed ones "unknown", reads "aborted" (C9, P-162). 3. A
+ * flush that cannot succeed does not hold the stop: the log has everything, and recovery after a stop
+ * is the recovery after a crash.
+ */
+import { assert } from "../base/assert.js";
+import type { LogPort, StorePort } from "../ports.js";
+import type { GroupDriver } from "./driver.js";
+import type { Flusher } from "./flusher.js";
+import type { Group } from "./group.js";
+
+type Step = "running" | "draining" | "flushing" | "closing" | "closed";
+
+/** A group with what the stop needs of it. */
+export interface StoppingGroup {
+  readonly driver: GroupDriver;
+  readonly group: Group;
+}
+
+export interface StoppingWorld {
+  readonly log: LogPort;
+  readonly store: StorePort;
+  readonly flusher: Flusher;
+  groups(): readonly StoppingGroup[];
+  /** Answers are decided and wait for the end of the turn. */
+  hasAnswers(): boolean;
+  /** A turn is wanted. */
+  request(): void;
+  /** Nothing of the host runs after this. */
+  ended(): void;
+}
+
+export class Stopping {
+  private step: Step = "running";
+  private deadlineMs = Infinity;
+  private flushed = false;
+  private readonly whenClosed: (() => void)[] = [];
+
+  constructor(private readonly world: StoppingWorld) {}
+
+  get isStopping(): boolean {
+    return this.step !== "running";
+  }
+
+  /** Groups are not to begin anything new: only what is on its way ends. */
+  get isClosing(): boolean {
+    return this.step === "closing" || this.step === "closed";
+  }
+
+  get wakeAtMs(): number {
+    return this.step === "draining" || this.step === "flushing" ? this.deadlineMs : Infinity;
+  }
+
+  /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
+  begin(deadlineMs: number, done: () => void): void {
+    this.whenClosed.push(done);
+    if (this.step !== "running") return;
+    this.step = "draining";
+    this.deadlineMs = deadlineMs;
+    for (const { group } of this.world.groups()) group.runStopHooks(deadlineMs);
+    this.world.request();
+  }
+
+  /** Looks whether the next step is due; called at the end of each turn. */
+  advance(nowMs: number): void {
+    if (this.step === "draining") this.drain(nowMs);
+    if (this.step === "flushing") this.flush(nowMs);
+  }
+
+  private drain(nowMs: number): void {
+    const groups = this.world.groups();
+    if (nowMs < this.deadlineMs) {
+      const quiet = groups.every(({ driver }) => driver.isQuiet && driver.reads.waitingCount === 0);
+      if (!quiet || this.world.hasAnswers()) return;
+    }
+    for (const { driver } of groups) driver.endAll();
+    this.step = "flushing";
+    this.world.flusher.flushSoon(() => {
+      this.flushed = true;
+      this.world.request();
+    });
+    this.world.request();
+  }
+
+  private flush(nowMs: number): void {
+    const hopeless = this.world.flusher.storeFull || nowMs >= this.deadlineMs;
+    if (!this.flushed && !hopeless) return;
+    if (this.world.flusher.isWriting || this.world.hasAnswers()) return;
+    this.step = "closing";
+    this.world.log.close(() => this.world.store.close(() => this.close()));
+  }
+
+  private close(): void {
+    assert(this.step === "closing", "closed once");
+    this.step = "closed";
+    this.world.ended();
+    for (const done of this.whenClosed) done();
+  }
+}
