@@ -1,0 +1,66 @@
+/**
+ * Pieces of JSON text from which the answers are joined.
+ *
+ * May call base. Invariants: 1. Every 64-bit number is written as a plain JSON number, exact over its whole range.
+ * 2. Text is escaped by the rules of RFC 8259; what was well-formed stays so.
+ */
+import { decodeText } from "../base/bytes.js";
+import type { Hlc } from "../base/hlc.js";
+import type { RouteHint } from "../operations/requests.js";
+import { encodeBase64 } from "./base64.js";
+
+// Control characters are named on purpose: they are exactly what must be escaped.
+// eslint-disable-next-line no-control-regex
+const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+/** `text` as a JSON string. */
+export function quoted(text: string): string {
+  return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
+export function quotedOrNull(text: string | null): string {
+  return text === null ? "null" : quoted(text);
+}
+
+export function base64OrNull(bytes: Uint8Array | null): string {
+  return bytes === null ? "null" : `"${encodeBase64(bytes)}"`;
+}
+
+export function stampText(stamp: Hlc): string {
+  return `{"n":${stamp.n},"l":${stamp.l},"c":${stamp.c}}`;
+}
+
+export function routeText(route: RouteHint | null): string {
+  if (route === null) return "null";
+  return (
+    `{"partitionId":${route.partitionId},"endpoint":${quoted(route.endpoint)},` +
+    `"provenance":${route.provenance},"generation":${route.generation}}`
+  );
+}
+
+/** The members that end most answers. */
+export function servedText(answer: {
+  readonly servedFrom: string | null;
+  readonly route: RouteHint | null;
+}): string {
+  return `"servedFrom":${quotedOrNull(answer.servedFrom)},"route":${routeText(answer.route)}`;
+}
+
+export function listText<Item>(list: readonly Item[], write: (item: Item) => string): string {
+  let text = "[";
+  for (let at = 0; at < list.length; at++) {
+    text += at === 0 ? write(list[at] as Item) : `,${write(list[at] as Item)}`;
+  }
+  return `${text}]`;
+}
+
+/**
+ * Owner bytes as text; bytes that are no text, or whose text would be read back as something else, are written as
+ * `base64:` and their base64.
+ */
+export function ownerText(bytes: Uint8Array | null): string {
+  if (bytes === null) return "null";
+  const text = decodeText(bytes);
+  if (text === null || text.startsWith("base64:")) return `"base64:${encodeBase64(bytes)}"`;
+  return quoted(text);
+}

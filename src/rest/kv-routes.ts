@@ -1,0 +1,307 @@
+/**
+ * The key/value paths (contract 3.4).
+ *
+ * Invariants: 1. Transactional members are accepted where the contract lists them and must say nothing. 2. Items of a
+ * many-call are independent: a number that does not fit spoils its own item, by a value that the operation refuses.
+ * 3. An empty or missing list of items is InvalidInput here (over gRPC it is an empty answer).
+ */
+import type {
+  KvBucketRequest,
+  KvDeleteManyRequest,
+  KvDeleteRequest,
+  KvExtendRequest,
+  KvGetManyRequest,
+  KvGetRequest,
+  KvPageAnswer,
+  KvRangeRequest,
+  KvScanRequest,
+  KvSetManyRequest,
+  KvSetRequest,
+} from "../operations/requests.js";
+import { dataRoute } from "./data-route.js";
+import type { Exchange } from "./exchange.js";
+import * as answers from "./kv-answers.js";
+import {
+  base64,
+  bool,
+  durability,
+  int32,
+  int64,
+  items,
+  optionalText,
+  tableOf,
+  text,
+  transactionalTableOf,
+} from "./members.js";
+import type { Route } from "./route.js";
+
+/** Stand-ins for numbers of an item that do not fit; each is InvalidInput by the rules of section 4. */
+const INVALID_FLAGS = 1 << 30;
+const INVALID_REVISION = -2n;
+const INVALID_DURABILITY = -1;
+
+const key = text("key", "1 to 1024 bytes");
+const revision = int64("revision", -1n, "-1 or omitted = latest, 0 and more = exactly that one");
+const limit = int32("limit", "largest number of items; 0 or omitted = the default");
+const cursor = optionalText("cursor", "`nextCursor` of the page before");
+
+const setTable = transactionalTableOf(
+  key,
+  base64("value", "null stores an entry that holds nothing"),
+  base64("compareValue", "for flag 16"),
+  int64("compareRevision", 0n, "for flag 32"),
+  int32("expiresMs", "lease in milliseconds; 0 = none"),
+  int32("flags", "bits: 1 set, 2 no revision, 4 if exists, 8 if not, 16 if value, 32 if revision"),
+  durability(),
+);
+const extendTable = transactionalTableOf(key, int32("expiresMs", "new lease, ms"), durability());
+const deleteTable = transactionalTableOf(key, durability());
+const getTable = transactionalTableOf(key, revision, durability());
+const getItemTable = tableOf(key, revision, durability());
+const bucketTable = transactionalTableOf(text("prefixKey", "name of the bucket"), durability());
+const scanTable = transactionalTableOf(
+  text("prefixKey", "text that the keys begin with"),
+  durability(),
+  limit,
+  cursor,
+);
+const rangeTable = transactionalTableOf(
+  text("prefix", "name of the bucket"),
+  optionalText("startKey", "null = from the first"),
+  bool("startInclusive", "whether startKey itself belongs to the range"),
+  optionalText("endKey", "null = to the last"),
+  bool("endInclusive", "whether endKey itself belongs to the range"),
+  limit,
+  cursor,
+  durability(),
+);
+
+const setManyTable = tableOf(
+  items(
+    "items",
+    setTable,
+    ([key, value, compareValue, compareRevision, expiresMs, flags, durability], decoded) => {
+      const request: KvSetRequest = {
+        kind: "kv-set",
+        key,
+        value,
+        compareValue,
+        compareRevision,
+        expiresMs,
+        flags: decoded.misfit === null ? flags : INVALID_FLAGS,
+        durability,
+        plain: decoded.plain,
+      };
+      return request;
+    },
+    "1 to 1024 entries to set",
+  ),
+);
+const deleteManyTable = transactionalTableOf(
+  items(
+    "items",
+    deleteTable,
+    ([key, durability], { misfit, plain }) => {
+      const accepted = misfit === null ? durability : INVALID_DURABILITY;
+      return { kind: "kv-delete", key, durability: accepted, plain } satisfies KvDeleteRequest;
+    },
+    "1 to 1024 keys to delete",
+  ),
+);
+function readManyTable<K extends "kv-get" | "kv-exists">(kind: K) {
+  return transactionalTableOf(
+    items(
+      "items",
+      getItemTable,
+      ([key, sent, durability], { misfit, plain }) => {
+        const revision = misfit === null ? sent : INVALID_REVISION;
+        return { kind, key, revision, durability, plain } satisfies KvGetRequest;
+      },
+      "1 to 1024 keys to read",
+    ),
+  );
+}
+const getManyTable = readManyTable("kv-get");
+const existsManyTable = readManyTable("kv-exists");
+
+const write = { tag: "kv", access: "writer" } as const;
+const read = { tag: "kv", access: "reader" } as const;
+
+/** K14: a bucket is never cut silently. */
+function divertLarge(answer: KvPageAnswer, exchange: Exchange): boolean {
+  if (!answer.tooLarge) return false;
+  const detail = "the bucket does not fit one answer; read it with get-by-range";
+  exchange.problem(422, "response-too-large", detail);
+  return true;
+}
+
+const WRITE_ROUTES: readonly Route[] = [
+  dataRoute<KvSetRequest, typeof setTable.members>({
+    ...write,
+    path: "/v1/kv/try-set",
+    kind: "kv-set",
+    summary: "Set a key, also on conditions",
+    table: setTable,
+    answer: answers.WRITTEN,
+    build: (values, { plain }) => ({
+      kind: "kv-set",
+      key: values[0],
+      value: values[1],
+      compareValue: values[2],
+      compareRevision: values[3],
+      expiresMs: values[4],
+      flags: values[5],
+      durability: values[6],
+      plain,
+    }),
+    write: answers.writtenText,
+  }),
+  dataRoute<KvExtendRequest, typeof extendTable.members>({
+    ...write,
+    path: "/v1/kv/try-extend",
+    kind: "kv-extend",
+    summary: "Give a key a new lease",
+    table: extendTable,
+    answer: answers.WRITTEN,
+    build: ([key, expiresMs, durability], { plain }) => {
+      return { kind: "kv-extend", key, expiresMs, durability, plain };
+    },
+    write: answers.writtenText,
+  }),
+  dataRoute<KvDeleteRequest, typeof deleteTable.members>({
+    ...write,
+    path: "/v1/kv/try-delete",
+    kind: "kv-delete",
+    summary: "Delete a key",
+    table: deleteTable,
+    answer: answers.WRITTEN,
+    build: ([key, durability], { plain }) => ({ kind: "kv-delete", key, durability, plain }),
+    write: answers.writtenText,
+  }),
+  dataRoute<KvSetManyRequest, typeof setManyTable.members>({
+    ...write,
+    path: "/v1/kv/try-set-many",
+    kind: "kv-set-many",
+    summary: "Set many keys, each for itself",
+    table: setManyTable,
+    answer: answers.MANY_WRITTEN,
+    build: ([items]) => {
+      return items === null || items.length === 0 ? null : { kind: "kv-set-many", items };
+    },
+    write: answers.manyWrittenText,
+  }),
+  dataRoute<KvDeleteManyRequest, typeof deleteManyTable.members>({
+    ...write,
+    path: "/v1/kv/try-delete-many",
+    kind: "kv-delete-many",
+    summary: "Delete many keys, each for itself",
+    table: deleteManyTable,
+    answer: answers.MANY_WRITTEN,
+    build: ([items], { plain }) => {
+      if (items === null || items.length === 0) return null;
+      return { kind: "kv-delete-many", items, plain };
+    },
+    write: answers.manyWrittenText,
+  }),
+];
+
+const READ_ROUTES: readonly Route[] = [
+  dataRoute<KvGetRequest, typeof getTable.members>({
+    ...read,
+    path: "/v1/kv/try-get",
+    kind: "kv-get",
+    summary: "Read a key",
+    table: getTable,
+    answer: answers.GOT,
+    build: ([key, revision, durability], { plain }) => {
+      return { kind: "kv-get", key, revision, durability, plain };
+    },
+    write: answers.gotText,
+  }),
+  dataRoute<KvGetRequest, typeof getTable.members>({
+    ...read,
+    path: "/v1/kv/try-exists",
+    kind: "kv-exists",
+    summary: "Ask whether a key exists",
+    table: getTable,
+    answer: answers.FOUND,
+    build: ([key, revision, durability], { plain }) => {
+      return { kind: "kv-exists", key, revision, durability, plain };
+    },
+    write: answers.foundText,
+  }),
+  dataRoute<KvGetManyRequest, typeof getManyTable.members>({
+    ...read,
+    path: "/v1/kv/try-get-many",
+    kind: "kv-get-many",
+    summary: "Read many keys",
+    table: getManyTable,
+    answer: answers.MANY_GOT,
+    build: ([items], { plain }) => {
+      if (items === null || items.length === 0) return null;
+      return { kind: "kv-get-many", items, plain };
+    },
+    write: answers.manyGotText,
+  }),
+  dataRoute<KvGetManyRequest, typeof existsManyTable.members>({
+    ...read,
+    path: "/v1/kv/try-exists-many",
+    kind: "kv-exists-many",
+    summary: "Ask whether many keys exist",
+    table: existsManyTable,
+    answer: answers.MANY_GOT,
+    build: ([items], { plain }) => {
+      if (items === null || items.length === 0) return null;
+      return { kind: "kv-exists-many", items, plain };
+    },
+    write: answers.manyFoundText,
+  }),
+  dataRoute<KvBucketRequest, typeof bucketTable.members>({
+    ...read,
+    path: "/v1/kv/get-by-bucket",
+    kind: "kv-bucket",
+    summary: "Read all keys of a bucket in one view",
+    table: bucketTable,
+    answer: answers.BUCKET,
+    statuses: [422],
+    build: ([bucket, durability], { plain }) => ({ kind: "kv-bucket", bucket, durability, plain }),
+    write: answers.bucketText,
+    divert: divertLarge,
+  }),
+  dataRoute<KvScanRequest, typeof scanTable.members>({
+    ...read,
+    path: "/v1/kv/scan-all-by-prefix",
+    kind: "kv-scan-all",
+    summary: "Read the keys of the whole cluster that begin with a text, page by page",
+    table: scanTable,
+    answer: answers.PAGE,
+    build: ([prefix, durability, limit, cursor], { plain }) => {
+      const page = { includeTombstones: false, limit, cursor };
+      return { kind: "kv-scan-all", prefix, ...page, durability, plain };
+    },
+    write: answers.pageText,
+  }),
+  dataRoute<KvRangeRequest, typeof rangeTable.members>({
+    ...read,
+    path: "/v1/kv/get-by-range",
+    kind: "kv-range",
+    summary: "Read the keys of a bucket between two keys, page by page",
+    table: rangeTable,
+    answer: answers.PAGE,
+    build: (values, { plain }) => ({
+      kind: "kv-range",
+      prefix: values[0],
+      startKey: values[1],
+      startInclusive: values[2],
+      endKey: values[3],
+      endInclusive: values[4],
+      limit: values[5],
+      cursor: values[6],
+      durability: values[7],
+      plain,
+    }),
+    write: answers.pageText,
+  }),
+];
+
+export const KV_ROUTES: readonly Route[] = [...WRITE_ROUTES, ...READ_ROUTES];

@@ -1,0 +1,193 @@
+/**
+ * One listening socket: its connections, its bounds, and how it comes to an end.
+ *
+ * Owns the node server, its sockets and its HTTP/2 sessions. Invariants: 1. A connection beyond the budget is closed
+ * at accept. 2. Headers, handshakes, idle connections and silent HTTP/2 peers all run into a bound. 3. After `close`
+ * no new request is accepted, and at its deadline every connection is destroyed.
+ */
+import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { CONNECTIONS_MAX } from "../base/limits.js";
+import { type ProblemCode, problemText } from "./problems.js";
+
+/** Counts the client connections of a node, over all its listeners. */
+export interface ConnectionBudget {
+  /** Takes one; false when all are taken. */
+  enter(): boolean;
+  leave(): void;
+}
+
+export class ConnectionCount implements ConnectionBudget {
+  private open = 0;
+  enter(): boolean {
+    if (this.open >= CONNECTIONS_MAX) return false;
+    this.open++;
+    return true;
+  }
+  leave(): void {
+    this.open--;
+  }
+}
+
+/** Time for the request line and headers (ms). */
+export const HEADERS_TIMEOUT_MS = 10_000;
+/** Time for a whole request, body included (ms). */
+export const BODY_TIMEOUT_MS = 30_000;
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** A kept-alive connection without a request is closed after this (ms). */
+const KEEP_ALIVE_MS = 65_000;
+/** A connection on which nothing moves is closed after this (ms): the longest call, leave, takes less. */
+const SILENCE_MS = 240_000;
+/** An HTTP/2 peer that was silent so long is closed, or asked for a sign of life while it has open streams (ms). */
+const SESSION_IDLE_MS = 60_000;
+const PING_TIMEOUT_MS = 20_000;
+const CHECK_INTERVAL_MS = 2000;
+const FLUSH_POLL_MS = 20;
+
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The bounds that both kinds of server honour, though only one declares them. */
+interface Bounds {
+  headersTimeout: number;
+  requestTimeout: number;
+  keepAliveTimeout: number;
+  timeout: number;
+  connectionsCheckingInterval: number;
+}
+
+/** Answers what is not even HTTP, on the bare socket. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  let status = 400;
+  let code: ProblemCode = "malformed-http";
+  if (error.code === "HPE_HEADER_OVERFLOW") [status, code] = [431, "headers-too-large"];
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") [status, code] = [408, "request-timeout"];
+  const text = problemText(status, code, "the connection is closed");
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
+      `Content-Type: application/problem+json\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+  );
+  // The peer may go on sending; reading nothing more, the socket ends when the answer is out.
+  socket.destroySoon();
+}
+
+export class Listener {
+  private readonly server: HttpServer | Http2SecureServer;
+  private readonly budget: ConnectionBudget;
+  /** The sockets that HTTP is spoken on: TLS sockets on a TLS listener. */
+  private readonly sockets = new Set<Socket>();
+  /** The sockets that were accepted: below the former on a TLS listener, else the same. */
+  private readonly accepted = new Set<Socket>();
+  private readonly sessions = new Set<ServerHttp2Session>();
+  private closing = false;
+
+  constructor(server: HttpServer | Http2SecureServer, budget: ConnectionBudget) {
+    this.server = server;
+    this.budget = budget;
+    const bounds = server as unknown as Bounds;
+    bounds.headersTimeout = HEADERS_TIMEOUT_MS;
+    bounds.requestTimeout = BODY_TIMEOUT_MS;
+    bounds.keepAliveTimeout = KEEP_ALIVE_MS;
+    bounds.connectionsCheckingInterval = CHECK_INTERVAL_MS;
+    bounds.timeout = SILENCE_MS;
+    server.on("connection", (socket: Socket) => this.accept(socket));
+    server.on("secureConnection", (socket: TLSSocket) => this.track(socket));
+    server.on("clientError", answerClientError);
+    server.on("session", (session: ServerHttp2Session) => this.addSession(session));
+    server.on("sessionError", () => undefined);
+    // HTTP/2 sessions are reported here too; they have a rule of their own below.
+    server.on("timeout", (subject: object) => {
+      if (this.sockets.has(subject as Socket)) (subject as Socket).destroy();
+    });
+  }
+
+  /** Starts listening; resolves to the port. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.once("error", reject);
+      this.server.listen({ host, port, backlog: 1024 }, () => {
+        this.server.removeListener("error", reject);
+        // A refused accept (no descriptors left) concerns one connection, not the listener.
+        this.server.on("error", () => undefined);
+        resolve((this.server.address() as AddressInfo).port);
+      });
+    });
+  }
+
+  private accept(socket: Socket): void {
+    if (this.closing || !this.budget.enter()) {
+      socket.destroy();
+      return;
+    }
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, PING_TIMEOUT_MS);
+    this.accepted.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => {
+      this.accepted.delete(socket);
+      this.budget.leave();
+    });
+    if (!("setSecureContext" in this.server)) this.track(socket);
+  }
+
+  private track(socket: Socket): void {
+    this.sockets.add(socket);
+    socket.once("close", () => this.sockets.delete(socket));
+  }
+
+  private addSession(session: ServerHttp2Session): void {
+    let streams = 0;
+    this.sessions.add(session);
+    session.once("close", () => this.sessions.delete(session));
+    session.on("error", () => session.destroy());
+    session.on("stream", (stream) => {
+      streams++;
+      stream.once("close", () => streams--);
+    });
+    const check = (): void => {
+      if (session.destroyed) return;
+      session.setTimeout(SESSION_IDLE_MS, check);
+      if (streams === 0) {
+        session.close();
+        return;
+      }
+      const timer = setTimeout(() => session.destroy(), PING_TIMEOUT_MS);
+      timer.unref();
+      session.ping(() => clearTimeout(timer));
+    };
+    session.setTimeout(SESSION_IDLE_MS, check);
+  }
+
+  /** Stops accepting and tells HTTP/2 peers to go; answers in progress still go out. */
+  drain(): void {
+    if (this.closing) return;
+    this.closing = true;
+    this.server.close();
+    for (const session of this.sessions) if (!session.destroyed) session.close();
+    if ("closeIdleConnections" in this.server) this.server.closeIdleConnections();
+  }
+
+  /**
+   * After `drain`, when no request is in progress: ends the connections that have nothing to send any more. Resolves
+   * when all are gone; destroys what is left after `graceMs`.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.drain();
+    const started = performance.now();
+    while (this.accepted.size > 0 && performance.now() - started < graceMs) {
+      for (const socket of this.sockets) {
+        // An HTTP/2 socket ends with its session, which ends with its last stream.
+        if ((socket as Partial<TLSSocket>).alpnProtocol !== "h2") socket.destroySoon();
+      }
+      await new Promise((resolve) => setTimeout(resolve, FLUSH_POLL_MS));
+    }
+    for (const session of this.sessions) session.destroy();
+    for (const socket of this.accepted) socket.destroy();
+  }
+}

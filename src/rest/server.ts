@@ -1,0 +1,264 @@
+/**
+ * The REST front end: one Fastify instance over all listeners of a node.
+ *
+ * Owns the routing table and the listeners. May call base, the operations port, fastify and node:http. Invariants:
+ * 1. Access is checked and the media type too before a body is read. 2. Fastify routes and nothing else: it validates,
+ * parses, serializes and logs nothing, because each of these defaults would change what was sent. 3. What cannot be
+ * answered by a route is answered by a problem document. 4. `close` answers what was accepted before it ends.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { HEADERS_MAX_BYTES } from "../base/limits.js";
+import type { OperationsPort } from "../operations/requests.js";
+import { type Authenticator, checkAccess } from "./access.js";
+import { isJsonType, readBody, saysEmpty } from "./body.js";
+import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
+import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
+import { BODY_TIMEOUT_MS, type ConnectionBudget, ConnectionCount, Listener } from "./listener.js";
+import type { MetricsSource } from "./node-routes.js";
+import { RequestIds } from "./request-ids.js";
+import type { Route } from "./route.js";
+import { PathIndex, restRoutes } from "./routes.js";
+
+export interface RestServerOptions {
+  readonly operations: OperationsPort;
+  readonly version: string;
+  /** The clock of `RequestContext.deadlineMs`. */
+  readonly monotonicMs: () => number;
+  /** Bound of data requests. */
+  readonly requestTimeoutMs: number;
+  /** Bound of leave: the drain timeout and 30 s. */
+  readonly leaveTimeoutMs: number;
+  /** Bound of the other administrative calls. */
+  readonly adminTimeoutMs: number;
+  readonly maxRequestBytes: number;
+  /** null = every caller is admin. */
+  readonly authenticator: Authenticator | null;
+  readonly metrics: MetricsSource | null;
+  readonly observer: RestObserver | null;
+  /** Counts connections over all front ends; null = this one counts its own. */
+  readonly connections: ConnectionBudget | null;
+  /** Adds POST /v1/benchmark/noop, against which the load tests compare. */
+  readonly benchmarkRoute: boolean;
+  /** Hears of every exception that no rule provides for, broken invariants included. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface RestServer {
+  /** REST over cleartext HTTP/1.1. Resolves to the port. */
+  listenHttp(host: string, port: number): Promise<number>;
+  /** REST over TLS (HTTP/1.1 and HTTP/2), and gRPC streams through `grpcStream`. Resolves to the port. */
+  listenHttps(
+    host: string,
+    port: number,
+    material: TlsMaterial,
+    grpcStream: GrpcStreamHandler | null,
+  ): Promise<number>;
+  /** Requests without an answer. */
+  inFlight(): number;
+  /** Stops accepting connections and streams; answers from now on close their connection. */
+  drain(): void;
+  /** Drains, waits for the answers in progress, ends all connections; at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+class Server implements RestServer {
+  private readonly options: RestServerOptions;
+  private readonly state: ServerState;
+  private readonly framework: FastifyInstance;
+  private readonly paths: PathIndex;
+  private readonly budget: ConnectionBudget;
+  private readonly listeners: Listener[] = [];
+  private readonly requestIds = new RequestIds();
+
+  constructor(options: RestServerOptions) {
+    this.options = options;
+    this.state = {
+      monotonicMs: options.monotonicMs,
+      requestTimeoutMs: options.requestTimeoutMs,
+      observer: options.observer,
+      draining: false,
+      inFlight: 0,
+      onIdle: null,
+    };
+    this.budget = options.connections ?? new ConnectionCount();
+    const routes = restRoutes(options);
+    this.paths = new PathIndex(routes);
+    this.framework = this.createFramework(routes);
+  }
+
+  private createFramework(routes: readonly Route[]): FastifyInstance {
+    const framework = fastify({
+      logger: false,
+      exposeHeadRoutes: false,
+      // Answering while the server closes is this module's business.
+      return503OnClosing: false,
+      requestIdHeader: false,
+      genReqId: (raw) => this.requestIds.of(raw.headers["x-request-id"]),
+      frameworkErrors: (_error, request, reply) => {
+        const exchange = this.exchange(request, reply, "");
+        exchange.problem(400, "invalid-argument", "the path is not valid percent-encoded UTF-8");
+      },
+    });
+    // Bodies are read by `body.ts`, after the access check; this parser only keeps Fastify from reading them.
+    framework.removeAllContentTypeParsers();
+    framework.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+    for (const route of routes) {
+      framework.route({
+        method: route.method === "GET" ? ["GET", "HEAD"] : "POST",
+        url: route.path.replace("{id}", ":id"),
+        handler: (request: FastifyRequest, reply: FastifyReply) =>
+          this.serve(route, request, reply),
+      });
+    }
+    framework.setNotFoundHandler((request, reply) => this.answerUnrouted(request, reply));
+    framework.setErrorHandler((error, request, reply) => {
+      this.answerError(error as Error & { readonly code?: string }, request, reply);
+    });
+    return framework;
+  }
+
+  private exchange(request: FastifyRequest, reply: FastifyReply, path: string): Exchange {
+    return new Exchange(request.raw, reply.raw as ResponseSink, path, request.id, this.state);
+  }
+
+  /** One routed request. Nothing here returns a promise: Fastify would wait for it. */
+  private serve(route: Route, request: FastifyRequest, reply: FastifyReply): void {
+    const exchange = this.exchange(request, reply, route.path);
+    if (!this.isPermitted(route, exchange)) return;
+    if (route.method === "GET") {
+      const { id } = request.params as { readonly id?: string };
+      if (id !== undefined) exchange.pathId = id;
+      this.run(route, exchange, EMPTY_BODY);
+      return;
+    }
+    const type = request.raw.headers["content-type"];
+    // Without members there may be no body, and then its type is nobody's business.
+    if (
+      route.body !== null &&
+      !isJsonType(type) &&
+      !(type === undefined && saysEmpty(request.raw))
+    ) {
+      this.refuseType(exchange);
+      return;
+    }
+    readBody(exchange, this.options.maxRequestBytes, BODY_TIMEOUT_MS, (body) => {
+      if (route.body === null && body.length > 0 && !isJsonType(type)) this.refuseType(exchange);
+      else this.run(route, exchange, body);
+    });
+  }
+
+  private refuseType(exchange: Exchange): void {
+    exchange.problem(415, "unsupported-media-type", "send Content-Type: application/json");
+  }
+
+  private isPermitted(route: Route, exchange: Exchange): boolean {
+    const { authenticator } = this.options;
+    if (authenticator === null) return true;
+    const verdict = checkAccess(exchange.raw, route.access, authenticator);
+    if (verdict === "permitted") return true;
+    if (verdict === "forbidden") {
+      exchange.problem(403, "forbidden", `this path needs the role ${route.access}`);
+    } else {
+      const headers = { "www-authenticate": "Bearer" };
+      exchange.problem(401, "unauthenticated", "no or wrong credentials", headers);
+    }
+    return false;
+  }
+
+  private run(route: Route, exchange: Exchange, body: Buffer): void {
+    try {
+      route.run(exchange, body, this.options.operations);
+    } catch (error) {
+      this.fault(exchange, error);
+    }
+  }
+
+  private fault(exchange: Exchange, error: unknown): void {
+    if (!exchange.hasEnded) {
+      exchange.problem(500, "internal", `unexpected fault, logged under ${exchange.requestId}`);
+    }
+    this.options.onFault(error);
+  }
+
+  /** Unknown paths, and known ones with another method. */
+  private answerUnrouted(request: FastifyRequest, reply: FastifyReply): void {
+    const exchange = this.exchange(request, reply, "");
+    const allow = this.paths.methodsOf(request.raw.url ?? "");
+    if (allow === null) {
+      exchange.problem(404, "unknown-path", "there is nothing at this path");
+    } else if (request.raw.method === "OPTIONS") exchange.empty(204, { allow });
+    else exchange.problem(405, "method-not-allowed", `use ${allow}`, { allow });
+  }
+
+  private answerError(
+    error: Error & { readonly code?: string },
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    if (request.is404) this.answerUnrouted(request, reply);
+    else if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
+      this.refuseType(this.exchange(request, reply, ""));
+    } else this.fault(this.exchange(request, reply, ""), error);
+  }
+
+  private readonly dispatch = (raw: IncomingMessage, response: ServerResponse): void => {
+    this.framework.routing(raw, response);
+  };
+
+  private async start(listener: Listener, host: string, port: number): Promise<number> {
+    await this.framework.ready();
+    const bound = await listener.listen(host, port);
+    this.listeners.push(listener);
+    return bound;
+  }
+
+  listenHttp(host: string, port: number): Promise<number> {
+    const bounds = { maxHeaderSize: HEADERS_MAX_BYTES, connectionsCheckingInterval: 2000 };
+    const server = createServer(bounds, this.dispatch);
+    return this.start(new Listener(server, this.budget), host, port);
+  }
+
+  listenHttps(
+    host: string,
+    port: number,
+    material: TlsMaterial,
+    grpcStream: GrpcStreamHandler | null,
+  ): Promise<number> {
+    const server = createHttpsServer(material, this.dispatch, grpcStream);
+    return this.start(new Listener(server, this.budget), host, port);
+  }
+
+  inFlight(): number {
+    return this.state.inFlight;
+  }
+
+  drain(): void {
+    this.state.draining = true;
+    for (const listener of this.listeners) listener.drain();
+  }
+
+  async close(graceMs: number): Promise<void> {
+    const started = performance.now();
+    this.drain();
+    if (this.state.inFlight > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, graceMs);
+        this.state.onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    const left = Math.max(0, graceMs - (performance.now() - started));
+    await Promise.all(this.listeners.map((listener) => listener.close(left)));
+    await this.framework.close();
+  }
+}
+
+const EMPTY_BODY = Buffer.alloc(0);
+
+/** The REST front end over `options.operations`; nothing listens yet. */
+export function createRestServer(options: RestServerOptions): RestServer {
+  return new Server(options);
+}
