@@ -16,6 +16,7 @@ import {
   RESERVED_PREFIX,
 } from "../base/limits.js";
 import { KvFlag } from "../machine/command.js";
+import { trimWhiteSpace } from "../machine/names.js";
 import {
   type CreateSequenceRequest,
   type DataRequest,
@@ -32,14 +33,6 @@ import type { OperationsSettings } from "./settings.js";
 const KNOWN_FLAGS = Object.values(KvFlag).reduce((all, flag) => all | flag, 0);
 /** Room that a set command needs beside its value and compare value: key, numbers, envelope. */
 const SET_ENVELOPE_BYTES = 16 * NAME_MAX_BYTES;
-const EDGES = /^\p{White_Space}+|\p{White_Space}+$/gu;
-const PLAIN_EDGES = /^[!-~](?:.*[!-~])?$/s;
-
-/** `text` without leading and trailing code points of the Unicode property White_Space. */
-export function trimWhiteSpace(text: string): string {
-  // Almost every name begins and ends with a visible ASCII character and is left alone.
-  return PLAIN_EDGES.test(text) ? text : text.replace(EDGES, "");
-}
 
 /** The idempotency key as trimmed; null when there is none or it is blank. */
 export function trimKey(key: string | null): string | null {

@@ -7,7 +7,9 @@
  * of an applied command. 3. A lease end that has passed by the leader's clock is committed to the log before anybody
  * is told (P-051).
  */
+import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP, nextStamp } from "../base/hlc.js";
+import { META_PARTITION } from "../base/ids.js";
 import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
 import type { ProposalResult } from "../host/results.js";
 import type { EntryStamp, Outcome } from "../machine/command.js";
@@ -28,6 +30,22 @@ export interface OperationsPorts {
 
 /** Ends a request without a result of its own. With `executed` null nothing was done and nobody is to be named. */
 export type Fail = (end: CommonEnd, refusal: Refusal | null, executed: GroupAccess | null) => void;
+
+/** The bucket of a key: its text before the last separator, the whole key without one (K12). */
+export function bucketOf(key: string): string {
+  const at = key.lastIndexOf("/");
+  return at < 0 ? key : key.slice(0, at);
+}
+
+/** Hash text of a bucket: its placement group, the text up to the first group separator (contract 6.1). */
+export function hashTextOfBucket(bucket: string): string {
+  const at = bucket.indexOf("|");
+  return at < 0 ? bucket : bucket.slice(0, at);
+}
+
+function hashTextOfKey(key: string): string {
+  return hashTextOfBucket(bucketOf(key));
+}
 
 export class Serving {
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
@@ -57,8 +75,27 @@ export class Serving {
   /** The blocks of `group`. */
   blocks(group: GroupAccess): SequenceBlocks {
     const blocks = this.blocksByGroup.get(group.partition);
-    if (blocks === undefined) throw new Error(`partition ${group.partition} has no block table`);
-    return blocks;
+    return present(blocks, "every group has its block table");
+  }
+
+  /** Where the key/value entry `key` lives; null while no partition is known for it. */
+  keyGroup(key: string): GroupAccess | null {
+    return this.node.route(hashTextOfKey(key));
+  }
+
+  /** Where a lock resource or a sequence lives: by its whole routed key. */
+  wholeGroup(routedKey: string): GroupAccess | null {
+    return this.node.route(routedKey);
+  }
+
+  /** Where the keys of a bucket live. */
+  bucketGroup(bucket: string): GroupAccess | null {
+    return this.node.route(hashTextOfBucket(bucket));
+  }
+
+  /** The data partitions that this node hosts. */
+  dataGroups(): readonly GroupAccess[] {
+    return this.node.groups().filter((group) => group.partition !== META_PARTITION);
   }
 
   /** Named in answers that `group` executed on this node. */

@@ -52,7 +52,7 @@ const SEQUENCE_ENDS: Readonly<Record<CommonEnd, number>> = {
   aborted: SequenceType.aborted,
   errored: SequenceType.error,
 };
-const KV_ENDS: Readonly<Record<CommonEnd, number>> = {
+export const KV_ENDS: Readonly<Record<CommonEnd, number>> = {
   invalidInput: KvType.invalidInput,
   mustRetry: KvType.mustRetry,
   aborted: KvType.aborted,
@@ -151,7 +151,8 @@ export function kvAnswer(
   };
 }
 
-function manyAnswer(type: number, origin: Origin, refusal: Refusal | null): KvManyAnswer {
+/** A many-answer without items. */
+export function emptyMany(type: number, origin: Origin, refusal: Refusal | null): KvManyAnswer {
   return {
     kind: "kv-many",
     type,
@@ -214,7 +215,7 @@ export function endAnswer(
     case "kv-delete-many":
     case "kv-get-many":
     case "kv-exists-many":
-      return manyAnswer(KV_ENDS[end], origin, refusal);
+      return emptyMany(KV_ENDS[end], origin, refusal);
     case "kv-bucket":
     case "kv-scan-all":
     case "kv-scan-local":

@@ -1,0 +1,207 @@
+/**
+ * The many-key operations: set-many, delete-many, get-many, exists-many.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each has its own end, in the
+ * order of the request. 2. Reads of one partition and durability share one round. 3. The call ends when its last item
+ * ended; a refusal that met every item is the refusal of the call.
+ */
+import { assert } from "../base/assert.js";
+import { NO_STAMP } from "../base/hlc.js";
+import { KvState, KvType } from "../machine/command.js";
+import type { KvReading } from "../machine/reading.js";
+import type { GroupAccess } from "./access.js";
+import type { KvManyAnswer, KvManyItem, Refusal, RouteHint } from "./answers.js";
+import { isAcceptable } from "./input.js";
+import { changeKey, readKeys } from "./kv.js";
+import type {
+  KvDeleteManyRequest,
+  KvDeleteRequest,
+  KvGetManyRequest,
+  KvGetRequest,
+  KvSetManyRequest,
+  KvSetRequest,
+} from "./requests.js";
+import type { Serving } from "./serving.js";
+import { type CommonEnd, KV_ENDS, NOWHERE, type Origin, emptyMany } from "./shapes.js";
+
+export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
+type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
+type Done = (answer: KvManyAnswer) => void;
+
+/** Type of a call that ran, whatever its items say (contract 3.4). */
+const RAN: Readonly<Record<KvManyRequest["kind"], number>> = {
+  "kv-set-many": KvType.set,
+  "kv-delete-many": KvType.deleted,
+  "kv-get-many": KvType.got,
+  "kv-exists-many": KvType.got,
+};
+
+type ItemResult = Pick<
+  KvManyItem,
+  "type" | "value" | "revision" | "expires" | "lastModified" | "state"
+>;
+
+function bareResult(type: number): ItemResult {
+  return {
+    type,
+    value: null,
+    revision: 0,
+    expires: NO_STAMP,
+    lastModified: NO_STAMP,
+    state: KvState.undefined,
+  };
+}
+
+/** Gathers the ends of the items of one call. */
+class ManyCall {
+  private readonly items: (KvManyItem | null)[];
+  private readonly routes: RouteHint[] = [];
+  private readonly routeNumbers = new Map<RouteHint, number>();
+  private open: number;
+  private refusals = 0;
+  private refusal: Refusal | null = null;
+
+  constructor(
+    private readonly request: KvManyRequest,
+    private readonly servedFrom: string,
+    private readonly done: Done,
+  ) {
+    this.items = request.items.map(() => null);
+    this.open = request.items.length;
+  }
+
+  end(at: number, result: ItemResult, origin: Origin): void {
+    const item = this.request.items[at];
+    assert(item !== undefined && this.items[at] === null, "an item ends once");
+    const { key, durability } = item;
+    const { servedFrom, route } = origin;
+    const routeIndex = route === null ? 0 : this.numberOf(route);
+    this.items[at] = { key, durability, servedFrom, routeIndex, ...result };
+    this.open--;
+    if (this.open === 0) this.finish();
+  }
+
+  fail(at: number, end: CommonEnd, refusal: Refusal | null, origin: Origin): void {
+    if (refusal !== null) {
+      this.refusals++;
+      this.refusal = refusal;
+    }
+    this.end(at, bareResult(KV_ENDS[end]), origin);
+  }
+
+  private numberOf(route: RouteHint): number {
+    let number = this.routeNumbers.get(route);
+    if (number === undefined) {
+      this.routes.push(route);
+      number = this.routes.length;
+      this.routeNumbers.set(route, number);
+    }
+    return number;
+  }
+
+  private finish(): void {
+    const items = this.items.filter((item) => item !== null);
+    const refused = this.refusals === items.length;
+    const origin = refused ? NOWHERE : { servedFrom: this.servedFrom, route: null };
+    const type = refused ? KvType.mustRetry : RAN[this.request.kind];
+    const refusal = refused ? this.refusal : null;
+    this.done({ ...emptyMany(type, origin, refusal), items, routes: this.routes });
+  }
+}
+
+/** The answer to a call that is refused as a whole: its type for the envelope and for every item. */
+export function refusedMany(
+  request: KvManyRequest,
+  end: CommonEnd,
+  refusal: Refusal | null,
+): KvManyAnswer {
+  const type = KV_ENDS[end];
+  const items = request.items.map(({ key, durability }) => {
+    return { key, durability, servedFrom: null, routeIndex: 0, ...bareResult(type) };
+  });
+  return { ...emptyMany(type, NOWHERE, refusal), items };
+}
+
+/** Carries out one many-call that is acceptable as a whole. */
+export function executeMany(
+  serving: Serving,
+  request: KvManyRequest,
+  deadlineMs: number,
+  done: Done,
+): void {
+  const call = new ManyCall(request, serving.settings.clientEndpoint, done);
+  const batches = new Map<GroupAccess, { readonly at: number; readonly item: KvGetRequest }[][]>();
+  request.items.forEach((item: ItemRequest, at) => {
+    const acceptable = isAcceptable(item, serving.settings);
+    const group = acceptable ? serving.keyGroup(item.key) : null;
+    if (group === null) {
+      const end = acceptable ? "mustRetry" : "invalidInput";
+      serving.ports.timer.soon(() => call.fail(at, end, null, NOWHERE));
+    } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
+      changeItem(serving, group, item, deadlineMs, call, at);
+    } else {
+      let byDurability = batches.get(group);
+      if (byDurability === undefined) batches.set(group, (byDurability = [[], []]));
+      byDurability[item.durability]?.push({ at, item });
+    }
+  });
+  for (const [group, byDurability] of batches) {
+    for (const batch of byDurability) {
+      if (batch.length > 0) readItems(serving, group, batch, deadlineMs, call);
+    }
+  }
+}
+
+function changeItem(
+  serving: Serving,
+  group: GroupAccess,
+  item: KvSetRequest | KvDeleteRequest,
+  deadlineMs: number,
+  call: ManyCall,
+  at: number,
+): void {
+  changeKey(
+    serving,
+    group,
+    item,
+    deadlineMs,
+    (end, refusal, executed) => {
+      call.fail(at, end, refusal, executed === null ? NOWHERE : serving.origin(executed));
+    },
+    (answer) => {
+      const { type, value, revision, expires, lastModified, state } = answer;
+      call.end(at, { type, value, revision, expires, lastModified, state }, serving.origin(group));
+    },
+  );
+}
+
+function readItems(
+  serving: Serving,
+  group: GroupAccess,
+  batch: readonly { readonly at: number; readonly item: KvGetRequest }[],
+  deadlineMs: number,
+  call: ManyCall,
+): void {
+  readKeys(
+    serving,
+    group,
+    batch.map(({ item }) => item),
+    deadlineMs,
+    (end, refusal, executed) => {
+      const origin = executed === null ? NOWHERE : serving.origin(executed);
+      for (const { at } of batch) call.fail(at, end, refusal, origin);
+    },
+    (readings) => {
+      readings.forEach((reading, number) => {
+        const at = batch[number]?.at ?? -1;
+        call.end(at, readingResult(serving, group, reading), serving.origin(group));
+      });
+    },
+  );
+}
+
+function readingResult(serving: Serving, group: GroupAccess, reading: KvReading): ItemResult {
+  const { type, value, revision, leaseEndMs, lastModified, state } = reading;
+  const expires = serving.expires(group, leaseEndMs);
+  return { type, value, revision, expires, lastModified, state };
+}
