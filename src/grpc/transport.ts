@@ -1,0 +1,276 @@
+/**
+ * HTTP/2 below gRPC: the cleartext listener, the gate that every call passes, liveness of connections, the orderly end.
+ *
+ * Owns the cleartext server, the connections it watches and the set of open calls. It does not know what calls mean.
+ * Invariants: 1. A caller's credentials are checked before the body is read. 2. A connection that does not answer a
+ * probe in time is destroyed, so that half-open ones do not stay. 3. A unary call cannot stay open longer than its
+ * bound: a missing or larger client deadline is replaced by it. 4. After `close` nothing of ours is open.
+ */
+import {
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { AddressInfo } from "node:net";
+import { status } from "@grpc/grpc-js";
+import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
+import { allows, type Authenticator, type Role } from "./access.js";
+
+/** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
+export const HTTP2_SETTINGS = {
+  maxConcurrentStreams: STREAMS_PER_CONNECTION_MAX,
+  initialWindowSize: 1024 * 1024,
+  maxHeaderListSize: HEADERS_MAX_BYTES,
+} as const;
+
+/** Receive window of a whole connection (bytes): several streams' worth, so that one does not starve the others. */
+const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
+/** Memory that one connection may hold for headers and queued data (megabytes). */
+const CONNECTION_MEMORY_MB = 64;
+
+/** Carries the caller's role from the gate to the handlers, inside the process only. */
+export const CALLER_ROLE_HEADER = "svc-caller-role";
+
+/** What a path needs. */
+export interface PathRule {
+  /** null: nobody needs a role. */
+  readonly role: Role | null;
+  /** Longest duration of a call (ms); null for streams, which may live long. */
+  readonly boundMs: number | null;
+}
+
+export interface TransportOptions {
+  readonly authenticator: Authenticator | null;
+  readonly rules: ReadonlyMap<string, PathRule>;
+  readonly maxConnections: number;
+  readonly keepaliveIntervalMs: number;
+  readonly keepaliveTimeoutMs: number;
+  /** Takes a call that passed the gate. */
+  readonly handle: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
+}
+
+interface Watched {
+  probeSentMs: number;
+  answered: boolean;
+}
+
+type StreamListener = (
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  ...rest: readonly unknown[]
+) => void;
+
+export class Transport {
+  private readonly options: TransportOptions;
+  private server: Http2Server | null = null;
+  private readonly sessions = new Map<ServerHttp2Session, Watched>();
+  private readonly ownSessions = new Set<ServerHttp2Session>();
+  private readonly calls = new Set<ServerHttp2Stream>();
+  private timer: NodeJS.Timeout | null = null;
+  private idle: (() => void) | null = null;
+  private closing = false;
+
+  constructor(options: TransportOptions) {
+    this.options = options;
+  }
+
+  /** Opens the cleartext listener (h2c with prior knowledge). Resolves with the bound port. */
+  listen(host: string, port: number): Promise<number> {
+    const server = createServer({
+      settings: HTTP2_SETTINGS,
+      maxSessionMemory: CONNECTION_MEMORY_MB,
+    });
+    server.maxConnections = this.options.maxConnections;
+    server.on("session", (session) => {
+      this.ownSessions.add(session);
+      this.watch(session);
+    });
+    server.on("stream", (stream, headers) => {
+      if (!this.handleStream(stream, headers)) refuseOther(stream);
+    });
+    // A peer that does not speak HTTP/2 makes its own session fail; there is nobody else to tell.
+    server.on("sessionError", () => undefined);
+    this.server = server;
+    return new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, host, () => {
+        server.removeListener("error", reject);
+        resolve((server.address() as AddressInfo).port);
+      });
+    });
+  }
+
+  /**
+   * Shares the port of `server`: calls of gRPC come here, everything else goes to the listeners that it had. To be
+   * called once, when its own listeners are in place and before it listens.
+   */
+  adopt(server: Http2SecureServer): void {
+    const others = server.listeners("stream") as StreamListener[];
+    server.removeAllListeners("stream");
+    server.on("stream", (stream, headers, ...rest: readonly unknown[]) => {
+      if (this.handleStream(stream, headers)) return;
+      for (const other of others) Reflect.apply(other, server, [stream, headers, ...rest]);
+    });
+    server.on("session", (session) => this.watch(session));
+  }
+
+  /** Takes a stream when it is a gRPC call. False: it is not, and was not touched. */
+  handleStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
+    const type = headers["content-type"];
+    if (typeof type !== "string" || !type.startsWith("application/grpc")) return false;
+    this.calls.add(stream);
+    stream.once("close", () => this.forget(stream));
+    const rule = this.options.rules.get(headers[":path"] ?? "");
+    if (rule !== undefined) {
+      const refusal = this.gate(rule, headers, stream);
+      if (refusal !== null) {
+        refuseCall(stream, refusal);
+        return true;
+      }
+    }
+    this.options.handle(stream, headers);
+    return true;
+  }
+
+  /** Null when the call may pass; its headers then carry what the handlers rely on. */
+  private gate(
+    rule: PathRule,
+    headers: IncomingHttpHeaders,
+    stream: ServerHttp2Stream,
+  ): status | null {
+    const { authenticator } = this.options;
+    let role: Role | null = "admin";
+    if (authenticator !== null && rule.role !== null) {
+      role = authenticator.authenticate(headers.authorization, stream.session?.socket);
+      if (role === null) return status.UNAUTHENTICATED;
+      if (!allows(role, rule.role)) return status.PERMISSION_DENIED;
+    }
+    // Set on every call, so that a caller cannot send a role of its own.
+    headers[CALLER_ROLE_HEADER] = role;
+    if (rule.boundMs !== null) boundDeadline(headers, rule.boundMs);
+    return null;
+  }
+
+  private forget(stream: ServerHttp2Stream): void {
+    this.calls.delete(stream);
+    if (this.calls.size === 0) this.idle?.();
+  }
+
+  private watch(session: ServerHttp2Session): void {
+    if (this.closing) {
+      session.destroy();
+      return;
+    }
+    const { keepaliveIntervalMs, keepaliveTimeoutMs } = this.options;
+    this.sessions.set(session, { probeSentMs: performance.now(), answered: true });
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    session.on("error", () => undefined);
+    session.once("close", () => {
+      this.sessions.delete(session);
+      this.ownSessions.delete(session);
+    });
+    const roundMs = Math.max(10, Math.min(keepaliveIntervalMs, keepaliveTimeoutMs) / 4);
+    this.timer ??= setInterval(() => this.probeAll(), roundMs).unref();
+  }
+
+  /** Sends the probes that are due and destroys connections whose answer is overdue. */
+  private probeAll(): void {
+    const nowMs = performance.now();
+    const { keepaliveIntervalMs, keepaliveTimeoutMs } = this.options;
+    for (const [session, watched] of this.sessions) {
+      const sinceMs = nowMs - watched.probeSentMs;
+      if (!watched.answered) {
+        if (sinceMs >= keepaliveTimeoutMs) session.destroy();
+      } else if (sinceMs >= keepaliveIntervalMs) {
+        this.probe(session, watched, nowMs);
+      }
+    }
+  }
+
+  private probe(session: ServerHttp2Session, watched: Watched, nowMs: number): void {
+    if (session.destroyed) return;
+    watched.probeSentMs = nowMs;
+    watched.answered = false;
+    session.ping((error) => {
+      if (error === null) watched.answered = true;
+    });
+  }
+
+  /**
+   * Accepts no connection and, on the cleartext port, no call any more, waits until the open calls are done and after
+   * `graceMs` ends what is left. The adopted server is closed by its owner.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.closing = true;
+    const { server } = this;
+    const listenerClosed = new Promise<void>((resolve) => {
+      if (server === null) resolve();
+      else server.close(() => resolve());
+    });
+    for (const session of this.ownSessions) session.close();
+    await this.callsDone(graceMs);
+    for (const stream of this.calls) stream.close();
+    for (const session of this.ownSessions) session.destroy();
+    if (this.timer !== null) clearInterval(this.timer);
+    await listenerClosed;
+  }
+
+  private callsDone(graceMs: number): Promise<void> {
+    if (this.calls.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      this.idle = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** Answer to a request on the gRPC port that is not gRPC. */
+function refuseOther(stream: ServerHttp2Stream): void {
+  stream.on("error", () => undefined);
+  stream.respond({ ":status": 415 }, { endStream: true });
+}
+
+const REFUSALS = new Map<status, string>([
+  [status.UNAUTHENTICATED, "valid credentials are needed"],
+  [status.PERMISSION_DENIED, "the role of the caller does not allow this call"],
+]);
+
+function refuseCall(stream: ServerHttp2Stream, code: status): void {
+  stream.on("error", () => undefined);
+  stream.respond(
+    {
+      ":status": 200,
+      "content-type": "application/grpc+proto",
+      "grpc-status": code,
+      "grpc-message": REFUSALS.get(code) ?? "refused",
+    },
+    { endStream: true },
+  );
+}
+
+const TIMEOUT = /^([0-9]{1,8})([HMSmun])$/;
+const UNIT_MS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1000,
+  m: 1,
+  u: 0.001,
+  n: 0.000_001,
+};
+
+/** Sets the call's deadline to `boundMs` unless it is earlier. A malformed one is left to the library to refuse. */
+export function boundDeadline(headers: IncomingHttpHeaders, boundMs: number): void {
+  const given = headers["grpc-timeout"];
+  if (typeof given === "string") {
+    const match = TIMEOUT.exec(given);
+    if (match === null) return;
+    if (Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 0) <= boundMs) return;
+  }
+  headers["grpc-timeout"] = `${Math.ceil(boundMs)}m`;
+}
