@@ -10,6 +10,7 @@
 import { present } from "../base/assert.js";
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
 import { type Result, ok } from "../base/result.js";
+import type { LogFields } from "../ports.js";
 import { Answers } from "./answers.js";
 import type { ApplySlice } from "./applier.js";
 import { Budget } from "./batcher.js";
@@ -168,7 +169,12 @@ export class Node {
   }
 
   private makeShared(): DriverShared {
-    const { ports, settings, answers, budget, outbox, turns } = this;
+    const { settings, answers, budget, outbox, turns } = this;
+    const fatal = (reason: string, fields?: LogFields): void => {
+      this.setFatalFault(reason);
+      this.ports.fatal.fatal(reason, fields);
+    };
+    const ports = { ...this.ports, fatal: { fatal } };
     return {
       settings,
       ports,
