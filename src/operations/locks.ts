@@ -90,6 +90,7 @@ function tokenAnswer(
   type: number,
   token: bigint,
 ): LockAnswer {
+  if (type === LockType.locked) serving.ports.meter.lockGranted();
   const described =
     type === LockType.locked || type === LockType.extended || type === LockType.unlocked;
   return lockAnswer(type, described ? Int64.fromBigInt(token) : Int64.ZERO, serving.origin(group));

@@ -5,125 +5,294 @@
  * Invariants: 1. Every accepted request gets exactly one answer, never in the turn of the call. 2. Checks of the input
  * come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had no effect.
  */
-import { AssertionError } from "../base/assert.js";
+import { assert, unreachable } from "../base/assert.js";
+import { RESERVED_PREFIX } from "../base/limits.js";
 import type { BlockKernels } from "../host/blocks.js";
-import type { Node } from "../host/node.js";
-import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
-import type * as Requests from "./requests.js";
+import { trimWhiteSpace } from "../machine/names.js";
+import type { GroupAccess, NodeAccess } from "./access.js";
+import type * as Admin from "./administration.js";
+import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
+import { refuseBackup } from "./backups.js";
+import { Cluster } from "./cluster.js";
+import { isAcceptable } from "./input.js";
+import { KeyRanges } from "./key-ranges.js";
+import { changeKey, readKey } from "./kv.js";
+import { executeMany, refusedMany } from "./kv-many.js";
+import { readBucket, readRange } from "./kv-pages.js";
+import { scan } from "./kv-scan.js";
+import { executeLock } from "./locks.js";
+import type { OperationsPort } from "./port.js";
+import type { DataRequest, DataRequestKind, RequestContext, SequenceRequest } from "./requests.js";
+import { executeAllocation, executeSequence } from "./sequences.js";
+import { type Fail, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
-import type { RequestObserver } from "./tally.js";
+import { type CommonEnd, NOWHERE, endAnswer } from "./shapes.js";
+import { KIND_NUMBERS, type RequestObserver } from "./tally.js";
 
-/** The part of the world that operations touch. */
-export interface OperationsPorts {
-  readonly clock: ClockPort;
-  readonly timer: TimerPort;
-  readonly logger: LoggerPort;
-  readonly entropy: EntropyPort;
-  readonly meter: MeterPort;
-}
+export type { OperationsPorts } from "./serving.js";
 
-function pending(): never {
-  throw new AssertionError("not written yet");
-}
+type Finish = (answer: DataAnswer) => void;
 
-/* eslint-disable @typescript-eslint/no-unused-vars */
-export class Operations implements Requests.OperationsPort {
+export class Operations implements OperationsPort {
+  private readonly serving: Serving;
+  private readonly keyRanges: KeyRanges;
+  private readonly cluster: Cluster;
+  private inProgress = 0;
+  /** A call is being taken in; no answer may be given meanwhile. */
+  private taking = false;
+  private fault: string | null = null;
+
   /** `kernels`: `createKernels(...)` of wasm fits. Attaches itself to every group of `node`, now and later. */
   constructor(
-    _node: Node,
-    _settings: OperationsSettings,
-    _ports: OperationsPorts,
-    _kernels: BlockKernels,
-    _observer: RequestObserver,
-  ) {}
+    private readonly node: NodeAccess,
+    private readonly settings: OperationsSettings,
+    private readonly ports: OperationsPorts,
+    kernels: BlockKernels,
+    private readonly observer: RequestObserver,
+  ) {
+    this.serving = new Serving(node, settings, ports, kernels);
+    this.keyRanges = new KeyRanges(this.serving);
+    this.cluster = new Cluster(this.serving, this.keyRanges);
+  }
 
   /** Data requests in progress, for `svc_inflight_requests`. */
   get inflight(): number {
-    pending();
+    return this.inProgress;
   }
-  execute<R extends Requests.DataRequest>(
-    _request: R,
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.AnswerOf<R>) => void,
+
+  execute<R extends DataRequest>(
+    request: R,
+    context: RequestContext,
+    done: (answer: AnswerOf<R>) => void,
   ): void {
-    pending();
+    const nested = this.taking;
+    this.taking = true;
+    const startMs = this.ports.clock.monotonicMs();
+    const kind = KIND_NUMBERS[request.kind];
+    let ended = false;
+    const finish: Finish = (answer) => {
+      assert(!this.taking, "an answer is never given in the turn of a call");
+      assert(!ended, "a request is answered once");
+      ended = true;
+      this.inProgress--;
+      const durationMs = this.ports.clock.monotonicMs() - startMs;
+      this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
+      // Each operation gives the answer that belongs to its request; the compiler cannot follow that through a union.
+      done(answer as AnswerOf<R>);
+    };
+    const refusal = this.admit();
+    this.inProgress++;
+    if (!isAcceptable(request, this.settings)) {
+      this.ports.timer.soon(() => finish(endOf(request, "invalidInput", null)));
+    } else if (refusal !== null) {
+      this.ports.timer.soon(() => finish(endOf(request, "mustRetry", refusal)));
+    } else {
+      const deadlineMs = Math.min(context.deadlineMs, startMs + this.settings.requestTimeoutMs);
+      this.dispatch(request, deadlineMs, finish);
+    }
+    this.taking = nested;
   }
-  invalidInput(_kind: Requests.DataRequestKind): Requests.DataAnswer {
-    pending();
+
+  private admit(): Refusal | null {
+    if (this.node.shuttingDown) return "shutting-down";
+    if (!this.node.initialized) return "not-initialized";
+    return this.inProgress >= this.settings.inflightMax ? "overloaded" : null;
   }
-  mustRetry(
-    _kind: Requests.DataRequestKind,
-    _refusal: Requests.Refusal | null,
-  ): Requests.DataAnswer {
-    pending();
+
+  private dispatch(request: DataRequest, deadlineMs: number, finish: Finish): void {
+    const { serving } = this;
+    const fail: Fail = (end, refusal, executed) => {
+      const origin = executed === null ? NOWHERE : serving.origin(executed);
+      finish(endAnswer(request.kind, end, origin, refusal));
+    };
+    const group = this.groupOf(request);
+    if (group === null) {
+      return this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
+    }
+    switch (request.kind) {
+      case "try-lock":
+      case "try-extend":
+      case "try-unlock":
+      case "get-lock":
+        return executeLock(serving, group, request, deadlineMs, fail, finish);
+      case "create-sequence":
+      case "update-sequence":
+      case "get-sequence":
+      case "delete-sequence":
+      case "next-sequence":
+      case "reserve-sequence":
+        return this.dispatchSequence(group, request, deadlineMs, fail, finish);
+      case "kv-set":
+      case "kv-extend":
+      case "kv-delete":
+        return changeKey(serving, group, request, deadlineMs, fail, finish);
+      case "kv-get":
+      case "kv-exists":
+        return readKey(serving, group, request, deadlineMs, fail, finish);
+      case "kv-set-many":
+      case "kv-delete-many":
+      case "kv-get-many":
+      case "kv-exists-many":
+        return executeMany(serving, request, deadlineMs, finish);
+      case "kv-bucket":
+        return readBucket(serving, group, request, deadlineMs, fail, finish);
+      case "kv-range":
+        return readRange(serving, group, request, deadlineMs, fail, finish);
+      case "kv-scan-all":
+      case "kv-scan-local":
+        return scan(serving, request, deadlineMs, fail, finish);
+      default:
+        return unreachable(request);
+    }
   }
-  health(): Requests.HealthAnswer {
-    pending();
+
+  private dispatchSequence(
+    group: GroupAccess,
+    request: SequenceRequest,
+    deadlineMs: number,
+    fail: Fail,
+    finish: Finish,
+  ): void {
+    const name = trimWhiteSpace(request.name);
+    if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
+      executeAllocation(this.serving, group, request, name, deadlineMs, fail, finish);
+    } else {
+      executeSequence(this.serving, group, request, name, deadlineMs, fail, finish);
+    }
   }
-  healthChecks(): readonly Requests.HealthCheck[] {
-    pending();
+
+  /** Where the request's object lives. Requests over many partitions have none and get the meta group. */
+  private groupOf(request: DataRequest): GroupAccess | null {
+    switch (request.kind) {
+      case "try-lock":
+      case "try-extend":
+      case "try-unlock":
+      case "get-lock":
+        return this.serving.wholeGroup(request.resource);
+      case "create-sequence":
+      case "update-sequence":
+      case "get-sequence":
+      case "delete-sequence":
+      case "next-sequence":
+      case "reserve-sequence": {
+        const name = trimWhiteSpace(request.name);
+        return this.serving.wholeGroup(`${RESERVED_PREFIX}sequences:${name}`);
+      }
+      case "kv-set":
+      case "kv-extend":
+      case "kv-delete":
+      case "kv-get":
+      case "kv-exists":
+        return this.serving.keyGroup(request.key);
+      case "kv-bucket":
+        return this.serving.bucketGroup(request.bucket);
+      case "kv-range":
+        return this.serving.bucketGroup(request.prefix);
+      default:
+        return this.node.metaGroup();
+    }
   }
+
+  invalidInput(kind: DataRequestKind): DataAnswer {
+    return endAnswer(kind, "invalidInput", NOWHERE, null);
+  }
+
+  mustRetry(kind: DataRequestKind, refusal: Refusal | null): DataAnswer {
+    return endAnswer(kind, "mustRetry", NOWHERE, refusal);
+  }
+
+  health(): Admin.HealthAnswer {
+    const answer = this.cluster.health();
+    if (this.fault === null) return answer;
+    return { ...answer, ready: false, reason: `fatal-fault: ${this.fault}` };
+  }
+
+  healthChecks(): readonly Admin.HealthCheck[] {
+    const checks = this.cluster.healthChecks();
+    if (this.fault === null) return checks;
+    const failure = this.fault;
+    return checks.map((check) => (check.name === "storage" ? { ...check, failure } : check));
+  }
+
   fatalFault(): string | null {
-    pending();
+    return this.fault;
   }
+
   /** Called by the server when the process met a fatal fault and is about to end. */
-  setFatalFault(_reason: string): void {
-    pending();
+  setFatalFault(reason: string): void {
+    this.fault ??= reason;
   }
-  membership(): Requests.MembershipAnswer {
-    pending();
+
+  membership(): Admin.MembershipAnswer {
+    return this.cluster.membership();
   }
-  placement(): Requests.PlacementAnswer {
-    pending();
+
+  placement(): Admin.PlacementAnswer {
+    return this.cluster.placement();
   }
-  routing(_keySpace: string): Requests.RoutingAnswer {
-    pending();
+
+  routing(keySpace: string): Admin.RoutingAnswer {
+    return this.cluster.routing(keySpace);
   }
-  ranges(_keySpace: string): Requests.RangesAnswer {
-    pending();
+
+  ranges(keySpace: string): Admin.RangesAnswer {
+    return this.keyRanges.list(keySpace);
   }
-  leave(_context: Requests.RequestContext, _done: (answer: Requests.LeaveAnswer) => void): void {
-    pending();
+
+  leave(context: RequestContext, done: (answer: Admin.LeaveAnswer) => void): void {
+    this.cluster.leave(context.deadlineMs, done);
   }
+
   setReplicationFactor(
-    _request: { readonly partitionId: number; readonly replicationFactor: number },
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.ReplicationFactorAnswer) => void,
+    request: { readonly partitionId: number; readonly replicationFactor: number },
+    context: RequestContext,
+    done: (answer: Admin.ReplicationFactorAnswer) => void,
   ): void {
-    pending();
+    this.cluster.setReplicationFactor(request, context.deadlineMs, done);
   }
+
   registerRange(
-    _keySpace: string,
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.RegisterRangeAnswer) => void,
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    pending();
+    this.keyRanges.register(keySpace, context.deadlineMs, done);
   }
+
   unregisterRange(
-    _keySpace: string,
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.RegisterRangeAnswer) => void,
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    pending();
+    this.keyRanges.unregister(keySpace, context.deadlineMs, done);
   }
+
   splitRange(
-    _request: { readonly keySpace: string; readonly splitKey: string },
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.SplitRangeAnswer) => void,
+    request: { readonly keySpace: string; readonly splitKey: string },
+    context: RequestContext,
+    done: (answer: Admin.SplitRangeAnswer) => void,
   ): void {
-    pending();
+    this.keyRanges.split(request, context.deadlineMs, done);
   }
-  mergeRanges(
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.MergeRangesAnswer) => void,
-  ): void {
-    pending();
+
+  mergeRanges(context: RequestContext, done: (answer: Admin.MergeRangesAnswer) => void): void {
+    this.keyRanges.merge(context.deadlineMs, done);
   }
+
   backup(
-    _request: Requests.BackupRequest,
-    _context: Requests.RequestContext,
-    _done: (answer: Requests.BackupRefusal) => void,
+    request: Admin.BackupRequest,
+    _context: RequestContext,
+    done: (answer: Admin.BackupRefusal) => void,
   ): void {
-    pending();
+    const { settings, ports } = this;
+    const answer = refuseBackup(request, settings, ports.entropy, ports.logger);
+    ports.timer.soon(() => done(answer));
   }
+}
+
+/** The answer to a request that ended before anything was executed. */
+function endOf(request: DataRequest, end: CommonEnd, refusal: Refusal | null): DataAnswer {
+  return "items" in request
+    ? refusedMany(request, end, refusal)
+    : endAnswer(request.kind, end, NOWHERE, refusal);
 }

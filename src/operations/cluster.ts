@@ -1,0 +1,266 @@
+/**
+ * Cluster administration: health, membership, leave, placement, replication factor, routing metadata.
+ *
+ * May call base, machine, control, host and this folder. Invariants: 1. Views are local and immediate: what this node
+ * has applied. 2. What changes the cluster is committed on the meta partition, and is reported as done only then.
+ */
+import { META_PARTITION, partitionId } from "../base/ids.js";
+import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../base/limits.js";
+import { type LeaveDecision, decideLeave } from "../control/membership.js";
+import { placePartitions } from "../control/placement.js";
+import type { Member } from "../machine/command.js";
+import type {
+  HealthAnswer,
+  HealthCheck,
+  LeaveAnswer,
+  LocalRole,
+  MembershipAnswer,
+  PlacementAnswer,
+  ReplicationFactorAnswer,
+  RoutingAnswer,
+} from "./administration.js";
+import type { KeyRanges } from "./key-ranges.js";
+import type { Serving } from "./serving.js";
+
+/** One sentence per outcome of leave, the same every time (contract 5.3). */
+const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {
+  Committed: "The node was removed from the roster.",
+  NotAMember: "The node is not in the committed roster.",
+  RefusedInsufficientVoters:
+    "The node is needed: without it no majority of voters would remain for a partition it hosts.",
+  NotInitialized: "The node does not know the roster yet.",
+  NoLeader: "The meta partition has no leader.",
+  Timeout: "The removal was not confirmed in time; read the membership again.",
+  RefusedDrainInProgress: "Another member is leaving.",
+  DrainTimedOut: "The replicas of the node were not moved in time; it stays a member.",
+};
+
+const RETRYABLE: readonly LeaveAnswer["outcome"][] = [
+  "NotInitialized",
+  "NoLeader",
+  "RefusedDrainInProgress",
+  "Timeout",
+  "DrainTimedOut",
+];
+
+/** Checks of the host that make up each check of `/readyz`. */
+const CHECK_PARTS: Readonly<Record<HealthCheck["name"], readonly string[]>> = {
+  initialized: ["initialized"],
+  membership: ["member"],
+  leaders: ["leaders"],
+  applied: ["caught-up"],
+  storage: ["fatal-fault"],
+  shutdown: ["accepting"],
+};
+
+const ROLES = {
+  Voter: "voter",
+  Learner: "learner",
+  Leaving: "leaving",
+  None: "not-member",
+} as const satisfies Record<string, LocalRole>;
+
+export class Cluster {
+  private readonly startedMs: number;
+
+  constructor(
+    private readonly serving: Serving,
+    private readonly keyRanges: KeyRanges,
+  ) {
+    this.startedMs = serving.ports.clock.monotonicMs();
+  }
+
+  health(): HealthAnswer {
+    const { node, settings, ports } = this.serving;
+    const facts = node.health();
+    return {
+      ready: facts.ready,
+      initialized: facts.initialized,
+      reason: facts.reason,
+      localRole: ROLES[facts.localRole],
+      hostedPartitions: facts.hostedPartitions,
+      partitionsWithoutLeader: facts.partitionsWithoutLeader,
+      version: settings.version,
+      uptimeMs: Math.floor(ports.clock.monotonicMs() - this.startedMs),
+    };
+  }
+
+  healthChecks(): readonly HealthCheck[] {
+    const checks = this.serving.node.checks();
+    return (Object.keys(CHECK_PARTS) as HealthCheck["name"][]).map((name) => {
+      const failed = checks.find((check) => CHECK_PARTS[name].includes(check.name) && !check.ok);
+      return { name, failure: failed === undefined ? null : failed.detail };
+    });
+  }
+
+  membership(): MembershipAnswer {
+    const { node } = this.serving;
+    const { meta } = node.metaGroup().machine;
+    const cluster = meta.cluster();
+    return {
+      membershipVersion: cluster === null ? 0 : cluster.membershipVersion,
+      members: meta.members().map(({ endpoint, nodeId, role, joinedVersion }) => {
+        return { endpoint, nodeId, role, joinedVersion };
+      }),
+      localRole: ROLES[node.health().localRole],
+      initialized: node.initialized,
+    };
+  }
+
+  placement(): PlacementAnswer {
+    const { node, settings } = this.serving;
+    const { meta } = node.metaGroup().machine;
+    const cluster = meta.cluster();
+    const members = meta.members();
+    const placed =
+      cluster === null
+        ? []
+        : placePartitions(cluster, members, meta.partitions(), ({ partitionId: id }) =>
+            this.isHosted(id) ? members.filter((member) => this.isSelf(member)) : [],
+          );
+    const partitions = placed.map(({ partition, effectiveFactor, replicas }) => ({
+      partitionId: partition.partitionId,
+      state: partition.state,
+      generation: partition.generation,
+      effectiveReplicationFactor: effectiveFactor,
+      hostedLocally: this.isHosted(partition.partitionId),
+      replicas: replicas.map(({ endpoint }) => ({ endpoint, role: "Voter" as const })),
+    }));
+    return {
+      replicationFactor: cluster === null ? 0 : cluster.replicationFactor,
+      rebalancerEnabled: settings.rebalancerEnabled,
+      initialized: node.initialized,
+      localEndpoint: settings.peerEndpoint,
+      hostedPartitionCount: partitions.filter((partition) => partition.hostedLocally).length,
+      partitions,
+    };
+  }
+
+  routing(keySpace: string): RoutingAnswer {
+    const { node, settings } = this.serving;
+    const { meta } = node.metaGroup().machine;
+    const cluster = meta.cluster();
+    const initialized = node.initialized && cluster !== null;
+    return {
+      initialized,
+      schemaVersion: 1,
+      hashAlgorithm: "svc.bucket-jump-xxh32-v1",
+      prefixSeparator: "/",
+      groupSeparator: "|",
+      hashPoolSize: cluster === null ? 0 : cluster.dataPartitions,
+      hashPartitionOffset: 1,
+      sequenceStorageKeyFormat: `${RESERVED_PREFIX}sequences:{0}`,
+      reservedKeyPrefix: RESERVED_PREFIX,
+      localEndpoint: settings.clientEndpoint,
+      snapshotVersion: cluster === null ? 0 : cluster.mapVersion,
+      coherent: true,
+      keySpaces: initialized ? this.keyRanges.views(keySpace) : [],
+      leaders: initialized ? this.leaders() : [],
+    };
+  }
+
+  /** Every partition with the client endpoint of its leader, "" when this node does not know it. */
+  private leaders(): RoutingAnswer["leaders"] {
+    const { node, settings } = this.serving;
+    const partitions = node.metaGroup().machine.meta.partitions();
+    const ids = partitions
+      .filter((partition) => partition.state !== "Removed")
+      .map((partition) => partition.partitionId);
+    if (!ids.includes(META_PARTITION)) ids.unshift(META_PARTITION);
+    return ids.map((id) => {
+      const leads = node.group(partitionId(id))?.isLeader() === true;
+      return { partitionId: id, endpoint: leads ? settings.clientEndpoint : "" };
+    });
+  }
+
+  leave(deadlineMs: number, done: (answer: LeaveAnswer) => void): void {
+    const { node } = this.serving;
+    node.metaGroup().read(deadlineMs, (result) => {
+      done(this.leaveAnswer(result.status === "confirmed"));
+    });
+  }
+
+  private leaveAnswer(metaLed: boolean): LeaveAnswer {
+    const { node, settings } = this.serving;
+    const { meta } = node.metaGroup().machine;
+    const cluster = meta.cluster();
+    const decision = decideLeave({
+      members: cluster === null ? null : meta.members(),
+      nodeId: settings.nodeId,
+      metaLed,
+      // Every group of this version has one voter, this node.
+      otherVoters: node.groups().map(() => 0),
+    });
+    const outcome = outcomeOf(decision);
+    return {
+      left: outcome === "Committed" || outcome === "NotAMember",
+      drained: false,
+      outcome,
+      membershipVersion: cluster === null ? 0 : cluster.membershipVersion,
+      retryable: RETRYABLE.includes(outcome),
+      reason: LEAVE_REASONS[outcome],
+    };
+  }
+
+  setReplicationFactor(
+    request: { readonly partitionId: number; readonly replicationFactor: number },
+    deadlineMs: number,
+    done: (answer: ReplicationFactorAnswer) => void,
+  ): void {
+    const { partitionId: id, replicationFactor } = request;
+    const invalid = (reason: string): void =>
+      done({ success: false, status: "InvalidInput", generation: 0, reason });
+    const refused = (reason: string): void =>
+      done({ success: false, status: "Refused", generation: 0, reason });
+    const later = (end: () => void): void => this.serving.ports.timer.soon(end);
+    if (id < 1) return later(() => invalid("The partition id is 1 or more."));
+    if (replicationFactor < 0 || replicationFactor > REPLICATION_FACTOR_MAX) {
+      return later(() => invalid(`The replication factor is 0 to ${REPLICATION_FACTOR_MAX}.`));
+    }
+    const group = this.serving.node.metaGroup();
+    group.propose(
+      { kind: "set-replication-factor", partitionId: id, replicationFactor },
+      META_COMMAND_BYTES,
+      deadlineMs,
+      (result) => {
+        if (result.status !== "applied") return refused(this.refusalReason(result));
+        const { outcome } = result;
+        if (outcome.kind !== "meta") return refused("The answer of the meta partition is unknown.");
+        const { status, generation } = outcome;
+        if (status === "unknown-partition") return invalid(`There is no active partition ${id}.`);
+        if (status === "invalid") return invalid("The replication factor is out of range.");
+        if (status === "not-founded") return refused("The cluster is not initialised yet.");
+        done({ success: true, status: "Success", generation, reason: "" });
+      },
+    );
+  }
+
+  private refusalReason(result: {
+    readonly status: "refused" | "aborted" | "unknown";
+    readonly reason?: string;
+  }): string {
+    if (result.status === "unknown") return "The commit was not confirmed in time.";
+    if (result.status === "aborted") return "The change was not proposed in time.";
+    if (result.reason !== "not-leader") return `The node refused the change: ${result.reason}.`;
+    const leaderNode = this.serving.node.metaGroup().leaderNode();
+    const leader = this.serving.node.metaGroup().machine.meta.member(leaderNode);
+    const known = leader === null ? "no leader is known" : `its leader is ${leader.endpoint}`;
+    return `This node does not lead the meta partition; ${known}.`;
+  }
+
+  private isHosted(id: number): boolean {
+    return this.serving.node.group(partitionId(id)) !== null;
+  }
+
+  private isSelf(member: Member): boolean {
+    return member.nodeId === this.serving.settings.nodeId;
+  }
+}
+
+/** Upper bound of the size of a command of the meta partition without texts. */
+const META_COMMAND_BYTES = 64;
+
+function outcomeOf(decision: LeaveDecision): LeaveAnswer["outcome"] {
+  // A removal needs another voter of every hosted partition, and this version has none to count on.
+  return decision === "remove" ? "RefusedInsufficientVoters" : decision;
+}
