@@ -1,7 +1,7 @@
 /**
  * Commands of our own, which files from elsewhere do not use; README.md describes them.
  */
-import { numberAt, option } from "./arguments.js";
+import { numberAt, option, optionValues, parseNumber } from "./arguments.js";
 import { CommandError } from "./environment.js";
 import type { Handler } from "./commands.js";
 
@@ -15,6 +15,15 @@ const readTexts = {
 export const ownHandlers: Readonly<Record<string, Handler>> = {
   /** restart id: what is not in storage is lost. */
   restart: (environment, command) => environment.node(numberAt(command, 0)).restart(),
+  /** load-log id terms=(…) [term=t] [vote=v] [commit=c]: storage as given, from behind the base on; then a restart. */
+  "load-log": (environment, command) => {
+    const node = environment.node(numberAt(command, 0));
+    const terms = (optionValues(command, "terms") ?? []).map(parseNumber);
+    const term = parseNumber(option(command, "term") ?? String(terms.at(-1) ?? 0));
+    const vote = parseNumber(option(command, "vote") ?? "0");
+    const commit = parseNumber(option(command, "commit") ?? String(node.storage.base.index));
+    node.load(terms, { term, vote, commit });
+  },
   /** request-read id context */
   "request-read": (environment, command) => {
     const node = environment.node(numberAt(command, 0));

@@ -87,6 +87,18 @@ export class HarnessNode {
     this.core = this.start();
   }
 
+  /** Gives storage the log and hard state that a history elsewhere is said to have left, and starts from there. */
+  load(terms: readonly number[], hardState: HardState): void {
+    const first = this.storage.firstIndex;
+    const made = terms.map((term, at): Entry => {
+      const index = first + at;
+      return { term, index, type: "EntryNormal", data: `${term}.${index}`, change: null };
+    });
+    this.storage.append(made);
+    this.storage.hardState = hardState;
+    this.restart();
+  }
+
   propose(data: string): ProposeResult {
     const token = this.payloads.keep([{ data, change: null }]);
     const bytes = payloadBytes({ data, change: null }, false);
@@ -178,8 +190,9 @@ export class HarnessNode {
     const committed = this.committedOf(effects);
     const immediate = effects.messages.map((message) => this.toWire(message));
     const deferred = effects.messagesAfterWrite.map((message) => this.toWire(message));
-    const { mustSync, softState, hardState, readStates } = effects;
-    const view = { mustSync, softState, hardState, readStates, entries, snapshot, committed };
+    const { mustSync, softState, hardState, readStates, droppedReads } = effects;
+    const states = { mustSync, softState, hardState, readStates, droppedReads };
+    const view = { ...states, entries, snapshot, committed };
     if (this.asynchronous) {
       const work = this.storageMessages(effects, deferred, entries, snapshot, committed);
       print(formatReady({ ...view, messages: [...immediate, ...work] }));

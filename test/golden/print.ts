@@ -18,6 +18,8 @@ export interface ReadyView {
   readonly softState: { readonly leader: number; readonly role: Role } | null;
   readonly hardState: HardState | null;
   readonly readStates: readonly { readonly context: number; readonly index: number }[];
+  /** Our own: contexts of reads that were given up. */
+  readonly droppedReads: readonly number[];
   readonly entries: readonly Entry[];
   readonly snapshot: Snapshot | null;
   readonly committed: readonly Entry[];
@@ -118,6 +120,7 @@ export function formatReady(ready: ReadyView): string {
     const states = ready.readStates.map((read) => `{${read.index} ${formatContext(read.context)}}`);
     lines.push(`ReadStates [${states.join(" ")}]`);
   }
+  if (ready.droppedReads.length > 0) lines.push(`DroppedReads ${formatList(ready.droppedReads)}`);
   if (ready.entries.length > 0) lines.push("Entries:", ...ready.entries.map(formatEntry));
   if (ready.snapshot !== null) lines.push(`Snapshot ${formatSnapshot(ready.snapshot)}`);
   if (ready.committed.length > 0) {
