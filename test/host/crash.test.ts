@@ -5,7 +5,9 @@
 import t from "tap";
 import { assert } from "../../src/base/assert.js";
 import { Prng } from "../../src/base/prng.js";
+import { LeaseClock } from "../../src/host/leaseclock.js";
 import type { Node } from "../../src/host/node.js";
+import { Proposals } from "../../src/host/proposals.js";
 import type { HostSettings } from "../../src/host/settings.js";
 import { World, setCommand } from "./world.js";
 
@@ -90,24 +92,30 @@ class CrashRun {
   }
 }
 
+const CRASH_SETTINGS = {
+  flushAgeMs: 50,
+  compactEveryEntries: 8,
+  batchEntriesMax: 4,
+  inFlightEntriesMax: 3,
+  flushRows: 10,
+};
+
+function crashOften(run: CrashRun): CrashRun {
+  for (let life = 0; life < 6; life++) {
+    run.manual();
+    const steps = 50 + run.prng.below(300);
+    for (let step = 0; step < steps; step++) run.step();
+    run.crashAndCheck();
+  }
+  return run;
+}
+
 t.test("P-024 P-028 P-117 crashes at random moments lose and double nothing", async (t) => {
   let acknowledged = 0;
   let lost = 0;
   for (let seed = 1; seed <= 25; seed++) {
-    const run = new CrashRun(seed, {
-      flushAgeMs: 50,
-      compactEveryEntries: 8,
-      compactKeepEntries: seed % 3 === 0 ? 0 : 4,
-      batchEntriesMax: 4,
-      inFlightEntriesMax: 3,
-      flushRows: 10,
-    });
-    for (let life = 0; life < 6; life++) {
-      run.manual();
-      const steps = 50 + run.prng.below(300);
-      for (let step = 0; step < steps; step++) run.step();
-      run.crashAndCheck();
-    }
+    const compactKeepEntries = seed % 3 === 0 ? 0 : 4;
+    const run = crashOften(new CrashRun(seed, { ...CRASH_SETTINGS, compactKeepEntries }));
     for (const fate of run.fates.values()) {
       if (fate === "acknowledged") acknowledged++;
       if (fate === "unknown") lost++;
@@ -115,6 +123,61 @@ t.test("P-024 P-028 P-117 crashes at random moments lose and double nothing", as
   }
   t.ok(acknowledged > 1000, `the run was not vacuous: ${acknowledged} acknowledged`);
   t.ok(lost > 100, `crashes met requests under way: ${lost}`);
+});
+
+/** Whether 25 seeds of crashes find something wrong with a world that `spoil` spoiled. */
+function isCaught(spoil: (world: World) => void): boolean {
+  for (let seed = 1; seed <= 25; seed++) {
+    const run = new CrashRun(seed, { ...CRASH_SETTINGS, compactKeepEntries: 0 });
+    spoil(run.world);
+    try {
+      crashOften(run);
+    } catch {
+      return true;
+    }
+  }
+  return false;
+}
+
+t.test("planted faults are caught by the crash runs", async (t) => {
+  const { expire } = Proposals.prototype;
+  const { next } = LeaseClock.prototype;
+  t.notOk(
+    isCaught(() => undefined),
+    "the runs find nothing where nothing is wrong",
+  );
+  const logLies = isCaught(({ log, timer }) => {
+    const write = log.write.bind(log);
+    log.write = (entry) => {
+      write({ ...entry, done: () => undefined });
+      timer.soon(entry.done);
+    };
+  });
+  t.ok(logLies, "a log that answers before it is durable");
+  const storeLies = isCaught(({ store, timer }) => {
+    store.write = (_changes, done) => timer.soon(() => done({ ok: true, value: null }));
+  });
+  t.ok(storeLies, "a store that answers and keeps nothing");
+  Proposals.prototype.expire = function (this: Proposals, nowMs: number): void {
+    const answer = this.answer.bind(this);
+    this.answer = (waiter) => answer(waiter, { status: "aborted" });
+    expire.call(this, nowMs);
+    this.answer = answer;
+  };
+  t.ok(
+    isCaught(() => undefined),
+    "a deadline that calls a proposed command aborted",
+  );
+  Proposals.prototype.expire = expire;
+  LeaseClock.prototype.next = function (this: LeaseClock, monotonicMs: number): number {
+    return Math.max(0, next.call(this, monotonicMs) - (Math.floor(monotonicMs) % 3));
+  };
+  // Apply lifts what goes back: the machine is the second line, so the clock stays monotone.
+  t.notOk(
+    isCaught(() => undefined),
+    "a lease clock that trembles does no harm",
+  );
+  LeaseClock.prototype.next = next;
 });
 
 t.test("a full replay of the log gives the digests of the flushed state", async (t) => {
