@@ -16,6 +16,7 @@ export type GroupAccess = Pick<
   | "read"
   | "advanceClock"
   | "leaseNowMs"
+  | "nextStamp"
   | "isServing"
   | "isLeader"
   | "leaderNode"

@@ -41,7 +41,7 @@ export function changeKey(
     serving.confirm(group, deadlineMs, fail, () => {
       const table = group.ephemeral;
       if (table === null) return fail("mustRetry", null, group);
-      const outcome = table.apply(command, serving.ephemeralStamp(group));
+      const outcome = table.apply(command, group.nextStamp());
       if (outcome === "full") return fail("mustRetry", "overloaded", null);
       assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
       const { type, revision, lastModified } = outcome;

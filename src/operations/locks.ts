@@ -77,7 +77,7 @@ function changeEphemeralLock(
   serving.confirm(group, deadlineMs, fail, () => {
     const table = group.ephemeral;
     if (table === null) return fail("mustRetry", null, group);
-    const outcome = table.apply(command, serving.ephemeralStamp(group));
+    const outcome = table.apply(command, group.nextStamp());
     if (outcome === "full") return fail("mustRetry", "overloaded", null);
     assert(outcome.kind === "lock", "a lock command has a lock outcome");
     done(tokenAnswer(serving, group, outcome.type, outcome.token));

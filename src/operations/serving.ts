@@ -1,18 +1,18 @@
 /**
  * What all operations share: where an object lives, where an answer comes from, how a round or a proposal can fail.
  *
- * Owns the sequence blocks of every group and the stamps of ephemeral entries. May call base, machine, host.
+ * Owns the sequence blocks of every group. May call base, machine, host.
  *
  * Invariants: 1. Placement is a function of the text alone. 2. State is read only in the turn of a confirmed round or
  * of an applied command. 3. A lease end that has passed by the leader's clock is committed to the log before anybody
  * is told (P-051).
  */
 import { present } from "../base/assert.js";
-import { type Hlc, NO_STAMP, nextStamp } from "../base/hlc.js";
+import { type Hlc, NO_STAMP } from "../base/hlc.js";
 import { META_PARTITION } from "../base/ids.js";
 import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
 import type { ProposalResult } from "../host/results.js";
-import type { EntryStamp, Outcome } from "../machine/command.js";
+import type { Outcome } from "../machine/command.js";
 import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
 import { type Refusal, RouteProvenance } from "./answers.js";
@@ -50,7 +50,6 @@ function hashTextOfKey(key: string): string {
 export class Serving {
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly origins = new Map<number, Origin>();
-  private lastEphemeral: Hlc = NO_STAMP;
 
   constructor(
     readonly node: NodeAccess,
@@ -160,12 +159,5 @@ export class Serving {
     const remainingMs = leaseEndMs - group.leaseNowMs();
     const endMs = Math.max(0, Math.floor(this.ports.clock.wallMs() + remainingMs));
     return { n: this.settings.nodeId, l: endMs, c: 0 };
-  }
-
-  /** Time and stamp of a decision in a leader's memory. */
-  ephemeralStamp(group: GroupAccess): EntryStamp {
-    const wallMs = this.ports.clock.wallMs();
-    this.lastEphemeral = nextStamp(this.lastEphemeral, this.settings.nodeId, wallMs);
-    return { leaseMs: Math.floor(group.leaseNowMs()), stamp: this.lastEphemeral };
   }
 }
