@@ -10,7 +10,7 @@
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
-import { INT32_MAX } from "../base/int64.js";
+import { INT32_MAX, Int64 } from "../base/int64.js";
 import {
   SequenceType,
   type SequenceRecord,
@@ -63,6 +63,12 @@ export class SequenceBlocks {
   /** Keyless next (`count` 1) or reserve. */
   allocate(name: string, count: number, deadlineMs: number, done: BlockDone): void {
     assert(count >= 1 && count <= INT32_MAX, "a count is 1 to 2^31 - 1");
+    // A retry may be said without proof: it tells nothing about the state (S13).
+    const entry = this.serving.entries.get(name);
+    if (entry !== undefined && entry.update !== null) {
+      const { mustRetry } = SequenceType;
+      return this.ports.timer.soon(() => done(mustRetry, Int64.ZERO, Int64.ZERO, 0, null));
+    }
     this.sweep.expectBy(deadlineMs);
     this.arrivals.push({ name, count, deadlineMs, done, ended: false, attempts: 0 });
     this.gather();
