@@ -140,6 +140,10 @@ export class Metrics implements MeterPort {
     child.inc();
   }
 
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
   /** The whole exposition in the Prometheus text format. */
   async text(): Promise<string> {
     return `${await this.registry.metrics()}${this.plainText()}`;

@@ -7,6 +7,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import type { TLSSocket } from "node:tls";
 import { failure, ok, type Result } from "../base/result.js";
 
 export type Role = "reader" | "writer" | "admin";
@@ -167,4 +168,16 @@ function certificateCaller(certificate: ClientCertificate): Caller {
       ? "writer"
       : "reader";
   return { role, name: certificate.commonName };
+}
+
+/** The facts of the verified client certificate of a TLS connection; null without one, or on a cleartext socket. */
+export function certificateFacts(socket: Partial<TLSSocket>): ClientCertificate | null {
+  if (socket.authorized !== true || socket.getPeerCertificate === undefined) return null;
+  // The declared types leave out that a name may occur several times and then is a list.
+  const subject = socket.getPeerCertificate().subject as
+    { readonly CN?: string | string[]; readonly OU?: string | string[] } | undefined;
+  if (subject === undefined) return null;
+  const list = (value: string | string[] | undefined): string[] =>
+    value === undefined ? [] : typeof value === "string" ? [value] : value;
+  return { commonName: list(subject.CN)[0] ?? "", organizationalUnits: list(subject.OU) };
 }

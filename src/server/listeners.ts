@@ -1,0 +1,186 @@
+/**
+ * The listeners of a node: REST and gRPC front ends, their certificate, their credentials, their end.
+ *
+ * Owns the two front ends. Invariants: 1. Nothing listens before all material is read. 2. Both front ends judge callers
+ * by the same authenticator. 3. A port that cannot be opened stops the start, naming the flag.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
+import { CONNECTIONS_MAX } from "../base/limits.js";
+import { failure, ok, type Result } from "../base/result.js";
+import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
+import type { OperationsPort } from "../operations/requests.js";
+import type { LoggerPort } from "../ports.js";
+import { ConnectionCount } from "../rest/listener.js";
+import { createRestServer, type RestServer } from "../rest/server.js";
+import { systemClock } from "../sys.js";
+import { hostAndPort, isLoopback } from "./addresses.js";
+import { developmentCertificate, makeSelfSigned } from "./certificate.js";
+import type { ServerConfig } from "./config.js";
+import type { Metrics } from "./metrics.js";
+import { type Authenticator, certificateFacts } from "./tokens.js";
+import { VERSION } from "./version.js";
+
+/** host:port of each listener; null = off. */
+export interface ListenAddresses {
+  readonly grpc: string | null;
+  readonly https: string | null;
+  readonly http: string | null;
+}
+
+export interface Listeners {
+  readonly addresses: ListenAddresses;
+  /** No new connections; accepted requests are still answered. */
+  drain(): void;
+  /** Waits for the answers in progress, at most `graceMs`, then ends every connection. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface FrontEnds {
+  readonly operations: OperationsPort;
+  readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
+  readonly logger: LoggerPort;
+  readonly onFault: (error: unknown) => void;
+}
+
+interface TlsTexts {
+  readonly certificate: string;
+  readonly key: string;
+  readonly clientCa: string | null;
+  readonly clientCertificateRequired: boolean;
+}
+
+async function tlsTexts(
+  config: ServerConfig,
+  logger: LoggerPort,
+): Promise<Result<TlsTexts, "usage">> {
+  try {
+    const clientCa =
+      config.tlsClientCaFile === null ? null : readFileSync(config.tlsClientCaFile, "utf8");
+    const access = {
+      clientCa,
+      clientCertificateRequired: clientCa !== null && config.authTokensFile === null,
+    };
+    if (config.tlsCertFile !== null && config.tlsKeyFile !== null) {
+      const certificate = readFileSync(config.tlsCertFile, "utf8");
+      return ok({ certificate, key: readFileSync(config.tlsKeyFile, "utf8"), ...access });
+    }
+    if (config.storage === "memory") {
+      logger.log("warn", "using a self-signed development certificate, made for this run");
+      return ok({ ...(await makeSelfSigned("svc-dev")), ...access });
+    }
+    const directory = join(config.storagePath, "tls");
+    const pair = await developmentCertificate(directory);
+    logger.log("warn", "using a self-signed development certificate", {
+      directory,
+      made: pair.made,
+    });
+    return ok({ certificate: pair.certificate, key: pair.key, ...access });
+  } catch (error) {
+    return failure("usage", `--tls-cert, --tls-key, --tls-client-ca: ${(error as Error).message}`);
+  }
+}
+
+function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
+  return createRestServer({
+    operations: ends.operations,
+    version: VERSION,
+    monotonicMs: systemClock.monotonicMs,
+    requestTimeoutMs: config.requestTimeoutMs,
+    leaveTimeoutMs: config.requestTimeoutMs + 30_000,
+    adminTimeoutMs: config.requestTimeoutMs,
+    maxRequestBytes: config.maxRequestBytes,
+    authenticator: ends.authenticator.required ? ends.authenticator : null,
+    metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
+    observer: null,
+    connections: new ConnectionCount(),
+    benchmarkRoute: config.benchmarkRoutes,
+    onFault: ends.onFault,
+  });
+}
+
+function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
+  const { authenticator } = ends;
+  const roles = {
+    authenticate: (authorization: string | undefined, socket: unknown) =>
+      authenticator.authenticate(authorization ?? null, certificateFacts(socket as TLSSocket))
+        ?.role ?? null,
+  };
+  return createGrpcServer({
+    ...GRPC_DEFAULTS,
+    operations: ends.operations,
+    authenticator: authenticator.required ? roles : null,
+    clock: systemClock,
+    requestTimeoutMs: config.requestTimeoutMs,
+    maxReceiveBytes: config.grpcMaxReceiveBytes,
+    maxInflightPerStream: config.maxInflightPerStream,
+    maxConnections: CONNECTIONS_MAX,
+    noopMethod: config.benchmarkRoutes,
+    onFault: ends.onFault,
+  });
+}
+
+function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
+  if (isLoopback(config.host)) return;
+  const cleartext = config.grpcPort !== null || config.httpPort !== null;
+  if (cleartext && config.authTokensFile !== null) {
+    logger.log("warn", "tokens travel unencrypted on the cleartext listeners", {
+      host: config.host,
+    });
+  }
+  if (config.allowInsecure && config.authTokensFile === null) {
+    logger.log("warn", "listeners off loopback without authentication", { host: config.host });
+  }
+}
+
+/** Opens every configured listener, or says which flag to change. */
+export async function openListeners(
+  config: ServerConfig,
+  ends: FrontEnds,
+): Promise<Result<Listeners, "usage">> {
+  const rest = makeRest(config, ends);
+  const grpc = makeGrpc(config, ends);
+  warnUnprotected(config, ends.logger);
+  const { host } = config;
+  const close = async (graceMs: number): Promise<void> => {
+    await Promise.all([rest.close(graceMs), grpc.close(graceMs)]);
+  };
+  const bound: { grpc: string | null; https: string | null; http: string | null } = {
+    grpc: null,
+    https: null,
+    http: null,
+  };
+  let flag = "--grpc-port";
+  try {
+    if (config.grpcPort !== null) {
+      bound.grpc = hostAndPort(host, await grpc.listen(host, config.grpcPort));
+    }
+    flag = "--http-port";
+    if (config.httpPort !== null) {
+      bound.http = hostAndPort(host, await rest.listenHttp(host, config.httpPort));
+    }
+    flag = "--https-port";
+    if (config.httpsPort !== null) {
+      const texts = await tlsTexts(config, ends.logger);
+      if (!texts.ok) {
+        await close(0);
+        return texts;
+      }
+      const port = await rest.listenHttps(
+        host,
+        config.httpsPort,
+        texts.value,
+        (stream, headers) => {
+          grpc.handleStream(stream, headers);
+        },
+      );
+      bound.https = hostAndPort(host, port);
+    }
+  } catch (error) {
+    await close(0);
+    return failure("usage", `${flag}: cannot listen on ${host}: ${(error as Error).message}`);
+  }
+  return ok({ addresses: bound, drain: () => rest.drain(), close });
+}

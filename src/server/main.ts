@@ -1,0 +1,85 @@
+#!/usr/bin/env node
+/**
+ * The program svc-server: command line in, one running node, signals, exit code.
+ *
+ * Owns the process. Invariants: 1. Nothing is opened before the configuration is whole. 2. A fault that nobody handles
+ * ends the process with the fatal exit code; it never lives on in silence. 3. The first SIGTERM or SIGINT stops
+ * gracefully, the second exits at once.
+ */
+import { readFileSync } from "node:fs";
+import { processFatal } from "../sys.js";
+import { startServer, type RunningServer } from "./assemble.js";
+import { makeConfig } from "./config.js";
+import { EXIT_CLEAN, EXIT_USAGE } from "./exit-codes.js";
+import { readFlags } from "./flags.js";
+import { helpText } from "./help.js";
+import { makeLogger } from "./logs.js";
+import { isTokenText, tokenDigestText } from "./tokens.js";
+import { VERSION } from "./version.js";
+import { welcomeText } from "./welcome.js";
+
+function refuse(message: string): never {
+  process.stderr.write(`svc-server: ${message}\n`);
+  process.exit(EXIT_USAGE);
+}
+
+/** Reads a token from standard input and prints what belongs into a token file. */
+function printTokenHash(): void {
+  const token = readFileSync(0, "utf8").replace(/\r?\n$/, "");
+  if (!isTokenText(token)) refuse("a token is 16 to 256 visible ASCII characters");
+  process.stdout.write(`${tokenDigestText(token)}\n`);
+}
+
+function onSignals(server: RunningServer, reload: () => void): void {
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (stopping) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
+    stopping = true;
+    server.stop(() => process.exit(EXIT_CLEAN));
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  process.on("SIGHUP", reload);
+}
+
+async function main(argumentsList: readonly string[]): Promise<void> {
+  if (argumentsList.includes("--help")) {
+    process.stdout.write(helpText(VERSION));
+    return;
+  }
+  if (argumentsList.includes("--version")) {
+    process.stdout.write(`svc-server ${VERSION}\n`);
+    return;
+  }
+  if (argumentsList.includes("--print-token-hash")) {
+    printTokenHash();
+    return;
+  }
+  const welcome = argumentsList.includes("--welcome");
+  const raw = readFlags(
+    argumentsList.filter((argument) => argument !== "--welcome"),
+    process.env,
+  );
+  if (!raw.ok) refuse(raw.message);
+  const config = makeConfig(raw.value, process.env);
+  if (!config.ok) refuse(config.message);
+  const logger = makeLogger(config.value.logLevel, config.value.logFormat, config.value.nodeName);
+  const started = await startServer(config.value, logger);
+  if (!started.ok) refuse(started.message);
+  const server = started.value;
+  onSignals(server, () => server.reloadTokens());
+  process.stdout.write(`${server.listeningLine}\n`);
+  if (welcome) process.stdout.write(welcomeText(server.addresses, config.value));
+}
+
+const fatal = processFatal(() => {});
+process.on("uncaughtException", (error) => {
+  fatal.fatal("uncaught exception", { error: String(error.stack ?? error) });
+});
+process.on("unhandledRejection", (reason) => {
+  fatal.fatal("unhandled rejection", {
+    error: reason instanceof Error ? String(reason.stack) : String(reason),
+  });
+});
+
+await main(process.argv.slice(2));
