@@ -1,9 +1,11 @@
 /**
- * What the Raft core costs by itself, without disk, network or payloads: replication steps over three cores and over one,
- * ticking idle groups, and building a core from a long log. Prints a table; asserts nothing.
+ * What the Raft core costs by itself, without disk, network or payloads: replication steps over
+ * three cores and over one, ticking idle groups, and building a core from a long log. Prints a
+ * table; asserts nothing.
  *
- * Run: `node --expose-gc dist/perf/micro/raft.js`. Allocation is the growth of the heap per step, collections excluded by a
- * large young generation (`--max-semi-space-size=256`); without --expose-gc that column is missing.
+ * Run: `node --expose-gc dist/perf/micro/raft.js`. Allocation is the growth of the heap per step,
+ * collections excluded by a large young generation (`--max-semi-space-size=256`); without
+ * --expose-gc that column is missing.
  */
 import { fileURLToPath } from "node:url";
 import { defaultConfig } from "../../src/raft/config.js";
@@ -50,7 +52,7 @@ function carryOut(core: RaftCore, effects: Effects, network: Message[]): void {
 /** Runs all cores until nothing is left to do. Returns the number of messages. */
 function settle(cores: readonly RaftCore[], network: Message[]): number {
   let delivered = 0;
-  for (let busy = true; busy; ) {
+  for (let busy = true; busy;) {
     busy = false;
     for (const core of cores) {
       while (core.hasEffects()) {
@@ -104,7 +106,10 @@ function measureReplication(size: number, batch: number, steps: number): Figure 
   return { name: `${size} cores, batch of ${batch}`, perSecond, bytesPerStep };
 }
 
-/** Nanoseconds per idle group and tick: ticked one by one, and by a host that asks when the next tick matters. */
+/**
+ * Nanoseconds per idle group and tick: ticked one by one, and by a host that asks when the next
+ * tick matters.
+ */
 function measureTicks(): { readonly every: number; readonly skipped: number } {
   const count = 10_000;
   const config = { ...defaultConfig(1, 1), electionTicks: 1_000_000, heartbeatTicks: 1_000 };
@@ -171,7 +176,9 @@ function main(): void {
   const { every, skipped } = measureTicks();
   process.stdout.write(`idle tick of one of 10,000 groups     ${every.toFixed(1)} ns\n`);
   process.stdout.write(`the same, skipped until due           ${skipped.toFixed(1)} ns\n`);
-  process.stdout.write(`core from a million entries           ${measureRecovery().toFixed(1)} us\n`);
+  process.stdout.write(
+    `core from a million entries           ${measureRecovery().toFixed(1)} us\n`,
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

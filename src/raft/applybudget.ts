@@ -1,5 +1,6 @@
 /**
- * The bytes of committed entries that were handed out for applying and are not acknowledged: when to hand out more.
+ * The bytes of committed entries that were handed out for applying and are not acknowledged: when
+ * to hand out more.
  *
  * May call: base and types of this folder.
  * Invariants:
@@ -47,7 +48,10 @@ export class ApplyBudget {
     this.refresh();
   }
 
-  /** State up to some index arrived from elsewhere: batches stay outstanding, but a cut is forgotten. */
+  /**
+   * State up to some index arrived from elsewhere: batches stay outstanding, but a cut is
+   * forgotten.
+   */
   refresh(): void {
     this.exhausted = this.outstandingBytes >= this.maxBytes;
   }

@@ -4,7 +4,8 @@
  * May call: proposals, reads, roles, replication and below.
  * Invariants:
  * 1. Each committed change is applied once, in log order: its index is above all applied before.
- * 2. After a change the commit index is looked at again, since the new voters may have what the old ones lacked.
+ * 2. After a change the commit index is looked at again, since the new voters may have what the old
+ *    ones lacked.
  * 3. A leader that is no voter any more leaves, if so configured, at once.
  * 4. A transfer of leadership to somebody who votes no more is given up.
  */
@@ -45,7 +46,7 @@ export function switchMembership(
 export function applyChange(raft: RaftState, index: LogIndex, change: ConfigChange): Membership {
   assert(index > raft.membershipIndex, "a membership change is applied once, in order");
   assert(index <= raft.log.committed, "only a committed membership change is applied");
-  assert(raft.log.kindAt(index) !== "normal", "there is a membership change at this index");
+  assert(raft.log.changes.kindAt(index) !== "normal", "there is a membership change at this index");
   const result = changeMembership(raft.tracker.membership, change);
   assert(
     result.ok,

@@ -1,8 +1,10 @@
 /**
- * The settings of one Raft core: what they mean, their defaults, and the check that they fit together.
+ * The settings of one Raft core: what they mean, their defaults, and the check that they fit
+ * together.
  *
  * May call: base.
- * Invariants: 1. A core never sees a configuration that `assertConfig` refuses. 2. Settings never change afterwards.
+ * Invariants: 1. A core never sees a configuration that `assertConfig` refuses. 2. Settings never
+ * change afterwards.
  */
 import { assert } from "../base/assert.js";
 import type { NodeId } from "./types.js";
@@ -12,7 +14,10 @@ export const unlimited = Number.MAX_SAFE_INTEGER;
 
 export interface CoreConfig {
   readonly id: NodeId;
-  /** The shortest election timeout in ticks; the actual one is drawn from [electionTicks, 2 * electionTicks). */
+  /**
+   * The shortest election timeout in ticks; the actual one is drawn from [electionTicks, 2 *
+   * electionTicks).
+   */
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
   readonly preVote: boolean;
@@ -21,7 +26,10 @@ export interface CoreConfig {
   readonly stepDownOnRemoval: boolean;
   /** `leaseBased` needs checkQuorum. */
   readonly readMode: "safe" | "leaseBased";
-  /** Largest sum of entry sizes (payload plus entryOverheadBytes) in one append; one entry always goes. */
+  /**
+   * Largest sum of entry sizes (payload plus entryOverheadBytes) in one append; one entry always
+   * goes.
+   */
   readonly maxMessageBytes: number;
   readonly maxInflightMessages: number;
   /** Payload bytes on their way to one follower. */
@@ -37,7 +45,10 @@ export interface CoreConfig {
   readonly disableConfigChangeValidation: boolean;
   /** Whether followers refuse proposals instead of passing them on to the leader. */
   readonly disableProposalForwarding: boolean;
-  /** Whether committed entries are handed out before they are known to be written here (synchronous hosts only). */
+  /**
+   * Whether committed entries are handed out before they are known to be written here (synchronous
+   * hosts only).
+   */
   readonly applyBeforeWritten: boolean;
   /** Seed of the election timeouts; differs by node and group. */
   readonly seed: number;
@@ -45,7 +56,10 @@ export interface CoreConfig {
   readonly fixedElectionTicks: number;
 }
 
-/** What svc runs with: pre-vote and check-quorum on, a removed leader steps down, nothing is forwarded. */
+/**
+ * What svc runs with: pre-vote and check-quorum on, a removed leader steps down, nothing is
+ * forwarded.
+ */
 export function defaultConfig(id: NodeId, seed: number): CoreConfig {
   return {
     id,

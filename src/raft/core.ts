@@ -1,6 +1,7 @@
 /**
- * RaftCore: one member of one Raft group, as a deterministic state machine. Events go in by method calls, what they ask of
- * the outside accumulates, and the host takes it out (see Effects in types.ts for its duties and their order).
+ * RaftCore: one member of one Raft group, as a deterministic state machine. Events go in by method
+ * calls, what they ask of the outside accumulates, and the host takes it out (see Effects in
+ * types.ts for its duties and their order).
  *
  * May call: base and this folder.
  * Invariants:
@@ -43,7 +44,10 @@ import type {
 export class RaftCore {
   private readonly raft: RaftState;
 
-  /** A member as it was when its store was written last; a new one has an empty log and perhaps an empty membership. */
+  /**
+   * A member as it was when its store was written last; a new one has an empty log and perhaps an
+   * empty membership.
+   */
   constructor(config: CoreConfig, restored: RestoredState) {
     assertConfig(config);
     this.raft = new RaftState(config, restored);
@@ -55,8 +59,8 @@ export class RaftCore {
   }
 
   /**
-   * How many ticks must pass before one does anything but count; at least 1. A host may save ticks up until then, if it
-   * feeds the saved ones before any other call to this core.
+   * How many ticks must pass before one does anything but count; at least 1. A host may save ticks
+   * up until then, if it feeds the saved ones before any other call to this core.
    */
   ticksUntilDue(): number {
     return ticksUntilDue(this.raft);
@@ -74,22 +78,27 @@ export class RaftCore {
   }
 
   /**
-   * Proposes a membership change whose encoded payload has `sizeBytes`. If it is untimely (another one is pending, or it
-   * does not fit a joint or non-joint configuration) an empty entry is appended instead: `replacedByEmpty`.
+   * Proposes a membership change whose encoded payload has `sizeBytes`. If it is untimely (another
+   * one is pending, or it does not fit a joint or non-joint configuration) an empty entry is
+   * appended instead: `replacedByEmpty`.
    */
   proposeConfigChange(change: ConfigChange, sizeBytes: number, token = 0): ProposeResult {
     const proposal = { count: 1, sizesBytes: [sizeBytes], change, token };
     return propose(this.raft, proposal, this.raft.id);
   }
 
-  /** Takes in a message from another core, or a deferred one to this node itself, whose write is durable. */
+  /**
+   * Takes in a message from another core, or a deferred one to this node itself, whose write is
+   * durable.
+   */
   step(message: Message): StepResult {
     return step(this.raft, message);
   }
 
   /**
-   * The write of `receipt`, and all earlier ones, are durable. Call it after stepping that record's messages to itself.
-   * A receipt of an earlier term vouches for no entries, since they may have been replaced; its snapshot still counts.
+   * The write of `receipt`, and all earlier ones, are durable. Call it after stepping that record's
+   * messages to itself. A receipt of an earlier term vouches for no entries, since they may have
+   * been replaced; its snapshot still counts.
    */
   written(receipt: WriteReceipt): void {
     const { raft } = this;
@@ -103,29 +112,42 @@ export class RaftCore {
     }
   }
 
-  /** The state contains everything up to `index`; membership changes among it went through applyConfigChange before. */
+  /**
+   * The state contains everything up to `index`; membership changes among it went through
+   * applyConfigChange before.
+   */
   applied(index: LogIndex): void {
     const { raft } = this;
     raft.log.appliedTo(index);
     leaveJointIfDue(raft);
   }
 
-  /** A committed membership change is applied: once each, in log order. Returns the new membership. */
+  /**
+   * A committed membership change is applied: once each, in log order. Returns the new membership.
+   */
   applyConfigChange(index: LogIndex, change: ConfigChange): Membership {
     return applyChange(this.raft, index, change);
   }
 
-  /** Asks for a linearizable read index; a ReadState with this context answers, or droppedReads names it. */
+  /**
+   * Asks for a linearizable read index; a ReadState with this context answers, or droppedReads
+   * names it.
+   */
   requestRead(context: number): ReadRequestResult {
     return requestRead(this.raft, context);
   }
 
-  /** Asks that `to` become leader; a follower passes the request on to its leader, if it knows one. */
+  /**
+   * Asks that `to` become leader; a follower passes the request on to its leader, if it knows one.
+   */
   transferLeadership(to: NodeId): void {
     step(this.raft, new Draft("transferLeader", to, this.raft.id, 0));
   }
 
-  /** A follower forgets who leads, and stays in its term. Nothing happens on others, and with lease-based reads. */
+  /**
+   * A follower forgets who leads, and stays in its term. Nothing happens on others, and with
+   * lease-based reads.
+   */
   forgetLeader(): void {
     forgetLeader(this.raft);
   }
@@ -140,12 +162,17 @@ export class RaftCore {
     reportSnapshot(this.raft, id, ok);
   }
 
-  /** Entries up to and including `floor`, which are committed and written, are gone from the log. */
+  /**
+   * Entries up to and including `floor`, which are committed and written, are gone from the log.
+   */
   compacted(floor: LogIndex): void {
     this.raft.log.compact(floor);
   }
 
-  /** The state image to send to a follower that is too far behind. Without one, the applied state as of sending. */
+  /**
+   * The state image to send to a follower that is too far behind. Without one, the applied state as
+   * of sending.
+   */
   snapshotAvailable(snapshot: SnapshotMeta): void {
     this.raft.offeredSnapshot = snapshot;
   }
@@ -195,7 +222,10 @@ export class RaftCore {
     return this.raft.tracker.membership;
   }
 
-  /** Whether the committed part of the log reaches into the current term: on a leader, whether it may answer anything. */
+  /**
+   * Whether the committed part of the log reaches into the current term: on a leader, whether it
+   * may answer anything.
+   */
   get hasCommittedInTerm(): boolean {
     return this.raft.hasCommittedInTerm;
   }
@@ -226,7 +256,7 @@ export class RaftCore {
 
   /** What kind of entry stands at `index`, which is not yet applied or above the floor. */
   kindAt(index: LogIndex): EntryKind {
-    return this.raft.log.kindAt(index);
+    return this.raft.log.changes.kindAt(index);
   }
 
   /** For tests: the election timeout in ticks, until the next draw. */

@@ -3,7 +3,8 @@
  *
  * May call: state and below.
  * Invariants:
- * 1. Taking records everything as handed out: nothing is handed out twice, except what was cut and appended anew.
+ * 1. Taking records everything as handed out: nothing is handed out twice, except what was cut and
+ *    appended anew.
  * 2. The record shows states only if they differ from what was handed out last.
  * 3. mustSync follows entries, term and vote; a commit index or a snapshot alone does not need it.
  * 4. A record without anything in it is the shared empty one.
@@ -56,7 +57,10 @@ export function hasEffects(raft: RaftState): boolean {
   );
 }
 
-/** The receipt of a write now: it vouches for the whole log, so that a later write makes up for an ignored receipt. */
+/**
+ * The receipt of a write now: it vouches for the whole log, so that a later write makes up for an
+ * ignored receipt.
+ */
 function makeReceipt(raft: RaftState, snapshotIndex: number): WriteReceipt | null {
   const { log, term } = raft;
   if (!log.hasUnwritten && snapshotIndex === 0) return null;

@@ -1,13 +1,17 @@
 /**
  * Elections: campaigning, voting, counting votes.
  *
- * May call: roles, replication and below. Algorithm: Raft, section 5.2 and 5.4.1; pre-vote, dissertation section 9.6.
+ * May call: roles, replication and below. Algorithm: Raft, section 5.2 and 5.4.1; pre-vote,
+ * dissertation section 9.6.
  * Invariants:
- * 1. One vote per term; it is in the hard state before the answer may leave (the answer is deferred).
+ * 1. One vote per term; it is in the hard state before the answer may leave (the answer is
+ *    deferred).
  * 2. A vote goes to a log that is at least as good: last term first, then last index.
  * 3. Granting a pre-vote changes nothing at all.
- * 4. Nobody campaigns who does not vote, waits for a snapshot, or has a committed membership change unapplied.
- * 5. The candidate's own vote counts only when it comes back as a message, hence once it is written.
+ * 4. Nobody campaigns who does not vote, waits for a snapshot, or has a committed membership change
+ *    unapplied.
+ * 5. The candidate's own vote counts only when it comes back as a message, hence once it is
+ *    written.
  */
 import { allVoters } from "./membership.js";
 import { broadcastAppend } from "./replication.js";
@@ -23,7 +27,7 @@ type Campaign = "preVote" | "vote" | "transfer";
 /** Starts an election now if this node may; a pre-vote round first if the group uses them. */
 export function campaignNow(raft: RaftState, transfer: boolean): void {
   if (raft.role === "leader" || !raft.promotable) return;
-  if (raft.log.hasChangeWithin(raft.log.applied, raft.log.committed)) return;
+  if (raft.log.changes.hasWithin(raft.log.applied, raft.log.committed)) return;
   if (transfer) campaign(raft, "transfer");
   else campaign(raft, raft.config.preVote ? "preVote" : "vote");
 }

@@ -1,12 +1,14 @@
 /**
- * What every node does with a leader's messages of its own term: entries, heartbeats, snapshots, orders.
+ * What every node does with a leader's messages of its own term: entries, heartbeats, snapshots,
+ * orders.
  *
  * May call: change, election, reads, proposals and below.
  * Invariants:
  * 1. The commit index never moves beyond what the message at hand has verified.
  * 2. An append below the commit index is answered with the commit index and changes nothing.
  * 3. A refusal names the largest position that may match, by whole terms.
- * 4. A snapshot replaces the log only if it is ahead of the commit index, names this node, and is not in the log already.
+ * 4. A snapshot replaces the log only if it is ahead of the commit index, names this node, and is
+ *    not in the log already.
  */
 import { isMember } from "./membership.js";
 import { switchMembership } from "./change.js";
@@ -80,13 +82,19 @@ export function handleFromLeader(raft: RaftState, message: Message): void {
   }
 }
 
-/** A follower forgets who leads, so that it may vote and be elected; lease-based reads rest on its loyalty and forbid it. */
+/**
+ * A follower forgets who leads, so that it may vote and be elected; lease-based reads rest on its
+ * loyalty and forbid it.
+ */
 export function forgetLeader(raft: RaftState): void {
   if (raft.role !== "follower" || raft.config.readMode === "leaseBased") return;
   raft.leader = noNode;
 }
 
-/** A message of this node's term (or of none), on a follower. Votes and proposals are dealt with before. */
+/**
+ * A message of this node's term (or of none), on a follower. Votes and proposals are dealt with
+ * before.
+ */
 export function stepFollower(raft: RaftState, message: Message): void {
   switch (message.kind) {
     case "append":
@@ -113,7 +121,10 @@ export function stepFollower(raft: RaftState, message: Message): void {
   }
 }
 
-/** A message of this node's term, on a candidate or pre-candidate: a leader's message ends the candidacy. */
+/**
+ * A message of this node's term, on a candidate or pre-candidate: a leader's message ends the
+ * candidacy.
+ */
 export function stepCandidate(raft: RaftState, message: Message): void {
   switch (message.kind) {
     case "append":

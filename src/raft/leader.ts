@@ -1,11 +1,13 @@
 /**
- * What a leader does with answers, reports and orders of its own term, and with the passing of time.
+ * What a leader does with answers, reports and orders of its own term, and with the passing of
+ * time.
  *
  * May call: proposals, reads, roles, replication and below.
  * Invariants:
  * 1. Answers count only from members; match rises only by accepted appends of this term.
  * 2. When the commit index moves, everybody whose flow allows hears of it at once.
- * 3. While leadership is being handed over nothing is proposed; that ends after one election timeout at the latest.
+ * 3. While leadership is being handed over nothing is proposed; that ends after one election
+ *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.
  */
 import type { Progress } from "./progress.js";
@@ -52,7 +54,8 @@ function handleAcknowledgement(raft: RaftState, peer: Progress, message: Message
   }
   if (peer.id === raft.id) return;
   while (sendAppend(raft, peer, false)) {
-    // The acknowledgement made room; messages limited in size follow each other until it is used up.
+    // The acknowledgement made room; messages limited in size follow each other until it is used
+    // up.
   }
   if (peer.id === raft.transferTo && peer.match === raft.log.lastIndex) {
     sendTimeoutNow(raft, peer.id);
@@ -70,7 +73,8 @@ function handleHeartbeatAnswer(raft: RaftState, peer: Progress, message: Message
 }
 
 function handleTransfer(raft: RaftState, peer: Progress): void {
-  // Learners and voters of the old half alone are no heirs: the one may not lead, the other is about to leave.
+  // Learners and voters of the old half alone are no heirs: the one may not lead, the other is
+  // about to leave.
   if (!raft.tracker.membership.voters.includes(peer.id)) return;
   if (raft.transferTo === peer.id) return;
   raft.transferTo = noNode;
@@ -115,7 +119,10 @@ export function reportUnreachable(raft: RaftState, id: NodeId): void {
   if (peer !== undefined && peer.state === "replicate") peer.becomeProbe();
 }
 
-/** How sending a snapshot ended. Either way the next append waits for an answer or a heartbeat's answer. */
+/**
+ * How sending a snapshot ended. Either way the next append waits for an answer or a heartbeat's
+ * answer.
+ */
 export function reportSnapshot(raft: RaftState, id: NodeId, ok: boolean): void {
   const peer = raft.role === "leader" ? raft.tracker.find(id) : undefined;
   if (peer === undefined || peer.state !== "snapshot") return;

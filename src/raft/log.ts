@@ -1,23 +1,24 @@
 /**
- * The log of one group as positions: terms, kinds, sizes, and how far it is written, committed and applied.
+ * The log of one group as positions: terms, kinds, sizes, and how far it is written, committed and
+ * applied.
  *
  * May call: base, termlog, sizes, config and types of this folder.
  * Invariants:
- * 1. floor <= applied <= applying <= committed <= last, and written <= handedOut <= last, once no snapshot is pending.
+ * 1. floor <= applied <= applying <= committed <= last, and written <= handedOut <= last, once no
+ *    snapshot is pending.
  * 2. Nothing at or below committed is ever cut.
  * 3. A receipt counts only if the log still holds its position with its term and has it unwritten.
  * 4. While a received snapshot is not installed, nothing is handed out for applying.
  */
 import { assert, present } from "../base/assert.js";
 import { ApplyBudget } from "./applybudget.js";
+import { ChangeLog } from "./changelog.js";
 import type { CoreConfig } from "./config.js";
 import { SizeLog } from "./sizes.js";
 import { TermLog } from "./termlog.js";
 import type {
   CommittedRange,
   ConfigEntryKind,
-  ConfigPosition,
-  EntryKind,
   EntrySpan,
   LogIndex,
   LogRange,
@@ -26,10 +27,9 @@ import type {
   Term,
 } from "./types.js";
 
-const noPositions: readonly ConfigPosition[] = [];
-
 export class RaftLog {
   readonly terms: TermLog;
+  readonly changes: ChangeLog;
   committed: LogIndex;
   applied: LogIndex;
   /** The end of what was handed out for applying. */
@@ -43,7 +43,6 @@ export class RaftLog {
   snapshotHandedOut = false;
   private readonly sizes: SizeLog;
   private readonly config: CoreConfig;
-  private configChanges: ConfigPosition[];
   private readonly budget: ApplyBudget;
   private sharedSpan: EntrySpan | null = null;
 
@@ -53,7 +52,7 @@ export class RaftLog {
     this.budget = new ApplyBudget(config.maxCommittedBytesPerTake);
     this.terms = new TermLog(floorIndex, floorTerm, restored.termRuns, lastIndex);
     this.sizes = new SizeLog(floorIndex, restored.sizeRuns, lastIndex);
-    this.configChanges = [...restored.configChanges];
+    this.changes = new ChangeLog(restored.configChanges);
     assert(appliedIndex >= floorIndex, "the state reaches up to the floor of the log at least");
     assert(appliedIndex <= lastIndex, "the state is not ahead of its log");
     assert(
@@ -84,7 +83,10 @@ export class RaftLog {
     return this.terms.termOf(index) === term;
   }
 
-  /** Whether a log that ends at (lastTerm, lastIndex) holds at least as much as this one: term first, then length. */
+  /**
+   * Whether a log that ends at (lastTerm, lastIndex) holds at least as much as this one: term
+   * first, then length.
+   */
   isUpToDate(lastTerm: Term, lastIndex: LogIndex): boolean {
     return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);
   }
@@ -93,10 +95,13 @@ export class RaftLog {
   appendOwn(term: Term, sizesBytes: readonly number[], kind: ConfigEntryKind | null): void {
     this.terms.append(term, sizesBytes.length);
     for (const size of sizesBytes) this.sizes.push(size);
-    if (kind !== null) this.configChanges.push({ index: this.lastIndex, kind });
+    if (kind !== null) this.changes.push({ index: this.lastIndex, kind });
   }
 
-  /** Takes over a leader's entries, whose anchor matches: from the first conflict on, the leader's log replaces this one. */
+  /**
+   * Takes over a leader's entries, whose anchor matches: from the first conflict on, the leader's
+   * log replaces this one.
+   */
   appendFrom(span: EntrySpan): void {
     const conflict = this.terms.firstConflict(span.termRuns, span.last);
     if (conflict === 0) return;
@@ -112,7 +117,7 @@ export class RaftLog {
       this.sizes.push(present(span.sizesBytes[at], "a size"));
     }
     for (const change of span.configChanges) {
-      if (change.index >= conflict) this.configChanges.push(change);
+      if (change.index >= conflict) this.changes.push(change);
     }
     assert(this.lastIndex === span.last, "the log ends with what was appended");
   }
@@ -121,7 +126,7 @@ export class RaftLog {
     assert(last >= this.committed, "committed entries are never cut");
     this.terms.cut(last);
     this.sizes.cut(last);
-    while ((this.configChanges.at(-1)?.index ?? 0) > last) this.configChanges.pop();
+    this.changes.cut(last);
     this.written = Math.min(this.written, last);
     this.handedOut = Math.min(this.handedOut, last);
     this.sharedSpan = null;
@@ -153,14 +158,14 @@ export class RaftLog {
       first,
       last,
       termRuns: this.terms.runs(first, last),
-      configChanges: this.changesBetween(first, last),
+      configChanges: this.changes.between(first, last),
       sizeBytes: this.sizes.between(first, last),
     };
   }
 
   /**
-   * The entries from `first` on that fit into one message; null at the end of the log. Followers that are level are sent
-   * the same stretch, so that the last one made is shared.
+   * The entries from `first` on that fit into one message; null at the end of the log. Followers
+   * that are level are sent the same stretch, so that the last one made is shared.
    */
   spanFrom(first: LogIndex): EntrySpan | null {
     if (first > this.lastIndex) return null;
@@ -172,26 +177,12 @@ export class RaftLog {
       first,
       last,
       termRuns: this.terms.runs(first, last),
-      configChanges: this.changesBetween(first, last),
+      configChanges: this.changes.between(first, last),
       sizeBytes: this.sizes.between(first, last),
       sizesBytes: this.sizes.list(first, last),
     };
     this.sharedSpan = made;
     return made;
-  }
-
-  /** Whether a membership change lies in (after, upTo]. */
-  hasChangeWithin(after: LogIndex, upTo: LogIndex): boolean {
-    return this.configChanges.some(({ index }) => index > after && index <= upTo);
-  }
-
-  kindAt(index: LogIndex): EntryKind {
-    return this.configChanges.find((change) => change.index === index)?.kind ?? "normal";
-  }
-
-  private changesBetween(first: LogIndex, last: LogIndex): readonly ConfigPosition[] {
-    if ((this.configChanges.at(-1)?.index ?? 0) < first) return noPositions;
-    return this.configChanges.filter(({ index }) => index >= first && index <= last);
   }
 
   /** How far entries may be handed out for applying. */
@@ -231,7 +222,10 @@ export class RaftLog {
     this.applying = Math.max(this.applying, index);
   }
 
-  /** The write that ended at (index, term) is durable. Ignored if the log has been rewritten there since. */
+  /**
+   * The write that ended at (index, term) is durable. Ignored if the log has been rewritten there
+   * since.
+   */
   writtenTo(index: LogIndex, term: Term): void {
     if (index <= this.written || index > this.lastIndex) return;
     if (!this.matches(index, term)) return;
@@ -244,7 +238,7 @@ export class RaftLog {
     assert(snapshot.index > this.committed, "a snapshot never takes committed entries back");
     this.terms.restart(snapshot.index, snapshot.term);
     this.sizes.restart(snapshot.index);
-    this.configChanges = [];
+    this.changes.clear();
     this.sharedSpan = null;
     this.pendingSnapshot = snapshot;
     this.snapshotHandedOut = false;
@@ -263,7 +257,10 @@ export class RaftLog {
     this.moveApplied(index);
   }
 
-  /** Entries up to and including `floor` are gone; sizes and kinds are kept as long as they are unapplied. */
+  /**
+   * Entries up to and including `floor` are gone; sizes and kinds are kept as long as they are
+   * unapplied.
+   */
   compact(floor: LogIndex): void {
     assert(floor > this.floorIndex, "the floor only rises");
     assert(
@@ -273,10 +270,7 @@ export class RaftLog {
     this.terms.compact(floor);
     const applied = Math.min(floor, this.applied);
     this.sizes.compact(applied);
-    let gone = 0;
-    while (gone < this.configChanges.length && (this.configChanges[gone]?.index ?? 0) <= applied)
-      gone++;
-    this.configChanges.splice(0, gone);
+    this.changes.compact(applied);
     this.sharedSpan = null;
   }
 
@@ -289,9 +283,6 @@ export class RaftLog {
       this.pendingSnapshot !== null || this.applying <= this.committed,
       "applying is committed",
     );
-    for (let at = 1; at < this.configChanges.length; at++) {
-      const before = this.configChanges[at - 1]?.index ?? 0;
-      assert((this.configChanges[at]?.index ?? 0) > before, "membership changes ascend");
-    }
+    this.changes.assertOrder();
   }
 }

@@ -1,12 +1,14 @@
 /**
  * Membership arithmetic: what a change makes of a membership. Pure functions over plain data.
  *
- * May call: types of this folder. Algorithm: joint consensus with learners; a voter that is to become a learner while the
- * old half still needs its vote waits in learnersNext.
+ * May call: types of this folder. Algorithm: joint consensus with learners; a voter that is to
+ * become a learner while the old half still needs its vote waits in learnersNext.
  * Invariants:
- * 1. A node is in at most one of voters and learners; learnersNext is part of votersOutgoing and apart from learners.
+ * 1. A node is in at most one of voters and learners; learnersNext is part of votersOutgoing and
+ *    apart from learners.
  * 2. A direct change moves at most one voter; anything larger is joint.
- * 3. There is always a voter, except in the empty membership of a node that waits for its first snapshot.
+ * 3. There is always a voter, except in the empty membership of a node that waits for its first
+ *    snapshot.
  * 4. All lists ascend numerically and are never changed in place.
  */
 import type { ConfigChange, ConfigOperation, Membership, NodeId } from "./types.js";
@@ -23,7 +25,10 @@ export type ChangeResult =
   | {
       readonly ok: true;
       readonly membership: Membership;
-      /** Nodes that were removed on the way, so that nothing known about them holds even if they are in again. */
+      /**
+       * Nodes that were removed on the way, so that nothing known about them holds even if they are
+       * in again.
+       */
       readonly removed: ReadonlySet<NodeId>;
     }
   | { readonly ok: false; readonly reason: string };

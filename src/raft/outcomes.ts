@@ -2,7 +2,8 @@
  * What the calls of a core answer: proposals, messages, reads and lookups, each with its refusals.
  *
  * May call: types of this folder.
- * Invariants: 1. Every refusal has a reason from a closed list. 2. Unknown is a variant, never a number.
+ * Invariants: 1. Every refusal has a reason from a closed list. 2. Unknown is a variant, never a
+ * number.
  */
 import type { LogIndex, NodeId, Term } from "./types.js";
 
@@ -50,7 +51,9 @@ export type StepRefusal =
   | "proposal-dropped";
 
 export type StepResult =
-  /** `proposed` is set if the message was a forwarded proposal that was appended or forwarded on. */
+  /**
+   * `proposed` is set if the message was a forwarded proposal that was appended or forwarded on.
+   */
   | { readonly ok: true; readonly proposed: Appended | Forwarded | null }
   | { readonly ok: false; readonly reason: StepRefusal };
 

@@ -1,12 +1,16 @@
 /**
  * What a leader knows about one peer, and how fast it may send to it.
  *
- * May call: inflight and types of this folder. Algorithm: the probe, replicate and snapshot states of etcd's raft.
+ * May call: inflight and types of this folder. Algorithm: the probe, replicate and snapshot states
+ * of etcd's raft.
  * Invariants:
  * 1. match < next, and match rises only on an accepted append of the leader's own term.
- * 2. probe: at most one append with entries is on its way; replicate: next runs ahead up to the window; snapshot: nothing.
- * 3. sentCommit never exceeds next - 1 after a step backwards, so that commit news lost on the way is sent again.
- * 4. A refusal lowers next only, never below match + 1, and is ignored when it does not answer the probe in flight.
+ * 2. probe: at most one append with entries is on its way; replicate: next runs ahead up to the
+ *    window; snapshot: nothing.
+ * 3. sentCommit never exceeds next - 1 after a step backwards, so that commit news lost on the way
+ *    is sent again.
+ * 4. A refusal lowers next only, never below match + 1, and is ignored when it does not answer the
+ *    probe in flight.
  */
 import { Inflight } from "./inflight.js";
 import type { LogIndex, NodeId, PeerProgress, ProgressState } from "./types.js";
@@ -91,7 +95,10 @@ export class Progress {
     return true;
   }
 
-  /** The append anchored at `refused` was refused; `hint` is the best guess where to try. False if that is stale. */
+  /**
+   * The append anchored at `refused` was refused; `hint` is the best guess where to try. False if
+   * that is stale.
+   */
   refuse(refused: LogIndex, hint: LogIndex): boolean {
     if (this.state === "replicate") {
       if (refused <= this.match) return false;

@@ -3,8 +3,10 @@
  *
  * May call: replication, membership and below.
  * Invariants:
- * 1. At most one membership change is on its way: proposed by this leader or inherited, and not yet applied.
- * 2. A refused membership change leaves an empty normal entry at its place, and the proposer is told.
+ * 1. At most one membership change is on its way: proposed by this leader or inherited, and not yet
+ *    applied.
+ * 2. A refused membership change leaves an empty normal entry at its place, and the proposer is
+ *    told.
  * 3. A leader of an automatic joint configuration proposes to leave it until that is applied.
  */
 import { assert } from "../base/assert.js";
@@ -26,7 +28,10 @@ function refuse(reason: ProposalRefusal): Refused {
   return { ok: false, reason };
 }
 
-/** Whether `change` may not be appended now: one is pending, or it does not fit a joint or non-joint configuration. */
+/**
+ * Whether `change` may not be appended now: one is pending, or it does not fit a joint or non-joint
+ * configuration.
+ */
 function isUntimely(raft: RaftState, change: ConfigChange): boolean {
   const joint = isJoint(raft.tracker.membership);
   const leaving = change.operations.length === 0;
@@ -80,7 +85,10 @@ const leave: Proposal = {
   token: 0,
 };
 
-/** Leaves a joint configuration that says so, once the change that entered it is applied. Free of the uncommitted limit. */
+/**
+ * Leaves a joint configuration that says so, once the change that entered it is applied. Free of
+ * the uncommitted limit.
+ */
 export function leaveJointIfDue(raft: RaftState): void {
   if (raft.role !== "leader" || !raft.tracker.membership.autoLeave) return;
   if (raft.log.applied < raft.pendingChangeIndex) return;

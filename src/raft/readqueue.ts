@@ -1,10 +1,12 @@
 /**
- * Reads that wait for a leader's confirmation: those before the first commit of its term, and those in rounds.
+ * Reads that wait for a leader's confirmation: those before the first commit of its term, and those
+ * in rounds.
  *
  * May call: base and types of this folder.
  * Invariants:
  * 1. Round ids rise for as long as the core lives and are never used twice.
- * 2. A round's index was captured when the round began, so that a read never joins a round that began before it.
+ * 2. A round's index was captured when the round began, so that a read never joins a round that
+ *    began before it.
  * 3. The number of waiting reads is bounded by the caller through `count`.
  */
 import type { LogIndex, NodeId } from "./types.js";
@@ -41,7 +43,10 @@ export class ReadQueue {
     return round;
   }
 
-  /** Takes out all rounds up to and including `id`: whoever confirmed a round confirmed the earlier ones. */
+  /**
+   * Takes out all rounds up to and including `id`: whoever confirmed a round confirmed the earlier
+   * ones.
+   */
   takeConfirmed(id: number): ReadRound[] {
     let count = 0;
     while (count < this.rounds.length && (this.rounds[count]?.id ?? Infinity) <= id) count++;

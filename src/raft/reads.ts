@@ -1,12 +1,15 @@
 /**
- * Linearizable reads without a log entry: the leader names an index that is fresh enough once it has proved that it leads.
+ * Linearizable reads without a log entry: the leader names an index that is fresh enough once it
+ * has proved that it leads.
  *
  * May call: replication and below. Algorithm: read index, Raft dissertation section 6.4.
  * Invariants:
- * 1. No index is named before an entry of the leader's own term is committed, in a group of one voter too.
- * 2. A round counts only confirmations by voters that echo its id or a later one; the leader itself only if it votes.
- * 3. A lease begins when the round that confirms it began, ends before the shortest election timeout, and is given up as
- *    soon as leadership is being handed over.
+ * 1. No index is named before an entry of the leader's own term is committed, in a group of one
+ *    voter too.
+ * 2. A round counts only confirmations by voters that echo its id or a later one; the leader itself
+ *    only if it votes.
+ * 3. A lease begins when the round that confirms it began, ends before the shortest election
+ *    timeout, and is given up as soon as leadership is being handed over.
  * 4. What waits is bounded by maxPendingReads.
  */
 import type { ReadRequest } from "./readqueue.js";
@@ -24,7 +27,10 @@ function answer(raft: RaftState, request: ReadRequest, index: LogIndex): void {
   draft.context = request.context;
 }
 
-/** Whether this leader's lease certainly has not run out anywhere. Rounding costs one tick, the begun one another. */
+/**
+ * Whether this leader's lease certainly has not run out anywhere. Rounding costs one tick, the
+ * begun one another.
+ */
 function hasLease(raft: RaftState): boolean {
   if (raft.config.readMode !== "leaseBased" || raft.transferTo !== noNode) return false;
   return raft.ticksPassed - raft.leaseStartedTick < raft.config.electionTicks - 1;
@@ -79,7 +85,10 @@ export function releaseWaiting(raft: RaftState): void {
   beginRound(raft, waiting);
 }
 
-/** The regular heartbeat: it repeats the latest round, so that one lost echo does not hold the reads up. */
+/**
+ * The regular heartbeat: it repeats the latest round, so that one lost echo does not hold the reads
+ * up.
+ */
 export function beat(raft: RaftState): void {
   if (raft.config.readMode === "leaseBased") beginRound(raft, []);
   else broadcastHeartbeat(raft, raft.reads.latestRound);

@@ -1,13 +1,16 @@
 /**
  * How a leader gets its log to the others: appending, sending, counting, committing.
  *
- * May call: state and below. Algorithm: Raft, section 5.3 and 5.4; pipelining, probing and snapshots as in etcd's raft.
+ * May call: state and below. Algorithm: Raft, section 5.3 and 5.4; pipelining, probing and
+ * snapshots as in etcd's raft.
  * Invariants:
  * 1. One function decides between append, snapshot and silence; every path uses it.
- * 2. Only an entry of the leader's own term is committed by counting; older ones commit underneath it.
+ * 2. Only an entry of the leader's own term is committed by counting; older ones commit underneath
+ *    it.
  * 3. Peers are served in ascending order of id.
  * 4. The leader counts its own copy by a deferred message to itself, hence only once it is written.
- * 5. The uncommitted limit never stops an entry without payload: the first one of a term, and leaving a joint configuration.
+ * 5. The uncommitted limit never stops an entry without payload: the first one of a term, and
+ *    leaving a joint configuration.
  */
 import type { Progress } from "./progress.js";
 import type { RaftState } from "./state.js";
@@ -16,8 +19,9 @@ import type { ConfigEntryKind, NodeId, SnapshotMeta } from "./types.js";
 const emptySizes: readonly number[] = [0];
 
 /**
- * Appends to the leader's log. False if the unapplied tail is as large as it may be: the tail is measured, inherited entries
- * included, and not counted along, so that no change of leader can make the sum wrong.
+ * Appends to the leader's log. False if the unapplied tail is as large as it may be: the tail is
+ * measured, inherited entries included, and not counted along, so that no change of leader can make
+ * the sum wrong.
  */
 export function appendEntries(
   raft: RaftState,
@@ -48,7 +52,10 @@ function sendableSnapshot(raft: RaftState): SnapshotMeta | null {
   return term === undefined ? null : { index, term, membership: tracker.membership };
 }
 
-/** Sends a snapshot, unless the peer is silent: it would be lost, and nothing else would go until it is given up. */
+/**
+ * Sends a snapshot, unless the peer is silent: it would be lost, and nothing else would go until it
+ * is given up.
+ */
 function sendSnapshot(raft: RaftState, peer: Progress): boolean {
   if (!peer.active) return false;
   const snapshot = sendableSnapshot(raft);
@@ -59,8 +66,9 @@ function sendSnapshot(raft: RaftState, peer: Progress): boolean {
 }
 
 /**
- * Sends what the peer needs next, if its flow allows. Without entries to send it sends an empty append only if `evenEmpty`.
- * With a full window the append is empty: it makes the peer answer even if everything on its way was lost.
+ * Sends what the peer needs next, if its flow allows. Without entries to send it sends an empty
+ * append only if `evenEmpty`. With a full window the append is empty: it makes the peer answer even
+ * if everything on its way was lost.
  */
 export function sendAppend(raft: RaftState, peer: Progress, evenEmpty: boolean): boolean {
   if (peer.paused) return false;

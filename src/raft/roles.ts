@@ -5,7 +5,8 @@
  * Invariants:
  * 1. Whatever belongs to a leadership (progress, reads, transfer) ends with `restart`.
  * 2. A pre-candidate keeps its term and its vote.
- * 3. A new leader assumes that its whole log may hold an unapplied membership change, and appends an empty entry at once.
+ * 3. A new leader assumes that its whole log may hold an unapplied membership change, and appends
+ *    an empty entry at once.
  */
 import { assert, present } from "../base/assert.js";
 import { appendEmpty } from "./replication.js";

@@ -4,8 +4,8 @@
  * May call: base and types of this folder.
  * Invariants:
  * 1. Totals never fall along the log.
- * 2. Entries added here are known exactly; restored ones are averaged over the stretches that the store handed in, so that
- *    a log of a million entries costs as many numbers as it has stretches.
+ * 2. Entries added here are known exactly; restored ones are averaged over the stretches that the
+ *    store handed in, so that a log of a million entries costs as many numbers as it has stretches.
  * 3. A limit always lets one entry through.
  */
 import { assert } from "../base/assert.js";
@@ -15,10 +15,16 @@ import type { LogIndex, SizeRun } from "./types.js";
 const trimCount = 1024;
 
 export class SizeLog {
-  /** Restored stretches: the total up to markTotals[n] belongs to index markIndexes[n]; between marks it is a line. */
+  /**
+   * Restored stretches: the total up to markTotals[n] belongs to index markIndexes[n]; between
+   * marks it is a line.
+   */
   private markIndexes: LogIndex[] = [];
   private markTotals: number[] = [];
-  /** The total up to exactBase + 1 + n stands at totals[n]; totals before `trimmed` entries are gone. */
+  /**
+   * The total up to exactBase + 1 + n stands at totals[n]; totals before `trimmed` entries are
+   * gone.
+   */
   private exactBase: LogIndex;
   private totals: number[] = [];
 
@@ -48,7 +54,9 @@ export class SizeLog {
     this.totals.push(before + sizeBytes);
   }
 
-  /** The payload bytes of everything up to and including `index`, counted from some fixed beginning. */
+  /**
+   * The payload bytes of everything up to and including `index`, counted from some fixed beginning.
+   */
   upTo(index: LogIndex): number {
     if (index > this.exactBase) {
       const total = this.totals[index - this.exactBase - 1];
@@ -75,7 +83,10 @@ export class SizeLog {
     return sizes;
   }
 
-  /** The last entry of the longest stretch from `first` to at most `last` that fits; at least `first`. */
+  /**
+   * The last entry of the longest stretch from `first` to at most `last` that fits; at least
+   * `first`.
+   */
   limit(first: LogIndex, last: LogIndex, budgetBytes: number, overheadBytes: number): LogIndex {
     const before = this.upTo(first - 1);
     const costs = (to: LogIndex): number =>

@@ -1,12 +1,15 @@
 /**
- * The whole state of one core, and its outgoing messages. Other files of this folder are functions on it.
+ * The whole state of one core, and its outgoing messages. Other files of this folder are functions
+ * on it.
  *
  * May call: base and the data structures of this folder.
  * Invariants:
  * 1. term never falls; vote changes only from nobody, or with the term.
- * 2. Answers that vouch for a write go to `afterWrite`, everything else to `messages`; each keeps its order.
+ * 2. Answers that vouch for a write go to `afterWrite`, everything else to `messages`; each keeps
+ *    its order.
  * 3. Only a leader has a transfer target and pending reads.
- * 4. pendingChangeIndex is at or above every membership change that this leader may not have applied.
+ * 4. pendingChangeIndex is at or above every membership change that this leader may not have
+ *    applied.
  */
 import { assert } from "../base/assert.js";
 import { Prng } from "../base/prng.js";
@@ -31,7 +34,10 @@ import {
   type Term,
 } from "./types.js";
 
-/** A message while it is being filled in; whoever takes it from the outbox sees a Message, which is read-only. */
+/**
+ * A message while it is being filled in; whoever takes it from the outbox sees a Message, which is
+ * read-only.
+ */
 export class Draft implements Message {
   kind: MessageKind;
   from: NodeId;
@@ -73,12 +79,17 @@ export class RaftState {
   electionTimeout = 0;
   /** All ticks ever; only differences matter. */
   ticksPassed = 0;
-  /** When the latest confirmed read round began, in ticksPassed; -Infinity if there was none in this term. */
+  /**
+   * When the latest confirmed read round began, in ticksPassed; -Infinity if there was none in this
+   * term.
+   */
   leaseStartedTick = -Infinity;
   /** Who is to become leader; noNode if nobody in particular. */
   transferTo: NodeId = noNode;
   pendingChangeIndex: LogIndex = 0;
-  /** The position up to which membership changes have been applied; may run ahead of log.applied. */
+  /**
+   * The position up to which membership changes have been applied; may run ahead of log.applied.
+   */
   membershipIndex: LogIndex;
   /** The image that the host offered for sending; null means the applied state. */
   offeredSnapshot: SnapshotMeta | null = null;
@@ -114,14 +125,19 @@ export class RaftState {
       fixedElectionTicks > 0 ? fixedElectionTicks : electionTicks + this.prng.below(electionTicks);
   }
 
-  /** Whether this node may become leader: a voter that is not waiting for a snapshot to be installed. */
+  /**
+   * Whether this node may become leader: a voter that is not waiting for a snapshot to be
+   * installed.
+   */
   get promotable(): boolean {
     const { membership } = this.tracker;
     if (!isMember(membership, this.id) || isLearner(membership, this.id)) return false;
     return this.log.pendingSnapshot === null;
   }
 
-  /** Whether a message counts as a promise that must not leave before the writes so far are durable. */
+  /**
+   * Whether a message counts as a promise that must not leave before the writes so far are durable.
+   */
   private isDeferred(kind: MessageKind): boolean {
     return kind === "appendAnswer" || kind === "voteAnswer" || kind === "preVoteAnswer";
   }
@@ -147,7 +163,10 @@ export class RaftState {
     this.enqueue({ ...message, to: this.leader, term });
   }
 
-  /** Whether the log's committed part reaches into the current term, so that nothing older can be missing from it. */
+  /**
+   * Whether the log's committed part reaches into the current term, so that nothing older can be
+   * missing from it.
+   */
   get hasCommittedInTerm(): boolean {
     return this.log.matches(this.log.committed, this.term);
   }

@@ -3,11 +3,13 @@
  *
  * May call: election, follower, leader, proposals, roles and below.
  * Invariants:
- * 1. A message of a higher term makes this node a follower of that term before anything else is looked at; pre-vote requests
- *    and granted pre-votes, which speak of a term that may never be, are the exception.
- * 2. A message of a lower term has no effect on this core; where silence would leave its sender stuck it is answered.
- * 3. With check-quorum, a node that hears its leader does not even listen to (pre-)candidates, unless the leader itself
- *    ordered the campaign.
+ * 1. A message of a higher term makes this node a follower of that term before anything else is
+ *    looked at; pre-vote requests and granted pre-votes, which speak of a term that may never be,
+ *    are the exception.
+ * 2. A message of a lower term has no effect on this core; where silence would leave its sender
+ *    stuck it is answered.
+ * 3. With check-quorum, a node that hears its leader does not even listen to (pre-)candidates,
+ *    unless the leader itself ordered the campaign.
  * 4. Answers from nodes outside the configuration are refused.
  */
 import { answerVote, campaignNow, countVote, transferContext } from "./election.js";
@@ -54,8 +56,8 @@ function meetHigherTerm(raft: RaftState, message: Message): boolean {
 }
 
 /**
- * A message of a lower term. An old leader is told the term, with pre-vote or check-quorum, since nothing else would make
- * it step down; a pre-candidate is told that its log is old news.
+ * A message of a lower term. An old leader is told the term, with pre-vote or check-quorum, since
+ * nothing else would make it step down; a pre-candidate is told that its log is old news.
  */
 function meetLowerTerm(raft: RaftState, message: Message): void {
   const { kind } = message;

@@ -3,8 +3,10 @@
  *
  * May call: base and types of this folder.
  * Invariants:
- * 1. The floor's own term is known for as long as the floor stands there; nothing below the floor is.
- * 2. Runs ascend in index and in term; the first run begins at floor + 1; no two neighbours have equal terms.
+ * 1. The floor's own term is known for as long as the floor stands there; nothing below the floor
+ *    is.
+ * 2. Runs ascend in index and in term; the first run begins at floor + 1; no two neighbours have
+ *    equal terms.
  * 3. An unknown term is undefined, never a number.
  * 4. The cost of every operation depends on the number of runs, never on the number of entries.
  */
@@ -124,8 +126,9 @@ export class TermLog {
   }
 
   /**
-   * The largest index, not above `index`, whose term is not above `term`: where to look next after a conflict. Below the
-   * floor and beyond the end nothing is known and `index` itself is the answer. May be floor - 1, "below everything".
+   * The largest index, not above `index`, whose term is not above `term`: where to look next after
+   * a conflict. Below the floor and beyond the end nothing is known and `index` itself is the
+   * answer. May be floor - 1, "below everything".
    */
   lastNotAbove(index: LogIndex, term: Term): LogIndex {
     if (index > this.lastAt || index < this.floorAt) return index;
@@ -138,7 +141,10 @@ export class TermLog {
     return this.floorAt - 1;
   }
 
-  /** The first index of a run of entries that this log lacks or has with another term; 0 if it has them all. */
+  /**
+   * The first index of a run of entries that this log lacks or has with another term; 0 if it has
+   * them all.
+   */
   firstConflict(runs: readonly TermRun[], last: LogIndex): LogIndex {
     for (let theirs = 0; theirs < runs.length; theirs++) {
       const run = runs[theirs] as TermRun;
@@ -175,7 +181,9 @@ export class TermLog {
     return run + 1 < this.firsts.length ? (this.firsts[run + 1] as LogIndex) - 1 : this.lastAt;
   }
 
-  /** Which run holds `index`, an index above the floor: binary search, after a look at the last run. */
+  /**
+   * Which run holds `index`, an index above the floor: binary search, after a look at the last run.
+   */
   private runOf(index: LogIndex): number {
     let high = this.firsts.length - 1;
     if (index >= (this.firsts[high] as LogIndex)) return high;

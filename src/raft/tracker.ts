@@ -1,5 +1,6 @@
 /**
- * The members of the group as this node has applied them, with what is known about each, and the votes of an election.
+ * The members of the group as this node has applied them, with what is known about each, and the
+ * votes of an election.
  *
  * May call: base, membership, progress, quorum, config, types of this folder.
  * Invariants:
@@ -45,7 +46,10 @@ export class Tracker {
     return voters.length === 1 && voters[0] === id && votersOutgoing.length === 0;
   }
 
-  /** Takes over a membership. Members that stay keep what is known about them; `removed` ones start anew. */
+  /**
+   * Takes over a membership. Members that stay keep what is known about them; `removed` ones start
+   * anew.
+   */
   change(membership: Membership, last: LogIndex, removed: ReadonlySet<NodeId> = nobody): void {
     assert(membershipFault(membership) === null, "a membership is well-formed");
     const before = this.peers;

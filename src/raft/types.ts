@@ -1,11 +1,13 @@
 /**
- * The vocabulary of the Raft core: what can happen to a group (messages, proposals, receipts) and what the core asks of
- * its host (Effects). Types only; every value here is plain data and is never changed once it has been handed over.
+ * The vocabulary of the Raft core: what can happen to a group (messages, proposals, receipts) and
+ * what the core asks of its host (Effects). Types only; every value here is plain data and is never
+ * changed once it has been handed over.
  *
  * May call: nothing.
  * Invariants:
  * 1. Positions only: no payload byte is reachable from any type of this file.
- * 2. Spans are run-length: their object count depends on the number of terms and config changes, not on entries.
+ * 2. Spans are run-length: their object count depends on the number of terms and config changes,
+ *    not on entries.
  * 3. Indexes, terms and sizes are safe integers; 0 means "none" for a node, a term and an index.
  * 4. Anything read from an Effects record is immutable, so that two cores may share it.
  */
@@ -39,7 +41,10 @@ export interface ConfigPosition {
   readonly kind: ConfigEntryKind;
 }
 
-/** A non-empty stretch of the log. `termRuns[0].first === first`; `configChanges` ascends and lies within. */
+/**
+ * A non-empty stretch of the log. `termRuns[0].first === first`; `configChanges` ascends and lies
+ * within.
+ */
 export interface LogRange {
   readonly first: LogIndex;
   readonly last: LogIndex;
@@ -49,13 +54,19 @@ export interface LogRange {
   readonly sizeBytes: number;
 }
 
-/** A stretch of the log on its way to another node: with each payload's size, which that node's core wants to know. */
+/**
+ * A stretch of the log on its way to another node: with each payload's size, which that node's core
+ * wants to know.
+ */
 export interface EntrySpan extends LogRange {
   /** One payload size per entry; the host of the receiver replaces it by the sizes that arrived. */
   readonly sizesBytes: readonly number[];
 }
 
-/** Who belongs to a group. All lists ascend. `votersOutgoing` is the old half of a joint configuration. */
+/**
+ * Who belongs to a group. All lists ascend. `votersOutgoing` is the old half of a joint
+ * configuration.
+ */
 export interface Membership {
   readonly voters: readonly NodeId[];
   readonly votersOutgoing: readonly NodeId[];
@@ -72,9 +83,10 @@ export interface ConfigOperation {
 }
 
 /**
- * A membership change, which the host decodes from the entry's payload. No operations with `auto` means: leave the joint
- * configuration (an empty payload decodes to that). `auto` with one operation switches directly, with more it goes through
- * a joint configuration; `implicit` and `explicit` always do, and `explicit` stays in it until told to leave.
+ * A membership change, which the host decodes from the entry's payload. No operations with `auto`
+ * means: leave the joint configuration (an empty payload decodes to that). `auto` with one
+ * operation switches directly, with more it goes through a joint configuration; `implicit` and
+ * `explicit` always do, and `explicit` stays in it until told to leave.
  */
 export interface ConfigChange {
   readonly version: 1 | 2;
@@ -110,11 +122,17 @@ export interface Proposal {
   readonly sizesBytes: readonly number[];
   /** The decoded membership change if this proposes one. */
   readonly change: ConfigChange | null;
-  /** Chosen by the host, to find the payloads again when the proposal is forwarded; the core only carries it. */
+  /**
+   * Chosen by the host, to find the payloads again when the proposal is forwarded; the core only
+   * carries it.
+   */
   readonly token: number;
 }
 
-/** Kinds whose answers vouch for a write ("deferred") are appendAnswer, voteAnswer and preVoteAnswer. */
+/**
+ * Kinds whose answers vouch for a write ("deferred") are appendAnswer, voteAnswer and
+ * preVoteAnswer.
+ */
 export type MessageKind =
   | "append"
   | "appendAnswer"
@@ -136,18 +154,27 @@ export interface Message {
   readonly kind: MessageKind;
   readonly from: NodeId;
   readonly to: NodeId;
-  /** The sender's term; of a pre-vote request and its grant that term + 1; 0 on propose and readIndex. */
+  /**
+   * The sender's term; of a pre-vote request and its grant that term + 1; 0 on propose and
+   * readIndex.
+   */
   readonly term: Term;
-  /** append: term at `index`. (Pre-)vote: the candidate's last term. Refused append: term at `rejectHint`. */
+  /**
+   * append: term at `index`. (Pre-)vote: the candidate's last term. Refused append: term at
+   * `rejectHint`.
+   */
   readonly logTerm: Term;
-  /** append: the position before the entries. appendAnswer: last position known to match, or the refused one. */
+  /**
+   * append: the position before the entries. appendAnswer: last position known to match, or the
+   * refused one.
+   */
   readonly index: LogIndex;
   readonly commit: LogIndex;
   readonly reject: boolean;
   readonly rejectHint: LogIndex;
   /**
-   * heartbeat and its answer: the read round (0 if none). readIndex and its answer: the asker's own context.
-   * (Pre-)vote: 1 if a leadership transfer ordered the campaign, else 0.
+   * heartbeat and its answer: the read round (0 if none). readIndex and its answer: the asker's own
+   * context. (Pre-)vote: 1 if a leadership transfer ordered the campaign, else 0.
    */
   readonly context: number;
   /** append only; null for an append without entries. The host adds the payloads on the wire. */
@@ -164,7 +191,10 @@ export interface ReadState {
   readonly index: LogIndex;
 }
 
-/** Handed out with a write; given back by `written` when that write and all earlier ones are durable. */
+/**
+ * Handed out with a write; given back by `written` when that write and all earlier ones are
+ * durable.
+ */
 export interface WriteReceipt {
   /** The core's term when the write was asked for. */
   readonly term: Term;
@@ -182,15 +212,19 @@ export interface CommittedRange {
 }
 
 /**
- * Everything that the core asks for since the last take. The host's duties, in order: write `hardState`, then `snapshot`
- * or `append`; sync if `mustSync`; then deliver `messagesAfterWrite` (those to this node by `step`) and give `receipt` to
- * `written`. `messages` may leave before the write is durable. `committed` may be applied as soon as it is handed out.
- * Receipts are given back in the order of the takes; a record without a write completes after the records before it.
+ * Everything that the core asks for since the last take. The host's duties, in order: write
+ * `hardState`, then `snapshot` or `append`; sync if `mustSync`; then deliver `messagesAfterWrite`
+ * (those to this node by `step`) and give `receipt` to `written`. `messages` may leave before the
+ * write is durable. `committed` may be applied as soon as it is handed out. Receipts are given back
+ * in the order of the takes; a record without a write completes after the records before it.
  */
 export interface Effects {
   readonly softState: SoftState | null;
   readonly hardState: HardState | null;
-  /** True if entries, term or vote changed: the write must be durable before anything that depends on it. */
+  /**
+   * True if entries, term or vote changed: the write must be durable before anything that depends
+   * on it.
+   */
   readonly mustSync: boolean;
   /** Entries to write; the log is cut at `append.first` before. */
   readonly append: LogRange | null;

@@ -1,5 +1,6 @@
 /**
- * The commands of scenario files, except those that make nodes or change memberships: what each does to the environment.
+ * The commands of scenario files, except those that make nodes or change memberships: what each
+ * does to the environment.
  */
 import {
   allowOptions,

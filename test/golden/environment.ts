@@ -1,7 +1,8 @@
 /**
  * The world of one scenario: nodes, the messages in flight, and the output of the command at work.
  *
- * Nothing here runs by itself. Invariants: 1. Messages are never lost, doubled or reordered unless a command says so.
+ * Nothing here runs by itself. Invariants: 1. Messages are never lost, doubled or reordered unless
+ * a command says so.
  */
 import { formatMessage } from "./print.js";
 import type { HarnessNode, Work } from "./node.js";
@@ -70,7 +71,10 @@ export class Environment {
     this.finish(node.processApply((text) => this.write(text)));
   }
 
-  /** Takes messages out of the pool: those to `id`, of one type if given, and without local ones if they get lost. */
+  /**
+   * Takes messages out of the pool: those to `id`, of one type if given, and without local ones if
+   * they get lost.
+   */
   private takeMessages(recipient: Recipient, type: string | null): WireMessage[] {
     const taken: WireMessage[] = [];
     this.messages = this.messages.filter((message) => {

@@ -15,7 +15,10 @@ const readTexts = {
 export const ownHandlers: Readonly<Record<string, Handler>> = {
   /** restart id: what is not in storage is lost. */
   restart: (environment, command) => environment.node(numberAt(command, 0)).restart(),
-  /** load-log id terms=(…) [term=t] [vote=v] [commit=c]: storage as given, from behind the base on; then a restart. */
+  /**
+   * load-log id terms=(…) [term=t] [vote=v] [commit=c]: storage as given, from behind the base on;
+   * then a restart.
+   */
   "load-log": (environment, command) => {
     const node = environment.node(numberAt(command, 0));
     const terms = (optionValues(command, "terms") ?? []).map(parseNumber);

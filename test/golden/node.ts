@@ -1,8 +1,10 @@
 /**
- * One node of a scenario: the core, its storage and state machine, and the carrying out of what the core asks.
+ * One node of a scenario: the core, its storage and state machine, and the carrying out of what the
+ * core asks.
  *
- * This is the smallest host that a core can have. It does its duties in the order that Effects (src/raft/types.ts) names:
- * in synchronous mode all at once, in asynchronous mode when the storage threads are told to work.
+ * This is the smallest host that a core can have. It does its duties in the order that Effects
+ * (src/raft/types.ts) names: in synchronous mode all at once, in asynchronous mode when the storage
+ * threads are told to work.
  */
 import type { CoreConfig } from "../../src/raft/config.js";
 import { RaftCore } from "../../src/raft/core.js";
@@ -16,12 +18,12 @@ import type {
   SnapshotMeta,
 } from "../../src/raft/types.js";
 import { Payloads, payloadBytes } from "./payloads.js";
-import { formatMessage, formatReady } from "./print.js";
+import { formatReady } from "./print.js";
 import { Storage } from "./storage.js";
 import { restoredFrom } from "./restore.js";
+import { describeResponses, describeWork, storageMessages } from "./threads.js";
 import {
   appendThread,
-  applyThread,
   blankMessage,
   kindOfType,
   typeOfKind,
@@ -35,7 +37,10 @@ const errorTexts = {
   "proposal-dropped": "raft proposal dropped",
 } as const;
 
-/** Takes what a piece of work prints; before the work is done, so that a failure leaves the trace behind. */
+/**
+ * Takes what a piece of work prints; before the work is done, so that a failure leaves the trace
+ * behind.
+ */
 export type Print = (text: string) => void;
 
 /** What a piece of work sent. */
@@ -87,7 +92,10 @@ export class HarnessNode {
     this.core = this.start();
   }
 
-  /** Gives storage the log and hard state that a history elsewhere is said to have left, and starts from there. */
+  /**
+   * Gives storage the log and hard state that a history elsewhere is said to have left, and starts
+   * from there.
+   */
   load(terms: readonly number[], hardState: HardState): void {
     const first = this.storage.firstIndex;
     const made = terms.map((term, at): Entry => {
@@ -118,7 +126,9 @@ export class HarnessNode {
     return result;
   }
 
-  /** Gives a message from the pool to the core. Returns the error text if it is refused, else null. */
+  /**
+   * Gives a message from the pool to the core. Returns the error text if it is refused, else null.
+   */
   step(wire: WireMessage): string | null {
     if (wire.type === "MsgStorageAppendResp") {
       if (wire.receipt !== null) this.core.written(wire.receipt);
@@ -194,7 +204,7 @@ export class HarnessNode {
     const states = { mustSync, softState, hardState, readStates, droppedReads };
     const view = { ...states, entries, snapshot, committed };
     if (this.asynchronous) {
-      const work = this.storageMessages(effects, deferred, entries, snapshot, committed);
+      const work = storageMessages(this.id, effects, deferred, entries, snapshot, committed);
       print(formatReady({ ...view, messages: [...immediate, ...work] }));
       for (const message of work) {
         (message.to === appendThread ? this.appendQueue : this.applyQueue).push(message);
@@ -223,43 +233,6 @@ export class HarnessNode {
       );
     }
     return entries;
-  }
-
-  /** The storage messages of an asynchronous Ready. */
-  private storageMessages(
-    effects: Effects,
-    deferred: readonly WireMessage[],
-    entries: readonly Entry[],
-    snapshot: Snapshot | null,
-    committed: readonly Entry[],
-  ): WireMessage[] {
-    const { hardState, receipt } = effects;
-    const made: WireMessage[] = [];
-    const { id } = this;
-    if (entries.length > 0 || hardState !== null || snapshot !== null || deferred.length > 0) {
-      const responses = [...deferred];
-      if (receipt !== null) {
-        const { term, index, logTerm } = receipt;
-        const place = { from: appendThread, to: id, term, index, logTerm, snapshot, receipt };
-        responses.push({ ...blankMessage, type: "MsgStorageAppendResp", ...place });
-      }
-      const state = hardState ?? { term: 0, vote: 0, commit: 0 };
-      const content = { ...state, entries, snapshot, responses };
-      made.push({
-        ...blankMessage,
-        type: "MsgStorageAppend",
-        from: id,
-        to: appendThread,
-        ...content,
-      });
-    }
-    if (committed.length > 0) {
-      const answer = { from: applyThread, to: id, entries: committed };
-      const responses = [{ ...blankMessage, type: "MsgStorageApplyResp", ...answer }];
-      const content = { from: id, to: applyThread, entries: committed, responses };
-      made.push({ ...blankMessage, type: "MsgStorageApply", ...content });
-    }
-    return made;
   }
 
   private write(
@@ -336,13 +309,4 @@ export class HarnessNode {
     const place = { from: this.id, to, term: this.core.term, snapshot: this.newest };
     return { ...blankMessage, type: "MsgSnap", ...place };
   }
-}
-
-function describeWork(message: WireMessage): string {
-  return `Processing:\n${formatMessage({ ...message, responses: [] })}\n`;
-}
-
-function describeResponses(message: WireMessage): string {
-  const lines = message.responses.map((response) => `${formatMessage(response)}\n`);
-  return `Responses:\n${lines.join("")}`;
 }

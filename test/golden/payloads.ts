@@ -1,7 +1,9 @@
 /**
- * The payloads that a node of a scenario has seen, by (term, index), and the way between the core's spans and entries.
+ * The payloads that a node of a scenario has seen, by (term, index), and the way between the core's
+ * spans and entries.
  *
- * Invariants: 1. (term, index) names one payload for ever. 2. A span that is given to the core is built from what arrived.
+ * Invariants: 1. (term, index) names one payload for ever. 2. A span that is given to the core is
+ * built from what arrived.
  */
 import type {
   ConfigChange,

@@ -1,5 +1,6 @@
 /**
- * How states, entries, messages and Readys are written in scenario files. Format only; decides nothing.
+ * How states, entries, messages and Readys are written in scenario files. Format only; decides
+ * nothing.
  */
 import type {
   CoreStatus,
@@ -148,5 +149,6 @@ export function formatProgress(peer: PeerProgress): string {
 export function formatState(status: CoreStatus): string {
   const { id, role, term, leader, membership } = status;
   const votes = membership.voters.includes(id) || membership.votersOutgoing.includes(id);
-  return `${id}: ${roleNames[role]} ${votes ? "(Voter)" : "(Non-Voter)"} Term:${term} Lead:${leader}`;
+  const part = votes ? "(Voter)" : "(Non-Voter)";
+  return `${id}: ${roleNames[role]} ${part} Term:${term} Lead:${leader}`;
 }

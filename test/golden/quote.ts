@@ -1,6 +1,7 @@
 /**
- * Payloads as quoted literals, the way the original's language writes them: printable characters stay, control characters
- * and invalid UTF-8 are escaped. Works on texts with one character per byte.
+ * Payloads as quoted literals, the way the original's language writes them: printable characters
+ * stay, control characters and invalid UTF-8 are escaped. Works on texts with one character per
+ * byte.
  */
 const named = new Map<number, string>([
   [0x07, "\\a"],

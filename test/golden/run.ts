@@ -1,7 +1,8 @@
 /**
  * Runs scenario files and compares byte for byte: `npm run golden -- DIR [--rewrite]`.
  *
- * Every file is run with election timeouts of 3, 4, 5 ticks and with random ones; none of its outputs may depend on that.
+ * Every file is run with election timeouts of 3, 4, 5 ticks and with random ones; none of its
+ * outputs may depend on that.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

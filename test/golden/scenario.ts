@@ -1,8 +1,11 @@
 /**
- * Scenario files: commands, each with the exact text that it must print. Reads them, compares, writes them back.
+ * Scenario files: commands, each with the exact text that it must print. Reads them, compares,
+ * writes them back.
  *
- * Texts are held as one character per byte (latin1), so that comparison and quoting are exact for any bytes.
- * Invariants: 1. Reading and rewriting a file without any change of output gives the same bytes. 2. Outputs are not trimmed.
+ * Texts are held as one character per byte (latin1), so that comparison and quoting are exact for
+ * any bytes.
+ * Invariants: 1. Reading and rewriting a file without any change of output gives the same bytes. 2.
+ * Outputs are not trimmed.
  */
 
 export interface Argument {

@@ -1,7 +1,8 @@
 /**
  * The durable storage of a scenario's node: an in-memory log behind a base, and the hard state.
  *
- * Invariants: 1. Entries follow the base and each other without a gap. 2. Only the harness writes here.
+ * Invariants: 1. Entries follow the base and each other without a gap. 2. Only the harness writes
+ * here.
  */
 import type { HardState } from "../../src/raft/types.js";
 import type { Entry, Snapshot } from "./wire.js";
