@@ -121,6 +121,17 @@ export class ByteWriter {
     return this.buffer.slice(0, this.at);
   }
 
+  /** Copies the bytes written so far to the start of `target`, which must have room for them. */
+  copyTo(target: Uint8Array): void {
+    const size = this.at;
+    assert(target.length >= size, "the target has room");
+    if (size > 64) {
+      target.set(this.buffer.subarray(0, size));
+      return;
+    }
+    for (let at = 0; at < size; at++) target[at] = this.buffer[at] as number;
+  }
+
   reset(): this {
     this.at = 0;
     return this;

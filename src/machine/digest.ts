@@ -86,6 +86,11 @@ export class StateDigest {
     this.high = (rotate((this.high ^ value) | 0, 15) + Math.imul(this.low, PRIME_3)) | 0;
   }
 
+  /** Takes in that a row which was taken in before went to another place, or that it left it. */
+  moved(kind: number, tail: number): void {
+    this.number((Math.imul(kind, PRIME_5) ^ tail) | 0);
+  }
+
   /** Takes in one written row, or one deleted row with null. */
   row(kind: number, key: ByteKey, value: Uint8Array | null): void {
     let hash = (Math.imul(kind, PRIME_5) + key.length) | 0;

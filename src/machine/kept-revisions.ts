@@ -10,6 +10,8 @@ import type { RevisionRun } from "./kv-row.js";
 
 export const RUNS_MAX = 256;
 
+const NONE: readonly number[] = [];
+
 /** `runs` with `revision`, which is above all of them. */
 export function keepRevision(
   runs: readonly RevisionRun[],
@@ -19,9 +21,16 @@ export function keepRevision(
   if (last === undefined) return [{ first: revision, count: 1 }];
   const end = last.first + last.count;
   assert(end <= revision, "revisions are kept in ascending order");
-  const others = runs.slice(0, -1);
-  if (end === revision) return [...others, { first: last.first, count: last.count + 1 }];
-  return [...others, last, { first: revision, count: 1 }];
+  const longer = runs.slice();
+  if (end === revision) longer[longer.length - 1] = { first: last.first, count: last.count + 1 };
+  else longer.push({ first: revision, count: 1 });
+  return longer;
+}
+
+/** The result of trimming. */
+export interface TrimmedRevisions {
+  readonly kept: readonly RevisionRun[];
+  readonly dropped: readonly number[];
 }
 
 /** Drops the oldest revisions until `keepMax` are left, at most `dropsMax` of them in one go. */
@@ -29,16 +38,15 @@ export function trimRevisions(
   runs: readonly RevisionRun[],
   keepMax: number,
   dropsMax: number,
-): { readonly kept: readonly RevisionRun[]; readonly dropped: readonly number[] } {
-  let total = 0;
-  for (const run of runs) total += run.count;
-  let excess = Math.max(total - keepMax, 0);
-  const crowded = runs.length - RUNS_MAX;
-  for (let at = 0, lost = 0; at < crowded; at++) {
+): TrimmedRevisions {
+  let excess = -keepMax;
+  for (const run of runs) excess += run.count;
+  // Giving up the oldest runs keeps the list short, however many holes there are.
+  for (let at = 0, lost = 0; at < runs.length - RUNS_MAX; at++) {
     lost += (runs[at] as RevisionRun).count;
     excess = Math.max(excess, lost);
   }
-  if (excess === 0) return { kept: runs, dropped: [] };
+  if (excess <= 0) return { kept: runs, dropped: NONE };
   let left = Math.min(excess, dropsMax);
   const dropped: number[] = [];
   const kept: RevisionRun[] = [];

@@ -174,7 +174,18 @@ export function nodeRowKey(name: string): ByteKey {
 }
 
 export function historyKey(key: ByteKey, revision: number): ByteKey {
-  return uint16Key(key.length) + key + uint53Key(revision);
+  const high = Math.floor(revision / 0x1_0000_0000);
+  const tail = String.fromCharCode(
+    high >>> 24,
+    (high >>> 16) & 0xff,
+    (high >>> 8) & 0xff,
+    high & 0xff,
+    (revision >>> 24) & 0xff,
+    (revision >>> 16) & 0xff,
+    (revision >>> 8) & 0xff,
+    revision & 0xff,
+  );
+  return String.fromCharCode(key.length >>> 8, key.length & 0xff) + key + tail;
 }
 
 export function sequenceKeyKey(life: number, key: ByteKey): ByteKey {

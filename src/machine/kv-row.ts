@@ -7,9 +7,11 @@
  * has no value; its end is the lease time of the deletion. 3. A superseded row is stored again as it was: its own list of
  * kept revisions is of its time and not read.
  */
-import { ByteReader, ByteWriter } from "../base/codec.js";
+import { ByteWriter } from "../base/codec.js";
 import type { Hlc } from "../base/hlc.js";
-import { readStamp, writeStamp } from "./group-record.js";
+import { writeStamp } from "./group-record.js";
+import { uint32At, uint53At } from "./lanes.js";
+import { finishRow } from "./row-memory.js";
 
 const VERSION = 1;
 const FLAG_DELETED = 1;
@@ -17,6 +19,10 @@ const FLAG_NOTHING = 2;
 const FLAG_PASSING = 4;
 const FLAG_END = 8;
 const FLAG_KEPT = 16;
+/** Version, flags, revision and stamp. */
+const FIXED_BYTES = 26;
+/** First revision and count. */
+const RUN_BYTES = 12;
 
 /** Revisions first, first + 1, … first + count − 1. */
 export interface RevisionRun {
@@ -51,26 +57,25 @@ export function encodeKvRow(row: KvRow): Uint8Array {
   writeStamp(writer, row.stamp);
   if (row.endMs !== null) writer.uint53(row.endMs);
   if (row.kept.length > 0) {
-    writer.length(row.kept.length);
-    let above = 0;
-    for (const run of row.kept) {
-      writer.uint53(run.first - above).length(run.count);
-      above = run.first + run.count;
-    }
+    writer.uint8(row.kept.length & 0xff).uint8(row.kept.length >>> 8);
+    for (const run of row.kept) writer.uint53(run.first).uint32(run.count);
   }
   if (row.value !== null) writer.raw(row.value);
-  return writer.finish();
+  return finishRow(writer);
 }
 
-function readRuns(reader: ByteReader, revision: number): readonly RevisionRun[] | null {
-  const size = reader.length();
-  if (size === 0 || size * 9 > reader.remainingBytes) return null;
+/** The runs at `at`, all below `revision`; null when they are damaged. */
+function readRuns(bytes: Uint8Array, at: number, revision: number): RevisionRun[] | null {
+  if (bytes.length < at + 2) return null;
+  const size = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+  if (size === 0 || bytes.length < at + 2 + size * RUN_BYTES) return null;
   const runs: RevisionRun[] = [];
   let above = 0;
-  for (let at = 0; at < size; at++) {
-    const first = above + reader.uint53();
-    const count = reader.length();
-    if (reader.failed || count === 0 || first + count > revision) return null;
+  for (let run = 0; run < size; run++) {
+    const start = at + 2 + run * RUN_BYTES;
+    const first = uint53At(bytes, start);
+    const count = uint32At(bytes, start + 8);
+    if (first < above || count === 0 || first + count > revision) return null;
     runs.push({ first, count });
     above = first + count;
   }
@@ -79,23 +84,35 @@ function readRuns(reader: ByteReader, revision: number): readonly RevisionRun[] 
 
 /** Null when the bytes are not such a row of this version. The value is a view on `bytes`. */
 export function decodeKvRow(bytes: Uint8Array): KvRow | null {
-  const reader = new ByteReader(bytes);
-  const version = reader.uint8();
-  const flags = reader.uint8();
-  const revision = reader.uint53();
-  const stamp = readStamp(reader);
-  const endMs = (flags & FLAG_END) === 0 ? null : reader.uint53();
-  const kept = (flags & FLAG_KEPT) === 0 ? NO_RUNS : readRuns(reader, revision);
-  if (version !== VERSION || flags >= 32 || reader.failed || kept === null) return null;
+  if (bytes.length < FIXED_BYTES || bytes[0] !== VERSION) return null;
+  const flags = bytes[1] as number;
+  const revision = uint53At(bytes, 2);
+  const physical = uint53At(bytes, 14);
+  if (flags >= 32 || revision < 0 || physical < 0) return null;
+  let at = FIXED_BYTES;
+  let endMs: number | null = null;
+  if ((flags & FLAG_END) !== 0) {
+    if (bytes.length < at + 8) return null;
+    endMs = uint53At(bytes, at);
+    at += 8;
+    if (endMs < 0) return null;
+  }
+  let kept: readonly RevisionRun[] = NO_RUNS;
+  if ((flags & FLAG_KEPT) !== 0) {
+    const runs = readRuns(bytes, at, revision);
+    if (runs === null) return null;
+    kept = runs;
+    at += 2 + runs.length * RUN_BYTES;
+  }
   const deleted = (flags & FLAG_DELETED) !== 0;
   const nothing = (flags & FLAG_NOTHING) !== 0;
-  if (nothing ? reader.remainingBytes > 0 : deleted) return null;
+  if (nothing ? bytes.length > at : deleted) return null;
   return {
     deleted,
-    value: nothing ? null : bytes.subarray(reader.position),
+    value: nothing ? null : bytes.subarray(at),
     passing: (flags & FLAG_PASSING) !== 0,
     revision,
-    stamp,
+    stamp: { n: uint32At(bytes, 10) | 0, l: physical, c: uint32At(bytes, 22) },
     endMs,
     kept,
   };

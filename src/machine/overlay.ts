@@ -103,13 +103,13 @@ export class Overlay {
     const cached = this.cache.get(key);
     if (cached !== undefined) return cached;
     const value = this.store.get(fromByteKey(key));
-    this.cache.put(key, value);
+    if (value !== null) this.cache.put(key, value);
     return value;
   }
 
   put(key: ByteKey, value: Uint8Array): void {
     this.change(key);
-    this.active.put(key, value, false);
+    if (this.active.put(key, value, false)) this.cache.forget(key);
   }
 
   /** As `put`, for a row that `get` just said is absent: its deletion will then leave no trace. */
@@ -120,12 +120,11 @@ export class Overlay {
 
   delete(key: ByteKey): void {
     this.change(key);
-    this.active.remove(key);
+    if (this.active.remove(key)) this.cache.forget(key);
   }
 
   private change(key: ByteKey): void {
     assert(this.scans === 0, "no row changes while a scan runs");
-    this.cache.forget(key);
     if (this.watchers.size > 0) {
       for (const watcher of this.watchers) watcher.beforeChange(key);
     }

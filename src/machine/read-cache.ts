@@ -1,5 +1,5 @@
 /**
- * Rows read from the store not long ago, absent ones included. Two halves: a full young half becomes the old half.
+ * Rows read from the store not long ago; that a row is absent is not kept. Two halves: a full young half becomes the old half.
  *
  * Invariants: 1. A kept row equals the store's: the owner forgets a key before it writes it, and asks again only
  * when no newer layer has the key, which is after its flush. 2. Both halves together stay within the bound, but for one row.
@@ -9,8 +9,8 @@ import { ROW_OVERHEAD_BYTES } from "./row-table.js";
 
 export class ReadCache {
   private readonly halfBytes: number;
-  private young = new Map<ByteKey, Uint8Array | null>();
-  private old = new Map<ByteKey, Uint8Array | null>();
+  private young = new Map<ByteKey, Uint8Array>();
+  private old = new Map<ByteKey, Uint8Array>();
   private youngBytes = 0;
 
   /** `maximumBytes`: bound of both halves; 0 keeps nothing. */
@@ -18,8 +18,8 @@ export class ReadCache {
     this.halfBytes = Math.floor(maximumBytes / 2);
   }
 
-  /** The row, null when the store has none, undefined when not known. */
-  get(key: ByteKey): Uint8Array | null | undefined {
+  /** The row, or undefined when it is not kept. */
+  get(key: ByteKey): Uint8Array | undefined {
     const young = this.young.get(key);
     if (young !== undefined) return young;
     const old = this.old.get(key);
@@ -27,10 +27,10 @@ export class ReadCache {
     return old;
   }
 
-  put(key: ByteKey, value: Uint8Array | null): void {
+  put(key: ByteKey, value: Uint8Array): void {
     if (this.halfBytes === 0) return;
     this.young.set(key, value);
-    this.youngBytes += key.length + (value?.length ?? 0) + ROW_OVERHEAD_BYTES;
+    this.youngBytes += key.length + value.length + ROW_OVERHEAD_BYTES;
     if (this.youngBytes <= this.halfBytes) return;
     this.old = this.young;
     this.young = new Map();

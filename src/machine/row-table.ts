@@ -62,33 +62,35 @@ export class RowTable {
     return this.entries.get(key);
   }
 
-  /** Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is new here. */
-  put(key: ByteKey, value: Uint8Array | null, absentBelow: boolean): void {
+  /**
+   * Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is new here, which is
+   * what the result says.
+   */
+  put(key: ByteKey, value: Uint8Array | null, absentBelow: boolean): boolean {
     const size = value === null ? 0 : value.length;
     const entry = this.entries.get(key);
     if (entry !== undefined) {
       this.bytes += size - (entry.value === null ? 0 : entry.value.length);
       entry.value = value;
-      return;
+      return false;
     }
     const fresh = new RowEntry(key, value, absentBelow);
     this.entries.set(key, fresh);
     this.tail.push(fresh);
     this.bytes += size + key.length + ROW_OVERHEAD_BYTES;
     if (this.tail.length > 4096 && this.tail.length > this.entries.size * 2) this.dropRemoved();
+    return true;
   }
 
-  /** Deletes a row: leaves a mark, or nothing where nothing lies below. */
-  remove(key: ByteKey): void {
+  /** Deletes a row: leaves a mark, or nothing where nothing lies below. True when the mark is a new entry. */
+  remove(key: ByteKey): boolean {
     const entry = this.entries.get(key);
-    if (entry === undefined || !entry.absentBelow) {
-      this.put(key, null, false);
-      return;
-    }
+    if (entry === undefined || !entry.absentBelow) return this.put(key, null, false);
     this.entries.delete(key);
     entry.removed = true;
     this.bytes -= (entry.value?.length ?? 0) + key.length + ROW_OVERHEAD_BYTES;
     entry.value = null;
+    return false;
   }
 
   private dropRemoved(): void {

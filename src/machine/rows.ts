@@ -5,7 +5,7 @@
  * equal changes. 2. A name part never leaves its kind: scans end with the kind.
  */
 import type { StateDigest } from "./digest.js";
-import { ROW_KIND_END, type ByteKey } from "./keys.js";
+import { ROW_KIND_END, RowKind, readUint32Key, type ByteKey } from "./keys.js";
 import type { Overlay, RowVisitor } from "./overlay.js";
 
 /** What reads need. */
@@ -27,6 +27,10 @@ export class GroupRows implements Rows {
   private readonly overlay: Overlay;
   private readonly digest: StateDigest | null;
   private readonly prefixes: readonly ByteKey[];
+  /** The key made last: a decision reads a row and then writes it, and need not build and hash the key twice. */
+  private lastKind = -1;
+  private lastName: ByteKey = "";
+  private lastKey: ByteKey = "";
 
   /** `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for none. */
   constructor(overlay: Overlay, prefix: ByteKey, digest: StateDigest | null) {
@@ -39,23 +43,42 @@ export class GroupRows implements Rows {
     this.prefixes = prefixes;
   }
 
+  private key(kind: number, name: ByteKey): ByteKey {
+    if (kind !== this.lastKind || name !== this.lastName) {
+      this.lastKind = kind;
+      this.lastName = name;
+      this.lastKey = (this.prefixes[kind] as string) + name;
+    }
+    return this.lastKey;
+  }
+
   get(kind: number, name: ByteKey): Uint8Array | null {
-    return this.overlay.get((this.prefixes[kind] as string) + name);
+    return this.overlay.get(this.key(kind, name));
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
-    this.digest?.row(kind, name, value);
-    this.overlay.put((this.prefixes[kind] as string) + name, value);
+    this.takeIn(kind, name, value);
+    this.overlay.put(this.key(kind, name), value);
   }
 
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
-    this.digest?.row(kind, name, value);
-    this.overlay.insert((this.prefixes[kind] as string) + name, value);
+    this.takeIn(kind, name, value);
+    this.overlay.insert(this.key(kind, name), value);
   }
 
   delete(kind: number, name: ByteKey): void {
-    this.digest?.row(kind, name, null);
-    this.overlay.delete((this.prefixes[kind] as string) + name);
+    this.takeIn(kind, name, null);
+    this.overlay.delete(this.key(kind, name));
+  }
+
+  private takeIn(kind: number, name: ByteKey, value: Uint8Array | null): void {
+    if (this.digest === null) return;
+    if (kind !== RowKind.history) this.digest.row(kind, name, value);
+    else {
+      // The bytes of a history row were taken in when they were the latest revision: which one moved is enough.
+      const revision = readUint32Key(name, name.length - 4);
+      this.digest.moved(value === null ? kind + 1 : kind, revision);
+    }
   }
 
   scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
