@@ -12,18 +12,18 @@ const INVALID = 255;
 const VALUES = new Uint8Array(256).fill(INVALID);
 for (let at = 0; at < ALPHABET.length; at++) VALUES[ALPHABET.charCodeAt(at)] = at;
 
-/** The bytes that `text` (ASCII codes) stands for, or null when it is not base64. */
-export function decodeBase64(text: Uint8Array): Uint8Array | null {
-  const length = text.length;
+/** The bytes that `text` (ASCII codes) stands for between `start` and `end`, or null when that is not base64. */
+export function decodeBase64(text: Uint8Array, start = 0, end = text.length): Uint8Array | null {
+  const length = end - start;
   if (length === 0) return new Uint8Array(0);
   if (length % 4 !== 0) return null;
   let padding = 0;
-  if (text[length - 1] === PADDING) padding = text[length - 2] === PADDING ? 2 : 1;
+  if (text[end - 1] === PADDING) padding = text[end - 2] === PADDING ? 2 : 1;
   const bytes = new Uint8Array((length / 4) * 3 - padding);
-  const whole = padding === 0 ? length : length - 4;
+  const whole = padding === 0 ? end : end - 4;
   let to = 0;
   let bad = 0;
-  for (let at = 0; at < whole; at += 4) {
+  for (let at = start; at < whole; at += 4) {
     const a = VALUES[text[at] as number] as number;
     const b = VALUES[text[at + 1] as number] as number;
     const c = VALUES[text[at + 2] as number] as number;

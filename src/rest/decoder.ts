@@ -7,10 +7,11 @@
  * are only compared with the table, never used as property names, so `__proto__` is just one more unknown member.
  * 4. Decoding keeps nothing of the body.
  */
-import { encodeText } from "../base/bytes.js";
+import { encodeText, startsWithBytes } from "../base/bytes.js";
 import { MANY_ITEMS_MAX } from "../base/limits.js";
 import { decodeBase64 } from "./base64.js";
-import { int64FromText, JsonReader, Token } from "./json-reader.js";
+import { int64FromText, JsonReader } from "./json-reader.js";
+import { Token } from "./json-scanner.js";
 import { type Decoded, Kind, type Member, MemberTable } from "./members.js";
 
 export type BodyFaultCode =
@@ -28,7 +29,8 @@ export interface BodyFault {
 
 /** A durability that no operation accepts. */
 const UNKNOWN_DURABILITY = -1;
-const OWNER_BASE64 = "base64:";
+const PERSISTENT = encodeText("Persistent");
+const OWNER_BASE64 = encodeText("base64:");
 /** Items kept of one call; a call of more than MANY_ITEMS_MAX is refused anyway, and memory stays bounded. */
 const ITEMS_KEPT_MAX = 2 * MANY_ITEMS_MAX;
 
@@ -87,7 +89,7 @@ class Decoder {
     const hash = this.reader.nameHash();
     if (hash < 0) return table.find(this.reader.text());
     for (const at of table.bucket(hash)) {
-      if (this.reader.nameIs((table.members[at] as Member<unknown>).nameBytes)) return at;
+      if (this.reader.textIs((table.members[at] as Member<unknown>).nameBytes)) return at;
     }
     return -1;
   }
@@ -170,16 +172,15 @@ class Decoder {
   }
 
   private base64(path: string): Uint8Array | null {
-    this.reader.scanText();
-    const bytes = decodeBase64(this.reader.rawText() ?? Buffer.from(this.reader.text()));
+    const bytes = this.reader.readBase64();
     if (bytes === null) this.report("invalid-base64", `member "${path}" is not base64`);
     return bytes;
   }
 
   private owner(path: string): Uint8Array | null {
-    const text = this.reader.readText();
-    if (!text.startsWith(OWNER_BASE64)) return encodeText(text);
-    const bytes = decodeBase64(encodeText(text.slice(OWNER_BASE64.length)));
+    const sent = this.reader.readBytes();
+    if (!startsWithBytes(sent, OWNER_BASE64)) return sent;
+    const bytes = decodeBase64(sent, OWNER_BASE64.length);
     if (bytes === null) {
       this.report("invalid-base64", `member "${path}" is not base64 after "base64:"`);
     }
@@ -195,9 +196,10 @@ class Decoder {
       this.wrongType(path, "an integer or a name");
       return UNKNOWN_DURABILITY;
     }
-    const name = this.reader.readText();
-    if (name === "Persistent") return 1;
-    return name === "Ephemeral" ? 0 : UNKNOWN_DURABILITY;
+    this.reader.scanText();
+    if (this.reader.textIs(PERSISTENT)) return 1;
+    const name = this.reader.text();
+    return name === "Persistent" ? 1 : name === "Ephemeral" ? 0 : UNKNOWN_DURABILITY;
   }
 
   private transactional(kind: number, token: number, into: Scratch, path: string): void {
@@ -205,12 +207,19 @@ class Decoder {
       if (token !== Token.text) this.wrongType(path, "a text");
       else if (this.reader.readText() !== "") into.plain = false;
     } else if (kind === Kind.emptyStamp) {
-      if (token === Token.object) this.object(STAMP_TABLE, into, `${path}.`);
+      if (token === Token.object) this.emptyStamp(into, `${path}.`);
       else this.wrongType(path, "a timestamp");
     } else {
       const value = this.int64(token, into, path) ?? 0n;
       if (value !== 0n && !(kind === Kind.emptyPolicy && value === 1n)) into.plain = false;
     }
+  }
+
+  private emptyStamp(into: Scratch, prefix: string): void {
+    const stamp = new Scratch(STAMP_TABLE);
+    this.object(STAMP_TABLE, stamp, prefix);
+    into.plain = into.plain && stamp.plain;
+    into.misfit ??= stamp.misfit;
   }
 
   private items(member: Member<unknown>, path: string): unknown[] {
