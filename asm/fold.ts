@@ -23,7 +23,9 @@ function keyLength(key: u32): u32 {
   return load<u32>(KEY_LANES + ((<usize>key) << 3), 4);
 }
 
-/** Length of the prefix that the keys of all items share, when they share the first `skip` bytes. */
+/**
+ * Length of the prefix that the keys of all items share, when they share the first `skip` bytes.
+ */
 function commonPrefix(items: usize, end: usize, skip: u32): u32 {
   const firstKey = load<u32>(items, 8);
   const first = keyAt(firstKey);
@@ -133,9 +135,9 @@ function sortDigits(items: usize, end: usize): void {
 
 /**
  * Sorts items whose keys share the first `known` bytes: by the next eight, then each run of equals
- * by what follows. Every level takes at least eight bytes off keys that are still equal, so that the
- * depth is bounded by the longest key. Appends the last of each run of equal keys to the order area
- * behind `kept` others; returns how many are there then.
+ * by what follows. Every level takes at least eight bytes off keys that are still equal, so that
+ * the depth is bounded by the longest key. Appends the last of each run of equal keys to the order
+ * area behind `kept` others; returns how many are there then.
  */
 function sortKeys(items: usize, end: usize, known: u32, kept: i32): i32 {
   const skip = commonPrefix(items, end, known);

@@ -7,7 +7,7 @@
  *
  * | Area | What lies there |
  * |---|---|
- * | 0 – 64 KiB | static data of the compiled module (texts of assertions); never touched from outside |
+ * | 0 - 64 KiB | static data of the compiled module (texts of assertions); not for others |
  * | results | 16 lanes, the numbers a call gives back beside its return value |
  * | tables | CRC-32C tables for slicing by 16 |
  * | ranges | counts in, starts, ends and verdicts out |

@@ -29,7 +29,10 @@ export class RangesKernel {
   /** Per item, see `rangeVerdict`. */
   readonly verdicts: Uint32Array;
   private items = 0;
-  /** The result area as int64: value 0 is the cursor afterwards, 4 to 6 carry the cursor's numbers in. */
+  /**
+   * The result area as int64: value 0 is the cursor afterwards, 4 to 6 carry the cursor's numbers
+   * in.
+   */
   private readonly values: BigInt64Array;
   private readonly halves: Int32Array;
 
