@@ -54,8 +54,8 @@ interface Batch {
   readonly done: (() => void)[];
 }
 
-/** What the last segment keeps back on a full disk for records that lead to free space. */
-export const RESERVE_BYTES = 256 * 1024;
+/** What the last segment keeps back on a full disk for records that lead to free space (bytes). */
+const RESERVE_BYTES = 256 * 1024;
 
 export class Appender {
   readonly groups = new Map<PartitionId, GroupIndex>();
@@ -76,6 +76,7 @@ export class Appender {
   private durableSegment = 0;
   private durableOffset = 0;
   private readonly floorBytes = new Uint8Array(FLOOR_BYTES);
+  private readonly reserveBytes: number;
 
   constructor(
     private readonly segments: SegmentSet,
@@ -83,7 +84,10 @@ export class Appender {
     private readonly ports: LogPorts,
     /** Called after each durable write, before its operations hear of it. */
     private readonly written: () => void,
-  ) {}
+  ) {
+    // With records of at most half a segment, an empty segment then always has room for one.
+    this.reserveBytes = Math.min(RESERVE_BYTES, segments.segmentBytes / 8);
+  }
 
   /** After recovery: everything in the segments is durable. */
   start(): void {
@@ -191,7 +195,7 @@ export class Appender {
       if (this.stopped) return;
       if (!result.ok) {
         // Space was taken when the segment was made: even "no-space" is a fault here.
-        this.stopped = true;
+        this.stop();
         const at = { offset: batch.offset, code: result.code, why: result.message };
         return this.ports.fatal.fatal("log write failed", at);
       }
@@ -333,7 +337,7 @@ export class Appender {
       const batch = this.growing ?? this.begin();
       if (batch === null) return 0;
       const offset = batch.offset + batch.region.bytes;
-      const kept = reserved || this.segments.hasSpare ? 0 : RESERVE_BYTES;
+      const kept = reserved || this.segments.hasSpare ? 0 : this.reserveBytes;
       if (offset + bytes <= this.segments.segmentBytes - kept) {
         return batch.region.append(kind, group, tag, index, term, payload) ? offset : 0;
       }
@@ -378,9 +382,11 @@ export class Appender {
     return true;
   }
 
-  /** Nothing is written any more. */
+  /** Nothing is written any more; the growing batch is given up. */
   stop(): void {
     this.stopped = true;
+    this.growing?.region.release();
+    this.growing = null;
   }
 }
 
