@@ -21,8 +21,9 @@ function compareKeys(bytes: Uint8Array, lanes: Uint32Array, left: number, right:
   const rightLength = lanes[keyLanes + right * 2 + 1] as number;
   const shared = leftLength < rightLength ? leftLength : rightLength;
   for (let at = 0; at < shared; at++) {
-    const difference = (bytes[leftAt + at] as number) - (bytes[rightAt + at] as number);
-    if (difference !== 0) return difference;
+    const leftByte = bytes[leftAt + at] as number;
+    const rightByte = bytes[rightAt + at] as number;
+    if (leftByte !== rightByte) return leftByte - rightByte;
   }
   return leftLength - rightLength;
 }
@@ -50,7 +51,7 @@ function findGroup(lanes: Uint32Array, groups: number, group: number): number {
   let low = 0;
   let high = groups - 1;
   while (low <= high) {
-    const middle = (low + high) >>> 1;
+    const middle = low + ((high - low) >>> 1);
     const found = lanes[(areas.groups >>> 2) + middle * sizes.groupLanes] as number;
     if (found === group) return middle;
     if (found < group) low = middle + 1;
