@@ -44,6 +44,8 @@ export class Applier {
   private loading = false;
   private halted = false;
   private readonly outcomes: Outcome[] = [];
+  /** Payload bytes applied so far. */
+  appliedBytes = 0;
 
   /**
    * `termAt`: the core's term of an index. `onLoaded` is called, outside of any turn, when entries
@@ -94,6 +96,7 @@ export class Applier {
     const proposed = this.proposals.take(index, term);
     if (proposed !== null) {
       slice.commands -= 1 + proposed.commands.length;
+      this.appliedBytes += proposed.payload.length;
       this.applyProposed(proposed, nowMs);
       return true;
     }
@@ -106,6 +109,7 @@ export class Applier {
     const decoded = this.decode(entry);
     if (decoded === null) return false;
     slice.commands -= decoded === "empty" ? 1 : 1 + decoded.commands.length;
+    this.appliedBytes += entry.payload.length;
     this.applyDecoded(entry, decoded);
     return true;
   }

@@ -159,7 +159,9 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
       this.proposals.earliestDeadlineMs,
       this.reads.earliestDeadlineMs,
     );
-    if (this.shared.settings.lingerMs === 0 || this.proposals.entryCount > 0) return deadlineMs;
+    if (this.shared.settings.lingerMs === 0) return deadlineMs;
+    const lingers = this.proposals.entryCount === 0 && this.leadership.isServing;
+    if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
     return Math.min(deadlineMs, this.batcher.lingerEndMs);
   }
 
@@ -171,6 +173,11 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
 
   get appliedIndex(): number {
     return this.machine.appliedIndex;
+  }
+
+  /** Payload bytes applied in this life. */
+  get appliedBytes(): number {
+    return this.applier.appliedBytes;
   }
 
   get floorIndex(): number {

@@ -19,6 +19,8 @@ import type { HostSettings } from "./settings.js";
 export interface FlushableGroup {
   readonly partition: PartitionId;
   readonly appliedIndex: number;
+  /** Payload bytes applied in this life. */
+  readonly appliedBytes: number;
   readonly floorIndex: number;
   /** The last index that a durable flush covers. */
   flushedIndex: number;
@@ -36,6 +38,7 @@ export interface FlusherPorts {
 
 export class Flusher {
   private readonly groups = new Map<PartitionId, FlushableGroup>();
+  private readonly bytesAtFreeze = new Map<PartitionId, number>();
   private frozen: FrozenTable | null = null;
   private writing = false;
   private full = false;
@@ -107,6 +110,9 @@ export class Flusher {
     this.wanted = false;
     this.dirtySinceMs = Infinity;
     this.frozen = this.overlay.freeze();
+    for (const group of this.groups.values()) {
+      this.bytesAtFreeze.set(group.partition, group.appliedBytes);
+    }
     if (this.frozen.changes.length === 0) this.finish(this.frozen);
     else this.write(this.frozen, nowMs);
   }
@@ -132,7 +138,9 @@ export class Flusher {
     for (const group of this.groups.values()) {
       const behind = group.appliedIndex - group.flushedIndex;
       if (behind > 0) this.moved = true;
-      if (behind >= this.settings.compactEveryEntries) this.wanted = true;
+      const bytes = group.appliedBytes - (this.bytesAtFreeze.get(group.partition) ?? 0);
+      const { compactEveryEntries, compactEveryBytes } = this.settings;
+      if (behind >= compactEveryEntries || bytes >= compactEveryBytes) this.wanted = true;
     }
   }
 

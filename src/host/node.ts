@@ -237,7 +237,10 @@ export class Node {
       driver.run(nowMs, slice);
     }
     this.hosting.refresh();
-    for (const driver of awake) if (driver.hasWork) this.hosting.shared.wake(driver);
+    for (const driver of awake) {
+      if (driver.hasWork) this.hosting.shared.wake(driver);
+      this.hosting.shared.wakeAt(driver.wakeAtMs);
+    }
     if (this.awake.length > 0) this.turns.requestLater();
   }
 

@@ -112,7 +112,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   unflushedBytesMax: 256 << 20,
   flushRetryMs: 1000,
   applySliceCommands: 4096,
-  applySliceMs: 8,
+  applySliceMs: 5,
   lockRecordRetentionMs: 3_600_000,
   tombstoneRetentionMs: 86_400_000,
   collectEveryMs: 10_000,

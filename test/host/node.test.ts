@@ -688,3 +688,74 @@ t.test("routing puts every hash text into a data partition", async (t) => {
   t.equal(node.group(partitionId(99)), null);
   t.equal(node.metaGroup().partition, META_PARTITION);
 });
+
+t.test("a linger fills batches of an idle group and ends by time", async (t) => {
+  const world = new World({ lingerMs: 20 });
+  const node = world.ready();
+  const group = world.group(node);
+  world.pass(500);
+  world.batches = [];
+  const results: ProposalResult[] = [];
+  propose(group, "a", results);
+  world.pass(10);
+  propose(group, "b", results);
+  world.settle();
+  t.equal(results.length, 0);
+  world.pass(10);
+  t.equal(statuses(results), "applied applied");
+  t.same(world.batches, [2]);
+  world.log.automatic = false;
+  propose(group, "c", results);
+  world.pass(50);
+  propose(group, "d", results);
+  world.log.automatic = true;
+  world.log.sync();
+  world.pass(30);
+  t.equal(results.length, 4, "the linger of what was queued behind ends too");
+  world.log.spaceState = "full";
+  propose(group, "e", results);
+  const turns = node.facts().turns;
+  world.pass(1000, 1);
+  t.ok(node.facts().turns - turns < 200, "a closed intake does not spin");
+});
+
+t.test("bytes in the log make a flush due although the table stays small", async (t) => {
+  const world = new World({ compactEveryBytes: 20_000, flushAgeMs: 1_000_000 });
+  const node = world.ready();
+  const group = world.group(node);
+  const value = new Uint8Array(1000);
+  const before = node.facts().flushes;
+  for (let at = 0; at < 30; at++) {
+    group.propose(setCommand("same", value), 1100, 1e9, () => undefined);
+    world.pass(10);
+  }
+  world.pass(500);
+  t.equal(node.facts().flushes, before + 1);
+});
+
+t.test("P-051 who comes too late for a clock entry shares the next one", async (t) => {
+  const world = new World();
+  const node = world.ready();
+  const group = world.group(node);
+  world.log.automatic = false;
+  const ends: number[] = [];
+  const ask = (deadlineMs = 1e9): void =>
+    group.advanceClock(group.leaseNowMs(), deadlineMs, (result) => {
+      ends.push(result.status === "applied" ? result.leaseMs : -1);
+    });
+  const length = group.facts().lastIndex;
+  ask();
+  world.pass(50);
+  const second = group.leaseNowMs();
+  ask();
+  ask();
+  ask(node.nowMs() + 10);
+  world.pass(50);
+  t.same(ends, [-1], "a deadline ends one who waits");
+  world.log.automatic = true;
+  world.log.sync();
+  world.settle();
+  t.equal(ends.length, 4);
+  t.ok((ends[1] ?? 0) < second && (ends[2] ?? 0) >= second && (ends[3] ?? 0) >= second);
+  t.equal(group.facts().lastIndex, length + 2);
+});
