@@ -105,14 +105,19 @@ function main(): void {
   const stamp = { leaseMs: 1, stamp: NO_STAMP };
   const locks = batches(200_000, (at) => lockOrUnlock(at, 1000));
   const sets = batches(200_000, (at) => set(at, 1000));
-  time("encode lock+unlock, 64 per entry", 200_000, () => locks.forEach((b) => encodeEntry(stamp, b)));
+  time("encode lock+unlock, 64 per entry", 200_000, () =>
+    locks.forEach((b) => encodeEntry(stamp, b)),
+  );
   time("encode set 100 B, 64 per entry", 200_000, () => sets.forEach((b) => encodeEntry(stamp, b)));
   const lockBytes = locks.map((batch) => encodeEntry(stamp, batch));
   const setBytes = sets.map((batch) => encodeEntry(stamp, batch));
   time("decode lock+unlock", 200_000, () => lockBytes.forEach((b) => decodeEntry(b)));
   time("decode set 100 B", 200_000, () => setBytes.forEach((b) => decodeEntry(b)));
 
-  const keys = Array.from({ length: 100_000 }, (_, at) => `some-prefix/key-${(at * 7919) % 100_000}`);
+  const keys = Array.from(
+    { length: 100_000 },
+    (_, at) => `some-prefix/key-${(at * 7919) % 100_000}`,
+  );
   const overlay = new Overlay({ store: emptyStore });
   time("overlay put, 100,000 keys", 100_000, () => keys.forEach((key) => overlay.put(key, value)));
   let found = 0;
