@@ -207,7 +207,10 @@ export class Node {
       this.outbox.submit(this.ports.log);
       this.flusher.check(nowMs, false);
     }
+    const awakeBefore = this.awake.length;
     this.answers.run();
+    // An answer may make its caller propose at once: that group wants a turn of its own.
+    if (this.awake.length > awakeBefore) this.turns.request();
     this.stopping.advance(nowMs);
     this.turns.wakeAt(Math.min(this.dueMs, this.stopping.wakeAtMs));
     if (!this.stopping.isClosing) {
