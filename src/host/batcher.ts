@@ -108,7 +108,9 @@ export class Batcher {
     const { limits } = this;
     const full = this.live >= limits.batchEntriesMax || this.bytes >= limits.batchBytesMax;
     if (full) return inFlightEntries < limits.inFlightEntriesMax;
-    return inFlightEntries === 0 && nowMs >= this.lingerEndMs;
+    // Without a linger the clock has no say: a command queued inside a turn is younger than the turn's time.
+    const lingered = limits.lingerMs === 0 || nowMs >= this.lingerEndMs;
+    return inFlightEntries === 0 && lingered;
   }
 
   /** When the linger of what is queued ends. */
