@@ -6,9 +6,7 @@
  * come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had no effect.
  */
 import { assert, unreachable } from "../base/assert.js";
-import { RESERVED_PREFIX } from "../base/limits.js";
 import type { BlockKernels } from "../host/blocks.js";
-import { trimWhiteSpace } from "../machine/names.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
 import type * as Admin from "./administration.js";
 import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
@@ -27,7 +25,7 @@ import { executeAllocation, executeSequence } from "./sequences.js";
 import { type Fail, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
 import { type CommonEnd, NOWHERE, endAnswer } from "./shapes.js";
-import { KIND_NUMBERS, type RequestObserver } from "./tally.js";
+import { KIND_LABELS, KIND_NUMBERS, type RequestObserver } from "./tally.js";
 
 export type { OperationsPorts } from "./serving.js";
 
@@ -105,6 +103,7 @@ export class Operations implements OperationsPort {
       const origin = executed === null ? NOWHERE : serving.origin(executed);
       finish(endAnswer(request.kind, end, origin, refusal));
     };
+    if (isSequenceRequest(request)) return this.dispatchSequence(request, deadlineMs, fail, finish);
     const group = this.groupOf(request);
     if (group === null) {
       return this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
@@ -115,13 +114,6 @@ export class Operations implements OperationsPort {
       case "try-unlock":
       case "get-lock":
         return executeLock(serving, group, request, deadlineMs, fail, finish);
-      case "create-sequence":
-      case "update-sequence":
-      case "get-sequence":
-      case "delete-sequence":
-      case "next-sequence":
-      case "reserve-sequence":
-        return this.dispatchSequence(group, request, deadlineMs, fail, finish);
       case "kv-set":
       case "kv-extend":
       case "kv-delete":
@@ -147,37 +139,29 @@ export class Operations implements OperationsPort {
   }
 
   private dispatchSequence(
-    group: GroupAccess,
     request: SequenceRequest,
     deadlineMs: number,
     fail: Fail,
     finish: Finish,
   ): void {
-    const name = trimWhiteSpace(request.name);
-    if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
-      executeAllocation(this.serving, group, request, name, deadlineMs, fail, finish);
+    const place = this.serving.sequencePlace(request.name);
+    if (place === null) {
+      this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
+    } else if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
+      executeAllocation(this.serving, place, request, deadlineMs, fail, finish);
     } else {
-      executeSequence(this.serving, group, request, name, deadlineMs, fail, finish);
+      executeSequence(this.serving, place, request, deadlineMs, fail, finish);
     }
   }
 
   /** Where the request's object lives. Requests over many partitions have none and get the meta group. */
-  private groupOf(request: DataRequest): GroupAccess | null {
+  private groupOf(request: Exclude<DataRequest, SequenceRequest>): GroupAccess | null {
     switch (request.kind) {
       case "try-lock":
       case "try-extend":
       case "try-unlock":
       case "get-lock":
-        return this.serving.wholeGroup(request.resource);
-      case "create-sequence":
-      case "update-sequence":
-      case "get-sequence":
-      case "delete-sequence":
-      case "next-sequence":
-      case "reserve-sequence": {
-        const name = trimWhiteSpace(request.name);
-        return this.serving.wholeGroup(`${RESERVED_PREFIX}sequences:${name}`);
-      }
+        return this.serving.lockGroup(request.resource);
       case "kv-set":
       case "kv-extend":
       case "kv-delete":
@@ -288,6 +272,10 @@ export class Operations implements OperationsPort {
     const answer = refuseBackup(request, settings, ports.entropy, ports.logger);
     ports.timer.soon(() => done(answer));
   }
+}
+
+function isSequenceRequest(request: DataRequest): request is SequenceRequest {
+  return KIND_LABELS[KIND_NUMBERS[request.kind]]?.api === "sequences";
 }
 
 /** The answer to a request that ended before anything was executed. */

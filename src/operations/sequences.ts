@@ -19,7 +19,7 @@ import type {
   SequenceRequest,
   UpdateSequenceRequest,
 } from "./requests.js";
-import type { Fail, Serving } from "./serving.js";
+import type { Fail, SequencePlace, Serving } from "./serving.js";
 import { NOWHERE, allocationAnswer, sequenceAnswer, sequenceView } from "./shapes.js";
 
 type RecordRequest = Exclude<SequenceRequest, NextSequenceRequest | ReserveSequenceRequest>;
@@ -28,12 +28,11 @@ type Done = (answer: SequenceAnswer) => void;
 /** Bytes of a create command beside its name, at most. */
 const CREATE_BYTES = 64;
 
-/** Carries out create, update, get or delete of the sequence with the trimmed `name`. */
+/** Carries out create, update, get or delete of the sequence at `place`. */
 export function executeSequence(
   serving: Serving,
-  group: GroupAccess,
+  { group, name }: SequencePlace,
   request: RecordRequest,
-  name: string,
   deadlineMs: number,
   fail: Fail,
   done: Done,
@@ -158,12 +157,11 @@ function deleteSequence(
   });
 }
 
-/** Carries out next or reserve on the sequence with the trimmed `name`. */
+/** Carries out next or reserve on the sequence at `place`. */
 export function executeAllocation(
   serving: Serving,
-  group: GroupAccess,
+  { group, name }: SequencePlace,
   request: NextSequenceRequest | ReserveSequenceRequest,
-  name: string,
   deadlineMs: number,
   fail: Fail,
   done: (answer: AllocationAnswer) => void,

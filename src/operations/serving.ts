@@ -10,9 +10,11 @@
 import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP } from "../base/hlc.js";
 import { META_PARTITION } from "../base/ids.js";
+import { RESERVED_PREFIX } from "../base/limits.js";
 import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
 import type { ProposalResult } from "../host/results.js";
 import type { Outcome } from "../machine/command.js";
+import { trimWhiteSpace } from "../machine/names.js";
 import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
 import { type Refusal, RouteProvenance } from "./answers.js";
@@ -47,8 +49,18 @@ function hashTextOfKey(key: string): string {
   return hashTextOfBucket(bucketOf(key));
 }
 
+export interface SequencePlace {
+  /** As trimmed. */
+  readonly name: string;
+  readonly group: GroupAccess;
+}
+
+/** Names whose place is remembered. */
+const PLACES_MAX = 8192;
+
 export class Serving {
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
+  private readonly sequencePlaces = new Map<string, SequencePlace>();
   private readonly origins = new Map<number, Origin>();
 
   constructor(
@@ -82,9 +94,25 @@ export class Serving {
     return this.node.route(hashTextOfKey(key));
   }
 
-  /** Where a lock resource or a sequence lives: by its whole routed key. */
-  wholeGroup(routedKey: string): GroupAccess | null {
-    return this.node.route(routedKey);
+  /** Where a lock lives: by its whole resource. */
+  lockGroup(resource: string): GroupAccess | null {
+    return this.node.route(resource);
+  }
+
+  /**
+   * The trimmed name and the group of the sequence that a request names. Remembered, because hashing the name costs
+   * more than handing out a value and the placement of a text never changes in the life of a cluster.
+   */
+  sequencePlace(name: string): SequencePlace | null {
+    const known = this.sequencePlaces.get(name);
+    if (known !== undefined) return known;
+    const trimmed = trimWhiteSpace(name);
+    const group = this.node.route(`${RESERVED_PREFIX}sequences:${trimmed}`);
+    if (group === null) return null;
+    if (this.sequencePlaces.size >= PLACES_MAX) this.sequencePlaces.clear();
+    const place = { name: trimmed, group };
+    this.sequencePlaces.set(name, place);
+    return place;
   }
 
   /** Where the keys of a bucket live. */
