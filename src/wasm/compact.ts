@@ -136,8 +136,8 @@ export class CompactKernel {
     return {
       taken,
       total: this.kernel.result(1) * two32 + this.kernel.result(0),
-      offsetLow: this.offsetLow.subarray(0, taken),
-      offsetHigh: this.offsetHigh.subarray(0, taken),
+      offsetLow: this.offsetLow,
+      offsetHigh: this.offsetHigh,
     };
   }
 }
@@ -150,8 +150,8 @@ export interface SharedReservation {
   readonly taken: number;
   readonly total: number;
   /**
-   * Values of the reservation that go to calls before call i, as lanes; valid until the next
-   * `share`.
+   * Values of the reservation that go to calls before call i, as lanes: the first `taken` count,
+   * until the next `share`.
    */
   readonly offsetLow: Uint32Array;
   readonly offsetHigh: Uint32Array;
