@@ -601,7 +601,7 @@ t.test(
   (t) => {
     const core = makeCore();
     elect(core);
-    settle(core);
+    acknowledge(core, 2, 1);
     core.propose(new Array<number>(64).fill(10));
     const effects = core.takeEffects();
     t.equal(effects.append?.termRuns.length, 1, "one run for 64 entries");
