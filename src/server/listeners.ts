@@ -12,7 +12,7 @@ import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
-import { ConnectionCount } from "../rest/listener.js";
+import { ConnectionCount, SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
 import { systemClock } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
@@ -96,6 +96,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     observer: null,
     connections: new ConnectionCount(),
+    sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,
   });

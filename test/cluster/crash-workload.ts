@@ -222,6 +222,8 @@ export class KeyOracle {
   private known: Possible = { value: null, note: "never set" };
   private maybe: Possible[] = [];
   private revision = -1n;
+  /** Attempts without an answer since `revision` was learned: each may have taken a revision. */
+  private openSinceRevision = 0n;
   private serial = 0;
 
   constructor(key: string, findings: Findings) {
@@ -235,6 +237,7 @@ export class KeyOracle {
     const answer = await send(this.findings, sender, { op: "set", key: this.key, value });
     if (answer === null) {
       this.maybe.push({ value, note: `set ${this.serial} without an answer` });
+      this.openSinceRevision += 1n;
       return;
     }
     if (answer.type !== KV_SET) {
@@ -250,6 +253,7 @@ export class KeyOracle {
     const answer = await send(this.findings, sender, { op: "delete", key: this.key });
     if (answer === null) {
       this.maybe.push({ value: null, note: "delete without an answer" });
+      this.openSinceRevision += 1n;
       return;
     }
     if (answer.type !== KV_DELETED && answer.type !== KV_ABSENT) {
@@ -281,7 +285,7 @@ export class KeyOracle {
   }
 
   private advance(revision: bigint): void {
-    const most = this.revision + 1n + BigInt(this.maybe.length);
+    const most = this.revision + 1n + this.openSinceRevision;
     if (revision <= this.revision || revision > most) {
       this.findings.violation(
         `${this.key}: revision ${revision} after ${this.revision} (at most ${most})`,
@@ -289,5 +293,6 @@ export class KeyOracle {
     }
     this.findings.count("revision grows by one a write");
     this.revision = revision;
+    this.openSinceRevision = 0n;
   }
 }

@@ -181,7 +181,7 @@ export function checkSizes(path: string, text: string): string[] {
 function checkFunctionSizes(path: string, lines: readonly string[]): string[] {
   const findings: string[] = [];
   const opening =
-    /^( *)(?:export )?(?:default )?(?:(?:async )?function\b|(?:(?:public|private|protected|static|override|async|get|set) )*[A-Za-z_$][\w$]*(?:<[^(]*>)?\([^;=]*\)(?:: [^;]+)? \{$|(?:export )?const \w+ = (?:async )?\()/;
+    /^( *)(?:export )?(?:default )?(?:(?:async )?function\b|(?:(?:public|private|protected|static|override|async|get|set) )*[A-Za-z_$][\w$]*(?:<[^(]*>)?\([^;=]*\)(?:: [^;]+)? \{$|(?:export )?const \w+ = (?:async )?\([^;]*=> \{$)/;
   for (const [at, line] of lines.entries()) {
     const match = opening.exec(line);
     if (match === null || /^ *(?:if|for|while|switch|catch|return)\b/.test(line)) continue;
