@@ -22,6 +22,7 @@ import type { LogPorts, Segment, SegmentSet } from "./segments.js";
 
 /** An entry on its way to a newer segment. */
 export interface RestatedEntry {
+  readonly index: GroupIndex;
   readonly entry: LogEntry;
   readonly from: EntryPlace;
 }
@@ -39,7 +40,6 @@ export type Operation =
   | { readonly kind: "drop"; readonly group: PartitionId; readonly done: () => void }
   | {
       readonly kind: "restate";
-      readonly index: GroupIndex;
       readonly entries: readonly RestatedEntry[];
       framed: number;
       readonly done: () => void;
@@ -73,6 +73,8 @@ export class Appender {
   private stopped = false;
   /** The segment before the written one, until the link to it is framed. */
   private linkTo: Segment | null = null;
+  /** Payload bytes that groups wrote, and what was there at the start: what rewriting is measured by. */
+  clientBytes = 0;
   private durableSegment = 0;
   private durableOffset = 0;
   private readonly floorBytes = new Uint8Array(FLOOR_BYTES);
@@ -94,6 +96,7 @@ export class Appender {
     this.durableSegment = this.segments.active.sequence;
     this.durableOffset = this.segments.active.endOffset;
     this.wantsRotation = this.segments.active.sealed;
+    this.clientBytes = this.segments.sizeBytes();
   }
 
   /** True when nothing is queued, growing or in flight. */
@@ -262,6 +265,7 @@ export class Appender {
       const segment = this.segments.active.sequence;
       const taken = index.append(entry.index, term, kind, segment, at, payload.length);
       assert(taken, "entries of a write are contiguous");
+      this.clientBytes += payload.length;
       operation.framed++;
     }
     if (early && !this.putState(index, hardState, false)) return false;
@@ -292,9 +296,9 @@ export class Appender {
   }
 
   private frameRestated(operation: Extract<Operation, { kind: "restate" }>): boolean {
-    const { index, entries, done } = operation;
+    const { entries, done } = operation;
     while (operation.framed < entries.length) {
-      const { entry, from } = entries[operation.framed] as RestatedEntry;
+      const { index, entry, from } = entries[operation.framed] as RestatedEntry;
       const now = index.place(entry.index);
       if (now !== null && now.segment === from.segment && now.offset === from.offset) {
         const { kind, term, payload } = entry;

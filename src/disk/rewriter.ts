@@ -6,25 +6,31 @@
  *
  * Invariants: 1. A record that moved is released in its old segment only when the copy is framed, and
  * the old segment goes only after the copy is durable. 2. Work is sliced by bytes and entries.
- * 3. A full disk stops it: what is left of the log is kept for state records.
+ * 3. A full disk stops it: what is left of the log is kept for state records. 4. It never
+ * writes more than the groups themselves wrote.
  *
  * When: with SEALED_MAX or more sealed segments, and the oldest at most a quarter alive; or whatever
  * lives in it, once what is dead in the log exceeds GARBAGE_MAX segments. Groups with more than that in
  * the oldest segment are better flushed by the host, see `pinningGroups`.
  */
 import type { PartitionId } from "../base/ids.js";
+import { frameBytes } from "../wasm/kernels.js";
 import type { Appender, RestatedEntry } from "./appender.js";
 import type { GroupIndex } from "./groupindex.js";
 import type { Reader, WantedEntry } from "./reader.js";
+import { SECTOR_BYTES } from "./records.js";
 import type { Segment, SegmentSet } from "./segments.js";
 
 const SEALED_MAX = 2;
 const GARBAGE_MAX = 2;
 const SLICE_BYTES = 512 * 1024;
 const SLICE_ENTRIES = 512;
+const STATE_FRAME_BYTES = 64;
 
 export class Rewriter {
   private busy = false;
+  /** What rewriting has written, roughly. */
+  private spentBytes = 0;
 
   constructor(
     private readonly appender: Appender,
@@ -55,27 +61,68 @@ export class Rewriter {
     if (this.busy || this.appender.hasStopped || this.segments.isFull) return;
     const oldest = this.due();
     if (oldest === null) return;
+    const groups: GroupIndex[] = [];
+    let states = 0;
     for (const index of this.appender.groups.values()) {
-      if (index.stateSegment === oldest.sequence) this.appender.restateGroup(index);
-    }
-    for (const index of this.appender.groups.values()) {
+      if (index.stateSegment === oldest.sequence) {
+        this.appender.restateGroup(index);
+        states++;
+      }
       const share = index.shares.get(oldest.sequence);
-      if (share === undefined) continue;
-      const wanted = this.slice(index, oldest);
-      if (wanted.length > 0) return this.move(index, wanted);
+      const isState = index.stateSegment === oldest.sequence ? 1 : 0;
+      if (share !== undefined && share.records > isState) groups.push(index);
     }
+    if (states === 0 && groups.length === 0) return;
+    this.busy = true;
+    this.spentBytes += SECTOR_BYTES + states * STATE_FRAME_BYTES;
+    this.gather(oldest, groups, [], 0);
   }
 
   private due(): Segment | null {
     const { all, segmentBytes } = this.segments;
     const oldest = all[0];
     if (oldest === undefined || all.length <= SEALED_MAX || oldest.liveRecords === 0) return null;
+    // Rewriting may not write more than the groups do, or a tiny log would turn for ever.
+    if (this.spentBytes + oldest.liveBytes > this.appender.clientBytes) return null;
     if (oldest.liveBytes <= segmentBytes / 4) return oldest;
     const dead = (all.length - 1) * segmentBytes - this.segments.liveBytes();
     return dead > GARBAGE_MAX * segmentBytes ? oldest : null;
   }
 
-  private slice(index: GroupIndex, segment: Segment): WantedEntry[] {
+  /** Reads remains of one group after the other until a slice is full, then writes them. */
+  private gather(
+    segment: Segment,
+    groups: GroupIndex[],
+    slice: RestatedEntry[],
+    bytes: number,
+  ): void {
+    const index = groups.shift();
+    const wanted = index === undefined ? [] : this.wanted(index, segment);
+    if (index === undefined || bytes >= SLICE_BYTES) return this.submit(slice);
+    if (wanted.length === 0) return this.gather(segment, groups, slice, bytes);
+    this.reader.fetch(index, wanted, (found) => {
+      if (found === null) return;
+      let total = bytes;
+      for (const [at, entry] of found.entries()) {
+        const from = wanted[at]?.place;
+        if (from === undefined) continue;
+        slice.push({ index, entry, from });
+        total += frameBytes(entry.payload.length);
+      }
+      this.gather(segment, groups, slice, total);
+    });
+  }
+
+  private submit(entries: readonly RestatedEntry[]): void {
+    for (const { entry } of entries) this.spentBytes += frameBytes(entry.payload.length);
+    const done = (): void => {
+      this.busy = false;
+      this.advance();
+    };
+    this.appender.submit({ kind: "restate", entries, framed: 0, done });
+  }
+
+  private wanted(index: GroupIndex, segment: Segment): WantedEntry[] {
     const wanted: WantedEntry[] = [];
     let start = 0;
     let previous = -1;
@@ -88,22 +135,5 @@ export class Rewriter {
       previous = place.offset;
     }
     return wanted;
-  }
-
-  private move(index: GroupIndex, wanted: readonly WantedEntry[]): void {
-    this.busy = true;
-    this.reader.fetch(index, wanted, (found) => {
-      if (found === null) return;
-      const entries: RestatedEntry[] = [];
-      for (const [at, entry] of found.entries()) {
-        const from = wanted[at]?.place;
-        if (from !== undefined) entries.push({ entry, from });
-      }
-      const done = (): void => {
-        this.busy = false;
-        this.advance();
-      };
-      this.appender.submit({ kind: "restate", index, entries, framed: 0, done });
-    });
   }
 }

@@ -102,6 +102,7 @@ export class SegmentSet implements SegmentLedger {
   private making = false;
   private removing = false;
   private closed = false;
+  private whenClosed: (() => void) | null = null;
   private full = false;
   private last: Segment | null = null;
 
@@ -210,8 +211,8 @@ export class SegmentSet implements SegmentLedger {
     this.create(this.active.sequence + 1, (result) => {
       this.making = false;
       if (this.closed) {
-        if (result.ok) this.ports.files.close(result.value.file, () => undefined);
-        return;
+        if (result.ok) this.spare = result.value;
+        return this.closeWhenQuiet();
       }
       if (result.ok) {
         if (this.full) this.ports.logger.log("info", "space for the log returned");
@@ -266,6 +267,7 @@ export class SegmentSet implements SegmentLedger {
         if (!removed.ok) return this.die("log segment removal failed", removed);
         files.syncDirectory(this.options.directory, (synced) => {
           this.removing = false;
+          if (this.closed) return this.closeWhenQuiet();
           if (!synced.ok) return this.die("log directory sync failed", synced);
           this.changed();
         });
@@ -273,10 +275,18 @@ export class SegmentSet implements SegmentLedger {
     });
   }
 
-  /** Closes all files. */
+  /** Closes all files, once nothing is being made or removed. */
   close(done: () => void): void {
     assert(!this.closed, "the segments are closed once");
     this.closed = true;
+    this.whenClosed = done;
+    this.closeWhenQuiet();
+  }
+
+  private closeWhenQuiet(): void {
+    const done = this.whenClosed;
+    if (done === null || this.making || this.removing) return;
+    this.whenClosed = null;
     const open = this.spare === null ? [...this.used] : [...this.used, this.spare];
     const next = (): void => {
       const segment = open.pop();

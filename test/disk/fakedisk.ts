@@ -152,9 +152,9 @@ export class FakeDisk implements FilesPort {
     const flight: Flight = { inode, offset, bytes };
     this.flights.add(flight);
     this.writes++;
-    const fault = this.writeFault?.(file.path, offset) ?? null;
     this.steps.push(() => {
       this.flights.delete(flight);
+      const fault = this.writeFault?.(file.path, offset) ?? null;
       if (fault !== null) return done(failure(fault, `fault in ${file.path}`));
       inode.bytes.set(bytes, offset);
       done(ok(null));
