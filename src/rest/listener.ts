@@ -32,10 +32,16 @@ export class ConnectionCount implements ConnectionBudget {
   }
 }
 
-/** Time for the request line and headers (ms). */
-export const HEADERS_TIMEOUT_MS = 10_000;
-/** Time for a whole request, body included (ms). */
-export const BODY_TIMEOUT_MS = 30_000;
+/** How long a client may take to send (ms). */
+export interface SendingTimes {
+  /** Request line and headers. */
+  readonly headersMs: number;
+  /** A whole request, body included. */
+  readonly requestMs: number;
+  /** How often the two are checked. */
+  readonly checkMs: number;
+}
+export const SENDING_TIMES: SendingTimes = { headersMs: 10_000, requestMs: 30_000, checkMs: 2000 };
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** A kept-alive connection without a request is closed after this (ms). */
 const KEEP_ALIVE_MS = 65_000;
@@ -44,7 +50,6 @@ const SILENCE_MS = 240_000;
 /** An HTTP/2 peer that was silent so long is closed, or asked for a sign of life while it has open streams (ms). */
 const SESSION_IDLE_MS = 60_000;
 const PING_TIMEOUT_MS = 20_000;
-const CHECK_INTERVAL_MS = 2000;
 const FLUSH_POLL_MS = 20;
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -87,14 +92,18 @@ export class Listener {
   private readonly sessions = new Set<ServerHttp2Session>();
   private closing = false;
 
-  constructor(server: HttpServer | Http2SecureServer, budget: ConnectionBudget) {
+  constructor(
+    server: HttpServer | Http2SecureServer,
+    budget: ConnectionBudget,
+    times: SendingTimes,
+  ) {
     this.server = server;
     this.budget = budget;
     const bounds = server as unknown as Bounds;
-    bounds.headersTimeout = HEADERS_TIMEOUT_MS;
-    bounds.requestTimeout = BODY_TIMEOUT_MS;
+    bounds.headersTimeout = times.headersMs;
+    bounds.requestTimeout = times.requestMs;
     bounds.keepAliveTimeout = KEEP_ALIVE_MS;
-    bounds.connectionsCheckingInterval = CHECK_INTERVAL_MS;
+    bounds.connectionsCheckingInterval = times.checkMs;
     bounds.timeout = SILENCE_MS;
     server.on("connection", (socket: Socket) => this.accept(socket));
     server.on("secureConnection", (socket: TLSSocket) => this.track(socket));

@@ -14,7 +14,7 @@ import { type Authenticator, checkAccess } from "./access.js";
 import { isJsonType, readBody, saysEmpty } from "./body.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
 import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
-import { BODY_TIMEOUT_MS, type ConnectionBudget, ConnectionCount, Listener } from "./listener.js";
+import { type ConnectionBudget, ConnectionCount, Listener, type SendingTimes } from "./listener.js";
 import type { MetricsSource } from "./node-routes.js";
 import { RequestIds } from "./request-ids.js";
 import type { Route } from "./route.js";
@@ -38,6 +38,8 @@ export interface RestServerOptions {
   readonly observer: RestObserver | null;
   /** Counts connections over all front ends; null = this one counts its own. */
   readonly connections: ConnectionBudget | null;
+  /** How long clients may take to send; SENDING_TIMES unless a test is in a hurry. */
+  readonly sendingTimes: SendingTimes;
   /** Adds POST /v1/benchmark/noop, against which the load tests compare. */
   readonly benchmarkRoute: boolean;
   /** Hears of every exception that no rule provides for, broken invariants included. */
@@ -142,7 +144,8 @@ class Server implements RestServer {
       this.refuseType(exchange);
       return;
     }
-    readBody(exchange, this.options.maxRequestBytes, BODY_TIMEOUT_MS, (body) => {
+    const { maxRequestBytes, sendingTimes } = this.options;
+    readBody(exchange, maxRequestBytes, sendingTimes.requestMs, (body) => {
       if (route.body === null && body.length > 0 && !isJsonType(type)) this.refuseType(exchange);
       else this.run(route, exchange, body);
     });
@@ -214,9 +217,12 @@ class Server implements RestServer {
   }
 
   listenHttp(host: string, port: number): Promise<number> {
-    const bounds = { maxHeaderSize: HEADERS_MAX_BYTES, connectionsCheckingInterval: 2000 };
-    const server = createServer(bounds, this.dispatch);
-    return this.start(new Listener(server, this.budget), host, port);
+    const { sendingTimes } = this.options;
+    const server = createServer(
+      { maxHeaderSize: HEADERS_MAX_BYTES, connectionsCheckingInterval: sendingTimes.checkMs },
+      this.dispatch,
+    );
+    return this.start(new Listener(server, this.budget, sendingTimes), host, port);
   }
 
   listenHttps(
@@ -226,7 +232,7 @@ class Server implements RestServer {
     grpcStream: GrpcStreamHandler | null,
   ): Promise<number> {
     const server = createHttpsServer(material, this.dispatch, grpcStream);
-    return this.start(new Listener(server, this.budget), host, port);
+    return this.start(new Listener(server, this.budget, this.options.sendingTimes), host, port);
   }
 
   inFlight(): number {

@@ -4,6 +4,7 @@
 import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect } from "node:net";
 import { Client } from "undici";
+import { SENDING_TIMES } from "../../src/rest/listener.js";
 import {
   createRestServer,
   type RestServer,
@@ -62,6 +63,7 @@ export async function startRig(
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "svc_up 1\n" },
     observer: null,
     connections: null,
+    sendingTimes: SENDING_TIMES,
     benchmarkRoute: false,
     onFault: (error) => faults.push(error),
     ...options,
@@ -142,11 +144,12 @@ export function requestHttp2(
   });
 }
 
-/** Sends `pieces` over a bare socket, one per turn of the loop; resolves to all that came back once it is closed. */
+/** Sends `pieces` over a bare socket, one per turn of the loop (and half-closes when `ends`); resolves to all that came back once it is closed. */
 export function rawExchange(
   port: number,
   pieces: readonly string[],
   pauseMs = 0,
+  ends = false,
 ): Promise<{ readonly text: string; readonly closed: boolean }> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
@@ -160,6 +163,7 @@ export function rawExchange(
         socket.write(piece);
         await new Promise((wait) => setTimeout(wait, pauseMs));
       }
+      if (ends) socket.end();
     })();
   });
 }
