@@ -11,7 +11,6 @@
 import { assert } from "../base/assert.js";
 import { EMPTY_BYTES } from "../base/bytes.js";
 import type { PartitionId } from "../base/ids.js";
-import { encodeEntry } from "../machine/codec.js";
 import type { Machine } from "../machine/machine.js";
 import { RaftCore } from "../raft/core.js";
 import { defaultConfig } from "../raft/config.js";
@@ -19,7 +18,8 @@ import type { RestoredState } from "../raft/restored.js";
 import type { CommittedRange, SoftState } from "../raft/types.js";
 import type { Answers } from "./answers.js";
 import { Applier, type ApplySlice } from "./applier.js";
-import { Batcher, type Budget, type Waiter } from "./batcher.js";
+import { Batcher, type Budget } from "./batcher.js";
+import { BatchCutter } from "./cutter.js";
 import { EffectsExecutor, type EffectsTarget, type LogOutbox } from "./effects.js";
 import type { FlushableGroup } from "./flusher.js";
 import { Leadership } from "./leadership.js";
@@ -48,7 +48,6 @@ export interface DriverShared {
 }
 
 const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
-const OVERLOADED: ProposalResult = { status: "refused", reason: "overloaded" };
 const RETRY: ReadResult = { status: "retry" };
 
 export class GroupDriver implements EffectsTarget, FlushableGroup {
@@ -64,6 +63,7 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
   private floor: number;
   private readonly executor: EffectsExecutor;
   private readonly applier: Applier;
+  private readonly cutter: BatchCutter;
   private readonly soleVoter: boolean;
 
   constructor(
@@ -90,6 +90,7 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     const wake = (): void => shared.wake(this);
     const { clock } = ports;
     this.leadership = new Leadership(settings.nodeId, machine, clock, settings.ephemeralBytesMax);
+    this.cutter = new BatchCutter(shared, this);
     const termAt = (index: number): number => this.termAt(index);
     this.applier = new Applier(machine, this.proposals, ports, termAt, wake);
     const { nodeId } = settings;
@@ -114,7 +115,7 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     this.executor.run();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
-      this.cutBatches(nowMs);
+      this.cutter.cut(nowMs);
       if (this.reads.wantsRound) this.reads.begin(this.core);
       this.executor.run();
       this.apply(nowMs, slice);
@@ -280,48 +281,6 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
       this.executor.run();
       if (slice.commands <= 0 || this.shared.ports.clock.monotonicMs() >= slice.endMs) return;
     }
-  }
-
-  private cutBatches(nowMs: number): void {
-    while (this.batcher.isDue(nowMs, this.proposals.entryCount) && this.shared.intakeOpen()) {
-      const waiters = this.batcher.cut(nowMs);
-      if (waiters.length > 0 && !this.proposeBatch(waiters, nowMs)) return;
-    }
-  }
-
-  private proposeBatch(waiters: readonly Waiter[], nowMs: number): boolean {
-    const { answers, budget, ports } = this.shared;
-    let sizeBytes = 0;
-    for (const waiter of waiters) sizeBytes += waiter.sizeBytes;
-    const commands = waiters.map((waiter) => waiter.command);
-    const stamp = this.leadership.nextEntryStamp(nowMs);
-    const payload = encodeEntry(stamp, commands);
-    const result = this.core.propose([payload.length]);
-    if (!result.ok) {
-      // Refused by the core means: not in the log, certainly without effect.
-      budget.give(sizeBytes);
-      const refusal = result.reason === "uncommitted-limit" ? OVERLOADED : NOT_LEADER;
-      for (const waiter of waiters) {
-        if (waiter.done !== null) answers.proposal(waiter.done, refusal);
-        waiter.done = null;
-      }
-      return false;
-    }
-    assert(result.kind === "appended", "a leader appends what is proposed to it");
-    const { firstIndex: index, term } = result;
-    const proposedAtMs = nowMs;
-    this.proposals.add({
-      index,
-      term,
-      payload,
-      stamp,
-      commands,
-      waiters,
-      sizeBytes,
-      proposedAtMs,
-    });
-    ports.meter.batchEntries(commands.length);
-    return true;
   }
 
   private termAt(index: number): number {

@@ -193,6 +193,11 @@ export class ManualLog implements LogPort {
     assert(false, "no snapshot is installed on a node that is alone");
   }
 
+  forgetGroup(group: PartitionId, done: () => void): void {
+    this.durable.delete(group);
+    this.timer.soon(done);
+  }
+
   space(): LogSpace {
     return this.spaceState;
   }

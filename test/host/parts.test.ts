@@ -1,0 +1,394 @@
+/**
+ * The parts of the host by themselves: placement, queue, rounds, waiters, clock, turns, effects.
+ */
+import fc from "fast-check";
+import t from "tap";
+import { encodeText } from "../../src/base/bytes.js";
+import { partitionId } from "../../src/base/ids.js";
+import { Answers } from "../../src/host/answers.js";
+import { Batcher, Budget, type Waiter } from "../../src/host/batcher.js";
+import { EffectsExecutor, LogOutbox } from "../../src/host/effects.js";
+import { LeaseClock } from "../../src/host/leaseclock.js";
+import { Proposals, type ProposedEntry } from "../../src/host/proposals.js";
+import { Reads } from "../../src/host/reads.js";
+import type { ProposalResult, ReadResult } from "../../src/host/results.js";
+import { jumpHash, partitionOf } from "../../src/host/router.js";
+import { DEFAULT_HOST_SETTINGS, assertSettings } from "../../src/host/settings.js";
+import { Turns } from "../../src/host/turns.js";
+import { xxh32 } from "../../src/machine/digest.js";
+import { defaultConfig } from "../../src/raft/config.js";
+import { RaftCore } from "../../src/raft/core.js";
+import { ManualLog, ManualTimer, setCommand } from "./world.js";
+
+const HIGH_SEED = 0xaaaaaaaa;
+const LOW_SEED = 0x55555555;
+
+t.test("placement follows the contract's vectors", async (t) => {
+  const vectors: readonly (readonly [string, string, string, string])[] = [
+    ["", "eb497740", "4dc4251d", "2/2/225"],
+    ["a", "45677835", "ede2c224", "1/14/726"],
+    ["abc", "94247a12", "24610b04", "2/2/644"],
+    ["orders", "b9a68a18", "0742f76f", "1/1/49"],
+    ["orders/42", "e299b034", "fa518019", "1/8/897"],
+    ["users", "813b0f13", "2b70096d", "2/7/276"],
+    ["café", "fff437d7", "781c2722", "1/13/366"],
+    ["日本/東京", "298a6b18", "655f78bf", "0/15/33"],
+    ["a".repeat(40), "fcfb799a", "2666cb22", "0/7/232"],
+    ["__svc:sequences:orders", "ec582048", "4b36c5d3", "1/13/324"],
+  ];
+  for (const [text, high, low, buckets] of vectors) {
+    const bytes = encodeText(text);
+    const hashes = [xxh32(bytes, HIGH_SEED), xxh32(bytes, LOW_SEED)] as const;
+    t.same(
+      hashes.map((hash) => hash.toString(16).padStart(8, "0")),
+      [high, low],
+    );
+    t.equal([3, 16, 1024].map((count) => jumpHash(...hashes, count)).join("/"), buckets, text);
+    t.equal(partitionOf(text, 16), jumpHash(...hashes, 16) + 1);
+  }
+});
+
+t.test("the jump hash in limbs equals the one in big integers", async (t) => {
+  const naive = (hash: bigint, count: number): number => {
+    let state = hash;
+    let bucket = -1;
+    let next = 0;
+    while (next < count) {
+      bucket = next;
+      state = BigInt.asUintN(64, state * 2862933555777941757n + 1n);
+      next = Math.floor((bucket + 1) * (2 ** 31 / (Number(state >> 33n) + 1)));
+    }
+    return bucket;
+  };
+  const uint32 = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constant(2 ** 32 - 1));
+  fc.assert(
+    fc.property(uint32, uint32, fc.integer({ min: 1, max: 2000 }), (high, low, count) => {
+      const hash = (BigInt(high) << 32n) | BigInt(low);
+      return jumpHash(high, low, count) === naive(hash, count);
+    }),
+    { numRuns: 2000 },
+  );
+  t.pass("2000 runs");
+});
+
+function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
+  const done = (result: ProposalResult): void => void results.push(result);
+  return { command: setCommand("k"), sizeBytes, deadlineMs, done };
+}
+
+const LIMITS = {
+  batchEntriesMax: 5,
+  batchBytesMax: 100,
+  lingerMs: 0,
+  queuedCommandsMax: 20,
+  queuedBytesMax: 500,
+  inFlightEntriesMax: 2,
+};
+
+t.test("P-034 P-071 the queue keeps its order, its bounds and its books", async (t) => {
+  const action = fc.oneof(
+    fc.record({
+      kind: fc.constant("put" as const),
+      size: fc.integer({ min: 1, max: 150 }),
+      lifeMs: fc.integer({ min: 1, max: 40 }),
+    }),
+    fc.record({ kind: fc.constantFrom("cut" as const, "expire" as const) }),
+    fc.record({ kind: fc.constant("pass" as const), ms: fc.integer({ min: 1, max: 20 }) }),
+    fc.record({ kind: fc.constant("end" as const) }),
+  );
+  fc.assert(
+    fc.property(fc.array(action, { maxLength: 200 }), (actions) => {
+      const answers = new Answers(() => undefined);
+      const budget = new Budget(450);
+      const batcher = new Batcher(LIMITS, budget, answers);
+      const results: ProposalResult[] = [];
+      let queue: Waiter[] = [];
+      let cutBytes = 0;
+      let ended = 0;
+      let nowMs = 0;
+      for (const step of actions) {
+        if (step.kind === "pass") nowMs += step.ms;
+        if (step.kind === "put") {
+          const next = waiter(step.size, nowMs + step.lifeMs, results);
+          const bytes = queue.reduce((sum, each) => sum + each.sizeBytes, 0);
+          const fits =
+            queue.length < LIMITS.queuedCommandsMax &&
+            (queue.length === 0 || bytes + step.size <= LIMITS.queuedBytesMax) &&
+            (bytes + cutBytes === 0 || bytes + cutBytes + step.size <= 450);
+          if (batcher.enqueue(next, nowMs) !== fits) return false;
+          if (fits) queue.push(next);
+        }
+        if (step.kind === "expire" || step.kind === "end") {
+          const late = queue.filter((each) => step.kind === "end" || each.deadlineMs <= nowMs);
+          queue = queue.filter((each) => !late.includes(each));
+          ended += late.length;
+          if (step.kind === "end") batcher.endAll({ status: "aborted" });
+          else batcher.expire(nowMs);
+        }
+        if (step.kind === "cut") {
+          const batch = batcher.cut(nowMs);
+          const rest = queue.filter((each) => !batch.includes(each));
+          const aborted = rest.filter((each) => each.done === null);
+          ended += aborted.length;
+          const order = queue.filter((each) => batch.includes(each));
+          if (order.some((each, at) => each !== batch[at])) return false;
+          const size = batch.reduce((sum, each) => sum + each.sizeBytes, 0);
+          if (batch.length > 5 || (batch.length > 1 && size > 100)) return false;
+          queue = rest.filter((each) => each.done !== null);
+          cutBytes += size;
+        }
+        if (batcher.queuedCommands !== queue.length) return false;
+        const queued = queue.reduce((sum, each) => sum + each.sizeBytes, 0);
+        if (batcher.queuedBytes !== queued || budget.usedBytes !== queued + cutBytes) return false;
+        answers.run();
+        if (results.length !== ended) return false;
+      }
+      return true;
+    }),
+    { numRuns: 500 },
+  );
+  t.pass("500 runs");
+});
+
+t.test("P-033 waiters belong to (term, index)", async (t) => {
+  const answers = new Answers(() => undefined);
+  const budget = new Budget(1000);
+  const proposals = new Proposals(budget, answers);
+  const results: ProposalResult[] = [];
+  const add = (index: number, term: number): ProposedEntry => {
+    budget.take(10);
+    const waiters = [waiter(10, 1e9, results)];
+    const entry = {
+      index,
+      term,
+      payload: new Uint8Array(1),
+      stamp: null,
+      commands: [],
+      waiters,
+      sizeBytes: 10,
+      proposedAtMs: 5,
+    };
+    proposals.add(entry);
+    return entry;
+  };
+  const first = add(5, 1);
+  add(6, 1);
+  add(7, 1);
+  t.equal(proposals.oldestAgeMs(20), 15);
+  t.equal(proposals.take(5, 1), first);
+  for (const each of first.waiters) proposals.answer(each, { status: "aborted" });
+  for (const each of first.waiters) proposals.answer(each, { status: "aborted" });
+  answers.run();
+  t.equal(results.length, 1, "ends once");
+  t.equal(proposals.take(6, 2), null, "another term took the place");
+  answers.run();
+  t.same(results[1], { status: "unknown" });
+  add(7, 3);
+  answers.run();
+  t.equal(results.length, 3, "whoever is overwritten is told");
+  proposals.endAll();
+  answers.run();
+  t.equal(results.length, 4);
+  t.equal(proposals.at(7, 3)?.index, 7, "the entry may commit yet");
+  t.equal(proposals.take(7, 3)?.index, 7);
+  t.same([proposals.waitingCount, proposals.entryCount, budget.usedBytes], [0, 0, 0]);
+});
+
+t.test("P-048 P-049 rounds confirm who was there when they began", async (t) => {
+  const answers = new Answers(() => undefined);
+  const reads = new Reads(answers, 4);
+  const results: string[] = [];
+  const add = (name: string, deadlineMs = 1000): boolean =>
+    reads.add(deadlineMs, (result: ReadResult) => void results.push(`${name} ${result.status}`));
+  const contexts: number[] = [];
+  const core = {
+    requestRead: (context: number) => {
+      contexts.push(context);
+      return "accepted" as const;
+    },
+  };
+  add("a");
+  reads.begin(core);
+  add("b");
+  t.equal(reads.wantsRound, false, "one round at a time");
+  reads.captured(99, 1);
+  reads.settle(100, 0);
+  answers.run();
+  t.same(results, [], "another round's answer does not count");
+  reads.captured(1, 10);
+  reads.settle(9, 0);
+  answers.run();
+  t.same(results, [], "the state has not come that far");
+  reads.settle(10, 0);
+  answers.run();
+  t.same(results, ["a confirmed"]);
+  reads.begin(core);
+  reads.drop(1);
+  reads.drop(2);
+  answers.run();
+  t.same(results, ["a confirmed", "b retry"]);
+  add("c", 5);
+  reads.begin(core);
+  add("d", 50);
+  reads.expire(10);
+  answers.run();
+  t.equal(results[2], "c retry");
+  t.equal(reads.wantsRound, true, "a round without anybody is given up");
+  reads.captured(3, 1);
+  reads.settle(100, 0);
+  answers.run();
+  t.equal(results.length, 3);
+  reads.begin({ requestRead: () => "too-many" });
+  answers.run();
+  t.equal(results[3], "d retry");
+  for (const name of ["e", "f", "g", "h"]) t.ok(add(name));
+  t.notOk(add("i"), "bounded");
+  reads.endAll({ status: "retry" });
+  answers.run();
+  t.equal(results.length, 8);
+  t.equal(reads.waitingCount, 0);
+  t.same(contexts, [1, 2, 3]);
+});
+
+t.test("P-062 lease time goes on from the logged value at the monotonic pace", async (t) => {
+  const lease = new LeaseClock();
+  t.throws(() => lease.nowMs(0), /serving leader/);
+  lease.start(1000, 50.7);
+  t.equal(lease.nowMs(50.7), 1000);
+  t.equal(lease.next(150.9), 1100);
+  t.equal(lease.next(120), 1100, "never back");
+  t.equal(lease.untilMs(1200, 150.9), 100);
+  lease.stop();
+  lease.start(1500, 10_000);
+  t.equal(lease.next(10_001), 1501);
+});
+
+t.test("P-156 turns: one at a time, never at once, re-checked, none after close", async (t) => {
+  const timer = new ManualTimer();
+  const clock = { monotonicMs: () => timer.nowMs, wallMs: () => 0 };
+  const log: string[] = [];
+  const turns: Turns = new Turns(clock, timer, (nowMs) => {
+    log.push(`turn ${nowMs}`);
+    if (log.length === 1) turns.request();
+  });
+  turns.request();
+  turns.request();
+  t.same(log, []);
+  while (timer.step());
+  t.same(log, ["turn 1000", "turn 1000"]);
+  turns.wakeAt(1500.5);
+  turns.wakeAt(1300);
+  turns.wakeAt(1400);
+  timer.nowMs = 1299;
+  while (timer.step());
+  t.equal(log.length, 2);
+  timer.nowMs = 1301;
+  while (timer.step());
+  t.equal(log[2], "turn 1301");
+  turns.requestLater();
+  turns.wakeAt(2000);
+  turns.close();
+  turns.request();
+  timer.nowMs = 5000;
+  while (timer.step());
+  t.equal(log.length, 3);
+});
+
+t.test("effects: hard state first, receipts in order, nothing before the disk", async (t) => {
+  const timer = new ManualTimer();
+  const log = new ManualLog(timer);
+  log.automatic = false;
+  const events: string[] = [];
+  const core = new RaftCore(defaultConfig(1, 1), {
+    hardState: { term: 0, vote: 0, commit: 0 },
+    floorIndex: 0,
+    floorTerm: 0,
+    termRuns: [],
+    lastIndex: 0,
+    configChanges: [],
+    sizeRuns: [],
+    appliedIndex: 0,
+    membership: {
+      voters: [1],
+      votersOutgoing: [],
+      learners: [],
+      learnersNext: [],
+      autoLeave: false,
+    },
+  });
+  const outbox = new LogOutbox();
+  const payloads = new Map<number, Uint8Array>();
+  const executor = new EffectsExecutor(
+    partitionId(1),
+    1,
+    core,
+    {
+      roleChanged: (soft) => void events.push(soft.role),
+      payloadFor: (index) => payloads.get(index) ?? new Uint8Array(0),
+      committed: ({ first, last }) => {
+        events.push(`apply ${first}-${last}`);
+      },
+      readCaptured: () => undefined,
+      readDropped: () => undefined,
+    },
+    outbox,
+    () => undefined,
+  );
+  const turn = (): void => {
+    executor.run();
+    outbox.submit(log);
+  };
+  core.campaign();
+  turn();
+  t.same([log.pending.length, core.role], [1, "candidate"]);
+  t.equal(log.pending[0]?.hardState?.vote, 1);
+  log.sync();
+  turn();
+  t.equal(core.role, "leader");
+  t.equal(core.commitIndex, 0, "a leader counts itself after its own write only");
+  log.sync();
+  turn();
+  t.equal(core.commitIndex, 1);
+  core.applied(1);
+  for (const index of [2, 3]) {
+    payloads.set(index, new Uint8Array(index));
+    core.propose([index]);
+    turn();
+  }
+  t.equal(log.pending.length, 2, "a commit index alone writes nothing");
+  t.equal(log.pending[0]?.hardState?.commit, 1, "it travels with the next write");
+  t.equal(executor.openCount, 2);
+  log.sync(1);
+  turn();
+  t.equal(core.commitIndex, 2);
+  log.sync(1);
+  turn();
+  t.equal(core.commitIndex, 3);
+  t.same(events, ["preCandidate", "candidate", "leader", "apply 1-1", "apply 2-2", "apply 3-3"]);
+  payloads.set(4, new Uint8Array(9));
+  core.propose([4]);
+  t.throws(() => executor.run(), /payloads are those/, "P-043 the wrong bytes are noticed");
+});
+
+t.test("settings that do not fit together are refused", async (t) => {
+  t.doesNotThrow(() => assertSettings(DEFAULT_HOST_SETTINGS));
+  const wrong = [
+    { nodeId: 0 },
+    { initialPartitions: 0 },
+    { electionMs: 100 },
+    { batchEntriesMax: 0 },
+    { batchBytesMax: 1 << 30 },
+    { batchEntriesMax: 5000 },
+    { flushBytes: 2 ** 40 },
+    { lingerMs: 0.5 },
+    { applySliceMs: 0 },
+  ];
+  for (const change of wrong) {
+    const name = JSON.stringify(change);
+    t.throws(
+      () => assertSettings({ ...DEFAULT_HOST_SETTINGS, ...change }),
+      { name: "AssertionError" },
+      name,
+    );
+  }
+});
