@@ -22,6 +22,7 @@ import {
   encodeGroupRecord,
   type GroupRecord,
 } from "./group-record.js";
+import { sweepGenerations } from "./generations.js";
 import { ImageSource } from "./image-source.js";
 import { generationPrefix, groupRecordKey } from "./keys.js";
 import { MetaReads } from "./meta-reads.js";
@@ -57,6 +58,7 @@ export class Machine {
   private term: number;
   private membershipBlob: Uint8Array | null;
   private membershipAt: number;
+  private filling: RestoreSink | null = null;
   private moved = false;
 
   /** Loads the group's record from the overlay, or starts an empty group. A damaged record is an assertion: the node stops. */
@@ -233,14 +235,31 @@ export class Machine {
   beginRestore(): RestoreSink {
     this.lastGeneration++;
     this.overlay.put(this.recordKey, encodeGroupRecord(this.record()));
-    return new RestoreSink(this.overlay, this.group, this.lastGeneration);
+    this.filling = new RestoreSink(this.overlay, this.group, this.lastGeneration);
+    return this.filling;
+  }
+
+  /** Gives up a restore: what it filled is rubbish for `sweep`. */
+  abandonRestore(): void {
+    this.filling = null;
+  }
+
+  /**
+   * Deletes up to `limit` rows of former generations and of restores given up. Returns how many; 0 = nothing is left.
+   * To be called in slices after a start and after an install.
+   */
+  sweep(limit: number): number {
+    const keep = [this.generation];
+    if (this.filling !== null) keep.push(this.filling.generation);
+    return sweepGenerations(this.overlay, this.group, keep, limit);
   }
 
   /** Switches to the filled generation: rows, floors, clock, position and membership change together. */
   install(sink: RestoreSink): void {
     const record = present(sink.finished(), "an image is installed when all of it was taken");
-    assert(sink.generation === this.lastGeneration, "the last restore begun is the one installed");
+    assert(sink === this.filling, "the last restore begun is the one installed");
     assert(record.appliedIndex >= this.index, "an image never takes the group back");
+    this.filling = null;
     this.generation = sink.generation;
     this.index = record.appliedIndex;
     this.term = record.appliedTerm;

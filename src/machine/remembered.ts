@@ -70,7 +70,9 @@ export function rememberAllocation(
     ordinal: row.nextOrdinal,
     endMs: retainedMs === 0 ? 0 : leaseEnd(context.nowMs, retainedMs),
   };
-  rows.put(RowKind.sequenceKey, sequenceKeyKey(row.life, key), encodeAllocationRow(entry));
+  const entryKey = sequenceKeyKey(row.life, key);
+  if (former === null) rows.insert(RowKind.sequenceKey, entryKey, encodeAllocationRow(entry));
+  else rows.put(RowKind.sequenceKey, entryKey, encodeAllocationRow(entry));
   const order = sequenceOrderKey(row.life, row.nextOrdinal);
   rows.insert(RowKind.sequenceOrder, order, encodeOrderRow(key));
   row.nextOrdinal++;
