@@ -27,7 +27,7 @@ const tap = spawn(
     "run",
     "--plugin=!@tapjs/typescript",
     "--jobs=2",
-    "--timeout=300",
+    "--timeout=600",
     "--disable-coverage",
     "--allow-empty-coverage",
     "--reporter=tap",
@@ -46,7 +46,8 @@ const failedFiles = [];
 for await (const line of createInterface({ input: tap.stdout })) {
   const match = /^( *)(not ok|ok) \d+(.*)$/.exec(line);
   if (match === null) {
-    if (/^ *(---|\.\.\.)|^ {2,}/.test(line) && failed > 0 && process.env.SVC_TEST_VERBOSE) process.stdout.write(`${line}\n`);
+    if (/^ *(---|\.\.\.)|^ {2,}/.test(line) && failed > 0 && process.env.SVC_TEST_VERBOSE)
+      process.stdout.write(`${line}\n`);
     continue;
   }
   const depth = match[1].length / 4;
@@ -55,7 +56,12 @@ for await (const line of createInterface({ input: tap.stdout })) {
   depthHasChild[depth] = true;
   const good = match[2] === "ok";
   if (depth === 0) {
-    process.stdout.write(`${good ? "  ok  " : "FAILED"} ${match[3].replace(/^ - /, "").replace(/ # .*$/, "").replace(/ \{$/, "")}\n`);
+    process.stdout.write(
+      `${good ? "  ok  " : "FAILED"} ${match[3]
+        .replace(/^ - /, "")
+        .replace(/ # .*$/, "")
+        .replace(/ \{$/, "")}\n`,
+    );
     if (!good) failedFiles.push(match[3]);
   }
   if (/# SKIP/i.test(match[3])) {

@@ -134,8 +134,11 @@ async function verifyAll(objects: Objects, send: Send): Promise<void> {
   ]);
 }
 
+t.setTimeout(600_000);
+
 t.test(
   "200,000 operations under 20 kill -9 (P-003, P-024, P-028, P-033, P-057, P-074, P-077)",
+  { timeout: 600_000 },
   async (t) => {
     t.comment(`seed ${SEED}`);
     const draw = new Prng(SEED);

@@ -25,6 +25,7 @@ import {
   temporaryDirectory,
 } from "./server-process.js";
 
+t.setTimeout(300_000);
 t.teardown(endAll);
 
 interface Reply {
