@@ -1,6 +1,6 @@
 /**
- * What the host costs by itself: commands and reads through batch, core, log, apply and answer, over
- * 16 groups, the real core and the real state machine, with a log and a store in memory.
+ * What the host costs by itself: commands and reads through batch, core, log, apply and answer,
+ * over 16 groups, the real core and the real state machine, with a log and a store in memory.
  *
  * Owns its node. The event loop is a plain queue, so that only the host is measured: no timers, no
  * sockets, no disk. Each command is a lock or unlock, or a set of a key.
@@ -80,7 +80,9 @@ class Bench {
     this.groups = opened.value.groups().slice(1);
   }
 
-  /** `count` operations, `inFlight` at a time, spread over the groups. Returns how many ended well. */
+  /**
+   * `count` operations, `inFlight` at a time, spread over the groups. Returns how many ended well.
+   */
   closedLoop(
     count: number,
     inFlight: number,

@@ -1,12 +1,12 @@
 /**
  * The queue of one group's commands before they enter the log, and the cutting of batches from it.
  *
- * Owns the queued waiters. May call: base, machine commands, this folder.
- * Invariants: 1. First in, first out; a cut batch is closed: nothing slips in afterwards (P-071).
- * 2. Commands and bytes are bounded here and over the node (`Budget`); beyond a bound a command is
- * refused at once, with no effect. 3. A deadline is looked at until the command is cut, never after:
- * what ends here is certainly without effect. 4. Bytes are taken from the budget exactly once, and
- * go with the command when it is cut.
+ * Owns the queued waiters. May call: base, machine commands, this folder. Invariants: 1. First in,
+ * first out; a cut batch is closed: nothing slips in afterwards (P-071). 2. Commands and bytes are
+ * bounded here and over the node (`Budget`); beyond a bound a command is refused at once, with no
+ * effect. 3. A deadline is looked at until the command is cut, never after: what ends here is
+ * certainly without effect. 4. Bytes are taken from the budget exactly once, and go with the
+ * command when it is cut.
  */
 import { assert } from "../base/assert.js";
 import type { Command } from "../machine/command.js";
@@ -108,7 +108,7 @@ export class Batcher {
     const { limits } = this;
     const full = this.live >= limits.batchEntriesMax || this.bytes >= limits.batchBytesMax;
     if (full) return inFlightEntries < limits.inFlightEntriesMax;
-    // Without a linger the clock has no say: a command queued inside a turn is younger than the turn's time.
+    // Without a linger the clock has no say: what is queued inside a turn is younger than its time.
     const lingered = limits.lingerMs === 0 || nowMs >= this.lingerEndMs;
     return inFlightEntries === 0 && lingered;
   }

@@ -2,12 +2,12 @@
  * Moves applied changes from memory into the durable state store, in the background, and then lets
  * go of the log that they came from.
  *
- * Owns the overlay's freezes. May call: base, machine, ports, this folder.
- * Invariants: 1. One flush at a time; it holds whole entries only and carries the record of every
- * group that moved (P-119). 2. A log floor is raised only by what a finished, durable flush contains
- * (P-117); `compactKeepEntries` stay behind it unless the group pins old segments. 3. A full store
- * keeps the frozen table and tries again; nothing is lost and intake is closed meanwhile (P-120).
- * 4. Bytes that are in memory only are bounded: intake pauses above the bound.
+ * Owns the overlay's freezes. May call: base, machine, ports, this folder. Invariants: 1. One flush
+ * at a time; it holds whole entries only and carries the record of every group that moved (P-119).
+ * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
+ * `compactKeepEntries` stay behind it unless the group pins old segments. 3. A full store keeps the
+ * frozen table and tries again; nothing is lost and intake is closed meanwhile (P-120). 4. Bytes
+ * that are in memory only are bounded: intake pauses above the bound.
  */
 import { assert } from "../base/assert.js";
 import { type PartitionId, partitionId } from "../base/ids.js";

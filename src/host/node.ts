@@ -40,6 +40,8 @@ export class Node {
   private readonly stopping: Stopping;
   private readonly pulse: Pulse;
   private awake: GroupDriver[] = [];
+  /** How many of them only have the rest of a slice left to do. */
+  private sliced = 0;
   private dueMs = Infinity;
   private fault: string | null = null;
   private readonly slice: ApplySlice = { endMs: 0, commands: 0 };
@@ -207,11 +209,12 @@ export class Node {
       this.outbox.submit(this.ports.log);
       this.flusher.check(nowMs, false);
     }
-    const awakeBefore = this.awake.length;
     this.answers.run();
-    // An answer may make its caller propose at once: that group wants a turn of its own.
-    if (this.awake.length > awakeBefore) this.turns.request();
     this.stopping.advance(nowMs);
+    // Whoever was woken after the groups ran, by an answer that proposes again or by the end of a
+    // flush, wants the next turn at once; what was cut into slices lets input in before.
+    if (this.awake.length > this.sliced) this.turns.request();
+    else if (this.sliced > 0) this.turns.requestLater();
     this.turns.wakeAt(Math.min(this.dueMs, this.stopping.wakeAtMs));
     if (!this.stopping.isClosing) {
       this.turns.wakeAt(Math.min(this.pulse.nextBeatMs, this.flusher.nextCheckMs));
@@ -231,6 +234,7 @@ export class Node {
 
   private runAwake(nowMs: number): void {
     const { awake, slice } = this;
+    this.sliced = 0;
     if (awake.length === 0) return;
     this.awake = [];
     slice.endMs = nowMs + this.settings.applySliceMs;
@@ -239,12 +243,12 @@ export class Node {
       driver.isAwake = false;
       driver.run(nowMs, slice);
     }
-    this.hosting.refresh();
     for (const driver of awake) {
       if (driver.hasWork) this.hosting.shared.wake(driver);
       this.hosting.shared.wakeAt(driver.wakeAtMs);
     }
-    if (this.awake.length > 0) this.turns.requestLater();
+    this.sliced = this.awake.length;
+    this.hosting.refresh();
   }
 
   /** Intake may have opened again: whoever has commands queued gets a turn. */

@@ -2,9 +2,10 @@
  * The slow beat of a node: everything that goes by time and not by events, once per heartbeat
  * interval.
  *
- * May call: base, this folder. Invariants: 1. Ticks are derived from elapsed monotonic time, after the
- * inbox of the turn, and capped below an election timeout; a longer gap is reported (P-009, P-010).
- * 2. Only groups for which raft time matters are ticked. 3. A beat costs a few comparisons per group.
+ * May call: base, this folder. Invariants: 1. Ticks are derived from elapsed monotonic time, after
+ * the inbox of the turn, and capped below an election timeout; a longer gap is reported (P-009,
+ * P-010). 2. Only groups for which raft time matters are ticked. 3. A beat costs a few comparisons
+ * per group.
  */
 import type { DriverShared } from "./driver.js";
 import type { Flusher } from "./flusher.js";

@@ -72,7 +72,10 @@ export class Reads {
     if (core.requestRead(this.roundContext) !== "accepted") this.drop(this.roundContext);
   }
 
-  /** The core captured `index` for the round `context`. Answers of rounds given up before are ignored. */
+  /**
+   * The core captured `index` for the round `context`. Answers of rounds given up before are
+   * ignored.
+   */
   captured(context: number, index: number): void {
     if (context === this.roundContext) this.roundIndex = index;
   }

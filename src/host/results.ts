@@ -1,8 +1,8 @@
 /**
  * How a proposal and a read end, and what a group and the node say about themselves. Types only.
  *
- * Invariants: 1. "refused" and "aborted" are certain: the command never entered a log. 2. "unknown" says nothing about
- * the effect. 3. Every accepted call ends in exactly one of these.
+ * Invariants: 1. "refused" and "aborted" are certain: the command never entered a log. 2. "unknown"
+ * says nothing about the effect. 3. Every accepted call ends in exactly one of these.
  */
 import type { PartitionId } from "../base/ids.js";
 import type { Command, Outcome } from "../machine/command.js";
@@ -22,7 +22,9 @@ export type ProposalResult =
   | Applied
   /** No effect, certain. */
   | { readonly status: "refused"; readonly reason: RefusalReason }
-  /** The deadline passed, or the node stopped, while it was still queued: never proposed, no effect. */
+  /**
+   * The deadline passed, or the node stopped, while it was still queued: never proposed, no effect.
+   */
   | { readonly status: "aborted" }
   /** Proposed; the outcome is not known. */
   | { readonly status: "unknown" };
@@ -37,11 +39,16 @@ export type ReadResult =
 export type ProposalDone = (result: ProposalResult) => void;
 export type ReadDone = (result: ReadResult) => void;
 
-/** Proposes the last commands of a group that is stopping: open to stop hooks after intake has ended. */
+/**
+ * Proposes the last commands of a group that is stopping: open to stop hooks after intake has
+ * ended.
+ */
 export type FinalPropose = (command: Command, sizeBytes: number, done: ProposalDone) => void;
 /** Called once per leading group when the node stops gracefully, after intake ended. */
 export type StopHook = (propose: FinalPropose) => void;
-/** Called whenever leadership or the state it rested on ends; drops everything derived from either. */
+/**
+ * Called whenever leadership or the state it rested on ends; drops everything derived from either.
+ */
 export type ResetHook = (reason: string) => void;
 
 /** Numbers for metrics; a snapshot. */

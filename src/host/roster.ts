@@ -3,9 +3,9 @@
  * cluster on a new data directory, and rewrites this node's endpoint when it was started under
  * another one.
  *
- * May call: base, machine, ports, this folder.
- * Invariants: 1. Acts on applied state of a serving meta group only, through commands. 2. One command
- * is on its way at a time; what came to nothing is tried again at the next look.
+ * May call: base, machine, ports, this folder. Invariants: 1. Acts on applied state of a serving
+ * meta group only, through commands. 2. One command is on its way at a time; what came to nothing
+ * is tried again at the next look.
  */
 import type { MetaCommand } from "../machine/command.js";
 import type { EntropyPort, LoggerPort } from "../ports.js";
@@ -32,7 +32,10 @@ export class Roster {
     private readonly intake: Intake,
   ) {}
 
-  /** Proposes what the records lack. Called by the housekeeping and when the meta group begins to serve. */
+  /**
+   * Proposes what the records lack. Called by the housekeeping and when the meta group begins to
+   * serve.
+   */
   check(nowMs: number): void {
     if (this.onItsWay || !this.driver.leadership.isServing) return;
     const command = this.missing();

@@ -1,8 +1,10 @@
 /**
- * The settings of the host and the ports that it runs on. Parsed, checked and frozen by the server before they come here.
+ * The settings of the host and the ports that it runs on. Parsed, checked and frozen by the server
+ * before they come here.
  *
- * May call: base, ports. Invariants: 1. Nothing here changes after the node was opened. 2. No setting reaches apply:
- * whatever an outcome depends on travels inside its command. 3. Relations between settings are asserted at open.
+ * May call: base, ports. Invariants: 1. Nothing here changes after the node was opened. 2. No
+ * setting reaches apply: whatever an outcome depends on travels inside its command. 3. Relations
+ * between settings are asserted at open.
  */
 import { assert } from "../base/assert.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
@@ -71,7 +73,10 @@ export interface HostSettings {
    * bounds the stall, and small flushes were also faster in all (2,000 rows: about 10 ms).
    */
   readonly flushRows: number;
-  /** Unflushed bytes of the node, frozen table included, then intake is refused until a flush is through. */
+  /**
+   * Unflushed bytes of the node, frozen table included, then intake is refused until a flush is
+   * through.
+   */
   readonly unflushedBytesMax: number;
   /** Pause before a flush that met a full store is tried again. */
   readonly flushRetryMs: number;

@@ -2,11 +2,10 @@
  * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, everything
  * applied is flushed, log and store are closed. Step by step, one look per turn.
  *
- * May call: base, ports, this folder.
- * Invariants: 1. Steps follow each other in this order only. 2. At the deadline nobody waits any
- * longer: queued commands end "aborted", proposed ones "unknown", reads "aborted" (C9, P-162). 3. A
- * flush that cannot succeed does not hold the stop: the log has everything, and recovery after a stop
- * is the recovery after a crash.
+ * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
+ * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",
+ * reads "aborted" (C9, P-162). 3. A flush that cannot succeed does not hold the stop: the log has
+ * everything, and recovery after a stop is the recovery after a crash.
  */
 import { assert } from "../base/assert.js";
 import type { LogPort, StorePort } from "../ports.js";

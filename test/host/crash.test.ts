@@ -1,6 +1,6 @@
 /**
- * Crashes of a node at every kind of moment, over the real core and machine: nothing acknowledged is
- * lost, nothing takes effect twice, and a replay gives the state that the flushes gave.
+ * Crashes of a node at every kind of moment, over the real core and machine: nothing acknowledged
+ * is lost, nothing takes effect twice, and a replay gives the state that the flushes gave.
  */
 import t from "tap";
 import { assert } from "../../src/base/assert.js";

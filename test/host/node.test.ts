@@ -759,3 +759,26 @@ t.test("P-051 who comes too late for a clock entry shares the next one", async (
   t.ok((ends[1] ?? 0) < second && (ends[2] ?? 0) >= second && (ends[3] ?? 0) >= second);
   t.equal(group.facts().lastIndex, length + 2);
 });
+
+t.test("an answer that asks again is served at once, clock standing or moving", async (t) => {
+  for (const driftMs of [0, 0.001]) {
+    const world = new World({ initialPartitions: 1 });
+    const node = world.ready();
+    const group = world.group(node);
+    world.pass(500);
+    world.driftMs = driftMs;
+    const beginMs = world.timer.nowMs;
+    let rounds = 0;
+    const again = (): void => {
+      rounds++;
+      if (rounds >= 300) return;
+      if (rounds % 3 === 0) group.propose(setCommand("k"), 64, 1e9, again);
+      else if (rounds % 3 === 1) group.read(1e9, again);
+      else group.advanceClock(group.leaseNowMs(), 1e9, again);
+    };
+    again();
+    world.settle();
+    t.equal(rounds, 300);
+    t.ok(world.timer.nowMs - beginMs < 50, "nobody waited for a timer");
+  }
+});

@@ -2,8 +2,8 @@
  * A false world for the host: a clock that only tests move, a timer that runs on their order, a log
  * and a store that become durable when told, and that can lose what was not.
  *
- * Owns everything durable across "crashes" of a node. Invariants: 1. Nothing happens by itself. 2. A
- * crash loses exactly what was not durable. 3. Every rule of the ports that a test can see broken
+ * Owns everything durable across "crashes" of a node. Invariants: 1. Nothing happens by itself. 2.
+ * A crash loses exactly what was not durable. 3. Every rule of the ports that a test can see broken
  * (order, contiguity, one flush at a time) is asserted here.
  */
 import { assert } from "../../src/base/assert.js";
@@ -305,6 +305,8 @@ export class World {
   readonly prng: Prng;
   batches: number[] = [];
   wallMs = 1_700_000_000_000;
+  /** How much each look at the clock moves it: a turn takes time in the real world. */
+  driftMs = 0;
   readonly settings: HostSettings;
 
   constructor(settings: Partial<HostSettings> = {}, seed = 1) {
@@ -314,7 +316,10 @@ export class World {
 
   ports(): HostPorts {
     return {
-      clock: { monotonicMs: () => this.timer.nowMs, wallMs: () => this.wallMs },
+      clock: {
+        monotonicMs: () => (this.timer.nowMs += this.driftMs),
+        wallMs: () => this.wallMs,
+      },
       timer: this.timer,
       log: this.log,
       store: this.store,
