@@ -93,7 +93,6 @@ class Tally {
     this.histogram.reset();
     this.outcomes.clear();
     this.operations = 0;
-    this.errors = 0;
     this.startedMs = performance.now();
   }
 
