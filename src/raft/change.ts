@@ -3,7 +3,8 @@
  *
  * May call: proposals, reads, roles, replication and below.
  * Invariants:
- * 1. Each committed change is applied once, in log order: its index is above all applied before.
+ * 1. Each committed change is applied once, in log order: its index is above all applied before. One
+ *    that a snapshot has overtaken changes nothing.
  * 2. After a change the commit index is looked at again, since the new voters may have what the old
  *    ones lacked.
  * 3. A leader that is no voter any more leaves, if so configured, at once.
@@ -44,6 +45,8 @@ export function switchMembership(
 
 /** Applies the committed membership change at `index` and returns the new membership. */
 export function applyChange(raft: RaftState, index: LogIndex, change: ConfigChange): Membership {
+  // A snapshot has arrived since this change was handed out: it contains the change.
+  if (index <= raft.restoredIndex) return raft.tracker.membership;
   assert(index > raft.membershipIndex, "a membership change is applied once, in order");
   assert(index <= raft.log.committed, "only a committed membership change is applied");
   assert(raft.log.changes.kindAt(index) !== "normal", "there is a membership change at this index");

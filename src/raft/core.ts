@@ -20,7 +20,7 @@ import { reportSnapshot, reportUnreachable } from "./leader.js";
 import { leaveJointIfDue, propose } from "./proposals.js";
 import { requestRead } from "./reads.js";
 import { Draft, RaftState } from "./state.js";
-import { step, tick, ticksUntilDue } from "./step.js";
+import { passTicks, step, ticksUntilDue } from "./step.js";
 import type {
   ConfigChange,
   CoreStatus,
@@ -55,7 +55,7 @@ export class RaftCore {
 
   /** Lets `count` ticks pass. */
   tick(count = 1): void {
-    for (let passed = 0; passed < count; passed++) tick(this.raft);
+    passTicks(this.raft, count);
   }
 
   /**

@@ -58,6 +58,7 @@ function restore(raft: RaftState, snapshot: SnapshotMeta): boolean {
   }
   log.restore(snapshot);
   raft.membershipIndex = snapshot.index;
+  raft.restoredIndex = snapshot.index;
   switchMembership(raft, snapshot.membership, new Set(raft.tracker.peers.map((peer) => peer.id)));
   return true;
 }

@@ -262,7 +262,7 @@ export class RaftLog {
    * unapplied.
    */
   compact(floor: LogIndex): void {
-    assert(floor > this.floorIndex, "the floor only rises");
+    if (floor <= this.floorIndex) return;
     assert(
       floor <= this.committed && floor <= this.written,
       "only committed entries are compacted",

@@ -90,7 +90,8 @@ export function releaseWaiting(raft: RaftState): void {
  * up.
  */
 export function beat(raft: RaftState): void {
-  if (raft.config.readMode === "leaseBased") beginRound(raft, []);
+  const leases = raft.config.readMode === "leaseBased" && !raft.tracker.isOnlyVoter(raft.id);
+  if (leases) beginRound(raft, []);
   else broadcastHeartbeat(raft, raft.reads.latestRound);
 }
 

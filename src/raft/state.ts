@@ -91,6 +91,8 @@ export class RaftState {
    * The position up to which membership changes have been applied; may run ahead of log.applied.
    */
   membershipIndex: LogIndex;
+  /** The last snapshot that replaced the log: what was handed out for applying before is moot. */
+  restoredIndex: LogIndex = 0;
   /** The image that the host offered for sending; null means the applied state. */
   offeredSnapshot: SnapshotMeta | null = null;
 

@@ -12,6 +12,7 @@
  *    unless the leader itself ordered the campaign.
  * 4. Answers from nodes outside the configuration are refused.
  */
+import { unlimited } from "./config.js";
 import { answerVote, campaignNow, countVote, transferContext } from "./election.js";
 import { stepCandidate, stepFollower } from "./follower.js";
 import { stepLeader, tickLeader } from "./leader.js";
@@ -116,7 +117,7 @@ function stepByRole(raft: RaftState, message: Message): void {
 }
 
 /** Lets one tick pass. */
-export function tick(raft: RaftState): void {
+function tick(raft: RaftState): void {
   raft.ticksPassed++;
   if (raft.role === "leader") {
     tickLeader(raft);
@@ -129,10 +130,29 @@ export function tick(raft: RaftState): void {
   }
 }
 
-/** How many ticks may pass until the next one does anything but count. At least 1. */
+/** How many ticks must pass until one does anything but count. At least 1. */
 export function ticksUntilDue(raft: RaftState): number {
-  if (raft.role !== "leader") return Math.max(1, raft.electionTimeout - raft.electionElapsed);
   const { electionTicks, heartbeatTicks } = raft.config;
-  const heartbeat = heartbeatTicks - raft.heartbeatElapsed;
-  return Math.max(1, Math.min(heartbeat, electionTicks - raft.electionElapsed));
+  if (raft.role === "leader") {
+    const heartbeat = heartbeatTicks - raft.heartbeatElapsed;
+    return Math.max(1, Math.min(heartbeat, electionTicks - raft.electionElapsed));
+  }
+  if (!raft.promotable) return unlimited;
+  return Math.max(1, raft.electionTimeout - raft.electionElapsed);
+}
+
+/** Lets `count` ticks pass; those that only count are added up at once. */
+export function passTicks(raft: RaftState, count: number): void {
+  let left = count;
+  while (left > 0) {
+    const idle = Math.min(left, ticksUntilDue(raft) - 1);
+    raft.ticksPassed += idle;
+    raft.electionElapsed += idle;
+    if (raft.role === "leader") raft.heartbeatElapsed += idle;
+    left -= idle;
+    if (left > 0) {
+      tick(raft);
+      left--;
+    }
+  }
 }
