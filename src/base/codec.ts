@@ -24,6 +24,10 @@ export class ByteWriter {
     return this.at;
   }
 
+  /**
+   * Makes room for `count` bytes and returns where they begin. It may replace the buffer: callers take the position
+   * first and name `buffer` or `view` only afterwards.
+   */
   private reserve(count: number): number {
     const start = this.at;
     const end = start + count;
@@ -38,7 +42,8 @@ export class ByteWriter {
   }
 
   uint8(value: number): this {
-    this.buffer[this.reserve(1)] = value;
+    const at = this.reserve(1);
+    this.buffer[at] = value;
     return this;
   }
 
@@ -47,12 +52,14 @@ export class ByteWriter {
   }
 
   uint32(value: number): this {
-    this.view.setUint32(this.reserve(4), value, true);
+    const at = this.reserve(4);
+    this.view.setUint32(at, value, true);
     return this;
   }
 
   int32(value: number): this {
-    this.view.setInt32(this.reserve(4), value, true);
+    const at = this.reserve(4);
+    this.view.setInt32(at, value, true);
     return this;
   }
 
@@ -75,7 +82,8 @@ export class ByteWriter {
   }
 
   int64(value: bigint): this {
-    this.view.setBigInt64(this.reserve(8), value, true);
+    const at = this.reserve(8);
+    this.view.setBigInt64(at, value, true);
     return this;
   }
 
@@ -92,7 +100,8 @@ export class ByteWriter {
 
   /** Bytes as they are, without a length. */
   raw(bytes: Uint8Array): this {
-    this.buffer.set(bytes, this.reserve(bytes.length));
+    const at = this.reserve(bytes.length);
+    this.buffer.set(bytes, at);
     return this;
   }
 

@@ -28,6 +28,28 @@ export const REPLICATION_FACTOR_MAX = 9;
 export const NODE_ID_MAX = 65_535;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
+/** Time of a client for the request line and headers (ms). */
+export const HTTP_HEADERS_TIMEOUT_MS = 10_000;
+/** Time of a client for a whole request, body included (ms). */
+export const HTTP_REQUEST_TIMEOUT_MS = 30_000;
+export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
+/** A kept-alive HTTP/1 connection without a request is closed after this (ms). */
+export const HTTP_KEEP_ALIVE_MS = 65_000;
+/** A connection on which nothing moves is closed after this (ms): the longest call, leave, takes less. */
+export const HTTP_SILENCE_MS = 240_000;
+/** An HTTP/2 peer that was silent so long is closed, or pinged while it has open streams (ms). */
+export const HTTP_SESSION_IDLE_MS = 60_000;
+/** Time for the answer to such a ping (ms). */
+export const HTTP_PING_TIMEOUT_MS = 20_000;
+/** How long a client may go on sending after it was told that its body is too large (ms). */
+export const HTTP_LINGER_MS = 2000;
+/** Credit for all streams of an HTTP/2 session together (MiB). */
+export const HTTP_SESSION_MEMORY_MIB = 64;
+/** From this size on an answer counts as large (characters). */
+export const LARGE_ANSWER_CHARACTERS = 64 * KIB;
+/** Large answers that may wait for their clients together, in one process. */
+export const UNSENT_ANSWERS_MAX_BYTES = 256 * MIB;
+
 /** Largest payload of one log entry (bytes): one value at its largest configurable size with its key and envelope. */
 export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */

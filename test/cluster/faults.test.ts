@@ -131,7 +131,7 @@ t.test("P-120 a full disk refuses writes with a type, keeps reads, and recovers"
     directory.remove();
   });
   const data = join(path, "data");
-  const server = new ServerProcess(nodeFlags(data, "--request-timeout=6s"));
+  const server = new ServerProcess(nodeFlags(data));
   const { http } = await server.ready();
   t.equal((await set(http, "early", 10)).body["type"], 0);
   const filler = join(path, "filler");
