@@ -175,24 +175,28 @@ function describeFile(root, path, dependency, protobuf, descriptorType) {
   const services = [];
   const visit = (namespace) => {
     for (const entry of namespace.nestedArray) {
-      if (entry.filename === null || !entry.filename.endsWith(`proto/${path}`)) continue;
-      if (entry instanceof protobuf.Type) shape.messageType.push(shapeOfMessage(entry, protobuf));
-      else if (entry instanceof protobuf.Enum) shape.enumType.push(shapeOfEnum(entry));
-      else if (entry instanceof protobuf.Service) {
-        shape.service.push(shapeOfService(entry));
-        services.push(entry.fullName.slice(1));
-        symbols.push(...entry.methodsArray.map((method) => method.fullName.slice(1)));
-      } else {
+      const isType = entry instanceof protobuf.Type;
+      const isEnum = entry instanceof protobuf.Enum;
+      const isService = entry instanceof protobuf.Service;
+      if (!isType && !isEnum && !isService) {
         shape.package = entry.fullName.slice(1);
         visit(entry);
         continue;
       }
-      symbols.push(entry.fullName.slice(1));
-      if (entry instanceof protobuf.Type) {
-        for (const nested of typesOf(entry, protobuf)) symbols.push(nested.fullName.slice(1));
+      if (!entry.filename?.endsWith(`proto/${path}`)) continue;
+      if (isType) shape.messageType.push(shapeOfMessage(entry, protobuf));
+      if (isEnum) shape.enumType.push(shapeOfEnum(entry));
+      if (isService) {
+        shape.service.push(shapeOfService(entry));
+        services.push(entry.fullName.slice(1));
+        symbols.push(...entry.methodsArray.map((method) => method.fullName.slice(1)));
       }
-      const values = entry instanceof protobuf.Enum ? Object.keys(entry.values) : [];
-      const scope = entry.parent.fullName === "" ? "" : `${entry.parent.fullName.slice(1)}.`;
+      symbols.push(entry.fullName.slice(1));
+      const nested = isType ? [...typesOf(entry, protobuf)] : [];
+      symbols.push(...nested.map((type) => type.fullName.slice(1)));
+      // Values of an enum live beside it, not in it.
+      const scope = entry.fullName.slice(1, entry.fullName.lastIndexOf(".") + 1);
+      const values = isEnum ? Object.keys(entry.values) : [];
       symbols.push(...values.map((value) => scope + value));
     }
   };

@@ -1,12 +1,12 @@
 /**
- * The gRPC front end as a whole: every service on the cleartext port and, when adopted, on the HTTPS port.
+ * The gRPC front end as a whole: every service on the cleartext port and on the HTTPS port.
  *
  * Owns the transport, the batch streams and the health watchers. Calls run in the engine of the gRPC library; the
  * connections do not: one HTTP/2 server can belong to two owners (REST and gRPC on one TLS port) only if neither of
  * them holds the listener. Invariants: 1. Both ports serve the same services by the same code. 2. After `close` no call
  * of ours is open.
  */
-import type { Http2SecureServer, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { Metadata, Server } from "@grpc/grpc-js";
 import type {
   handleBidiStreamingCall,
@@ -36,9 +36,10 @@ export { HTTP2_SETTINGS } from "./transport.js";
 export interface GrpcServer {
   /** Opens the cleartext port (0 = any). Resolves with the bound port. */
   listen(host: string, port: number): Promise<number>;
-  /** Serves gRPC on the port of an HTTP/2 server that has its own listeners already and does not listen yet. */
-  adopt(server: Http2SecureServer): void;
-  /** Takes a stream when it is a gRPC call; false: it is not, and was not touched. */
+  /**
+   * For the owner of the HTTPS port: takes a stream of its HTTP/2 connections when it is a gRPC call (by content type).
+   * False: it is not, and was not touched.
+   */
   handleStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean;
   /** Ends the front end: no new connections, open calls get their answers, after `graceMs` the rest is cut. */
   close(graceMs: number): Promise<void>;
@@ -145,7 +146,6 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const transport = new Transport({ ...options, rules, handle: callEngine(server) });
   return {
     listen: (host, port) => transport.listen(host, port),
-    adopt: (shared) => transport.adopt(shared),
     handleStream: (stream, headers) => transport.handleStream(stream, headers),
     close: async (graceMs) => {
       health.close();

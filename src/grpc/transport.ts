@@ -8,7 +8,6 @@
  */
 import {
   createServer,
-  type Http2SecureServer,
   type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
@@ -17,7 +16,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { status } from "@grpc/grpc-js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
-import { allows, type Authenticator, type Role } from "./access.js";
+import { allows, certificateOf, type Authenticator, type Role } from "./access.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
 export const HTTP2_SETTINGS = {
@@ -57,12 +56,6 @@ interface Watched {
   answered: boolean;
 }
 
-type StreamListener = (
-  stream: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
-  ...rest: readonly unknown[]
-) => void;
-
 export class Transport {
   private readonly options: TransportOptions;
   private server: Http2Server | null = null;
@@ -85,6 +78,10 @@ export class Transport {
     });
     server.maxConnections = this.options.maxConnections;
     server.on("session", (session) => {
+      if (this.closing) {
+        session.destroy();
+        return;
+      }
       this.ownSessions.add(session);
       this.watch(session);
     });
@@ -104,28 +101,20 @@ export class Transport {
   }
 
   /**
-   * Shares the port of `server`: calls of gRPC come here, everything else goes to the listeners that it had. To be
-   * called once, when its own listeners are in place and before it listens.
+   * Takes a stream, of this listener or of the owner of the HTTPS port, when it is a gRPC call; its connection is then
+   * watched. False: it is not, and was not touched.
    */
-  adopt(server: Http2SecureServer): void {
-    const others = server.listeners("stream") as StreamListener[];
-    server.removeAllListeners("stream");
-    server.on("stream", (stream, headers, ...rest: readonly unknown[]) => {
-      if (this.handleStream(stream, headers)) return;
-      for (const other of others) Reflect.apply(other, server, [stream, headers, ...rest]);
-    });
-    server.on("session", (session) => this.watch(session));
-  }
-
-  /** Takes a stream when it is a gRPC call. False: it is not, and was not touched. */
   handleStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
     const type = headers["content-type"];
     if (typeof type !== "string" || !type.startsWith("application/grpc")) return false;
+    const { session } = stream;
+    if (session === undefined) return true;
+    if (!this.sessions.has(session)) this.watch(session);
     this.calls.add(stream);
     stream.once("close", () => this.forget(stream));
     const rule = this.options.rules.get(headers[":path"] ?? "");
     if (rule !== undefined) {
-      const refusal = this.gate(rule, headers, stream);
+      const refusal = this.gate(rule, headers, session);
       if (refusal !== null) {
         refuseCall(stream, refusal);
         return true;
@@ -139,13 +128,15 @@ export class Transport {
   private gate(
     rule: PathRule,
     headers: IncomingHttpHeaders,
-    stream: ServerHttp2Stream,
+    session: ServerHttp2Session,
   ): status | null {
     const { authenticator } = this.options;
-    let role: Role | null = "admin";
+    let role: Role = "admin";
     if (authenticator !== null && rule.role !== null) {
-      role = authenticator.authenticate(headers.authorization, stream.session?.socket);
-      if (role === null) return status.UNAUTHENTICATED;
+      const authorization = headers.authorization ?? null;
+      const caller = authenticator.authenticate(authorization, certificateOf(session));
+      if (caller === null) return status.UNAUTHENTICATED;
+      role = caller.role;
       if (!allows(role, rule.role)) return status.PERMISSION_DENIED;
     }
     // Set on every call, so that a caller cannot send a role of its own.
@@ -160,10 +151,7 @@ export class Transport {
   }
 
   private watch(session: ServerHttp2Session): void {
-    if (this.closing) {
-      session.destroy();
-      return;
-    }
+    if (session.destroyed) return;
     const { keepaliveIntervalMs, keepaliveTimeoutMs } = this.options;
     this.sessions.set(session, { probeSentMs: performance.now(), answered: true });
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
@@ -201,7 +189,7 @@ export class Transport {
 
   /**
    * Accepts no connection and, on the cleartext port, no call any more, waits until the open calls are done and after
-   * `graceMs` ends what is left. The adopted server is closed by its owner.
+   * `graceMs` ends what is left. The HTTPS listener is closed by its owner.
    */
   async close(graceMs: number): Promise<void> {
     this.closing = true;

@@ -351,7 +351,7 @@ t.test(
       [5, 2],
     );
     const echoed = stream.messages.filter((bytes) => bytes[1] === 15).map((bytes) => [...bytes]);
-  t.strictSame(echoed, [[8, 15, 16, 3]], "a frame is an unsupported item");
+    t.strictSame(echoed, [[8, 15, 16, 3]], "a frame is an unsupported item");
     const client2 = openStream(client, LOCKS, { "svc-forwarded": "1", "x-request-id": "mine" });
     client2.call.write(item(1, 0));
     client2.call.end();
