@@ -1,8 +1,9 @@
 /**
  * Who may call what (contract 10.1), checked before a body is read.
  *
- * May call node:tls types. Invariants: 1. Without an authenticator every caller is admin. 2. A higher role may do all
- * that a lower one may. 3. A certificate counts only when the TLS layer verified it.
+ * May call node:tls types. Invariants: 1. Without an authenticator every caller is admin. 2. A
+ * higher role may do all that a lower one may. 3. A certificate counts only when the TLS layer
+ * verified it.
  */
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
@@ -37,7 +38,8 @@ function certificateOf(raw: IncomingMessage): ClientCertificate | null {
   if (socket.authorized !== true) return null;
   const known = certificates.get(socket as TLSSocket);
   if (known !== undefined) return known;
-  // The declared types leave out that a peer without certificate has an empty object, and that a name can be a list.
+  // The declared types leave out that a peer without certificate has an empty object, and that a
+  // name can be a list.
   const subject = socket.getPeerCertificate?.().subject as
     { readonly CN?: string | string[]; readonly OU?: string | string[] } | undefined;
   if (subject === undefined) return null;

@@ -1,8 +1,8 @@
 /**
  * How the administrative paths work: check the query, decode the body, hand down.
  *
- * Invariants: 1. A number that does not fit is 400 `invalid-number` here. 2. Calls are bounded by the times that their
- * sections of the contract give, not by the request timeout.
+ * Invariants: 1. A number that does not fit is 400 `invalid-number` here. 2. Calls are bounded by
+ * the times that their sections of the contract give, not by the request timeout.
  */
 import type { OperationsPort } from "../operations/requests.js";
 import { decodeBody } from "./decoder.js";

@@ -1,8 +1,9 @@
 /**
  * The backup and restore paths (contract 3.7 and 7.6).
  *
- * Invariants: 1. Every failed call carries its outcome in the header X-Svc-Backup-Outcome and in the member `outcome`;
- * a malformed id or an empty target has none and is 400. 2. In this version every call ends in a refusal.
+ * Invariants: 1. Every failed call carries its outcome in the header X-Svc-Backup-Outcome and in
+ * the member `outcome`; a malformed id or an empty target has none and is 400. 2. In this version
+ * every call ends in a refusal.
  */
 import type { BackupOutcome, BackupRefusal, BackupRequest } from "../operations/requests.js";
 import { adminRoute } from "./admin-route.js";
@@ -117,13 +118,9 @@ function answerRefusal(exchange: Exchange, isRestore: boolean, answer: BackupRef
 const FAILURES = [403, 404, 409, 422, 499, 500, 503] as const;
 const shared = { tag: "backups", access: "admin", statuses: FAILURES } as const;
 
-/** `timeoutMs`: longest handling time of a call. */
-export function backupRoutes(timeoutMs: number): readonly Route[] {
-  const call = (exchange: Exchange, port: OperationsPort, request: BackupRequest): void => {
-    port.backup(request, exchange.context(timeoutMs), (answer) => {
-      answerRefusal(exchange, request.kind === "restore", answer);
-    });
-  };
+type Call = (exchange: Exchange, port: OperationsPort, request: BackupRequest) => void;
+
+function takingRoutes(call: Call): readonly Route[] {
   const take = (kind: "full" | "coordinated", summary: string): Route =>
     adminRoute({
       ...shared,
@@ -147,6 +144,11 @@ export function backupRoutes(timeoutMs: number): readonly Route[] {
         call(exchange, port, { kind: "incremental", parentBackupId });
       },
     }),
+  ];
+}
+
+function chainRoutes(call: Call): readonly Route[] {
+  return [
     adminRoute({
       ...shared,
       method: "GET",
@@ -199,4 +201,14 @@ export function backupRoutes(timeoutMs: number): readonly Route[] {
       },
     }),
   ];
+}
+
+/** `timeoutMs`: longest handling time of a call. */
+export function backupRoutes(timeoutMs: number): readonly Route[] {
+  const call: Call = (exchange, port, request) => {
+    port.backup(request, exchange.context(timeoutMs), (answer) => {
+      answerRefusal(exchange, request.kind === "restore", answer);
+    });
+  };
+  return [...takingRoutes(call), ...chainRoutes(call)];
 }

@@ -1,8 +1,9 @@
 /**
- * Strict base64 (RFC 4648 section 4): padding required, no white space, no other alphabet, no stray bits.
+ * Strict base64 (RFC 4648 section 4): padding required, no white space, no other alphabet, no stray
+ * bits.
  *
- * May call nothing. Invariants: 1. Each byte string has exactly one accepted form. 2. What is decoded owns its memory:
- * a value of eight bytes must not keep a pooled slab alive.
+ * May call nothing. Invariants: 1. Each byte string has exactly one accepted form. 2. What is
+ * decoded owns its memory: a value of eight bytes must not keep a pooled slab alive.
  */
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -12,7 +13,10 @@ const INVALID = 255;
 const VALUES = new Uint8Array(256).fill(INVALID);
 for (let at = 0; at < ALPHABET.length; at++) VALUES[ALPHABET.charCodeAt(at)] = at;
 
-/** The bytes that `text` (ASCII codes) stands for between `start` and `end`, or null when that is not base64. */
+/**
+ * The bytes that `text` (ASCII codes) stands for between `start` and `end`, or null when that is
+ * not base64.
+ */
 export function decodeBase64(text: Uint8Array, start = 0, end = text.length): Uint8Array | null {
   const length = end - start;
   if (length === 0) return new Uint8Array(0);

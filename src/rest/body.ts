@@ -1,17 +1,16 @@
 /**
  * Receives request bodies within their bounds.
  *
- * Owns the data listeners of one request. Invariants: 1. Never more than the limit is held. 2. A body that is too
- * large, too slow or cut off ends the exchange; otherwise `done` is called once, in a later turn. 3. A body in one
- * piece, the usual case, is passed on without a copy.
+ * Owns the data listeners of one request. Invariants: 1. Never more than the limit is held. 2. A
+ * body that is too large, too slow or cut off ends the exchange; otherwise `done` is called once,
+ * in a later turn. 3. A body in one piece, the usual case, is passed on without a copy.
  */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { constants } from "node:http2";
+import { HTTP_LINGER_MS } from "../base/limits.js";
 import type { Exchange } from "./exchange.js";
 
-/** How long a client may go on sending after it was told that the body is too large. */
-const LINGER_MS = 2000;
 const EMPTY = Buffer.alloc(0);
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:utf-8|"utf-8")[\t ]*)?;?$/i;
 
@@ -43,7 +42,7 @@ function refuseLarge(exchange: Exchange, limitBytes: number): void {
       streamOf(raw).close(constants.NGHTTP2_NO_ERROR);
       return;
     }
-    const timer = setTimeout(close, LINGER_MS);
+    const timer = setTimeout(close, HTTP_LINGER_MS);
     raw.once("close", () => clearTimeout(timer));
     raw.once("end", close);
     raw.resume();
@@ -112,8 +111,8 @@ class Body {
 }
 
 /**
- * Reads the body of `exchange` and calls `done` with it. `timeoutMs` bounds HTTP/2 bodies, which no server timeout
- * covers.
+ * Reads the body of `exchange` and calls `done` with it. `timeoutMs` bounds HTTP/2 bodies, which no
+ * server timeout covers.
  */
 export function readBody(
   exchange: Exchange,

@@ -1,11 +1,17 @@
 /**
  * How every data path works: decode, execute, write.
  *
- * Invariants: 1. A number that does not fit, and a request that cannot be expressed, is the operation's InvalidInput
- * with HTTP 200. 2. A refusal is 503 with the endpoint's own members added. 3. The numeric or named form of sequence
- * answers follows the request (contract 3.3).
+ * Invariants: 1. A number that does not fit, and a request that cannot be expressed, is the
+ * operation's InvalidInput with HTTP 200. 2. A refusal is 503 with the endpoint's own members
+ * added. 3. The numeric or named form of sequence answers follows the request (contract 3.3).
  */
-import type { AnswerOf, DataRequest, DataRequestKind } from "../operations/requests.js";
+import type {
+  AnswerOf,
+  DataRequest,
+  DataRequestKind,
+  OperationsPort,
+  Refusal,
+} from "../operations/requests.js";
 import { decodeBody } from "./decoder.js";
 import type { Exchange } from "./exchange.js";
 import type { Decoded, Members, TypedTable, ValuesOf } from "./members.js";
@@ -21,7 +27,9 @@ export interface DataRouteOptions<R extends DataRequest, M extends Members> {
   readonly table: TypedTable<M>;
   readonly answer: Shape;
   readonly statuses?: readonly number[];
-  /** The request, or null when what was sent is InvalidInput before any operation could judge it. */
+  /**
+   * The request, or null when what was sent is InvalidInput before any operation could judge it.
+   */
   build(values: ValuesOf<M>, decoded: Decoded): R | null;
   /** The text of the answer. `numeric`: the form of 3.3. */
   write(answer: AnswerOf<R>, numeric: boolean, exchange: Exchange): string;
@@ -33,11 +41,27 @@ export function dataRoute<R extends DataRequest, M extends Members>(
   options: DataRouteOptions<R, M>,
 ): Route {
   const { kind, table } = options;
-  const answerWith = (exchange: Exchange, answer: AnswerOf<R>, numeric: boolean): void => {
-    if (answer.refusal !== null) {
-      exchange.refusal(answer.refusal, options.write(answer, numeric, exchange), "type");
-    } else if (options.divert?.(answer, exchange) !== true) {
-      exchange.json(200, options.write(answer, numeric, exchange));
+  const refuse = (
+    exchange: Exchange,
+    answer: AnswerOf<R>,
+    refusal: Refusal,
+    numeric: boolean,
+  ): void => exchange.refusal(refusal, options.write(answer, numeric, exchange), "type");
+  const answerWith = (
+    exchange: Exchange,
+    answer: AnswerOf<R>,
+    numeric: boolean,
+    port: OperationsPort,
+  ): void => {
+    if (answer.refusal !== null) refuse(exchange, answer, answer.refusal, numeric);
+    else if (options.divert?.(answer, exchange) !== true) {
+      const text = options.write(answer, numeric, exchange);
+      if (exchange.admits(text.length)) exchange.json(200, text);
+      else {
+        // Only reads have large answers, so nothing was done that this refusal denies.
+        const refused = port.mustRetry(kind, "overloaded") as AnswerOf<R>;
+        refuse(exchange, refused, "overloaded", numeric);
+      }
     }
   };
   return {
@@ -63,11 +87,11 @@ export function dataRoute<R extends DataRequest, M extends Members>(
       const request = decoded.misfit === null ? options.build(values, decoded) : null;
       if (request === null) {
         // The port answers with the kind of answer that belongs to the kind of request.
-        answerWith(exchange, port.invalidInput(kind) as AnswerOf<R>, numeric);
+        answerWith(exchange, port.invalidInput(kind) as AnswerOf<R>, numeric, port);
         return;
       }
       port.execute(request, exchange.context(), (answer) => {
-        answerWith(exchange, answer, numeric);
+        answerWith(exchange, answer, numeric, port);
       });
     },
   };

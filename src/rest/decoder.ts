@@ -1,11 +1,12 @@
 /**
  * Reads one request body by its member table: every fault is typed and names its member.
  *
- * May call base, the reader and the tables. Invariants: 1. A body that is not well-formed JSON is `malformed-json`
- * whatever else is wrong with it; otherwise the first fault in reading order is reported. 2. Numbers that do not fit
- * are no fault here: they are noted, and the caller decides (InvalidInput on the data APIs, 400 elsewhere). 3. Names
- * are only compared with the table, never used as property names, so `__proto__` is just one more unknown member.
- * 4. Decoding keeps nothing of the body.
+ * May call base, the reader and the tables. Invariants: 1. A body that is not well-formed JSON is
+ * `malformed-json` whatever else is wrong with it; otherwise the first fault in reading order is
+ * reported. 2. Numbers that do not fit are no fault here: they are noted, and the caller decides
+ * (InvalidInput on the data APIs, 400 elsewhere). 3. Names are only compared with the table, never
+ * used as property names, so `__proto__` is just one more unknown member. 4. Decoding keeps nothing
+ * of the body.
  */
 import { encodeText, startsWithBytes } from "../base/bytes.js";
 import { MANY_ITEMS_MAX } from "../base/limits.js";
@@ -31,7 +32,10 @@ export interface BodyFault {
 const UNKNOWN_DURABILITY = -1;
 const PERSISTENT = encodeText("Persistent");
 const OWNER_BASE64 = encodeText("base64:");
-/** Items kept of one call; a call of more than MANY_ITEMS_MAX is refused anyway, and memory stays bounded. */
+/**
+ * Items kept of one call; a call of more than MANY_ITEMS_MAX is refused anyway, and memory stays
+ * bounded.
+ */
 const ITEMS_KEPT_MAX = 2 * MANY_ITEMS_MAX;
 
 const STAMP_TABLE = new MemberTable(

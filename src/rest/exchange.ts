@@ -1,14 +1,16 @@
 /**
  * One request and its one answer.
  *
- * Owns the response object from the moment the request was routed. May call base, problems and node:http types.
- * Invariants: 1. Exactly one answer is written, or the exchange is abandoned because the client went away. 2. The
- * server's count of requests in progress goes up when an exchange is made and down when it ends, on every path.
- * 3. Headers are written in one call together with the body, so that a short answer is one packet.
+ * Owns the response object from the moment the request was routed. May call base, problems and
+ * node:http types. Invariants: 1. Exactly one answer is written, or the exchange is abandoned
+ * because the client went away. 2. The server's count of requests in progress goes up when an
+ * exchange is made and down when it ends, on every path. 3. Headers are written in one call
+ * together with the body, so that a short answer is one packet.
  */
 import type { IncomingMessage } from "node:http";
 import { assert } from "../base/assert.js";
 import type { Refusal, RequestContext } from "../operations/requests.js";
+import type { UnsentAnswers } from "./unsent.js";
 import { type Clash, type ProblemCode, problemText } from "./problems.js";
 
 /** The part of a response that HTTP/1 and HTTP/2 have in common. */
@@ -16,6 +18,8 @@ export interface ResponseSink {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
   write(text: string): unknown;
   end(text?: string): unknown;
+  once(event: "close", listener: () => void): unknown;
+  destroy(): unknown;
 }
 
 /** Told about every answer of this front end. */
@@ -29,6 +33,7 @@ export interface ServerState {
   readonly monotonicMs: () => number;
   readonly requestTimeoutMs: number;
   readonly observer: RestObserver | null;
+  readonly unsent: UnsentAnswers;
   /** Shutting down: answers ask the client to close the connection. */
   draining: boolean;
   /** Exchanges without an answer. */
@@ -58,7 +63,8 @@ export class Exchange {
   readonly path: string;
   /** The variable part of the path, on routes that have one. */
   pathId = "";
-  readonly startedMs: number;
+  /** When the request had arrived whole; until then, when it was routed. */
+  private startedMs: number;
   private readonly sink: ResponseSink;
   private readonly state: ServerState;
   private ended = false;
@@ -87,12 +93,24 @@ export class Exchange {
     return this.ended;
   }
 
-  /** Milliseconds since the request was routed, as an int32. */
+  /** The body is here: from now on it is the server that takes time. */
+  received(): void {
+    this.startedMs = this.state.monotonicMs();
+  }
+
+  /** False when so large an answer would be one too many that waits for its client. */
+  admits(characters: number): boolean {
+    return this.state.unsent.admits(characters);
+  }
+
+  /** Milliseconds of handling, as an int32. */
   elapsedMs(): number {
     return Math.max(0, Math.round(this.state.monotonicMs() - this.startedMs));
   }
 
-  /** The context that goes down with a request; `timeoutMs` defaults to the bound of data requests. */
+  /**
+   * The context that goes down with a request; `timeoutMs` defaults to the bound of data requests.
+   */
   context(timeoutMs: number = this.state.requestTimeoutMs): RequestContext {
     const forwarded = this.raw.headers["svc-forwarded"];
     return {
@@ -132,6 +150,7 @@ export class Exchange {
   /** Answers with `text`. */
   send(status: number, type: string, text: string, extra: ExtraHeaders | null = null): void {
     this.head(status, type, text, extra, this.state.draining);
+    this.state.unsent.track(this.sink, text.length);
     if (this.raw.method === "HEAD") this.sink.end();
     else this.sink.end(text);
     this.finish(status);
@@ -167,8 +186,9 @@ export class Exchange {
   }
 
   /**
-   * Answers a request whose body will not be read to its end. The answer goes out at once, but the connection is only
-   * closed when `ready` calls back: closing it on a client that still sends would destroy the answer on its way.
+   * Answers a request whose body will not be read to its end. The answer goes out at once, but the
+   * connection is only closed when `ready` calls back: closing it on a client that still sends
+   * would destroy the answer on its way.
    */
   refuseBody(
     status: number,

@@ -1,9 +1,10 @@
 /**
  * The HTTPS server: REST over HTTP/1.1 and HTTP/2, and gRPC streams, on one port.
  *
- * Owns nothing after creation. May call node:http2. Invariants: 1. Which protocol a connection speaks is settled by
- * ALPN, what a stream is by its content type, before any framework sees it. 2. An HTTP/2 request with too large headers
- * is answered 431; only far beyond that its stream is reset. 3. At most 256 streams of a connection are open.
+ * Owns nothing after creation. May call node:http2. Invariants: 1. Which protocol a connection
+ * speaks is settled by ALPN, what a stream is by its content type, before any framework sees it. 2.
+ * An HTTP/2 request with too large headers is answered 431; only far beyond that its stream is
+ * reset. 3. At most 256 streams of a connection are open.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
@@ -13,13 +14,18 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
-import { HANDSHAKE_TIMEOUT_MS, type RequestHandler } from "./listener.js";
+import {
+  HEADERS_MAX_BYTES,
+  HTTP_SESSION_MEMORY_MIB,
+  STREAMS_PER_CONNECTION_MAX,
+  TLS_HANDSHAKE_TIMEOUT_MS,
+} from "../base/limits.js";
+import type { RequestHandler } from "./listener.js";
 import { problemText } from "./problems.js";
 
 /**
- * Takes over one gRPC stream: untouched, nothing is listening on it yet. The handler answers and ends it; the session
- * stays the listener's.
+ * Takes over one gRPC stream: untouched, nothing is listening on it yet. The handler answers and
+ * ends it; the session stays the listener's.
  */
 export type GrpcStreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
@@ -36,8 +42,6 @@ export interface TlsMaterial {
 
 /** Headers of HTTP/2 are refused by reset only beyond this, so that 431 can be said below it. */
 const HEADER_LIST_MAX_BYTES = 4 * HEADERS_MAX_BYTES;
-/** Credit for all streams of a session together (MiB). */
-const SESSION_MEMORY_MIB = 64;
 const GRPC_TYPE = "application/grpc";
 
 type StreamListener = (
@@ -61,7 +65,10 @@ function refuseHeaders(stream: ServerHttp2Stream): void {
   stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** Puts the choice between gRPC, 431 and REST before what node's compatibility layer does with a stream. */
+/**
+ * Puts the choice between gRPC, 431 and REST before what node's compatibility layer does with a
+ * stream.
+ */
 function interceptStreams(server: Http2SecureServer, grpcStream: GrpcStreamHandler | null): void {
   const compatibility = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
@@ -76,7 +83,10 @@ function interceptStreams(server: Http2SecureServer, grpcStream: GrpcStreamHandl
   server.on("stream", dispatch);
 }
 
-/** A server, not listening yet, that hands REST requests to `handler` and gRPC streams to `grpcStream`. */
+/**
+ * A server, not listening yet, that hands REST requests to `handler` and gRPC streams to
+ * `grpcStream`.
+ */
 export function createHttpsServer(
   material: TlsMaterial,
   handler: RequestHandler,
@@ -89,8 +99,8 @@ export function createHttpsServer(
     ...(material.clientCa === null ? {} : { ca: material.clientCa, requestCert: true }),
     rejectUnauthorized: material.clientCa !== null && material.clientCertificateRequired,
     minVersion: "TLSv1.2",
-    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-    maxSessionMemory: SESSION_MEMORY_MIB,
+    handshakeTimeout: TLS_HANDSHAKE_TIMEOUT_MS,
+    maxSessionMemory: HTTP_SESSION_MEMORY_MIB,
     settings: {
       maxConcurrentStreams: STREAMS_PER_CONNECTION_MAX,
       maxHeaderListSize: HEADER_LIST_MAX_BYTES,
@@ -98,7 +108,8 @@ export function createHttpsServer(
     },
   });
   server.on("request", (request, response) => {
-    // The compatibility layer offers what REST uses of the HTTP/1 classes: headers, data events, writeHead, end.
+    // The compatibility layer offers what REST uses of the HTTP/1 classes: headers, data events,
+    // writeHead, end.
     handler(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   });
   interceptStreams(server, grpcStream);

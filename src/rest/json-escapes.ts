@@ -1,7 +1,8 @@
 /**
  * Escapes of JSON text (RFC 8259 section 7).
  *
- * May call base. Invariants: 1. What comes out is well-formed Unicode; a faulty escape or a lone surrogate is null.
+ * May call base. Invariants: 1. What comes out is well-formed Unicode; a faulty escape or a lone
+ * surrogate is null.
  */
 import { isWellFormedText } from "../base/bytes.js";
 
@@ -17,7 +18,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const FOUR_DIGITS = /^[0-9a-fA-F]{4}$/;
 
-/** `written` (the text between the quotes) with its escapes resolved, or null when they are faulty. */
+/**
+ * `written` (the text between the quotes) with its escapes resolved, or null when they are faulty.
+ */
 export function unescapeText(written: string): string | null {
   let text = "";
   let from = 0;

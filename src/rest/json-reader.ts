@@ -1,8 +1,8 @@
 /**
  * Values out of JSON bytes: exact integers, text, base64.
  *
- * May call base and the scanner. Invariants: 1. No digit of an integer is lost: int64 leaves as bigint, or as null for
- * "does not fit". 2. What is handed out holds no reference to the body.
+ * May call base and the scanner. Invariants: 1. No digit of an integer is lost: int64 leaves as
+ * bigint, or as null for "does not fit". 2. What is handed out holds no reference to the body.
  */
 import { encodeText } from "../base/bytes.js";
 import { INT32_MAX, INT32_MIN, isInt64 } from "../base/int64.js";
@@ -27,7 +27,10 @@ function int64FromDigits(text: string): bigint | null {
   return isInt64(value) ? value : null;
 }
 
-/** The int64 written in `text`: null = an integer outside the range, undefined = no integer literal at all. */
+/**
+ * The int64 written in `text`: null = an integer outside the range, undefined = no integer literal
+ * at all.
+ */
 export function int64FromText(text: string): bigint | null | undefined {
   return INTEGER_TEXT.test(text) ? int64FromDigits(text) : undefined;
 }
@@ -40,7 +43,10 @@ export function hashOfName(name: string): number {
 }
 
 export class JsonReader extends JsonScanner {
-  /** A number below 64 that `hashOfName` gives for the last text; -1 when it was written with escapes. */
+  /**
+   * A number below 64 that `hashOfName` gives for the last text; -1 when it was written with
+   * escapes.
+   */
   nameHash(): number {
     if (this.textEscaped) return -1;
     const length = this.textEnd - this.textStart;
@@ -90,9 +96,13 @@ export class JsonReader extends JsonScanner {
     return copy;
   }
 
-  /** At `"`: consumes the text and returns what it stands for as base64, or null when it is not base64. */
+  /**
+   * At `"`: consumes the text and returns what it stands for as base64, or null when it is not
+   * base64.
+   */
   readBase64(): Uint8Array | null {
-    // Base64 holds neither quotes nor escapes as a rule: the next quote is its end, and one pass does both checks.
+    // Base64 holds neither quotes nor escapes as a rule: the next quote is its end, and one pass
+    // does both checks.
     const start = this.at + 1;
     const quote = this.bytes.indexOf(QUOTE, start);
     const bytes = quote < 0 ? null : decodeBase64(this.bytes, start, quote);

@@ -1,10 +1,11 @@
 /**
  * A strict JSON scanner over UTF-8 bytes (RFC 8259): structure and syntax, one pass, no tree.
  *
- * Owns the position in one body. May call base and node:buffer. Whoever drives it says what is expected; nothing is
- * built that nobody asked for. Invariants: 1. Every fault of syntax, encoding or nesting throws the one MalformedJson
- * object, and only `run` lets it out, as data. 2. Work and stack are bounded by the body size and JSON_NESTING_MAX.
- * 3. After a text was scanned it is known to be well-formed Unicode.
+ * Owns the position in one body. May call base and node:buffer. Whoever drives it says what is
+ * expected; nothing is built that nobody asked for. Invariants: 1. Every fault of syntax, encoding
+ * or nesting throws the one MalformedJson object, and only `run` lets it out, as data. 2. Work and
+ * stack are bounded by the body size and JSON_NESTING_MAX. 3. After a text was scanned it is known
+ * to be well-formed Unicode.
  */
 import { isUtf8 } from "node:buffer";
 import { JSON_NESTING_MAX } from "../base/limits.js";
@@ -13,7 +14,10 @@ import { unescapeText } from "./json-escapes.js";
 class MalformedJson extends Error {
   override readonly name = "MalformedJson";
 }
-/** One object for all faults, because a stack trace for every bad body would be a gift to whoever sends them. */
+/**
+ * One object for all faults, because a stack trace for every bad body would be a gift to whoever
+ * sends them.
+ */
 export const MALFORMED = new MalformedJson("not valid JSON");
 
 /** What stands at the current position. */
@@ -55,8 +59,8 @@ export class JsonScanner {
   protected textAscii = true;
 
   /**
-   * Runs `read` over `body`, which must be consumed to its end. Returns null when all was well-formed, else where it
-   * stopped being so.
+   * Runs `read` over `body`, which must be consumed to its end. Returns null when all was
+   * well-formed, else where it stopped being so.
    */
   run(body: Buffer, read: () => void): { readonly offset: number } | null {
     this.bytes = body;

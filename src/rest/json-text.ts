@@ -1,8 +1,8 @@
 /**
  * Pieces of JSON text from which the answers are joined.
  *
- * May call base. Invariants: 1. Every 64-bit number is written as a plain JSON number, exact over its whole range.
- * 2. Text is escaped by the rules of RFC 8259; what was well-formed stays so.
+ * May call base. Invariants: 1. Every 64-bit number is written as a plain JSON number, exact over
+ * its whole range. 2. Text is escaped by the rules of RFC 8259; what was well-formed stays so.
  */
 import { decodeText } from "../base/bytes.js";
 import type { Hlc } from "../base/hlc.js";
@@ -55,8 +55,8 @@ export function listText<Item>(list: readonly Item[], write: (item: Item) => str
 }
 
 /**
- * Owner bytes as text; bytes that are no text, or whose text would be read back as something else, are written as
- * `base64:` and their base64.
+ * Owner bytes as text; bytes that are no text, or whose text would be read back as something else,
+ * are written as `base64:` and their base64.
  */
 export function ownerText(bytes: Uint8Array | null): string {
   if (bytes === null) return "null";

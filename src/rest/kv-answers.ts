@@ -1,8 +1,8 @@
 /**
  * How key/value answers look on REST (contract 3.4): shapes for the document, writers for the wire.
  *
- * Invariants: 1. `type`, `durability` and `flags` are integers, values are base64. 2. Shape and writer list the same
- * members.
+ * Invariants: 1. `type`, `durability` and `flags` are integers, values are base64. 2. Shape and
+ * writer list the same members.
  */
 import type {
   KvAnswer,

@@ -1,16 +1,25 @@
 /**
  * One listening socket: its connections, its bounds, and how it comes to an end.
  *
- * Owns the node server, its sockets and its HTTP/2 sessions. Invariants: 1. A connection beyond the budget is closed
- * at accept. 2. Headers, handshakes, idle connections and silent HTTP/2 peers all run into a bound. 3. After `close`
- * no new request is accepted, and at its deadline every connection is destroyed.
+ * Owns the node server, its sockets and its HTTP/2 sessions. Invariants: 1. A connection beyond the
+ * budget is closed at accept. 2. Headers, handshakes, idle connections and silent HTTP/2 peers all
+ * run into a bound. 3. After `close` no new request is accepted, and at its deadline every
+ * connection is destroyed.
  */
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { CONNECTIONS_MAX } from "../base/limits.js";
+import {
+  CONNECTIONS_MAX,
+  HTTP_HEADERS_TIMEOUT_MS,
+  HTTP_KEEP_ALIVE_MS,
+  HTTP_PING_TIMEOUT_MS,
+  HTTP_REQUEST_TIMEOUT_MS,
+  HTTP_SESSION_IDLE_MS,
+  HTTP_SILENCE_MS,
+} from "../base/limits.js";
 import { type ProblemCode, problemText } from "./problems.js";
 
 /** Counts the client connections of a node, over all its listeners. */
@@ -41,15 +50,11 @@ export interface SendingTimes {
   /** How often the two are checked. */
   readonly checkMs: number;
 }
-export const SENDING_TIMES: SendingTimes = { headersMs: 10_000, requestMs: 30_000, checkMs: 2000 };
-export const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** A kept-alive connection without a request is closed after this (ms). */
-const KEEP_ALIVE_MS = 65_000;
-/** A connection on which nothing moves is closed after this (ms): the longest call, leave, takes less. */
-const SILENCE_MS = 240_000;
-/** An HTTP/2 peer that was silent so long is closed, or asked for a sign of life while it has open streams (ms). */
-const SESSION_IDLE_MS = 60_000;
-const PING_TIMEOUT_MS = 20_000;
+export const SENDING_TIMES: SendingTimes = {
+  headersMs: HTTP_HEADERS_TIMEOUT_MS,
+  requestMs: HTTP_REQUEST_TIMEOUT_MS,
+  checkMs: 2000,
+};
 const FLUSH_POLL_MS = 20;
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -102,9 +107,9 @@ export class Listener {
     const bounds = server as unknown as Bounds;
     bounds.headersTimeout = times.headersMs;
     bounds.requestTimeout = times.requestMs;
-    bounds.keepAliveTimeout = KEEP_ALIVE_MS;
+    bounds.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
     bounds.connectionsCheckingInterval = times.checkMs;
-    bounds.timeout = SILENCE_MS;
+    bounds.timeout = HTTP_SILENCE_MS;
     server.on("connection", (socket: Socket) => this.accept(socket));
     server.on("secureConnection", (socket: TLSSocket) => this.track(socket));
     server.on("clientError", answerClientError);
@@ -135,7 +140,7 @@ export class Listener {
       return;
     }
     socket.setNoDelay(true);
-    socket.setKeepAlive(true, PING_TIMEOUT_MS);
+    socket.setKeepAlive(true, HTTP_PING_TIMEOUT_MS);
     this.accepted.add(socket);
     socket.on("error", () => socket.destroy());
     socket.once("close", () => {
@@ -161,16 +166,16 @@ export class Listener {
     });
     const check = (): void => {
       if (session.destroyed) return;
-      session.setTimeout(SESSION_IDLE_MS, check);
+      session.setTimeout(HTTP_SESSION_IDLE_MS, check);
       if (streams === 0) {
         session.close();
         return;
       }
-      const timer = setTimeout(() => session.destroy(), PING_TIMEOUT_MS);
+      const timer = setTimeout(() => session.destroy(), HTTP_PING_TIMEOUT_MS);
       timer.unref();
       session.ping(() => clearTimeout(timer));
     };
-    session.setTimeout(SESSION_IDLE_MS, check);
+    session.setTimeout(HTTP_SESSION_IDLE_MS, check);
   }
 
   /** Stops accepting and tells HTTP/2 peers to go; answers in progress still go out. */
@@ -183,8 +188,8 @@ export class Listener {
   }
 
   /**
-   * After `drain`, when no request is in progress: ends the connections that have nothing to send any more. Resolves
-   * when all are gone; destroys what is left after `graceMs`.
+   * After `drain`, when no request is in progress: ends the connections that have nothing to send
+   * any more. Resolves when all are gone; destroys what is left after `graceMs`.
    */
   async close(graceMs: number): Promise<void> {
     this.drain();

@@ -1,8 +1,8 @@
 /**
  * The lock paths (contract 3.1).
  *
- * Invariants: 1. `type` and `durability` are integers. 2. Without a lock to describe the members are 0, null and zeros;
- * the operations see to that, this file only writes.
+ * Invariants: 1. `type` and `durability` are integers. 2. Without a lock to describe the members
+ * are 0, null and zeros; the operations see to that, this file only writes.
  */
 import type {
   GetLockRequest,

@@ -1,9 +1,10 @@
 /**
- * Member tables: what a request body may hold. The one source for validation, decoding and the OpenAPI document.
+ * Member tables: what a request body may hold. The one source for validation, decoding and the
+ * OpenAPI document.
  *
- * May call base. Invariants: 1. A table names every member that the server accepts; all others are refused. 2. Each
- * member says what it counts as when it is omitted or null. 3. A table has at most 31 members (the decoder keeps the
- * ones it has seen in one integer), each with an ASCII name.
+ * May call base. Invariants: 1. A table names every member that the server accepts; all others are
+ * refused. 2. Each member says what it counts as when it is omitted or null. 3. A table has at most
+ * 31 members (the decoder keeps the ones it has seen in one integer), each with an ASCII name.
  */
 import { assert } from "../base/assert.js";
 import { encodeText } from "../base/bytes.js";
@@ -124,7 +125,10 @@ export function base64(name: string, note: string): Member<Uint8Array | null> {
 export function owner(name: string, note: string): Member<Uint8Array> {
   return member(name, Kind.owner, new Uint8Array(0), note);
 }
-/** 0, 1, "Ephemeral", "Persistent"; what is none of these decodes to a number that no operation accepts. */
+/**
+ * 0, 1, "Ephemeral", "Persistent"; what is none of these decodes to a number that no operation
+ * accepts.
+ */
 export function durability(): Member<number> {
   const note = "0 or `Ephemeral`, 1 or `Persistent`; omitted = Persistent";
   return member("durability", Kind.durability, 1, note);

@@ -1,8 +1,9 @@
 /**
  * The paths about the process itself (contract 3.8).
  *
- * Invariants: 1. Liveness asks only for a fatal fault; readiness repeats what health says. 2. Both send their ordinary
- * body with 503. 3. None of them, metrics excepted, needs credentials or is refused for load.
+ * Invariants: 1. Liveness asks only for a fatal fault; readiness repeats what health says. 2. Both
+ * send their ordinary body with 503. 3. None of them, metrics excepted, needs credentials or is
+ * refused for load.
  */
 import type { OperationsPort } from "../operations/requests.js";
 import { type Exchange, TEXT_TYPE } from "./exchange.js";

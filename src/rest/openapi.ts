@@ -1,7 +1,9 @@
 /**
- * The OpenAPI 3.1 document, made from the routes: what it says is what the decoder accepts and the writers write.
+ * The OpenAPI 3.1 document, made from the routes: what it says is what the decoder accepts and the
+ * writers write.
  *
- * Invariants: 1. Nothing is described here that is not in a route's tables. 2. The document is made once per server.
+ * Invariants: 1. Nothing is described here that is not in a route's tables. 2. The document is made
+ * once per server.
  */
 import { Kind, type Member, type MemberTable } from "./members.js";
 import { PROBLEM_TITLES } from "./problems.js";

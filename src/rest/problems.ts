@@ -1,8 +1,9 @@
 /**
  * Problem documents (RFC 9457): what every answer outside 2xx carries.
  *
- * May call base. Invariants: 1. `code` is stable and from the closed list below. 2. Where an endpoint has an answer of
- * its own, its members are added and win a clash of names; the HTTP status line is authoritative.
+ * May call base. Invariants: 1. `code` is stable and from the closed list below. 2. Where an
+ * endpoint has an answer of its own, its members are added and win a clash of names; the HTTP
+ * status line is authoritative.
  */
 import { quoted } from "./json-text.js";
 
@@ -40,8 +41,8 @@ export type ProblemCode = keyof typeof PROBLEM_TITLES;
 export type Clash = "none" | "type" | "status";
 
 /**
- * The document. `own`: the endpoint's own members as the text of a JSON object, or null; `clash` says which name it
- * shares with the document.
+ * The document. `own`: the endpoint's own members as the text of a JSON object, or null; `clash`
+ * says which name it shares with the document.
  */
 export function problemText(
   status: number,

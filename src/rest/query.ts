@@ -1,8 +1,8 @@
 /**
  * Query parameters of the administrative paths.
  *
- * Invariants: 1. A parameter that the path does not know, one given twice and one that is no valid text is refused:
- * `gc?dryrun=true` must not collect. 2. `+` and `%20` are a space.
+ * Invariants: 1. A parameter that the path does not know, one given twice and one that is no valid
+ * text is refused: `gc?dryrun=true` must not collect. 2. `+` and `%20` are a space.
  */
 import type { QueryParameter } from "./route.js";
 
@@ -38,7 +38,10 @@ export function parseQuery(url: string, known: readonly QueryParameter[]): Query
   return values;
 }
 
-/** True when `url` has the parameter `name`, whatever its value; for the paths that ignore all others. */
+/**
+ * True when `url` has the parameter `name`, whatever its value; for the paths that ignore all
+ * others.
+ */
 export function hasFlag(url: string, name: string): boolean {
   const start = url.indexOf("?");
   if (start < 0) return false;

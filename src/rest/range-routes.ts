@@ -1,12 +1,13 @@
 /**
  * The key-range paths (contract 3.6 and 6.3).
  *
- * Invariants: 1. Success is 200, `InvalidInput` 400, every other refusal 409. 2. The endpoint's own `status` wins the
- * clash with the status of the problem document.
+ * Invariants: 1. Success is 200, `InvalidInput` 400, every other refusal 409. 2. The endpoint's own
+ * `status` wins the clash with the status of the problem document.
  */
 import type { RegisterRangeAnswer } from "../operations/requests.js";
 import { adminRoute } from "./admin-route.js";
-import { KEY_SPACE_QUERY, RANGE_SHAPE, rangeText } from "./cluster-routes.js";
+import { RANGE_SHAPE, rangeText } from "./cluster-answers.js";
+import { KEY_SPACE_QUERY } from "./cluster-routes.js";
 import type { Exchange } from "./exchange.js";
 import { listText, quoted } from "./json-text.js";
 import { tableOf, text } from "./members.js";
@@ -92,33 +93,33 @@ function modeText(answer: RegisterRangeAnswer): string {
 
 const shared = { tag: "ranges", access: "admin", statuses: [409] } as const;
 
-/** `adminTimeoutMs`: longest handling time of the calls that change the map. */
-export function rangeRoutes(adminTimeoutMs: number): readonly Route[] {
+const LIST_ROUTE = adminRoute({
+  method: "GET",
+  path: "/v1/ranges",
+  access: "reader",
+  tag: "ranges",
+  summary: "List the key ranges",
+  query: [KEY_SPACE_QUERY],
+  answer: RANGES,
+  statuses: [],
+  run: (exchange, port, _, query) => {
+    const answer = port.ranges(query.get("keySpace") ?? "");
+    const spaces = listText(
+      answer.keySpaces,
+      (space) =>
+        `{"keySpace":${quoted(space.keySpace)},"routingMode":"${space.routingMode}",` +
+        `"descriptors":${listText(space.ranges, rangeText)}}`,
+    );
+    exchange.json(
+      200,
+      `{"initialized":${answer.initialized},` +
+        `"localEndpoint":${quoted(answer.localEndpoint)},"keySpaces":${spaces}}`,
+    );
+  },
+});
+
+function registrationRoutes(adminTimeoutMs: number): readonly Route[] {
   return [
-    adminRoute({
-      method: "GET",
-      path: "/v1/ranges",
-      access: "reader",
-      tag: "ranges",
-      summary: "List the key ranges",
-      query: [KEY_SPACE_QUERY],
-      answer: RANGES,
-      statuses: [],
-      run: (exchange, port, _, query) => {
-        const answer = port.ranges(query.get("keySpace") ?? "");
-        const spaces = listText(
-          answer.keySpaces,
-          (space) =>
-            `{"keySpace":${quoted(space.keySpace)},"routingMode":"${space.routingMode}",` +
-            `"descriptors":${listText(space.ranges, rangeText)}}`,
-        );
-        exchange.json(
-          200,
-          `{"initialized":${answer.initialized},` +
-            `"localEndpoint":${quoted(answer.localEndpoint)},"keySpaces":${spaces}}`,
-        );
-      },
-    }),
     adminRoute({
       ...shared,
       method: "POST",
@@ -145,6 +146,11 @@ export function rangeRoutes(adminTimeoutMs: number): readonly Route[] {
         });
       },
     }),
+  ];
+}
+
+function mapRoutes(adminTimeoutMs: number): readonly Route[] {
+  return [
     adminRoute({
       ...shared,
       method: "POST",
@@ -177,4 +183,9 @@ export function rangeRoutes(adminTimeoutMs: number): readonly Route[] {
       },
     }),
   ];
+}
+
+/** `adminTimeoutMs`: longest handling time of the calls that change the map. */
+export function rangeRoutes(adminTimeoutMs: number): readonly Route[] {
+  return [LIST_ROUTE, ...registrationRoutes(adminTimeoutMs), ...mapRoutes(adminTimeoutMs)];
 }

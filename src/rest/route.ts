@@ -1,8 +1,9 @@
 /**
- * What a path is: the table entry from which the router, the access check and the OpenAPI document are made.
+ * What a path is: the table entry from which the router, the access check and the OpenAPI document
+ * are made.
  *
- * Types only. Invariants: 1. Every path that the server answers is one Route. 2. A route decides nothing: it decodes,
- * hands down, and writes what comes back.
+ * Types only. Invariants: 1. Every path that the server answers is one Route. 2. A route decides
+ * nothing: it decodes, hands down, and writes what comes back.
  */
 import type { DataRequestKind, OperationsPort } from "../operations/requests.js";
 import type { Exchange } from "./exchange.js";
@@ -24,7 +25,10 @@ export interface Route {
   readonly access: Access;
   readonly summary: string;
   readonly tag: "locks" | "sequences" | "kv" | "cluster" | "ranges" | "backups" | "node";
-  /** Request members; null = none, and then an empty body is accepted. GET routes have no body at all. */
+  /**
+   * Request members; null = none, and then an empty body is accepted. GET routes have no body at
+   * all.
+   */
   readonly body: MemberTable | null;
   readonly query: readonly QueryParameter[];
   /** The answer of status 200; null = text. */

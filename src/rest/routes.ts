@@ -1,8 +1,8 @@
 /**
  * All routes of a server, and which methods each path has.
  *
- * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document describes exactly this
- * list, the benchmark route excepted.
+ * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document
+ * describes exactly this list, the benchmark route excepted.
  */
 import { backupRoutes } from "./backup-routes.js";
 import { clusterRoutes, HEALTH_ROUTE } from "./cluster-routes.js";

@@ -1,8 +1,8 @@
 /**
  * The sequence paths (contract 3.2 and 3.3).
  *
- * Invariants: 1. All six paths answer with one object of the same six members. 2. `type` and `sequence.durability` are
- * names unless the request carried `durability` as a JSON number.
+ * Invariants: 1. All six paths answer with one object of the same six members. 2. `type` and
+ * `sequence.durability` are names unless the request carried `durability` as a JSON number.
  */
 import type {
   AllocationAnswer,

@@ -1,10 +1,11 @@
 /**
  * The REST front end: one Fastify instance over all listeners of a node.
  *
- * Owns the routing table and the listeners. May call base, the operations port, fastify and node:http. Invariants:
- * 1. Access is checked and the media type too before a body is read. 2. Fastify routes and nothing else: it validates,
- * parses, serializes and logs nothing, because each of these defaults would change what was sent. 3. What cannot be
- * answered by a route is answered by a problem document. 4. `close` answers what was accepted before it ends.
+ * Owns the routing table and the listeners. May call base, the operations port, fastify and
+ * node:http. Invariants: 1. Access is checked and the media type too before a body is read. 2.
+ * Fastify routes and nothing else: it validates, parses, serializes and logs nothing, because each
+ * of these defaults would change what was sent. 3. What cannot be answered by a route is answered
+ * by a problem document. 4. `close` answers what was accepted before it ends.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -19,6 +20,7 @@ import type { MetricsSource } from "./node-routes.js";
 import { RequestIds } from "./request-ids.js";
 import type { Route } from "./route.js";
 import { PathIndex, restRoutes } from "./routes.js";
+import { UnsentAnswers } from "./unsent.js";
 
 export interface RestServerOptions {
   readonly operations: OperationsPort;
@@ -49,7 +51,10 @@ export interface RestServerOptions {
 export interface RestServer {
   /** REST over cleartext HTTP/1.1. Resolves to the port. */
   listenHttp(host: string, port: number): Promise<number>;
-  /** REST over TLS (HTTP/1.1 and HTTP/2), and gRPC streams through `grpcStream`. Resolves to the port. */
+  /**
+   * REST over TLS (HTTP/1.1 and HTTP/2), and gRPC streams through `grpcStream`. Resolves to the
+   * port.
+   */
   listenHttps(
     host: string,
     port: number,
@@ -79,6 +84,7 @@ class Server implements RestServer {
       monotonicMs: options.monotonicMs,
       requestTimeoutMs: options.requestTimeoutMs,
       observer: options.observer,
+      unsent: new UnsentAnswers(),
       draining: false,
       inFlight: 0,
       onIdle: null,
@@ -102,7 +108,8 @@ class Server implements RestServer {
         exchange.problem(400, "invalid-argument", "the path is not valid percent-encoded UTF-8");
       },
     });
-    // Bodies are read by `body.ts`, after the access check; this parser only keeps Fastify from reading them.
+    // Bodies are read by `body.ts`, after the access check; this parser only keeps Fastify from
+    // reading them.
     framework.removeAllContentTypeParsers();
     framework.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     for (const route of routes) {
@@ -170,6 +177,7 @@ class Server implements RestServer {
   }
 
   private run(route: Route, exchange: Exchange, body: Buffer): void {
+    exchange.received();
     try {
       route.run(exchange, body, this.options.operations);
     } catch (error) {

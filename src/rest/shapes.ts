@@ -1,8 +1,9 @@
 /**
  * Shapes of answers for the OpenAPI document: which members an answer holds and of which kind.
  *
- * Types and constants only. Invariants: 1. Every member of an answer is always written, so every one is required.
- * 2. The writers of the routes write exactly these members in this order; the tests hold the two against each other.
+ * Types and constants only. Invariants: 1. Every member of an answer is always written, so every
+ * one is required. 2. The writers of the routes write exactly these members in this order; the
+ * tests hold the two against each other.
  */
 
 export type Shape =

@@ -1,8 +1,10 @@
 /**
- * Fuzz target of the REST bodies: bytes through the decoder of every path, and some of them through a real server.
+ * Fuzz target of the REST bodies: bytes through the decoder of every path, and some of them through
+ * a real server.
  *
- * Reproducible: one seed, printed, also from SVC_FUZZ_SEED. Every input must end in values or in a typed fault, the
- * verdict on syntax must be that of a second reader, and the process must stay alive with its memory flat.
+ * Reproducible: one seed, printed, also from SVC_FUZZ_SEED. Every input must end in values or in a
+ * typed fault, the verdict on syntax must be that of a second reader, and the process must stay
+ * alive with its memory flat.
  */
 import t from "tap";
 import { Client } from "undici";
@@ -129,7 +131,10 @@ function nesting(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(nesting));
 }
 
-/** The second opinion: built-in parser, built-in UTF-8 decoder, and a look at nesting and surrogates. */
+/**
+ * The second opinion: built-in parser, built-in UTF-8 decoder, and a look at nesting and
+ * surrogates.
+ */
 function isWellFormedJson(bytes: Buffer): boolean {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -146,7 +151,10 @@ function isWellFormedJson(bytes: Buffer): boolean {
   }
 }
 
-/** Members that a second one of the same name hides from JSON.parse; there the two opinions may differ. */
+/**
+ * Members that a second one of the same name hides from JSON.parse; there the two opinions may
+ * differ.
+ */
 function hidesMembers(text: string): boolean {
   const names = [...text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:/g)].map((match) => {
     return (match[1] ?? "").replace("\\u0061", "a");

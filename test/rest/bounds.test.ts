@@ -1,5 +1,6 @@
 /**
- * What the listeners bound: sizes, times, connections, streams, roles; HTTP/2 and TLS; the end of a server.
+ * What the listeners bound: sizes, times, connections, streams, roles; HTTP/2 and TLS; the end of a
+ * server.
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { connect, type Socket } from "node:net";

@@ -1,5 +1,6 @@
 /**
- * An operations port for tests of the front end: records what came down, answers what the test says.
+ * An operations port for tests of the front end: records what came down, answers what the test
+ * says.
  *
  * Invariants: 1. As the real one it answers in a later turn, exactly once.
  */

@@ -144,7 +144,10 @@ export function requestHttp2(
   });
 }
 
-/** Sends `pieces` over a bare socket, one per turn of the loop (and half-closes when `ends`); resolves to all that came back once it is closed. */
+/**
+ * Sends `pieces` over a bare socket, one per turn of the loop (and half-closes when `ends`);
+ * resolves to all that came back once it is closed.
+ */
 export function rawExchange(
   port: number,
   pieces: readonly string[],
