@@ -94,6 +94,11 @@ class Leader implements BlockGroup {
 
   /** Applies up to `count` entries of the log; answers come after all of them. */
   apply(count: number): void {
+    for (const end of this.applyOnly(count)) end();
+  }
+
+  /** Applies and returns the answers instead of giving them. */
+  applyOnly(count: number): readonly (() => void)[] {
     const ends: (() => void)[] = [];
     for (let done = 0; done < count && this.applied < this.cluster.log.length; done++) {
       const entry = this.cluster.log[this.applied] as Entry;
@@ -118,7 +123,7 @@ class Leader implements BlockGroup {
         ends.push(() => this.cluster.answer(queued, result));
       });
     }
-    for (const end of ends) end();
+    return ends;
   }
 
   /** Learns that its leadership ended. */
@@ -609,4 +614,116 @@ t.test("a record that changed behind the block is noticed within the block lease
   const after = answersOf(cluster, "s", [1]);
   cluster.finish();
   t.same(after, ["501-501 r3"]);
+});
+
+const bareUpdate = {
+  kind: "update-sequence",
+  name: "s",
+  currentValue: null,
+  increment: null,
+  initialValue: null,
+  maxValue: null,
+  removeMaxValue: false,
+  blockSize: null,
+  removeBlockSize: false,
+  cursor: null,
+} as const;
+
+t.test("P-076: a sequence created anew is not served from the old one's block", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  t.same(answersOf(cluster, "s", [5]), []);
+  cluster.finish();
+  const numbers = { initialValue: 0n, increment: 1n, maxValue: null, blockSize: null } as const;
+  const keyed: string[] = [];
+  const allocate = (key: string): void => {
+    leader.blocks.allocateKeyed("s", 1, key, 1e9, (result) => {
+      assert(result !== "busy" && result.status === "applied", "applied");
+      assert(result.outcome.kind === "allocation", "an allocation");
+      keyed.push(`${result.outcome.before + 1n} r${result.outcome.revision}`);
+    });
+  };
+  leader.blocks.remove("s", 1e9, () => undefined);
+  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  allocate("a");
+  leader.commit(10);
+  leader.apply(1);
+  const after = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same(keyed, ["1 r1"]);
+  t.same(after, ["2-2 r2"], "the same incarnation and revision, another life");
+  leader.blocks.remove("s", 1e9, () => undefined);
+  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  allocate("a");
+  allocate("b");
+  allocate("c");
+  t.same(
+    leader.proposals.map(({ command }) => ("cursor" in command ? command.cursor : undefined)),
+    [undefined, undefined, null, null, null],
+    "no cursor of the old life travels behind a delete",
+  );
+  cluster.finish();
+  t.same(keyed, ["1 r1", "1 r1", "2 r2", "3 r3"]);
+});
+
+t.test("S9: an update keeps what was handed out, also by a reservation in flight", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  t.same(answersOf(cluster, "s", [3]), []);
+  cluster.finish();
+  const gathered = answersOf(cluster, "s", [8]);
+  cluster.settle();
+  leader.endReads();
+  const kept: (bigint | null)[] = [];
+  leader.blocks.update({ ...bareUpdate, increment: 5n }, 1e9, (result) => {
+    assert(result !== "busy" && result.status === "applied", "applied");
+    assert(result.outcome.kind === "sequence", "a sequence");
+    kept.push(result.outcome.record?.currentValue ?? null);
+  });
+  t.equal(leader.proposals.length, 1, "the update waits for the reservation");
+  const during = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same(gathered, ["4-11 r2"]);
+  t.same(kept, [11n]);
+  t.same(during, ["type 5"], "S13");
+  const after = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same(after, ["16-16 r4"]);
+});
+
+t.test("P-042: what was begun before a reset neither serves nor leaves a block", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  const before = answersOf(cluster, "s", [1, 1]);
+  cluster.settle();
+  leader.endReads();
+  leader.blocks.reset();
+  leader.commit(1);
+  leader.apply(1);
+  t.same(before, ["type 5", "type 5"]);
+  const after = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same(after, ["11-11 r2"]);
+});
+
+t.test("S9: a reservation that was applied but not answered does not show its end", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  t.same(answersOf(cluster, "s", [2]), []);
+  const record = () => {
+    const found = leader.machine.reads.getSequence("s");
+    assert(found !== null, "the sequence exists");
+    return found;
+  };
+  cluster.settle();
+  leader.endReads();
+  t.equal(leader.blocks.currentValue(record()), 0n, "not applied yet");
+  leader.commit(1);
+  const ends = leader.applyOnly(1);
+  t.equal(leader.blocks.currentValue(record()), "unsettled");
+  let resumed = 0;
+  leader.blocks.settle("s", 1e9, () => void resumed++);
+  for (const end of ends) end();
+  t.equal(resumed, 1);
+  t.equal(leader.blocks.currentValue(record()), 2n);
 });
