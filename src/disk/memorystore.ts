@@ -59,6 +59,7 @@ export class MemoryStore implements StorePort {
 
   get(key: Uint8Array): Uint8Array | null {
     assert(!this.closed, "the store is open");
+    checkKey(key);
     const block = this.blocks[this.blockOf(key)] ?? [];
     const row = block[MemoryStore.seek(block, key)];
     return row !== undefined && compareBytes(row.key, key) === 0 ? row.value.slice() : null;

@@ -71,7 +71,6 @@ function refute(segment: Segment, bytes: number, salt: number, kernels: Kernels)
     const found = scanner.seek(windowEnd - at, place);
     if (found.outcome === "none") return null;
     if (found.outcome === "unsure") return "what follows is too much like records to tell";
-    if (found.durableOffset > end) return durableProof(found.offset);
     shift(found.offset);
     // The run of records that chains on from here; the first is taken at its word about its chain.
     const previousChecksum = wordAt(scanner.window, frame.previousAt);

@@ -98,6 +98,8 @@ export class FakeDisk implements FilesPort {
   freeBytes = Number.POSITIVE_INFINITY;
   /** Called for each write; returns a code to fail it. */
   writeFault: ((path: string, offset: number) => FileErrorCode | null) | null = null;
+  /** Steps that a write takes beyond the first. */
+  writeSteps: () => number = () => 0;
   writes = 0;
   operations: string[] = [];
 
@@ -152,13 +154,16 @@ export class FakeDisk implements FilesPort {
     const flight: Flight = { inode, offset, bytes };
     this.flights.add(flight);
     this.writes++;
-    this.steps.push(() => {
+    let left = this.writeSteps();
+    const attempt = (): void => {
+      if (left-- > 0) return this.steps.push(attempt);
       this.flights.delete(flight);
       const fault = this.writeFault?.(file.path, offset) ?? null;
       if (fault !== null) return done(failure(fault, `fault in ${file.path}`));
       inode.bytes.set(bytes, offset);
       done(ok(null));
-    });
+    };
+    this.steps.push(attempt);
   }
 
   private handle(file: OpenFile): Handle {

@@ -228,6 +228,44 @@ void t.test("P-112 power loss at every step of first start and rotation", (t) =>
   t.end();
 });
 
+void t.test("P-117 power loss at every step of floors, removal and forward rewriting", (t) => {
+  const prng = new Prng(3);
+  let removals = 0;
+  for (let step = 0; ; step++) {
+    const on = machine(32_768);
+    const log = open(on);
+    write(on, log, 2, entries(1, 3, 1, 200), { term: 1, vote: 1, commit: 3 });
+    // A removal is quick and a log write slow: one that does not wait for the other is found out.
+    on.disk.writeSteps = () => 9;
+    let durable = 0;
+    const put = (index: number): void => {
+      const list = entries(index, index, 1, 3500);
+      const done = (): void => {
+        durable = index;
+        if (index % 6 === 0) log.raiseFloor(G, { index: index - 2, term: 1 });
+        if (index < 40) put(index + 1);
+      };
+      const hardState = { term: 1, vote: 1, commit: index };
+      log.write({ group: G, hardState, entries: list, done });
+    };
+    put(1);
+    const isOver = on.steps.run(step);
+    removals += on.disk.operations.some((operation) => operation.startsWith("remove")) ? 1 : 0;
+    const opened = tryOpen(powerLoss(on, prng));
+    if (!opened.ok) {
+      t.fail(`step ${String(step)}: ${opened.message}`);
+      break;
+    }
+    const images = opened.value.recovered();
+    if ((images.get(G)?.lastIndex ?? 0) < durable) t.fail("the busy group lost entries");
+    const idle = images.get(partitionId(2));
+    if (idle?.lastIndex !== 3 || idle.floor.index !== 0) t.fail("the idle group lost entries");
+    if (isOver) break;
+  }
+  t.ok(removals > 100, `${String(removals)} crashes with removed segments`);
+  t.end();
+});
+
 /** A log that was closed after 40 entries over several segments. */
 function closedLog(segmentBytes: number, count: number): Machine {
   const on = machine(segmentBytes);

@@ -101,7 +101,13 @@ class Run {
     this.prng = new Prng(seed);
     this.on = machine(SEGMENT_BYTES);
     this.log = this.opened();
+    this.slowDown();
     while (this.groups.size < GROUPS) this.addGroup();
+  }
+
+  /** Log writes may take longer than everything else that goes on meanwhile. */
+  private slowDown(): void {
+    this.on.disk.writeSteps = () => this.prng.below(this.prng.chance(1, 4) ? 12 : 2);
   }
 
   private addGroup(): void {
@@ -215,6 +221,7 @@ class Run {
       this.on = restart(this.on);
     } else this.on = powerLoss(this.on, this.prng);
     this.log = this.opened();
+    this.slowDown();
     const images = this.log.recovered();
     for (const id of images.keys()) {
       if (!this.groups.has(id))
