@@ -16,7 +16,7 @@ export class Answers {
   private readResults: ReadResult[] = [];
   private running = false;
 
-  /** `onDecided` asks for the turn that will run the callbacks; called at the first one only. */
+  /** `onDecided` is called when the first callback is there; outside a turn it asks for one. */
   constructor(private readonly onDecided: () => void) {}
 
   get isEmpty(): boolean {

@@ -51,7 +51,9 @@ export class Node {
     private readonly ports: HostPorts,
   ) {
     this.turns = new Turns(ports.clock, ports.timer, (nowMs) => this.turn(nowMs));
-    this.answers = new Answers(() => this.turns.request());
+    this.answers = new Answers(() => {
+      if (!this.turns.isRunning) this.turns.request();
+    });
     this.budget = new Budget(settings.nodeQueuedBytesMax);
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
@@ -211,9 +213,9 @@ export class Node {
     }
     this.answers.run();
     this.stopping.advance(nowMs);
-    // Whoever was woken after the groups ran, by an answer that proposes again or by the end of a
-    // flush, wants the next turn at once; what was cut into slices lets input in before.
-    if (this.awake.length > this.sliced) this.turns.request();
+    // Whoever was woken or answered after its place in this turn (by an answer that asks again, by
+    // the stop) wants the next turn at once; what was cut into slices lets input in before.
+    if (this.awake.length > this.sliced || !this.answers.isEmpty) this.turns.request();
     else if (this.sliced > 0) this.turns.requestLater();
     this.turns.wakeAt(Math.min(this.dueMs, this.stopping.wakeAtMs));
     if (!this.stopping.isClosing) {

@@ -57,7 +57,12 @@ class CrashRun {
     else if (kind < 7) world.timer.step();
     else if (kind === 7) world.log.sync(1 + prng.below(3));
     else if (kind === 8 && prng.chance(1, 3)) world.store.finish();
-    else world.timer.nowMs += prng.below(20);
+    else {
+      world.timer.nowMs += prng.below(20);
+      const groups = this.node.groups();
+      const pinning = groups[prng.below(groups.length)];
+      world.log.pinning = pinning === undefined || prng.chance(1, 2) ? [] : [pinning.partition];
+    }
   }
 
   /** Power loss and restart; then holds the state against the model. */

@@ -465,6 +465,7 @@ t.test("P-024 a start refuses a state that the log does not bear out", async (t)
   const disk = short.world.log.durable.get(short.group.partition);
   assert(disk !== undefined, "the group has a log");
   disk.entries = disk.entries.slice(0, -3);
+  disk.hardState = { ...disk.hardState, commit: 1 };
   t.equal(code(short.world), "state-ahead-of-log");
   const behind = setup();
   const other = behind.world.log.durable.get(behind.group.partition);
@@ -780,5 +781,29 @@ t.test("an answer that asks again is served at once, clock standing or moving", 
     world.settle();
     t.equal(rounds, 300);
     t.ok(world.timer.nowMs - beginMs < 50, "nobody waited for a timer");
+    const refused: ProposalResult[] = [];
+    group.read(1e9, () => {
+      world.log.spaceState = "full";
+      propose(group, "k", refused);
+    });
+    world.settle();
+    t.equal(statuses(refused), "overloaded", "a refusal inside an answer needs no timer either");
   }
 });
+
+t.test(
+  "what the housekeeping proposes is cut in the same turn, also by a moving clock",
+  async (t) => {
+    const world = new World({ initialPartitions: 1, collectEveryMs: 1000 });
+    const node = world.ready();
+    const group = world.group(node);
+    world.pass(500);
+    propose(group, "k", []);
+    world.settle();
+    world.driftMs = 0.001;
+    const length = group.facts().lastIndex;
+    world.timer.nowMs += 1500;
+    world.settle();
+    t.equal(group.facts().appliedIndex, length + 1, "the collect command is applied");
+  },
+);

@@ -285,6 +285,22 @@ t.test("P-156 turns: one at a time, never at once, re-checked, none after close"
   timer.nowMs = 1301;
   while (timer.step());
   t.equal(log[2], "turn 1301");
+  const armed: (() => void)[] = [];
+  const early = {
+    soon: () => undefined,
+    after: (_: number, callback: () => void) => {
+      armed.push(callback);
+      return { cancel: () => undefined };
+    },
+  };
+  const rechecked: number[] = [];
+  const hasty = new Turns(clock, early, (nowMs) => void rechecked.push(nowMs));
+  hasty.wakeAt(1400);
+  armed[0]?.();
+  t.same([rechecked.length, armed.length], [0, 2], "a timer that fires early is armed again");
+  timer.nowMs = 1400;
+  armed[1]?.();
+  t.same(rechecked, [1400]);
   turns.requestLater();
   turns.wakeAt(2000);
   turns.close();
