@@ -105,7 +105,7 @@ class Server implements RestServer {
       genReqId: (raw) => this.requestIds.of(raw.headers["x-request-id"]),
       frameworkErrors: (_error, request, reply) => {
         const exchange = this.exchange(request, reply, "");
-        exchange.problem(400, "invalid-argument", "the path is not valid percent-encoded UTF-8");
+        exchange.problem(400, "invalid-argument", "the path is too long or no valid text");
       },
     });
     // Bodies are read by `body.ts`, after the access check; this parser only keeps Fastify from

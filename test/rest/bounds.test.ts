@@ -2,11 +2,20 @@
  * What the listeners bound: sizes, times, connections, streams, roles; HTTP/2 and TLS; the end of a
  * server.
  */
-import { constants, type ServerHttp2Stream } from "node:http2";
+import "reflect-metadata";
+import { webcrypto } from "node:crypto";
+import { EventEmitter } from "node:events";
+import { connect as connectHttp2, constants, type ServerHttp2Stream } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import * as x509 from "@peculiar/x509";
 import t, { type Test } from "tap";
+import { NO_STAMP } from "../../src/base/hlc.js";
+import type { KvPageAnswer } from "../../src/operations/requests.js";
 import type { Authenticator, Role } from "../../src/rest/access.js";
+import { UnsentAnswers } from "../../src/rest/unsent.js";
+import { makeSelfSigned } from "../../src/server/certificate.js";
+import { blankAnswer } from "./fake-operations.js";
 import { type Answer, rawExchange, requestHttp2, type Rig, startRig } from "./harness.js";
 
 const POST = { ":method": "POST", "content-type": "application/json" };
@@ -265,6 +274,147 @@ t.test("roles are checked before the body is read", async (t) => {
   isProblem(t, await rig.post("/v1/kv/try-set", "{"), 401, "unauthenticated");
   t.equal(rig.port.requests.length, before);
   isProblem(t, await rig.call("GET", "/v1/nothing"), 404, "unknown-path");
+  t.strictSame(rig.faults, []);
+});
+
+/** A certificate that is its own authority, for the unit `unit`. */
+async function clientCertificate(unit: string): Promise<{ cert: string; key: string }> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  x509.cryptoProvider.set(webcrypto);
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: `CN=worker-${unit}, OU=${unit}`,
+    notBefore: new Date(Date.now() - 3_600_000),
+    notAfter: new Date(Date.now() + 3_600_000),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
+  });
+  const key = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey));
+  const body = key.toString("base64").replace(/(.{64})/g, "$1\n");
+  return {
+    cert: certificate.toString("pem"),
+    key: `-----BEGIN PRIVATE KEY-----\n${body.trimEnd()}\n-----END PRIVATE KEY-----\n`,
+  };
+}
+
+t.test("client certificates reach the authenticator over both protocols", async (t) => {
+  const seen: unknown[] = [];
+  const authenticator: Authenticator = {
+    authenticate: (_, certificate) => {
+      seen.push(certificate);
+      return certificate === null ? null : { role: "reader", name: certificate.commonName };
+    },
+  };
+  const known = await clientCertificate("svc-reader");
+  const stranger = await clientCertificate("svc-admin");
+  const rig = await rigFor(t, { authenticator });
+  const own = await makeSelfSigned("svc-dev");
+  const material = {
+    certificate: own.certificate,
+    key: own.key,
+    clientCa: known.cert,
+    clientCertificateRequired: false,
+  };
+  const port = await rig.server.listenHttps("127.0.0.1", 0, material, null);
+  const status = async (pair: { cert: string; key: string } | null): Promise<number[]> => {
+    const tls = { ca: own.certificate, servername: "localhost", ...(pair ?? {}) };
+    const session = connectHttp2(`https://127.0.0.1:${port}`, tls);
+    const path = { ":path": "/v1/cluster/membership" };
+    const second = await requestHttp2(session, path);
+    t.equal((await requestHttp2(session, path)).status, second.status, "again on one session");
+    session.destroy();
+    const socket = connectTls({ port, ...tls });
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    socket.write(`GET /v1/cluster/membership HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
+    await closed(socket);
+    return [second.status, Number(text.slice(9, 12))];
+  };
+  t.strictSame(await status(known), [200, 200]);
+  const facts = { commonName: "worker-svc-reader", organizationalUnits: ["svc-reader"] };
+  t.strictSame(seen, [facts, facts, facts]);
+  t.strictSame(await status(null), [401, 401], "no certificate");
+  t.strictSame(await status(stranger), [401, 401], "a certificate of another authority");
+  t.strictSame(seen.slice(3), [null, null, null, null, null, null]);
+});
+
+t.test("P-164 odd request targets are answered", async (t) => {
+  const rig = await rigFor(t);
+  const targets: readonly (readonly [string, number])[] = [
+    ["GET //", 404],
+    ["GET /v1//locks", 404],
+    ["GET /v1/backups//chain", 503],
+    [`GET /v1/backups/${"a".repeat(300)}/chain`, 400],
+    ["GET /v1/backups/%2e%2e/chain", 503],
+    ["GET /livez#x", 200],
+    ["GET /livez?", 200],
+    ["GET /livez?verbose=1&verbose=2", 200],
+    ["GET /LIVEZ", 404],
+    ["GET /%6civez", 200],
+    ["OPTIONS *", 404],
+    ["GET http://other/livez", 200],
+    ["TRACE /livez", 405],
+    ["BREW /livez", 400],
+    ["DELETE /v1/kv/try-set", 405],
+  ];
+  for (const [target, status] of targets) {
+    const sent = `${target} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
+    const { text } = await rawExchange(rig.httpPort, [sent]);
+    t.equal(text.slice(0, 12), `HTTP/1.1 ${status}`, target.slice(0, 40));
+  }
+  t.strictSame(rig.faults, []);
+  t.equal(rig.server.inFlight(), 0);
+});
+
+t.test("P-153 answers that nobody reads are bounded", async (t) => {
+  const unsent = new UnsentAnswers();
+  const responses: EventEmitter[] = [];
+  const track = (characters: number): void => {
+    const response = Object.assign(new EventEmitter(), { destroy: () => undefined });
+    responses.push(response);
+    unsent.track(response, characters);
+  };
+  track(1000);
+  t.equal(unsent.waiting, 0, "small answers are not counted");
+  const large = 100 << 20;
+  t.ok(unsent.admits(large));
+  track(large);
+  t.ok(unsent.admits(large));
+  track(large);
+  t.notOk(unsent.admits(large), "the third one would be too much");
+  t.ok(unsent.admits(1000), "small ones pass");
+  for (const response of responses) response.emit("close");
+  t.equal(unsent.waiting, 0);
+
+  const rig = await rigFor(t);
+  // One stream a session: within a session its memory credit would bound the answers already.
+  const value = Buffer.alloc((12 << 20) - 1024);
+  const item = { key: "k", value, revision: 0, state: 1 };
+  const page = { ...blankAnswer("kv-bucket", 3) } as KvPageAnswer;
+  const items = [{ ...item, expires: NO_STAMP, lastModified: NO_STAMP }];
+  const read = { ...POST, ":path": "/v1/kv/get-by-bucket" };
+  const statuses: unknown[] = [];
+  const streams = Array.from({ length: 20 }, () => {
+    rig.port.answers.push({ ...page, items });
+    const stream = rig.http2().request(read);
+    stream.on("response", (headers) => statuses.push(headers[":status"]));
+    stream.on("error", () => undefined);
+    stream.end("{}");
+    return stream;
+  });
+  await eventually(t, () => statuses.length === 20, "every reader hears");
+  const refused = statuses.filter((status) => status === 503).length;
+  t.equal(refused, 4, "16 answers of 16 MiB wait, the others are refused as overload");
+  for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL);
+  await eventually(t, () => rig.server.inFlight() === 0, "nothing is left");
+  const after = async (): Promise<Answer> => {
+    rig.port.answers.push({ ...page, items });
+    return requestHttp2(rig.http2(), read, "{}");
+  };
+  let answer = await after();
+  for (let turn = 0; turn < 50 && answer.status !== 200; turn++) answer = await after();
+  t.equal(answer.status, 200, "room again once the readers are gone");
   t.strictSame(rig.faults, []);
 });
 
