@@ -1,9 +1,10 @@
 /**
- * What `next` costs from the door of the operations to its answer: admission, placement, gathering, a confirmed round,
- * and the sharing of a block, over the real host and machine with a log and a store in memory.
+ * What `next` costs from the door of the operations to its answer: admission, placement, gathering,
+ * a confirmed round, and the sharing of a block, over the real host and machine with a log and a
+ * store in memory.
  *
- * Owns its nodes, one per rival. The event loop is a plain queue: no timers, no sockets, no disk. Rivals differ in the
- * kernels that share a block out. Run: node dist/perf/micro/blocks.js [--tiny]
+ * Owns its nodes, one per rival. The event loop is a plain queue: no timers, no sockets, no disk.
+ * Rivals differ in the kernels that share a block out. Run: node dist/perf/micro/blocks.js [--tiny]
  */
 import { assert } from "../../src/base/assert.js";
 import { MemoryLog } from "../../src/disk/memorylog.js";
@@ -80,7 +81,10 @@ class Bench {
     while (!opened.value.health().ready) timer.round();
   }
 
-  /** `count` requests, `inFlight` at a time. Returns the sum of the low lanes of what was handed out. */
+  /**
+   * `count` requests, `inFlight` at a time. Returns the sum of the low lanes of what was handed
+   * out.
+   */
   closedLoop(count: number, inFlight: number, make: (at: number) => DataRequest): number {
     let started = 0;
     let ended = 0;

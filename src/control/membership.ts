@@ -1,8 +1,8 @@
 /**
  * Who may leave the cluster: the decision of contract 5.3, as a pure function of committed facts.
  *
- * May call machine records. Invariants: 1. Facts in, decision out; nothing is read or changed here. 2. The last voter
- * that any hosted partition needs never leaves. 3. One drain at a time.
+ * May call machine records. Invariants: 1. Facts in, decision out; nothing is read or changed here.
+ * 2. The last voter that any hosted partition needs never leaves. 3. One drain at a time.
  */
 import type { Member } from "../machine/command.js";
 

@@ -1,8 +1,10 @@
 /**
- * Replica placement as it follows from committed records: effective factors and replica lists (contract 5.4).
+ * Replica placement as it follows from committed records: effective factors and replica lists
+ * (contract 5.4).
  *
- * Pure. May call machine records. Invariants: 1. Factor 0 means every voter and has no list. 2. An override of 0 means
- * none: the partition inherits. 3. An effective factor never exceeds the number of voters.
+ * Pure. May call machine records. Invariants: 1. Factor 0 means every voter and has no list. 2. An
+ * override of 0 means none: the partition inherits. 3. An effective factor never exceeds the number
+ * of voters.
  */
 import type { ClusterRecord, Member, PartitionRecord } from "../machine/command.js";
 
@@ -18,7 +20,10 @@ export interface PlacedPartition {
   readonly replicas: readonly Member[];
 }
 
-/** The map with factors and replicas. `hosts`: the members that the partition's committed configuration names. */
+/**
+ * The map with factors and replicas. `hosts`: the members that the partition's committed
+ * configuration names.
+ */
 export function placePartitions(
   cluster: ClusterRecord,
   members: readonly Member[],

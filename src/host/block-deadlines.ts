@@ -1,7 +1,9 @@
 /**
- * One timer for many deadlines: armed for the earliest, it asks its owner to end what is due and when to come again.
+ * One timer for many deadlines: armed for the earliest, it asks its owner to end what is due and
+ * when to come again.
  *
- * Owns the timer. May call ports. Invariant: an armed timer never lies behind a deadline that was announced.
+ * Owns the timer. May call ports. Invariant: an armed timer never lies behind a deadline that was
+ * announced.
  */
 import type { ClockPort, TimerHandle, TimerPort } from "../ports.js";
 
@@ -9,7 +11,10 @@ export class DeadlineSweep {
   private timer: TimerHandle | null = null;
   private armedMs = Number.POSITIVE_INFINITY;
 
-  /** `expire` ends what is due at the given monotonic time and returns the earliest deadline left (or infinity). */
+  /**
+   * `expire` ends what is due at the given monotonic time and returns the earliest deadline left
+   * (or infinity).
+   */
   constructor(
     private readonly ports: { readonly clock: ClockPort; readonly timer: TimerPort },
     private readonly expire: (nowMs: number) => number,

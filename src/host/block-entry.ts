@@ -1,9 +1,11 @@
 /**
- * What the leader keeps of one sequence while it leads: the block, who waits, and which commands are under way.
+ * What the leader keeps of one sequence while it leads: the block, who waits, and which commands
+ * are under way.
  *
- * Owned by `SequenceBlocks`, which alone changes it. May call base. Invariants: 1. At most one reservation is in flight.
- * 2. An update is proposed only when nothing else of the sequence is in flight. 3. While a delete is in flight no later
- * command carries a cursor: a sequence created anew could have the same incarnation and revision.
+ * Owned by `SequenceBlocks`, which alone changes it. May call base. Invariants: 1. At most one
+ * reservation is in flight. 2. An update is proposed only when nothing else of the sequence is in
+ * flight. 3. While a delete is in flight no later command carries a cursor: a sequence created anew
+ * could have the same incarnation and revision.
  */
 import { assert } from "../base/assert.js";
 import type { BlockCursor, SequenceRecord, UpdateSequenceCommand } from "../machine/command.js";
@@ -55,7 +57,9 @@ export class SequenceEntry {
     );
   }
 
-  /** Takes the block out of service for a command that is being proposed, and counts the command. */
+  /**
+   * Takes the block out of service for a command that is being proposed, and counts the command.
+   */
   pin(): Block | null {
     this.inflight++;
     if (this.block !== null) this.block.pins++;
@@ -67,7 +71,9 @@ export class SequenceEntry {
     return this.block === null || this.deletes > 0 ? null : this.block.cursor();
   }
 
-  /** Ends what `pin` began. `record`: the state after the command, read only when it was applied. */
+  /**
+   * Ends what `pin` began. `record`: the state after the command, read only when it was applied.
+   */
   unpin(pinned: Block | null, result: ProposalResult, record: SequenceRecord | null): void {
     this.inflight--;
     assert(this.inflight >= 0, "a command in flight ends once");

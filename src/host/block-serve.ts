@@ -1,11 +1,13 @@
 /**
  * Serving from blocks and reserving new ones: what happens to confirmed waiters of one group.
  *
- * Owns the entries of all sequences. `SequenceBlocks` drives it. May call its group, the kernels, ports, base.
+ * Owns the entries of all sequences. `SequenceBlocks` drives it. May call its group, the kernels,
+ * ports, base.
  *
- * Invariants: 1. `serve` and `reserve` run only in turns in which the state may be read: a confirmed round, or the end
- * of an applied command. 2. A waiter that finds no room is in exactly one place: ready, or the reservation in flight.
- * 3. MaxValueExceeded and NotFound are said from the state as read in such a turn, never from the block alone.
+ * Invariants: 1. `serve` and `reserve` run only in turns in which the state may be read: a
+ * confirmed round, or the end of an applied command. 2. A waiter that finds no room is in exactly
+ * one place: ready, or the reservation in flight. 3. MaxValueExceeded and NotFound are said from
+ * the state as read in such a turn, never from the block alone.
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
@@ -87,7 +89,10 @@ export class BlockServing {
     if (entry.ready.length > 0 && entry.reserving === null) this.reserve(entry);
   }
 
-  /** Ends the part of `result` that all commands share: the pins, the block, whoever waited for the end. */
+  /**
+   * Ends the part of `result` that all commands share: the pins, the block, whoever waited for the
+   * end.
+   */
   landed(entry: SequenceEntry, pinned: Block | null, result: ProposalResult): void {
     const applied = result.status === "applied";
     entry.unpin(pinned, result, applied ? this.group.machine.reads.getSequence(entry.name) : null);
@@ -96,7 +101,10 @@ export class BlockServing {
     this.forget(entry);
   }
 
-  /** Proposes the waiting update once nothing else of the sequence is in flight: its cursor is exact then. */
+  /**
+   * Proposes the waiting update once nothing else of the sequence is in flight: its cursor is exact
+   * then.
+   */
   startUpdate(entry: SequenceEntry): void {
     const { update } = entry;
     if (update === null || update.proposed || entry.inflight > 0) return;
@@ -186,7 +194,10 @@ export class BlockServing {
     );
   }
 
-  /** Takes from the ready waiters those that one reservation can serve; ends those that no allocation can. */
+  /**
+   * Takes from the ready waiters those that one reservation can serve; ends those that no
+   * allocation can.
+   */
   private takeFitting(entry: SequenceEntry, record: SequenceRecord): Waiter[] {
     const { ranges, compact } = this.kernels;
     for (;;) {
@@ -245,7 +256,8 @@ export class BlockServing {
       return;
     }
     const refusal = result.reason === "not-leader" ? null : result.reason;
-    // Whoever gathered meanwhile would meet the same refusal: saying it now costs less than another try.
+    // Whoever gathered meanwhile would meet the same refusal: saying it now costs less than another
+    // try.
     for (const waiter of [...waiting, ...entry.ready.splice(0)]) {
       endWaiter(waiter, SequenceType.mustRetry, refusal);
     }
@@ -265,7 +277,8 @@ export class BlockServing {
       for (const waiter of waiting) endWaiter(waiter, outcome.type, null);
       return;
     }
-    // Another allocation came first. Judge each again by what is left now, a bounded number of times.
+    // Another allocation came first. Judge each again by what is left now, a bounded number of
+    // times.
     const again: Waiter[] = [];
     for (const waiter of waiting) {
       waiter.attempts++;

@@ -3,9 +3,10 @@
  *
  * Owns the cursor of the block. May call the batch kernels (injected) and base.
  *
- * Invariants: 1. A value leaves a block once and never comes back. 2. A block whose cursor went into a command serves
- * nobody (`closed`) until every such command is known to have had no effect: the cursor in the command stays exact.
- * 3. No BigInt is made per value: arithmetic runs in 32-bit lanes, once per batch.
+ * Invariants: 1. A value leaves a block once and never comes back. 2. A block whose cursor went
+ * into a command serves nobody (`closed`) until every such command is known to have had no effect:
+ * the cursor in the command stays exact. 3. No BigInt is made per value: arithmetic runs in 32-bit
+ * lanes, once per batch.
  */
 import { assert } from "../base/assert.js";
 import { Int64 } from "../base/int64.js";
@@ -25,7 +26,10 @@ export interface BlockKernels {
 /** Why an allocation was refused although nothing was done; null for every other end. */
 export type BlockRefusal = "overloaded" | "not-initialized" | "shutting-down" | null;
 
-/** `type`: a SequenceType. On success `start` to `end`, covered by the record's `revision`; else zeros. */
+/**
+ * `type`: a SequenceType. On success `start` to `end`, covered by the record's `revision`; else
+ * zeros.
+ */
 export type BlockDone = (
   type: number,
   start: Int64,
@@ -111,8 +115,8 @@ export class Block {
   }
 
   /**
-   * Hands values to the waiters from `from` on, in order, until one does not fit the rest. Returns the position of the
-   * first that was not served. No waiter has ended before.
+   * Hands values to the waiters from `from` on, in order, until one does not fit the rest. Returns
+   * the position of the first that was not served. No waiter has ended before.
    */
   share(kernels: BlockKernels, waiters: readonly Waiter[], from: number): number {
     assert(!this.closed, "a closed block serves nobody");
@@ -160,7 +164,10 @@ export class Block {
     return taken;
   }
 
-  /** Answers one waiter from the kernel's lanes. Callbacks only queue: they never reach the kernels in this turn. */
+  /**
+   * Answers one waiter from the kernel's lanes. Callbacks only queue: they never reach the kernels
+   * in this turn.
+   */
   private give(ranges: BlockKernels["ranges"], waiter: Waiter, item: number): void {
     assert(!waiter.ended, "a waiter ends once");
     waiter.ended = true;

@@ -1,12 +1,15 @@
 /**
- * The leader's sequence blocks of one group: keyless next and reserve from memory, and the commands that end a block.
+ * The leader's sequence blocks of one group: keyless next and reserve from memory, and the commands
+ * that end a block.
  *
- * Owns everybody who waits for a round or a deadline; `BlockServing` owns the blocks. May call its group, ports, base.
+ * Owns everybody who waits for a round or a deadline; `BlockServing` owns the blocks. May call its
+ * group, ports, base.
  *
- * Invariants: 1. A value is handed out only in the turn of a round that began after its request arrived, or of a
- * command proposed after that, and only from a block that this leadership reserved. 2. Blocks die with the leadership,
- * with a replaced state, and with every write of their record. 3. One reservation per sequence is in flight; requests
- * that find no room gather for the next. 4. Every waiter ends once, at its deadline at the latest.
+ * Invariants: 1. A value is handed out only in the turn of a round that began after its request
+ * arrived, or of a command proposed after that, and only from a block that this leadership
+ * reserved. 2. Blocks die with the leadership, with a replaced state, and with every write of their
+ * record. 3. One reservation per sequence is in flight; requests that find no room gather for the
+ * next. 4. Every waiter ends once, at its deadline at the latest.
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
@@ -100,7 +103,9 @@ export class SequenceBlocks {
     );
   }
 
-  /** An update. Its cursor is filled in here; next and reserve are sent back while it is under way. */
+  /**
+   * An update. Its cursor is filled in here; next and reserve are sent back while it is under way.
+   */
   update(command: UpdateSequenceCommand, deadlineMs: number, done: SequenceDone): void {
     const entry = this.serving.entry(command.name);
     if (entry.update !== null) return this.ports.timer.soon(() => done("busy"));
@@ -118,7 +123,8 @@ export class SequenceBlocks {
     const sizeBytes = COMMAND_BYTES + textSizeBytes(name);
     this.group.propose({ kind: "delete-sequence", name }, sizeBytes, deadlineMs, (result) => {
       entry.deletes--;
-      // Even a sequence created anew with the same numbers must not be served from the old one's block.
+      // Even a sequence created anew with the same numbers must not be served from the old one's
+      // block.
       if (result.status === "applied" || result.status === "unknown") entry.block = null;
       this.serving.landed(entry, pinned, result);
       done(result);
@@ -126,8 +132,9 @@ export class SequenceBlocks {
   }
 
   /**
-   * What get-sequence shows as current value of `record`, read in this turn: the last value handed out while the same
-   * leader answers (S9). "unsettled": a reservation in flight may just have been applied; ask again after `settle`.
+   * What get-sequence shows as current value of `record`, read in this turn: the last value handed
+   * out while the same leader answers (S9). "unsettled": a reservation in flight may just have been
+   * applied; ask again after `settle`.
    */
   currentValue(record: SequenceRecord): bigint | "unsettled" {
     const entry = this.serving.entries.get(record.name);
@@ -145,7 +152,10 @@ export class SequenceBlocks {
     this.serving.entry(name).settling.push({ deadlineMs, resume });
   }
 
-  /** Leadership or state ended: every block and everything gathered is dropped. For `Group.addReset`. */
+  /**
+   * Leadership or state ended: every block and everything gathered is dropped. For
+   * `Group.addReset`.
+   */
   reset(): void {
     this.serving.epoch++;
     const dropped = [...this.serving.entries.values()];
@@ -158,7 +168,10 @@ export class SequenceBlocks {
     }
   }
 
-  /** Hands the unused rest of every block back. For `Group.addStopHook`, and before a transfer of leadership. */
+  /**
+   * Hands the unused rest of every block back. For `Group.addStopHook`, and before a transfer of
+   * leadership.
+   */
   handBack(propose: FinalPropose): void {
     for (const entry of this.serving.entries.values()) {
       if (entry.block !== null && entry.block.remaining > 0) {

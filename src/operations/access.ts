@@ -1,7 +1,9 @@
 /**
- * What operations see of the host: the members of `Node` and `Group` that they use, and nothing more.
+ * What operations see of the host: the members of `Node` and `Group` that they use, and nothing
+ * more.
  *
- * Types only. Invariant: the host's classes fit these without a cast; tests put other bodies behind them.
+ * Types only. Invariant: the host's classes fit these without a cast; tests put other bodies behind
+ * them.
  */
 import type { PartitionId } from "../base/ids.js";
 import type { Group } from "../host/group.js";

@@ -1,5 +1,6 @@
 /**
- * Answers of the administrative operations: health, membership, placement, routing, ranges, backups. Types only.
+ * Answers of the administrative operations: health, membership, placement, routing, ranges,
+ * backups. Types only.
  *
  * Invariants: 1. The lists of outcomes are in wire order: an index is the number.
  */

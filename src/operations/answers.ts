@@ -1,8 +1,8 @@
 /**
  * Answers of the data operations. Types only, plain data.
  *
- * Invariants: 1. One answer type serves REST, gRPC, batch streams and forwards. 2. `type` is the number of the API's own
- * table. 3. Absent and zero differ.
+ * Invariants: 1. One answer type serves REST, gRPC, batch streams and forwards. 2. `type` is the
+ * number of the API's own table. 3. Absent and zero differ.
  */
 import type { Hlc } from "../base/hlc.js";
 import type { Int64 } from "../base/int64.js";
@@ -27,13 +27,19 @@ export interface RouteHint {
   readonly provenance: number;
   readonly generation: number;
 }
-/** Why a request was refused before anything was done: REST answers 503 with this code, gRPC MustRetry. */
+/**
+ * Why a request was refused before anything was done: REST answers 503 with this code, gRPC
+ * MustRetry.
+ */
 export type Refusal = "overloaded" | "not-initialized" | "shutting-down";
 
 interface AnswerBase {
   /** The numeric `type` of the API; on a refusal that API's MustRetry. */
   readonly type: number;
-  /** Advertised client endpoint of the node that executed; "" when it advertises none; null when refused before that. */
+  /**
+   * Advertised client endpoint of the node that executed; "" when it advertises none; null when
+   * refused before that.
+   */
   readonly servedFrom: string | null;
   readonly route: RouteHint | null;
   readonly refusal: Refusal | null;
@@ -118,7 +124,10 @@ export interface KvPageAnswer extends AnswerBase {
   readonly items: readonly KvPageItem[];
   readonly nextCursor: string | null;
   readonly hasMore: boolean;
-  /** A bucket beyond the response limit (K14): no items, and the front end answers as the contract says. */
+  /**
+   * A bucket beyond the response limit (K14): no items, and the front end answers as the contract
+   * says.
+   */
   readonly tooLarge: boolean;
 }
 export type DataAnswer =

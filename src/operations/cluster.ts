@@ -1,13 +1,22 @@
 /**
- * Cluster administration: health, membership, leave, placement, replication factor, routing metadata.
+ * Cluster administration: health, membership, leave, placement, replication factor, routing
+ * metadata.
  *
- * May call base, machine, control, host and this folder. Invariants: 1. Views are local and immediate: what this node
- * has applied. 2. What changes the cluster is committed on the meta partition, and is reported as done only then.
+ * May call base, machine, control, host and this folder. Invariants: 1. Views are local and
+ * immediate: what this node has applied. 2. What changes the cluster is committed on the meta
+ * partition, and is reported as done only then.
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../base/limits.js";
 import { type LeaveDecision, decideLeave } from "../control/membership.js";
 import { placePartitions } from "../control/placement.js";
+import {
+  GROUP_SEPARATOR,
+  HASH_ALGORITHM,
+  HASH_PARTITION_OFFSET,
+  PREFIX_SEPARATOR,
+  SEQUENCE_KEY_PREFIX,
+} from "../control/routing.js";
 import type { Member } from "../machine/command.js";
 import type {
   HealthAnswer,
@@ -144,12 +153,12 @@ export class Cluster {
     return {
       initialized,
       schemaVersion: 1,
-      hashAlgorithm: "svc.bucket-jump-xxh32-v1",
-      prefixSeparator: "/",
-      groupSeparator: "|",
+      hashAlgorithm: HASH_ALGORITHM,
+      prefixSeparator: PREFIX_SEPARATOR,
+      groupSeparator: GROUP_SEPARATOR,
       hashPoolSize: cluster === null ? 0 : cluster.dataPartitions,
-      hashPartitionOffset: 1,
-      sequenceStorageKeyFormat: `${RESERVED_PREFIX}sequences:{0}`,
+      hashPartitionOffset: HASH_PARTITION_OFFSET,
+      sequenceStorageKeyFormat: `${SEQUENCE_KEY_PREFIX}{0}`,
       reservedKeyPrefix: RESERVED_PREFIX,
       localEndpoint: settings.clientEndpoint,
       snapshotVersion: cluster === null ? 0 : cluster.mapVersion,

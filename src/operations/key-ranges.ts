@@ -1,55 +1,30 @@
 /**
- * Key ranges: list, register, unregister, split, merge (contract 6.2, 6.3).
+ * Key ranges: list, register and unregister (contract 6.2, 6.3).
  *
  * Owns this node's routing-mode flags. May call base, machine, control, host and this folder.
  *
- * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only permits (P-107): it is
- * derived from the descriptors unless a call on this node left it otherwise. 2. `determinate` is true only for what was
- * decided in apply or read in a proved turn. 3. No further partition can be made in this version: a split that passes
- * every check ends in PartitionCreationFailed, with nothing changed.
+ * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only
+ * permits (P-107): it follows the descriptors unless a call on this node left it otherwise. 2. A
+ * status says that something was done only when apply said so.
  */
 import { compareText } from "../base/bytes.js";
+import { isRangeKeySpace } from "../control/ranges.js";
 import type { RangeDescriptor } from "../machine/command.js";
 import type { ProposalResult } from "../host/results.js";
-import type { GroupAccess } from "./access.js";
-import type {
-  KeySpaceView,
-  MergeRangesAnswer,
-  RangesAnswer,
-  RegisterRangeAnswer,
-  SplitRangeAnswer,
-} from "./administration.js";
-import { isOpenName } from "./input.js";
-import { VISITS_MAX } from "./kv-pages.js";
-import { type Serving, bucketOf } from "./serving.js";
+import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "./administration.js";
+import type { Serving } from "./serving.js";
 
 /** Longest time that register waits (contract 6.3). */
 const REGISTER_MAX_MS = 10_000;
-/** Flags that differ from what the descriptors say, at most; they stem from calls with an open outcome. */
+/**
+ * Flags that differ from what the descriptors say, at most; they stem from calls with an open
+ * outcome.
+ */
 const FLAGS_MAX = 1024;
 /** Upper bound of the size of a range command beside its key space. */
 const COMMAND_BYTES = 64;
 
-/** True for a key space that may be routed by range (6.2, rule 4). */
-export function isKeySpace(keySpace: string): boolean {
-  return isOpenName(keySpace) && !keySpace.endsWith("/meta");
-}
-
-/** The descriptor that covers `key`; null when none does. Descriptors tile their space. */
-export function covering(
-  descriptors: readonly RangeDescriptor[],
-  key: string,
-): RangeDescriptor | null {
-  for (const descriptor of descriptors) {
-    const { startKey, endKey } = descriptor;
-    const fromStart = startKey === null || compareText(startKey, key) <= 0;
-    if (fromStart && (endKey === null || compareText(key, endKey) < 0)) return descriptor;
-  }
-  return null;
-}
-
 type RegisterDone = (answer: RegisterRangeAnswer) => void;
-type SplitDone = (answer: SplitRangeAnswer) => void;
 
 export class KeyRanges {
   private readonly flags = new Map<string, boolean>();
@@ -103,7 +78,7 @@ export class KeyRanges {
   }
 
   register(keySpace: string, deadlineMs: number, done: RegisterDone): void {
-    const home = isKeySpace(keySpace) ? this.serving.bucketGroup(keySpace) : null;
+    const home = isRangeKeySpace(keySpace) ? this.serving.hashGroup(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     this.setFlag(keySpace, true);
     const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
@@ -126,7 +101,7 @@ export class KeyRanges {
   }
 
   unregister(keySpace: string, deadlineMs: number, done: RegisterDone): void {
-    const home = isKeySpace(keySpace) ? this.serving.bucketGroup(keySpace) : null;
+    const home = isRangeKeySpace(keySpace) ? this.serving.hashGroup(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.descriptors(keySpace).some((range) => range.partitionId !== home.partition)) {
       const reason = "A range lies outside the hash partition, and this version moves no data.";
@@ -151,7 +126,7 @@ export class KeyRanges {
   }
 
   private refuseRegister(keySpace: string, done: RegisterDone): void {
-    const valid = isKeySpace(keySpace);
+    const valid = isRangeKeySpace(keySpace);
     const status = valid ? "KeyRangeDisabled" : "InvalidInput";
     const reason = valid
       ? "The cluster has no data partition."
@@ -191,130 +166,9 @@ export class KeyRanges {
       reason,
     };
   }
-
-  split(
-    request: { readonly keySpace: string; readonly splitKey: string },
-    deadlineMs: number,
-    done: SplitDone,
-  ): void {
-    const { keySpace, splitKey } = request;
-    const { node, ports } = this.serving;
-    if (!isKeySpace(keySpace) || !isOpenName(splitKey)) {
-      const reason = "The key space or the split key is not acceptable.";
-      return ports.timer.soon(() => done(splitRefusal("InvalidInput", reason)));
-    }
-    if (this.serving.dataGroups().length === 0) {
-      const reason = "The cluster has no data partition.";
-      return ports.timer.soon(() => done(splitRefusal("KeyRangeDisabled", reason)));
-    }
-    node.metaGroup().read(deadlineMs, (result) => {
-      if (result.status !== "confirmed") return done(this.notLeading());
-      const descriptors = this.descriptors(keySpace);
-      const range = covering(descriptors, splitKey);
-      if (range === null) {
-        return done(splitRefusal("NoRange", "The key space has no range that covers the key."));
-      }
-      if (bucketOf(splitKey) !== keySpace || splitKey === range.startKey) {
-        const reason = "The split key is outside the key space, or the start of its range.";
-        return done(splitRefusal("InvalidSplitKey", reason));
-      }
-      this.probe(keySpace, range, deadlineMs, (count) => done(this.splitVerdict(count)));
-    });
-  }
-
-  private notLeading(): SplitRangeAnswer {
-    const reason = "This node did not prove that it leads the meta partition.";
-    return splitRefusal("NotLeader", reason);
-  }
-
-  private splitVerdict(count: number | null): SplitRangeAnswer {
-    const { rangeSplitMinSize } = this.serving.settings;
-    if (count === null) {
-      return splitRefusal("ProbeIndeterminate", "The size of the range could not be read.");
-    }
-    if (count < rangeSplitMinSize) {
-      const reason = `The range holds ${count} keys, fewer than ${rangeSplitMinSize}.`;
-      return splitRefusal("BelowMinRangeSize", reason);
-    }
-    const reason = "This version cannot make a further partition; nothing was changed.";
-    return splitRefusal("PartitionCreationFailed", reason);
-  }
-
-  /** Counts the live keys of a range in a proved turn, up to the smallest size that may be split; null = unknown. */
-  private probe(
-    keySpace: string,
-    range: RangeDescriptor,
-    deadlineMs: number,
-    then: (count: number | null) => void,
-  ): void {
-    const group = this.groupOf(range);
-    if (group === null) return then(null);
-    const { rangeSplitMinSize } = this.serving.settings;
-    const query = {
-      bucket: keySpace,
-      startKey: range.startKey,
-      startInclusive: true,
-      endKey: range.endKey,
-      endInclusive: false,
-    };
-    let count = 0;
-    const step = (after: Uint8Array | null): void => {
-      group.read(deadlineMs, (result) => {
-        if (result.status !== "confirmed") return then(null);
-        const limit = Math.max(1, rangeSplitMinSize - count);
-        const { pageBytes } = this.serving.settings;
-        const bounds = { after, limit, maxBytes: pageBytes, maxVisits: VISITS_MAX };
-        const reading = group.machine.reads.rangePage(query, bounds, result.leaseMs);
-        if (reading.kind === "invalid") return then(null);
-        count += reading.page.items.length;
-        if (count >= rangeSplitMinSize || reading.page.next === null) return then(count);
-        step(reading.page.next);
-      });
-    };
-    step(null);
-  }
-
-  private groupOf(range: RangeDescriptor): GroupAccess | null {
-    const groups = this.serving.dataGroups();
-    return groups.find((group) => group.partition === range.partitionId) ?? null;
-  }
-
-  /** One pass over the whole map. Only a split makes neighbours, so a pass of this version finds none to fold. */
-  merge(deadlineMs: number, done: (answer: MergeRangesAnswer) => void): void {
-    const meta = this.serving.node.metaGroup();
-    meta.read(deadlineMs, (result) => {
-      if (result.status !== "confirmed") {
-        const { reason, status, leaderHint } = this.notLeading();
-        return done({ success: false, status, determinate: true, merges: 0, leaderHint, reason });
-      }
-      const spaces = meta.machine.meta.keySpaces();
-      const neighbours = spaces.reduce((sum, space) => sum + space.descriptors.length - 1, 0);
-      const open = neighbours > 0 && this.serving.settings.rangeMergeMinSize > 0;
-      done({
-        success: !open,
-        status: open ? "Indeterminate" : "Completed",
-        determinate: !open,
-        merges: 0,
-        leaderHint: "",
-        reason: open ? "There are neighbouring ranges, and this version folds none." : "",
-      });
-    });
-  }
 }
 
 function metaStatus(result: ProposalResult): string | null {
   if (result.status !== "applied" || result.outcome.kind !== "meta") return null;
   return result.outcome.status;
-}
-
-function splitRefusal(status: string, reason: string): SplitRangeAnswer {
-  return {
-    success: false,
-    status,
-    determinate: true,
-    newPartitionId: 0,
-    newGeneration: 0,
-    leaderHint: "",
-    reason,
-  };
 }

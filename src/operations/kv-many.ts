@@ -1,11 +1,12 @@
 /**
  * The many-key operations: set-many, delete-many, get-many, exists-many.
  *
- * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each has its own end, in the
- * order of the request. 2. Reads of one partition and durability share one round. 3. The call ends when its last item
- * ended; a refusal that met every item is the refusal of the call.
+ * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each
+ * has its own end, in the order of the request. 2. Reads of one partition and durability share one
+ * round. 3. The call ends when its last item ended; a refusal that met every item is the refusal of
+ * the call.
  */
-import { assert } from "../base/assert.js";
+import { assert, present } from "../base/assert.js";
 import { NO_STAMP } from "../base/hlc.js";
 import { KvState, KvType } from "../machine/command.js";
 import type { KvReading } from "../machine/reading.js";
@@ -21,7 +22,7 @@ import type {
   KvSetManyRequest,
   KvSetRequest,
 } from "./requests.js";
-import type { Serving } from "./serving.js";
+import type { KeyPlace, Serving } from "./serving.js";
 import { type CommonEnd, KV_ENDS, NOWHERE, type Origin, emptyMany } from "./shapes.js";
 
 export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
@@ -56,7 +57,6 @@ function bareResult(type: number): ItemResult {
 class ManyCall {
   private readonly items: (KvManyItem | null)[];
   private readonly routes: RouteHint[] = [];
-  private readonly routeNumbers = new Map<RouteHint, number>();
   private open: number;
   private refusals = 0;
   private refusal: Refusal | null = null;
@@ -89,14 +89,13 @@ class ManyCall {
     this.end(at, bareResult(KV_ENDS[end]), origin);
   }
 
+  /** 1-based number of an equal hint; hints are few, one per partition and generation. */
   private numberOf(route: RouteHint): number {
-    let number = this.routeNumbers.get(route);
-    if (number === undefined) {
-      this.routes.push(route);
-      number = this.routes.length;
-      this.routeNumbers.set(route, number);
-    }
-    return number;
+    const { partitionId, generation } = route;
+    const at = this.routes.findIndex((known) => {
+      return known.partitionId === partitionId && known.generation === generation;
+    });
+    return at < 0 ? this.routes.push(route) : at + 1;
   }
 
   private finish(): void {
@@ -109,7 +108,9 @@ class ManyCall {
   }
 }
 
-/** The answer to a call that is refused as a whole: its type for the envelope and for every item. */
+/**
+ * The answer to a call that is refused as a whole: its type for the envelope and for every item.
+ */
 export function refusedMany(
   request: KvManyRequest,
   end: CommonEnd,
@@ -122,6 +123,13 @@ export function refusedMany(
   return { ...emptyMany(type, NOWHERE, refusal), items };
 }
 
+/** One item of a many-read, with its place in the call. */
+interface ReadItem {
+  readonly at: number;
+  readonly item: KvGetRequest;
+  readonly origin: Origin;
+}
+
 /** Carries out one many-call that is acceptable as a whole. */
 export function executeMany(
   serving: Serving,
@@ -130,19 +138,19 @@ export function executeMany(
   done: Done,
 ): void {
   const call = new ManyCall(request, serving.settings.clientEndpoint, done);
-  const batches = new Map<GroupAccess, { readonly at: number; readonly item: KvGetRequest }[][]>();
+  const batches = new Map<GroupAccess, ReadItem[][]>();
   request.items.forEach((item: ItemRequest, at) => {
     const acceptable = isAcceptable(item, serving.settings);
-    const group = acceptable ? serving.keyGroup(item.key) : null;
-    if (group === null) {
+    const place = acceptable ? serving.keyPlace(item.key) : null;
+    if (place === null) {
       const end = acceptable ? "mustRetry" : "invalidInput";
       serving.ports.timer.soon(() => call.fail(at, end, null, NOWHERE));
     } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
-      changeItem(serving, group, item, deadlineMs, call, at);
+      changeItem(serving, place, item, deadlineMs, call, at);
     } else {
-      let byDurability = batches.get(group);
-      if (byDurability === undefined) batches.set(group, (byDurability = [[], []]));
-      byDurability[item.durability]?.push({ at, item });
+      let byDurability = batches.get(place.group);
+      if (byDurability === undefined) batches.set(place.group, (byDurability = [[], []]));
+      byDurability[item.durability]?.push({ at, item, origin: place.origin });
     }
   });
   for (const [group, byDurability] of batches) {
@@ -154,7 +162,7 @@ export function executeMany(
 
 function changeItem(
   serving: Serving,
-  group: GroupAccess,
+  place: KeyPlace,
   item: KvSetRequest | KvDeleteRequest,
   deadlineMs: number,
   call: ManyCall,
@@ -162,15 +170,15 @@ function changeItem(
 ): void {
   changeKey(
     serving,
-    group,
+    place,
     item,
     deadlineMs,
     (end, refusal, executed) => {
-      call.fail(at, end, refusal, executed === null ? NOWHERE : serving.origin(executed));
+      call.fail(at, end, refusal, executed === null ? NOWHERE : place.origin);
     },
     (answer) => {
       const { type, value, revision, expires, lastModified, state } = answer;
-      call.end(at, { type, value, revision, expires, lastModified, state }, serving.origin(group));
+      call.end(at, { type, value, revision, expires, lastModified, state }, place.origin);
     },
   );
 }
@@ -178,7 +186,7 @@ function changeItem(
 function readItems(
   serving: Serving,
   group: GroupAccess,
-  batch: readonly { readonly at: number; readonly item: KvGetRequest }[],
+  batch: readonly ReadItem[],
   deadlineMs: number,
   call: ManyCall,
 ): void {
@@ -188,13 +196,14 @@ function readItems(
     batch.map(({ item }) => item),
     deadlineMs,
     (end, refusal, executed) => {
-      const origin = executed === null ? NOWHERE : serving.origin(executed);
-      for (const { at } of batch) call.fail(at, end, refusal, origin);
+      for (const { at, origin } of batch) {
+        call.fail(at, end, refusal, executed === null ? NOWHERE : origin);
+      }
     },
     (readings) => {
       readings.forEach((reading, number) => {
-        const at = batch[number]?.at ?? -1;
-        call.end(at, readingResult(serving, group, reading), serving.origin(group));
+        const { at, origin } = present(batch[number], "every item has its reading");
+        call.end(at, readingResult(serving, group, reading), origin);
       });
     },
   );

@@ -1,9 +1,11 @@
 /**
- * Reads of many keys by name: a bucket, a page of a bucket's range, a page of a prefix scan over partitions.
+ * Reads of many keys by name: a bucket, a page of a bucket's range, a page of a prefix scan over
+ * partitions.
  *
- * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one partition is its state at
- * one instant after leadership was proved. 2. A bucket is whole or refused (K13, K14). 3. An entry whose lease ended
- * before the read began is never shown: the clock is committed first. 4. A cursor belongs to its query.
+ * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
+ * partition is its state at one instant after leadership was proved. 2. A bucket is whole or
+ * refused (K13, K14). 3. An entry whose lease ended before the read began is never shown: the clock
+ * is committed first. 4. A cursor belongs to its query.
  */
 import { PAGE_LIMIT_MAX, RANGE_PAGE_LIMIT_DEFAULT } from "../base/limits.js";
 import { KvType } from "../machine/command.js";
@@ -14,7 +16,7 @@ import type { GroupAccess } from "./access.js";
 import type { KvPageAnswer, KvPageItem } from "./answers.js";
 import { latestEnded } from "./kv.js";
 import { Durability, type KvBucketRequest, type KvRangeRequest } from "./requests.js";
-import type { Fail, Serving } from "./serving.js";
+import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { NOWHERE, emptyPage } from "./shapes.js";
 
 type Done = (answer: KvPageAnswer) => void;
@@ -22,7 +24,10 @@ type Done = (answer: KvPageAnswer) => void;
 /** Rows looked at in one turn before other work gets its chance. */
 export const VISITS_MAX = 50_000;
 
-/** Reads of `group` in the class of `durability`, with the time they judge by; null when it has none now. */
+/**
+ * Reads of `group` in the class of `durability`, with the time they judge by; null when it has none
+ * now.
+ */
 export function sourceOf(
   group: GroupAccess,
   durability: number,
@@ -44,10 +49,10 @@ export function queryText(...parts: readonly (string | number | boolean | null)[
   return parts.map((part) => (part === null ? "-" : `${String(part).length}:${part}`)).join("");
 }
 
-/** Carries out one acceptable get-by-bucket on the group of the bucket. */
+/** Carries out one acceptable get-by-bucket. */
 export function readBucket(
   serving: Serving,
-  group: GroupAccess,
+  { group, origin }: KeyPlace,
   request: KvBucketRequest,
   deadlineMs: number,
   fail: Fail,
@@ -57,7 +62,6 @@ export function readBucket(
   const answer = (advanced: boolean): void => {
     const source = sourceOf(group, durability);
     if (source === null) return fail("mustRetry", null, group);
-    const origin = serving.origin(group);
     const reading = source.reads.bucket(bucket, source.nowMs, serving.settings.responseMaxBytes);
     if (reading.kind === "invalid") return fail("invalidInput", null, null);
     if (reading.kind === "too-large") return done(emptyPage(KvType.errored, origin, null, true));
@@ -71,10 +75,10 @@ export function readBucket(
   serving.confirm(group, deadlineMs, fail, () => answer(false));
 }
 
-/** Carries out one acceptable get-by-range on the group of its bucket. */
+/** Carries out one acceptable get-by-range. */
 export function readRange(
   serving: Serving,
-  group: GroupAccess,
+  { group, origin }: KeyPlace,
   request: KvRangeRequest,
   deadlineMs: number,
   fail: Fail,
@@ -89,7 +93,7 @@ export function readRange(
     const items = page.items.map((item) => pageItem(serving, group, item));
     const nextCursor = page.next === null ? null : encodeCursor(query, page.next);
     const hasMore = page.next !== null;
-    done({ ...emptyPage(KvType.got, serving.origin(group)), items, nextCursor, hasMore });
+    done({ ...emptyPage(KvType.got, origin), items, nextCursor, hasMore });
   });
 }
 

@@ -1,10 +1,12 @@
 /**
- * Prefix scans: over the whole cluster (K15) and over the partitions that this node leads (K17), page by page.
+ * Prefix scans: over the whole cluster (K15) and over the partitions that this node leads (K17),
+ * page by page.
  *
- * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is proved to lead before
- * anything is read, and all are read in the one turn in which the last proof came in. 2. A page is in key order over
- * all partitions, and its cursor is the last key that was considered in every one of them: nothing is lost or doubled
- * between pages. 3. A page holds at least one item if there is one.
+ * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is
+ * proved to lead before anything is read, and all are read in the one turn in which the last proof
+ * came in. 2. A page is in key order over all partitions, and its cursor is the last key that was
+ * considered in every one of them: nothing is lost or doubled between pages. 3. A page holds at
+ * least one item if there is one.
  */
 import { present } from "../base/assert.js";
 import { compareBytes, compareText, encodeText } from "../base/bytes.js";
@@ -76,7 +78,10 @@ function scanAnswer(serving: Serving, merged: MergedPage, query: string): KvPage
   };
 }
 
-/** Calls `then` once every group has proved that it leads. A local scan leaves out those that cannot. */
+/**
+ * Calls `then` once every group has proved that it leads. A local scan leaves out those that
+ * cannot.
+ */
 function proveAll(
   serving: Serving,
   groups: readonly GroupAccess[],
@@ -104,7 +109,10 @@ function proveAll(
   }
 }
 
-/** Merges; when a lease end that passed is in the way, commits the clocks of those partitions and merges again. */
+/**
+ * Merges; when a lease end that passed is in the way, commits the clocks of those partitions and
+ * merges again.
+ */
 function mergeFresh(
   serving: Serving,
   groups: readonly GroupAccess[],
@@ -216,7 +224,10 @@ function leastOf(streams: readonly Stream[]): Least {
   return least ?? { kind: "end" };
 }
 
-/** One page in key order over all `groups`, read in this turn. Null: a partition's memory table is gone. */
+/**
+ * One page in key order over all `groups`, read in this turn. Null: a partition's memory table is
+ * gone.
+ */
 function mergePage(
   serving: Serving,
   groups: readonly GroupAccess[],

@@ -1,13 +1,13 @@
 /**
  * The key/value operations on one key: set, extend, delete, get, exists.
  *
- * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in apply, ephemeral ones
- * in the leader's table in the turn of a confirmed round. 2. A read tells nothing about an expiry that the log has not
- * seen: it commits the clock first (P-051).
+ * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in
+ * apply, ephemeral ones in the leader's table in the turn of a confirmed round. 2. A read tells
+ * nothing about an expiry that the log has not seen: it commits the clock first (P-051).
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
-import { type KvCommand, KvType } from "../machine/command.js";
+import type { KvCommand } from "../machine/command.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvAnswer } from "./answers.js";
@@ -18,7 +18,7 @@ import {
   type KvGetRequest,
   type KvSetRequest,
 } from "./requests.js";
-import type { Fail, Serving } from "./serving.js";
+import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { kvAnswer } from "./shapes.js";
 
 export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
@@ -27,10 +27,10 @@ type Done = (answer: KvAnswer) => void;
 /** Bytes of a key/value command beside its key and values, at most. */
 const COMMAND_BYTES = 64;
 
-/** Carries out one acceptable set, extend or delete on `group`. */
+/** Carries out one acceptable set, extend or delete. */
 export function changeKey(
   serving: Serving,
-  group: GroupAccess,
+  { group, origin }: KeyPlace,
   request: KvChangeRequest,
   deadlineMs: number,
   fail: Fail,
@@ -45,7 +45,7 @@ export function changeKey(
       if (outcome === "full") return fail("mustRetry", "overloaded", null);
       assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
       const { type, revision, lastModified } = outcome;
-      done(kvAnswer(type, revision, serving.origin(group), null, lastModified));
+      done(kvAnswer(type, revision, origin, null, lastModified));
     });
     return;
   }
@@ -54,7 +54,7 @@ export function changeKey(
     if (outcome === null) return;
     assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
     const { type, revision, lastModified } = outcome;
-    done(kvAnswer(type, revision, serving.origin(group), null, lastModified));
+    done(kvAnswer(type, revision, origin, null, lastModified));
   });
 }
 
@@ -83,10 +83,10 @@ function sizeOf(command: KvCommand): number {
   return sizeBytes + (command.value?.length ?? 0) + (command.compareValue?.length ?? 0);
 }
 
-/** Carries out one acceptable get or exists on `group`. */
+/** Carries out one acceptable get or exists. */
 export function readKey(
   serving: Serving,
-  group: GroupAccess,
+  { group, origin }: KeyPlace,
   request: KvGetRequest,
   deadlineMs: number,
   fail: Fail,
@@ -94,7 +94,13 @@ export function readKey(
 ): void {
   readKeys(serving, group, [request], deadlineMs, fail, ([reading]) => {
     assert(reading !== undefined, "one key has one reading");
-    done(readingAnswer(serving, group, reading));
+    const { type, revision, lastModified, state, leaseEndMs } = reading;
+    done({
+      ...kvAnswer(type, revision, origin, null, lastModified),
+      value: reading.value,
+      expires: serving.expires(group, leaseEndMs),
+      state,
+    });
   });
 }
 
@@ -126,7 +132,10 @@ export function readKeys(
   });
 }
 
-/** The latest lease end among what was read as living that lies at or before `nowMs`; null when there is none. */
+/**
+ * The latest lease end among what was read as living that lies at or before `nowMs`; null when
+ * there is none.
+ */
 export function latestEnded(
   readings: readonly { readonly leaseEndMs: number | null }[],
   nowMs: number,
@@ -148,15 +157,4 @@ function readOne(
   return request.kind === "kv-get"
     ? source.reads.kvGet(key, revision, nowMs)
     : source.reads.kvExists(key, revision, nowMs);
-}
-
-function readingAnswer(serving: Serving, group: GroupAccess, reading: KvReading): KvAnswer {
-  const { type, revision, lastModified, state } = reading;
-  const live = type === KvType.got || type === KvType.exists;
-  return {
-    ...kvAnswer(type, revision, serving.origin(group), null, lastModified),
-    value: type === KvType.got ? reading.value : null,
-    expires: serving.expires(group, live ? reading.leaseEndMs : null),
-    state,
-  };
 }

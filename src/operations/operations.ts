@@ -1,28 +1,39 @@
 /**
- * The door of this floor: admits requests, hands each to its operation, and sees to exactly one answer each.
+ * The door of this floor: admits requests, hands each to its operation, and sees to exactly one
+ * answer each.
  *
- * Owns the admission count. May call base, machine, control, host and this folder.
- * Invariants: 1. Every accepted request gets exactly one answer, never in the turn of the call. 2. Checks of the input
- * come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had no effect.
+ * Owns the admission count. May call base, machine, control, host and this folder. Invariants: 1.
+ * Every accepted request gets exactly one answer, never in the turn of the call. 2. Checks of the
+ * input come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had
+ * no effect.
  */
 import { assert, unreachable } from "../base/assert.js";
 import type { BlockKernels } from "../host/blocks.js";
-import type { GroupAccess, NodeAccess } from "./access.js";
+import type { NodeAccess } from "./access.js";
 import type * as Admin from "./administration.js";
 import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
 import { refuseBackup } from "./backups.js";
 import { Cluster } from "./cluster.js";
 import { isAcceptable } from "./input.js";
 import { KeyRanges } from "./key-ranges.js";
-import { changeKey, readKey } from "./kv.js";
+import { type KvChangeRequest, changeKey, readKey } from "./kv.js";
 import { executeMany, refusedMany } from "./kv-many.js";
 import { readBucket, readRange } from "./kv-pages.js";
 import { scan } from "./kv-scan.js";
 import { executeLock } from "./locks.js";
 import type { OperationsPort } from "./port.js";
-import type { DataRequest, DataRequestKind, RequestContext, SequenceRequest } from "./requests.js";
+import { RangeMoves } from "./range-moves.js";
+import type {
+  DataRequest,
+  DataRequestKind,
+  KvBucketRequest,
+  KvGetRequest,
+  KvRangeRequest,
+  RequestContext,
+  SequenceRequest,
+} from "./requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
-import { type Fail, type OperationsPorts, Serving } from "./serving.js";
+import { type Fail, type KeyPlace, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
 import { type CommonEnd, NOWHERE, endAnswer } from "./shapes.js";
 import { KIND_LABELS, KIND_NUMBERS, type RequestObserver } from "./tally.js";
@@ -34,13 +45,17 @@ type Finish = (answer: DataAnswer) => void;
 export class Operations implements OperationsPort {
   private readonly serving: Serving;
   private readonly keyRanges: KeyRanges;
+  private readonly rangeMoves: RangeMoves;
   private readonly cluster: Cluster;
   private inProgress = 0;
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
 
-  /** `kernels`: `createKernels(...)` of wasm fits. Attaches itself to every group of `node`, now and later. */
+  /**
+   * `kernels`: `createKernels(...)` of wasm fits. Attaches itself to every group of `node`, now and
+   * later.
+   */
   constructor(
     private readonly node: NodeAccess,
     private readonly settings: OperationsSettings,
@@ -50,6 +65,7 @@ export class Operations implements OperationsPort {
   ) {
     this.serving = new Serving(node, settings, ports, kernels);
     this.keyRanges = new KeyRanges(this.serving);
+    this.rangeMoves = new RangeMoves(this.serving);
     this.cluster = new Cluster(this.serving, this.keyRanges);
   }
 
@@ -75,7 +91,8 @@ export class Operations implements OperationsPort {
       this.inProgress--;
       const durationMs = this.ports.clock.monotonicMs() - startMs;
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
-      // Each operation gives the answer that belongs to its request; the compiler cannot follow that through a union.
+      // Each operation gives the answer that belongs to its request; the compiler cannot follow
+      // that through a union.
       done(answer as AnswerOf<R>);
     };
     const refusal = this.admit();
@@ -104,38 +121,64 @@ export class Operations implements OperationsPort {
       finish(endAnswer(request.kind, end, origin, refusal));
     };
     if (isSequenceRequest(request)) return this.dispatchSequence(request, deadlineMs, fail, finish);
-    const group = this.groupOf(request);
-    if (group === null) {
-      return this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
-    }
     switch (request.kind) {
       case "try-lock":
       case "try-extend":
       case "try-unlock":
-      case "get-lock":
+      case "get-lock": {
+        const group = serving.lockGroup(request.resource);
+        if (group === null) return this.notInitialized(fail);
         return executeLock(serving, group, request, deadlineMs, fail, finish);
-      case "kv-set":
-      case "kv-extend":
-      case "kv-delete":
-        return changeKey(serving, group, request, deadlineMs, fail, finish);
-      case "kv-get":
-      case "kv-exists":
-        return readKey(serving, group, request, deadlineMs, fail, finish);
+      }
       case "kv-set-many":
       case "kv-delete-many":
       case "kv-get-many":
       case "kv-exists-many":
         return executeMany(serving, request, deadlineMs, finish);
-      case "kv-bucket":
-        return readBucket(serving, group, request, deadlineMs, fail, finish);
-      case "kv-range":
-        return readRange(serving, group, request, deadlineMs, fail, finish);
       case "kv-scan-all":
       case "kv-scan-local":
         return scan(serving, request, deadlineMs, fail, finish);
       default:
+        return this.dispatchKey(request, deadlineMs, fail, finish);
+    }
+  }
+
+  private dispatchKey(
+    request: KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest,
+    deadlineMs: number,
+    fail: Fail,
+    finish: Finish,
+  ): void {
+    const { serving } = this;
+    const place = this.placeOf(request);
+    if (place === null) return this.notInitialized(fail);
+    switch (request.kind) {
+      case "kv-set":
+      case "kv-extend":
+      case "kv-delete":
+        return changeKey(serving, place, request, deadlineMs, fail, finish);
+      case "kv-get":
+      case "kv-exists":
+        return readKey(serving, place, request, deadlineMs, fail, finish);
+      case "kv-bucket":
+        return readBucket(serving, place, request, deadlineMs, fail, finish);
+      case "kv-range":
+        return readRange(serving, place, request, deadlineMs, fail, finish);
+      default:
         return unreachable(request);
     }
+  }
+
+  private placeOf(
+    request: KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest,
+  ): KeyPlace | null {
+    if (request.kind === "kv-bucket") return this.serving.bucketPlace(request.bucket);
+    if (request.kind === "kv-range") return this.serving.bucketPlace(request.prefix);
+    return this.serving.keyPlace(request.key);
+  }
+
+  private notInitialized(fail: Fail): void {
+    this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
   }
 
   private dispatchSequence(
@@ -146,34 +189,11 @@ export class Operations implements OperationsPort {
   ): void {
     const place = this.serving.sequencePlace(request.name);
     if (place === null) {
-      this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
+      this.notInitialized(fail);
     } else if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
       executeAllocation(this.serving, place, request, deadlineMs, fail, finish);
     } else {
       executeSequence(this.serving, place, request, deadlineMs, fail, finish);
-    }
-  }
-
-  /** Where the request's object lives. Requests over many partitions have none and get the meta group. */
-  private groupOf(request: Exclude<DataRequest, SequenceRequest>): GroupAccess | null {
-    switch (request.kind) {
-      case "try-lock":
-      case "try-extend":
-      case "try-unlock":
-      case "get-lock":
-        return this.serving.lockGroup(request.resource);
-      case "kv-set":
-      case "kv-extend":
-      case "kv-delete":
-      case "kv-get":
-      case "kv-exists":
-        return this.serving.keyGroup(request.key);
-      case "kv-bucket":
-        return this.serving.bucketGroup(request.bucket);
-      case "kv-range":
-        return this.serving.bucketGroup(request.prefix);
-      default:
-        return this.node.metaGroup();
     }
   }
 
@@ -256,11 +276,11 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.SplitRangeAnswer) => void,
   ): void {
-    this.keyRanges.split(request, context.deadlineMs, done);
+    this.rangeMoves.split(request, context.deadlineMs, done);
   }
 
   mergeRanges(context: RequestContext, done: (answer: Admin.MergeRangesAnswer) => void): void {
-    this.keyRanges.merge(context.deadlineMs, done);
+    this.rangeMoves.merge(context.deadlineMs, done);
   }
 
   backup(

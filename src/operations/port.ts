@@ -1,7 +1,8 @@
 /**
  * The port between the front ends and the operations of a node. Types only.
  *
- * Invariants: 1. Every `done` is called exactly once, within the context's deadline, and never in the turn of the call.
+ * Invariants: 1. Every `done` is called exactly once, within the context's deadline, and never in
+ * the turn of the call.
  */
 import type {
   BackupRefusal,
@@ -22,8 +23,8 @@ import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
 import type { DataRequest, DataRequestKind, RequestContext } from "./requests.js";
 
 /**
- * What the front ends see of a node. Every `done` is called exactly once, within the context's deadline, never in the
- * turn of the call (so also every refusal).
+ * What the front ends see of a node. Every `done` is called exactly once, within the context's
+ * deadline, never in the turn of the call (so also every refusal).
  */
 export interface OperationsPort {
   /** Executes one data request. */
@@ -32,9 +33,15 @@ export interface OperationsPort {
     context: RequestContext,
     done: (answer: AnswerOf<R>) => void,
   ): void;
-  /** The answer of type InvalidInput for a request of this kind that could not even be expressed (REST numbers). */
+  /**
+   * The answer of type InvalidInput for a request of this kind that could not even be expressed
+   * (REST numbers).
+   */
   invalidInput(kind: DataRequestKind): DataAnswer;
-  /** The MustRetry answer, for what a front end itself must turn away: frame items beyond the bound, refusals. */
+  /**
+   * The MustRetry answer, for what a front end itself must turn away: frame items beyond the bound,
+   * refusals.
+   */
   mustRetry(kind: DataRequestKind, refusal: Refusal | null): DataAnswer;
 
   /** Local and immediate. */

@@ -1,10 +1,11 @@
 /**
- * Data requests: what the front ends hand down, also over a forward. Answers, administration and the port that carries
- * them are in the files beside this one and come with it.
+ * Data requests: what the front ends hand down, also over a forward. Answers, administration and
+ * the port that carries them are in the files beside this one and come with it.
  *
- * Types only, plain data. Invariants: 1. One type per request and answer serves REST, gRPC, batch streams and forwards.
- * 2. Text is well-formed but otherwise unchecked (trimming, emptiness, length are the operation's business). 3. Numbers
- * that came from outside are in their wire range (int32, int64) and otherwise unchecked. 4. Absent and zero differ.
+ * Types only, plain data. Invariants: 1. One type per request and answer serves REST, gRPC, batch
+ * streams and forwards. 2. Text is well-formed but otherwise unchecked (trimming, emptiness, length
+ * are the operation's business). 3. Numbers that came from outside are in their wire range (int32,
+ * int64) and otherwise unchecked. 4. Absent and zero differ.
  */
 export * from "./answers.js";
 export * from "./administration.js";
@@ -12,7 +13,10 @@ export * from "./port.js";
 
 /** What accompanies every request. */
 export interface RequestContext {
-  /** When the answer must have been given, on the monotonic clock (ms); never later than the server's own bound. */
+  /**
+   * When the answer must have been given, on the monotonic clock (ms); never later than the
+   * server's own bound.
+   */
   readonly deadlineMs: number;
   /** Number of forwards so far; at 1 or more the request is not forwarded again. */
   readonly forwardHops: number;
@@ -106,7 +110,10 @@ export interface KvSetRequest {
   readonly expiresMs: number;
   readonly flags: number;
   readonly durability: number;
-  /** True when every transactional field is zero, empty or absent; false makes it InvalidInput. So in every request. */
+  /**
+   * True when every transactional field is zero, empty or absent; false makes it InvalidInput. So
+   * in every request.
+   */
   readonly plain: boolean;
 }
 export interface KvExtendRequest {
@@ -151,7 +158,10 @@ export interface KvBucketRequest {
   readonly plain: boolean;
 }
 export interface KvScanRequest {
-  /** "kv-scan-all": the whole cluster. "kv-scan-local": only the partitions that the answering node leads. */
+  /**
+   * "kv-scan-all": the whole cluster. "kv-scan-local": only the partitions that the answering node
+   * leads.
+   */
   readonly kind: "kv-scan-all" | "kv-scan-local";
   readonly prefix: string;
   readonly includeTombstones: boolean;

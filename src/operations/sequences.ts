@@ -1,9 +1,10 @@
 /**
- * The sequence operations: create, update, get, delete, and next and reserve with and without idempotency key.
+ * The sequence operations: create, update, get, delete, and next and reserve with and without
+ * idempotency key.
  *
- * May call base, machine, host and this folder. Invariants: 1. Keyless allocations come from the leader's blocks;
- * everything else is decided in apply. 2. Names and keys go down trimmed. 3. `currentValue` is the last value handed
- * out while the same leader answers (S9).
+ * May call base, machine, host and this folder. Invariants: 1. Keyless allocations come from the
+ * leader's blocks; everything else is decided in apply. 2. Names and keys go down trimmed. 3.
+ * `currentValue` is the last value handed out while the same leader answers (S9).
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
@@ -102,7 +103,10 @@ function updateSequence(
   });
 }
 
-/** A success shows the record after the change; its block is gone, so nothing beyond it was handed out. */
+/**
+ * A success shows the record after the change; its block is gone, so nothing beyond it was handed
+ * out.
+ */
 function recordAnswer(
   serving: Serving,
   group: GroupAccess,

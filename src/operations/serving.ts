@@ -1,19 +1,26 @@
 /**
- * What all operations share: where an object lives, where an answer comes from, how a round or a proposal can fail.
+ * What all operations share: where an object lives, where an answer comes from, how a round or a
+ * proposal can fail.
  *
  * Owns the sequence blocks of every group. May call base, machine, host.
  *
- * Invariants: 1. Placement is a function of the text alone. 2. State is read only in the turn of a confirmed round or
- * of an applied command. 3. A lease end that has passed by the leader's clock is committed to the log before anybody
- * is told (P-051).
+ * Invariants: 1. Placement is a function of the text alone. 2. State is read only in the turn of a
+ * confirmed round or of an applied command. 3. A lease end that has passed by the leader's clock is
+ * committed to the log before anybody is told (P-051).
  */
 import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP } from "../base/hlc.js";
-import { META_PARTITION } from "../base/ids.js";
-import { RESERVED_PREFIX } from "../base/limits.js";
+import { META_PARTITION, partitionId } from "../base/ids.js";
+import { findRange } from "../control/ranges.js";
+import {
+  keySpaceHashText,
+  keySpaceOf,
+  lockHashText,
+  sequenceHashText,
+} from "../control/routing.js";
 import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
 import type { ProposalResult } from "../host/results.js";
-import type { Outcome } from "../machine/command.js";
+import type { Outcome, RangeDescriptor } from "../machine/command.js";
 import { trimWhiteSpace } from "../machine/names.js";
 import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
@@ -30,24 +37,11 @@ export interface OperationsPorts {
   readonly meter: MeterPort;
 }
 
-/** Ends a request without a result of its own. With `executed` null nothing was done and nobody is to be named. */
+/**
+ * Ends a request without a result of its own. With `executed` null nothing was done and nobody is
+ * to be named.
+ */
 export type Fail = (end: CommonEnd, refusal: Refusal | null, executed: GroupAccess | null) => void;
-
-/** The bucket of a key: its text before the last separator, the whole key without one (K12). */
-export function bucketOf(key: string): string {
-  const at = key.lastIndexOf("/");
-  return at < 0 ? key : key.slice(0, at);
-}
-
-/** Hash text of a bucket: its placement group, the text up to the first group separator (contract 6.1). */
-export function hashTextOfBucket(bucket: string): string {
-  const at = bucket.indexOf("|");
-  return at < 0 ? bucket : bucket.slice(0, at);
-}
-
-function hashTextOfKey(key: string): string {
-  return hashTextOfBucket(bucketOf(key));
-}
 
 export interface SequencePlace {
   /** As trimmed. */
@@ -55,12 +49,22 @@ export interface SequencePlace {
   readonly group: GroupAccess;
 }
 
+/** Where a key or a bucket lives, and what answers about it name. */
+export interface KeyPlace {
+  readonly group: GroupAccess;
+  readonly origin: Origin;
+}
+
 /** Names whose place is remembered. */
 const PLACES_MAX = 8192;
+const NO_RANGES: readonly RangeDescriptor[] = [];
 
 export class Serving {
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
+  private readonly ranges = new Map<string, readonly RangeDescriptor[]>();
+  /** Applied index of the meta partition at which `ranges` was read. */
+  private rangesIndex = -1;
   private readonly origins = new Map<number, Origin>();
 
   constructor(
@@ -89,25 +93,21 @@ export class Serving {
     return present(blocks, "every group has its block table");
   }
 
-  /** Where the key/value entry `key` lives; null while no partition is known for it. */
-  keyGroup(key: string): GroupAccess | null {
-    return this.node.route(hashTextOfKey(key));
-  }
-
   /** Where a lock lives: by its whole resource. */
   lockGroup(resource: string): GroupAccess | null {
-    return this.node.route(resource);
+    return this.node.route(lockHashText(resource));
   }
 
   /**
-   * The trimmed name and the group of the sequence that a request names. Remembered, because hashing the name costs
-   * more than handing out a value and the placement of a text never changes in the life of a cluster.
+   * The trimmed name and the group of the sequence that a request names. Remembered, because
+   * hashing the name costs more than handing out a value and the placement of a text never changes
+   * in the life of a cluster.
    */
   sequencePlace(name: string): SequencePlace | null {
     const known = this.sequencePlaces.get(name);
     if (known !== undefined) return known;
     const trimmed = trimWhiteSpace(name);
-    const group = this.node.route(`${RESERVED_PREFIX}sequences:${trimmed}`);
+    const group = this.node.route(sequenceHashText(trimmed));
     if (group === null) return null;
     if (this.sequencePlaces.size >= PLACES_MAX) this.sequencePlaces.clear();
     const place = { name: trimmed, group };
@@ -115,9 +115,52 @@ export class Serving {
     return place;
   }
 
-  /** Where the keys of a bucket live. */
-  bucketGroup(bucket: string): GroupAccess | null {
-    return this.node.route(hashTextOfBucket(bucket));
+  /**
+   * Where the key/value entry `key` lives: by the committed ranges of its key space, else by hash.
+   */
+  keyPlace(key: string): KeyPlace | null {
+    return this.placeIn(keySpaceOf(key), key);
+  }
+
+  /** Where the keys of a bucket live. Only a split gives a bucket a second range. */
+  bucketPlace(bucket: string): KeyPlace | null {
+    return this.placeIn(bucket, bucket);
+  }
+
+  private placeIn(keySpace: string, key: string): KeyPlace | null {
+    const range = findRange(this.rangesOf(keySpace), key);
+    if (range === null) {
+      const hashed = this.node.route(keySpaceHashText(keySpace));
+      return hashed === null ? null : { group: hashed, origin: this.origin(hashed) };
+    }
+    const group = this.node.group(partitionId(range.partitionId));
+    if (group === null) return null;
+    const { servedFrom, route } = this.origin(group);
+    const { generation } = range;
+    return {
+      group,
+      origin: { servedFrom, route: route === null ? null : { ...route, generation } },
+    };
+  }
+
+  /** The hash partition of a key space, wherever its ranges lie. */
+  hashGroup(keySpace: string): GroupAccess | null {
+    return this.node.route(keySpaceHashText(keySpace));
+  }
+
+  /**
+   * The descriptors of a key space as this node has applied them; read again when the map changed.
+   */
+  private rangesOf(keySpace: string): readonly RangeDescriptor[] {
+    const { machine } = this.node.metaGroup();
+    if (machine.appliedIndex !== this.rangesIndex) {
+      this.rangesIndex = machine.appliedIndex;
+      this.ranges.clear();
+      for (const space of machine.meta.keySpaces()) {
+        this.ranges.set(space.keySpace, space.descriptors);
+      }
+    }
+    return this.ranges.get(keySpace) ?? NO_RANGES;
   }
 
   /** The data partitions that this node hosts. */
@@ -142,7 +185,10 @@ export class Serving {
     return origin;
   }
 
-  /** Calls `then` with the committed lease time once `group` is proved to lead; the state may be read in it. */
+  /**
+   * Calls `then` with the committed lease time once `group` is proved to lead; the state may be
+   * read in it.
+   */
   confirm(
     group: GroupAccess,
     deadlineMs: number,
@@ -155,7 +201,9 @@ export class Serving {
     });
   }
 
-  /** The outcome of an applied proposal; null after it told `fail` how the proposal ended otherwise. */
+  /**
+   * The outcome of an applied proposal; null after it told `fail` how the proposal ended otherwise.
+   */
   outcomeOf(group: GroupAccess, result: ProposalResult, fail: Fail): Outcome | null {
     if (result.status === "applied") return result.outcome;
     if (result.status === "aborted") fail("aborted", null, group);
@@ -166,8 +214,9 @@ export class Serving {
   }
 
   /**
-   * Calls `then` when the committed lease clock has reached `leaseTimeMs`; the state may be read in it. `leaseMs` is
-   * the committed time, so that what has ended by then is seen as ended from now on.
+   * Calls `then` when the committed lease clock has reached `leaseTimeMs`; the state may be read in
+   * it. `leaseMs` is the committed time, so that what has ended by then is seen as ended from now
+   * on.
    */
   advance(
     group: GroupAccess,

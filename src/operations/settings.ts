@@ -1,8 +1,8 @@
 /**
  * The settings of the operations: what the server parsed, checked across fields and froze.
  *
- * Types and defaults only. Invariants: 1. Nothing here changes after start. 2. What can change the outcome of a write
- * travels inside its command, so that apply reads no setting.
+ * Types and defaults only. Invariants: 1. Nothing here changes after start. 2. What can change the
+ * outcome of a write travels inside its command, so that apply reads no setting.
  */
 
 export interface OperationsSettings {

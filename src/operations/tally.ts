@@ -1,14 +1,19 @@
 /**
- * What is counted per request: how many ended how, and how long they took. Plain numbers, read when somebody scrapes.
+ * What is counted per request: how many ended how, and how long they took. Plain numbers, read when
+ * somebody scrapes.
  *
- * Owns its arrays. May call nothing. Invariants: 1. One request costs a few numeric additions and no allocation.
- * 2. Counters only grow. 3. The order of kinds and buckets is fixed for the life of the process.
+ * Owns its arrays. May call nothing. Invariants: 1. One request costs a few numeric additions and
+ * no allocation. 2. Counters only grow. 3. The order of kinds and buckets is fixed for the life of
+ * the process.
  */
 import type { DataRequestKind } from "./requests.js";
 
 /** Told once per data request, when its answer is given. */
 export interface RequestObserver {
-  /** `kind`: number from KIND_NUMBERS. `type`: numeric type of the answer. `refused`: turned away before anything. */
+  /**
+   * `kind`: number from KIND_NUMBERS. `type`: numeric type of the answer. `refused`: turned away
+   * before anything.
+   */
   finished(kind: number, type: number, refused: boolean, durationMs: number): void;
 }
 
@@ -99,7 +104,10 @@ export class RequestTally implements RequestObserver {
     });
   }
 
-  /** Counts per bucket (not cumulative, the last is without bound) and the sum of durations (ms) of one kind. */
+  /**
+   * Counts per bucket (not cumulative, the last is without bound) and the sum of durations (ms) of
+   * one kind.
+   */
   duration(kind: number): { readonly buckets: Float64Array; readonly sumMs: number } {
     const width = DURATION_BOUNDS_MS.length + 1;
     return {

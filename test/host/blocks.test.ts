@@ -1,6 +1,7 @@
 /**
- * The leader's sequence blocks over real state machines and a scripted log: two leaders, lost answers, refusals,
- * resets, updates and deletes in any order, checked against what clients may see.
+ * The leader's sequence blocks over real state machines and a scripted log: two leaders, lost
+ * answers, refusals, resets, updates and deletes in any order, checked against what clients may
+ * see.
  */
 import fc from "fast-check";
 import t from "tap";
@@ -75,7 +76,9 @@ class Leader implements BlockGroup {
     this.reads.push({ done, stale: this.deposed });
   }
 
-  /** Ends every round that waits. One that began after another leader was there is never confirmed. */
+  /**
+   * Ends every round that waits. One that began after another leader was there is never confirmed.
+   */
   endReads(): void {
     const { reads } = this;
     this.reads = [];
@@ -202,7 +205,10 @@ interface Given {
   readonly answered: number;
 }
 
-/** An update, create (with its span) or delete (null), and the steps at which it was sent and answered. */
+/**
+ * An update, create (with its span) or delete (null), and the steps at which it was sent and
+ * answered.
+ */
 interface Change {
   readonly span: bigint | null;
   readonly sent: number;
@@ -237,7 +243,10 @@ class History {
     return change;
   }
 
-  /** S13, S16: what was sent after an answered change gets nothing of an incarnation that surely ended before it. */
+  /**
+   * S13, S16: what was sent after an answered change gets nothing of an incarnation that surely
+   * ended before it.
+   */
   private checkIncarnation(name: string, sent: number, value: bigint): void {
     const changes = this.changes.get(name) ?? [];
     const own = changes.find((change) => change.span === spanOf(value));
@@ -277,7 +286,8 @@ class History {
   }
 
   private keyed(leader: Leader, name: string, count: number, key: string): void {
-    // What looks new may be the replay of a call whose answer was lost: it counts from the first try.
+    // What looks new may be the replay of a call whose answer was lost: it counts from the first
+    // try.
     const sent = this.tries.get(`${name} ${key}`) ?? this.step;
     this.tries.set(`${name} ${key}`, sent);
     this.open++;

@@ -1,5 +1,6 @@
 /**
- * Locks, sequences and key/value through the operations over the real host and machine: the contract's tables.
+ * Locks, sequences and key/value through the operations over the real host and machine: the
+ * contract's tables.
  */
 import t from "tap";
 import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/command.js";

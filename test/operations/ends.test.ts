@@ -1,6 +1,6 @@
 /**
- * How requests end when nothing is done or nothing is known: every kind of request against every end of the host,
- * refusals, bad input, deadlines, shutdown.
+ * How requests end when nothing is done or nothing is known: every kind of request against every
+ * end of the host, refusals, bad input, deadlines, shutdown.
  */
 import tap from "tap";
 import { KvType, LockType, SequenceType } from "../../src/machine/command.js";

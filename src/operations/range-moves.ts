@@ -1,0 +1,148 @@
+/**
+ * Splits and merges of key ranges (contract 6.3): every check is real, the move itself is not made.
+ *
+ * May call base, machine, control, host and this folder. Invariants: 1. `determinate` is true only
+ * for what was read in a proved turn. 2. No further partition can be made in this version: a split
+ * that passes every check ends in PartitionCreationFailed, with nothing changed.
+ */
+import { findRange, isRangeKeySpace, splitRefusal } from "../control/ranges.js";
+import { keySpaceOf } from "../control/routing.js";
+import type { RangeDescriptor } from "../machine/command.js";
+import type { GroupAccess } from "./access.js";
+import type { MergeRangesAnswer, SplitRangeAnswer } from "./administration.js";
+import { isOpenName } from "./input.js";
+import { VISITS_MAX } from "./kv-pages.js";
+import type { Serving } from "./serving.js";
+
+type SplitDone = (answer: SplitRangeAnswer) => void;
+
+export class RangeMoves {
+  constructor(private readonly serving: Serving) {}
+
+  split(
+    request: { readonly keySpace: string; readonly splitKey: string },
+    deadlineMs: number,
+    done: SplitDone,
+  ): void {
+    const { keySpace, splitKey } = request;
+    const { node, ports } = this.serving;
+    if (!isRangeKeySpace(keySpace) || !isOpenName(splitKey)) {
+      const reason = "The key space or the split key is not acceptable.";
+      return ports.timer.soon(() => done(refusal("InvalidInput", reason)));
+    }
+    if (this.serving.dataGroups().length === 0) {
+      const reason = "The cluster has no data partition.";
+      return ports.timer.soon(() => done(refusal("KeyRangeDisabled", reason)));
+    }
+    node.metaGroup().read(deadlineMs, (result) => {
+      if (result.status !== "confirmed") return done(this.notLeading());
+      const descriptors = node.metaGroup().machine.meta.ranges(keySpace);
+      const range = findRange(descriptors, splitKey);
+      if (range === null) {
+        return done(refusal("NoRange", "The key space has no range that covers the key."));
+      }
+      if (splitRefusal(keySpace, descriptors, splitKey, keySpaceOf) !== null) {
+        const reason = "The split key is outside the key space, or the start of its range.";
+        return done(refusal("InvalidSplitKey", reason));
+      }
+      this.probe(keySpace, range, deadlineMs, (count) => done(this.splitVerdict(count)));
+    });
+  }
+
+  private notLeading(): SplitRangeAnswer {
+    const reason = "This node did not prove that it leads the meta partition.";
+    return refusal("NotLeader", reason);
+  }
+
+  private splitVerdict(count: number | null): SplitRangeAnswer {
+    const { rangeSplitMinSize } = this.serving.settings;
+    if (count === null) {
+      return refusal("ProbeIndeterminate", "The size of the range could not be read.");
+    }
+    if (count < rangeSplitMinSize) {
+      const reason = `The range holds ${count} keys, fewer than ${rangeSplitMinSize}.`;
+      return refusal("BelowMinRangeSize", reason);
+    }
+    const reason = "This version cannot make a further partition; nothing was changed.";
+    return refusal("PartitionCreationFailed", reason);
+  }
+
+  /**
+   * Counts the live keys of a range in a proved turn, up to the smallest size that may be split;
+   * null = unknown.
+   */
+  private probe(
+    keySpace: string,
+    range: RangeDescriptor,
+    deadlineMs: number,
+    then: (count: number | null) => void,
+  ): void {
+    const group = this.groupOf(range);
+    if (group === null) return then(null);
+    const { rangeSplitMinSize } = this.serving.settings;
+    const query = {
+      bucket: keySpace,
+      startKey: range.startKey,
+      startInclusive: true,
+      endKey: range.endKey,
+      endInclusive: false,
+    };
+    let count = 0;
+    const step = (after: Uint8Array | null): void => {
+      group.read(deadlineMs, (result) => {
+        if (result.status !== "confirmed") return then(null);
+        const limit = Math.max(1, rangeSplitMinSize - count);
+        const { pageBytes } = this.serving.settings;
+        const bounds = { after, limit, maxBytes: pageBytes, maxVisits: VISITS_MAX };
+        const reading = group.machine.reads.rangePage(query, bounds, result.leaseMs);
+        if (reading.kind === "invalid") return then(null);
+        count += reading.page.items.length;
+        if (count >= rangeSplitMinSize || reading.page.next === null) return then(count);
+        step(reading.page.next);
+      });
+    };
+    step(null);
+  }
+
+  private groupOf(range: RangeDescriptor): GroupAccess | null {
+    const groups = this.serving.dataGroups();
+    return groups.find((group) => group.partition === range.partitionId) ?? null;
+  }
+
+  /**
+   * One pass over the whole map. Only a split makes neighbours, so a pass of this version finds
+   * none to fold.
+   */
+  merge(deadlineMs: number, done: (answer: MergeRangesAnswer) => void): void {
+    const meta = this.serving.node.metaGroup();
+    meta.read(deadlineMs, (result) => {
+      if (result.status !== "confirmed") {
+        const { reason, status, leaderHint } = this.notLeading();
+        return done({ success: false, status, determinate: true, merges: 0, leaderHint, reason });
+      }
+      const spaces = meta.machine.meta.keySpaces();
+      const neighbours = spaces.reduce((sum, space) => sum + space.descriptors.length - 1, 0);
+      const open = neighbours > 0 && this.serving.settings.rangeMergeMinSize > 0;
+      done({
+        success: !open,
+        status: open ? "Indeterminate" : "Completed",
+        determinate: !open,
+        merges: 0,
+        leaderHint: "",
+        reason: open ? "There are neighbouring ranges, and this version folds none." : "",
+      });
+    });
+  }
+}
+
+function refusal(status: string, reason: string): SplitRangeAnswer {
+  return {
+    success: false,
+    status,
+    determinate: true,
+    newPartitionId: 0,
+    newGeneration: 0,
+    leaderHint: "",
+    reason,
+  };
+}
