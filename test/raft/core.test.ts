@@ -6,7 +6,8 @@ import fc from "fast-check";
 import t from "tap";
 import { defaultConfig } from "../../src/raft/config.js";
 import { RaftCore } from "../../src/raft/core.js";
-import type { Message, MessageKind, Role } from "../../src/raft/types.js";
+import { changeMembership, membershipFault } from "../../src/raft/membership.js";
+import type { EntrySpan, Message, MessageKind, Role } from "../../src/raft/types.js";
 import {
   acknowledge,
   carryOut,
@@ -38,6 +39,19 @@ t.test("P-001 a node that learned a higher term from a vote refuses the old lead
   }
   t.end();
 });
+
+/** One membership change at 10, of term 3. */
+const leaveSpan: EntrySpan = {
+  ...spanOf(10, [3]),
+  configChanges: [{ index: 10, kind: "configChangeV2" }],
+};
+
+/** Carries out one record, but applies nothing. */
+function carryOutWrite(core: RaftCore): void {
+  const effects = core.takeEffects();
+  for (const own of effects.messagesAfterWrite) if (own.to === core.id) core.step(own);
+  if (effects.receipt !== null) core.written(effects.receipt);
+}
 
 const roles: readonly Role[] = ["follower", "preCandidate", "candidate", "leader"];
 
@@ -497,6 +511,31 @@ t.test("P-036 P-037 one function decides between append, snapshot and silence", 
   t.end();
 });
 
+t.test("P-037 a silent peer gets no snapshot until it is heard again", (t) => {
+  const core = makeCore({ terms: [1] }, { checkQuorum: true });
+  elect(core);
+  acknowledge(core, 3, 2);
+  acknowledge(core, 2, 2);
+  for (let round = 0; round < 3; round++) {
+    core.propose([1]);
+    settle(core);
+    acknowledge(core, 2, core.lastIndex);
+  }
+  core.compacted(5);
+  core.reportUnreachable(3);
+  core.tick(10);
+  settle(core);
+  t.match(core.status().progress[2], { state: "probe", next: 3, active: false, paused: false });
+  core.propose([1]);
+  const to = (messages: readonly Message[]): unknown[] => {
+    return messages.filter((sent) => sent.to === 3).map(({ kind }) => kind);
+  };
+  t.strictSame(to(settle(core)), [], "nothing, rather than an image into the void");
+  core.step(message("heartbeatAnswer", { from: 3, term: core.term }));
+  t.strictSame(to(settle(core)), ["snapshot"]);
+  t.end();
+});
+
 t.test("P-038 P-087 snapshots and learners", (t) => {
   const members = membershipOf([2, 3], [1]);
   const learner = makeCore({ membership: members });
@@ -519,6 +558,125 @@ t.test("P-038 P-087 snapshots and learners", (t) => {
   const foreign = { index: 9, term: 2, membership: membershipOf([2, 3]) };
   learner.step(message("snapshot", { term: 2, snapshot: foreign }));
   t.equal(learner.lastIndex, 6, "one that does not name the receiver is ignored");
+  t.end();
+});
+
+t.test("P-038 a snapshot below the commit index changes nothing, compacted or not", (t) => {
+  const core = makeCore({ floorIndex: 5, floorTerm: 2, terms: [2, 2], appliedIndex: 7 });
+  for (const index of [3, 5, 6, 7]) {
+    const snapshot = { index, term: 1, membership: membershipOf([1, 2]) };
+    core.step(message("snapshot", { term: 3, snapshot }));
+    t.match(settle(core), [{ kind: "appendAnswer", index: 7, reject: false }]);
+    t.equal(core.lastIndex, 7);
+    t.strictSame(core.membership.voters, [1, 2, 3]);
+  }
+  t.end();
+});
+
+t.test("P-039 a snapshot brings its whole membership, joint parts included", (t) => {
+  const core = makeCore({ membership: membershipOf([]) });
+  const membership = {
+    voters: [1, 4],
+    votersOutgoing: [2, 4],
+    learners: [7],
+    learnersNext: [2],
+    autoLeave: true,
+  };
+  core.step(message("snapshot", { term: 3, snapshot: { index: 9, term: 3, membership } }));
+  settle(core);
+  t.strictSame(core.membership, membership);
+  core.step(message("append", { term: 3, index: 9, logTerm: 3, commit: 10, entries: leaveSpan }));
+  carryOutWrite(core);
+  t.strictSame(core.applyConfigChange(10, { version: 2, transition: "auto", operations: [] }), {
+    voters: [1, 4],
+    votersOutgoing: [],
+    learners: [2, 7],
+    learnersNext: [],
+    autoLeave: false,
+  });
+  t.equal(core.takeEffects().softState, null);
+  t.end();
+});
+
+t.test("a voter that goes to be a learner waits in learnersNext; changes that cannot be", (t) => {
+  const joint = changeMembership(membershipOf([1, 2, 3], [4]), {
+    version: 2,
+    transition: "auto",
+    operations: [
+      { kind: "addLearner", node: 3 },
+      { kind: "addVoter", node: 4 },
+      { kind: "update", node: 2 },
+    ],
+  });
+  t.match(joint, {
+    ok: true,
+    membership: {
+      voters: [1, 2, 4],
+      votersOutgoing: [1, 2, 3],
+      learners: [],
+      learnersNext: [3],
+      autoLeave: true,
+    },
+  });
+  const base = joint.ok ? joint.membership : membershipOf([]);
+  const one = [{ kind: "remove", node: 2 } as const];
+  const change = { version: 2, transition: "auto", operations: one } as const;
+  t.match(changeMembership(base, change), { ok: false }, "nothing but leaving while joint");
+  t.match(changeMembership(base, { ...change, transition: "explicit" }), { ok: false });
+  const leave = { ...change, operations: [] };
+  const left = changeMembership(base, leave);
+  t.match(left, { ok: true, membership: { voters: [1, 2, 4], learners: [3], learnersNext: [] } });
+  t.match(changeMembership(membershipOf([1]), leave), { ok: false }, "nothing to leave");
+  t.match(changeMembership(membershipOf([2]), change), { ok: false }, "the last voter");
+  const nobody = [{ kind: "addVoter", node: 0 } as const];
+  t.match(changeMembership(base, { ...change, operations: nobody }), { ok: false });
+  t.equal(membershipFault(base), null);
+  t.not(membershipFault({ ...base, learners: [1] }), null);
+  t.not(membershipFault({ ...base, learnersNext: [9] }), null);
+  t.not(membershipFault({ ...membershipOf([1]), autoLeave: true }), null);
+  t.not(membershipFault(membershipOf([10, 9])), null);
+  t.end();
+});
+
+t.test("a vote is written although the term is old news; a voter gives the candidate time", (t) => {
+  const core = makeCore({ hardState: { term: 4, vote: 0, commit: 0 } });
+  core.setElectionTimeout(10);
+  core.tick(9);
+  core.step(message("vote", { term: 4 }));
+  const effects = core.takeEffects();
+  t.strictSame(effects.hardState, { term: 4, vote: 2, commit: 0 });
+  t.equal(effects.mustSync, true);
+  core.tick(9);
+  t.equal(core.role, "follower", "the timer was started anew");
+  core.tick(1);
+  t.equal(core.role, "candidate");
+  t.end();
+});
+
+t.test("P-019 after a change the commit index is looked at again", (t) => {
+  const core = makeCore({ terms: [1], membership: membershipOf([1, 2, 3, 4]) });
+  elect(core, [2, 3]);
+  acknowledge(core, 2, 2);
+  acknowledge(core, 3, 2);
+  const remove = {
+    version: 1,
+    transition: "auto",
+    operations: [{ kind: "remove", node: 4 }],
+  } as const;
+  core.proposeConfigChange(remove, 5);
+  settle(core);
+  core.step(message("appendAnswer", { from: 3, term: core.term, index: 3 }));
+  core.step(message("appendAnswer", { from: 2, term: core.term, index: 3 }));
+  const { committed } = core.takeEffects();
+  t.strictSame(committed, { first: 3, last: 3 });
+  core.propose([1]);
+  carryOutWrite(core);
+  core.step(message("appendAnswer", { from: 2, term: core.term, index: 4 }));
+  t.equal(core.commitIndex, 3, "two of four");
+  core.applyConfigChange(3, remove);
+  t.equal(core.commitIndex, 4, "two of three");
+  core.applied(3);
+  core.assertState();
   t.end();
 });
 
