@@ -18,8 +18,8 @@ import type { CommittedRange } from "../raft/types.js";
 import { EntryKindCode } from "./effects.js";
 import type { Proposals, ProposedEntry } from "./proposals.js";
 
-/** One read of a replay asks the log for at most this many bytes. */
-const LOAD_BYTES_MAX = 4 << 20;
+/** One read of a replay asks the log for at most this many bytes; every group may have one open. */
+const LOAD_BYTES_MAX = 256 << 10;
 
 /** What one turn may still spend on applying, over all groups. */
 export interface ApplySlice {
@@ -148,6 +148,8 @@ export class Applier {
       if (entry.index === index) return entry;
       assert(entry.index < index, "loaded entries have no gap");
     }
+    this.loaded = [];
+    this.loadedAt = 0;
     return null;
   }
 
