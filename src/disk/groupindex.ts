@@ -34,7 +34,7 @@ export interface EntryPlace {
 }
 
 /** A jump of indexes larger than this is damage, not a hole to be filled later. */
-const HOLE_MAX = 1 << 24;
+const HOLE_MAX = 1 << 22;
 /** Ledger weight of a state record. */
 const STATE_BYTES = 64;
 

@@ -1,0 +1,364 @@
+/**
+ * The data directory with real files: layout, identity, lock, refusals, kill -9, full file systems.
+ */
+import { spawn } from "node:child_process";
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import t from "tap";
+import { partitionId } from "../../src/base/ids.js";
+import type { Result } from "../../src/base/result.js";
+import { type FileSystemCalls, RealFiles } from "../../src/disk/files.js";
+import { lockDirectory } from "../../src/disk/lock.js";
+import { type Disk, type DiskCode, type DiskOptions, openDisk } from "../../src/disk/open.js";
+import { checkStart } from "../../src/disk/startcheck.js";
+import { parseIdentity } from "../../src/disk/vault.js";
+import type { FileErrorCode, GroupLogImage, OpenFile } from "../../src/ports.js";
+import { createKernels } from "../../src/wasm/kernels.js";
+import { bytes } from "../conformance/store.js";
+import { type Told, diskPorts } from "./realports.js";
+
+const kernels = createKernels({ mode: "wasm" });
+const G = partitionId(1);
+
+function temporary(): string {
+  return fs.mkdtempSync(join(tmpdir(), "svc-disk-"));
+}
+
+function optionsFor(path: string, change: Partial<DiskOptions> = {}): DiskOptions {
+  return {
+    adapter: "lmdb",
+    path,
+    revision: "v1",
+    walPath: null,
+    maxBytes: 2 ** 30,
+    identity: { clusterId: "one", nodeId: 1 },
+    kernels,
+    segmentBytes: 2 ** 20,
+    ...change,
+  };
+}
+
+function tryOpen(options: DiskOptions, told: Told[] = []): Promise<Result<Disk, DiskCode>> {
+  return new Promise((resolve) => openDisk(options, diskPorts(told), resolve));
+}
+
+async function open(options: DiskOptions, told: Told[] = []): Promise<Disk> {
+  const result = await tryOpen(options, told);
+  if (!result.ok) throw new Error(`${result.code}: ${result.message}`);
+  return result.value;
+}
+
+function closing(disk: Disk): Promise<void> {
+  return new Promise((resolve) => disk.close(resolve));
+}
+
+function append(disk: Disk, index: number): Promise<void> {
+  const entries = [{ index, term: 1, kind: 0, payload: bytes(`entry ${String(index)}`) }];
+  return new Promise((done) => disk.log.write({ group: G, hardState: null, entries, done }));
+}
+
+async function refusal(options: DiskOptions): Promise<string> {
+  const result = await tryOpen(options);
+  if (!result.ok) return `${result.code}: ${result.message}`;
+  await closing(result.value);
+  return "opened";
+}
+
+void t.test("a new directory is private, complete, and opens again as the same", async (t) => {
+  const root = temporary();
+  const path = join(root, "deep", "er");
+  const disk = await open(optionsFor(path));
+  t.ok(disk.isNew);
+  for (const directory of [path, join(path, "v1"), join(path, "v1", "state"), join(path, "wal")]) {
+    t.equal(fs.statSync(directory).mode & 0o777, 0o700, directory);
+  }
+  for (const name of fs.readdirSync(join(path, "wal"))) {
+    if (name.endsWith(".segment")) {
+      t.equal(fs.statSync(join(path, "wal", name)).mode & 0o777, 0o600, name);
+    }
+  }
+  await append(disk, 1);
+  await closing(disk);
+  const told: Told[] = [];
+  const again = await open(optionsFor(path, { identity: { clusterId: "other", nodeId: 1 } }), told);
+  t.notOk(again.isNew);
+  t.same(again.identity, disk.identity, "an existing directory keeps its cluster id");
+  t.equal(again.log.recovered().get(G)?.lastIndex, 1);
+  t.match(told, [{ event: "recovered the log", fields: { clean: true } }]);
+  await closing(again);
+  fs.rmSync(root, { recursive: true });
+});
+
+void t.test("P-124 a second opener is refused, in this process and in another", async (t) => {
+  const path = temporary();
+  const disk = await open(optionsFor(path));
+  t.match(await refusal(optionsFor(path)), /^storage-in-use: .* is in use by another server/);
+  const child = await runChild(path, () => false);
+  t.match(child.lines[0], /^storage-in-use/);
+  const other = temporary();
+  const shared = optionsFor(other, { walPath: join(path, "wal") });
+  t.match(await refusal(shared), /^storage-in-use: .*wal is in use/, "the log's directory alone");
+  await closing(disk);
+  t.match(await refusal(shared), /^log-foreign/, "another node's log");
+  const again = await open(optionsFor(path));
+  await closing(again);
+  fs.rmSync(path, { recursive: true });
+  fs.rmSync(other, { recursive: true });
+});
+
+void t.test("a socket file that a crash left behind is taken over", async (t) => {
+  const path = temporary();
+  const first = await new Promise<string>((resolve) => {
+    lockDirectory(path, (result) => {
+      if (!result.ok) return resolve(result.code);
+      const left = join(path, "lock.sock");
+      const kept = `${left}.kept`;
+      // As after kill -9: the name stays, nobody listens.
+      fs.linkSync(left, kept);
+      result.value.release(() => {
+        fs.renameSync(kept, left);
+        resolve("left");
+      });
+    });
+  });
+  t.equal(first, "left");
+  t.ok(fs.existsSync(join(path, "lock.sock")));
+  const second = await new Promise<string>((resolve) => {
+    lockDirectory(path, (result) => {
+      if (!result.ok) return resolve(result.code);
+      lockDirectory(path, (third) => {
+        result.value.release(() => resolve(third.ok ? "twice" : third.code));
+      });
+    });
+  });
+  t.equal(second, "storage-in-use", "it was taken, and is held");
+  fs.rmSync(path, { recursive: true });
+});
+
+void t.test(
+  "P-131 P-128 identities that are newer, damaged or another's are refused",
+  async (t) => {
+    const path = temporary();
+    await closing(await open(optionsFor(path)));
+    const file = join(path, "v1", "identity.json");
+    const whole = fs.readFileSync(file, "utf8");
+    fs.writeFileSync(file, whole.replace('"version": 1', '"version": 2'));
+    t.match(await refusal(optionsFor(path)), /^storage-newer: .*version 2.*newer program/);
+    fs.writeFileSync(file, whole.slice(0, 30));
+    t.match(await refusal(optionsFor(path)), /^storage-damaged: .*identity.json/);
+    fs.writeFileSync(file, "x".repeat(100_000));
+    t.match(await refusal(optionsFor(path)), /^storage-damaged/);
+    fs.writeFileSync(file, whole);
+    const other = optionsFor(path, { identity: { clusterId: "one", nodeId: 2 } });
+    t.match(await refusal(other), /^storage-foreign: .*node 1, not to node 2/);
+    for (const text of [
+      "null",
+      "[]",
+      "3",
+      '{"kind":"svc-storage","version":1}',
+      '{"version":"1"}',
+    ]) {
+      t.match(parseIdentity("identity.json", text), { ok: false, code: "storage-damaged" }, text);
+    }
+    for (const segment of fs.readdirSync(join(path, "wal"))) fs.rmSync(join(path, "wal", segment));
+    t.match(await refusal(optionsFor(path)), /^log-incomplete: .*there was a log/);
+    fs.rmSync(path, { recursive: true });
+    fs.writeFileSync(path, "a file");
+    t.match(await refusal(optionsFor(path)), /^storage-unreadable/);
+    fs.rmSync(path);
+  },
+);
+
+void t.test("P-117 P-024 log and store that do not belong together are told apart", (t) => {
+  const image: GroupLogImage = {
+    group: G,
+    hardState: { term: 1, vote: 1, commit: 9 },
+    floor: { index: 5, term: 1 },
+    lastIndex: 9,
+    termRuns: [],
+    specialEntries: [],
+    payloadBytes: 0,
+  };
+  const images = new Map([[G, image]]);
+  const paths = { log: "/data/wal", store: "/data/v1/state" };
+  const check = (applied: number): string => {
+    const result = checkStart(images, new Map([[G, applied]]), paths);
+    return result.ok ? "ok" : `${result.code}: ${result.message}`;
+  };
+  t.equal(check(5), "ok");
+  t.equal(check(9), "ok");
+  t.match(check(4), /^store-older: group 1: .*\/data\/v1\/state holds index 4.*begins after 5/);
+  t.match(check(10), /^store-newer: .*\/data\/wal ends at 9.*restore/);
+  t.match(checkStart(new Map(), new Map([[G, 1]]), paths), { ok: false, code: "store-newer" });
+  t.match(checkStart(images, new Map(), paths), { ok: false, code: "store-older" });
+  t.ok(checkStart(new Map(), new Map(), paths).ok);
+  t.end();
+});
+
+interface Child {
+  readonly lines: readonly string[];
+}
+
+/** Runs the writer until `enough` says so, then kills it. */
+function runChild(path: string, enough: (lines: readonly string[]) => boolean): Promise<Child> {
+  const program = join(dirname(fileURLToPath(import.meta.url)), "killchild.js");
+  const child = spawn(process.execPath, [program, path], { stdio: ["ignore", "pipe", "inherit"] });
+  const lines: string[] = [];
+  let rest = "";
+  child.stdout.setEncoding("utf8");
+  child.stdout.on("data", (chunk: string) => {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop() ?? "";
+    lines.push(...parts);
+    if (enough(lines)) child.kill("SIGKILL");
+  });
+  return new Promise((resolve) => child.on("close", () => resolve({ lines })));
+}
+
+void t.test("P-110 P-113 kill -9 loses nothing that was acknowledged", async (t) => {
+  const path = temporary();
+  const acknowledged = new Map<string, number>();
+  for (let round = 0; round < 5; round++) {
+    const limit = 300 + round * 211;
+    const { lines } = await runChild(path, (all) => all.length > limit);
+    t.equal(lines[0], "open", `start ${String(round)}: ${lines[0] ?? "nothing"}`);
+    for (const line of lines.slice(1)) {
+      const at = line.lastIndexOf(" ");
+      acknowledged.set(line.slice(0, at), Number(line.slice(at + 1)));
+    }
+    const disk = await open(optionsFor(path));
+    for (const [name, index] of acknowledged) {
+      if (name === "store") {
+        const stored = disk.store.get(bytes("count")) ?? bytes("0");
+        t.ok(Number(String.fromCharCode(...stored)) >= index, `store ${String(index)}`);
+        t.same(disk.store.get(new Uint8Array(1500).fill(200)), stored, "rows of one write");
+        continue;
+      }
+      const group = partitionId(Number(name.slice(4)));
+      const image = disk.log.recovered().get(group);
+      t.ok((image?.lastIndex ?? 0) >= index, `${name} ${String(index)}`);
+      const found = await new Promise<string>((resolve) => {
+        disk.log.read(group, image?.lastIndex ?? 1, image?.lastIndex ?? 1, 10_000, (result) => {
+          const payload = result.ok ? result.value[0]?.payload : undefined;
+          resolve(payload === undefined ? "" : String.fromCharCode(...payload));
+        });
+      });
+      t.match(found, `${String(group)}:${String(image?.lastIndex)}:`);
+    }
+    await closing(disk);
+  }
+  t.equal(acknowledged.size, 4, "log of three groups, and store");
+  fs.rmSync(path, { recursive: true });
+});
+
+/** Real calls, but each write takes only as many bytes as `quota` says; null fails it. */
+function shortCalls(quota: () => number | null): FileSystemCalls {
+  const write = (
+    descriptor: number,
+    data: Uint8Array,
+    at: number,
+    length: number,
+    position: number,
+    done: (error: NodeJS.ErrnoException | null, count: number) => void,
+  ): void => {
+    const allowed = quota();
+    if (allowed === null) {
+      const error: NodeJS.ErrnoException = new Error("no space left");
+      error.code = "ENOSPC";
+      setImmediate(() => done(error, 0));
+      return;
+    }
+    fs.write(descriptor, data, at, Math.min(length, allowed), position, done);
+  };
+  return { ...fs, write: write as typeof fs.write };
+}
+
+void t.test("P-121 short writes are finished, at their positions; a stuck one fails", async (t) => {
+  const directory = temporary();
+  const content = Uint8Array.from({ length: 20_000 }, (_, at) => (at * 7) & 255);
+  let turn = 0;
+  const sizes = [1, 8192, 3, 5000];
+  const files = new RealFiles(shortCalls(() => sizes[turn++] ?? 977));
+  const path = join(directory, "short");
+  const call = <T>(
+    start: (done: (result: Result<T, FileErrorCode>) => void) => void,
+  ): Promise<Result<T, FileErrorCode>> => new Promise((resolve) => start(resolve));
+  t.ok((await call<null>((done) => files.allocate(path, 65_536, bytes("head"), done))).ok);
+  const opened = await call<OpenFile>((done) => files.open(path, "durable", done));
+  if (!opened.ok) throw new Error(opened.message);
+  turn = 0;
+  t.ok((await call<null>((done) => files.write(opened.value, 10_000, content, done))).ok);
+  t.ok(turn > 5, "it took several calls");
+  const whole = fs.readFileSync(path);
+  t.equal(whole.length, 65_536);
+  t.equal(whole.toString("latin1", 0, 5), "head\0");
+  t.same(new Uint8Array(whole.subarray(10_000, 30_000)), content);
+  const target = new Uint8Array(70_000);
+  const read = await call<number>((done) => files.read(opened.value, 10_000, target, done));
+  t.match(read, { ok: true, value: 55_536 }, "what there is");
+  const stuck = new RealFiles(shortCalls(() => 0));
+  const again = await call<OpenFile>((done) => stuck.open(path, "durable", done));
+  if (!again.ok) throw new Error(again.message);
+  const failed = await call<null>((done) => stuck.write(again.value, 0, content, done));
+  t.match(failed, { ok: false, code: "failed", message: /took no byte/ });
+  let left = 3;
+  const fulls = new RealFiles(shortCalls(() => (left-- > 0 ? 100_000 : null)));
+  const draft = join(directory, "draft");
+  const refused = await call<null>((done) => fulls.allocate(draft, 2 ** 20, bytes("h"), done));
+  t.match(refused, { ok: false, code: "no-space", message: draft });
+  t.notOk(fs.existsSync(draft), "no half file is left");
+  t.match(await call((done) => files.open(draft, "read", done)), { ok: false, code: "missing" });
+  const twice = await call<null>((done) => files.allocate(path, 10, bytes(""), done));
+  t.match(twice, { ok: false, code: "exists" });
+  t.equal(fs.statSync(path).size, 65_536, "an existing file is left alone");
+  await call<null>((done) => files.close(opened.value, done));
+  await call<null>((done) => stuck.close(again.value, done));
+  fs.rmSync(directory, { recursive: true });
+});
+
+const small = process.env.SVC_TEST_SMALL_DISK;
+const skip =
+  small === undefined ? "SVC_TEST_SMALL_DISK names no small file system (16 MiB)" : false;
+
+void t.test("P-120 a really full file system: typed, parked, resumed", { skip }, async (t) => {
+  const path = join(small ?? "", "data");
+  const disk = await open(optionsFor(path));
+  const filler = join(small ?? "", "filler");
+  const descriptor = fs.openSync(filler, "w");
+  t.throws(
+    () => {
+      for (;;) fs.writeSync(descriptor, new Uint8Array(2 ** 16));
+    },
+    { code: "ENOSPC" },
+  );
+  fs.closeSync(descriptor);
+  let durable = 0;
+  let index = 0;
+  while (disk.log.space() === "available" && index < 20_000) {
+    await Promise.race([
+      append(disk, ++index).then(() => durable++),
+      new Promise((resolve) => setTimeout(resolve, 200)),
+    ]);
+  }
+  t.equal(disk.log.space(), "full");
+  const large = [{ key: bytes("k"), value: new Uint8Array(2 ** 21) }];
+  const flush = (): Promise<string> =>
+    new Promise((resolve) => {
+      disk.store.write(large, (result) => resolve(result.ok ? "written" : result.code));
+    });
+  t.equal(await flush(), "full");
+  t.equal(await flush(), "full", "and again");
+  fs.rmSync(filler);
+  t.equal(await flush(), "written");
+  while (durable < index || disk.log.space() === "full") {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await closing(disk);
+  const again = await open(optionsFor(path));
+  t.equal(again.log.recovered().get(G)?.lastIndex, index);
+  t.equal(again.store.get(bytes("k"))?.length, 2 ** 21);
+  await closing(again);
+  fs.rmSync(path, { recursive: true });
+});
