@@ -31,11 +31,15 @@ function report(name: string, operations: number, elapsedMs: number): void {
   );
 }
 
+/** Best of three: other work on the machine only ever adds time. */
 function time(name: string, operations: number, work: () => void): void {
-  work();
-  const start = performance.now();
-  work();
-  report(name, operations, performance.now() - start);
+  let bestMs = Infinity;
+  for (let round = 0; round < 3; round++) {
+    const start = performance.now();
+    work();
+    bestMs = Math.min(bestMs, performance.now() - start);
+  }
+  report(name, operations, bestMs);
 }
 
 class Bench {
@@ -43,6 +47,11 @@ class Bench {
   readonly machine = new Machine(this.overlay, partitionId(1));
   private index = 0;
   private outcomes: Outcome[] = [];
+
+  flush(): void {
+    this.overlay.freeze();
+    this.overlay.dropFrozen();
+  }
 
   apply(commands: readonly Command[]): void {
     this.index++;
@@ -60,16 +69,23 @@ function batches(count: number, make: (at: number) => Command): Command[][] {
   return list;
 }
 
-function benchApply(name: string, operations: number, make: (at: number) => Command): void {
+/** Times the second of two equal rounds. `flushRows`: rows at which the overlay is frozen and dropped, 0 = never. */
+function benchApply(
+  name: string,
+  operations: number,
+  flushRows: number,
+  make: (at: number) => Command,
+): void {
   const bench = new Bench();
   const list = batches(operations, make);
   const run = (): void => {
-    for (const batch of list) bench.apply(batch);
+    for (const batch of list) {
+      bench.apply(batch);
+      if (flushRows > 0 && bench.overlay.rows >= flushRows) bench.flush();
+    }
   };
   run();
-  const start = performance.now();
-  run();
-  report(name, operations, performance.now() - start);
+  time(name, operations, run);
 }
 
 const owner = new TextEncoder().encode("owner-0123456789abcdef");
@@ -82,7 +98,7 @@ function lockOrUnlock(at: number, resources: number): Command {
     : { kind: "try-unlock", resource, owner };
 }
 
-function set(at: number, keys: number): Command {
+function set(at: number, keys: number, revisionsRetained = 16): Command {
   return {
     kind: "kv-set",
     key: `bench/key-${at % keys}`,
@@ -91,16 +107,20 @@ function set(at: number, keys: number): Command {
     compareRevision: 0n,
     flags: 0,
     expiresMs: 0,
-    revisionsRetained: 16,
+    revisionsRetained,
   };
 }
 
 function main(): void {
-  benchApply("apply lock+unlock, 1 resource", 400_000, (at) => lockOrUnlock(at, 1));
-  benchApply("apply lock+unlock, 10,000 resources", 400_000, (at) => lockOrUnlock(at, 10_000));
-  benchApply("apply set 100 B, 1 key", 400_000, (at) => set(at, 1));
-  benchApply("apply set 100 B, 10,000 keys", 400_000, (at) => set(at, 10_000));
-  benchApply("apply set 100 B, 400,000 keys", 400_000, (at) => set(at, 400_000));
+  const rows = 2000;
+  benchApply("apply lock+unlock, 1 resource", 200_000, 0, (at) => lockOrUnlock(at, 1));
+  benchApply("apply lock+unlock, 1,000 resources", 200_000, 0, (at) => lockOrUnlock(at, 1000));
+  benchApply("  the same, flushed every 2,000 rows", 200_000, rows, (at) => lockOrUnlock(at, 1000));
+  benchApply("apply set 100 B, 1 key", 200_000, 0, (at) => set(at, 1));
+  benchApply("apply set 100 B, 1,000 keys", 200_000, 0, (at) => set(at, 1000));
+  benchApply("  the same, flushed every 2,000 rows", 200_000, rows, (at) => set(at, 1000));
+  benchApply("apply set 100 B, no history, 1,000 keys", 200_000, 0, (at) => set(at, 1000, 1));
+  benchApply("apply set 100 B, all keys new", 50_000, 0, (at) => set(at, 50_000));
 
   const stamp = { leaseMs: 1, stamp: NO_STAMP };
   const locks = batches(200_000, (at) => lockOrUnlock(at, 1000));

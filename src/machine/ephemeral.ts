@@ -50,7 +50,7 @@ export class EphemeralTable {
     const ceiling = first + EPHEMERAL_TOKENS_PER_TERM - 1n;
     assert(first >= 0n && ceiling <= INT64_MAX, "the tokens of a term fit int64");
     this.maxBytes = options.maxBytes;
-    this.overlay = new Overlay({ store: emptyStore, cacheBytes: 0 });
+    this.overlay = new Overlay({ store: emptyStore, cacheBytes: 0, copiesValues: true });
     const rows = new GroupRows(this.overlay, "", null);
     this.reads = new DataReads(rows);
     this.context = {

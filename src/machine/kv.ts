@@ -23,6 +23,7 @@ import { decodeKvRow, encodeKvRow, NO_RUNS, type KvRow, type RevisionRun } from 
 import { keepRevision, trimRevisions } from "./kept-revisions.js";
 import { ended, isLeaseDuration, leaseEnd } from "./lease.js";
 import { kvKey } from "./names.js";
+import type { Rows } from "./rows.js";
 
 /** History rows that one command drops at most when the number to keep was lowered. */
 export const DROPS_MAX = 256;
@@ -87,28 +88,36 @@ function conditionsHold(command: KvSetCommand, row: KvRow | null, nowMs: number)
   return equalBytes(stored, command.compareValue ?? EMPTY_BYTES);
 }
 
-/**
- * Turns the row into history where it is to be kept and drops what is too old. Returns the runs of kept revisions for
- * the row that takes its place.
- */
-function supersede(
-  context: DecisionContext,
-  key: ByteKey,
-  row: KvRow,
-  bytes: Uint8Array,
-  revisionsRetained: number,
-): readonly RevisionRun[] {
-  let kept = row.kept;
-  if (isLive(row, context.nowMs) && !row.passing && revisionsRetained > 1) {
-    context.rows.insert(RowKind.history, historyKey(key, row.revision), bytes);
-    kept = keepRevision(kept, row.revision);
-  }
-  if (kept.length === 0) return NO_RUNS;
+/** What becomes of a row and its history when another row takes its place. */
+interface Supersession {
+  /** The row becomes a history row. */
+  readonly keep: boolean;
+  /** Kept revisions, for the row that takes its place. */
+  readonly kept: readonly RevisionRun[];
+  /** Revisions whose history rows go. */
+  readonly dropped: readonly number[];
+}
+
+const NOTHING_KEPT: Supersession = { keep: false, kept: NO_RUNS, dropped: [] };
+
+function supersede(row: KvRow, nowMs: number, revisionsRetained: number): Supersession {
+  const keep = isLive(row, nowMs) && !row.passing && revisionsRetained > 1;
+  const kept = keep ? keepRevision(row.kept, row.revision) : row.kept;
+  if (kept.length === 0) return NOTHING_KEPT;
   const trimmed = trimRevisions(kept, revisionsRetained - 1, DROPS_MAX);
-  for (const revision of trimmed.dropped) {
-    context.rows.delete(RowKind.history, historyKey(key, revision));
-  }
-  return trimmed.kept;
+  return { keep, kept: trimmed.kept, dropped: trimmed.dropped };
+}
+
+/** Writes and drops history rows. After the write of the row itself, whose key is then still at hand. */
+function moveHistory(
+  rows: Rows,
+  key: ByteKey,
+  revision: number,
+  bytes: Uint8Array,
+  change: Supersession,
+): void {
+  if (change.keep) rows.insert(RowKind.history, historyKey(key, revision), bytes);
+  for (const dropped of change.dropped) rows.delete(RowKind.history, historyKey(key, dropped));
 }
 
 export function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome {
@@ -121,6 +130,7 @@ export function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcom
     return outcome(KvType.notSet, row?.revision ?? -1, row?.stamp ?? NO_STAMP);
   }
   const revision = row === null ? 0 : row.revision + 1;
+  const change = row === null ? NOTHING_KEPT : supersede(row, nowMs, command.revisionsRetained);
   const next = encodeKvRow({
     deleted: false,
     value: command.value,
@@ -128,13 +138,13 @@ export function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcom
     revision,
     stamp: context.stamp,
     endMs: command.expiresMs === 0 ? null : leaseEnd(nowMs, command.expiresMs),
-    kept:
-      row === null || bytes === null
-        ? NO_RUNS
-        : supersede(context, key, row, bytes, command.revisionsRetained),
+    kept: change.kept,
   });
-  if (row === null) rows.insert(RowKind.value, key, next);
-  else rows.put(RowKind.value, key, next);
+  if (row === null || bytes === null) rows.insert(RowKind.value, key, next);
+  else {
+    rows.put(RowKind.value, key, next);
+    moveHistory(rows, key, row.revision, bytes, change);
+  }
   return outcome(KvType.set, revision, context.stamp);
 }
 
@@ -161,9 +171,10 @@ export function kvDelete(context: DecisionContext, command: KvDeleteCommand): Kv
   const row = wholeKvRow(bytes);
   if (row.deleted) return outcome(KvType.doesNotExist, row.revision, row.stamp);
   if (!isLive(row, nowMs)) return bare(KvType.doesNotExist);
-  const kept = supersede(context, key, row, bytes, command.revisionsRetained);
+  const change = supersede(row, nowMs, command.revisionsRetained);
   const revision = row.revision + 1;
   const tombstone = { deleted: true, value: null, passing: true, revision, stamp, endMs: nowMs };
-  rows.put(RowKind.value, key, encodeKvRow({ ...tombstone, kept }));
+  rows.put(RowKind.value, key, encodeKvRow({ ...tombstone, kept: change.kept }));
+  moveHistory(rows, key, row.revision, bytes, change);
   return outcome(KvType.deleted, revision, stamp);
 }

@@ -1,8 +1,7 @@
 /**
  * The ordered view over the durable store: what was applied and is not yet flushed, in front of what is. One per node.
  *
- * Layers, newest first: active table, frozen table (being flushed), flushed table (kept as a cache), cache of rows read
- * from the store, store. May call the store only by `get` and `scan`; the host calls `write` with a frozen table.
+ * Layers, newest first: active table, frozen table (being flushed), mirror of some rows of the store, store. May call the store only by `get` and `scan`; the host calls `write` with a frozen table.
  *
  * Invariants: 1. One view merges the layers; deletions are explicit. 2. A freeze falls between entries, and the freeze
  * hooks write the records of all groups that moved into the table being frozen. 3. At most one table is frozen; it is
@@ -43,11 +42,13 @@ export interface ChangeWatcher {
 export interface OverlayOptions {
   readonly store: StorePort;
   readonly sorter?: EntrySorter;
-  /** Bound on rows kept from store reads (bytes); 0 turns the cache off. */
+  /** Bound on rows of the store kept in memory (bytes); 0 keeps none. */
   readonly cacheBytes?: number;
+  /** For a table that is never flushed: its rows stay, and must not pin the memory of those that went. */
+  readonly copiesValues?: boolean;
 }
 
-const CACHE_BYTES_DEFAULT = 16 * 1024 * 1024;
+const CACHE_BYTES_DEFAULT = 64 * 1024 * 1024;
 
 export type RowVisitor = (key: ByteKey, value: Uint8Array) => boolean;
 
@@ -59,14 +60,15 @@ export class Overlay {
   private readonly watchers = new Set<ChangeWatcher>();
   private active: RowTable;
   private frozen: RowTable | null = null;
-  private flushed: RowTable | null = null;
   private scans = 0;
+  private readonly copiesValues: boolean;
 
   constructor(options: OverlayOptions) {
     this.store = options.store;
     this.sorter = options.sorter ?? plainSorter;
     this.cache = new ReadCache(options.cacheBytes ?? CACHE_BYTES_DEFAULT);
     this.active = new RowTable(this.sorter);
+    this.copiesValues = options.copiesValues ?? false;
   }
 
   /** Bytes of the active table: what the next freeze would take. */
@@ -98,29 +100,31 @@ export class Overlay {
   private getBelow(key: ByteKey): Uint8Array | null {
     const frozen = this.frozen?.get(key);
     if (frozen !== undefined) return frozen.value;
-    const flushed = this.flushed?.get(key);
-    if (flushed !== undefined) return flushed.value;
     const cached = this.cache.get(key);
     if (cached !== undefined) return cached;
     const value = this.store.get(fromByteKey(key));
-    if (value !== null) this.cache.put(key, value);
+    this.cache.put(key, value);
     return value;
   }
 
   put(key: ByteKey, value: Uint8Array): void {
     this.change(key);
-    if (this.active.put(key, value, false)) this.cache.forget(key);
+    this.active.put(key, this.keep(value), false);
   }
 
   /** As `put`, for a row that `get` just said is absent: its deletion will then leave no trace. */
   insert(key: ByteKey, value: Uint8Array): void {
     this.change(key);
-    this.active.put(key, value, true);
+    this.active.put(key, this.keep(value), true);
   }
 
   delete(key: ByteKey): void {
     this.change(key);
-    if (this.active.remove(key)) this.cache.forget(key);
+    this.active.remove(key);
+  }
+
+  private keep(value: Uint8Array): Uint8Array {
+    return this.copiesValues ? value.slice() : value;
   }
 
   private change(key: ByteKey): void {
@@ -199,7 +203,7 @@ export class Overlay {
   /** After the flush of the frozen table is durable: its rows are now the store's. */
   dropFrozen(): void {
     assert(this.frozen !== null, "a table is frozen");
-    this.flushed = this.frozen;
+    for (const entry of this.frozen.ordered()) this.cache.put(entry.key, entry.value);
     this.frozen = null;
   }
 }

@@ -1,16 +1,20 @@
 /**
- * Rows read from the store not long ago; that a row is absent is not kept. Two halves: a full young half becomes the old half.
+ * A bounded mirror of rows of the durable store: read not long ago, or flushed not long ago; that a row is absent counts
+ * as knowledge too. Two halves: a full young half becomes the old half, and the old half goes.
  *
- * Invariants: 1. A kept row equals the store's: the owner forgets a key before it writes it, and asks again only
- * when no newer layer has the key, which is after its flush. 2. Both halves together stay within the bound, but for one row.
+ * Invariants: 1. What is kept equals the store: the store changes only when a flush lands, and then the owner puts every
+ * row of the flush. 2. Both halves together stay within the bound, but for one row. 3. Rows are kept in slabs of their
+ * own, so that a kept row pins no memory of rows that are gone.
  */
 import type { ByteKey } from "./keys.js";
+import { RowSlabs } from "./row-memory.js";
 import { ROW_OVERHEAD_BYTES } from "./row-table.js";
 
 export class ReadCache {
   private readonly halfBytes: number;
-  private young = new Map<ByteKey, Uint8Array>();
-  private old = new Map<ByteKey, Uint8Array>();
+  private young = new Map<ByteKey, Uint8Array | null>();
+  private old = new Map<ByteKey, Uint8Array | null>();
+  private slabs = new RowSlabs();
   private youngBytes = 0;
 
   /** `maximumBytes`: bound of both halves; 0 keeps nothing. */
@@ -18,8 +22,8 @@ export class ReadCache {
     this.halfBytes = Math.floor(maximumBytes / 2);
   }
 
-  /** The row, or undefined when it is not kept. */
-  get(key: ByteKey): Uint8Array | undefined {
+  /** The row, null when the store has none, undefined when it is not known. */
+  get(key: ByteKey): Uint8Array | null | undefined {
     const young = this.young.get(key);
     if (young !== undefined) return young;
     const old = this.old.get(key);
@@ -27,18 +31,15 @@ export class ReadCache {
     return old;
   }
 
-  put(key: ByteKey, value: Uint8Array): void {
+  /** Notes what the store holds under this key. */
+  put(key: ByteKey, value: Uint8Array | null): void {
     if (this.halfBytes === 0) return;
-    this.young.set(key, value);
-    this.youngBytes += key.length + value.length + ROW_OVERHEAD_BYTES;
+    this.young.set(key, value === null ? null : this.slabs.copy(value));
+    this.youngBytes += key.length + (value?.length ?? 0) + ROW_OVERHEAD_BYTES;
     if (this.youngBytes <= this.halfBytes) return;
     this.old = this.young;
     this.young = new Map();
+    this.slabs = new RowSlabs();
     this.youngBytes = 0;
-  }
-
-  forget(key: ByteKey): void {
-    if (this.young.size > 0) this.young.delete(key);
-    if (this.old.size > 0) this.old.delete(key);
   }
 }

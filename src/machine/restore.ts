@@ -3,7 +3,7 @@
  *
  * May call the overlay's `insert` only. Invariants: 1. Chunks come in order; a wrong, damaged or foreign one ends the
  * restore for good. 2. Nothing that readers of the current generation see changes. 3. It is finished only when number
- * of rows and digest agree. 4. Rows that would not be legal keys are refused before they reach the overlay.
+ * of rows and digest agree. 4. Rows that are no rows, or whose keys are not legal, are refused before they reach the overlay.
  */
 import { failure, ok, type Result } from "../base/result.js";
 import { STORE_KEY_MAX_BYTES } from "../ports.js";
@@ -12,10 +12,9 @@ import { ImageDigest, readChunk } from "./image.js";
 import { RowKind, generationPrefix, toByteKey, type ByteKey } from "./keys.js";
 import { decodeLockRow } from "./lock-row.js";
 import type { Overlay } from "./overlay.js";
+import { isWholeRow } from "./row-check.js";
 
 export type RestoreFailure = "damaged";
-
-const knownKinds: ReadonlySet<number> = new Set(Object.values(RowKind));
 
 export class RestoreSink {
   readonly generation: number;
@@ -72,7 +71,7 @@ export class RestoreSink {
   }
 
   private row(kind: number, name: Uint8Array, value: Uint8Array): boolean {
-    if (!knownKinds.has(kind)) return false;
+    if (!isWholeRow(kind, value)) return false;
     if (this.prefix.length + 1 + name.length > STORE_KEY_MAX_BYTES) return false;
     const nameKey = toByteKey(name);
     const key = this.prefix + String.fromCharCode(kind) + nameKey;
@@ -80,8 +79,7 @@ export class RestoreSink {
     this.lastKey = key;
     this.digest.row(kind, nameKey, value);
     if (kind === RowKind.lock) {
-      const token = decodeLockRow(value)?.token;
-      if (token === undefined) return false;
+      const token = decodeLockRow(value)?.token ?? -1n;
       if (token > this.highest) this.highest = token;
     }
     this.overlay.insert(key, value);

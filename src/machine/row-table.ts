@@ -45,7 +45,11 @@ export class RowTable {
   private runs: RowEntry[][] = [];
   private readonly sorter: EntrySorter;
   private bytes = 0;
+  /** What `get` found last: a decision reads a row and then writes it. */
+  private lastKey: ByteKey = "";
+  private lastEntry: RowEntry | undefined = undefined;
 
+  /** Keys are never empty: the empty key stands for none. */
   constructor(sorter: EntrySorter) {
     this.sorter = sorter;
   }
@@ -59,38 +63,41 @@ export class RowTable {
   }
 
   get(key: ByteKey): RowEntry | undefined {
-    return this.entries.get(key);
+    const entry = this.entries.get(key);
+    this.lastKey = key;
+    this.lastEntry = entry;
+    return entry;
   }
 
-  /**
-   * Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is new here, which is
-   * what the result says.
-   */
-  put(key: ByteKey, value: Uint8Array | null, absentBelow: boolean): boolean {
+  /** Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is new here. */
+  put(key: ByteKey, value: Uint8Array | null, absentBelow: boolean): void {
     const size = value === null ? 0 : value.length;
-    const entry = this.entries.get(key);
+    const entry = key === this.lastKey ? this.lastEntry : this.entries.get(key);
     if (entry !== undefined) {
       this.bytes += size - (entry.value === null ? 0 : entry.value.length);
       entry.value = value;
-      return false;
+      return;
     }
     const fresh = new RowEntry(key, value, absentBelow);
     this.entries.set(key, fresh);
+    this.lastKey = "";
     this.tail.push(fresh);
     this.bytes += size + key.length + ROW_OVERHEAD_BYTES;
     if (this.tail.length > 4096 && this.tail.length > this.entries.size * 2) this.dropRemoved();
-    return true;
   }
 
-  /** Deletes a row: leaves a mark, or nothing where nothing lies below. True when the mark is a new entry. */
-  remove(key: ByteKey): boolean {
-    const entry = this.entries.get(key);
-    if (entry === undefined || !entry.absentBelow) return this.put(key, null, false);
+  /** Deletes a row: leaves a mark, or nothing where nothing lies below. */
+  remove(key: ByteKey): void {
+    const entry = this.get(key);
+    if (entry === undefined || !entry.absentBelow) {
+      this.put(key, null, false);
+      return;
+    }
     this.entries.delete(key);
+    this.lastKey = "";
     entry.removed = true;
     this.bytes -= (entry.value?.length ?? 0) + key.length + ROW_OVERHEAD_BYTES;
     entry.value = null;
-    return false;
   }
 
   private dropRemoved(): void {
