@@ -130,7 +130,11 @@ function nextComparison(
   });
   for (const { bench } of benches) for (const { name } of requests) bench.create(name, blockSize);
   return {
-    name: `next, ${String(names.length)} seq, block ${String(blockSize)}, ${String(inFlight)} in flight`,
+    name: [
+      `next, ${String(names.length)} seq`,
+      `block ${String(blockSize)}`,
+      `${String(inFlight)} in flight`,
+    ].join(", "),
     operations: count,
     rivals: benches.map(({ mode, bench }) => ({
       name: mode,

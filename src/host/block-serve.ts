@@ -13,30 +13,18 @@ import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { INT32_MAX } from "../base/int64.js";
 import { type AllocationOutcome, SequenceType, type SequenceRecord } from "../machine/command.js";
-import type { ClockPort, MeterPort, TimerPort } from "../ports.js";
-import { Block, type BlockKernels, SHARE_ITEMS_MAX, type Waiter, endWaiter } from "./block.js";
+import {
+  Block,
+  type BlockGroup,
+  type BlockKernels,
+  type BlockPorts,
+  type BlockSettings,
+  SHARE_ITEMS_MAX,
+  type Waiter,
+  endWaiter,
+} from "./block.js";
 import { SequenceEntry } from "./block-entry.js";
-import type { Group } from "./group.js";
 import type { FinalPropose, ProposalResult } from "./results.js";
-
-/** What blocks need of their group. */
-export interface BlockGroup extends Pick<Group, "propose" | "read"> {
-  readonly machine: { readonly reads: { getSequence(name: string): SequenceRecord | null } };
-}
-
-export interface BlockSettings {
-  readonly defaultBlockSize: number;
-  /** Longest time a block is used without comparing it with the record. */
-  readonly blockLeaseMs: number;
-  readonly keysRetainedMax: number;
-  readonly keysRetainedMs: number;
-}
-
-export interface BlockPorts {
-  readonly clock: ClockPort;
-  readonly timer: TimerPort;
-  readonly meter: Pick<MeterPort, "sequenceValues">;
-}
 
 /** Sequences with a block in memory, per group; beyond it an idle one is handed back. */
 export const BLOCKS_MAX = 65_536;

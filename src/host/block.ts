@@ -12,7 +12,9 @@ import { assert } from "../base/assert.js";
 import { Int64 } from "../base/int64.js";
 import type { BlockCursor, SequenceRecord } from "../machine/command.js";
 import { SequenceType } from "../machine/command.js";
+import type { ClockPort, MeterPort, TimerPort } from "../ports.js";
 import type { CompactKernel, RangesKernel } from "../wasm/kernels.js";
+import type { Group } from "./group.js";
 
 /** The kernels that share a block out. */
 export interface BlockKernels {
@@ -21,6 +23,25 @@ export interface BlockKernels {
     RangesKernel,
     "allocate" | "current" | "counts" | "startLow" | "startHigh" | "endLow" | "endHigh" | "verdicts"
   >;
+}
+
+/** What blocks need of their group. */
+export interface BlockGroup extends Pick<Group, "propose" | "read"> {
+  readonly machine: { readonly reads: { getSequence(name: string): SequenceRecord | null } };
+}
+
+export interface BlockSettings {
+  readonly defaultBlockSize: number;
+  /** Longest time a block is used without comparing it with the record. */
+  readonly blockLeaseMs: number;
+  readonly keysRetainedMax: number;
+  readonly keysRetainedMs: number;
+}
+
+export interface BlockPorts {
+  readonly clock: ClockPort;
+  readonly timer: TimerPort;
+  readonly meter: Pick<MeterPort, "sequenceValues">;
 }
 
 /** Why an allocation was refused although nothing was done; null for every other end. */

@@ -19,21 +19,28 @@ import {
   type SequenceRecord,
   type UpdateSequenceCommand,
 } from "../machine/command.js";
-import { type BlockDone, type BlockKernels, type Waiter, endWaiter } from "./block.js";
+import {
+  type BlockDone,
+  type BlockGroup,
+  type BlockKernels,
+  type BlockPorts,
+  type BlockSettings,
+  type Waiter,
+  endWaiter,
+} from "./block.js";
 import { DeadlineSweep } from "./block-deadlines.js";
 import type { SequenceEntry } from "./block-entry.js";
-import {
-  type BlockGroup,
-  type BlockPorts,
-  BlockServing,
-  type BlockSettings,
-  COMMAND_BYTES,
-  latestDeadlineMs,
-} from "./block-serve.js";
+import { BlockServing, COMMAND_BYTES, latestDeadlineMs } from "./block-serve.js";
 import type { FinalPropose, ProposalDone, ProposalResult, ReadResult } from "./results.js";
 
-export type { BlockDone, BlockKernels, BlockRefusal } from "./block.js";
-export type { BlockGroup, BlockPorts, BlockSettings } from "./block-serve.js";
+export type {
+  BlockDone,
+  BlockGroup,
+  BlockKernels,
+  BlockPorts,
+  BlockRefusal,
+  BlockSettings,
+} from "./block.js";
 
 /** "busy": an update of the sequence is under way, and nothing was done. */
 export type SequenceDone = (result: ProposalResult | "busy") => void;

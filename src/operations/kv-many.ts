@@ -7,8 +7,7 @@
  * the call.
  */
 import { assert, present } from "../base/assert.js";
-import { NO_STAMP } from "../base/hlc.js";
-import { KvState, KvType } from "../machine/command.js";
+import { KvType } from "../machine/command.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvManyAnswer, KvManyItem, Refusal, RouteHint } from "./answers.js";
@@ -23,7 +22,15 @@ import type {
   KvSetRequest,
 } from "./requests.js";
 import type { KeyPlace, Serving } from "./serving.js";
-import { type CommonEnd, KV_ENDS, NOWHERE, type Origin, emptyMany } from "./shapes.js";
+import {
+  type CommonEnd,
+  KV_ENDS,
+  type ManyResult,
+  NOWHERE,
+  type Origin,
+  bareItem,
+  emptyMany,
+} from "./shapes.js";
 
 export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
 type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
@@ -36,22 +43,6 @@ const RAN: Readonly<Record<KvManyRequest["kind"], number>> = {
   "kv-get-many": KvType.got,
   "kv-exists-many": KvType.got,
 };
-
-type ItemResult = Pick<
-  KvManyItem,
-  "type" | "value" | "revision" | "expires" | "lastModified" | "state"
->;
-
-function bareResult(type: number): ItemResult {
-  return {
-    type,
-    value: null,
-    revision: 0,
-    expires: NO_STAMP,
-    lastModified: NO_STAMP,
-    state: KvState.undefined,
-  };
-}
 
 /** Gathers the ends of the items of one call. */
 class ManyCall {
@@ -70,7 +61,7 @@ class ManyCall {
     this.open = request.items.length;
   }
 
-  end(at: number, result: ItemResult, origin: Origin): void {
+  end(at: number, result: ManyResult, origin: Origin): void {
     const item = this.request.items[at];
     assert(item !== undefined && this.items[at] === null, "an item ends once");
     const { key, durability } = item;
@@ -86,7 +77,7 @@ class ManyCall {
       this.refusals++;
       this.refusal = refusal;
     }
-    this.end(at, bareResult(KV_ENDS[end]), origin);
+    this.end(at, bareItem(KV_ENDS[end]), origin);
   }
 
   /** 1-based number of an equal hint; hints are few, one per partition and generation. */
@@ -106,21 +97,6 @@ class ManyCall {
     const refusal = refused ? this.refusal : null;
     this.done({ ...emptyMany(type, origin, refusal), items, routes: this.routes });
   }
-}
-
-/**
- * The answer to a call that is refused as a whole: its type for the envelope and for every item.
- */
-export function refusedMany(
-  request: KvManyRequest,
-  end: CommonEnd,
-  refusal: Refusal | null,
-): KvManyAnswer {
-  const type = KV_ENDS[end];
-  const items = request.items.map(({ key, durability }) => {
-    return { key, durability, servedFrom: null, routeIndex: 0, ...bareResult(type) };
-  });
-  return { ...emptyMany(type, NOWHERE, refusal), items };
 }
 
 /** One item of a many-read, with its place in the call. */
@@ -209,7 +185,7 @@ function readItems(
   );
 }
 
-function readingResult(serving: Serving, group: GroupAccess, reading: KvReading): ItemResult {
+function readingResult(serving: Serving, group: GroupAccess, reading: KvReading): ManyResult {
   const { type, value, revision, leaseEndMs, lastModified, state } = reading;
   const expires = serving.expires(group, leaseEndMs);
   return { type, value, revision, expires, lastModified, state };

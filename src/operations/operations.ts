@@ -17,7 +17,7 @@ import { Cluster } from "./cluster.js";
 import { isAcceptable } from "./input.js";
 import { KeyRanges } from "./key-ranges.js";
 import { type KvChangeRequest, changeKey, readKey } from "./kv.js";
-import { executeMany, refusedMany } from "./kv-many.js";
+import { executeMany } from "./kv-many.js";
 import { readBucket, readRange } from "./kv-pages.js";
 import { scan } from "./kv-scan.js";
 import { executeLock } from "./locks.js";
@@ -35,7 +35,7 @@ import type {
 import { executeAllocation, executeSequence } from "./sequences.js";
 import { type Fail, type KeyPlace, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
-import { type CommonEnd, NOWHERE, endAnswer } from "./shapes.js";
+import { NOWHERE, endAnswer, unexecuted } from "./shapes.js";
 import { KIND_LABELS, KIND_NUMBERS, type RequestObserver } from "./tally.js";
 
 export type { OperationsPorts } from "./serving.js";
@@ -98,9 +98,9 @@ export class Operations implements OperationsPort {
     const refusal = this.admit();
     this.inProgress++;
     if (!isAcceptable(request, this.settings)) {
-      this.ports.timer.soon(() => finish(endOf(request, "invalidInput", null)));
+      this.ports.timer.soon(() => finish(unexecuted(request, "invalidInput", null)));
     } else if (refusal !== null) {
-      this.ports.timer.soon(() => finish(endOf(request, "mustRetry", refusal)));
+      this.ports.timer.soon(() => finish(unexecuted(request, "mustRetry", refusal)));
     } else {
       const deadlineMs = Math.min(context.deadlineMs, startMs + this.settings.requestTimeoutMs);
       this.dispatch(request, deadlineMs, finish);
@@ -296,11 +296,4 @@ export class Operations implements OperationsPort {
 
 function isSequenceRequest(request: DataRequest): request is SequenceRequest {
   return KIND_LABELS[KIND_NUMBERS[request.kind]]?.api === "sequences";
-}
-
-/** The answer to a request that ended before anything was executed. */
-function endOf(request: DataRequest, end: CommonEnd, refusal: Refusal | null): DataAnswer {
-  return "items" in request
-    ? refusedMany(request, end, refusal)
-    : endAnswer(request.kind, end, NOWHERE, refusal);
 }

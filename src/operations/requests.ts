@@ -26,7 +26,7 @@ export interface RequestContext {
 
 export const Durability = { ephemeral: 0, persistent: 1 } as const;
 
-// Data requests ----------------------------------------------------------------------------------------------------
+// Data requests ----------------------------------------------------------------------------------
 
 export interface TryLockRequest {
   readonly kind: "try-lock";

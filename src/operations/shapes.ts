@@ -21,6 +21,7 @@ import type {
   DataAnswer,
   KvAnswer,
   KvManyAnswer,
+  KvManyItem,
   KvPageAnswer,
   LockAnswer,
   Refusal,
@@ -28,7 +29,7 @@ import type {
   SequenceAnswer,
   SequenceView,
 } from "./answers.js";
-import type { DataRequestKind } from "./requests.js";
+import type { DataRequest, DataRequestKind } from "./requests.js";
 
 /** Where an answer comes from: what every answer carries beside its type. */
 export interface Origin {
@@ -226,4 +227,39 @@ export function endAnswer(
     default:
       return unreachable(kind);
   }
+}
+
+/** What an item of a many-call says beside its key and where it was served. */
+export type ManyResult = Pick<
+  KvManyItem,
+  "type" | "value" | "revision" | "expires" | "lastModified" | "state"
+>;
+
+/** An item that describes no value. */
+export function bareItem(type: number): ManyResult {
+  return {
+    type,
+    value: null,
+    revision: 0,
+    expires: NO_STAMP,
+    lastModified: NO_STAMP,
+    state: KvState.undefined,
+  };
+}
+
+/**
+ * The answer to a request that ended before anything was executed. A many-call refused as a whole
+ * gives its type to the envelope and to every item (K11).
+ */
+export function unexecuted(
+  request: DataRequest,
+  end: CommonEnd,
+  refusal: Refusal | null,
+): DataAnswer {
+  if (!("items" in request)) return endAnswer(request.kind, end, NOWHERE, refusal);
+  const type = KV_ENDS[end];
+  const items = request.items.map(({ key, durability }) => {
+    return { key, durability, servedFrom: null, routeIndex: 0, ...bareItem(type) };
+  });
+  return { ...emptyMany(type, NOWHERE, refusal), items };
 }
