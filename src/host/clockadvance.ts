@@ -44,10 +44,6 @@ export class ClockAdvances {
     return this.earliest;
   }
 
-  get waitingCount(): number {
-    return this.sent.length + this.waiting.length;
-  }
-
   add(leaseTimeMs: number, deadlineMs: number, done: ProposalDone): void {
     this.keep({ leaseTimeMs, deadlineMs, done }, this.waiting);
     if (!this.onItsWay) this.send();

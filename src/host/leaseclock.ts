@@ -14,10 +14,6 @@ export class LeaseClock {
   private lastGivenMs = 0;
   private running = false;
 
-  get isRunning(): boolean {
-    return this.running;
-  }
-
   /** Begins a leadership: `loggedMs` is the value of the last applied entry. */
   start(loggedMs: number, monotonicMs: number): void {
     assert(Number.isSafeInteger(loggedMs) && loggedMs >= 0, "lease time is a whole number of ms");
@@ -44,10 +40,5 @@ export class LeaseClock {
     this.lastGivenMs = this.nowMs(monotonicMs);
     assert(Number.isSafeInteger(this.lastGivenMs), "lease time stays a safe integer");
     return this.lastGivenMs;
-  }
-
-  /** How long until the estimate reaches `leaseTimeMs`; 0 when it has. */
-  untilMs(leaseTimeMs: number, monotonicMs: number): number {
-    return Math.max(0, leaseTimeMs - this.nowMs(monotonicMs));
   }
 }

@@ -71,14 +71,6 @@ export interface GroupFacts {
   readonly waitingReads: number;
 }
 
-export type NotReadyReason =
-  | "shutting-down"
-  | "not-initialized"
-  | "not-a-member"
-  | "leaving"
-  | "partitions-without-leader"
-  | "catching-up";
-
 export interface HealthFacts {
   readonly ready: boolean;
   readonly initialized: boolean;
