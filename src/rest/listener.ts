@@ -104,6 +104,7 @@ export class Listener {
   ) {
     this.server = server;
     this.budget = budget;
+    // Node honours these on its HTTP/2 server too, for the HTTP/1 connections that it accepts.
     const bounds = server as unknown as Bounds;
     bounds.headersTimeout = times.headersMs;
     bounds.requestTimeout = times.requestMs;

@@ -144,6 +144,7 @@ export function items<M extends Members, Item>(
     ...member<readonly Item[] | null>(name, Kind.items, null, note),
     items: {
       table: table.table,
+      // The decoder fills the values by the same table from which their types were derived.
       build: (decoded) => build(decoded.values as unknown as ValuesOf<M>, decoded),
     },
   };
