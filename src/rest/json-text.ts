@@ -9,8 +9,6 @@ import type { Hlc } from "../base/hlc.js";
 import type { RouteHint } from "../operations/requests.js";
 import { encodeBase64 } from "./base64.js";
 
-// Control characters are named on purpose: they are exactly what must be escaped.
-// eslint-disable-next-line no-control-regex
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 /** `text` as a JSON string. */
