@@ -1,9 +1,10 @@
 /**
- * Turns proto/*.proto into src/proto/generated/: a static codec and its types per service file, and the file
- * descriptors that the reflection service hands out.
+ * Turns proto/*.proto into src/proto/generated/: a static codec and its types per service file, and
+ * the file descriptors that the reflection service hands out.
  *
- * Owns src/proto/generated/. Invariants: 1. Nothing happens while the output is newer than every input. 2. Each service
- * file has a root of its own, because two of them use the enum value TYPE_NONE. 3. An output is replaced as a whole.
+ * Owns src/proto/generated/. Invariants: 1. Nothing happens while the output is newer than every
+ * input. 2. Each service file has a root of its own, because two of them use the enum value
+ * TYPE_NONE. 3. An output is replaced as a whole.
  */
 import { existsSync, mkdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
@@ -79,7 +80,10 @@ function* typesOf(namespace, protobuf) {
   }
 }
 
-/** Nested and packaged types live in a namespace object of the codec; top-level ones are exported by name. */
+/**
+ * Nested and packaged types live in a namespace object of the codec; top-level ones are exported by
+ * name.
+ */
 function declareType(entry, protobuf) {
   if (entry instanceof protobuf.Enum) {
     const values = Object.entries(entry.values).map(([name, id]) => `  readonly ${name}: ${id};`);
@@ -103,7 +107,9 @@ function declareType(entry, protobuf) {
   ];
 }
 
-/** Names inside a package are re-exported flat, so that every codec file is used in the same way. */
+/**
+ * Names inside a package are re-exported flat, so that every codec file is used in the same way.
+ */
 function flatExports(root, protobuf) {
   const lines = [];
   for (const entry of typesOf(root, protobuf)) {
@@ -136,7 +142,10 @@ function shapeOfField(field, oneofIndex) {
   return shape;
 }
 
-/** The DescriptorProto of a message. Real oneofs come before the synthetic ones of optional fields, as protoc has it. */
+/**
+ * The DescriptorProto of a message. Real oneofs come before the synthetic ones of optional fields,
+ * as protoc has it.
+ */
 function shapeOfMessage(entry, protobuf) {
   const oneofs = [...entry.oneofsArray];
   oneofs.sort((a, b) => Number(a.isProto3Optional) - Number(b.isProto3Optional));
@@ -214,6 +223,11 @@ function typesText(root, protobuf) {
   return lines.join("\n");
 }
 
+function typesOfDescriptors(header) {
+  const type = 'import type { FileDescription } from "../codec.js";';
+  return `${header}${type}\nexport declare const FILE_DESCRIPTIONS: readonly FileDescription[];\n`;
+}
+
 /** Generates what is stale; called by the build. Returns nothing. */
 export async function generate({ root, isStale, filesBelow }) {
   const proto = join(root, "proto");
@@ -252,10 +266,7 @@ export async function generate({ root, isStale, filesBelow }) {
   }
   const header = "// Generated from proto/ by scripts/build-proto.mjs; do not edit.\n";
   const list = JSON.stringify([...files.values()], null, 2);
-  writeWhole(
-    join(output, "descriptors.d.ts"),
-    `${header}import type { FileDescription } from "../codec.js";\nexport declare const FILE_DESCRIPTIONS: readonly FileDescription[];\n`,
-  );
+  writeWhole(join(output, "descriptors.d.ts"), typesOfDescriptors(header));
   writeWhole(stamp, `${header}export const FILE_DESCRIPTIONS = ${list};\n`);
   // The stamp is written last and must be newer than every input, also on coarse clocks.
   const now = new Date();

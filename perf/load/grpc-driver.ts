@@ -1,12 +1,14 @@
 /**
- * Load driver for gRPC, a process of its own: keeps a fixed number of operations in flight through batch streams or
- * unary calls and prints one JSON line with rate, outcomes and latencies.
+ * Load driver for gRPC, a process of its own: keeps a fixed number of operations in flight through
+ * batch streams or unary calls and prints one JSON line with rate, outcomes and latencies.
  *
- *   node dist/perf/load/grpc-driver.js --address 127.0.0.1:8083 --kind next --inflight 1024 --frame 128 --seconds 5
+ * node dist/perf/load/grpc-driver.js --address 127.0.0.1:8083 --kind next --inflight 1024 --frame
+ * 128 --seconds 5
  *
- * Owns its connections. Invariants: 1. Closed loop: a slot sends its next operation when the last one is answered.
- * 2. What was answered during the warm-up is not counted. 3. Latency is from the write of an item to the arrival of
- * the data that holds its answer. 4. Outcomes are counted by the answer's own type, never assumed.
+ * Owns its connections. Invariants: 1. Closed loop: a slot sends its next operation when the last
+ * one is answered. 2. What was answered during the warm-up is not counted. 3. Latency is from the
+ * write of an item to the arrival of the data that holds its answer. 4. Outcomes are counted by the
+ * answer's own type, never assumed.
  */
 import { createHistogram } from "node:perf_hooks";
 import { parseArgs } from "node:util";

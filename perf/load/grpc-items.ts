@@ -1,8 +1,10 @@
 /**
- * The requests that the gRPC load driver sends: whole items of the batch streams and bodies of unary calls, as bytes.
+ * The requests that the gRPC load driver sends: whole items of the batch streams and bodies of
+ * unary calls, as bytes.
  *
- * Owns no state. Invariants: 1. An item is built once per slot and sent many times; its request id is the slot's number.
- * 2. Locks alternate between taking and releasing, so that every operation is a durable write that succeeds.
+ * Owns no state. Invariants: 1. An item is built once per slot and sent many times; its request id
+ * is the slot's number. 2. Locks alternate between taking and releasing, so that every operation is
+ * a durable write that succeeds.
  */
 import { encodeMessage, type Encodable, type MessageCodec } from "../../src/proto/codec.js";
 import * as keyvalues from "../../src/proto/generated/keyvalues.js";
@@ -161,7 +163,10 @@ function getStep(slot: number, prefix: string): Step {
   );
 }
 
-/** `objects`: how many sequences share the load. `prefix`: of lock and key names. `valueBytes`: size of set values. */
+/**
+ * `objects`: how many sequences share the load. `prefix`: of lock and key names. `valueBytes`: size
+ * of set values.
+ */
 export function planOf(kind: Kind, objects: number, prefix: string, valueBytes: number): Plan {
   switch (kind) {
     case "next":

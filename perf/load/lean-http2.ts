@@ -1,10 +1,11 @@
 /**
- * A minimal HTTP/2 client for load: just enough of RFC 9113 to speak gRPC to one server, at a fraction of the cost of
- * the platform's client, so that the driver is not what is measured.
+ * A minimal HTTP/2 client for load: just enough of RFC 9113 to speak gRPC to one server, at a
+ * fraction of the cost of the platform's client, so that the driver is not what is measured.
  *
- * Owns one socket. Header blocks are written as literals without indexing or Huffman coding, so that a block is built
- * once and sent many times; received header blocks are not decoded (the message itself says what came of a call).
- * Invariants: 1. The peer's flow control is obeyed; data waits for its window. 2. Received data is credited back at once.
+ * Owns one socket. Header blocks are written as literals without indexing or Huffman coding, so
+ * that a block is built once and sent many times; received header blocks are not decoded (the
+ * message itself says what came of a call). Invariants: 1. The peer's flow control is obeyed; data
+ * waits for its window. 2. Received data is credited back at once.
  */
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

@@ -1,9 +1,11 @@
 /**
- * The answers of one batch stream on their way out: encoded as they come, sent at the end of the turn.
+ * The answers of one batch stream on their way out: encoded as they come, sent at the end of the
+ * turn.
  *
- * Owns the stream's writer. Invariants: 1. In frame mode a message holds at most 256 items and 1 MiB, a single larger
- * item excepted. 2. What is handed to the stream is a copy; the writer is used again. 3. Bytes that the transport has
- * not taken yet are counted, so that a reader that stops reading stops being read from.
+ * Owns the stream's writer. Invariants: 1. In frame mode a message holds at most 256 items and 1
+ * MiB, a single larger item excepted. 2. What is handed to the stream is a copy; the writer is used
+ * again. 3. Bytes that the transport has not taken yet are counted, so that a reader that stops
+ * reading stops being read from.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
@@ -109,7 +111,10 @@ export class BatchOutput {
     }
   }
 
-  /** Sends the items before `end` as one frame. Its header is written backwards, into the room before the items. */
+  /**
+   * Sends the items before `end` as one frame. Its header is written backwards, into the room
+   * before the items.
+   */
   private sendFrame(end: number): void {
     let start = this.writer.prependVarint(end - HEADER_BYTES, HEADER_BYTES);
     start = this.writer.prependVarint(FRAME_TAG, start);

@@ -1,8 +1,9 @@
 /**
- * The Cluster service, and the two key-range calls of the KeyValuer service: the administrative calls.
+ * The Cluster service, and the two key-range calls of the KeyValuer service: the administrative
+ * calls.
  *
- * Owns no state. Invariants: 1. While the node shuts down each of these calls ends with UNAVAILABLE. 2. Refusals of an
- * operation are responses, with the operation's own words.
+ * Owns no state. Invariants: 1. While the node shuts down each of these calls ends with
+ * UNAVAILABLE. 2. Refusals of an operation are responses, with the operation's own words.
  */
 import { status, type ServiceError } from "@grpc/grpc-js";
 import type { KeySpaceView, LocalRole, OperationsPort } from "../operations/requests.js";

@@ -1,9 +1,11 @@
 /**
- * Reads the outer layer of a batch item: type, request id, and where its payload lies. The payload is not decoded here.
+ * Reads the outer layer of a batch item: type, request id, and where its payload lies. The payload
+ * is not decoded here.
  *
- * Owns nothing but its own fields; one scanner serves all items of a stream, so that an item costs no allocation.
- * Invariants: 1. Reading an item never goes beyond its end. 2. Of several payloads the last counts, as with any oneof.
- * 3. A frame is a payload like any other: what is inside is read item by item, never as a whole.
+ * Owns nothing but its own fields; one scanner serves all items of a stream, so that an item costs
+ * no allocation. Invariants: 1. Reading an item never goes beyond its end. 2. Of several payloads
+ * the last counts, as with any oneof. 3. A frame is a payload like any other: what is inside is
+ * read item by item, never as a whole.
  */
 import type { ProtoReader } from "../proto/codec.js";
 
@@ -28,12 +30,18 @@ export class EnvelopeScanner {
   payloadEnd = 0;
   private readonly payloadFields: number;
 
-  /** `payloadFields`: bit n is set when field n is a payload of this stream; other fields are unknown and skipped. */
+  /**
+   * `payloadFields`: bit n is set when field n is a payload of this stream; other fields are
+   * unknown and skipped.
+   */
   constructor(payloadFields: number) {
     this.payloadFields = payloadFields;
   }
 
-  /** Reads one item in [reader.pos, end). Leaves the reader at `end`. False when the bytes are not such a message. */
+  /**
+   * Reads one item in [reader.pos, end). Leaves the reader at `end`. False when the bytes are not
+   * such a message.
+   */
   scan(reader: ProtoReader, end: number): boolean {
     this.type = 0;
     this.requestId = 0;
@@ -74,8 +82,8 @@ export class EnvelopeScanner {
   }
 
   /**
-   * Moves the reader from inside a frame that ends at `frameEnd` to the next item and returns the item's end, or
-   * NO_ITEM when none is left, or NOT_A_FRAME.
+   * Moves the reader from inside a frame that ends at `frameEnd` to the next item and returns the
+   * item's end, or NO_ITEM when none is left, or NOT_A_FRAME.
    */
   nextItem(reader: ProtoReader, frameEnd: number): number {
     const whole = reader.len;

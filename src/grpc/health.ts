@@ -1,9 +1,10 @@
 /**
  * The standard health service: SERVING exactly while the node is ready.
  *
- * Owns the watchers and one timer, which runs only while there are watchers. Invariants: 1. The answer is the node's own
- * readiness at that moment; nothing is cached. 2. A watcher gets the state at once and then every change of it. 3. One
- * watcher has at most one message on its way; what changed meanwhile is told as the state then.
+ * Owns the watchers and one timer, which runs only while there are watchers. Invariants: 1. The
+ * answer is the node's own readiness at that moment; nothing is cached. 2. A watcher gets the state
+ * at once and then every change of it. 3. One watcher has at most one message on its way; what
+ * changed meanwhile is told as the state then.
  */
 import { status, type ServerWritableStream } from "@grpc/grpc-js";
 import type { OperationsPort } from "../operations/requests.js";

@@ -1,9 +1,9 @@
 /**
  * The calls of the KeyValuer service on many keys: messages to requests, answers to messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. Every item of a request has an item in the response, in
- * the request's order; where the answer has none (a refusal), the item repeats key and durability with the type of the
- * whole. 2. LastUsed is LastModified.
+ * Owns no state; calls nothing but the codec. Invariants: 1. Every item of a request has an item in
+ * the response, in the request's order; where the answer has none (a refusal), the item repeats key
+ * and durability with the type of the whole. 2. LastUsed is LastModified.
  */
 import { assert } from "../base/assert.js";
 import { NO_STAMP } from "../base/hlc.js";
@@ -18,7 +18,9 @@ import * as proto from "../proto/generated/keyvalues.js";
 import { dataMethod, elapsedField, ownBytesOrNull, routeOf } from "./method.js";
 import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./transactional.js";
 
-/** The items of an answer, or those that a refusal of the whole gives to each item of the request. */
+/**
+ * The items of an answer, or those that a refusal of the whole gives to each item of the request.
+ */
 function itemsOf(answer: DataAnswer, request: DataRequest | null): readonly KvManyItem[] {
   assert(answer.kind === "kv-many", "a many-call gets a many-answer");
   if (answer.items.length > 0 || request === null || !("items" in request)) return answer.items;

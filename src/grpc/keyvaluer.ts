@@ -1,8 +1,10 @@
 /**
- * The KeyValuer service: bucket, scan and range reads, and the tables of all its data calls and of its batch stream.
+ * The KeyValuer service: bucket, scan and range reads, and the tables of all its data calls and of
+ * its batch stream.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. An absent bound and an empty one stay different. 2. A
- * bucket that is too large is never cut: the caller of `write` refuses it, a batch item carries TYPE_ERRORED.
+ * Owns no state; calls nothing but the codec. Invariants: 1. An absent bound and an empty one stay
+ * different. 2. A bucket that is too large is never cut: the caller of `write` refuses it, a batch
+ * item carries TYPE_ERRORED.
  */
 import { assert } from "../base/assert.js";
 import type {
@@ -54,7 +56,10 @@ function pageItem(item: KvPageItem): Encodable<proto.GrpcKeyValueByPrefixItemRes
   };
 }
 
-/** Type that stands for "too large" inside a batch; the unary call ends with RESOURCE_EXHAUSTED before this is used. */
+/**
+ * Type that stands for "too large" inside a batch; the unary call ends with RESOURCE_EXHAUSTED
+ * before this is used.
+ */
 function pageType(answer: KvPageAnswer): number {
   return answer.tooLarge ? proto.GrpcKeyValueResponseType.TYPE_ERRORED : answer.type;
 }

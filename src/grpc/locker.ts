@@ -1,8 +1,9 @@
 /**
  * The Locker service: its messages to requests, answers to its messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. A missing owner and an empty one go down alike: as no
- * bytes, which the operation refuses. 2. Unset durability is 0, Ephemeral, as the contract has it for gRPC.
+ * Owns no state; calls nothing but the codec. Invariants: 1. A missing owner and an empty one go
+ * down alike: as no bytes, which the operation refuses. 2. Unset durability is 0, Ephemeral, as the
+ * contract has it for gRPC.
  */
 import { assert } from "../base/assert.js";
 import { EMPTY_BYTES } from "../base/bytes.js";
@@ -106,7 +107,8 @@ const getLock = dataMethod({
 /** The unary calls of the service. */
 export const LOCKER_METHODS: readonly DataMethod[] = [tryLock, extend, unlock, getLock];
 
-// Payload fields do not follow the types: unlock is type 3 and field 4, extend is type 2 and field 5.
+// Payload fields do not follow the types: unlock is type 3 and field 4, extend is type 2 and field
+// 5.
 const operations = new Map<number, BatchOperation>([
   [
     proto.GrpcLockClientBatchType.TYPE_TRY_LOCK,
@@ -134,7 +136,9 @@ export const LOCKER_STREAM: BatchStreamKind = {
   operations,
 };
 
-/** The batch stream of forwarding servers: same numbers, no frames, every item already forwarded. */
+/**
+ * The batch stream of forwarding servers: same numbers, no frames, every item already forwarded.
+ */
 export const LOCKER_SERVER_STREAM: BatchStreamKind = {
   path: "/Locker/BatchServerLockRequests",
   frames: false,

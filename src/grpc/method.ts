@@ -1,8 +1,10 @@
 /**
- * What the gRPC front end knows of one data method: its messages on one side, its request and answer on the other.
+ * What the gRPC front end knows of one data method: its messages on one side, its request and
+ * answer on the other.
  *
- * Owns no state. Invariants: 1. One description serves the unary call and the batch item, so that both give the same
- * answer. 2. A mapping decides nothing: what is not acceptable goes down as it is and comes back as InvalidInput.
+ * Owns no state. Invariants: 1. One description serves the unary call and the batch item, so that
+ * both give the same answer. 2. A mapping decides nothing: what is not acceptable goes down as it
+ * is and comes back as InvalidInput.
  */
 import type {
   DataAnswer,
@@ -19,9 +21,15 @@ export interface DataMethod {
   readonly path: string;
   readonly role: Role;
   readonly kind: DataRequestKind;
-  /** The request in the next `lengthBytes` bytes (none: the rest). Throws when they are not such a message. */
+  /**
+   * The request in the next `lengthBytes` bytes (none: the rest). Throws when they are not such a
+   * message.
+   */
   read(reader: ProtoReader, lengthBytes?: number): DataRequest;
-  /** Writes the response message. `request` null when it could not be read. `elapsedMs`: handling time. */
+  /**
+   * Writes the response message. `request` null when it could not be read. `elapsedMs`: handling
+   * time.
+   */
   write(
     answer: DataAnswer,
     request: DataRequest | null,
@@ -68,7 +76,9 @@ export interface BatchStreamKind {
   readonly path: string;
   /** True when frames (type 15, field 17) are spoken. */
   readonly frames: boolean;
-  /** True for the stream between servers: every item counts as forwarded, with the hops in field 7. */
+  /**
+   * True for the stream between servers: every item counts as forwarded, with the hops in field 7.
+   */
   readonly forwarded: boolean;
   readonly operations: ReadonlyMap<number, BatchOperation>;
 }

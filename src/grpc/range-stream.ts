@@ -1,8 +1,9 @@
 /**
  * GetByRangeStream: all pages of a range, one message each.
  *
- * Owns the position of its one call. Invariants: 1. The next page is read when the transport has taken the last one.
- * 2. A page whose type is not Got is the last. 3. Each page is read with a deadline of its own, within the call's.
+ * Owns the position of its one call. Invariants: 1. The next page is read when the transport has
+ * taken the last one. 2. A page whose type is not Got is the last. 3. Each page is read with a
+ * deadline of its own, within the call's.
  */
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { KvPageAnswer, KvRangeRequest } from "../operations/requests.js";

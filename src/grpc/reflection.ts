@@ -1,8 +1,10 @@
 /**
- * The standard reflection service (grpc.reflection.v1): the service's own .proto files as descriptors.
+ * The standard reflection service (grpc.reflection.v1): the service's own .proto files as
+ * descriptors.
  *
- * Owns nothing but an index of the generated descriptors. Invariants: 1. Every request gets one response, in order.
- * 2. A file comes with its imports. 3. A symbol that two files define (TYPE_NONE) is found in the first of them.
+ * Owns nothing but an index of the generated descriptors. Invariants: 1. Every request gets one
+ * response, in order. 2. A file comes with its imports. 3. A symbol that two files define
+ * (TYPE_NONE) is found in the first of them.
  */
 import { status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { decodeMessage, encodeMessage, type Encodable } from "../proto/codec.js";

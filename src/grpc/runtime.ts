@@ -1,9 +1,11 @@
 /**
- * What every handler of the gRPC front end shares: the operations, the clock, request contexts, the flush round.
+ * What every handler of the gRPC front end shares: the operations, the clock, request contexts, the
+ * flush round.
  *
- * Owns the request ids and the round that writes answers out. Invariants: 1. A context's deadline is never later than
- * the server's own bound, and is on the monotonic clock. 2. A flush runs once per turn of the event loop, after the
- * callbacks of that turn, so that answers given together travel together.
+ * Owns the request ids and the round that writes answers out. Invariants: 1. A context's deadline
+ * is never later than the server's own bound, and is on the monotonic clock. 2. A flush runs once
+ * per turn of the event loop, after the callbacks of that turn, so that answers given together
+ * travel together.
  */
 import { randomBytes } from "node:crypto";
 import { status, type Metadata, type ServiceError, Metadata as MetadataClass } from "@grpc/grpc-js";
@@ -90,14 +92,20 @@ export class GrpcRuntime {
     return usable ? given : `${this.idPrefix}-${(this.idCount++).toString(36)}`;
   }
 
-  /** Hops of a request that another node sent on; anything that is no number of at least 1 counts as none. */
+  /**
+   * Hops of a request that another node sent on; anything that is no number of at least 1 counts as
+   * none.
+   */
   forwardHops(metadata: Metadata): number {
     const given = metadata.get("svc-forwarded")[0];
     if (typeof given !== "string" || !/^[0-9]{1,9}$/.test(given)) return 0;
     return Number(given);
   }
 
-  /** `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. `boundMs`: the server's own. */
+  /**
+   * `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. `boundMs`: the
+   * server's own.
+   */
   context(metadata: Metadata, callDeadline: Date | number, boundMs: number): RequestContext {
     return {
       deadlineMs: this.deadlineMs(callDeadline, boundMs),

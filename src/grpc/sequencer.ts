@@ -1,8 +1,9 @@
 /**
  * The Sequencer service: its messages to requests, answers to its messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. Optional fields keep the difference between absent and
- * zero in both directions. 2. Sequences know one durability only; a request's number goes down unchanged.
+ * Owns no state; calls nothing but the codec. Invariants: 1. Optional fields keep the difference
+ * between absent and zero in both directions. 2. Sequences know one durability only; a request's
+ * number goes down unchanged.
  */
 import { assert } from "../base/assert.js";
 import type { AllocationAnswer, DataAnswer, SequenceAnswer } from "../operations/requests.js";

@@ -1,10 +1,10 @@
 /**
  * The gRPC front end as a whole: every service on the cleartext port and on the HTTPS port.
  *
- * Owns the transport, the batch streams and the health watchers. Calls run in the engine of the gRPC library; the
- * connections do not: one HTTP/2 server can belong to two owners (REST and gRPC on one TLS port) only if neither of
- * them holds the listener. Invariants: 1. Both ports serve the same services by the same code. 2. After `close` no call
- * of ours is open.
+ * Owns the transport, the batch streams and the health watchers. Calls run in the engine of the
+ * gRPC library; the connections do not: one HTTP/2 server can belong to two owners (REST and gRPC
+ * on one TLS port) only if neither of them holds the listener. Invariants: 1. Both ports serve the
+ * same services by the same code. 2. After `close` no call of ours is open.
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { Metadata, Server } from "@grpc/grpc-js";
@@ -37,11 +37,14 @@ export interface GrpcServer {
   /** Opens the cleartext port (0 = any). Resolves with the bound port. */
   listen(host: string, port: number): Promise<number>;
   /**
-   * For the owner of the HTTPS port: takes a stream of its HTTP/2 connections when it is a gRPC call (by content type).
-   * False: it is not, and was not touched.
+   * For the owner of the HTTPS port: takes a stream of its HTTP/2 connections when it is a gRPC
+   * call (by content type). False: it is not, and was not touched.
    */
   handleStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean;
-  /** Ends the front end: no new connections, open calls get their answers, after `graceMs` the rest is cut. */
+  /**
+   * Ends the front end: no new connections, open calls get their answers, after `graceMs` the rest
+   * is cut.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -115,9 +118,9 @@ function openBatch(
 function callEngine(
   server: Server,
 ): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void {
-  // The library offers its engine only together with a listener or a connection of its own, and neither can be shared
-  // with REST on one TLS port. Its stream handler is the one internal name that is used here; the version is pinned
-  // exactly, and a missing handler stops the start.
+  // The library offers its engine only together with a listener or a connection of its own, and
+  // neither can be shared with REST on one TLS port. Its stream handler is the one internal name
+  // that is used here; the version is pinned exactly, and a missing handler stops the start.
   const handler: unknown = Reflect.get(server, "_streamHandler");
   assert(typeof handler === "function", "the gRPC library has its stream handler");
   return (stream, headers) => {

@@ -1,22 +1,24 @@
 /**
- * HTTP/2 below gRPC: the cleartext listener, the gate that every call passes, liveness of connections, the orderly end.
+ * HTTP/2 below gRPC: the cleartext listener, the gate that every call passes, liveness of
+ * connections, the orderly end.
  *
- * Owns the cleartext server, the connections it watches and the set of open calls. It does not know what calls mean.
- * Invariants: 1. A caller's credentials are checked before the body is read. 2. A connection that does not answer a
- * probe in time is destroyed, so that half-open ones do not stay. 3. A unary call cannot stay open longer than its
- * bound: a missing or larger client deadline is replaced by it. 4. After `close` nothing of ours is open.
+ * Owns the cleartext server, the connections it watches and the set of open calls. It does not know
+ * what calls mean. Invariants: 1. A caller's credentials are checked before the body is read. 2. A
+ * connection that does not answer a probe in time is destroyed, so that half-open ones do not stay.
+ * 3. A unary call cannot stay open longer than its bound: a missing or larger client deadline is
+ * replaced by it. 4. After `close` nothing of ours is open.
  */
 import {
   createServer,
   type Http2Server,
   type IncomingHttpHeaders,
-  type ServerHttp2Session,
+  type Http2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { status } from "@grpc/grpc-js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
-import { allows, certificateOf, type Authenticator, type Role } from "./access.js";
+import { allows, type Authenticator, type Role } from "./access.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
 export const HTTP2_SETTINGS = {
@@ -25,7 +27,10 @@ export const HTTP2_SETTINGS = {
   maxHeaderListSize: HEADERS_MAX_BYTES,
 } as const;
 
-/** Receive window of a whole connection (bytes): several streams' worth, so that one does not starve the others. */
+/**
+ * Receive window of a whole connection (bytes): several streams' worth, so that one does not starve
+ * the others.
+ */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 /** Memory that one connection may hold for headers and queued data (megabytes). */
 const CONNECTION_MEMORY_MB = 64;
@@ -59,8 +64,8 @@ interface Watched {
 export class Transport {
   private readonly options: TransportOptions;
   private server: Http2Server | null = null;
-  private readonly sessions = new Map<ServerHttp2Session, Watched>();
-  private readonly ownSessions = new Set<ServerHttp2Session>();
+  private readonly sessions = new Map<Http2Session, Watched>();
+  private readonly ownSessions = new Set<Http2Session>();
   private readonly calls = new Set<ServerHttp2Stream>();
   private timer: NodeJS.Timeout | null = null;
   private idle: (() => void) | null = null;
@@ -101,8 +106,8 @@ export class Transport {
   }
 
   /**
-   * Takes a stream, of this listener or of the owner of the HTTPS port, when it is a gRPC call; its connection is then
-   * watched. False: it is not, and was not touched.
+   * Takes a stream, of this listener or of the owner of the HTTPS port, when it is a gRPC call; its
+   * connection is then watched. False: it is not, and was not touched.
    */
   handleStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
     const type = headers["content-type"];
@@ -125,18 +130,13 @@ export class Transport {
   }
 
   /** Null when the call may pass; its headers then carry what the handlers rely on. */
-  private gate(
-    rule: PathRule,
-    headers: IncomingHttpHeaders,
-    session: ServerHttp2Session,
-  ): status | null {
+  private gate(rule: PathRule, headers: IncomingHttpHeaders, session: Http2Session): status | null {
     const { authenticator } = this.options;
     let role: Role = "admin";
     if (authenticator !== null && rule.role !== null) {
-      const authorization = headers.authorization ?? null;
-      const caller = authenticator.authenticate(authorization, certificateOf(session));
-      if (caller === null) return status.UNAUTHENTICATED;
-      role = caller.role;
+      const known = authenticator.authenticate(headers.authorization, session.socket);
+      if (known === null) return status.UNAUTHENTICATED;
+      role = known;
       if (!allows(role, rule.role)) return status.PERMISSION_DENIED;
     }
     // Set on every call, so that a caller cannot send a role of its own.
@@ -150,7 +150,7 @@ export class Transport {
     if (this.calls.size === 0) this.idle?.();
   }
 
-  private watch(session: ServerHttp2Session): void {
+  private watch(session: Http2Session): void {
     if (session.destroyed) return;
     const { keepaliveIntervalMs, keepaliveTimeoutMs } = this.options;
     this.sessions.set(session, { probeSentMs: performance.now(), answered: true });
@@ -178,7 +178,7 @@ export class Transport {
     }
   }
 
-  private probe(session: ServerHttp2Session, watched: Watched, nowMs: number): void {
+  private probe(session: Http2Session, watched: Watched, nowMs: number): void {
     if (session.destroyed) return;
     watched.probeSentMs = nowMs;
     watched.answered = false;
@@ -188,8 +188,8 @@ export class Transport {
   }
 
   /**
-   * Accepts no connection and, on the cleartext port, no call any more, waits until the open calls are done and after
-   * `graceMs` ends what is left. The HTTPS listener is closed by its owner.
+   * Accepts no connection and, on the cleartext port, no call any more, waits until the open calls
+   * are done and after `graceMs` ends what is left. The HTTPS listener is closed by its owner.
    */
   async close(graceMs: number): Promise<void> {
     this.closing = true;
@@ -252,7 +252,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   n: 0.000_001,
 };
 
-/** Sets the call's deadline to `boundMs` unless it is earlier. A malformed one is left to the library to refuse. */
+/**
+ * Sets the call's deadline to `boundMs` unless it is earlier. A malformed one is left to the
+ * library to refuse.
+ */
 export function boundDeadline(headers: IncomingHttpHeaders, boundMs: number): void {
   const given = headers["grpc-timeout"];
   if (typeof given === "string") {

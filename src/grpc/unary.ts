@@ -1,8 +1,9 @@
 /**
  * Unary calls: from the received bytes to the operation, and from its answer to the bytes sent.
  *
- * Owns no state. Invariants: 1. A call is answered once. 2. What is no valid message gets INVALID_ARGUMENT and reaches
- * no operation. 3. An exception in a handler ends the call with INTERNAL and is reported; it is never only swallowed.
+ * Owns no state. Invariants: 1. A call is answered once. 2. What is no valid message gets
+ * INVALID_ARGUMENT and reaches no operation. 3. An exception in a handler ends the call with
+ * INTERNAL and is reported; it is never only swallowed.
  */
 import { status, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
 import type { DataAnswer, RequestContext } from "../operations/requests.js";
@@ -99,7 +100,10 @@ export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnar
   });
 }
 
-/** A handler whose exceptions are reported: the gRPC library would turn them into a status and go on. */
+/**
+ * A handler whose exceptions are reported: the gRPC library would turn them into a status and go
+ * on.
+ */
 function guarded(runtime: GrpcRuntime, handler: RawUnaryHandler): RawUnaryHandler {
   return (call, callback) => {
     try {

@@ -1,8 +1,8 @@
 /**
  * Messages, enums and rpcs as the interface contract states them, in its own notation.
  *
- * `F=3:int64` is field F number 3; `opt` optional, `rep` repeated, `of-payload` member of that oneof. TX, RT, EX, LU, LM
- * are three flat fields, OP the coordinator's three.
+ * `F=3:int64` is field F number 3; `opt` optional, `rep` repeated, `of-payload` member of that
+ * oneof. TX, RT, EX, LU, LM are three flat fields, OP the coordinator's three.
  */
 
 const ROUTED = "ServedFrom=1:opt string; Type=2:";

@@ -1,8 +1,10 @@
 /**
- * A false OperationsPort for the tests of the gRPC front end: records what comes down, answers what a test scripts.
+ * A false OperationsPort for the tests of the gRPC front end: records what comes down, answers what
+ * a test scripts.
  *
- * Owns the record of requests. Invariants: 1. As the port demands, no answer comes in the turn of its call and each
- * comes once. 2. Without a script an answer has the type "success" of its kind and made-up, recognisable contents.
+ * Owns the record of requests. Invariants: 1. As the port demands, no answer comes in the turn of
+ * its call and each comes once. 2. Without a script an answer has the type "success" of its kind
+ * and made-up, recognisable contents.
  */
 import { NO_STAMP } from "../../src/base/hlc.js";
 import { Int64 } from "../../src/base/int64.js";
@@ -101,7 +103,9 @@ export const READY: HealthAnswer = {
 export class FakeOperations implements OperationsPort {
   readonly recorded: Recorded[] = [];
   readonly admin: unknown[] = [];
-  /** Decides the answer of a request; null keeps it open until the test calls `done` of the record. */
+  /**
+   * Decides the answer of a request; null keeps it open until the test calls `done` of the record.
+   */
   script: (request: DataRequest, context: RequestContext) => DataAnswer | null = (request) =>
     bareAnswer(request.kind, 0);
   /** When false, requests are not recorded (load tests). */

@@ -1,5 +1,6 @@
 /**
- * Starts a gRPC front end over false operations and talks to it through the real client library, with raw bytes.
+ * Starts a gRPC front end over false operations and talks to it through the real client library,
+ * with raw bytes.
  *
  * Owns what it started and ends it after the test.
  */

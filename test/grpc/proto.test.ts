@@ -1,5 +1,6 @@
 /**
- * The .proto files against the contract's tables, and the codec: exact numbers, strict text, one-pass writer.
+ * The .proto files against the contract's tables, and the codec: exact numbers, strict text,
+ * one-pass writer.
  *
  * The expected table is written in the contract's own notation and independent of the files.
  */

@@ -1,5 +1,6 @@
 /**
- * Batch streams over a real connection: matching, half-close, frames and their bounds, unsupported items, flow control.
+ * Batch streams over a real connection: matching, half-close, frames and their bounds, unsupported
+ * items, flow control.
  */
 import { status } from "@grpc/grpc-js";
 import fc from "fast-check";

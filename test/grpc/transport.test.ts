@@ -1,6 +1,6 @@
 /**
- * The connections below gRPC: reflection and health through real clients, the shared TLS port, roles, limits, liveness,
- * the orderly end.
+ * The connections below gRPC: reflection and health through real clients, the shared TLS port,
+ * roles, limits, liveness, the orderly end.
  */
 import { connect as connectHttp2, createSecureServer, type ClientHttp2Session } from "node:http2";
 import { request as httpRequest } from "node:http";
@@ -224,7 +224,7 @@ const byToken: Authenticator = {
     const role = (["reader", "writer", "admin"] as const).find(
       (one) => authorization === `Bearer ${one}`,
     );
-    return role === undefined ? null : { role };
+    return role ?? null;
   },
 };
 

@@ -1,5 +1,6 @@
 /**
- * Unary calls over a real connection: every method, presence, enums, statuses, contexts, administrative calls.
+ * Unary calls over a real connection: every method, presence, enums, statuses, contexts,
+ * administrative calls.
  */
 import { status } from "@grpc/grpc-js";
 import t, { type Test } from "tap";
