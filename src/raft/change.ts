@@ -3,8 +3,8 @@
  *
  * May call: proposals, reads, roles, replication and below.
  * Invariants:
- * 1. Each committed change is applied once, in log order: its index is above all applied before. One
- *    that a snapshot has overtaken changes nothing.
+ * 1. Each committed change is applied once, in log order: its index is above all applied before.
+ *    One that a snapshot has overtaken changes nothing.
  * 2. After a change the commit index is looked at again, since the new voters may have what the old
  *    ones lacked.
  * 3. A leader that is no voter any more leaves, if so configured, at once.

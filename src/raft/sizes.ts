@@ -9,24 +9,19 @@
  * 3. A limit always lets one entry through.
  */
 import { assert } from "../base/assert.js";
+import { Totals } from "./totals.js";
 import type { LogIndex, SizeRun } from "./types.js";
-
-/** Totals of dropped entries are given back to the collector when there are at least this many. */
-const trimCount = 1024;
 
 export class SizeLog {
   /**
    * Restored stretches: the total up to markTotals[n] belongs to index markIndexes[n]; between
    * marks it is a line.
    */
-  private markIndexes: LogIndex[] = [];
-  private markTotals: number[] = [];
-  /**
-   * The total up to exactBase + 1 + n stands at totals[n]; totals before `trimmed` entries are
-   * gone.
-   */
+  private readonly markIndexes: LogIndex[] = [];
+  private readonly markTotals: number[] = [];
+  /** The total up to exactBase + 1 + n is number n of `totals`. */
   private exactBase: LogIndex;
-  private totals: number[] = [];
+  private readonly totals = new Totals();
 
   constructor(floor: LogIndex, runs: readonly SizeRun[], last: LogIndex) {
     let total = 0;
@@ -49,8 +44,7 @@ export class SizeLog {
   /** Adds one entry at the end. */
   push(sizeBytes: number): void {
     assert(sizeBytes >= 0 && Number.isSafeInteger(sizeBytes), "a size is a whole number of bytes");
-    const count = this.totals.length;
-    const before = count === 0 ? this.baseTotal() : (this.totals[count - 1] as number);
+    const before = this.totals.length === 0 ? this.baseTotal() : this.totals.last;
     this.totals.push(before + sizeBytes);
   }
 
@@ -58,11 +52,7 @@ export class SizeLog {
    * The payload bytes of everything up to and including `index`, counted from some fixed beginning.
    */
   upTo(index: LogIndex): number {
-    if (index > this.exactBase) {
-      const total = this.totals[index - this.exactBase - 1];
-      assert(total !== undefined, "sizes are asked within the log");
-      return total;
-    }
+    if (index > this.exactBase) return this.totals.at(index - this.exactBase - 1);
     return this.interpolate(index);
   }
 
@@ -105,7 +95,7 @@ export class SizeLog {
   /** Drops everything above `last`. */
   cut(last: LogIndex): void {
     if (last >= this.exactBase) {
-      this.totals.length = Math.min(this.totals.length, last - this.exactBase);
+      this.totals.cut(last - this.exactBase);
       return;
     }
     const total = this.interpolate(last);
@@ -117,7 +107,7 @@ export class SizeLog {
       this.markIndexes.push(last);
       this.markTotals.push(total);
     }
-    this.totals.length = 0;
+    this.totals.cut(0);
     this.exactBase = last;
   }
 
@@ -133,21 +123,26 @@ export class SizeLog {
       }
       this.markIndexes.splice(0, gone);
       this.markTotals.splice(0, gone);
-    } else if (floor - this.exactBase >= trimCount) {
+    } else {
       const total = this.upTo(floor);
-      this.totals.splice(0, floor - this.exactBase);
+      this.totals.drop(floor - this.exactBase);
       this.exactBase = floor;
-      this.markIndexes = [floor];
-      this.markTotals = [total];
+      this.setMark(floor, total);
     }
   }
 
   /** Forgets everything; the log begins behind `floor`. */
   restart(floor: LogIndex): void {
-    this.markIndexes = [floor];
-    this.markTotals = [0];
-    this.totals.length = 0;
+    this.setMark(floor, 0);
+    this.totals.cut(0);
     this.exactBase = floor;
+  }
+
+  private setMark(index: LogIndex, total: number): void {
+    this.markIndexes.length = 1;
+    this.markTotals.length = 1;
+    this.markIndexes[0] = index;
+    this.markTotals[0] = total;
   }
 
   private baseTotal(): number {

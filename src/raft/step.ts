@@ -143,6 +143,12 @@ export function ticksUntilDue(raft: RaftState): number {
 
 /** Lets `count` ticks pass; those that only count are added up at once. */
 export function passTicks(raft: RaftState, count: number): void {
+  const elapsed = raft.electionElapsed + count;
+  if (raft.role !== "leader" && elapsed < raft.electionTimeout) {
+    raft.ticksPassed += count;
+    raft.electionElapsed = elapsed;
+    return;
+  }
   let left = count;
   while (left > 0) {
     const idle = Math.min(left, ticksUntilDue(raft) - 1);
