@@ -5,8 +5,7 @@
  * Invariants: 1. Health sends its ordinary body also with 503. 2. Shape and writer list the same
  * members.
  */
-import type { RangeDescriptor } from "../machine/command.js";
-import type { LocalRole, OperationsPort } from "../operations/requests.js";
+import type { KeySpaceView, LocalRole, OperationsPort } from "../operations/requests.js";
 import type { Exchange } from "./exchange.js";
 import { listText, quoted, quotedOrNull } from "./json-text.js";
 import type { Shape } from "./shapes.js";
@@ -27,7 +26,7 @@ export const RANGE_SHAPE: Shape = {
   },
 };
 
-export function rangeText(range: RangeDescriptor): string {
+export function rangeText(range: KeySpaceView["ranges"][number]): string {
   return (
     `{"startKey":${quotedOrNull(range.startKey)},"endKey":${quotedOrNull(range.endKey)},` +
     `"partitionId":${range.partitionId},"generation":${range.generation}}`
