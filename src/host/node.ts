@@ -215,12 +215,13 @@ export class Node {
     this.stopping.advance(nowMs);
     // Whoever was woken or answered after its place in this turn (by an answer that asks again, by
     // the stop) wants the next turn at once; what was cut into slices lets input in before.
-    if (this.awake.length > this.sliced || !this.answers.isEmpty) this.turns.request();
-    else if (this.sliced > 0) this.turns.requestLater();
+    const closing = this.stopping.isClosing;
+    const woken = !closing && this.awake.length > this.sliced;
+    if (woken || !this.answers.isEmpty) this.turns.request();
+    if (closing) return;
+    if (this.sliced > 0) this.turns.requestLater();
     this.turns.wakeAt(Math.min(this.dueMs, this.stopping.wakeAtMs));
-    if (!this.stopping.isClosing) {
-      this.turns.wakeAt(Math.min(this.pulse.nextBeatMs, this.flusher.nextCheckMs));
-    }
+    this.turns.wakeAt(Math.min(this.pulse.nextBeatMs, this.flusher.nextCheckMs));
   }
 
   private expire(nowMs: number): void {

@@ -4,7 +4,8 @@
  * Owns the one timer of the host. May call: base, ports.
  * Invariants: 1. A turn never begins inside another one, nor in the turn of the call that asked for
  * it. 2. Any number of requests before a turn begins give one turn. 3. The timer holds an absolute
- * monotonic time, which is checked again when it fires (P-156). 4. No turn begins after `close`.
+ * monotonic time, which is checked again when it fires (P-156). 4. After `close` no timer is armed;
+ * a turn that is asked for still comes, so that late callers get their answer.
  */
 import { assert } from "../base/assert.js";
 import type { ClockPort, TimerHandle, TimerPort } from "../ports.js";
@@ -28,7 +29,7 @@ export class Turns {
 
   /** Asks for a turn before new input is read. */
   request(): void {
-    if (this.soonAsked || this.closed) return;
+    if (this.soonAsked) return;
     this.soonAsked = true;
     this.timer.soon(this.onSoon);
   }
@@ -52,7 +53,7 @@ export class Turns {
     return this.running;
   }
 
-  /** Nothing runs after this. */
+  /** Nothing runs by time any more. */
   close(): void {
     this.closed = true;
     this.wakeTimer?.cancel();
@@ -87,7 +88,6 @@ export class Turns {
   };
 
   private run(): void {
-    if (this.closed) return;
     assert(!this.running, "a turn does not begin inside another one");
     this.running = true;
     this.count++;

@@ -619,6 +619,11 @@ t.test(
     const applied = group.machine.appliedIndex;
     world.pass(10_000);
     t.equal(world.timer.pendingTimers, 0, "no timer stays behind");
+    propose(group, "later", final);
+    read(group, reads);
+    world.settle();
+    t.equal(statuses(final), "applied shutting-down", "even now every call is answered");
+    t.equal(reads[2]?.status, "aborted");
     world.crash();
     const again = world.open().group(group.partition);
     t.equal(again?.machine.appliedIndex, applied, "all of it was flushed");
