@@ -4,7 +4,7 @@
  * Every file is run with election timeouts of 3, 4, 5 ticks and with random ones; none of its
  * outputs may depend on that.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setDraws, type Draws } from "./addnodes.js";
 import { runCommand } from "./commands.js";
@@ -19,8 +19,8 @@ const allDraws: readonly Draws[] = [
   { seed: 2, fixedTicks: 0 },
 ];
 
-/** Files of a scenario folder that are no scenarios. */
-const notices = /^LICENSE|NOTICE/;
+/** What every scenario has; a text file of the folder without it is something else, a licence say. */
+const separatorLine = /^----$/m;
 
 export interface Verdict {
   readonly name: string;
@@ -80,7 +80,10 @@ export function checkFile(path: string, name: string): Verdict {
 
 /** Names of the scenario files of a folder, in order. */
 export function scenarioNames(folder: string): string[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith(".txt") && !notices.test(name));
+  const names = readdirSync(folder).filter((name) => {
+    if (!name.endsWith(".txt")) return false;
+    return separatorLine.test(readFileSync(join(folder, name), "latin1"));
+  });
   return names.sort();
 }
 
@@ -99,6 +102,11 @@ export function main(args: readonly string[]): number {
   const unknown = args.filter((arg) => arg.startsWith("--") && arg !== "--rewrite");
   if (folders.length === 0 || unknown.length > 0) {
     process.stderr.write("usage: npm run golden -- DIR… [--rewrite]\n");
+    return 2;
+  }
+  const missing = folders.filter((folder) => !existsSync(folder));
+  if (missing.length > 0) {
+    process.stderr.write(`no such folder: ${missing.join(", ")}\n`);
     return 2;
   }
   const verdicts: Verdict[] = [];
