@@ -1,10 +1,9 @@
 /**
  * Micro benchmark of the state machine on one core: codec, apply, overlay, freeze, image.
  *
- * Prints operations per second and nanoseconds per operation for each part; no assertion on time. Run the compiled file
+ * Prints operations per second of processor time (collection included) and nanoseconds per operation; no assertion on time. Run the compiled file
  * with node. Invariants: 1. Each part works on rows that exist and on new ones, as named. 2. Results are used.
  */
-import { performance } from "node:perf_hooks";
 import { NO_STAMP } from "../../src/base/hlc.js";
 import { partitionId } from "../../src/base/ids.js";
 import { decodeEntry, encodeEntry } from "../../src/machine/codec.js";
@@ -31,13 +30,19 @@ function report(name: string, operations: number, elapsedMs: number): void {
   );
 }
 
+/** Processor time of this process so far (ms): unlike wall time it does not count what others do meanwhile. */
+function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** Best of three: other work on the machine only ever adds time. */
 function time(name: string, operations: number, work: () => void): void {
   let bestMs = Infinity;
   for (let round = 0; round < 3; round++) {
-    const start = performance.now();
+    const start = processorMs();
     work();
-    bestMs = Math.min(bestMs, performance.now() - start);
+    bestMs = Math.min(bestMs, processorMs() - start);
   }
   report(name, operations, bestMs);
 }
@@ -144,9 +149,9 @@ function main(): void {
   time("overlay get, 100,000 keys", 100_000, () =>
     keys.forEach((key) => (found += overlay.get(key)?.length ?? 0)),
   );
-  const freezeStart = performance.now();
+  const freezeStart = processorMs();
   const frozen = overlay.freeze();
-  report("overlay freeze, 100,000 rows", frozen.changes.length, performance.now() - freezeStart);
+  report("overlay freeze, 100,000 rows", frozen.changes.length, processorMs() - freezeStart);
   console.log(`(checksum ${found})`);
 }
 

@@ -10,6 +10,7 @@ import type {
   Command,
   Outcome,
 } from "../../src/machine/command.js";
+import { RowKind, generationPrefix, keySuccessor } from "../../src/machine/keys.js";
 import { trimWhiteSpace } from "../../src/machine/names.js";
 import {
   Bench,
@@ -521,5 +522,59 @@ t.test("S11 forgetting by number: the newest entries of the bound are kept", (t)
   t.equal(said("k16", 4).before, 16n, "kept");
   t.equal(said("k15", 4).before, 20n, "forgotten, counts as new");
   t.equal(bench.overlay.rows < 20, true, "rows are bounded");
+  t.end();
+});
+
+t.test("S11 S16 P-127 the collector takes entries that are over, and those of ended lives", (t) => {
+  const bench = new Bench();
+  bench.apply(0, create("s"), create("t"), create("u"));
+  const keyed = (name: string, key: string, keysRetainedMs: number): Command =>
+    allocate(name, 1, key, { keysRetainedMax: 0, keysRetainedMs });
+  bench.apply(0, keyed("s", "a", 10), keyed("s", "b", 0), keyed("t", "a", 0), keyed("u", "a", 0));
+  bench.apply(0, update("t", { increment: 2n }), { kind: "delete-sequence", name: "u" });
+  const rowsOf = (kind: number): number => {
+    let count = 0;
+    const prefix = generationPrefix(1, 0) + String.fromCharCode(kind);
+    bench.overlay.scan(prefix, keySuccessor(prefix), () => ++count > 0);
+    return count;
+  };
+  t.equal(rowsOf(RowKind.sequenceKey), 4);
+  t.match(bench.one(9, collect(100, 1000)), { dropped: 2, next: null }, "lives of t and u ended");
+  t.equal(say(bench.one(9, keyed("s", "a", 10))), "type 0 0 1 1 1", "still remembered");
+  t.match(bench.one(10, collect(100, 1000)), { dropped: 1, next: null }, "over at its end");
+  t.equal(rowsOf(RowKind.sequenceKey), 1);
+  t.equal(rowsOf(RowKind.sequenceOrder), 1);
+  t.equal(say(bench.one(10, keyed("s", "b", 0))), "type 0 1 1 1 2");
+  t.equal(say(bench.one(10, keyed("s", "a", 10))), "type 0 2 1 1 3", "counts as new");
+  t.equal(rowsOf(RowKind.sequenceOrder), 2);
+  for (const limit of [0, -1, 1.5, 10_001]) {
+    t.match(bench.one(99, collect(limit, 0)), { dropped: 0, next: null });
+  }
+  t.end();
+});
+
+t.test("P-058 K2 lowering the number of kept revisions, holes, and many of them", (t) => {
+  const bench = new Bench();
+  for (let at = 0; at < 40; at++)
+    bench.apply(0, set("k", `${at}`, { revisionsRetained: 100, flags: at % 2 === 0 ? 0 : 2 }));
+  const readable = (): string => {
+    const found: number[] = [];
+    for (let at = 0; at < 50; at++)
+      if (bench.machine.reads.kvGet("k", BigInt(at), 0).type === 3) found.push(at);
+    return found.join(" ");
+  };
+  const even = Array.from({ length: 20 }, (_, at) => at * 2);
+  t.equal(readable(), [...even, 39].join(" "), "K6: odd ones are not kept, the latest is readable");
+  bench.apply(0, set("k", "x", { revisionsRetained: 3 }));
+  t.equal(readable(), "36 38 40");
+  bench.apply(0, set("k", "x", { revisionsRetained: 1 }));
+  t.equal(readable(), "41");
+  for (let at = 42; at < 1000; at++)
+    bench.apply(0, set("k", "x", { revisionsRetained: 10_000, flags: at % 2 === 0 ? 0 : 2 }));
+  t.equal(bench.machine.reads.kvGet("k", 600n, 0).type, 3, "256 runs are kept");
+  t.equal(bench.machine.reads.kvGet("k", 44n, 0).type, 103, "older ones are given up");
+  for (const revisionsRetained of [0, -1, 0.5, NaN]) {
+    t.equal(say(bench.one(0, set("k", "x", { revisionsRetained }))), "kv 100 0 0");
+  }
   t.end();
 });
