@@ -240,7 +240,8 @@ function mergePage(
     const source = sourceOf(group, durability);
     if (source === null) return null;
     const maxVisits = Math.ceil(VISITS_MAX / groups.length) + SLICE_ITEMS;
-    const bounds = { after: from, limit: SLICE_ITEMS, maxBytes: SLICE_BYTES, maxVisits };
+    const sliceItems = limit > 0 ? Math.min(limit, SLICE_ITEMS) : SLICE_ITEMS;
+    const bounds = { after: from, limit: sliceItems, maxBytes: SLICE_BYTES, maxVisits };
     const reading = source.reads.prefixPage(prefix, bounds, source.nowMs, tombstones);
     return reading.kind === "page" ? reading.page : null;
   };

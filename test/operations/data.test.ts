@@ -422,3 +422,74 @@ t.test(
     t.equal(values(third.ask(next("s"))), "102-102 x1 r3", "S8: a graceful stop skips nothing");
   },
 );
+
+t.test("K19, C10: pages of ephemeral entries", async (t) => {
+  const bench = new Bench();
+  const durability = 0;
+  for (const key of ["e/1", "e/2", "e/3"]) bench.ask(set(key, "v", { durability }));
+  bench.ask(set("e/4", "v", { durability, expiresMs: 50 }));
+  bench.ask(set("e/5", "durable"));
+  bench.ask({ kind: "kv-delete", key: "e/2", durability, plain: true });
+  const keysOf = (answer: { items: readonly { key: string }[] }) => {
+    return answer.items.map((item) => item.key);
+  };
+  const bucket = { kind: "kv-bucket" as const, bucket: "e", durability, plain: true };
+  t.same(keysOf(bench.ask(bucket)), ["e/1", "e/3", "e/4"]);
+  bench.world.pass(60);
+  t.same(keysOf(bench.ask(bucket)), ["e/1", "e/3"]);
+  t.same(keysOf(bench.ask(range("e", { durability }))), ["e/1", "e/3"]);
+  t.same(keysOf(bench.ask(scanAll("e", { durability }))), ["e/1", "e/3"]);
+  t.same(keysOf(bench.ask(scanAll("e"))), ["e/5"]);
+});
+
+t.test("P-054, C5: a page of dead rows is not the end of a scan", async (t) => {
+  const bench = new Bench();
+  const items = Array.from({ length: 1000 }, (_, at) => set(`d/${1000 + at}`, "v"));
+  bench.ask({ kind: "kv-set-many", items });
+  bench.ask(set("d/9", "last"));
+  const deletes = items.map(({ key }) => {
+    return { kind: "kv-delete" as const, key, durability: 1, plain: true };
+  });
+  bench.ask({ kind: "kv-delete-many", items: deletes, plain: true });
+  for (const limit of [0, 1]) {
+    const found = bench.ask(scanAll("d/", { limit }));
+    t.same([found.items.map((item) => item.key), found.hasMore], [["d/9"], false]);
+    t.same(
+      bench.ask(range("d", { limit })).items.map((item) => item.key),
+      ["d/9"],
+    );
+  }
+});
+
+t.test("S6, S7 through the door: mixed allocations of many callers", async (t) => {
+  const bench = new Bench({ sequencerBlockSize: 7 });
+  bench.ask(create("mix"));
+  const answers: AllocationAnswer[] = [];
+  let highest = 0n;
+  for (let round = 0; round < 200; round++) {
+    const before = answers.length;
+    for (let at = 0; at < 1 + (round % 5); at++) {
+      const key = (round + at) % 3 === 0 ? `k${round}-${at}` : null;
+      const count = ((round * 7 + at * 3) % 9) + 1;
+      bench.send(count === 1 ? next("mix", key) : reserve("mix", count, key), answers);
+    }
+    bench.world.settle();
+    for (const { allocation } of answers.slice(before)) {
+      t.ok(allocation !== null && allocation.start.toBigInt() > highest, "S7");
+    }
+    for (const { allocation } of answers.slice(before)) {
+      const end = allocation?.end.toBigInt() ?? 0n;
+      if (end > highest) highest = end;
+    }
+  }
+  const ranges = answers
+    .map(({ allocation }) => [allocation?.start.toBigInt() ?? 0n, allocation?.end.toBigInt() ?? 0n])
+    .sort(([a], [b]) => ((a as bigint) < (b as bigint) ? -1 : 1));
+  let last = 0n;
+  for (const [start, end] of ranges) {
+    t.ok((start as bigint) > last, "S6");
+    last = end as bigint;
+  }
+  t.equal(last, bench.ask(getSequence("mix")).sequence?.currentValue.toBigInt(), "S9");
+  t.equal(bench.ask(next("mix")).allocation?.start.toBigInt(), last + 1n, "nothing is skipped");
+});

@@ -28,6 +28,9 @@ import { RequestTally } from "../../src/operations/tally.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
 
+/** One set for all benches: sets are large, and only one bench works at a time. */
+const kernels = createKernels({ mode: "wasm" });
+
 /** What a test may do to the calls that operations make of one group. */
 export interface Faults {
   /** Instead of proposing: a result (given later), or null to propose. */
@@ -90,7 +93,7 @@ export class Bench {
       this.access(),
       { ...DEFAULT_OPERATIONS_SETTINGS, ...settings },
       ports,
-      createKernels({ mode: "twin" }),
+      kernels,
       this.tally,
     );
   }
