@@ -12,7 +12,12 @@ import { type LockCommand, LockType } from "../machine/command.js";
 import type { LockReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { LockAnswer } from "./answers.js";
-import { Durability, type GetLockRequest, type LockRequest } from "./requests.js";
+import {
+  Durability,
+  type GetLockRequest,
+  type LockRequest,
+  type TryLockRequest,
+} from "./requests.js";
 import { lockAnswer } from "./shapes.js";
 import type { Fail, Serving } from "./serving.js";
 
@@ -30,17 +35,41 @@ export function executeLock(
   fail: Fail,
   done: Done,
 ): void {
-  if (request.kind === "get-lock") {
+  if (request.kind === "try-lock") {
+    tryLock(serving, group, request, deadlineMs, fail, done);
+  } else if (request.kind === "get-lock") {
     if (request.durability === Durability.persistent) {
       getLock(serving, group, request, deadlineMs, fail, done);
     } else {
       getEphemeralLock(serving, group, request, deadlineMs, fail, done);
     }
-  } else if (request.durability === Durability.persistent) {
-    changeLock(serving, group, commandOf(request), deadlineMs, fail, done);
   } else {
-    changeEphemeralLock(serving, group, commandOf(request), deadlineMs, fail, done);
+    changeLock(serving, group, request, deadlineMs, fail, done);
   }
+}
+
+/** One caller more who tries for the resource; too many are turned away before anything is done. */
+function tryLock(
+  serving: Serving,
+  group: GroupAccess,
+  request: TryLockRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  const { contention, ports } = serving;
+  const { resource } = request;
+  if (!contention.enter(resource)) {
+    return ports.timer.soon(() => fail("mustRetry", "overloaded", null));
+  }
+  const failed: Fail = (end, refusal, executed) => {
+    contention.leave(resource);
+    fail(end, refusal, executed);
+  };
+  changeLock(serving, group, request, deadlineMs, failed, (answer) => {
+    contention.leave(resource);
+    done(answer);
+  });
 }
 
 function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
@@ -52,11 +81,15 @@ function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
 function changeLock(
   serving: Serving,
   group: GroupAccess,
-  command: LockCommand,
+  request: Exclude<LockRequest, GetLockRequest>,
   deadlineMs: number,
   fail: Fail,
   done: Done,
 ): void {
+  const command = commandOf(request);
+  if (request.durability === Durability.ephemeral) {
+    return changeEphemeralLock(serving, group, command, deadlineMs, fail, done);
+  }
   const sizeBytes = COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
   group.propose(command, sizeBytes, deadlineMs, (result) => {
     const outcome = serving.outcomeOf(group, result, fail);

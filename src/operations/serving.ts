@@ -25,6 +25,7 @@ import { trimWhiteSpace } from "../machine/names.js";
 import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
 import { type Refusal, RouteProvenance } from "./answers.js";
+import { Contention } from "./contention.js";
 import type { OperationsSettings } from "./settings.js";
 import type { CommonEnd, Origin } from "./shapes.js";
 
@@ -60,6 +61,8 @@ const PLACES_MAX = 8192;
 const NO_RANGES: readonly RangeDescriptor[] = [];
 
 export class Serving {
+  /** Who is trying for which lock; a quarter of the admission at most for one. */
+  readonly contention: Contention;
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
   private readonly ranges = new Map<string, readonly RangeDescriptor[]>();
@@ -73,6 +76,7 @@ export class Serving {
     readonly ports: OperationsPorts,
     kernels: BlockKernels,
   ) {
+    this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
     const blockSettings = {
       defaultBlockSize: settings.sequencerBlockSize,
       blockLeaseMs: settings.sequencerBlockLeaseMs,

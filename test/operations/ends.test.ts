@@ -325,6 +325,28 @@ tap.test("admission: overload, not initialised, shutting down", async (t) => {
   for (const list of late) t.equal((list[0] as DataAnswer).refusal, "shutting-down");
 });
 
+tap.test("P-070: a crowd before one lock does not keep its holder out", async (t) => {
+  for (const durability of [1, 0]) {
+    const bench = new Bench({ inflightMax: 40 });
+    bench.ask(lock("hot", "holder", 1000, durability));
+    const crowd = Array.from({ length: 30 }, (_, at) =>
+      bench.send(lock("hot", `c${at}`, 1000, durability)),
+    );
+    const extend = { ...lock("hot", "holder", 1000, durability), kind: "try-extend" as const };
+    const extended = bench.send(extend);
+    const released = bench.send(unlock("hot", "holder", durability));
+    const other = bench.send(lock("cold", "x", 1000, durability));
+    bench.world.settle();
+    const ends = crowd.map(([answer]) => [answer?.type, answer?.refusal].join());
+    t.equal(ends.filter((end) => end === "101,overloaded").length, 20);
+    t.equal(ends.filter((end) => end === `${LockType.busy},`).length, 10);
+    t.equal(extended[0]?.type, LockType.extended);
+    t.equal(released[0]?.type, LockType.unlocked);
+    t.equal(other[0]?.type, LockType.locked);
+    t.equal(bench.ask(lock("hot", "next", 1000, durability)).type, LockType.locked);
+  }
+});
+
 tap.test("C9: a deadline ends every kind of request once", async (t) => {
   for (const stuck of ["log", "round"] as const) {
     const bench = new Bench({ requestTimeoutMs: 500 });
