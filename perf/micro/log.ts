@@ -3,15 +3,18 @@
  *
  * Prints records/s, latency and records per disk write, beside the disk's own synchronous write.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { partitionId } from "../../src/base/ids.js";
+import type { Result } from "../../src/base/result.js";
 import { RealFiles } from "../../src/disk/files.js";
 import { openLog } from "../../src/disk/recovery.js";
 import type { LogPorts } from "../../src/disk/segments.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
+import type { FileErrorCode, OpenFile } from "../../src/ports.js";
 import { createKernels } from "../../src/wasm/kernels.js";
+import { diskPorts } from "../../test/disk/realports.js";
 
 const RECORD_BYTES = 200;
 const ROUND_MS = 2000;
@@ -19,31 +22,29 @@ const FLOOR_EVERY = 20_000;
 
 let syncs = 0;
 const ports: LogPorts = {
+  ...diskPorts(),
   files: new RealFiles(),
-  timers: {
-    after(delayMs, callback) {
-      const timer = setTimeout(callback, delayMs);
-      return { cancel: () => clearTimeout(timer) };
-    },
-    soon: (callback) => void setImmediate(callback),
-  },
-  clock: { monotonicMs: () => performance.now(), wallMs: () => Date.now() },
-  logger: { log: () => undefined },
-  fatal: {
-    fatal(reason, fields) {
-      throw new Error(`${reason} ${JSON.stringify(fields)}`);
-    },
-  },
   meter: { logSyncMs: () => void syncs++ },
 };
 
-function open(directory: string): Promise<WriteAheadLog> {
+/** Files whose writes end in the system's memory: what the log's own work allows at most. */
+function withoutSync(): RealFiles {
+  type Opened = (error: NodeJS.ErrnoException | null, descriptor: number) => void;
+  const open = (path: string, flags: number, mode: number | Opened, done?: Opened): void => {
+    const buffered = flags & ~fs.constants.O_DSYNC;
+    if (typeof mode === "function") fs.open(path, buffered, mode);
+    else if (done !== undefined) fs.open(path, buffered, mode, done);
+  };
+  return new RealFiles({ ...fs, open: open as typeof fs.open });
+}
+
+function open(directory: string, files: RealFiles): Promise<WriteAheadLog> {
   const identity = { storageId: "perf", clusterId: "perf", nodeId: 1 };
   const segmentBytes = 64 * 1024 * 1024;
   const options = { directory, identity, segmentBytes, spaceRetryMs: 1000, mayCreate: true };
   const kernels = createKernels({ mode: "wasm" });
   return new Promise((resolve, reject) => {
-    openLog(options, ports, kernels, (result) => {
+    openLog(options, { ...ports, files }, kernels, (result) => {
       if (result.ok) resolve(result.value);
       else reject(new Error(result.message));
     });
@@ -55,7 +56,12 @@ function percentile(sorted: Float64Array, share: number): string {
 }
 
 /** Each producer is a group that writes its next entry when the last one is durable. */
-function round(log: WriteAheadLog, producers: number, firstGroup: number): Promise<string> {
+function round(
+  log: WriteAheadLog,
+  name: string,
+  producers: number,
+  firstGroup: number,
+): Promise<string> {
   const payload = new Uint8Array(RECORD_BYTES).fill(7);
   const latencies: number[] = [];
   const startedMs = performance.now();
@@ -70,7 +76,7 @@ function round(log: WriteAheadLog, producers: number, firstGroup: number): Promi
       const rate = Math.round(written / seconds).toLocaleString("en");
       const times = `p50 ${percentile(sorted, 0.5)} ms, p99 ${percentile(sorted, 0.99)} ms`;
       resolve(
-        `log  ${String(producers).padStart(5)} producers  ${rate} records/s  ${times}  ${perWrite}/write`,
+        `${name}  ${String(producers)} producers  ${rate} records/s  ${times}  ${perWrite}/write`,
       );
     };
     for (let producer = 0; producer < producers; producer++) {
@@ -106,16 +112,50 @@ function round(log: WriteAheadLog, producers: number, firstGroup: number): Promi
   });
 }
 
-const directory = mkdtempSync(join(tmpdir(), "svc-perf-log-"));
-try {
-  const log = await open(directory);
-  let group = 1;
-  for (const producers of [1, 64, 1024]) {
-    console.log(await round(log, producers, group));
-    group += producers;
+/** The disk's own durable write of one sector, in place, one after the other. */
+async function disk(directory: string): Promise<string> {
+  const files = new RealFiles();
+  const path = join(directory, "raw");
+  const sizeBytes = 32 * 1024 * 1024;
+  const call = <T>(start: (done: (result: Result<T, FileErrorCode>) => void) => void): Promise<T> =>
+    new Promise((resolve, reject) => {
+      start((result) => {
+        if (result.ok) resolve(result.value);
+        else reject(new Error(result.message));
+      });
+    });
+  await call<null>((done) => files.allocate(path, sizeBytes, new Uint8Array(0), done));
+  const file = await call<OpenFile>((done) => files.open(path, "durable", done));
+  const bytes = new Uint8Array(4096).fill(1);
+  const times: number[] = [];
+  const startedMs = performance.now();
+  for (let at = 0; at + 4096 <= sizeBytes && performance.now() - startedMs < 1000; at += 4096) {
+    const beforeMs = performance.now();
+    await call<null>((done) => files.write(file, at, bytes, done));
+    times.push(performance.now() - beforeMs);
   }
-  console.log(`log  size ${String(Math.round(log.sizeBytes() / 1e6))} MB at the end`);
-  await new Promise<void>((resolve) => log.close(resolve));
-} finally {
-  rmSync(directory, { recursive: true });
+  await call<null>((done) => files.close(file, done));
+  await call<null>((done) => files.remove(path, done));
+  const sorted = Float64Array.from(times).sort();
+  return `disk  durable write of 4 KiB  p50 ${percentile(sorted, 0.5)} ms, p99 ${percentile(sorted, 0.99)} ms`;
 }
+
+async function rounds(name: string, files: RealFiles, counts: readonly number[]): Promise<void> {
+  const directory = fs.mkdtempSync(join(tmpdir(), "svc-perf-log-"));
+  try {
+    console.log(await disk(directory));
+    const log = await open(directory, files);
+    let group = 1;
+    for (const producers of counts) {
+      console.log(await round(log, name, producers, group));
+      group += producers;
+    }
+    console.log(`${name}  size ${String(Math.round(log.sizeBytes() / 1e6))} MB at the end`);
+    await new Promise<void>((resolve) => log.close(resolve));
+  } finally {
+    fs.rmSync(directory, { recursive: true });
+  }
+}
+
+await rounds("log", new RealFiles(), [1, 64, 1024]);
+await rounds("log without sync", withoutSync(), [64, 1024]);

@@ -101,12 +101,7 @@ export class LmdbEnvironment {
     done: (result: Result<null, LmdbWriteCode>) => void,
   ): void {
     assert(this.open && !this.writing, "one write at a time, on an open store");
-    const rows: lmdb.BatchOperationArray[] = [];
-    for (const { table, key, value } of changes) {
-      assert(key.length > 0 && key.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
-      const dbi = this.tables[table];
-      rows.push(value === null ? [dbi, asBuffer(key)] : [dbi, asBuffer(key), asBuffer(value)]);
-    }
+    const rows = this.batchOf(changes);
     this.writing = true;
     this.env.batchWrite(rows, KEYS, (error: Error | null, results: readonly number[]) => {
       this.writing = false;
@@ -119,6 +114,27 @@ export class LmdbEnvironment {
         if (code !== DONE && !missing) return done(writeFailure(`row result ${String(code)}`));
       }
       done(ok(null));
+    });
+  }
+
+  /** The rows as the binding wants them, copied: its thread reads them while the loop goes on. */
+  private batchOf(changes: readonly TableChange[]): lmdb.BatchOperationArray[] {
+    let total = 0;
+    for (const { key, value } of changes) {
+      assert(key.length > 0 && key.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
+      total += key.length + (value === null ? 0 : value.length);
+    }
+    // One allocation: thousands of small arrays would each be moved off the heap by the binding.
+    const pool = new Uint8Array(total);
+    let at = 0;
+    const take = (bytes: Uint8Array): Buffer => {
+      pool.set(bytes, at);
+      at += bytes.length;
+      return Buffer.from(pool.buffer, at - bytes.length, bytes.length);
+    };
+    return changes.map(({ table, key, value }) => {
+      const dbi = this.tables[table];
+      return value === null ? [dbi, take(key)] : [dbi, take(key), take(value)];
     });
   }
 
