@@ -10,6 +10,7 @@ import { openDisk, type Disk } from "../disk/open.js";
 import { Node } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
+import { KernelSorter } from "../machine/kernel-sorter.js";
 import type { FatalPort, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
@@ -34,6 +35,8 @@ export interface RunningServer {
 
 /** After the deadline of the stop, connections get this long to take their last bytes (ms). */
 const CLOSE_GRACE_MS = 500;
+/** A disk that never answers cannot hold the process: this long after the deadline it is ended (ms). */
+const HARD_STOP_MS = 5000;
 
 function clientEndpointOf(config: ServerConfig, addresses: ListenAddresses): string {
   if (config.advertisedClientEndpoint !== null) return config.advertisedClientEndpoint;
@@ -87,6 +90,7 @@ class Assembled implements RunningServer {
     private readonly tokens: TokenFile | null,
     private readonly metrics: Metrics,
     private readonly logger: LoggerPort,
+    private readonly fatal: FatalPort,
   ) {}
 
   get addresses(): ListenAddresses {
@@ -107,10 +111,14 @@ class Assembled implements RunningServer {
   stop(done: () => void): void {
     this.logger.log("info", "stopping");
     const graceMs = this.config.shutdownTimeoutMs;
+    const hardStop = systemTimers.after(graceMs + HARD_STOP_MS, () => {
+      this.fatal.fatal("the stop did not end: log or state store do not answer");
+    });
     let open = 2;
     const ended = (): void => {
       open -= 1;
       if (open > 0) return;
+      hardStop.cancel();
       this.tokens?.close();
       this.metrics.close();
       this.logger.log("info", "stopped");
@@ -144,6 +152,7 @@ export async function startServer(
     logger,
     fatal,
     meter: metrics,
+    sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });
   if (!node.ok) {
     disk.value.close(() => {});
@@ -190,7 +199,9 @@ export async function startServer(
     newDirectory: disk.value.isNew,
     metaPartition: META_PARTITION,
   });
-  return ok(new Assembled(config, node.value, listeners.value, tokens.value, metrics, logger));
+  return ok(
+    new Assembled(config, node.value, listeners.value, tokens.value, metrics, logger, fatal),
+  );
 }
 
 function errorText(error: unknown): string {
