@@ -13,6 +13,7 @@ import { REQUEST_ID_MAX_CHARACTERS } from "../base/limits.js";
 import type { OperationsPort, RequestContext } from "../operations/requests.js";
 import { ProtoWriter } from "../proto/codec.js";
 import type { Authenticator } from "./access.js";
+import type { ConnectionBudget } from "./transport.js";
 
 /** What server/ hands in. */
 export interface GrpcServerOptions {
@@ -28,6 +29,8 @@ export interface GrpcServerOptions {
   readonly maxInflightPerStream: number;
   /** Client connections of the cleartext port; more are closed at accept. */
   readonly maxConnections: number;
+  /** The count of the whole node, when several listeners share one limit. */
+  readonly connections?: ConnectionBudget;
   /** Pause between liveness probes of a connection, and how long an answer to one may take (ms). */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;

@@ -15,7 +15,7 @@ import {
   type Http2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
 import { allows, type Authenticator, type Role } from "./access.js";
@@ -38,6 +38,13 @@ const CONNECTION_MEMORY_MB = 64;
 /** Carries the caller's role from the gate to the handlers, inside the process only. */
 export const CALLER_ROLE_HEADER = "svc-caller-role";
 
+/** Counts the client connections of the whole node, over all its listeners. */
+export interface ConnectionBudget {
+  /** False: there is no room for one more. */
+  enter(): boolean;
+  leave(): void;
+}
+
 /** What a path needs. */
 export interface PathRule {
   /** null: nobody needs a role. */
@@ -50,6 +57,7 @@ export interface TransportOptions {
   readonly authenticator: Authenticator | null;
   readonly rules: ReadonlyMap<string, PathRule>;
   readonly maxConnections: number;
+  readonly connections?: ConnectionBudget;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
   /** Takes a call that passed the gate. */
@@ -82,6 +90,8 @@ export class Transport {
       maxSessionMemory: CONNECTION_MEMORY_MB,
     });
     server.maxConnections = this.options.maxConnections;
+    // Before the library makes a session of it.
+    server.prependListener("connection", (socket: Socket) => this.admit(socket));
     server.on("session", (session) => {
       if (this.closing) {
         session.destroy();
@@ -103,6 +113,13 @@ export class Transport {
         resolve((server.address() as AddressInfo).port);
       });
     });
+  }
+
+  private admit(socket: Socket): void {
+    const { connections } = this.options;
+    if (connections === undefined) return;
+    if (connections.enter()) socket.once("close", () => connections.leave());
+    else socket.destroy();
   }
 
   /**

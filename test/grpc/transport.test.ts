@@ -322,6 +322,22 @@ t.test("P-164 streams per connection and connections are limited", async (t) => 
   t.pass("the third connection is closed at accept");
   second.destroy();
   session.destroy();
+  let open = 0;
+  const connections = {
+    enter: (): boolean => open < 1 && ++open > 0,
+    leave: (): void => void (open -= 1),
+  };
+  const shared = await start(t, { connections });
+  t.equal(await codeOf(shared.client, "/Cluster/GetMembership"), 0);
+  const beyond = connectTcp(shared.port, "127.0.0.1");
+  beyond.on("error", () => undefined);
+  beyond.resume();
+  await new Promise((resolve) => beyond.on("close", resolve));
+  shared.client.close();
+  await eventually(() => open === 0);
+  const again = connect(shared.port);
+  t.equal(await codeOf(again, "/Cluster/GetMembership"), 0, "room again after a close");
+  again.close();
 });
 
 t.test("P-152 a half-open connection is found and dropped, a live idle one stays", async (t) => {

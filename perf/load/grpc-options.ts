@@ -1,0 +1,68 @@
+/**
+ * The options of the gRPC load driver, read from the command line.
+ *
+ * Owns no state.
+ */
+import { parseArgs } from "node:util";
+import { KINDS, type Kind } from "./grpc-items.js";
+
+export interface Options {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+  readonly token: string;
+  readonly kind: Kind;
+  readonly mode: "stream" | "unary";
+  readonly inflight: number;
+  readonly frame: number;
+  readonly connections: number;
+  readonly objects: number;
+  readonly valueBytes: number;
+  readonly prefix: string;
+  readonly seconds: number;
+  readonly warmupSeconds: number;
+}
+
+/** Reads the command line; throws with a sentence when it cannot be meant. */
+export function options(): Options {
+  const text = (fallback: string) => ({ type: "string", default: fallback }) as const;
+  const { values } = parseArgs({
+    options: {
+      address: text("127.0.0.1:8083"),
+      tls: { type: "boolean", default: false },
+      token: text(""),
+      kind: text("next"),
+      mode: text("stream"),
+      inflight: text("1024"),
+      frame: text("128"),
+      connections: text("1"),
+      objects: text("16"),
+      "value-bytes": text("100"),
+      prefix: text("perf"),
+      seconds: text("5"),
+      "warmup-seconds": text("1"),
+    },
+  });
+  const kind = KINDS.find((one) => one === values.kind);
+  const mode = values.mode === "stream" || values.mode === "unary" ? values.mode : undefined;
+  if (kind === undefined || mode === undefined) {
+    throw new Error(`--kind is one of ${KINDS.join(", ")}; --mode is stream or unary`);
+  }
+  const at = values.address.lastIndexOf(":");
+  return {
+    host: values.address.slice(0, at),
+    port: Number(values.address.slice(at + 1)),
+    tls: values.tls,
+    token: values.token,
+    kind,
+    mode,
+    inflight: Number(values.inflight),
+    frame: Number(values.frame),
+    connections: Number(values.connections),
+    objects: Number(values.objects),
+    valueBytes: Number(values["value-bytes"]),
+    prefix: values.prefix,
+    seconds: Number(values.seconds),
+    warmupSeconds: Number(values["warmup-seconds"]),
+  };
+}

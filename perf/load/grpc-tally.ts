@@ -1,0 +1,88 @@
+/**
+ * What the gRPC load driver counts: outcomes as the answers state them, latencies, failures.
+ *
+ * Owns its counters. Invariants: 1. An outcome is read from the answer's own type field. 2. A failed
+ * stream or connection is an error from the start of the process on, also in the warm-up.
+ */
+import { createHistogram } from "node:perf_hooks";
+import type { ProtoReader } from "../../src/proto/codec.js";
+import type { Options } from "./grpc-options.js";
+
+/** Tag of `Type` in every response: field 2, varint. */
+const OUTCOME_TAG = 0x10;
+
+/** Counts what came back. */
+export class Tally {
+  private readonly histogram = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 });
+  private readonly outcomes = new Map<number, number>();
+  operations = 0;
+  errors = 0;
+  startedMs = Infinity;
+
+  begin(): void {
+    this.histogram.reset();
+    this.outcomes.clear();
+    this.operations = 0;
+    this.startedMs = performance.now();
+  }
+
+  answered(outcome: number, latencyMs: number): void {
+    this.operations += 1;
+    this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
+    this.histogram.record(Math.max(1, Math.round(latencyMs * 1000)));
+  }
+
+  report(settings: Options): Record<string, unknown> {
+    const durationMs = performance.now() - this.startedMs;
+    const quantile = (percent: number): number => this.histogram.percentile(percent) / 1000;
+    const { kind, mode, inflight, frame, connections, tls } = settings;
+    return {
+      kind,
+      mode,
+      tls,
+      connections,
+      inflight,
+      frame: mode === "stream" ? frame : null,
+      durationMs: Math.round(durationMs),
+      operations: this.operations,
+      operationsPerSecond: Math.round((this.operations * 1000) / durationMs),
+      outcomes: Object.fromEntries(this.outcomes),
+      errors: this.errors,
+      latencyMs: {
+        p50: quantile(50),
+        p90: quantile(90),
+        p99: quantile(99),
+        p999: quantile(99.9),
+        max: this.histogram.max / 1000,
+      },
+    };
+  }
+}
+
+/** The outcome number of a response message in [start, end). */
+export function outcomeOf(reader: ProtoReader, start: number, end: number): number {
+  reader.pos = start;
+  while (reader.pos < end) {
+    const tag = reader.tag();
+    if (tag === OUTCOME_TAG) return reader.int32();
+    reader.skipType(tag & 7, 0, tag >>> 3);
+  }
+  return 0;
+}
+
+/** Cuts the data of one stream into gRPC messages. */
+export class MessageCutter {
+  private rest: Buffer = Buffer.alloc(0);
+
+  *messages(chunk: Buffer): Generator<Buffer> {
+    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    let at = 0;
+    while (bytes.length - at >= 5) {
+      const end = at + 5 + bytes.readUInt32BE(at + 1);
+      if (end > bytes.length) break;
+      yield bytes.subarray(at + 5, end);
+      at = end;
+    }
+    this.rest = bytes.subarray(at);
+  }
+}
