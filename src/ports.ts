@@ -1,14 +1,17 @@
 /**
- * Every way in which the program touches the world, as types only. The real ones live in `disk/`, `net/` and `sys.ts`;
- * the false ones belong to tests and the simulator. One conformance suite per port runs against both.
+ * Every way in which the program touches the world, as types only. The real ones live in `disk/`,
+ * `net/` and `sys.ts`; the false ones belong to tests and the simulator. One conformance suite per
+ * port runs against both.
  *
- * Invariants: 1. A callback is never called in the turn of the call that took it, and exactly once. 2. Bytes are
- * immutable once handed to a port. 3. No port decides anything. 4. Promises do not appear here.
+ * Invariants: 1. A callback is never called in the turn of the call that took it, and exactly once.
+ * 2. Bytes are immutable once handed to a port. 3. No port decides anything. 4. Promises do not
+ * appear here.
  */
 import type { PartitionId } from "./base/ids.js";
 import type { Result } from "./base/result.js";
 
-// Time -----------------------------------------------------------------------------------------------------------
+// Time --------------------------------------------------------------------------------------------
+// ---------------
 
 export interface ClockPort {
   /** Milliseconds since an arbitrary start, with fractions; never goes back. */
@@ -22,13 +25,17 @@ export interface TimerHandle {
 }
 
 export interface TimerPort {
-  /** Calls `callback` once, `delayMs` from now or later. Delays beyond the platform's maximum are sliced inside. */
+  /**
+   * Calls `callback` once, `delayMs` from now or later. Delays beyond the platform's maximum are
+   * sliced inside.
+   */
   after(delayMs: number, callback: () => void): TimerHandle;
   /** Calls `callback` once, after the current turn and before new input is read. */
   soon(callback: () => void): void;
 }
 
-// The write-ahead log of a node ------------------------------------------------------------------------------------
+// The write-ahead log of a node
+// ------------------------------------------------------------------------------------
 
 export interface HardState {
   readonly term: number;
@@ -62,7 +69,10 @@ export interface TermRun {
 export interface GroupLogImage {
   readonly group: PartitionId;
   readonly hardState: HardState;
-  /** Position just below the first entry; its term is known although its entry is gone. (0, 0) at first. */
+  /**
+   * Position just below the first entry; its term is known although its entry is gone. (0, 0) at
+   * first.
+   */
   readonly floor: LogPosition;
   /** Equals floor.index when there are no entries. */
   readonly lastIndex: number;
@@ -81,8 +91,8 @@ export interface LogWrite {
   /** Contiguous. The first voids every earlier-written entry of the group at or above its index. */
   readonly entries: readonly LogEntry[];
   /**
-   * Called when the write is durable. The log never fails a write and goes on: a failing disk ends the process through
-   * FatalPort, and a full one parks the write until there is space.
+   * Called when the write is durable. The log never fails a write and goes on: a failing disk ends
+   * the process through FatalPort, and a full one parks the write until there is space.
    */
   readonly done: () => void;
 }
@@ -95,9 +105,10 @@ export interface LogPort {
   /** Queues a write. Writes of all groups share the next disk write; order is kept. */
   write(write: LogWrite): void;
   /**
-   * The entries first..last of a group, or as many from `first` on as fit `maxBytes` (at least one). `done` gets
-   * "compacted" when `first` is at or below the floor. Entries are read from the disk, after they are durable; what lies
-   * above the last index is left out, so that the answer may be empty when entries were voided meanwhile.
+   * The entries first..last of a group, or as many from `first` on as fit `maxBytes` (at least
+   * one). `done` gets "compacted" when `first` is at or below the floor. Entries are read from the
+   * disk, after they are durable; what lies above the last index is left out, so that the answer
+   * may be empty when entries were voided meanwhile.
    */
   read(
     group: PartitionId,
@@ -107,11 +118,15 @@ export interface LogPort {
     done: (result: Result<readonly LogEntry[], "compacted">) => void,
   ): void;
   /**
-   * Raises the floor of a group: entries at or below `floor.index` are no longer needed by anyone, because a durable
-   * flush of the state store (or a snapshot) covers them. Segments that no group needs are deleted.
+   * Raises the floor of a group: entries at or below `floor.index` are no longer needed by anyone,
+   * because a durable flush of the state store (or a snapshot) covers them. Segments that no group
+   * needs are deleted.
    */
   raiseFloor(group: PartitionId, floor: LogPosition): void;
-  /** Replaces all entries of a group by a floor (an installed snapshot). Durable when `done` is called. */
+  /**
+   * Replaces all entries of a group by a floor (an installed snapshot). Durable when `done` is
+   * called.
+   */
   resetGroup(group: PartitionId, floor: LogPosition, hardState: HardState, done: () => void): void;
   /** Voids everything about a group that left this node for good. Durable when `done` is called. */
   forgetGroup(group: PartitionId, done: () => void): void;
@@ -120,17 +135,21 @@ export interface LogPort {
   /** Bytes of all segments now on disk. */
   sizeBytes(): number;
   /**
-   * The groups whose oldest needed entry pins the oldest segments, most urgent first, when the log is larger than it
-   * should be: the host flushes (and then raises the floors of) these.
+   * The groups whose oldest needed entry pins the oldest segments, most urgent first, when the log
+   * is larger than it should be: the host flushes (and then raises the floors of) these.
    */
   pinningGroups(): readonly PartitionId[];
   /** Ends after what is queued is durable. */
   close(done: () => void): void;
 }
 
-// Files, for the log --------------------------------------------------------------------------------------------------
+// Files, for the log ------------------------------------------------------------------------------
+// --------------------
 
-/** "no-space": the disk or the quota is full. "failed": anything else, an input/output error first of all. */
+/**
+ * "no-space": the disk or the quota is full. "failed": anything else, an input/output error first
+ * of all.
+ */
 export type FileErrorCode = "no-space" | "missing" | "exists" | "failed";
 
 /** An open file. Only the port that made it looks inside. */
@@ -145,15 +164,17 @@ export interface FileListing {
 
 /** Paths are joined with "/". A result's message names the path and what the system said. */
 export interface FilesPort {
-  /** "read": reads only. "durable": reads, and writes that are durable when their callback comes. */
+  /**
+   * "read": reads only. "durable": reads, and writes that are durable when their callback comes.
+   */
   open(
     path: string,
     access: "read" | "durable",
     done: (result: Result<OpenFile, FileErrorCode>) => void,
   ): void;
   /**
-   * Makes a new file of `sizeBytes`: `head` and then zeros, all of it really allocated, and synced. Its directory entry
-   * is durable only after syncDirectory. Nothing is left behind on failure.
+   * Makes a new file of `sizeBytes`: `head` and then zeros, all of it really allocated, and synced.
+   * Its directory entry is durable only after syncDirectory. Nothing is left behind on failure.
    */
   allocate(
     path: string,
@@ -161,7 +182,10 @@ export interface FilesPort {
     head: Uint8Array,
     done: (result: Result<null, FileErrorCode>) => void,
   ): void;
-  /** Fills `target` from `offset` on; the value is the number of bytes read, less than asked only at the file's end. */
+  /**
+   * Fills `target` from `offset` on; the value is the number of bytes read, less than asked only at
+   * the file's end.
+   */
   read(
     file: OpenFile,
     offset: number,
@@ -186,17 +210,18 @@ export interface FilesPort {
   rename(from: string, to: string, done: (result: Result<null, FileErrorCode>) => void): void;
   remove(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
   /** The plain files of a directory, in no order. */
-  list(
-    path: string,
-    done: (result: Result<readonly FileListing[], FileErrorCode>) => void,
-  ): void;
+  list(path: string, done: (result: Result<readonly FileListing[], FileErrorCode>) => void): void;
   /** Makes the directory's entries durable. */
   syncDirectory(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
 }
 
-// The state store ------------------------------------------------------------------------------------------------
+// The state store
+// ------------------------------------------------------------------------------------------------
 
-/** `value` null deletes. Keys are 1 to STORE_KEY_MAX_BYTES bytes of any content; order is byte order. */
+/**
+ * `value` null deletes. Keys are 1 to STORE_KEY_MAX_BYTES bytes of any content; order is byte
+ * order.
+ */
 export interface StoreChange {
   readonly key: Uint8Array;
   readonly value: Uint8Array | null;
@@ -206,8 +231,8 @@ export interface StorePort {
   /** The durable value of `key`, copied; null when absent. */
   get(key: Uint8Array): Uint8Array | null;
   /**
-   * Visits the durable rows with first ≤ key < last (null: to the end) in byte order until `visit` returns false.
-   * Key and value are copies.
+   * Visits the durable rows with first ≤ key < last (null: to the end) in byte order until `visit`
+   * returns false. Key and value are copies.
    */
   scan(
     first: Uint8Array,
@@ -215,8 +240,9 @@ export interface StorePort {
     visit: (key: Uint8Array, value: Uint8Array) => boolean,
   ): void;
   /**
-   * Writes all changes in one durable transaction, off the caller's thread. One at a time (asserted). `changes` is
-   * sorted by key without repeats. "full": nothing was written, the caller may try again.
+   * Writes all changes in one durable transaction, off the caller's thread. One at a time
+   * (asserted). `changes` is sorted by key without repeats. "full": nothing was written, the caller
+   * may try again.
    */
   write(changes: readonly StoreChange[], done: (result: Result<null, "full">) => void): void;
   /** Bytes of the store's file that are in use. */
@@ -227,7 +253,8 @@ export interface StorePort {
 /** Row keys: a group and kind prefix, a name of at most 1,024 bytes twice over, and a revision. */
 export const STORE_KEY_MAX_BYTES = 2304;
 
-// Everything else ------------------------------------------------------------------------------------------------
+// Everything else
+// ------------------------------------------------------------------------------------------------
 
 export interface EntropyPort {
   /** A random 32-bit unsigned integer: seeds, ids. */
@@ -243,11 +270,16 @@ export interface LoggerPort {
 }
 
 export interface FatalPort {
-  /** Ends the process, at once, with the exit code of a fatal fault. Never returns in production. */
+  /**
+   * Ends the process, at once, with the exit code of a fatal fault. Never returns in production.
+   */
   fatal(reason: string, fields?: LogFields): void;
 }
 
-/** Measurements that the lower tower hands out; counters that can be read as numbers are read instead. */
+/**
+ * Measurements that the lower tower hands out; counters that can be read as numbers are read
+ * instead.
+ */
 export interface MeterPort {
   batchEntries(commands: number): void;
   logSyncMs(durationMs: number, records: number, bytes: number): void;
