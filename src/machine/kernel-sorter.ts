@@ -5,7 +5,6 @@
  * plain sorting. 2. What does not fit the kernel's areas, or is too little to be worth a crossing, is sorted plainly.
  */
 import type { CompactKernel } from "../wasm/compact.js";
-import { fromByteKey } from "./keys.js";
 import { plainSorter, type EntrySorter, type RowEntry } from "./row-table.js";
 
 /** Below this many rows a crossing costs more than it saves. */
@@ -23,7 +22,7 @@ export class KernelSorter implements EntrySorter {
     const { kernel } = this;
     kernel.clearKeys();
     for (const entry of entries) {
-      if (!kernel.addKey(fromByteKey(entry.key))) return plainSorter.sort(entries);
+      if (!kernel.addKey(entry.bytes())) return plainSorter.sort(entries);
     }
     const order = kernel.fold();
     // Keys of one table are distinct but for removed entries, which folding may drop for a later one of the same key.

@@ -193,7 +193,7 @@ export class Overlay {
     }
     const changes: StoreChange[] = [];
     for (const entry of this.active.ordered()) {
-      changes.push({ key: fromByteKey(entry.key), value: entry.value });
+      changes.push({ key: entry.bytes(), value: entry.value });
     }
     this.frozen = this.active;
     this.active = new RowTable(this.sorter);
@@ -203,7 +203,7 @@ export class Overlay {
   /** After the flush of the frozen table is durable: its rows are now the store's. */
   dropFrozen(): void {
     assert(this.frozen !== null, "a table is frozen");
-    for (const entry of this.frozen.ordered()) this.cache.put(entry.key, entry.value);
+    for (const entry of this.frozen.ordered()) this.cache.landed(entry.key, entry.value);
     this.frozen = null;
   }
 }

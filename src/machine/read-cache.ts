@@ -1,9 +1,9 @@
 /**
- * A bounded mirror of rows of the durable store: read not long ago, or flushed not long ago; that a row is absent counts
- * as knowledge too. Two halves: a full young half becomes the old half, and the old half goes.
+ * A bounded mirror of those rows of the durable store that were read not long ago; that a row is absent counts as
+ * knowledge too. Two halves: a full young half becomes the old half, and the old half goes.
  *
- * Invariants: 1. What is kept equals the store: the store changes only when a flush lands, and then the owner puts every
- * row of the flush. 2. Both halves together stay within the bound, but for one row. 3. Rows are kept in slabs of their
+ * Invariants: 1. What is kept equals the store: the store changes only when a flush lands, and then the owner tells every
+ * row of the flush. Rows that nobody reads, such as superseded revisions, do not enter by being written. 2. Both halves together stay within the bound, but for one row. 3. Rows are kept in slabs of their
  * own, so that a kept row pins no memory of rows that are gone.
  */
 import type { ByteKey } from "./keys.js";
@@ -29,6 +29,12 @@ export class ReadCache {
     const old = this.old.get(key);
     if (old !== undefined) this.put(key, old);
     return old;
+  }
+
+  /** Notes what a flush has put under this key, if the key is kept. */
+  landed(key: ByteKey, value: Uint8Array | null): void {
+    if (this.young.has(key)) this.put(key, value);
+    else if (this.old.delete(key)) this.put(key, value);
   }
 
   /** Notes what the store holds under this key. */

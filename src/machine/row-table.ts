@@ -8,7 +8,7 @@
  * and is skipped and dropped by merges. 3. A null value is an explicit deletion that hides the layers below.
  * 4. `sizeBytes` counts live entries exactly.
  */
-import type { ByteKey } from "./keys.js";
+import { fromByteKey, type ByteKey } from "./keys.js";
 
 /** Memory of one row beside its key and value, roughly. */
 export const ROW_OVERHEAD_BYTES = 96;
@@ -19,11 +19,18 @@ export class RowEntry {
   /** True when no layer below has a row for this key: then a deletion needs no mark. */
   readonly absentBelow: boolean;
   removed = false;
+  /** The key as bytes, once somebody needed it. */
+  private keyBytes: Uint8Array | null = null;
 
   constructor(key: ByteKey, value: Uint8Array | null, absentBelow: boolean) {
     this.key = key;
     this.value = value;
     this.absentBelow = absentBelow;
+  }
+
+  bytes(): Uint8Array {
+    this.keyBytes ??= fromByteKey(this.key);
+    return this.keyBytes;
   }
 }
 
