@@ -40,6 +40,8 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   proto: ["base"],
   rest: ["base", "operations"],
   grpc: ["base", "operations", "proto"],
+  client: ["base", "proto"],
+  cli: ["base", "client"],
   server: [
     "base",
     "wasm",
@@ -60,7 +62,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Folders that may import each third-party package. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node-lmdb": ["disk"],
-  "@grpc/grpc-js": ["grpc"],
+  "@grpc/grpc-js": ["grpc", "client"],
   fastify: ["rest"],
   protobufjs: ["proto"],
   pino: ["server"],
