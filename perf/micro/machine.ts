@@ -1,8 +1,9 @@
 /**
  * Micro benchmark of the state machine on one core: codec, apply, overlay, freeze, image.
  *
- * Prints operations per second of processor time (collection included) and nanoseconds per operation; no assertion on time. Run the compiled file
- * with node. Invariants: 1. Each part works on rows that exist and on new ones, as named. 2. Results are used.
+ * Prints operations per second of processor time (collection included) and nanoseconds per
+ * operation; no assertion on time. Run the compiled file with node. Invariants: 1. Each part works
+ * on rows that exist and on new ones, as named. 2. Results are used.
  */
 import { NO_STAMP } from "../../src/base/hlc.js";
 import { partitionId } from "../../src/base/ids.js";
@@ -30,7 +31,10 @@ function report(name: string, operations: number, elapsedMs: number): void {
   );
 }
 
-/** Processor time of this process so far (ms): unlike wall time it does not count what others do meanwhile. */
+/**
+ * Processor time of this process so far (ms): unlike wall time it does not count what others do
+ * meanwhile.
+ */
 function processorMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -74,7 +78,10 @@ function batches(count: number, make: (at: number) => Command): Command[][] {
   return list;
 }
 
-/** Times the second of two equal rounds. `flushRows`: rows at which the overlay is frozen and dropped, 0 = never. */
+/**
+ * Times the second of two equal rounds. `flushRows`: rows at which the overlay is frozen and
+ * dropped, 0 = never.
+ */
 function benchApply(
   name: string,
   operations: number,

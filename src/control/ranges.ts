@@ -1,8 +1,10 @@
 /**
- * Key ranges as planners and the router see them: which range holds a key, and whether a map is sound.
+ * Key ranges as planners and the router see them: which range holds a key, and whether a map is
+ * sound.
  *
- * Pure. The invariant itself is checked in apply (machine/range-map). Invariants: 1. Start inclusive, end exclusive, null
- * open, order by bytes. 2. A key space with descriptors has exactly one range for every key.
+ * Pure. The invariant itself is checked in apply (machine/range-map). Invariants: 1. Start
+ * inclusive, end exclusive, null open, order by bytes. 2. A key space with descriptors has exactly
+ * one range for every key.
  */
 import { present } from "../base/assert.js";
 import { compareText } from "../base/bytes.js";
@@ -11,7 +13,10 @@ import { isRangeKeySpace, tilingFault, type TilingFault } from "../machine/range
 
 export { isRangeKeySpace, tilingFault, type TilingFault };
 
-/** The range of `key` in the descriptors of its key space (sorted, tiling); null when there are none. */
+/**
+ * The range of `key` in the descriptors of its key space (sorted, tiling); null when there are
+ * none.
+ */
 export function findRange(
   descriptors: readonly RangeDescriptor[],
   key: string,
@@ -43,7 +48,10 @@ export function splitRefusal(
   return range.startKey === splitKey ? "invalid-split-key" : null;
 }
 
-/** The fault of the first key space whose descriptors do not tile it; null when the whole map is sound (P-104). */
+/**
+ * The fault of the first key space whose descriptors do not tile it; null when the whole map is
+ * sound (P-104).
+ */
 export function mapFault(
   spaces: readonly {
     readonly keySpace: string;

@@ -2,9 +2,10 @@
  * From a name to its partition: key space, placement group, hash text, hash, bucket (contract 6.1,
  * `svc.bucket-jump-xxh32-v1`). The one function for keys, locks and sequences.
  *
- * Pure but for a scratch buffer. xxh32: Collet's xxHash. Jump hash: Lamping and Veach, "A Fast, Minimal Memory, Consistent
- * Hash Algorithm", 2014. Invariants: 1. Exact on every machine: 64-bit products in 32-bit lanes, divisions in IEEE
- * double precision in the written order. 2. Pool size and offset come from the committed map, never from a flag.
+ * Pure but for a scratch buffer. xxh32: Collet's xxHash. Jump hash: Lamping and Veach, "A Fast,
+ * Minimal Memory, Consistent Hash Algorithm", 2014. Invariants: 1. Exact on every machine: 64-bit
+ * products in 32-bit lanes, divisions in IEEE double precision in the written order. 2. Pool size
+ * and offset come from the committed map, never from a flag.
  */
 import { assert } from "../base/assert.js";
 import { encodeText } from "../base/bytes.js";
@@ -40,7 +41,10 @@ export function keyHashText(key: string): string {
   return placementGroupOf(keySpaceOf(key));
 }
 
-/** Keys of this bucket hash by this text: buckets, ranges and key spaces are routed as their keys are. */
+/**
+ * Keys of this bucket hash by this text: buckets, ranges and key spaces are routed as their keys
+ * are.
+ */
 export function keySpaceHashText(keySpace: string): string {
   return placementGroupOf(keySpace);
 }
@@ -66,7 +70,10 @@ function utf8(text: string): { readonly bytes: Uint8Array; readonly size: number
   return { bytes: scratch, size: encoder.encodeInto(text, scratch).written };
 }
 
-/** Low 32 bits of the 64-bit product's high part and so on: (high, low) × factor + 1 modulo 2^64, into `state`. */
+/**
+ * Low 32 bits of the 64-bit product's high part and so on: (high, low) × factor + 1 modulo 2^64,
+ * into `state`.
+ */
 class HashState {
   high = 0;
   low = 0;

@@ -1,13 +1,17 @@
 /**
  * Exact arithmetic of allocations: how many values fit, and where a range ends. Pure.
  *
- * Invariants: 1. Everything is checked before anything is written; nothing wraps. 2. The work does not depend on counts.
+ * Invariants: 1. Everything is checked before anything is written; nothing wraps. 2. The work does
+ * not depend on counts.
  */
 import { INT64_MAX } from "../base/int64.js";
 import type { BlockCursor } from "./command.js";
 import type { SequenceRow } from "./sequence-row.js";
 
-/** The value from which the next allocation goes on: the cursor's where it is the record's own block, else the record's. */
+/**
+ * The value from which the next allocation goes on: the cursor's where it is the record's own
+ * block, else the record's.
+ */
 export function allocationBase(row: SequenceRow, cursor: BlockCursor | null): bigint {
   return cursor !== null && isCurrentBlock(row, cursor) ? cursor.lastHandedOut : row.currentValue;
 }

@@ -1,7 +1,8 @@
 /**
  * One command to its decision. Total: every command gets an outcome, whatever its fields hold.
  *
- * Pure over the rows of the context. Invariant: nothing here or below reads anything but context and command.
+ * Pure over the rows of the context. Invariant: nothing here or below reads anything but context
+ * and command.
  */
 import { unreachable } from "../base/assert.js";
 import { collectRows } from "./collect.js";

@@ -1,9 +1,11 @@
 /**
- * The payload of a normal log entry: a stamp and commands as versioned bytes. Writing side and the reader's entry.
+ * The payload of a normal log entry: a stamp and commands as versioned bytes. Writing side and the
+ * reader's entry.
  *
- * Pure but for one reused writer. Layout: version u8, lease clock u53, stamp {n, l, c}, number of commands, then each
- * command as kind u8, version u8 and its fields in the order of its type. Invariants: 1. Equal commands give equal
- * bytes. 2. Reading is strict: an unknown version or kind is told apart from damage, and both stop apply.
+ * Pure but for one reused writer. Layout: version u8, lease clock u53, stamp {n, l, c}, number of
+ * commands, then each command as kind u8, version u8 and its fields in the order of its type.
+ * Invariants: 1. Equal commands give equal bytes. 2. Reading is strict: an unknown version or kind
+ * is told apart from damage, and both stop apply.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { failure, ok, type Result } from "../base/result.js";
@@ -44,7 +46,8 @@ export function decodeEntry(bytes: Uint8Array): Result<DecodedEntry, EntryFailur
   const leaseMs = reader.uint53();
   const stamp = readStamp(reader);
   const count = reader.length();
-  // The smallest command takes two bytes: a larger count is damage and must not steer an allocation.
+  // The smallest command takes two bytes: a larger count is damage and must not steer an
+  // allocation.
   if (reader.failed || count * 2 > reader.remainingBytes) {
     return failure("malformed", "The head of the entry is damaged.");
   }

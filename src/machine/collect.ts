@@ -1,10 +1,12 @@
 /**
- * Collection: drops rows that are past their retention by lease time, in resumable slices (L17, K1, S11).
+ * Collection: drops rows that are past their retention by lease time, in resumable slices (L17, K1,
+ * S11).
  *
- * Pure decision over the rows of the context. Visits locks, idempotency entries and values, in this order. Invariants:
- * 1. Held locks and live values are never touched, however long idle. 2. Dropping a lock lifts the floor above it.
- * 3. A value leaves together with its history: when the slice is used up in between, the row stays with what is left.
- * 4. One slice drops at most `limit` rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows.
+ * Pure decision over the rows of the context. Visits locks, idempotency entries and values, in this
+ * order. Invariants: 1. Held locks and live values are never touched, however long idle. 2.
+ * Dropping a lock lifts the floor above it. 3. A value leaves together with its history: when the
+ * slice is used up in between, the row stays with what is left. 4. One slice drops at most `limit`
+ * rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows.
  */
 import type { CollectCommand, CollectOutcome } from "./command.js";
 import type { DecisionContext } from "./context.js";
@@ -28,11 +30,16 @@ interface Candidate {
 
 interface Gathered {
   readonly candidates: readonly Candidate[];
-  /** Kind and name of the last row looked at when the slice ended early; null at the end of all rows. */
+  /**
+   * Kind and name of the last row looked at when the slice ended early; null at the end of all
+   * rows.
+   */
   readonly last: ByteKey | null;
 }
 
-/** Reads the rows of one slice: nothing may change while a scan runs, so changes come afterwards. */
+/**
+ * Reads the rows of one slice: nothing may change while a scan runs, so changes come afterwards.
+ */
 function gather(context: DecisionContext, after: ByteKey, visitsMax: number): Gathered {
   const candidates: Candidate[] = [];
   let bytes = 0;
@@ -55,8 +62,9 @@ function gather(context: DecisionContext, after: ByteKey, visitsMax: number): Ga
 }
 
 /**
- * Drops a tombstone or an expired value past retention with its history, at most `limit` rows; an expired value within
- * retention gives up its bytes. Returns rows dropped, and whether the row is dealt with.
+ * Drops a tombstone or an expired value past retention with its history, at most `limit` rows; an
+ * expired value within retention gives up its bytes. Returns rows dropped, and whether the row is
+ * dealt with.
  */
 function collectValue(
   context: DecisionContext,

@@ -1,8 +1,9 @@
 /**
  * Bytes to commands, the mirror of the command writer.
  *
- * Pure. Invariants: 1. Never throws: "unknown" for a kind or version of another program, null for damage. 2. Whatever is
- * well-formed is read, also where its content is not acceptable: apply decides about that.
+ * Pure. Invariants: 1. Never throws: "unknown" for a kind or version of another program, null for
+ * damage. 2. Whatever is well-formed is read, also where its content is not acceptable: apply
+ * decides about that.
  */
 import type { ByteReader } from "../base/codec.js";
 import type { BlockCursor, Command } from "./command.js";
@@ -32,7 +33,10 @@ function optionalCursor(reader: ByteReader): BlockCursor | null {
   return reader.boolean() ? cursor(reader) : null;
 }
 
-/** The next command; "unknown" when another program wrote its kind or version, null when it is damaged. */
+/**
+ * The next command; "unknown" when another program wrote its kind or version, null when it is
+ * damaged.
+ */
 export function readCommand(reader: ByteReader): Command | "unknown" | null {
   const kind = reader.uint8();
   const version = reader.uint8();

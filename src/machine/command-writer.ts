@@ -1,9 +1,10 @@
 /**
- * Commands to bytes. The kind numbers are part of the format: a number is never used for anything else.
+ * Commands to bytes. The kind numbers are part of the format: a number is never used for anything
+ * else.
  *
- * Pure. Layout of a command: kind u8, version u8, fields in the order of its type; null as a presence byte.
- * Invariants: 1. Equal commands give equal bytes. 2. What cannot be stored exactly (ill-formed text, a number outside its
- * field) is an assertion: the border refused it.
+ * Pure. Layout of a command: kind u8, version u8, fields in the order of its type; null as a
+ * presence byte. Invariants: 1. Equal commands give equal bytes. 2. What cannot be stored exactly
+ * (ill-formed text, a number outside its field) is an assertion: the border refused it.
  */
 import { assert, unreachable } from "../base/assert.js";
 import { isWellFormedText } from "../base/bytes.js";

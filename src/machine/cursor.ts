@@ -1,9 +1,11 @@
 /**
- * The opaque cursors of scans: which query they belong to and the last key that was given, as URL-safe text.
+ * The opaque cursors of scans: which query they belong to and the last key that was given, as
+ * URL-safe text.
  *
- * Pure. One cursor serves the whole cluster: every partition continues strictly above the same key. Layout before
- * base64url: version u8, xxh32 u32 of the query text, key, xxh32 u32 of all before. Invariants: 1. A cursor of another
- * query, or a changed one, is refused, not guessed at. 2. The key in it is valid UTF-8 of at most NAME_MAX_BYTES bytes.
+ * Pure. One cursor serves the whole cluster: every partition continues strictly above the same key.
+ * Layout before base64url: version u8, xxh32 u32 of the query text, key, xxh32 u32 of all before.
+ * Invariants: 1. A cursor of another query, or a changed one, is refused, not guessed at. 2. The
+ * key in it is valid UTF-8 of at most NAME_MAX_BYTES bytes.
  */
 import { decodeText, encodeText } from "../base/bytes.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
@@ -47,7 +49,10 @@ function fromBase64Url(text: string): Uint8Array | null {
   return bytes;
 }
 
-/** `query`: text that is equal exactly for the same question. `lastKey`: UTF-8 of the last key given. */
+/**
+ * `query`: text that is equal exactly for the same question. `lastKey`: UTF-8 of the last key
+ * given.
+ */
 export function encodeCursor(query: string, lastKey: Uint8Array): string {
   const writer = new ByteWriter(HEAD_BYTES + lastKey.length + TAIL_BYTES);
   writer
@@ -58,7 +63,10 @@ export function encodeCursor(query: string, lastKey: Uint8Array): string {
   return toBase64Url(writer.finish());
 }
 
-/** The key after which to continue; null when the cursor is not one of this query (InvalidInput, K18). */
+/**
+ * The key after which to continue; null when the cursor is not one of this query (InvalidInput,
+ * K18).
+ */
 export function decodeCursor(query: string, cursor: string): Uint8Array | null {
   if (cursor.length > ((HEAD_BYTES + NAME_MAX_BYTES + TAIL_BYTES) * 4) / 3 + 2) return null;
   const bytes = fromBase64Url(cursor);

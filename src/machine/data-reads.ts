@@ -1,8 +1,9 @@
 /**
  * Reads of locks, sequences and key/value over the rows of one group or of one ephemeral table.
  *
- * Pure: the host proves leadership and gives a committed lease time. Invariants: 1. Expiry is judged by `ended` with the
- * time given. 2. An exact revision is found or reported missing, never approximated.
+ * Pure: the host proves leadership and gives a committed lease time. Invariants: 1. Expiry is
+ * judged by `ended` with the time given. 2. An exact revision is found or reported missing, never
+ * approximated.
  */
 import type { SequenceRecord } from "./command.js";
 import { readValue, type KvReadMode } from "./kv-reads.js";
@@ -31,7 +32,10 @@ export class DataReads {
     return readLock(this.rows, resource, nowMs);
   }
 
-  /** The record, null when absent (or when the name is not one). `currentValue` is the end of what is reserved. */
+  /**
+   * The record, null when absent (or when the name is not one). `currentValue` is the end of what
+   * is reserved.
+   */
   getSequence(name: string): SequenceRecord | null {
     return readSequence(this.rows, name);
   }

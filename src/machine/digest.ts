@@ -1,8 +1,10 @@
 /**
- * Cheap 32-bit hashing: xxh32 (Collet, xxHash specification) and the two-lane chain over effects that replicas compare.
+ * Cheap 32-bit hashing: xxh32 (Collet, xxHash specification) and the two-lane chain over effects
+ * that replicas compare.
  *
- * Pure but for the lanes a StateDigest owns. Invariants: 1. Only 32-bit integer arithmetic: the same on every machine.
- * 2. The digest is against divergence and accident, not against an adversary.
+ * Pure but for the lanes a StateDigest owns. Invariants: 1. Only 32-bit integer arithmetic: the
+ * same on every machine. 2. The digest is against divergence and accident, not against an
+ * adversary.
  */
 import type { ByteKey } from "./keys.js";
 
@@ -62,7 +64,10 @@ function avalanche(input: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Values up to this size are hashed whole; of larger ones the first and last half of it. The log checks every byte. */
+/**
+ * Values up to this size are hashed whole; of larger ones the first and last half of it. The log
+ * checks every byte.
+ */
 const WHOLE_BYTES_MAX = 2048;
 
 /** Two 32-bit lanes, changed by every effect in order. */

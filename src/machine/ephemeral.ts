@@ -1,10 +1,12 @@
 /**
- * Locks and key/value entries that live in the leader's memory: one table per leadership, made and dropped by the host.
+ * Locks and key/value entries that live in the leader's memory: one table per leadership, made and
+ * dropped by the host.
  *
- * The same decisions and reads as for persistent rows, over a table of its own. May call the decision files of this
- * folder. Invariants: 1. Tokens lie above all that any earlier leadership of the group could have granted: they are
- * counted from floor + term × 2^36 and never reach the next term's. 2. Rows that are held or live are never dropped
- * to make room. 3. The table is bounded: beyond the bound new rows are refused.
+ * The same decisions and reads as for persistent rows, over a table of its own. May call the
+ * decision files of this folder. Invariants: 1. Tokens lie above all that any earlier leadership of
+ * the group could have granted: they are counted from floor + term × 2^36 and never reach the next
+ * term's. 2. Rows that are held or live are never dropped to make room. 3. The table is bounded:
+ * beyond the bound new rows are refused.
  */
 import { assert } from "../base/assert.js";
 import { INT64_MAX } from "../base/int64.js";
@@ -71,7 +73,10 @@ export class EphemeralTable {
     return this.overlay.rows;
   }
 
-  /** Decides one command at the lease time given. "full": no room for a new row; nothing was done (overload). */
+  /**
+   * Decides one command at the lease time given. "full": no room for a new row; nothing was done
+   * (overload).
+   */
   apply(command: LockCommand | KvCommand, stamp: EntryStamp): LockOutcome | KvOutcome | "full" {
     const { context } = this;
     if (stamp.leaseMs > context.nowMs) context.nowMs = stamp.leaseMs;
@@ -85,8 +90,8 @@ export class EphemeralTable {
   }
 
   /**
-   * Drops up to `limit` rows that are released, expired or deleted and past retention; 0 drops all that ended. Returns
-   * how many were dropped and where to go on (null = done).
+   * Drops up to `limit` rows that are released, expired or deleted and past retention; 0 drops all
+   * that ended. Returns how many were dropped and where to go on (null = done).
    */
   collect(
     nowMs: number,

@@ -1,13 +1,17 @@
 /**
- * Deletes rows of generations that nobody needs any more, in slices: after an install, and after a crash in a restore.
+ * Deletes rows of generations that nobody needs any more, in slices: after an install, and after a
+ * crash in a restore.
  *
- * May call the overlay. Invariants: 1. Rows of a kept generation are never touched. 2. One slice deletes at most `limit`
- * rows; a crash in between costs nothing but the rest of the work.
+ * May call the overlay. Invariants: 1. Rows of a kept generation are never touched. 2. One slice
+ * deletes at most `limit` rows; a crash in between costs nothing but the rest of the work.
  */
 import { generationPrefix, groupPrefix, keySuccessor, type ByteKey } from "./keys.js";
 import type { Overlay } from "./overlay.js";
 
-/** Deletes up to `limit` rows of the group outside the generations in `keep`. Returns how many: 0 = nothing is left. */
+/**
+ * Deletes up to `limit` rows of the group outside the generations in `keep`. Returns how many: 0 =
+ * nothing is left.
+ */
 export function sweepGenerations(
   overlay: Overlay,
   group: number,

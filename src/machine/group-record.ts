@@ -1,8 +1,9 @@
 /**
- * The record of one group: everything about it that is not a row of data. Written at each freeze, with the effects.
+ * The record of one group: everything about it that is not a row of data. Written at each freeze,
+ * with the effects.
  *
- * Pure codec. Invariants: 1. Reading is strict: another version or a byte too many is damage. 2. Floors, lease clock and
- * counters never fall within one incarnation of the group.
+ * Pure codec. Invariants: 1. Reading is strict: another version or a byte too many is damage. 2.
+ * Floors, lease clock and counters never fall within one incarnation of the group.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { NO_STAMP, type Hlc } from "../base/hlc.js";

@@ -1,9 +1,11 @@
 /**
- * Reads one group's state as it was at one index, chunk by chunk, while entries go on being applied.
+ * Reads one group's state as it was at one index, chunk by chunk, while entries go on being
+ * applied.
  *
- * Watches the overlay: a row that is about to change and was not read yet is kept as it was. Owned by the host, who
- * closes it. Invariants: 1. What comes out is exactly the state at the index of `record`, in key order. 2. Rows kept
- * are bounded: beyond the bound the image fails and gives nothing more. 3. A row behind the cursor is not kept.
+ * Watches the overlay: a row that is about to change and was not read yet is kept as it was. Owned
+ * by the host, who closes it. Invariants: 1. What comes out is exactly the state at the index of
+ * `record`, in key order. 2. Rows kept are bounded: beyond the bound the image fails and gives
+ * nothing more. 3. A row behind the cursor is not kept.
  */
 import { assert } from "../base/assert.js";
 import type { GroupRecord } from "./group-record.js";
@@ -61,7 +63,10 @@ export class ImageSource implements ChangeWatcher {
     }
   }
 
-  /** The next chunk of about `maxBytes` (one row at least); "overrun" when too much changed meanwhile. Not after the last. */
+  /**
+   * The next chunk of about `maxBytes` (one row at least); "overrun" when too much changed
+   * meanwhile. Not after the last.
+   */
   next(maxBytes: number): ImageChunk | "overrun" {
     if (this.state === "overrun") return "overrun";
     assert(this.state === "reading", "an image ends with its last chunk");

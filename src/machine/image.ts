@@ -1,10 +1,12 @@
 /**
- * The bytes of a snapshot image: chunks in order, each with its own checksum, and one digest over everything.
+ * The bytes of a snapshot image: chunks in order, each with its own checksum, and one digest over
+ * everything.
  *
- * Pure codec. Layout of a chunk: version u8, group u32, sequence u32, last u8, body, xxh32 u32 of all before. The body of
- * chunk 0 begins with the counted group record. Then rows, each as mark 1, kind u8, counted name, counted value; the last
- * body ends with mark 0, number of rows u53 and the two lanes of the digest. Invariants: 1. Rows ascend strictly by kind
- * and name. 2. The digest covers the record and all rows and no transport detail: equal states give equal digests.
+ * Pure codec. Layout of a chunk: version u8, group u32, sequence u32, last u8, body, xxh32 u32 of
+ * all before. The body of chunk 0 begins with the counted group record. Then rows, each as mark 1,
+ * kind u8, counted name, counted value; the last body ends with mark 0, number of rows u53 and the
+ * two lanes of the digest. Invariants: 1. Rows ascend strictly by kind and name. 2. The digest
+ * covers the record and all rows and no transport detail: equal states give equal digests.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { StateDigest, xxh32 } from "./digest.js";
@@ -90,7 +92,10 @@ export class ChunkWriter {
 
 const LAST_AT = 9;
 
-/** What a chunk's bytes hold, visited in order. Everything is checked; the visitor decides about rows. */
+/**
+ * What a chunk's bytes hold, visited in order. Everything is checked; the visitor decides about
+ * rows.
+ */
 export interface ChunkVisitor {
   record(record: GroupRecord, bytes: Uint8Array): void;
   /** False refuses the row: the chunk is then damaged. */
@@ -98,7 +103,10 @@ export interface ChunkVisitor {
   end(rows: number, low: number, high: number): void;
 }
 
-/** True when `bytes` is chunk number `sequence` of an image of `group` and whole. `visitor` sees what is in it. */
+/**
+ * True when `bytes` is chunk number `sequence` of an image of `group` and whole. `visitor` sees
+ * what is in it.
+ */
 export function readChunk(
   bytes: Uint8Array,
   group: number,

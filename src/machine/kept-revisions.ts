@@ -1,9 +1,10 @@
 /**
  * Which older revisions of a key are kept, as ascending runs. Pure.
  *
- * Revisions set with SET_NO_REVISION, tombstones and expired ones leave holes between runs. Invariants: 1. Runs ascend and
- * do not touch. 2. At most RUNS_MAX runs: with more holes than that the oldest runs are given up, so that the latest row
- * stays small whatever the number of kept revisions.
+ * Revisions set with SET_NO_REVISION, tombstones and expired ones leave holes between runs.
+ * Invariants: 1. Runs ascend and do not touch. 2. At most RUNS_MAX runs: with more holes than that
+ * the oldest runs are given up, so that the latest row stays small whatever the number of kept
+ * revisions.
  */
 import { assert } from "../base/assert.js";
 import type { RevisionRun } from "./kv-row.js";

@@ -1,8 +1,9 @@
 /**
  * Sorts rows with the compiled kernel: one crossing per batch. For the overlay's freezes and scans.
  *
- * Owns the key area of the kernel while it sorts. May call the kernel's bridge only. Invariants: 1. The order is that of
- * plain sorting. 2. What does not fit the kernel's areas, or is too little to be worth a crossing, is sorted plainly.
+ * Owns the key area of the kernel while it sorts. May call the kernel's bridge only. Invariants: 1.
+ * The order is that of plain sorting. 2. What does not fit the kernel's areas, or is too little to
+ * be worth a crossing, is sorted plainly.
  */
 import type { CompactKernel } from "../wasm/compact.js";
 import { plainSorter, type EntrySorter, type RowEntry } from "./row-table.js";
@@ -25,7 +26,8 @@ export class KernelSorter implements EntrySorter {
       if (!kernel.addKey(entry.bytes())) return plainSorter.sort(entries);
     }
     const order = kernel.fold();
-    // Keys of one table are distinct but for removed entries, which folding may drop for a later one of the same key.
+    // Keys of one table are distinct but for removed entries, which folding may drop for a later
+    // one of the same key.
     const sorted: RowEntry[] = [];
     for (let at = 0; at < order.length; at++) {
       sorted.push(entries[order[at] as number] as RowEntry);

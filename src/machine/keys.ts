@@ -1,8 +1,9 @@
 /**
  * Row keys of the state store: every kind of row, its key, and the internal form of keys.
  *
- * Internally a key is a `ByteKey`: a string whose units are bytes (0 to 255). Such strings hash and compare fast, `<`
- * on them is byte order, and for ASCII names the name itself is its byte key. May call only base/.
+ * Internally a key is a `ByteKey`: a string whose units are bytes (0 to 255). Such strings hash and
+ * compare fast, `<` on them is byte order, and for ASCII names the name itself is its byte key. May
+ * call only base/.
  *
  * | Space (first byte) | Rest of the key | Row |
  * |---|---|---|
@@ -23,8 +24,9 @@
  * | partition | partition id u32 | one partition of the map |
  * | range | key space size u16, key space, 0 or (1, start key) | one range descriptor |
  *
- * Invariants: 1. All numbers in keys are big-endian, so that byte order is their order. 2. No two rows share a key:
- * a variable part is last or has its size in front. 3. A name of 1,024 bytes of any content fits STORE_KEY_MAX_BYTES.
+ * Invariants: 1. All numbers in keys are big-endian, so that byte order is their order. 2. No two
+ * rows share a key: a variable part is last or has its size in front. 3. A name of 1,024 bytes of
+ * any content fits STORE_KEY_MAX_BYTES.
  */
 import { assert } from "../base/assert.js";
 import { decodeText, encodeText } from "../base/bytes.js";
@@ -74,7 +76,10 @@ export function textToByteKey(text: string): ByteKey {
   return isAscii.test(text) ? text : toByteKey(encodeText(text));
 }
 
-/** The text whose UTF-8 form `key` is. Asserts that it is one: names are checked before they become rows. */
+/**
+ * The text whose UTF-8 form `key` is. Asserts that it is one: names are checked before they become
+ * rows.
+ */
 export function byteKeyToText(key: ByteKey): string {
   if (isAscii.test(key)) return key;
   const text = decodeText(fromByteKey(key));
@@ -82,7 +87,10 @@ export function byteKeyToText(key: ByteKey): string {
   return text;
 }
 
-/** The byte key of a name of 1 to 1,024 UTF-8 bytes; null when `text` is empty, longer or not well-formed. */
+/**
+ * The byte key of a name of 1 to 1,024 UTF-8 bytes; null when `text` is empty, longer or not well-
+ * formed.
+ */
 export function nameKey(text: string): ByteKey | null {
   const length = text.length;
   if (length === 0 || length > NAME_MAX_BYTES) return null;

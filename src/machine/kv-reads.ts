@@ -1,7 +1,8 @@
 /**
  * Reads of one key: latest or an exact revision, rules K2 to K4 and K10. Pure.
  *
- * Invariants: 1. An exact revision is that revision's row or DoesNotExist. 2. Expiry is judged with the time given.
+ * Invariants: 1. An exact revision is that revision's row or DoesNotExist. 2. Expiry is judged with
+ * the time given.
  */
 import { NO_STAMP } from "../base/hlc.js";
 import { KvState, KvType } from "./command.js";

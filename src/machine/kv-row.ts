@@ -1,11 +1,12 @@
 /**
  * The row of one revision of one key; the latest one also lists which older revisions are kept.
  *
- * Pure codec. Layout: version u8, flags u8 (1 deleted, 2 holds nothing, 4 not kept once superseded, 8 has a lease end,
- * 16 has kept revisions), revision u53, stamp, [end u53], [number of runs, then per run gap and size], value as the rest.
- * Invariants: 1. Kept revisions are runs in ascending order below `revision`; a run is (first, count). 2. A tombstone
- * has no value; its end is the lease time of the deletion. 3. A superseded row is stored again as it was: its own list of
- * kept revisions is of its time and not read.
+ * Pure codec. Layout: version u8, flags u8 (1 deleted, 2 holds nothing, 4 not kept once superseded,
+ * 8 has a lease end, 16 has kept revisions), revision u53, stamp, [end u53], [number of runs, then
+ * per run gap and size], value as the rest. Invariants: 1. Kept revisions are runs in ascending
+ * order below `revision`; a run is (first, count). 2. A tombstone has no value; its end is the
+ * lease time of the deletion. 3. A superseded row is stored again as it was: its own list of kept
+ * revisions is of its time and not read.
  */
 import { ByteWriter } from "../base/codec.js";
 import type { Hlc } from "../base/hlc.js";

@@ -1,9 +1,11 @@
 /**
- * Key/value writes, rules K1, K2 and K5 to K10: set, extend, delete, for persistent rows and ephemeral tables alike.
+ * Key/value writes, rules K1, K2 and K5 to K10: set, extend, delete, for persistent rows and
+ * ephemeral tables alike.
  *
- * Pure decisions over the rows of the context. Invariants: 1. A key's revisions go on through delete and expiry as long
- * as its row is there. 2. A revision becomes a history row only when it was live, not expired and not set with
- * SET_NO_REVISION. 3. A refusal changes nothing. 4. One command drops at most DROPS_MAX history rows.
+ * Pure decisions over the rows of the context. Invariants: 1. A key's revisions go on through
+ * delete and expiry as long as its row is there. 2. A revision becomes a history row only when it
+ * was live, not expired and not set with SET_NO_REVISION. 3. A refusal changes nothing. 4. One
+ * command drops at most DROPS_MAX history rows.
  */
 import { present } from "../base/assert.js";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
@@ -108,7 +110,10 @@ function supersede(row: KvRow, nowMs: number, revisionsRetained: number): Supers
   return { keep, kept: trimmed.kept, dropped: trimmed.dropped };
 }
 
-/** Writes and drops history rows. After the write of the row itself, whose key is then still at hand. */
+/**
+ * Writes and drops history rows. After the write of the row itself, whose key is then still at
+ * hand.
+ */
 function moveHistory(
   rows: Rows,
   key: ByteKey,

@@ -1,7 +1,9 @@
 /**
- * Reading fixed little-endian numbers straight from row bytes, for the rows that every operation decodes.
+ * Reading fixed little-endian numbers straight from row bytes, for the rows that every operation
+ * decodes.
  *
- * Pure. Invariants: 1. The caller has checked that the bytes are there. 2. The forms are those of ByteWriter.
+ * Pure. Invariants: 1. The caller has checked that the bytes are there. 2. The forms are those of
+ * ByteWriter.
  */
 
 export function uint32At(bytes: Uint8Array, at: number): number {

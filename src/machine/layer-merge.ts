@@ -1,8 +1,10 @@
 /**
- * Merges the sorted runs of several tables into one ascending stream of entries. Used by scans of the overlay.
+ * Merges the sorted runs of several tables into one ascending stream of entries. Used by scans of
+ * the overlay.
  *
- * Invariants: 1. Runs added first are newer: of equal keys the newest entry comes out and the others are passed over.
- * 2. Removed entries never come out. 3. Only keys with first ≤ key < last come out.
+ * Invariants: 1. Runs added first are newer: of equal keys the newest entry comes out and the
+ * others are passed over. 2. Removed entries never come out. 3. Only keys with first ≤ key < last
+ * come out.
  */
 import type { ByteKey } from "./keys.js";
 import { lowerBound, type RowEntry } from "./row-table.js";

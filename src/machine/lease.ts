@@ -1,8 +1,9 @@
 /**
  * Lease time: the one place where an end is compared with now. Owns nothing; pure.
  *
- * Invariants: 1. A lease has ended when end ≤ now, for locks, keys, idempotency entries and retention alike. 2. Lease
- * times are safe integers of milliseconds; an end beyond them is cut to LEASE_END_MAX_MS.
+ * Invariants: 1. A lease has ended when end ≤ now, for locks, keys, idempotency entries and
+ * retention alike. 2. Lease times are safe integers of milliseconds; an end beyond them is cut to
+ * LEASE_END_MAX_MS.
  */
 import { LEASE_MAX_MS } from "../base/limits.js";
 

@@ -1,8 +1,9 @@
 /**
- * The row of one lock. Layout: version u8, state u8 (1 held, 2 released), token i64, end u53, owner as the rest.
+ * The row of one lock. Layout: version u8, state u8 (1 held, 2 released), token i64, end u53, owner
+ * as the rest.
  *
- * Pure codec. Invariants: 1. `endMs` is the lease end of a held lock and the lease time at which a released one became
- * free. 2. A released row keeps no owner, a held one has one.
+ * Pure codec. Invariants: 1. `endMs` is the lease end of a held lock and the lease time at which a
+ * released one became free. 2. A released row keeps no owner, a held one has one.
  */
 import { EMPTY_BYTES } from "../base/bytes.js";
 import { ByteWriter } from "../base/codec.js";

@@ -1,9 +1,11 @@
 /**
- * Locks, rules L1 to L19: try-lock, extend, unlock and reading, for persistent rows and ephemeral tables alike.
+ * Locks, rules L1 to L19: try-lock, extend, unlock and reading, for persistent rows and ephemeral
+ * tables alike.
  *
- * Pure decisions over the rows of the context. Invariants: 1. A lock is one of: never granted (no row), held, ended (held
- * row whose lease is over), released. 2. A grant takes max(row token + 1, floor); nothing else changes a token. 3. An
- * ended row keeps its owner until the next grant. 4. A refusal changes nothing.
+ * Pure decisions over the rows of the context. Invariants: 1. A lock is one of: never granted (no
+ * row), held, ended (held row whose lease is over), released. 2. A grant takes max(row token + 1,
+ * floor); nothing else changes a token. 3. An ended row keeps its owner until the next grant. 4. A
+ * refusal changes nothing.
  */
 import { present } from "../base/assert.js";
 import { equalBytes } from "../base/bytes.js";
@@ -108,8 +110,8 @@ export function readLock(rows: ReadableRows, resource: string, nowMs: number): L
 }
 
 /**
- * Drops the row of a lock that is free and past retention, lifting the floor above its token in the same entry (L17).
- * Returns whether it was dropped.
+ * Drops the row of a lock that is free and past retention, lifting the floor above its token in the
+ * same entry (L17). Returns whether it was dropped.
  */
 export function dropIdleLock(
   context: DecisionContext,

@@ -1,12 +1,15 @@
 /**
- * The replicated state machine of one group: applies committed entries in order, answers reads, makes and takes images.
+ * The replicated state machine of one group: applies committed entries in order, answers reads,
+ * makes and takes images.
  *
- * Owns the group's record; its rows lie in the overlay under the group's current generation. May call the overlay and
- * the decision files of this folder. Deterministic: state after an entry = f(state before, entry).
+ * Owns the group's record; its rows lie in the overlay under the group's current generation. May
+ * call the overlay and the decision files of this folder. Deterministic: state after an entry =
+ * f(state before, entry).
  *
- * Invariants: 1. Entries are applied in index order without a gap. 2. Record and effects reach the store in the same
- * flush: the freeze hook writes the record whenever an entry was applied. 3. The lease clock never goes back. 4. Apply
- * never throws on decoded commands. 5. Nothing that a read returns is older than the last applied entry.
+ * Invariants: 1. Entries are applied in index order without a gap. 2. Record and effects reach the
+ * store in the same flush: the freeze hook writes the record whenever an entry was applied. 3. The
+ * lease clock never goes back. 4. Apply never throws on decoded commands. 5. Nothing that a read
+ * returns is older than the last applied entry.
  */
 import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
@@ -61,7 +64,10 @@ export class Machine {
   private filling: RestoreSink | null = null;
   private moved = false;
 
-  /** Loads the group's record from the overlay, or starts an empty group. A damaged record is an assertion: the node stops. */
+  /**
+   * Loads the group's record from the overlay, or starts an empty group. A damaged record is an
+   * assertion: the node stops.
+   */
   constructor(overlay: Overlay, group: PartitionId) {
     this.overlay = overlay;
     this.group = group;
@@ -124,7 +130,10 @@ export class Machine {
     return this.ephemeralFloorToken;
   }
 
-  /** The group's configuration as last applied or restored, and the index of its entry; null before the first. */
+  /**
+   * The group's configuration as last applied or restored, and the index of its entry; null before
+   * the first.
+   */
   get membership(): Uint8Array | null {
     return this.membershipBlob;
   }
@@ -133,7 +142,10 @@ export class Machine {
     return this.membershipAt;
   }
 
-  /** Reads of locks, sequences and key/value. Fetch it anew for each read: an installed image replaces it. */
+  /**
+   * Reads of locks, sequences and key/value. Fetch it anew for each read: an installed image
+   * replaces it.
+   */
   get reads(): DataReads {
     return this.dataReads;
   }
@@ -154,8 +166,9 @@ export class Machine {
   }
 
   /**
-   * Applies one normal entry: decides each command in order and appends one outcome each to `outcomes`. The entry must
-   * be the next one. Stamps and lease times that go back are raised to the previous ones.
+   * Applies one normal entry: decides each command in order and appends one outcome each to
+   * `outcomes`. The entry must be the next one. Stamps and lease times that go back are raised to
+   * the previous ones.
    */
   apply(entry: AppliedEntry, commands: readonly Command[], outcomes: Outcome[]): void {
     this.step(entry);
@@ -174,7 +187,10 @@ export class Machine {
     this.step(entry);
   }
 
-  /** Applies a change of the group's configuration; `blob` is the whole new configuration as the host encodes it. */
+  /**
+   * Applies a change of the group's configuration; `blob` is the whole new configuration as the
+   * host encodes it.
+   */
   applyMembership(entry: EntryPosition, blob: Uint8Array): void {
     this.step(entry);
     this.membershipBlob = blob;
@@ -221,16 +237,17 @@ export class Machine {
   }
 
   /**
-   * Starts an image of the state as it is now; entries may be applied while it is read in chunks. The caller closes it.
-   * `maxHeldBytes`: bound on old rows kept for it; beyond it the image fails ("overrun") and is to be started again.
+   * Starts an image of the state as it is now; entries may be applied while it is read in chunks.
+   * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the image fails
+   * ("overrun") and is to be started again.
    */
   openImage(maxHeldBytes: number): ImageSource {
     return new ImageSource(this.overlay, this.group, this.record(), maxHeldBytes);
   }
 
   /**
-   * Starts to fill a fresh generation from an image. Reads and applies go on in the current one until `install`.
-   * A second begin makes the first one's rows rubbish for `sweep`.
+   * Starts to fill a fresh generation from an image. Reads and applies go on in the current one
+   * until `install`. A second begin makes the first one's rows rubbish for `sweep`.
    */
   beginRestore(): RestoreSink {
     this.lastGeneration++;
@@ -245,8 +262,8 @@ export class Machine {
   }
 
   /**
-   * Deletes up to `limit` rows of former generations and of restores given up. Returns how many; 0 = nothing is left.
-   * To be called in slices after a start and after an install.
+   * Deletes up to `limit` rows of former generations and of restores given up. Returns how many; 0
+   * = nothing is left. To be called in slices after a start and after an install.
    */
   sweep(limit: number): number {
     const keep = [this.generation];
@@ -254,7 +271,10 @@ export class Machine {
     return sweepGenerations(this.overlay, this.group, keep, limit);
   }
 
-  /** Switches to the filled generation: rows, floors, clock, position and membership change together. */
+  /**
+   * Switches to the filled generation: rows, floors, clock, position and membership change
+   * together.
+   */
   install(sink: RestoreSink): void {
     const record = present(sink.finished(), "an image is installed when all of it was taken");
     assert(sink === this.filling, "the last restore begun is the one installed");

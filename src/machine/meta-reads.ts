@@ -1,8 +1,9 @@
 /**
  * Reads of the meta partition: cluster record, members, partition map, range descriptors. Pure.
  *
- * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by bytes, descriptors by
- * start key with the open start first. 2. null = the cluster is not founded, never an empty record.
+ * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by
+ * bytes, descriptors by start key with the open start first. 2. null = the cluster is not founded,
+ * never an empty record.
  */
 import { present } from "../base/assert.js";
 import { compareText } from "../base/bytes.js";

@@ -1,8 +1,8 @@
 /**
  * Rows of the meta partition: cluster, members, partitions, range descriptors.
  *
- * Pure codec. Each begins with a version u8. Invariants: 1. Texts are well-formed. 2. Names of states and roles are
- * stored as numbers that never change their meaning.
+ * Pure codec. Each begins with a version u8. Invariants: 1. Texts are well-formed. 2. Names of
+ * states and roles are stored as numbers that never change their meaning.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import type {

@@ -1,9 +1,11 @@
 /**
- * Commands of the meta partition: founding, members' addresses, replication factors, registration of key spaces.
+ * Commands of the meta partition: founding, members' addresses, replication factors, registration
+ * of key spaces.
  *
- * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change of the roster raises
- * membershipVersion by one, each change of a partition or a range raises mapVersion by one. 3. Descriptors tile their
- * key space after every change. 4. A repeat is "unchanged".
+ * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change
+ * of the roster raises membershipVersion by one, each change of a partition or a range raises
+ * mapVersion by one. 3. Descriptors tile their key space after every change. 4. A repeat is
+ * "unchanged".
  */
 import { assert, present } from "../base/assert.js";
 import { isWellFormedText } from "../base/bytes.js";

@@ -1,8 +1,9 @@
 /**
- * Names as the contract has them: trimming, the reserved prefix, and the check that every decision makes again.
+ * Names as the contract has them: trimming, the reserved prefix, and the check that every decision
+ * makes again.
  *
- * Pure. Invariants: 1. One trim for every surface: the code points with the Unicode White_Space property, nothing else.
- * 2. A name that passes here is a legal row key.
+ * Pure. Invariants: 1. One trim for every surface: the code points with the Unicode White_Space
+ * property, nothing else. 2. A name that passes here is a legal row key.
  */
 import { NAME_MAX_BYTES, RESERVED_PREFIX } from "../base/limits.js";
 import { nameKey, type ByteKey } from "./keys.js";
@@ -41,18 +42,25 @@ export function isOwner(owner: Uint8Array): boolean {
   return owner.length >= 1 && owner.length <= NAME_MAX_BYTES;
 }
 
-/** Keys, buckets, prefixes and key spaces. Null when empty, over-long, ill-formed or reserved (K18). */
+/**
+ * Keys, buckets, prefixes and key spaces. Null when empty, over-long, ill-formed or reserved (K18).
+ */
 export function kvKey(key: string): ByteKey | null {
   return key.startsWith(RESERVED_PREFIX) ? null : nameKey(key);
 }
 
-/** Sequence names, trimmed already. Null when empty, over-long, ill-formed, reserved or not trimmed (S1). */
+/**
+ * Sequence names, trimmed already. Null when empty, over-long, ill-formed, reserved or not trimmed
+ * (S1).
+ */
 export function sequenceKey(name: string): ByteKey | null {
   const key = kvKey(name);
   return key !== null && isTrimmed(name) ? key : null;
 }
 
-/** Idempotency keys, trimmed already (S10). Null when empty, over-long, ill-formed or not trimmed. */
+/**
+ * Idempotency keys, trimmed already (S10). Null when empty, over-long, ill-formed or not trimmed.
+ */
 export function idempotencyKey(key: string): ByteKey | null {
   const bytes = nameKey(key);
   return bytes !== null && isTrimmed(key) ? bytes : null;

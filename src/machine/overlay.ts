@@ -1,12 +1,16 @@
 /**
- * The ordered view over the durable store: what was applied and is not yet flushed, in front of what is. One per node.
+ * The ordered view over the durable store: what was applied and is not yet flushed, in front of
+ * what is. One per node.
  *
- * Layers, newest first: active table, frozen table (being flushed), mirror of some rows of the store, store. May call the store only by `get` and `scan`; the host calls `write` with a frozen table.
+ * Layers, newest first: active table, frozen table (being flushed), mirror of some rows of the
+ * store, store. May call the store only by `get` and `scan`; the host calls `write` with a frozen
+ * table.
  *
- * Invariants: 1. One view merges the layers; deletions are explicit. 2. A freeze falls between entries, and the freeze
- * hooks write the records of all groups that moved into the table being frozen. 3. At most one table is frozen; it is
- * dropped only by `dropFrozen`, after its flush is durable. 4. Values are never changed after `put`, by nobody.
- * 5. Nothing is written while a scan runs.
+ * Invariants: 1. One view merges the layers; deletions are explicit. 2. A freeze falls between
+ * entries, and the freeze hooks write the records of all groups that moved into the table being
+ * frozen. 3. At most one table is frozen; it is dropped only by `dropFrozen`, after its flush is
+ * durable. 4. Values are never changed after `put`, by nobody. 5. Nothing is written while a scan
+ * runs.
  */
 import { assert } from "../base/assert.js";
 import type { StoreChange, StorePort } from "../ports.js";
@@ -27,11 +31,17 @@ export interface FrozenTable {
   /** Sorted by key, one change per key. */
   readonly changes: readonly StoreChange[];
   readonly sizeBytes: number;
-  /** The groups whose record is in this table: their logs are needed only above these positions once it is durable. */
+  /**
+   * The groups whose record is in this table: their logs are needed only above these positions once
+   * it is durable.
+   */
   readonly groups: readonly FrozenGroup[];
 }
 
-/** Called at each freeze: writes the owner's record with `put` if it moved, and says so; null when nothing moved. */
+/**
+ * Called at each freeze: writes the owner's record with `put` if it moved, and says so; null when
+ * nothing moved.
+ */
 export type FreezeHook = () => FrozenGroup | null;
 
 /** Told before a row changes: a consistent image keeps the row as it was. */
@@ -44,7 +54,10 @@ export interface OverlayOptions {
   readonly sorter?: EntrySorter;
   /** Bound on rows of the store kept in memory (bytes); 0 keeps none. */
   readonly cacheBytes?: number;
-  /** For a table that is never flushed: its rows stay, and must not pin the memory of those that went. */
+  /**
+   * For a table that is never flushed: its rows stay, and must not pin the memory of those that
+   * went.
+   */
   readonly copiesValues?: boolean;
 }
 
@@ -134,7 +147,10 @@ export class Overlay {
     }
   }
 
-  /** Visits the rows with first ≤ key < last (null: to the end) in byte order until `visit` returns false. */
+  /**
+   * Visits the rows with first ≤ key < last (null: to the end) in byte order until `visit` returns
+   * false.
+   */
   scan(first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
     if (last !== null && last <= first) return;
     this.scans++;
@@ -171,7 +187,10 @@ export class Overlay {
     }
   }
 
-  /** Registers what a group wants written at each freeze. Returns the function that takes the registration back. */
+  /**
+   * Registers what a group wants written at each freeze. Returns the function that takes the
+   * registration back.
+   */
   onFreeze(hook: FreezeHook): () => void {
     this.hooks.add(hook);
     return () => this.hooks.delete(hook);
@@ -182,7 +201,10 @@ export class Overlay {
     return () => this.watchers.delete(watcher);
   }
 
-  /** Freezes the active table and starts an empty one. Only while none is frozen, and between entries. */
+  /**
+   * Freezes the active table and starts an empty one. Only while none is frozen, and between
+   * entries.
+   */
   freeze(): FrozenTable {
     assert(this.frozen === null, "one table is frozen at a time");
     assert(this.scans === 0, "no freeze while a scan runs");

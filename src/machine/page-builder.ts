@@ -1,9 +1,10 @@
 /**
- * Gathers the items of one page or bucket and knows when to stop. Used by the scans of this folder only.
+ * Gathers the items of one page or bucket and knows when to stop. Used by the scans of this folder
+ * only.
  *
- * Invariants: 1. A page has at least one item if there is one within the visits. 2. `next` is set exactly when there is
- * another item, or when the visits ran out before that was known. 3. `next` is the last key looked at whose item, if it
- * has one, is in the page.
+ * Invariants: 1. A page has at least one item if there is one within the visits. 2. `next` is set
+ * exactly when there is another item, or when the visits ran out before that was known. 3. `next`
+ * is the last key looked at whose item, if it has one, is in the page.
  */
 import { KvState } from "./command.js";
 import { byteKeyToText, fromByteKey, type ByteKey } from "./keys.js";

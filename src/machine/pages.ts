@@ -1,9 +1,10 @@
 /**
  * Scans of keys: bucket, prefix pages, range pages (K12 to K17). Pure.
  *
- * Rows lie in key order. The bucket B holds the key B itself (when B has no `/`) and the keys B/x without a further `/`;
- * keys of deeper buckets lie between them and are jumped over. Invariants: 1. All bounds are byte-wise and half-open.
- * 2. A bucket is compared as a whole component. 3. A page continues strictly above its cursor.
+ * Rows lie in key order. The bucket B holds the key B itself (when B has no `/`) and the keys B/x
+ * without a further `/`; keys of deeper buckets lie between them and are jumped over. Invariants:
+ * 1. All bounds are byte-wise and half-open. 2. A bucket is compared as a whole component. 3. A
+ * page continues strictly above its cursor.
  */
 import { RowKind, keySuccessor, nameKey, toByteKey, type ByteKey } from "./keys.js";
 import { kvKey } from "./names.js";
@@ -12,7 +13,9 @@ import type { BucketReading, PageBounds, PageReading, RangeQuery } from "./readi
 import type { ReadableRows } from "./rows.js";
 
 const SEPARATOR = "/";
-/** The character right above the separator: `a0` is the first key above all that begin with `a/`. */
+/**
+ * The character right above the separator: `a0` is the first key above all that begin with `a/`.
+ */
 const ABOVE_SEPARATOR = "0";
 /** Rows of one deeper bucket that are stepped over before the scan jumps behind that bucket. */
 const STEPS_MAX = 16;
@@ -62,7 +65,10 @@ export function readPrefixPage(
   return { kind: "page", page: builder.page() };
 }
 
-/** Visits the rows of exactly this bucket within the interval, in order, until the builder has enough. */
+/**
+ * Visits the rows of exactly this bucket within the interval, in order, until the builder has
+ * enough.
+ */
 function scanBucket(
   rows: ReadableRows,
   bucket: ByteKey,
@@ -82,7 +88,10 @@ function scanBucket(
   }
 }
 
-/** Scans on; returns where to go on behind a deeper bucket, or null at the end or when the builder has enough. */
+/**
+ * Scans on; returns where to go on behind a deeper bucket, or null at the end or when the builder
+ * has enough.
+ */
 function scanUntilJump(
   rows: ReadableRows,
   nameAt: number,

@@ -1,8 +1,10 @@
 /**
- * What must hold of the range descriptors of a key space: they tile it, in byte order, without gap, overlap or empty range.
+ * What must hold of the range descriptors of a key space: they tile it, in byte order, without gap,
+ * overlap or empty range.
  *
- * Pure. Checked in apply before every change of the map, and by planners beforehand. Invariants: 1. Order is byte order
- * of UTF-8. 2. null = open on that side; "" as a start is a real bound and equals no key.
+ * Pure. Checked in apply before every change of the map, and by planners beforehand. Invariants: 1.
+ * Order is byte order of UTF-8. 2. null = open on that side; "" as a start is a real bound and
+ * equals no key.
  */
 import { compareText } from "../base/bytes.js";
 import { kvKey } from "./names.js";
@@ -11,7 +13,10 @@ import type { RangeDescriptor } from "./command.js";
 /** Names ending so are kept for the service. */
 const META_SUFFIX = "/meta";
 
-/** True for a name that may be routed by ranges: non-empty, within the limit, not reserved, not ending in `/meta`. */
+/**
+ * True for a name that may be routed by ranges: non-empty, within the limit, not reserved, not
+ * ending in `/meta`.
+ */
 export function isRangeKeySpace(keySpace: string): boolean {
   return kvKey(keySpace) !== null && !keySpace.endsWith(META_SUFFIX);
 }

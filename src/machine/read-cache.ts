@@ -1,10 +1,12 @@
 /**
- * A bounded mirror of those rows of the durable store that were read not long ago; that a row is absent counts as
- * knowledge too. Two halves: a full young half becomes the old half, and the old half goes.
+ * A bounded mirror of those rows of the durable store that were read not long ago; that a row is
+ * absent counts as knowledge too. Two halves: a full young half becomes the old half, and the old
+ * half goes.
  *
- * Invariants: 1. What is kept equals the store: the store changes only when a flush lands, and then the owner tells every
- * row of the flush. Rows that nobody reads, such as superseded revisions, do not enter by being written. 2. Both halves together stay within the bound, but for one row. 3. Rows are kept in slabs of their
- * own, so that a kept row pins no memory of rows that are gone.
+ * Invariants: 1. What is kept equals the store: the store changes only when a flush lands, and then
+ * the owner tells every row of the flush. Rows that nobody reads, such as superseded revisions, do
+ * not enter by being written. 2. Both halves together stay within the bound, but for one row. 3.
+ * Rows are kept in slabs of their own, so that a kept row pins no memory of rows that are gone.
  */
 import type { ByteKey } from "./keys.js";
 import { RowSlabs } from "./row-memory.js";

@@ -1,8 +1,8 @@
 /**
  * What reads of the state machine answer: types only, no wire formats.
  *
- * Invariants: 1. Lease ends are on the lease clock of the group; null = no lease. 2. `value` null = exists and holds
- * nothing, or nothing is described: `type` tells. 3. Values are not to be changed.
+ * Invariants: 1. Lease ends are on the lease clock of the group; null = no lease. 2. `value` null =
+ * exists and holds nothing, or nothing is described: `type` tells. 3. Values are not to be changed.
  */
 import type { Hlc } from "../base/hlc.js";
 

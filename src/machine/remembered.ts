@@ -1,11 +1,13 @@
 /**
- * Idempotency entries of sequences (S10, S11): finding, remembering, forgetting by number and by lease time.
+ * Idempotency entries of sequences (S10, S11): finding, remembering, forgetting by number and by
+ * lease time.
  *
- * Pure decisions over the rows of the context. Entries lie under the life of their sequence, which changes with every
- * update and every create, so that all of a former life are out of reach at once; the collector removes them later.
- * Invariants: 1. What is recalled is what was answered, to the bit. 2. Forgetting depends on the command and the lease
- * clock only. 3. An entry past its end counts as new although its row is still there. 4. One call drops at most
- * EVICTIONS_MAX rows; more than it adds, so that a lowered bound is reached soon.
+ * Pure decisions over the rows of the context. Entries lie under the life of their sequence, which
+ * changes with every update and every create, so that all of a former life are out of reach at
+ * once; the collector removes them later. Invariants: 1. What is recalled is what was answered, to
+ * the bit. 2. Forgetting depends on the command and the lease clock only. 3. An entry past its end
+ * counts as new although its row is still there. 4. One call drops at most EVICTIONS_MAX rows; more
+ * than it adds, so that a lowered bound is reached soon.
  */
 import { present } from "../base/assert.js";
 import type { AllocateCommand } from "./command.js";
@@ -44,7 +46,10 @@ export function recallAllocation(
   return entry === null || isOver(entry, context.nowMs) ? null : entry;
 }
 
-/** Remembers the allocation that is about to be written with the next revision; changes the counters in `row`. */
+/**
+ * Remembers the allocation that is about to be written with the next revision; changes the counters
+ * in `row`.
+ */
 export function rememberAllocation(
   context: DecisionContext,
   name: ByteKey,
@@ -84,7 +89,10 @@ function safeCount(value: number): number {
   return Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
-/** Drops the oldest entries beyond `entriesMax` (0 = no bound), and those at the old end that are over. */
+/**
+ * Drops the oldest entries beyond `entriesMax` (0 = no bound), and those at the old end that are
+ * over.
+ */
 function evict(context: DecisionContext, row: SequenceRow, entriesMax: number): void {
   const { rows } = context;
   for (let dropped = 0; dropped < EVICTIONS_MAX && row.firstOrdinal < row.nextOrdinal; dropped++) {
@@ -104,8 +112,8 @@ function evict(context: DecisionContext, row: SequenceRow, entriesMax: number): 
 }
 
 /**
- * For the collector: drops the entry in this row if it is over or its life has ended. Returns whether it was dropped.
- * `rowName`: its name part (life and key).
+ * For the collector: drops the entry in this row if it is over or its life has ended. Returns
+ * whether it was dropped. `rowName`: its name part (life and key).
  */
 export function dropRemembered(
   context: DecisionContext,

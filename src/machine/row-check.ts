@@ -1,5 +1,6 @@
 /**
- * Whether the bytes of a row are a row of its kind: asked before rows of foreign origin enter the state.
+ * Whether the bytes of a row are a row of its kind: asked before rows of foreign origin enter the
+ * state.
  *
  * Pure. Invariant: a row that passes here is one that no decision and no read will stumble over.
  */

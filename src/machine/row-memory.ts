@@ -1,9 +1,10 @@
 /**
- * Memory for the bytes of small rows: carved from slabs, because an allocation of its own for every row costs more than
- * the row's whole decision.
+ * Memory for the bytes of small rows: carved from slabs, because an allocation of its own for every
+ * row costs more than the row's whole decision.
  *
- * Invariants: 1. Bytes handed out are never handed out again: a slab goes when no row views it. 2. A row above
- * LARGE_BYTES has memory of its own. 3. A live row pins its slab: rows that stay are copied to slabs of rows that stay.
+ * Invariants: 1. Bytes handed out are never handed out again: a slab goes when no row views it. 2.
+ * A row above LARGE_BYTES has memory of its own. 3. A live row pins its slab: rows that stay are
+ * copied to slabs of rows that stay.
  */
 import type { ByteWriter } from "../base/codec.js";
 

@@ -1,12 +1,13 @@
 /**
- * One ordered in-memory table of rows: hashed point access, and order that is paid for only when somebody asks for it.
+ * One ordered in-memory table of rows: hashed point access, and order that is paid for only when
+ * somebody asks for it.
  *
- * New entries gather in an unsorted tail; `sortedRuns` sorts the tail into a run and merges runs of like size, so that
- * each entry is merged O(log n) times. Owned by an Overlay. May call only keys.
+ * New entries gather in an unsorted tail; `sortedRuns` sorts the tail into a run and merges runs of
+ * like size, so that each entry is merged O(log n) times. Owned by an Overlay. May call only keys.
  *
- * Invariants: 1. Every live entry is in `entries` and in exactly one of tail and runs. 2. A removed entry is in no map
- * and is skipped and dropped by merges. 3. A null value is an explicit deletion that hides the layers below.
- * 4. `sizeBytes` counts live entries exactly.
+ * Invariants: 1. Every live entry is in `entries` and in exactly one of tail and runs. 2. A removed
+ * entry is in no map and is skipped and dropped by merges. 3. A null value is an explicit deletion
+ * that hides the layers below. 4. `sizeBytes` counts live entries exactly.
  */
 import { fromByteKey, type ByteKey } from "./keys.js";
 
@@ -43,7 +44,9 @@ export const plainSorter: EntrySorter = {
   sort: (entries) => entries.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)),
 };
 
-/** A run is merged into the one before it while that one is smaller than this many times its size. */
+/**
+ * A run is merged into the one before it while that one is smaller than this many times its size.
+ */
 const MERGE_RATIO = 4;
 
 export class RowTable {
@@ -76,7 +79,10 @@ export class RowTable {
     return entry;
   }
 
-  /** Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is new here. */
+  /**
+   * Writes a row, or with null the mark of a deletion. `absentBelow` counts only when the entry is
+   * new here.
+   */
   put(key: ByteKey, value: Uint8Array | null, absentBelow: boolean): void {
     const size = value === null ? 0 : value.length;
     const entry = key === this.lastKey ? this.lastEntry : this.entries.get(key);
@@ -111,7 +117,10 @@ export class RowTable {
     this.tail = this.tail.filter((entry) => !entry.removed);
   }
 
-  /** Runs of entries, each in byte order; together they are the table. Removed entries may be among them. */
+  /**
+   * Runs of entries, each in byte order; together they are the table. Removed entries may be among
+   * them.
+   */
   sortedRuns(): readonly (readonly RowEntry[])[] {
     if (this.tail.length === 0) return this.runs;
     this.dropRemoved();

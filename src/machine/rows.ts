@@ -1,8 +1,9 @@
 /**
- * The rows of one group and one generation, as decisions and reads see them: a kind and a name, never a whole store key.
+ * The rows of one group and one generation, as decisions and reads see them: a kind and a name,
+ * never a whole store key.
  *
- * May call the overlay. Invariants: 1. Every change goes through the digest, so that replicas with equal digests made
- * equal changes. 2. A name part never leaves its kind: scans end with the kind.
+ * May call the overlay. Invariants: 1. Every change goes through the digest, so that replicas with
+ * equal digests made equal changes. 2. A name part never leaves its kind: scans end with the kind.
  */
 import type { StateDigest } from "./digest.js";
 import { ROW_KIND_END, RowKind, readUint32Key, type ByteKey } from "./keys.js";
@@ -27,12 +28,18 @@ export class GroupRows implements Rows {
   private readonly overlay: Overlay;
   private readonly digest: StateDigest | null;
   private readonly prefixes: readonly ByteKey[];
-  /** The key made last: a decision reads a row and then writes it, and need not build and hash the key twice. */
+  /**
+   * The key made last: a decision reads a row and then writes it, and need not build and hash the
+   * key twice.
+   */
   private lastKind = -1;
   private lastName: ByteKey = "";
   private lastKey: ByteKey = "";
 
-  /** `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for none. */
+  /**
+   * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
+   * none.
+   */
   constructor(overlay: Overlay, prefix: ByteKey, digest: StateDigest | null) {
     this.overlay = overlay;
     this.digest = digest;
@@ -75,7 +82,8 @@ export class GroupRows implements Rows {
     if (this.digest === null) return;
     if (kind !== RowKind.history) this.digest.row(kind, name, value);
     else {
-      // The bytes of a history row were taken in when they were the latest revision: which one moved is enough.
+      // The bytes of a history row were taken in when they were the latest revision: which one
+      // moved is enough.
       const revision = readUint32Key(name, name.length - 4);
       this.digest.moved(value === null ? kind + 1 : kind, revision);
     }

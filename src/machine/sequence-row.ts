@@ -1,12 +1,13 @@
 /**
  * Rows of sequences: the sequence itself and its idempotency entries.
  *
- * Pure codec. Layout of a sequence: version u8, flags u8 (1 maxValue, 2 blockSize), current i64, before i64, initial i64,
- * increment i64, [maxValue i64], [blockSize u32], incarnation u53, revision u53, created and updated stamps, life u53,
- * first ordinal u53, next ordinal u53, entries u53. Layout of an entry: version u8, counted sequence name, count u32,
- * before i64, increment i64, incarnation u53, revision u53, ordinal u53, end u53 (0 = none).
- * Invariants: 1. `before` ≤ `current`: the last reservation is (before, current]. 2. Ordinals of live entries are in
- * [first, next), and `entries` counts them.
+ * Pure codec. Layout of a sequence: version u8, flags u8 (1 maxValue, 2 blockSize), current i64,
+ * before i64, initial i64, increment i64, [maxValue i64], [blockSize u32], incarnation u53,
+ * revision u53, created and updated stamps, life u53, first ordinal u53, next ordinal u53, entries
+ * u53. Layout of an entry: version u8, counted sequence name, count u32, before i64, increment i64,
+ * incarnation u53, revision u53, ordinal u53, end u53 (0 = none). Invariants: 1. `before` ≤
+ * `current`: the last reservation is (before, current]. 2. Ordinals of live entries are in [first,
+ * next), and `entries` counts them.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import type { Hlc } from "../base/hlc.js";

@@ -1,9 +1,10 @@
 /**
- * Update of a sequence (S12, S13): merges what is given, checks the result as a whole, begins a new incarnation.
+ * Update of a sequence (S12, S13): merges what is given, checks the result as a whole, begins a new
+ * incarnation.
  *
- * Pure decision over the rows of the context. Invariants: 1. Absent and given are told apart by null, never by 0.
- * 2. The merged record is checked before anything is written. 3. A new incarnation has a new life: no entry of the
- * former one can be recalled.
+ * Pure decision over the rows of the context. Invariants: 1. Absent and given are told apart by
+ * null, never by 0. 2. The merged record is checked before anything is written. 3. A new
+ * incarnation has a new life: no entry of the former one can be recalled.
  */
 import { isInt64 } from "../base/int64.js";
 import { allocationBase } from "./allocation.js";

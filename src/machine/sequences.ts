@@ -1,11 +1,12 @@
 /**
  * Sequences, rules S1 to S17: create, update, delete, allocations, block reservations, and reading.
  *
- * Pure decisions over the rows of the context. `currentValue` of a record is the end of all that is reserved; what the
- * leader's open block has handed out below it is the host's knowledge and comes back as a cursor. Invariants: 1. A
- * refusal changes no row and no counter. 2. The revision moves by one with a reservation, a keyed or durable
- * allocation and an update; handing back a block moves neither revision nor updatedAt, for it is no write that a client
- * asked for (S14 lists the three), and a cursor used twice finds the block ended at itself. 3. A range is contiguous.
+ * Pure decisions over the rows of the context. `currentValue` of a record is the end of all that is
+ * reserved; what the leader's open block has handed out below it is the host's knowledge and comes
+ * back as a cursor. Invariants: 1. A refusal changes no row and no counter. 2. The revision moves
+ * by one with a reservation, a keyed or durable allocation and an update; handing back a block
+ * moves neither revision nor updatedAt, for it is no write that a client asked for (S14 lists the
+ * three), and a cursor used twice finds the block ended at itself. 3. A range is contiguous.
  */
 import { present } from "../base/assert.js";
 import { INT32_MAX, isInt64 } from "../base/int64.js";
@@ -136,8 +137,8 @@ function isCount(count: number): boolean {
 }
 
 /**
- * Writes the row with `count` more values above `before` reserved. `open`: they are a block, of which a cursor may hand
- * back the rest; of a durable allocation nothing is left to hand back.
+ * Writes the row with `count` more values above `before` reserved. `open`: they are a block, of
+ * which a cursor may hand back the rest; of a durable allocation nothing is left to hand back.
  */
 function reserve(
   context: DecisionContext,
@@ -206,7 +207,10 @@ export function reserveBlock(
   return reserve(context, name, row, before, count, true);
 }
 
-/** S9: the unused rest of a block goes back. Success, or NotFound when it is not the block of the record. */
+/**
+ * S9: the unused rest of a block goes back. Success, or NotFound when it is not the block of the
+ * record.
+ */
 export function returnBlock(
   context: DecisionContext,
   command: ReturnBlockCommand,

@@ -1,5 +1,6 @@
 /**
- * Routing against the vectors of the contract and a BigInt second version; range maps against naive checks.
+ * Routing against the vectors of the contract and a BigInt second version; range maps against naive
+ * checks.
  */
 import fc from "fast-check";
 import t from "tap";

@@ -1,8 +1,10 @@
 /**
- * Fuzzing of everything in the state machine that reads bytes: entries (and what apply makes of them), rows, image chunks,
- * cursors. Each target gets at least 100,000 inputs, half of them damaged forms of valid ones.
+ * Fuzzing of everything in the state machine that reads bytes: entries (and what apply makes of
+ * them), rows, image chunks, cursors. Each target gets at least 100,000 inputs, half of them
+ * damaged forms of valid ones.
  *
- * Seeded; the seed is printed when a target fails. SVC_FUZZ_INPUTS and SVC_FUZZ_SEED override number and seed.
+ * Seeded; the seed is printed when a target fails. SVC_FUZZ_INPUTS and SVC_FUZZ_SEED override
+ * number and seed.
  */
 import t, { type Test } from "tap";
 import { encodeText } from "../../src/base/bytes.js";

@@ -1,5 +1,6 @@
 /**
- * What the tests of the state machine share: a machine over a fake store, entries by number, short commands.
+ * What the tests of the state machine share: a machine over a fake store, entries by number, short
+ * commands.
  */
 import { encodeText } from "../../src/base/bytes.js";
 import { partitionId } from "../../src/base/ids.js";

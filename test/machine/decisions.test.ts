@@ -1,5 +1,6 @@
 /**
- * Decisions: golden tables that quote the rules of the contract, and random histories against the naive models.
+ * Decisions: golden tables that quote the rules of the contract, and random histories against the
+ * naive models.
  */
 import fc from "fast-check";
 import t, { type Test } from "tap";
@@ -418,7 +419,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(lease).map(([ms]) => collect(10_000, ms)) },
 );
 
-/** Lease times move by small steps, so that ends are hit at end − 1, end and end + 1, and now and then back. */
+/**
+ * Lease times move by small steps, so that ends are hit at end − 1, end and end + 1, and now and
+ * then back.
+ */
 const history = fc.array(fc.tuple(fc.integer({ min: -2, max: 6 }), command), {
   minLength: 1,
   maxLength: 60,

@@ -1,5 +1,6 @@
 /**
- * A store in memory with the manners of the real one: durable only after `write` is done, copies at the border.
+ * A store in memory with the manners of the real one: durable only after `write` is done, copies at
+ * the border.
  *
  * Rows are kept in a plain sorted array of hexadecimal keys: slow, and obviously right.
  */

@@ -1,6 +1,7 @@
 /**
- * Deliberately naive second versions of locks, sequences and key/value, written from the contract: Maps, BigInt, whole
- * lists, nothing clever. They share no code with the state machine but the vocabulary.
+ * Deliberately naive second versions of locks, sequences and key/value, written from the contract:
+ * Maps, BigInt, whole lists, nothing clever. They share no code with the state machine but the
+ * vocabulary.
  */
 import type { BlockCursor, Command, Outcome } from "../../src/machine/command.js";
 

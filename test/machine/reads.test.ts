@@ -1,5 +1,6 @@
 /**
- * Scans against naive filters, cursors, ephemeral tables, the meta partition's records, and the entry codec.
+ * Scans against naive filters, cursors, ephemeral tables, the meta partition's records, and the
+ * entry codec.
  */
 import fc from "fast-check";
 import t from "tap";
@@ -401,7 +402,7 @@ const everyKind: readonly Command[] = [
 ];
 
 t.test(
-  "P-030 every command goes through bytes and back; other versions and kinds stop, damage is damage",
+  "P-030 every command goes through bytes and back; other versions stop, damage is damage",
   (t) => {
     const stamp = { leaseMs: 2 ** 53 - 1, stamp: { n: -7, l: 2 ** 45, c: 2 ** 32 - 1 } };
     const encoded = encodeEntry(stamp, everyKind);
