@@ -1,11 +1,14 @@
 /**
- * The commands that a log entry carries and the outcomes that apply gives them: the vocabulary of the state machine.
+ * The commands that a log entry carries and the outcomes that apply gives them: the vocabulary of
+ * the state machine.
  *
- * Types only; `codec` files beside it turn them into versioned bytes. Invariants: 1. Everything that can change an
- * outcome (retention, default sizes) is inside the command: apply reads no flag. 2. Names are well-formed text, already
- * checked and trimmed at the border and checked again in apply. 3. An outcome is data for exactly one command.
+ * Types only; `codec` files beside it turn them into versioned bytes. Invariants: 1. Everything
+ * that can change an outcome (retention, default sizes) is inside the command: apply reads no flag.
+ * 2. Names are well-formed text, already checked and trimmed at the border and checked again in
+ * apply. 3. An outcome is data for exactly one command.
  */
 import type { Hlc } from "../base/hlc.js";
+import type { MetaCommand, MetaOutcome } from "./meta-command.js";
 
 /** What every command of one log entry shares; set by the leader when the batch is cut. */
 export interface EntryStamp {
@@ -14,7 +17,7 @@ export interface EntryStamp {
   readonly stamp: Hlc;
 }
 
-// Locks (persistent; ephemeral ones never enter the log) ------------------------------------------------------------
+// Locks (persistent; ephemeral ones never enter the log) --------------------------------
 
 export interface TryLockCommand {
   readonly kind: "try-lock";
@@ -55,7 +58,7 @@ export interface LockOutcome {
   readonly token: bigint;
 }
 
-// Sequences ----------------------------------------------------------------------------------------------------------
+// Sequences --------------------------------
 
 export interface CreateSequenceCommand {
   readonly kind: "create-sequence";
@@ -65,7 +68,10 @@ export interface CreateSequenceCommand {
   readonly maxValue: bigint | null;
   readonly blockSize: number | null;
 }
-/** Where the leader's open block stands: what it handed out last. Ignored unless incarnation and revision are the record's. */
+/**
+ * Where the leader's open block stands: what it handed out last. Ignored unless incarnation and
+ * revision are the record's.
+ */
 export interface BlockCursor {
   readonly incarnation: number;
   readonly revision: number;
@@ -87,7 +93,9 @@ export interface DeleteSequenceCommand {
   readonly kind: "delete-sequence";
   readonly name: string;
 }
-/** A keyed next or reserve (`key` not null), or one that is durable by itself. Ends the open block. */
+/**
+ * A keyed next or reserve (`key` not null), or one that is durable by itself. Ends the open block.
+ */
 export interface AllocateCommand {
   readonly kind: "allocate";
   readonly name: string;
@@ -98,8 +106,9 @@ export interface AllocateCommand {
   readonly keysRetainedMs: number;
 }
 /**
- * Reserves a block: max(block size, count) values clamped to maxValue and int64, at least `count` or nothing. The block
- * size is the sequence's own or else `defaultBlockSize`. With a valid cursor the unused rest of the old block goes back first.
+ * Reserves a block: max(block size, count) values clamped to maxValue and int64, at least `count`
+ * or nothing. The block size is the sequence's own or else `defaultBlockSize`. With a valid cursor
+ * the unused rest of the old block goes back first.
  */
 export interface ReserveBlockCommand {
   readonly kind: "reserve-block";
@@ -108,7 +117,10 @@ export interface ReserveBlockCommand {
   readonly defaultBlockSize: number;
   readonly cursor: BlockCursor | null;
 }
-/** Hands back the unused rest of a block (graceful stop, transfer). No outcome but success or "not the block". */
+/**
+ * Hands back the unused rest of a block (graceful stop, transfer). No outcome but success or "not
+ * the block".
+ */
 export interface ReturnBlockCommand {
   readonly kind: "return-block";
   readonly name: string;
@@ -127,7 +139,9 @@ export const SequenceType = {
   error: 99,
 } as const;
 
-/** A sequence as it stands in the state; `currentValue` is the end of everything reserved so far. */
+/**
+ * A sequence as it stands in the state; `currentValue` is the end of everything reserved so far.
+ */
 export interface SequenceRecord {
   readonly name: string;
   readonly currentValue: bigint;
@@ -149,7 +163,10 @@ export interface SequenceOutcome {
 export interface AllocationOutcome {
   readonly kind: "allocation";
   readonly type: number;
-  /** Valid on success. `before` is the value below the first of the range: start = before + increment. */
+  /**
+   * Valid on success. `before` is the value below the first of the range: start = before +
+   * increment.
+   */
   readonly before: bigint;
   readonly increment: bigint;
   /** Values allocated or reserved: for a block it may exceed what was asked. */
@@ -158,7 +175,7 @@ export interface AllocationOutcome {
   readonly revision: number;
 }
 
-// Key/value (persistent; ephemeral entries never enter the log) ------------------------------------------------------
+// Key/value (persistent; ephemeral entries never enter the log) --------------------------------
 
 export const KvFlag = {
   set: 1,
@@ -216,15 +233,16 @@ export interface KvOutcome {
   readonly lastModified: Hlc;
 }
 
-// The group itself -----------------------------------------------------------------------------------------------
+// The group itself --------------------------------
 
 /** Advances the lease clock and nothing else: makes an expiry visible to a read. */
 export interface AdvanceClockCommand {
   readonly kind: "advance-clock";
 }
 /**
- * Drops up to `limit` rows that are past their retention by lease time: idle lock records (raising the token floor),
- * tombstones, idempotency entries. A resumable slice: the outcome says where to go on.
+ * Drops up to `limit` rows that are past their retention by lease time: idle lock records (raising
+ * the token floor), tombstones, idempotency entries. A resumable slice: the outcome says where to
+ * go on.
  */
 export interface CollectCommand {
   readonly kind: "collect";
@@ -243,71 +261,22 @@ export interface DoneOutcome {
   readonly kind: "done";
 }
 
-// Meta partition -------------------------------------------------------------------------------------------------
+// Meta partition --------------------------------
 
-export type MemberRole = "learner" | "voter" | "leaving";
-export interface Member {
-  readonly nodeId: number;
-  /** Advertised peer endpoint, host:port. */
-  readonly endpoint: string;
-  readonly role: MemberRole;
-  readonly joinedVersion: number;
-}
-/** Founds the cluster; a no-op when it is founded already. */
-export interface FoundClusterCommand {
-  readonly kind: "found-cluster";
-  readonly clusterId: string;
-  readonly dataPartitions: number;
-  readonly replicationFactor: number;
-  readonly members: readonly { readonly nodeId: number; readonly endpoint: string }[];
-}
-/** The stored roster's view of one member's address, rewritten when the node restarts under another endpoint. */
-export interface UpdateMemberCommand {
-  readonly kind: "update-member";
-  readonly nodeId: number;
-  readonly endpoint: string;
-}
-export interface SetReplicationFactorCommand {
-  readonly kind: "set-replication-factor";
-  readonly partitionId: number;
-  /** 0 clears the override. */
-  readonly replicationFactor: number;
-}
-export interface RegisterRangeCommand {
-  readonly kind: "register-range";
-  readonly keySpace: string;
-  readonly partitionId: number;
-}
-export interface UnregisterRangeCommand {
-  readonly kind: "unregister-range";
-  readonly keySpace: string;
-}
-
-export interface RangeDescriptor {
-  readonly startKey: string | null;
-  readonly endKey: string | null;
-  readonly partitionId: number;
-  readonly generation: number;
-}
-export interface PartitionRecord {
-  readonly partitionId: number;
-  readonly state: "Active" | "Splitting" | "Draining" | "Removed";
-  readonly generation: number;
-  readonly replicationOverride: number;
-}
-export interface ClusterRecord {
-  readonly clusterId: string;
-  readonly dataPartitions: number;
-  readonly replicationFactor: number;
-  readonly membershipVersion: number;
-  /** Grows with every change of the partition map or a range. */
-  readonly mapVersion: number;
-}
-export interface MetaOutcome {
-  readonly kind: "meta";
-  readonly status: "done" | "unchanged" | "unknown-partition" | "not-founded" | "invalid";
-  readonly generation: number;
-}
+export type {
+  MemberRole,
+  Member,
+  FoundClusterCommand,
+  UpdateMemberCommand,
+  SetReplicationFactorCommand,
+  RegisterRangeCommand,
+  UnregisterRangeCommand,
+  RangeDescriptor,
+  PartitionRecord,
+  ClusterRecord,
+  MetaOutcome,
+  MetaCommand,
+} from "./meta-command.js";
 
 export type LockCommand = TryLockCommand | TryExtendCommand | TryUnlockCommand;
 export type SequenceCommand =
@@ -318,12 +287,6 @@ export type SequenceCommand =
   | ReserveBlockCommand
   | ReturnBlockCommand;
 export type KvCommand = KvSetCommand | KvExtendCommand | KvDeleteCommand;
-export type MetaCommand =
-  | FoundClusterCommand
-  | UpdateMemberCommand
-  | SetReplicationFactorCommand
-  | RegisterRangeCommand
-  | UnregisterRangeCommand;
 export type Command =
   LockCommand | SequenceCommand | KvCommand | MetaCommand | AdvanceClockCommand | CollectCommand;
 export type Outcome =

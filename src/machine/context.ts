@@ -6,6 +6,8 @@
  * nothing local. 2. Floors only rise.
  */
 import type { Hlc } from "../base/hlc.js";
+import { INT64_MAX } from "../base/int64.js";
+import type { GroupRecord } from "./group-record.js";
 import type { Rows } from "./rows.js";
 
 export interface DecisionContext {
@@ -20,4 +22,16 @@ export interface DecisionContext {
   readonly tokenCeiling: bigint;
   /** Next unused life of a sequence. */
   nextLife: number;
+}
+
+/** The context of a group as its record says. */
+export function contextOf(rows: Rows, record: GroupRecord): DecisionContext {
+  return {
+    rows,
+    nowMs: record.leaseMs,
+    stamp: record.stamp,
+    tokenFloor: record.tokenFloor,
+    tokenCeiling: INT64_MAX,
+    nextLife: record.nextLife,
+  };
 }

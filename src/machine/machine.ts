@@ -14,10 +14,9 @@
 import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
 import type { PartitionId } from "../base/ids.js";
-import { INT64_MAX } from "../base/int64.js";
 import { applyCommand } from "./apply.js";
 import type { Command, EntryStamp, Outcome } from "./command.js";
-import type { DecisionContext } from "./context.js";
+import { contextOf, type DecisionContext } from "./context.js";
 import { StateDigest } from "./digest.js";
 import {
   EMPTY_GROUP_RECORD,
@@ -87,14 +86,7 @@ export class Machine {
     this.groupRows = this.openRows();
     this.dataReads = new DataReads(this.groupRows);
     this.metaReads = new MetaReads(this.groupRows);
-    this.context = {
-      rows: this.groupRows,
-      nowMs: record.leaseMs,
-      stamp: record.stamp,
-      tokenFloor: record.tokenFloor,
-      tokenCeiling: INT64_MAX,
-      nextLife: record.nextLife,
-    };
+    this.context = contextOf(this.groupRows, record);
     this.detach = overlay.onFreeze(() => this.writeRecord());
   }
 
@@ -291,14 +283,7 @@ export class Machine {
     this.groupRows = this.openRows();
     this.dataReads = new DataReads(this.groupRows);
     this.metaReads = new MetaReads(this.groupRows);
-    this.context = {
-      rows: this.groupRows,
-      nowMs: record.leaseMs,
-      stamp: record.stamp,
-      tokenFloor: record.tokenFloor,
-      tokenCeiling: INT64_MAX,
-      nextLife: record.nextLife,
-    };
+    this.context = contextOf(this.groupRows, record);
     this.moved = true;
   }
 
