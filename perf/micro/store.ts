@@ -1,5 +1,6 @@
 /**
- * The state store: a million keys of 100 bytes, opening, reads, scans, and the loop's lag during a flush.
+ * The state store: a million keys of 100 bytes, opening, reads, scans, and the loop's lag during a
+ * flush.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

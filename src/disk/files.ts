@@ -3,10 +3,10 @@
  *
  * Owns the descriptors it opened. May call base and the system's file calls, which tests replace.
  *
- * Invariants: 1. A write callback comes after the last byte was taken; on a "durable" file that byte
- * is then on the disk (O_DSYNC: measured faster than write and fdatasync, see perf/README.md).
- * 2. Every read and write names its position. 3. A call that makes no progress is a failure, never a
- * loop. 4. A file that could not be made whole is removed again.
+ * Invariants: 1. A write callback comes after the last byte was taken; on a "durable" file that
+ * byte is then on the disk (O_DSYNC: measured faster than write and fdatasync, see perf/README.md).
+ * 2. Every read and write names its position. 3. A call that makes no progress is a failure, never
+ * a loop. 4. A file that could not be made whole is removed again.
  */
 import * as fs from "node:fs";
 import { assert } from "../base/assert.js";
@@ -78,7 +78,8 @@ export class RealFiles implements FilesPort {
   allocate(path: string, sizeBytes: number, head: Uint8Array, done: Done<null>): void {
     assert(head.length <= SLICE_BYTES && head.length <= sizeBytes, "the head fits the first slice");
     const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = fs.constants;
-    // Synchronous slices never leave a backlog of dirty pages that a log write would have to wait for.
+    // Synchronous slices never leave a backlog of dirty pages that a log write would have to wait
+    // for.
     const flags = O_WRONLY | O_CREAT | O_EXCL | O_DSYNC;
     this.calls.open(path, flags, 0o600, (error, descriptor) => {
       if (error) return done(failed("create", path, error));

@@ -2,8 +2,8 @@
  * Checks one frame that was read back from its place in a segment, outside any scan.
  *
  * Owns nothing. May call base and wasm. Invariants: 1. Nothing is believed before magic, length and
- * checksum hold: the checksum covers segment, offset and identity, so that a good frame from another
- * place is refused (P-114).
+ * checksum hold: the checksum covers segment, offset and identity, so that a good frame from
+ * another place is refused (P-114).
  */
 import { crc32c, frame, recordKind, sizes } from "../wasm/kernels.js";
 import type { LogEntry } from "../ports.js";
@@ -22,8 +22,8 @@ const seed = new Uint8Array(16);
 const seedView = new DataView(seed.buffer);
 
 /**
- * The entry whose frame starts at `at` of `bytes`, payload copied; null when it is damaged, cut off, or no entry of
- * `group`.
+ * The entry whose frame starts at `at` of `bytes`, payload copied; null when it is damaged, cut
+ * off, or no entry of `group`.
  */
 export function entryAt(
   bytes: Uint8Array,

@@ -1,5 +1,6 @@
 /**
- * What the log knows of one group, in memory: hard state, floor, and where each retained entry lies.
+ * What the log knows of one group, in memory: hard state, floor, and where each retained entry
+ * lies.
  *
  * Owns 25 bytes per retained entry in typed arrays. May call base. Tells the ledger which segment
  * gained or lost a live record.
@@ -83,7 +84,10 @@ export class GroupIndex {
     return this.terms[slot] as number;
   }
 
-  /** Puts entry `index` last, after voiding every entry at or above it. False: the index jumps too far. */
+  /**
+   * Puts entry `index` last, after voiding every entry at or above it. False: the index jumps too
+   * far.
+   */
   append(
     index: number,
     term: number,
@@ -106,7 +110,8 @@ export class GroupIndex {
   }
 
   /**
-   * Takes the copy of entry `index` that was written forward. False: it contradicts what is there, or jumps too far.
+   * Takes the copy of entry `index` that was written forward. False: it contradicts what is there,
+   * or jumps too far.
    */
   restate(
     index: number,

@@ -1,13 +1,14 @@
 /**
- * The guarded LMDB environment: the only importer of node-lmdb, which crashes the process when misused.
+ * The guarded LMDB environment: the only importer of node-lmdb, which crashes the process when
+ * misused.
  *
  * Owns one environment, its two tables and one read transaction. May call base and node-lmdb.
  *
  * Invariants: 1. State is checked before every native call; one environment per path and process.
  * 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes go through
  * batchWrite only: one transaction, fully durable, off the event loop, one at a time. 4. The read
- * transaction lives until the end of the turn at most (P-123), and is gone before the map is resized.
- * 5. No unsynced mode and no writable map (P-118).
+ * transaction lives until the end of the turn at most (P-123), and is gone before the map is
+ * resized. 5. No unsynced mode and no writable map (P-118).
  */
 import lmdb from "node-lmdb";
 import { assert, present } from "../base/assert.js";
@@ -24,7 +25,9 @@ export interface TableChange {
   readonly value: Uint8Array | null;
 }
 
-/** "full": map or disk; nothing was written. "failed": anything else; the environment is doubtful. */
+/**
+ * "full": map or disk; nothing was written. "failed": anything else; the environment is doubtful.
+ */
 export type LmdbWriteCode = "full" | "failed";
 
 const KEYS = { keyIsBuffer: true } as const;
@@ -43,7 +46,10 @@ export class LmdbEnvironment {
   private mapBytes: number;
   private readonly pageBytes: number;
 
-  /** Opens or creates. Throws what LMDB says. `mapBytes`: address space, a multiple of the page size. */
+  /**
+   * Opens or creates. Throws what LMDB says. `mapBytes`: address space, a multiple of the page
+   * size.
+   */
   constructor(
     path: string,
     mapBytes: number,
@@ -73,7 +79,9 @@ export class LmdbEnvironment {
     return value === null ? null : plain(value);
   }
 
-  /** Visits the rows from `first` on in order until `visit` returns false. `visit` may not write. */
+  /**
+   * Visits the rows from `first` on in order until `visit` returns false. `visit` may not write.
+   */
   scan(
     table: TableName,
     first: Uint8Array,

@@ -1,14 +1,15 @@
 /**
  * An exclusive lock on a directory that the kernel releases when its holder dies, however it dies.
  *
- * A listening socket is such a lock: its name can be bound once. Two names are bound: an abstract one
- * (Linux; derived from device and inode of the directory, gone with the process), and a socket file in
- * the directory, which is also seen across containers that share the directory but not the network
- * namespace. A socket file that nobody answers on is left over from a crash and is taken over.
+ * A listening socket is such a lock: its name can be bound once. Two names are bound: an abstract
+ * one (Linux; derived from device and inode of the directory, gone with the process), and a socket
+ * file in the directory, which is also seen across containers that share the directory but not the
+ * network namespace. A socket file that nobody answers on is left over from a crash and is taken
+ * over.
  *
- * Owns the two sockets. May call base and node's net and file system. Invariants: 1. Nobody who holds
- * the lock loses it while it lives. 2. A directory path too long for a socket file has the abstract
- * name only.
+ * Owns the two sockets. May call base and node's net and file system. Invariants: 1. Nobody who
+ * holds the lock loses it while it lives. 2. A directory path too long for a socket file has the
+ * abstract name only.
  */
 import * as fs from "node:fs";
 import * as net from "node:net";

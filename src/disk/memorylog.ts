@@ -3,8 +3,8 @@
  *
  * Owns plain arrays. May call base and ports. Same contract and conformance suite as the real one.
  *
- * Invariants: 1. Callbacks never come in the turn of their call, and in order. 2. What a caller hands in
- * is copied; what is handed out is a copy.
+ * Invariants: 1. Callbacks never come in the turn of their call, and in order. 2. What a caller
+ * hands in is copied; what is handed out is a copy.
  */
 import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";

@@ -1,11 +1,12 @@
 /**
- * The door of this folder: opens directory, lock, identity, log and state store of a node, or says why not.
+ * The door of this folder: opens directory, lock, identity, log and state store of a node, or says
+ * why not.
  *
- * May call everything in this folder. Invariants: 1. On failure nothing stays open or locked. 2. The
- * lock is taken before anything is read and given back after everything is closed.
+ * May call everything in this folder. Invariants: 1. On failure nothing stays open or locked. 2.
+ * The lock is taken before anything is read and given back after everything is closed.
  *
- * A failure's message names the file and the remedy. All but "storage-no-space" and "storage-in-use"
- * mean that an operator must look before the node can start.
+ * A failure's message names the file and the remedy. All but "storage-no-space" and
+ * "storage-in-use" mean that an operator must look before the node can start.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -18,8 +19,9 @@ import { type DirectoryLock, type LockCode, lockDirectory } from "./lock.js";
 import { MemoryLog } from "./memorylog.js";
 import { MemoryStore } from "./memorystore.js";
 import type { LogIdentity } from "./records.js";
-import { type LogOpenCode, openLog } from "./recovery.js";
-import type { LogPorts } from "./segments.js";
+import { openLog } from "./recovery.js";
+import type { LogOpenCode } from "./refusals.js";
+import type { LogPorts } from "./segment.js";
 import { LmdbStore, openStore } from "./store.js";
 import { type VaultCode, makeDirectory, readIdentity, writeIdentity, writeMark } from "./vault.js";
 import type { WriteAheadLog } from "./wal.js";
@@ -34,7 +36,10 @@ export interface DiskOptions {
   readonly walPath: string | null;
   /** Bound of the state file, bytes. */
   readonly maxBytes: number;
-  /** For a new directory. An existing one keeps its cluster id; another node id than its own is refused. */
+  /**
+   * For a new directory. An existing one keeps its cluster id; another node id than its own is
+   * refused.
+   */
   readonly identity: { readonly clusterId: string; readonly nodeId: number };
   /** Kernels of its own for the log: they share no memory with any other user. */
   readonly kernels: Kernels;
@@ -60,7 +65,9 @@ export interface Disk {
 /** First size of the state store's map; it doubles when it is full. */
 const FIRST_MAP_BYTES = 1024 * 1024 * 1024;
 const SPACE_RETRY_MS = 1000;
-/** Written when the first log segment is durable: from then on a directory without a log is a loss. */
+/**
+ * Written when the first log segment is durable: from then on a directory without a log is a loss.
+ */
 const COMPLETE_MARK = "complete.json";
 
 type Done = (result: Result<Disk, DiskCode>) => void;

@@ -3,9 +3,10 @@
  *
  * Owns the reads that wait for a disk write. May call base, ports, the appender's view, segments.
  *
- * Invariants: 1. Only durable entries are read. 2. Every frame is checked before it is believed; a bad
- * one ends the process, because what it said may have been acknowledged. 3. A segment's file stays open
- * while a read of it is in flight. 4. A read takes at most SPAN_BYTES beyond its largest entry.
+ * Invariants: 1. Only durable entries are read. 2. Every frame is checked before it is believed; a
+ * bad one ends the process, because what it said may have been acknowledged. 3. A segment's file
+ * stays open while a read of it is in flight. 4. A read takes at most SPAN_BYTES beyond its largest
+ * entry.
  */
 import { present } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
@@ -14,7 +15,8 @@ import type { LogEntry } from "../ports.js";
 import type { Appender } from "./appender.js";
 import { FRAME_SLACK_BYTES, entryAt } from "./framecheck.js";
 import type { EntryPlace, GroupIndex } from "./groupindex.js";
-import type { LogPorts, SegmentSet } from "./segments.js";
+import type { LogPorts } from "./segment.js";
+import type { SegmentSet } from "./segments.js";
 import { frame } from "../wasm/kernels.js";
 
 type ReadDone = (result: Result<readonly LogEntry[], "compacted">) => void;
@@ -111,7 +113,9 @@ export class Reader {
     return wanted;
   }
 
-  /** Reads entries of one segment, ascending by offset. `done` gets null when the process is ending. */
+  /**
+   * Reads entries of one segment, ascending by offset. `done` gets null when the process is ending.
+   */
   fetch(
     index: GroupIndex,
     wanted: readonly WantedEntry[],

@@ -7,48 +7,33 @@
  * A write that was in flight when the power went may be there in part; its start is never below the
  * "durable" offset that its own records carry. So where the scan of the last segment stops, a valid
  * record behind that place decides: if it was written when the stop was already durable, something
- * acknowledged is damaged; otherwise it belongs to the torn write, and the log ends at the stop (P-113).
+ * acknowledged is damaged; otherwise it belongs to the torn write, and the log ends at the stop
+ * (P-113).
  *
- * Invariants: 1. Only the last written segment is cut, and nothing is written over the cut: the next
- * batch goes to a new segment, whose link names where this one ends. 2. What is replayed is synced
- * before anyone relies on it. 3. Any other irregularity is a refusal that names file, offset, remedy.
+ * Invariants: 1. Only the last written segment is cut, and nothing is written over the cut: the
+ * next batch goes to a new segment, whose link names where this one ends. 2. What is replayed is
+ * synced before anyone relies on it. 3. Any other irregularity is a refusal that names file,
+ * offset, remedy.
  */
-import { type Failure, type Result, failure, ok } from "../base/result.js";
+import { type Result, failure, ok } from "../base/result.js";
 import type { OpenFile } from "../ports.js";
 import { type Kernels, sizes } from "../wasm/kernels.js";
+import { SECTOR_BYTES, decodeLink, logKind, segmentName } from "./records.js";
 import {
-  LOG_FORMAT_VERSION,
-  type LogIdentity,
-  SECTOR_BYTES,
-  UNFINISHED_SUFFIX,
-  decodeHeader,
-  decodeLink,
-  logKind,
-  segmentName,
-  segmentSequence,
-} from "./records.js";
+  type LogOpenCode,
+  RESTORE,
+  type Refusal,
+  checkGroups,
+  checkHeader,
+  damage,
+  findSegments,
+} from "./refusals.js";
 import { type ReplayNotes, replayRows } from "./replay.js";
-import { type LogOptions, type LogPorts, type Segment, newSegment } from "./segments.js";
+import { type LogOptions, type LogPorts, type Segment, newSegment } from "./segment.js";
 import { examineTail } from "./tail.js";
 import { WriteAheadLog } from "./wal.js";
 
-/**
- * "log-damaged": a record that was durable is not whole. "log-incomplete": a segment or entries are missing.
- * "log-newer": written by a newer version. "log-foreign": belongs to another node or cluster.
- * "log-unreadable": the system refused. "log-no-space": no room for the first segment.
- */
-export type LogOpenCode =
-  | "log-damaged"
-  | "log-incomplete"
-  | "log-newer"
-  | "log-foreign"
-  | "log-unreadable"
-  | "log-no-space";
-
 type Opened = Result<WriteAheadLog, LogOpenCode>;
-type Refusal = Failure<LogOpenCode>;
-
-const RESTORE = "restore the file from a copy, or start this node empty and let it catch up";
 
 /** Opens or creates the log of `options.directory`, which exists and is locked by the caller. */
 export function openLog(
@@ -63,9 +48,11 @@ export function openLog(
 class Recovery {
   private readonly log: WriteAheadLog;
   private readonly notes: ReplayNotes = { closed: false, records: 0 };
-  private sequences: number[] = [];
+  private sequences: readonly number[] = [];
   private readonly opened: OpenFile[] = [];
-  /** The last segment with records (or torn before its first), until its successor proves its end. */
+  /**
+   * The last segment with records (or torn before its first), until its successor proves its end.
+   */
   private unproven: Segment | null = null;
   private spare: Segment | null = null;
   private readonly extras: Segment[] = [];
@@ -83,43 +70,12 @@ class Recovery {
   }
 
   begin(): void {
-    const { directory } = this.options;
-    this.ports.files.list(directory, (listed) => {
-      if (!listed.ok) return this.refuse(failure("log-unreadable", listed.message));
-      const drafts = listed.value.filter((file) => file.name.endsWith(UNFINISHED_SUFFIX));
-      for (const file of listed.value) {
-        const sequence = segmentSequence(file.name);
-        if (sequence === null) continue;
-        this.sequences.push(sequence);
-        if (file.sizeBytes === this.options.segmentBytes) continue;
-        const size = `has ${String(file.sizeBytes)} bytes instead of ${String(this.options.segmentBytes)}`;
-        return this.refuse(damage(`${directory}/${file.name}`, 0, size));
-      }
-      this.sequences.sort((a, b) => a - b);
-      this.removeDrafts(drafts.map((file) => `${directory}/${file.name}`));
+    findSegments(this.options, this.ports.files, (found) => {
+      if (!found.ok) return this.refuse(found);
+      this.sequences = found.value;
+      if (found.value.length === 0) this.createFirst();
+      else this.openNext(0);
     });
-  }
-
-  /** A crash while a segment was made leaves a draft that nothing refers to. */
-  private removeDrafts(paths: string[]): void {
-    const path = paths.pop();
-    if (path === undefined) return this.checkSequences();
-    this.ports.files.remove(path, (removed) => {
-      if (!removed.ok) return this.refuse(failure("log-unreadable", removed.message));
-      this.removeDrafts(paths);
-    });
-  }
-
-  private checkSequences(): void {
-    const first = this.sequences[0];
-    if (first === undefined) return this.createFirst();
-    for (const [at, sequence] of this.sequences.entries()) {
-      if (sequence === first + at) continue;
-      const path = `${this.options.directory}/${segmentName(first + at)}`;
-      const message = `the log segment ${path} is missing: ${RESTORE}`;
-      return this.refuse(failure("log-incomplete", message));
-    }
-    this.openNext(0);
   }
 
   private createFirst(): void {
@@ -149,7 +105,8 @@ class Recovery {
       this.opened.push(result.value);
       const segment = newSegment(sequence, path, result.value, SECTOR_BYTES, 0);
       this.read(segment, 0, SECTOR_BYTES, () => {
-        const refusal = this.checkHeader(segment);
+        const { identity } = this.options;
+        const refusal = checkHeader(segment, this.kernels.scanner, identity);
         if (refusal !== null) return this.refuse(refusal);
         this.scan(segment, at);
       });
@@ -165,33 +122,6 @@ class Recovery {
       if (result.value === bytes) return next();
       this.refuse(damage(segment.path, offset + result.value, "the file ends early"));
     });
-  }
-
-  private checkHeader(segment: Segment): Refusal | null {
-    const { scanner } = this.kernels;
-    const place = { segmentId: 0, salt: 0, offset: 0, previousChecksum: 0, last: true };
-    const found = scanner.scan(SECTOR_BYTES, place);
-    const header = found.records > 0 ? decodeHeader(scanner.payload(0)) : null;
-    if (header === null || scanner.record(0).kind !== logKind.header) {
-      return damage(segment.path, 0, "the header of the segment is not whole");
-    }
-    if (header.version > LOG_FORMAT_VERSION) {
-      const versions = `${String(header.version)}, this program knows ${String(LOG_FORMAT_VERSION)}`;
-      const message = `${segment.path} has format version ${versions}: use a newer program`;
-      return failure("log-newer", message);
-    }
-    if (!sameIdentity(header.identity, this.options.identity)) {
-      const text = describeIdentity(header.identity);
-      const own = describeIdentity(this.options.identity);
-      const message = `${segment.path} belongs to ${text}, not to ${own}: check the log path`;
-      return failure("log-foreign", message);
-    }
-    if (scanner.record(0).index !== segment.sequence) {
-      return damage(segment.path, 0, "the file was renamed: its header names another segment");
-    }
-    segment.endOffset = found.nextOffset;
-    segment.checksum = found.checksum;
-    return null;
   }
 
   /** Scans on from the end found so far, window by window. */
@@ -227,7 +157,10 @@ class Recovery {
     this.enterEmpty(segment, at);
   }
 
-  /** Replays the rows of the last scan. The first record of a segment proves the end of the one before. */
+  /**
+   * Replays the rows of the last scan. The first record of a segment proves the end of the one
+   * before.
+   */
   private replay(segment: Segment, rows: number): Refusal | null {
     const { scanner } = this.kernels;
     const isFirst = segment.endOffset === SECTOR_BYTES;
@@ -266,7 +199,10 @@ class Recovery {
     if (segments.all[segments.all.length - 1] !== segment) segments.adopt(segment, false);
   }
 
-  /** A segment without a whole record: the spare, or torn at its very first write, or a second spare. */
+  /**
+   * A segment without a whole record: the spare, or torn at its very first write, or a second
+   * spare.
+   */
   private enterEmpty(segment: Segment, at: number): void {
     const before = this.unproven;
     if (before === null) return this.openNext(at + 1);
@@ -338,19 +274,8 @@ class Recovery {
 
   private complete(): void {
     const { log, ports, notes } = this;
-    for (const index of log.appender.groups.values()) {
-      const group = `group ${String(index.group)}`;
-      const hole = index.firstHole();
-      if (hole !== null) {
-        const message = `${group} lacks entry ${String(hole)} in ${this.options.directory}`;
-        return this.refuse(failure("log-incomplete", `${message}: ${RESTORE}`));
-      }
-      if (index.hardState.commit > index.lastIndex) {
-        const message = `${group} committed ${String(index.hardState.commit)}, but its log in`;
-        const end = `${this.options.directory} ends at ${String(index.lastIndex)}`;
-        return this.refuse(failure("log-incomplete", `${message} ${end}: ${RESTORE}`));
-      }
-    }
+    const refusal = checkGroups(log.appender.groups.values(), this.options.directory);
+    if (refusal !== null) return this.refuse(refusal);
     if (this.spare !== null) log.segments.adopt(this.spare, true);
     log.start();
     ports.logger.log("info", "recovered the log", {
@@ -369,18 +294,4 @@ class Recovery {
     if (file === undefined) return this.done(refusal);
     this.ports.files.close(file, () => this.refuse(refusal));
   }
-}
-
-function damage(path: string, offset: number, what: string): Refusal {
-  const message = `${path} is damaged at offset ${String(offset)}: ${what}; ${RESTORE}`;
-  return failure("log-damaged", message);
-}
-
-function sameIdentity(a: LogIdentity, b: LogIdentity): boolean {
-  return a.storageId === b.storageId && a.clusterId === b.clusterId && a.nodeId === b.nodeId;
-}
-
-function describeIdentity(identity: LogIdentity): string {
-  const { storageId, clusterId, nodeId } = identity;
-  return `node ${String(nodeId)} of cluster ${clusterId} (storage ${storageId})`;
 }

@@ -1,10 +1,11 @@
 /**
- * Applies the records of a segment, in log order, to the group indexes: the inverse of the appender.
+ * Applies the records of a segment, in log order, to the group indexes: the inverse of the
+ * appender.
  *
  * Owns nothing; writes the appender's groups. May call base, wasm and the index.
  *
- * Invariants: 1. A record that contradicts what came before is reported as damage, never guessed at.
- * 2. Nothing here throws for any content of a scanned record.
+ * Invariants: 1. A record that contradicts what came before is reported as damage, never guessed
+ * at. 2. Nothing here throws for any content of a scanned record.
  */
 import { partitionId } from "../base/ids.js";
 import { type SegmentScanner, frame, scanLane, sizes } from "../wasm/kernels.js";

@@ -1,17 +1,17 @@
 /**
- * Forward rewriting: small live remains of the oldest segment are written again at the end, so that an
- * idle group cannot pin the log (P-116).
+ * Forward rewriting: small live remains of the oldest segment are written again at the end, so that
+ * an idle group cannot pin the log (P-116).
  *
  * Owns at most one slice in flight. May call base, the appender, reader and segments.
  *
- * Invariants: 1. A record that moved is released in its old segment only when the copy is framed, and
- * the old segment goes only after the copy is durable. 2. Work is sliced by bytes and entries.
- * 3. A full disk stops it: what is left of the log is kept for state records. 4. It never
- * writes more than the groups themselves wrote.
+ * Invariants: 1. A record that moved is released in its old segment only when the copy is framed,
+ * and the old segment goes only after the copy is durable. 2. Work is sliced by bytes and entries.
+ * 3. A full disk stops it: what is left of the log is kept for state records. 4. It never writes
+ * more than the groups themselves wrote.
  *
- * When: with SEALED_MAX or more sealed segments, and the oldest at most a quarter alive; or whatever
- * lives in it, once what is dead in the log exceeds GARBAGE_MAX segments. Groups with more than that in
- * the oldest segment are better flushed by the host, see `pinningGroups`.
+ * When: with SEALED_MAX or more sealed segments, and the oldest at most a quarter alive; or
+ * whatever lives in it, once what is dead in the log exceeds GARBAGE_MAX segments. Groups with more
+ * than that in the oldest segment are better flushed by the host, see `pinningGroups`.
  */
 import type { PartitionId } from "../base/ids.js";
 import { frameBytes } from "../wasm/kernels.js";
@@ -19,7 +19,8 @@ import type { Appender, RestatedEntry } from "./appender.js";
 import type { GroupIndex } from "./groupindex.js";
 import type { Reader, WantedEntry } from "./reader.js";
 import { SECTOR_BYTES } from "./records.js";
-import type { Segment, SegmentSet } from "./segments.js";
+import type { Segment } from "./segment.js";
+import type { SegmentSet } from "./segments.js";
 
 const SEALED_MAX = 2;
 const GARBAGE_MAX = 2;

@@ -1,98 +1,28 @@
 /**
- * The segments of the log: which exist, which is written, what each still holds, the spare one ahead,
- * and the removal of the oldest.
+ * The segments of the log: which exist, which is written, what each still holds, the spare one
+ * ahead, and the removal of the oldest.
  *
  * Owns the open files of the segments. May call base, ports and the kernels (to seal headers).
  *
- * Invariants: 1. Sequences have no gap; only the oldest is removed, and the directory is synced before
- * the next removal, so that power loss cannot leave a gap. 2. A segment is used only after its file and
- * its directory entry are durable. 3. A segment is removed only when no record in it is needed and
- * whatever made the last one needless is durable. 4. Space is taken here and nowhere else.
+ * Invariants: 1. Sequences have no gap; only the oldest is removed, and the directory is synced
+ * before the next removal, so that power loss cannot leave a gap. 2. A segment is used only after
+ * its file and its directory entry are durable. 3. A segment is removed only when no record in it
+ * is needed and whatever made the last one needless is durable. 4. Space is taken here and nowhere
+ * else.
  */
 import { assert, present } from "../base/assert.js";
 import type { Result } from "../base/result.js";
-import type {
-  ClockPort,
-  FatalPort,
-  FileErrorCode,
-  FilesPort,
-  LoggerPort,
-  MeterPort,
-  OpenFile,
-  TimerPort,
-} from "../ports.js";
+import type { FileErrorCode } from "../ports.js";
 import type { Kernels } from "../wasm/kernels.js";
 import type { GroupIndex, SegmentLedger, SegmentShare } from "./groupindex.js";
+import { SECTOR_BYTES, UNFINISHED_SUFFIX, saltOf, segmentName } from "./records.js";
 import {
-  type LogIdentity,
-  SECTOR_BYTES,
-  UNFINISHED_SUFFIX,
-  encodeHeader,
-  logKind,
-  saltOf,
-  segmentName,
-} from "./records.js";
-
-export interface Segment {
-  readonly sequence: number;
-  readonly path: string;
-  readonly file: OpenFile;
-  /** Where the next batch goes; what is below is durable or in flight. */
-  endOffset: number;
-  /** Checksum of the last record: what the next one chains to. */
-  checksum: number;
-  liveRecords: number;
-  liveBytes: number;
-  /** Number of the disk write after which the segment may go; Infinity = not known yet. */
-  emptiedBy: number;
-  /** Reads in flight; the file stays open for them. */
-  readers: number;
-  /** Nothing may be appended: recovery cut a torn tail off. */
-  sealed: boolean;
-}
-
-/** The outer world of the log. */
-export interface LogPorts {
-  readonly files: FilesPort;
-  readonly timers: TimerPort;
-  readonly logger: LoggerPort;
-  readonly fatal: FatalPort;
-  readonly clock: ClockPort;
-  readonly meter: Pick<MeterPort, "logSyncMs">;
-}
-
-export interface LogOptions {
-  readonly directory: string;
-  readonly identity: LogIdentity;
-  /** A multiple of SECTOR_BYTES. */
-  readonly segmentBytes: number;
-  /** How long to wait before space is asked for again on a full disk. */
-  readonly spaceRetryMs: number;
-  /** False: there was a log before, so that finding none is a loss. */
-  readonly mayCreate: boolean;
-}
-
-/** The sealed first record of a segment, filled up to a sector; and the checksum that the next chains to. */
-export function headerBlock(
-  kernels: Kernels,
-  identity: LogIdentity,
-  sequence: number,
-): { bytes: Uint8Array; checksum: number } {
-  const region = present(kernels.record.acquire(), "a region is free while a segment is made");
-  const fitted = region.append(logKind.header, 0, 0, sequence, 0, encodeHeader(identity));
-  assert(fitted, "a header fits a region");
-  const sealed = region.seal({
-    segmentId: 0,
-    salt: 0,
-    offset: 0,
-    previousChecksum: 0,
-    durableOffset: 0,
-    sectorBytes: SECTOR_BYTES,
-  });
-  const block = { bytes: sealed.bytes.slice(), checksum: sealed.checksum };
-  region.release();
-  return block;
-}
+  type LogOptions,
+  type LogPorts,
+  type Segment,
+  headerBlock,
+  newSegment,
+} from "./segment.js";
 
 export class SegmentSet implements SegmentLedger {
   readonly salt: number;
@@ -229,7 +159,9 @@ export class SegmentSet implements SegmentLedger {
     });
   }
 
-  /** Makes segment `sequence`: zeros and header, synced, then its name, then the directory (P-112). */
+  /**
+   * Makes segment `sequence`: zeros and header, synced, then its name, then the directory (P-112).
+   */
   create(sequence: number, done: (result: Result<Segment, FileErrorCode>) => void): void {
     const { files } = this.ports;
     const { directory, segmentBytes, identity } = this.options;
@@ -253,7 +185,10 @@ export class SegmentSet implements SegmentLedger {
     });
   }
 
-  /** Removes oldest segments that nothing needs, one after the other. `completed`: the last durable write. */
+  /**
+   * Removes oldest segments that nothing needs, one after the other. `completed`: the last durable
+   * write.
+   */
   removeEmptied(completed: number): void {
     const oldest = this.used[0];
     if (this.removing || this.closed || oldest === undefined || this.used.length < 2) return;
@@ -300,15 +235,4 @@ export class SegmentSet implements SegmentLedger {
     this.closed = true;
     this.ports.fatal.fatal(reason, { code: cause.code, why: cause.message });
   }
-}
-
-export function newSegment(
-  sequence: number,
-  path: string,
-  file: OpenFile,
-  endOffset: number,
-  checksum: number,
-): Segment {
-  const live = { liveRecords: 0, liveBytes: 0, emptiedBy: 0, readers: 0 };
-  return { sequence, path, file, endOffset, checksum, sealed: false, ...live };
 }

@@ -1,8 +1,9 @@
 /**
  * Whether log and state store belong together: each group's applied index must lie within its log.
  *
- * Owns nothing. May call base and ports. Invariants: 1. Nothing is clamped or repaired: a gap between
- * the two means that one of them lost durable data or is a copy from another time (P-024, P-117).
+ * Owns nothing. May call base and ports. Invariants: 1. Nothing is clamped or repaired: a gap
+ * between the two means that one of them lost durable data or is a copy from another time (P-024,
+ * P-117).
  */
 import type { PartitionId } from "../base/ids.js";
 import { type Result, failure, ok } from "../base/result.js";
@@ -10,7 +11,8 @@ import type { GroupLogImage } from "../ports.js";
 
 /**
  * "store-newer": the store holds what the log no longer has; the log was lost or is an old copy.
- * "store-older": the log was trimmed beyond what the store holds; the store was lost or is an old copy.
+ * "store-older": the log was trimmed beyond what the store holds; the store was lost or is an old
+ * copy.
  */
 export type StartCode = "store-newer" | "store-older";
 
@@ -32,7 +34,8 @@ export function checkStart(
     const stored = applied.get(group) ?? 0;
     const last = image?.lastIndex ?? 0;
     const floor = image?.floor.index ?? 0;
-    const held = `group ${String(group)}: the state store ${paths.store} holds index ${String(stored)}`;
+    const name = `group ${String(group)}: the state store ${paths.store}`;
+    const held = `${name} holds index ${String(stored)}`;
     const remedy = "restore both from the same time, or start this node empty and let it catch up";
     if (stored > last) {
       const message = `${held}, but the log ${paths.log} ends at ${String(last)}: ${remedy}`;

@@ -3,9 +3,10 @@
  *
  * Owns one environment. May call base, ports, lmdb and storekeys.
  *
- * Invariants: 1. Order is the order of full keys, whatever their length. 2. A branch exists as long as
- * a row lives below it, and goes in the transaction that deletes the last. 3. "full" leaves the store as
- * it was; every other failure ends the process. 4. The map grows by doubling, up to `maxBytes`.
+ * Invariants: 1. Order is the order of full keys, whatever their length. 2. A branch exists as long
+ * as a row lives below it, and goes in the transaction that deletes the last. 3. "full" leaves the
+ * store as it was; every other failure ends the process. 4. The map grows by doubling, up to
+ * `maxBytes`.
  *
  * Fatal reasons: "state store write failed", "state store row damaged".
  */
@@ -94,7 +95,10 @@ export class LmdbStore implements StorePort {
     this.walk(NO_DIGEST, first, last, visit);
   }
 
-  /** Visits the rows behind `prefix` (all, when it is empty) from `first` on. False: `visit` had enough. */
+  /**
+   * Visits the rows behind `prefix` (all, when it is empty) from `first` on. False: `visit` had
+   * enough.
+   */
   private walk(
     prefix: Uint8Array,
     first: Uint8Array,

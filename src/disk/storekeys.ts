@@ -1,20 +1,22 @@
 /**
- * How row keys of up to STORE_KEY_MAX_BYTES become LMDB keys of at most 511 bytes, in the same order.
+ * How row keys of up to STORE_KEY_MAX_BYTES become LMDB keys of at most 511 bytes, in the same
+ * order.
  *
- * A key of at most FIRST_BYTES is stored as it is. A longer one is cut into a first chunk and further
- * chunks: after the first chunk stands a *branch* (chunk and one zero byte, empty value), and the rest
- * lives in a second table under the digest of everything before it. The rest may branch again.
+ * A key of at most FIRST_BYTES is stored as it is. A longer one is cut into a first chunk and
+ * further chunks: after the first chunk stands a *branch* (chunk and one zero byte, empty value),
+ * and the rest lives in a second table under the digest of everything before it. The rest may
+ * branch again.
  *
  * | Table | Stored key | Value |
  * |---|---|---|
  * | short | key, at most 510 bytes | as it is |
  * | short | first 510 bytes, 0x00 | empty: a branch |
- * | long | digest of what is before (16), chunk of at most 494 | length of full key, full key, value |
+ * | long | digest of what is before (16), chunk (up to 494) | length of key, full key, value |
  * | long | digest (16), chunk of 494, 0x00 | full key up to here: a branch |
  *
- * Invariants: 1. Only a branch is longer than its table's chunk limit, so that no content can mimic one
- * and a branch sorts after the equal row and before everything else. 2. Full keys are kept and compared:
- * a digest alone proves nothing.
+ * Invariants: 1. Only a branch is longer than its table's chunk limit, so that no content can mimic
+ * one and a branch sorts after the equal row and before everything else. 2. Full keys are kept and
+ * compared: a digest alone proves nothing.
  *
  * Owns no state. May call base and node's SHA-256.
  */

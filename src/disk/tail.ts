@@ -1,19 +1,22 @@
 /**
- * What lies behind the last verified record of a segment: nothing, a torn write, or proof of damage.
+ * What lies behind the last verified record of a segment: nothing, a torn write, or proof of
+ * damage.
  *
  * Owns nothing but the scan window while it works. May call base, ports, wasm.
  *
- * Invariants: 1. "Torn" is said only when no valid record behind the end was written after the end was
- * durable, and what is there is no longer than one write. 2. Doubt is damage.
+ * Invariants: 1. "Torn" is said only when no valid record behind the end was written after the end
+ * was durable, and what is there is no longer than one write. 2. Doubt is damage.
  */
 import { type Result, failure, ok } from "../base/result.js";
 import type { FilesPort } from "../ports.js";
 import { type Kernels, frame, scanLane, sizes } from "../wasm/kernels.js";
-import type { Segment } from "./segments.js";
+import type { Segment } from "./segment.js";
 
 type Examined = Result<number, "damaged" | "unreadable">;
 
-/** Gives the number of bytes of the torn write behind `segment.endOffset`, 0 when only zeros follow. */
+/**
+ * Gives the number of bytes of the torn write behind `segment.endOffset`, 0 when only zeros follow.
+ */
 export function examineTail(
   segment: Segment,
   segmentBytes: number,

@@ -8,12 +8,12 @@
  * | `{path}/{revision}/state/` | the LMDB environment |
  * | `{path}/wal/`, or the path of the log | the segments |
  *
- * Owns the identity file. May call base and node's file system; it runs before the service does, so it
- * uses the synchronous calls.
+ * Owns the identity file. May call base and node's file system; it runs before the service does, so
+ * it uses the synchronous calls.
  *
- * Invariants: 1. A file or directory is used only after its name is durable (P-112). 2. The identity is
- * written once, aside and then renamed, and never changed. 3. A newer format is refused, and so is a
- * directory that another process uses (P-124, P-131).
+ * Invariants: 1. A file or directory is used only after its name is durable (P-112). 2. The
+ * identity is written once, aside and then renamed, and never changed. 3. A newer format is
+ * refused, and so is a directory that another process uses (P-124, P-131).
  */
 import * as fs from "node:fs";
 import { dirname } from "node:path";
@@ -25,8 +25,8 @@ const IDENTITY_KIND = "svc-storage";
 const IDENTITY_MAX_BYTES = 16_384;
 
 /**
- * "storage-unreadable": the system refused. "storage-damaged": the identity is not what was written.
- * "storage-newer": written by a newer version.
+ * "storage-unreadable": the system refused. "storage-damaged": the identity is not what was
+ * written. "storage-newer": written by a newer version.
  */
 export type VaultCode = "storage-unreadable" | "storage-damaged" | "storage-newer";
 

@@ -3,9 +3,9 @@
  *
  * Owns appender, reader, rewriter and segments of one directory. May call base, ports and wasm.
  *
- * Invariants: 1. It exists only after recovery succeeded. 2. Callbacks never come in the turn of their
- * call. 3. After `close` nothing is accepted. 4. A fault of the disk ends the process through FatalPort,
- * with one of the reasons below; nothing is acknowledged after it.
+ * Invariants: 1. It exists only after recovery succeeded. 2. Callbacks never come in the turn of
+ * their call. 3. After `close` nothing is accepted. 4. A fault of the disk ends the process through
+ * FatalPort, with one of the reasons below; nothing is acknowledged after it.
  *
  * Fatal reasons: "log write failed", "log read failed", "log record damaged", "log segment creation
  * failed", "log segment removal failed", "log directory sync failed".
@@ -26,7 +26,8 @@ import type { Kernels } from "../wasm/kernels.js";
 import { Appender } from "./appender.js";
 import { Reader } from "./reader.js";
 import { Rewriter } from "./rewriter.js";
-import { type LogOptions, type LogPorts, SegmentSet } from "./segments.js";
+import type { LogOptions, LogPorts } from "./segment.js";
+import { SegmentSet } from "./segments.js";
 
 export class WriteAheadLog implements LogPort {
   readonly segments: SegmentSet;

@@ -1,5 +1,6 @@
 /**
- * What every LogPort must do, whoever made it: one suite for the real, the in-memory and a simulated log.
+ * What every LogPort must do, whoever made it: one suite for the real, the in-memory and a
+ * simulated log.
  *
  * Invariants: 1. Only the port and the harness are used. 2. Nothing here depends on timing.
  */
@@ -69,7 +70,8 @@ class Driver {
 
 export function describeEntry(entry: LogEntry): string {
   const { index, term, kind, payload } = entry;
-  return `${String(index)}:${String(term)}:${String(kind)}:${String(payload.length)}/${String(payload[0] ?? -1)}`;
+  const content = `${String(payload.length)}/${String(payload[0] ?? -1)}`;
+  return `${String(index)}:${String(term)}:${String(kind)}:${content}`;
 }
 
 function describe(list: readonly LogEntry[]): string {

@@ -27,7 +27,9 @@ function hex(value: Uint8Array): string {
   return Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Keys that are hard for a store with short keys: long, equal at the front, extreme bytes, mimicry. */
+/**
+ * Keys that are hard for a store with short keys: long, equal at the front, extreme bytes, mimicry.
+ */
 export function awkwardKeys(prng: Prng, count: number): Uint8Array[] {
   const lengths = [1, 2, 15, 16, 17, 493, 494, 495, 509, 510, 511, 512, 526, 1003, 1004, 1005];
   lengths.push(1006, 1024, 1498, 1499, 1992, 1993, 2303, STORE_KEY_MAX_BYTES);

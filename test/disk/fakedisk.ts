@@ -1,9 +1,10 @@
 /**
- * A disk in memory for tests of the log: deterministic, steppable, with power loss, full disk and faults.
+ * A disk in memory for tests of the log: deterministic, steppable, with power loss, full disk and
+ * faults.
  *
- * Everything that would be asynchronous waits in one queue; `run` takes steps from it. `crash` gives the
- * disk as the next start would find it: unsynced directory changes survive as a prefix of their order,
- * and of a write in flight each sector survives or not.
+ * Everything that would be asynchronous waits in one queue; `run` takes steps from it. `crash`
+ * gives the disk as the next start would find it: unsynced directory changes survive as a prefix of
+ * their order, and of a write in flight each sector survives or not.
  *
  * Invariants: 1. Same seed, same disk. 2. A durable write is on the platter when its callback runs.
  */

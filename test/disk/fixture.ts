@@ -7,8 +7,9 @@ import { partitionId } from "../../src/base/ids.js";
 import type { Prng } from "../../src/base/prng.js";
 import type { Result } from "../../src/base/result.js";
 import type { LogIdentity } from "../../src/disk/records.js";
-import { type LogOpenCode, openLog } from "../../src/disk/recovery.js";
-import type { LogPorts } from "../../src/disk/segments.js";
+import { openLog } from "../../src/disk/recovery.js";
+import type { LogOpenCode } from "../../src/disk/refusals.js";
+import type { LogPorts } from "../../src/disk/segment.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
 import type { HardState, LogEntry, LogFields } from "../../src/ports.js";
 import { type Kernels, createKernels } from "../../src/wasm/kernels.js";
@@ -144,7 +145,10 @@ export function restart(on: Machine): Machine {
   return machine(on.segmentBytes, on.disk.copy(new Steps()), on.kernels);
 }
 
-/** A machine that starts on what a loss of power at this moment leaves. `on` is of no use afterwards. */
+/**
+ * A machine that starts on what a loss of power at this moment leaves. `on` is of no use
+ * afterwards.
+ */
 export function powerLoss(on: Machine, prng: Prng): Machine {
   const disk = on.disk.crash(new Steps(), prng);
   // The old process runs to an end without a trace, so that it gives its regions back.

@@ -1,8 +1,10 @@
 /**
- * A process that writes log and store as fast as it can and tells what is durable, until it is killed.
+ * A process that writes log and store as fast as it can and tells what is durable, until it is
+ * killed.
  *
- * Arguments: data directory. Prints one line per acknowledgement: "log GROUP INDEX" or "store COUNT".
- * Invariants: 1. A line is printed only after the callback came. 2. Printing is synchronous.
+ * Arguments: data directory. Prints one line per acknowledgement: "log GROUP INDEX" or "store
+ * COUNT". Invariants: 1. A line is printed only after the callback came. 2. Printing is
+ * synchronous.
  */
 import { writeSync } from "node:fs";
 import { partitionId } from "../../src/base/ids.js";

@@ -1,8 +1,9 @@
 /**
- * The log against a naive model of it: random writes, overwrites, floors, installs, drops, power losses.
+ * The log against a naive model of it: random writes, overwrites, floors, installs, drops, power
+ * losses.
  *
- * The model keeps, per group, every entry it ever accepted. A power loss may keep any prefix of what was
- * not acknowledged, record by record; what was acknowledged must be there.
+ * The model keeps, per group, every entry it ever accepted. A power loss may keep any prefix of
+ * what was not acknowledged, record by record; what was acknowledged must be there.
  *
  * Invariants: 1. One seed, one run: a failure prints its seed.
  */

@@ -1,10 +1,12 @@
 /**
- * Hostile bytes for everything that the disk is read into: log records, segments, store rows, identity.
+ * Hostile bytes for everything that the disk is read into: log records, segments, store rows,
+ * identity.
  *
- * Half of the log inputs carry right checksums over hostile content, so that they get past the frame.
+ * Half of the log inputs carry right checksums over hostile content, so that they get past the
+ * frame.
  *
- * Invariants: 1. No input makes a decoder throw, hang or take memory beyond its bounds. 2. Seeds are
- * fixed: a failure repeats.
+ * Invariants: 1. No input makes a decoder throw, hang or take memory beyond its bounds. 2. Seeds
+ * are fixed: a failure repeats.
  */
 import t from "tap";
 import { EMPTY_BYTES, compareBytes, equalBytes } from "../../src/base/bytes.js";
@@ -22,7 +24,8 @@ import {
   saltOf,
 } from "../../src/disk/records.js";
 import { replayRows } from "../../src/disk/replay.js";
-import { SegmentSet, newSegment } from "../../src/disk/segments.js";
+import { newSegment } from "../../src/disk/segment.js";
+import { SegmentSet } from "../../src/disk/segments.js";
 import {
   LMDB_KEY_MAX_BYTES,
   branchKey,
