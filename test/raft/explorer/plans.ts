@@ -1,0 +1,91 @@
+/**
+ * The explorations: which groups, which events, how many of each, how deep. The depth is that of the
+ * daily test; `npm run explore` goes deeper.
+ */
+import type { Event } from "./events.js";
+import { nothing, type Budget, type Exploration } from "./explore.js";
+import type { Settings } from "./world.js";
+
+const core: Settings["core"] = {
+  preVote: false,
+  checkQuorum: false,
+  electionTicks: 2,
+  fixedElectionTicks: 2,
+};
+
+const settings: Settings = {
+  founders: 3,
+  spares: 0,
+  core,
+  writesAtOnce: false,
+  appliesAtOnce: true,
+  offersImages: false,
+  gentleChanges: false,
+  digests: true,
+  seed: 1,
+};
+
+const calm: Event = { kind: "deliver", node: 0, at: -1 };
+
+/** Node 1 has been elected, has committed its first entry, and nothing is on its way. */
+const elected: readonly Event[] = [{ kind: "campaign", node: 1, at: 0 }, calm];
+
+/** Node 3 has missed an entry that node 1 has committed with node 2 and then dropped from its log. */
+const behind: readonly Event[] = [
+  ...elected,
+  { kind: "propose", node: 1, at: 1 },
+  { kind: "drop", node: 0, at: 1 },
+  { kind: "deliver", node: 2, at: 0 },
+  { kind: "deliver", node: 1, at: 0 },
+  { kind: "compact", node: 1, at: 0 },
+];
+
+function plan(
+  name: string,
+  depth: number,
+  budget: Partial<Budget>,
+  world: Partial<Settings> = {},
+  prefix: readonly Event[] = [],
+): Exploration {
+  const made = { ...settings, ...world };
+  return { name, settings: made, budget: { ...nothing, ...budget }, depth, maxStates: 1e6, prefix };
+}
+
+const atOnce: Partial<Settings> = { writesAtOnce: true };
+
+/** Every exploration, by name. */
+export const plans: readonly Exploration[] = [
+  plan("3 nodes, elections", 9, { campaign: 3, propose: 1 }, atOnce),
+  plan("3 nodes, slow disks, crashes", 8, { campaign: 2, crash: 1, propose: 1 }),
+  plan("3 nodes, loss and duplicates", 7, { campaign: 2, duplicate: 1, drop: 2 }, atOnce),
+  plan(
+    "2 nodes, everything slow",
+    10,
+    { campaign: 2, crash: 1, propose: 1, read: 1 },
+    { founders: 2 },
+  ),
+  plan("4 nodes, elections", 8, { campaign: 2, propose: 1 }, { ...atOnce, founders: 4 }),
+  plan("5 nodes, elections", 7, { campaign: 2, propose: 1 }, { ...atOnce, founders: 5 }),
+  plan(
+    "3 nodes, pre-vote and check-quorum",
+    9,
+    { campaign: 2, beat: 1 },
+    { ...atOnce, core: { ...core, preVote: true, checkQuorum: true } },
+  ),
+  plan("3 nodes, reads", 8, { campaign: 1, read: 2, beat: 1, propose: 1 }, atOnce, elected),
+  plan("3 nodes, transfer", 8, { campaign: 1, transfer: 1, propose: 1 }, atOnce, elected),
+  plan(
+    "3 nodes and one more, membership",
+    8,
+    { campaign: 1, change: 2 },
+    { ...atOnce, spares: 1, appliesAtOnce: false },
+    elected,
+  ),
+  plan(
+    "3 nodes, snapshots",
+    8,
+    { campaign: 1, propose: 1, compact: 1, crash: 1, duplicate: 1 },
+    {},
+    behind,
+  ),
+];

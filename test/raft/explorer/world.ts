@@ -1,0 +1,339 @@
+/**
+ * A model world: a few cores, the network between them as a bag of messages, their disks with writes
+ * that take time, their state machines. Payloads are their positions: (term, index) names a value.
+ *
+ * Every event is followed by the checks of `History` and by the core's own `assertState`.
+ *
+ * Invariants: 1. An event touches one node. 2. Effects are carried out as src/raft/types.ts says.
+ * 3. A copy made for an event on one node shares the other nodes, which do not change.
+ */
+import type { CoreConfig } from "../../../src/raft/config.js";
+import { isJoint } from "../../../src/raft/membership.js";
+import type { ConfigChange, Effects, Message } from "../../../src/raft/types.js";
+import { noCounts, type Counts } from "./counts.js";
+import { digestOf } from "./copy.js";
+import { possibleChanges, type Event, type Flight, type Report } from "./events.js";
+import { History, must } from "./history.js";
+import { ModelNode, type Library } from "./node.js";
+
+export interface Settings {
+  /** How many nodes found the group, and how many more there are that can be added. */
+  readonly founders: number;
+  readonly spares: number;
+  readonly core: Partial<CoreConfig>;
+  /** Whether a write is durable, and a batch applied, as soon as it is asked for. */
+  readonly writesAtOnce: boolean;
+  readonly appliesAtOnce: boolean;
+  /** Whether the host offers its newest image for sending, or leaves that to the core. */
+  readonly offersImages: boolean;
+  /** Whether only membership changes are made that cannot leave the group stuck. */
+  readonly gentleChanges: boolean;
+  /** Whether messages and states get digests. */
+  readonly digests: boolean;
+  readonly seed: number;
+}
+
+const leave: ConfigChange = { version: 2, transition: "auto", operations: [] };
+
+export class World {
+  readonly settings: Settings;
+  readonly library: Library;
+  readonly ids: readonly number[];
+  nodes: ModelNode[];
+  network: Flight[] = [];
+  reports: Report[] = [];
+  history = new History();
+  counts: Counts = noCounts();
+  /** Membership changes by "term/index". */
+  changes = new Map<string, ConfigChange>();
+  lastContext = 0;
+
+  constructor(library: Library, settings: Settings) {
+    const total = settings.founders + settings.spares;
+    this.library = library;
+    this.settings = settings;
+    this.ids = Array.from({ length: total }, (_, at) => at + 1);
+    const founders = this.ids.slice(0, settings.founders);
+    this.nodes = this.ids.map((id) => new ModelNode(library, this.configOf(id), founders));
+  }
+
+  private configOf(id: number): CoreConfig {
+    const { core, seed } = this.settings;
+    return { ...this.library.defaultConfig(id, seed * 64 + id), ...core };
+  }
+
+  node(id: number): ModelNode {
+    return this.nodes[id - 1] as ModelNode;
+  }
+
+  /** A world that goes on by itself after an event on node `id`; counts go to the same place. */
+  copyFor(id: number): World {
+    const to = Object.create(World.prototype) as World;
+    Object.assign(to, this);
+    to.nodes = this.nodes.slice();
+    if (id > 0) to.nodes[id - 1] = this.node(id).copy();
+    to.network = this.network.slice();
+    to.reports = this.reports.slice();
+    to.history = this.history.copy();
+    to.changes = new Map(this.changes);
+    return to;
+  }
+
+  get digest(): number {
+    let flights = 0;
+    for (const { key } of this.network) flights = (flights + key) % 0xf_ffff_ffff_ffff;
+    const { leaders, truth, committedIn, votes, vouched, reads } = this.history;
+    const nodes = this.nodes.map((node) => node.digest % 0x1_0000_0000);
+    const high = this.nodes.map((node) => Math.floor(node.digest / 0x1_0000_0000));
+    const rest = [leaders, truth, committedIn, votes, vouched, reads, this.reports];
+    return digestOf(nodes, high, flights % 0x1_0000_0000, flights / 0x1_0000_0000, ...rest);
+  }
+
+  /** Lets the event happen. False if there is nothing for it to happen to. */
+  perform(event: Event): boolean {
+    const node = this.nodes[event.node - 1];
+    if (!this.act(event, node)) return false;
+    this.counts.steps++;
+    if (node !== undefined) this.settle(node);
+    return true;
+  }
+
+  private act(event: Event, node: ModelNode | undefined): boolean {
+    const { kind, at } = event;
+    if (kind === "deliver" || kind === "duplicate" || kind === "drop") return this.carry(kind, at);
+    if (node === undefined) return false;
+    const { core } = node;
+    switch (kind) {
+      case "tick":
+        core.tick(at);
+        return true;
+      case "campaign":
+        core.campaign();
+        return true;
+      case "complete":
+        return this.complete(node);
+      case "apply":
+        return this.apply(node);
+      case "crash":
+        return this.crash(node, at);
+      case "propose":
+        return core.propose(Array.from({ length: at }, () => 1 + (core.lastIndex % 7))).ok;
+      case "change":
+        return this.change(node, at);
+      case "read":
+        return this.read(node);
+      case "transfer":
+        if (node.id === at || core.role !== "leader") return false;
+        core.transferLeadership(at);
+        this.counts.transfersOrdered++;
+        return true;
+      case "flush":
+        node.image = node.applied;
+        return true;
+      case "compact":
+        return this.compact(node, at);
+      case "report":
+        return this.report(node, at);
+      case "unreachable":
+        core.reportUnreachable(at);
+        return true;
+      case "forget":
+        core.forgetLeader();
+        return true;
+    }
+  }
+
+  private carry(kind: "deliver" | "duplicate" | "drop", at: number): boolean {
+    const flight = this.network[at];
+    if (flight === undefined) return false;
+    if (kind !== "duplicate") {
+      const last = this.network.pop() as Flight;
+      if (at < this.network.length) this.network[at] = last;
+    }
+    const { message } = flight;
+    if (kind === "drop") this.counts.dropped++;
+    else this.counts.delivered++;
+    if (kind === "duplicate") this.counts.duplicated++;
+    if (message.kind === "snapshot") {
+      this.reports.push({ node: message.from, about: message.to, ok: kind !== "drop" });
+    }
+    if (kind === "drop") return true;
+    if (message.kind === "timeoutNow") this.counts.transferCampaigns++;
+    if (message.kind === "appendAnswer" && message.reject) this.counts.refusedAppends++;
+    this.node(message.to).core.step(message);
+    return true;
+  }
+
+  private complete(node: ModelNode): boolean {
+    const record = node.writes.shift();
+    if (record === undefined) return false;
+    node.persist(record);
+    if (record.snapshot !== null) {
+      node.applied = record.snapshot;
+      this.counts.snapshots++;
+    }
+    for (const message of record.messagesAfterWrite) {
+      if (message.to === node.id) {
+        if (message.kind === "voteAnswer") this.history.vote(node.id, message.term, node.id);
+        node.core.step(message);
+      } else {
+        this.history.vouch(node, message);
+        this.send(message);
+      }
+    }
+    const { receipt } = record;
+    if (receipt !== null) {
+      if (receipt.term < node.core.term) this.counts.staleReceipts++;
+      node.core.written(receipt);
+    }
+    return true;
+  }
+
+  private apply(node: ModelNode): boolean {
+    const batch = node.batches.shift();
+    if (batch === undefined) return false;
+    const { core, log } = node;
+    for (let index = batch.first; index <= batch.last; index++) {
+      const term = log.termOf(index) ?? 0;
+      must(index === node.applied.index + 1, () => `${node.id} applies ${index} out of order`);
+      must(
+        this.history.truth[index - 1] === term,
+        () => `${node.id} applies ${term}/${index}, which is not what was committed`,
+      );
+      let { membership } = node.applied;
+      if (core.kindAt(index) !== "normal") {
+        const change = this.changes.get(`${term}/${index}`) ?? leave;
+        const led = core.role === "leader";
+        membership = core.applyConfigChange(index, change);
+        this.counts.changesApplied++;
+        if (isJoint(membership)) this.counts.jointEntered++;
+        if (led && core.role !== "leader") this.counts.stepDownsOnRemoval++;
+        this.watch(node);
+      }
+      node.applied = { index, term, membership };
+      if (this.settings.offersImages) core.snapshotAvailable(node.applied);
+    }
+    core.applied(batch.last);
+    return true;
+  }
+
+  private crash(node: ModelNode, kept: number): boolean {
+    this.counts.crashes++;
+    if (node.writes.length > kept) this.counts.lostWrites++;
+    node.crash(this.library, this.configOf(node.id), kept);
+    this.history.restarted(node);
+    return true;
+  }
+
+  private change(node: ModelNode, at: number): boolean {
+    const { core } = node;
+    const { gentleChanges } = this.settings;
+    if (core.role !== "leader") return false;
+    const possible = possibleChanges(core.membership, this.ids, gentleChanges);
+    const change = possible[at % possible.length];
+    if (change === undefined) return false;
+    const result = core.proposeConfigChange(change, 2);
+    if (!result.ok || result.kind !== "appended" || result.replacedByEmpty) return result.ok;
+    this.changes.set(`${result.term}/${result.firstIndex}`, change);
+    return true;
+  }
+
+  private read(node: ModelNode): boolean {
+    this.lastContext++;
+    const result = node.core.requestRead(this.lastContext);
+    if (result !== "accepted" && result !== "forwarded") return false;
+    this.counts.readsAsked++;
+    this.history.reads.set(this.lastContext, this.history.truth.length);
+    return true;
+  }
+
+  private compact(node: ModelNode, behind: number): boolean {
+    const { core, disk, applied } = node;
+    const floor = applied.index - behind;
+    if (floor <= disk.floor || node.writes.some((write) => write.snapshot !== null)) return false;
+    node.image = applied;
+    node.log.compact(floor);
+    disk.compact(floor);
+    core.compacted(floor);
+    this.counts.compactions++;
+    return true;
+  }
+
+  private report(node: ModelNode, at: number): boolean {
+    const about = Math.abs(at);
+    const found = this.reports.findIndex((report) => {
+      return report.node === node.id && report.about === about && report.ok === at > 0;
+    });
+    if (found < 0) return false;
+    this.reports.splice(found, 1);
+    node.core.reportSnapshot(about, at > 0);
+    return true;
+  }
+
+  private send(message: Message): void {
+    const key = this.settings.digests ? digestOf(message) : 0;
+    this.network.push({ message, key });
+  }
+
+  /** Carries out everything that the node's core asks for, and checks what has become of it. */
+  settle(node: ModelNode): void {
+    const { writesAtOnce, appliesAtOnce } = this.settings;
+    do {
+      while (node.core.hasEffects()) this.take(node, node.core.takeEffects());
+      this.watch(node);
+    } while ((writesAtOnce && this.complete(node)) || (appliesAtOnce && this.apply(node)));
+    node.core.assertState();
+  }
+
+  private take(node: ModelNode, effects: Effects): void {
+    const { append, snapshot, committed, messagesAfterWrite } = effects;
+    const { history, counts } = this;
+    if (snapshot !== null) {
+      node.log.restart(snapshot.index, snapshot.term);
+      node.batches = [];
+    }
+    if (append !== null) {
+      if (append.first <= node.log.last) counts.truncations++;
+      must(append.first > node.commit || append.first > node.log.last, () => {
+        return `${node.id} rewrites ${append.first}, committed is ${node.commit}`;
+      });
+      node.log.append(append);
+      history.matches(node, this.nodes);
+    }
+    if (committed !== null) node.batches.push(committed);
+    for (const message of effects.messages) {
+      history.vouch(node, message);
+      this.send(message);
+    }
+    for (const { context, index } of effects.readStates) {
+      counts.readsAnswered++;
+      history.answered(context, index);
+    }
+    for (const context of effects.droppedReads) {
+      counts.readsDropped++;
+      history.reads.delete(context);
+    }
+    const writes = append !== null || snapshot !== null || effects.hardState !== null;
+    if (writes || messagesAfterWrite.length > 0 || effects.receipt !== null) {
+      node.writes.push(effects);
+    }
+  }
+
+  /** What may never fall did not; what is new is examined. */
+  private watch(node: ModelNode): void {
+    const { core } = node;
+    const { term, commitIndex, role } = core;
+    must(term >= node.term, () => `the term of ${node.id} falls from ${node.term} to ${term}`);
+    must(commitIndex >= node.commit, () => {
+      return `the commit index of ${node.id} falls from ${node.commit} to ${commitIndex}`;
+    });
+    node.term = term;
+    const before = node.commit;
+    node.commit = commitIndex;
+    const { history, counts } = this;
+    if (role === "leader" && history.leaders[term] !== node.id) history.leads(node, counts);
+    if (commitIndex === before) return;
+    history.commits(node, before, counts);
+    if (role === "leader") history.counted(node, this.nodes);
+  }
+}
