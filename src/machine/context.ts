@@ -1,6 +1,5 @@
 /**
- * What a decision sees of the state machine: the rows, the clock of the entry, the floors. Types
- * only.
+ * What a decision sees of the state machine: the rows, the clock of the entry, the floors.
  *
  * Invariants: 1. A decision is a function of the rows, this context and its command; it reads
  * nothing local. 2. Floors only rise.

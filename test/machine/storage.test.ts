@@ -26,7 +26,10 @@ import {
 } from "../../src/machine/keys.js";
 import { Machine } from "../../src/machine/machine.js";
 import { Overlay } from "../../src/machine/overlay.js";
-import { plainSorter } from "../../src/machine/row-table.js";
+import { KernelSorter } from "../../src/machine/kernel-sorter.js";
+import { RowEntry, plainSorter } from "../../src/machine/row-table.js";
+import { Prng } from "../../src/base/prng.js";
+import { createKernels } from "../../src/wasm/kernels.js";
 import type { ImageChunk } from "../../src/machine/image-source.js";
 import { Bench, allocate, collect, create, lock, remove, set, unlock, update } from "./bench.js";
 import { FakeStore, flush } from "./fake-store.js";
@@ -509,3 +512,47 @@ t.test("row tables keep order however they are filled, and drop what left no tra
   t.equal(RowKind.value + 1, RowKind.history);
   t.end();
 });
+
+t.test(
+  "the kernel sorts rows as plain sorting does, and what does not fit it is sorted plainly",
+  (t) => {
+    const sorter = new KernelSorter(createKernels({ mode: "wasm" }).compact);
+    const twin = new KernelSorter(createKernels({ mode: "twin" }).compact);
+    const random = new Prng(7);
+    for (const [rows, size] of [
+      [10, 4],
+      [255, 3],
+      [256, 20],
+      [3000, 6],
+      [600, 20_000],
+    ] as const) {
+      const made = new Map<string, RowEntry>();
+      while (made.size < rows) {
+        const bytes = new Uint8Array(1 + random.below(size)).map(
+          () => [0, 97, 255][random.below(3)] as number,
+        );
+        const key = toByteKey(bytes) + uint32Key(made.size);
+        made.set(key, new RowEntry(key, null, false));
+      }
+      const expected = plainSorter.sort([...made.values()]).map((entry) => entry.key);
+      t.strictSame(
+        sorter.sort([...made.values()]).map((entry) => entry.key),
+        expected,
+        `${rows} rows`,
+      );
+      t.strictSame(
+        twin.sort([...made.values()]).map((entry) => entry.key),
+        expected,
+        `${rows} rows, twin`,
+      );
+    }
+    const overlay = new Overlay({ store: new FakeStore(), sorter });
+    for (let at = 0; at < 1000; at++) overlay.put(`k${(at * 7) % 1000}`, new Uint8Array(1));
+    const { changes } = overlay.freeze();
+    t.strictSame(
+      changes.map((change) => toByteKey(change.key)),
+      Array.from({ length: 1000 }, (_, at) => `k${at}`).sort(),
+    );
+    t.end();
+  },
+);
