@@ -6,13 +6,14 @@
 import { partitionId } from "../../src/base/ids.js";
 import type { Prng } from "../../src/base/prng.js";
 import type { Result } from "../../src/base/result.js";
-import type { LogIdentity } from "../../src/disk/records.js";
+import { type LogIdentity, segmentName } from "../../src/disk/records.js";
 import { openLog } from "../../src/disk/recovery.js";
 import type { LogOpenCode } from "../../src/disk/refusals.js";
 import type { LogPorts } from "../../src/disk/segment.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
 import type { HardState, LogEntry, LogFields } from "../../src/ports.js";
 import { type Kernels, createKernels } from "../../src/wasm/kernels.js";
+import { describeEntry } from "../conformance/log.js";
 import { FakeDisk, Steps } from "./fakedisk.js";
 
 export const IDENTITY: LogIdentity = { storageId: "5709a9e0", clusterId: "cluster", nodeId: 1 };
@@ -155,4 +156,33 @@ export function powerLoss(on: Machine, prng: Prng): Machine {
   on.disk.writeFault = () => "failed";
   on.steps.run();
   return machine(on.segmentBytes, disk, on.kernels);
+}
+
+/** The group of most tests. */
+export const G = partitionId(1);
+
+export function segmentPath(sequence: number): string {
+  return `${DIRECTORY}/${segmentName(sequence)}`;
+}
+
+export function bytesOf(on: Machine, sequence: number): Uint8Array {
+  const inode = on.disk.names.get(segmentPath(sequence));
+  if (inode === undefined) throw new Error(`no segment ${String(sequence)}`);
+  return inode.bytes;
+}
+
+/** The entries of group 1 after a start on `on`, or the refusal's code. */
+export function recoverFrom(on: Machine): string {
+  const opened = tryOpen(on);
+  if (!opened.ok) return opened.code;
+  const image = opened.value.recovered().get(G);
+  if (image === undefined) return "";
+  const last = image.lastIndex;
+  if (last === image.floor.index) return "";
+  const found = read(on, opened.value, 1, image.floor.index + 1, last);
+  return found === "compacted" ? found : found.map(describeEntry).join(" ");
+}
+
+export function text(list: readonly Parameters<typeof describeEntry>[0][]): string {
+  return list.map(describeEntry).join(" ");
 }
