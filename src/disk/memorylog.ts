@@ -37,6 +37,11 @@ export class MemoryLog implements LogPort {
 
   constructor(private readonly timers: TimerPort) {}
 
+  /** True from the call of `close` on. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
     return new Map();
   }

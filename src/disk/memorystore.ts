@@ -33,6 +33,11 @@ export class MemoryStore implements StorePort {
     private readonly maxBytes: number,
   ) {}
 
+  /** True from the call of `close` on. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   /** The block that holds `key` or would; 0 when there is none. */
   private blockOf(key: Uint8Array): number {
     let low = 0;

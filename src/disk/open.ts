@@ -22,9 +22,8 @@ import type { LogIdentity } from "./records.js";
 import { openLog } from "./recovery.js";
 import type { LogOpenCode } from "./refusals.js";
 import type { LogPorts } from "./segment.js";
-import { LmdbStore, openStore } from "./store.js";
+import { openStore } from "./store.js";
 import { type VaultCode, makeDirectory, readIdentity, writeIdentity, writeMark } from "./vault.js";
-import type { WriteAheadLog } from "./wal.js";
 
 export interface DiskOptions {
   readonly adapter: "lmdb" | "memory";
@@ -58,7 +57,7 @@ export interface Disk {
   readonly identity: LogIdentity;
   /** True when the directory was made by this call. */
   readonly isNew: boolean;
-  /** Closes the store, then the log, then gives the lock back. */
+  /** Closes store and log, unless their user did and was called back, and gives the lock back. */
   close(done: () => void): void;
 }
 
@@ -100,7 +99,7 @@ function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
   const log = new MemoryLog(ports.timers);
   const store = new MemoryStore(ports.timers, options.maxBytes);
   const identity = { storageId: "", ...options.identity };
-  const close = (closed: () => void): void => store.close(() => log.close(closed));
+  const close = closer([store, log], []);
   ports.timers.soon(() => done(ok({ log, store, identity, isNew: true, close })));
 }
 
@@ -152,13 +151,18 @@ function openLocked(
     const log = opened.value;
     const marked = existsSync(mark) ? ok(null) : writeMark(mark);
     if (!marked.ok) return store.close(() => log.close(() => done(marked)));
-    done(ok({ log, store, identity, isNew, close: closer(log, store, locks) }));
+    done(ok({ log, store, identity, isNew, close: closer([store, log], locks) }));
   });
 }
 
+interface Closable {
+  readonly isClosed: boolean;
+  close(done: () => void): void;
+}
+
+/** Closes what its user did not close yet, and then gives the locks back. */
 function closer(
-  log: WriteAheadLog,
-  store: LmdbStore,
+  parts: readonly Closable[],
   locks: readonly DirectoryLock[],
 ): (done: () => void) => void {
   return (done) => {
@@ -167,6 +171,12 @@ function closer(
       if (lock === undefined) done();
       else lock.release(() => release(at + 1));
     };
-    store.close(() => log.close(() => release(0)));
+    const closeNext = (at: number): void => {
+      const part = parts[at];
+      if (part === undefined) release(0);
+      else if (part.isClosed) closeNext(at + 1);
+      else part.close(() => closeNext(at + 1));
+    };
+    closeNext(0);
   };
 }

@@ -98,7 +98,8 @@ export function checkHeader(
   }
   if (!sameIdentity(header.identity, own)) {
     const text = describeIdentity(header.identity);
-    const message = `${segment.path} belongs to ${text}, not to ${describeIdentity(own)}: check the log path`;
+    const owner = `${segment.path} belongs to ${text}`;
+    const message = `${owner}, not to ${describeIdentity(own)}: check the log path`;
     return failure("log-foreign", message);
   }
   if (scanner.record(0).index !== segment.sequence) {

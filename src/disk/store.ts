@@ -81,6 +81,11 @@ export class LmdbStore implements StorePort {
     private readonly ports: StorePorts,
   ) {}
 
+  /** True from the call of `close` on. */
+  get isClosed(): boolean {
+    return this.closing !== null;
+  }
+
   get(key: Uint8Array): Uint8Array | null {
     checkKey(key);
     if (!isLongKey(key)) return this.environment.get("short", key);

@@ -61,6 +61,11 @@ export class WriteAheadLog implements LogPort {
     this.segments.prepareSpare();
   }
 
+  /** True from the call of `close` on. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
     return this.images;
   }

@@ -11,9 +11,7 @@ import { partitionId } from "../../src/base/ids.js";
 import type { Result } from "../../src/base/result.js";
 import { lockDirectory } from "../../src/disk/lock.js";
 import { type Disk, type DiskCode, type DiskOptions, openDisk } from "../../src/disk/open.js";
-import { checkStart } from "../../src/disk/startcheck.js";
 import { parseIdentity } from "../../src/disk/vault.js";
-import type { GroupLogImage } from "../../src/ports.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { bytes } from "../conformance/store.js";
 import "./shortwrites.js";
@@ -89,6 +87,18 @@ void t.test("a new directory is private, complete, and opens again as the same",
   t.match(told, [{ event: "recovered the log", fields: { clean: true } }]);
   await closing(again);
   fs.rmSync(root, { recursive: true });
+});
+
+void t.test("closing after the parts were closed by their user gives the lock back", async (t) => {
+  const path = temporary();
+  const disk = await open(optionsFor(path));
+  await append(disk, 1);
+  await new Promise<void>((done) => disk.log.close(() => disk.store.close(done)));
+  await closing(disk);
+  const again = await open(optionsFor(path));
+  t.equal(again.log.recovered().get(G)?.lastIndex, 1);
+  await closing(again);
+  fs.rmSync(path, { recursive: true });
 });
 
 void t.test("P-124 a second opener is refused, in this process and in another", async (t) => {
@@ -170,32 +180,6 @@ void t.test(
     fs.rmSync(path);
   },
 );
-
-void t.test("P-117 P-024 log and store that do not belong together are told apart", (t) => {
-  const image: GroupLogImage = {
-    group: G,
-    hardState: { term: 1, vote: 1, commit: 9 },
-    floor: { index: 5, term: 1 },
-    lastIndex: 9,
-    termRuns: [],
-    specialEntries: [],
-    payloadBytes: 0,
-  };
-  const images = new Map([[G, image]]);
-  const paths = { log: "/data/wal", store: "/data/v1/state" };
-  const check = (applied: number): string => {
-    const result = checkStart(images, new Map([[G, applied]]), paths);
-    return result.ok ? "ok" : `${result.code}: ${result.message}`;
-  };
-  t.equal(check(5), "ok");
-  t.equal(check(9), "ok");
-  t.match(check(4), /^store-older: group 1: .*\/data\/v1\/state holds index 4.*begins after 5/);
-  t.match(check(10), /^store-newer: .*\/data\/wal ends at 9.*restore/);
-  t.match(checkStart(new Map(), new Map([[G, 1]]), paths), { ok: false, code: "store-newer" });
-  t.match(checkStart(images, new Map(), paths), { ok: false, code: "store-older" });
-  t.ok(checkStart(new Map(), new Map(), paths).ok);
-  t.end();
-});
 
 interface Child {
   readonly lines: readonly string[];
