@@ -1,8 +1,9 @@
 /**
  * The real clock, timers, randomness and fatal exit.
  *
- * Invariants: 1. `monotonicMs` never goes back and does not know the wall clock. 2. `after` re-arms in slices, because
- * a platform timer above 2^31 − 1 ms fires at once. 3. The fatal path writes synchronously: buffered output is lost at exit.
+ * Invariants: 1. `monotonicMs` never goes back and does not know the wall clock. 2. `after` re-arms
+ * in slices, because a platform timer above 2^31 − 1 ms fires at once. 3. The fatal path writes
+ * synchronously: buffered output is lost at exit.
  */
 import { writeSync } from "node:fs";
 import { randomBytes } from "node:crypto";
@@ -65,7 +66,10 @@ export const systemEntropy: EntropyPort = {
 /** Exit code after a fatal fault (storage failure, broken invariant). */
 export const EXIT_FATAL = 1;
 
-/** Ends the process with EXIT_FATAL after one line on stderr; `before` gets a chance to note the reason. */
+/**
+ * Ends the process with EXIT_FATAL after one line on stderr; `before` gets a chance to note the
+ * reason.
+ */
 export function processFatal(before: (reason: string) => void): FatalPort {
   return {
     fatal(reason: string, fields?: LogFields): void {

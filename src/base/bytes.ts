@@ -1,8 +1,9 @@
 /**
  * Byte strings: comparison, prefixes, text. Inside the service all order is byte order.
  *
- * Invariants: 1. Functions here never keep or change an argument. 2. Text is well-formed Unicode: it is checked where
- * it enters, and encoding asserts it. 3. JavaScript's own string order (UTF-16 units) is never used for ordering.
+ * Invariants: 1. Functions here never keep or change an argument. 2. Text is well-formed Unicode:
+ * it is checked where it enters, and encoding asserts it. 3. JavaScript's own string order (UTF-16
+ * units) is never used for ordering.
  */
 import { assert } from "./assert.js";
 
@@ -87,7 +88,10 @@ export function startsWithBytes(bytes: Uint8Array, prefix: Uint8Array): boolean 
   return true;
 }
 
-/** The smallest byte string above every one that begins with `prefix`; null when there is none (empty or all 0xff). */
+/**
+ * The smallest byte string above every one that begins with `prefix`; null when there is none
+ * (empty or all 0xff).
+ */
 export function prefixSuccessor(prefix: Uint8Array): Uint8Array | null {
   let length = prefix.length;
   while (length > 0 && prefix[length - 1] === 0xff) length--;

@@ -1,9 +1,11 @@
 /**
- * Writer and reader for replicated and stored bytes: little-endian fixed numbers, LEB128 lengths, counted byte strings.
+ * Writer and reader for replicated and stored bytes: little-endian fixed numbers, LEB128 lengths,
+ * counted byte strings.
  *
- * Owns its buffer until `finish`. Invariants: 1. A reader never reads past its end: it turns `failed`, yields zeros, and
- * stays failed; the caller checks `isComplete()` once. 2. Lengths are checked against what remains before anything is
- * allocated. 3. Every byte of a finished buffer was written. 4. One encoding for one value: over-long LEB128 fails.
+ * Owns its buffer until `finish`. Invariants: 1. A reader never reads past its end: it turns
+ * `failed`, yields zeros, and stays failed; the caller checks `isComplete()` once. 2. Lengths are
+ * checked against what remains before anything is allocated. 3. Every byte of a finished buffer was
+ * written. 4. One encoding for one value: over-long LEB128 fails.
  */
 import { assert } from "./assert.js";
 import { EMPTY_BYTES, decodeText } from "./bytes.js";
@@ -25,8 +27,8 @@ export class ByteWriter {
   }
 
   /**
-   * Makes room for `count` bytes and returns where they begin. It may replace the buffer: callers take the position
-   * first and name `buffer` or `view` only afterwards.
+   * Makes room for `count` bytes and returns where they begin. It may replace the buffer: callers
+   * take the position first and name `buffer` or `view` only afterwards.
    */
   private reserve(count: number): number {
     const start = this.at;
@@ -111,7 +113,8 @@ export class ByteWriter {
 
   /** Well-formed text as counted UTF-8. */
   text(text: string): this {
-    // Short text is the rule: encode behind a one-byte length and move only when it does not fit one.
+    // Short text is the rule: encode behind a one-byte length and move only when it does not fit
+    // one.
     if (text.length <= 42) {
       const start = this.reserve(1 + text.length * 3);
       const { written } = textEncoder.encodeInto(text, this.buffer.subarray(start + 1));

@@ -1,8 +1,10 @@
 /**
- * Hybrid logical timestamps {n, l, c} (Kulkarni et al., "Logical Physical Clocks", 2014): informative stamps on data.
+ * Hybrid logical timestamps {n, l, c} (Kulkarni et al., "Logical Physical Clocks", 2014):
+ * informative stamps on data.
  *
- * Invariants: 1. Order: l, then c, then n. 2. `l` is Unix milliseconds (safe integer ≥ 0), `c` is uint32, `n` int32.
- * 3. No decision of the service rests on a stamp except a backup's cut and a restore's target.
+ * Invariants: 1. Order: l, then c, then n. 2. `l` is Unix milliseconds (safe integer ≥ 0), `c` is
+ * uint32, `n` int32. 3. No decision of the service rests on a stamp except a backup's cut and a
+ * restore's target.
  */
 
 export interface Hlc {
@@ -17,7 +19,10 @@ export interface Hlc {
 /** "No timestamp". */
 export const NO_STAMP: Hlc = { n: 0, l: 0, c: 0 };
 
-/** Longest forward jump (ms) that one new stamp may take past the last one because of the wall clock. */
+/**
+ * Longest forward jump (ms) that one new stamp may take past the last one because of the wall
+ * clock.
+ */
 export const STAMP_JUMP_MAX_MS = 24 * 3_600_000;
 
 export function compareHlc(a: Hlc, b: Hlc): number {
@@ -27,8 +32,9 @@ export function compareHlc(a: Hlc, b: Hlc): number {
 }
 
 /**
- * The stamp after `last` on `node` at the wall time `wallMs`: never at or below `last`, and at most STAMP_JUMP_MAX_MS
- * ahead of it (the first stamp of a group, after NO_STAMP, takes the wall time as it is).
+ * The stamp after `last` on `node` at the wall time `wallMs`: never at or below `last`, and at most
+ * STAMP_JUMP_MAX_MS ahead of it (the first stamp of a group, after NO_STAMP, takes the wall time as
+ * it is).
  */
 export function nextStamp(last: Hlc, node: number, wallMs: number): Hlc {
   const wall = Math.max(0, Math.floor(wallMs));

@@ -1,8 +1,8 @@
 /**
  * Branded names for the numbers that must not be mixed up. They cost nothing at run time.
  *
- * Invariants: 1. Partition 0 is the meta partition; data partitions are ≥ 1; an id is never used twice.
- * 2. Node ids are 1 to 65535.
+ * Invariants: 1. Partition 0 is the meta partition; data partitions are ≥ 1; an id is never used
+ * twice. 2. Node ids are 1 to 65535.
  */
 
 declare const brand: unique symbol;

@@ -1,8 +1,10 @@
 /**
- * Exact signed 64-bit integers as two 32-bit lanes, for values that travel without arithmetic on them.
+ * Exact signed 64-bit integers as two 32-bit lanes, for values that travel without arithmetic on
+ * them.
  *
- * The shape ({ low, high, unsigned }) is the one that the protobuf codec writes and reads, so that a value crosses
- * that border without a conversion. Arithmetic on single values uses bigint; on batches, the kernels of `wasm/`.
+ * The shape ({ low, high, unsigned }) is the one that the protobuf codec writes and reads, so that
+ * a value crosses that border without a conversion. Arithmetic on single values uses bigint; on
+ * batches, the kernels of `wasm/`.
  *
  * Invariants: 1. `low` and `high` are signed 32-bit integers. 2. An Int64 is immutable.
  */

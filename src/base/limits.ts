@@ -1,15 +1,18 @@
 /**
  * Every fixed bound of the service in one place, with the relations between them asserted at load.
  *
- * Invariants: 1. A number that bounds input, memory or work is here or a flag of the server, nowhere else.
- * 2. Limits of names count UTF-8 bytes.
+ * Invariants: 1. A number that bounds input, memory or work is here or a flag of the server,
+ * nowhere else. 2. Limits of names count UTF-8 bytes.
  */
 import { assert } from "./assert.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Keys, buckets, prefixes, key spaces, split keys, resources, owners, sequence names, idempotency keys (bytes). */
+/**
+ * Keys, buckets, prefixes, key spaces, split keys, resources, owners, sequence names, idempotency
+ * keys (bytes).
+ */
 export const NAME_MAX_BYTES = 1024;
 export const RESERVED_PREFIX = "__svc:";
 export const MANY_ITEMS_MAX = 1024;
@@ -35,7 +38,10 @@ export const HTTP_REQUEST_TIMEOUT_MS = 30_000;
 export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
 /** A kept-alive HTTP/1 connection without a request is closed after this (ms). */
 export const HTTP_KEEP_ALIVE_MS = 65_000;
-/** A connection on which nothing moves is closed after this (ms): the longest call, leave, takes less. */
+/**
+ * A connection on which nothing moves is closed after this (ms): the longest call, leave, takes
+ * less.
+ */
 export const HTTP_SILENCE_MS = 240_000;
 /** An HTTP/2 peer that was silent so long is closed, or pinged while it has open streams (ms). */
 export const HTTP_SESSION_IDLE_MS = 60_000;
@@ -50,12 +56,17 @@ export const LARGE_ANSWER_CHARACTERS = 64 * KIB;
 /** Large answers that may wait for their clients together, in one process. */
 export const UNSENT_ANSWERS_MAX_BYTES = 256 * MIB;
 
-/** Largest payload of one log entry (bytes): one value at its largest configurable size with its key and envelope. */
+/**
+ * Largest payload of one log entry (bytes): one value at its largest configurable size with its key
+ * and envelope.
+ */
 export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */
 export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
-/** A restore lifts every token floor by this much above all that the old cluster could have given. */
+/**
+ * A restore lifts every token floor by this much above all that the old cluster could have given.
+ */
 export const RESTORE_TOKEN_MARGIN = 1n << 44n;
 
 assert(

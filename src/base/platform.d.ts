@@ -1,5 +1,6 @@
 /**
- * The few platform classes that the deterministic floors may use beyond ES2022: pure functions of their input.
+ * The few platform classes that the deterministic floors may use beyond ES2022: pure functions of
+ * their input.
  */
 declare class TextEncoder {
   encode(text: string): Uint8Array<ArrayBuffer>;

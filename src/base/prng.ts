@@ -1,8 +1,10 @@
 /**
- * Seeded random numbers: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018),
- * seeded through splitmix32. The only source of randomness below the front ends.
+ * Seeded random numbers: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number
+ * generators", 2018), seeded through splitmix32. The only source of randomness below the front
+ * ends.
  *
- * Invariants: 1. The same seed gives the same sequence on every machine. 2. Only 32-bit integer arithmetic is used.
+ * Invariants: 1. The same seed gives the same sequence on every machine. 2. Only 32-bit integer
+ * arithmetic is used.
  */
 import { assert } from "./assert.js";
 
@@ -61,7 +63,10 @@ export class Prng {
     return this.below(denominator) < numerator;
   }
 
-  /** A generator of its own, for a part of the program named `name`: its draws do not disturb this one's later order. */
+  /**
+   * A generator of its own, for a part of the program named `name`: its draws do not disturb this
+   * one's later order.
+   */
   fork(name: string): Prng {
     let hash = this.nextUint32();
     for (let at = 0; at < name.length; at++) {

@@ -1,7 +1,8 @@
 /**
  * `Result`: how lower floors report operating failures without exceptions.
  *
- * Invariants: 1. `ok` tells the two shapes apart. 2. `code` is one of a closed list that the function documents.
+ * Invariants: 1. `ok` tells the two shapes apart. 2. `code` is one of a closed list that the
+ * function documents.
  */
 
 export interface Ok<T> {

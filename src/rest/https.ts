@@ -42,6 +42,7 @@ export interface TlsMaterial {
 
 /** Headers of HTTP/2 are refused by reset only beyond this, so that 431 can be said below it. */
 const HEADER_LIST_MAX_BYTES = 4 * HEADERS_MAX_BYTES;
+const STREAM_WINDOW_BYTES = 1024 * 1024;
 const GRPC_TYPE = "application/grpc";
 
 type StreamListener = (
@@ -103,6 +104,8 @@ export function createHttpsServer(
     maxSessionMemory: HTTP_SESSION_MEMORY_MIB,
     settings: {
       maxConcurrentStreams: STREAMS_PER_CONNECTION_MAX,
+      // Batch streams carry frames of up to 1 MiB; the usual 64 KiB would stall each of them.
+      initialWindowSize: STREAM_WINDOW_BYTES,
       maxHeaderListSize: HEADER_LIST_MAX_BYTES,
       enableConnectProtocol: false,
     },

@@ -1,7 +1,10 @@
 /** Host names and listener addresses as text. */
 import { isIP } from "node:net";
 
-/** True for addresses that only this machine can reach. A name other than localhost counts as reachable. */
+/**
+ * True for addresses that only this machine can reach. A name other than localhost counts as
+ * reachable.
+ */
 export function isLoopback(host: string): boolean {
   if (host === "localhost" || host === "::1") return true;
   return isIP(host) === 4 && host.startsWith("127.");

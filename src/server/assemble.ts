@@ -1,8 +1,10 @@
 /**
- * Puts a node together: ports, disk, host, operations, front ends; and takes it apart in the reverse order.
+ * Puts a node together: ports, disk, host, operations, front ends; and takes it apart in the
+ * reverse order.
  *
- * Owns the parts. Invariants: 1. A start that fails leaves nothing open. 2. The stop ends intake first, then answers
- * what was accepted, then closes log and store. 3. Only this file knows all rooms of the house.
+ * Owns the parts. Invariants: 1. A start that fails leaves nothing open. 2. The stop ends intake
+ * first, then answers what was accepted, then closes log and store. 3. Only this file knows all
+ * rooms of the house.
  */
 import { META_PARTITION } from "../base/ids.js";
 import { failure, ok, type Result } from "../base/result.js";
@@ -35,7 +37,9 @@ export interface RunningServer {
 
 /** After the deadline of the stop, connections get this long to take their last bytes (ms). */
 const CLOSE_GRACE_MS = 500;
-/** A disk that never answers cannot hold the process: this long after the deadline it is ended (ms). */
+/**
+ * A disk that never answers cannot hold the process: this long after the deadline it is ended (ms).
+ */
 const HARD_STOP_MS = 5000;
 
 function clientEndpointOf(config: ServerConfig, addresses: ListenAddresses): string {
@@ -71,6 +75,26 @@ function openStorage(
       { timers: systemTimers, logger, fatal, clock: systemClock, meter: metrics },
       resolve,
     );
+  });
+}
+
+function openNode(
+  config: ServerConfig,
+  disk: Disk,
+  logger: LoggerPort,
+  fatal: FatalPort,
+  metrics: Metrics,
+): ReturnType<typeof Node.open> {
+  return Node.open(hostSettings(config), {
+    clock: systemClock,
+    timer: systemTimers,
+    log: disk.log,
+    store: disk.store,
+    entropy: systemEntropy,
+    logger,
+    fatal,
+    meter: metrics,
+    sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });
 }
 
@@ -143,17 +167,7 @@ export async function startServer(
   const fatal = processFatal((reason) => operations?.setFatalFault(reason));
   const disk = await openStorage(config, logger, fatal, metrics);
   if (!disk.ok) return failure("usage", disk.message);
-  const node = Node.open(hostSettings(config), {
-    clock: systemClock,
-    timer: systemTimers,
-    log: disk.value.log,
-    store: disk.value.store,
-    entropy: systemEntropy,
-    logger,
-    fatal,
-    meter: metrics,
-    sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
-  });
+  const node = openNode(config, disk.value, logger, fatal, metrics);
   if (!node.ok) {
     disk.value.close(() => {});
     return failure("usage", node.message);

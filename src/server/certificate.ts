@@ -1,8 +1,9 @@
 /**
  * The self-signed development certificate, made on first start and kept in {storage-path}/tls.
  *
- * Invariants: 1. Key and certificate belong together: both are written before either is used. 2. The key file is mode
- * 0600. 3. The certificate names only this machine (localhost, 127.0.0.1, ::1).
+ * Invariants: 1. Key and certificate belong together: both are written before either is used. 2.
+ * The key file is mode 0600. 3. The certificate names only this machine (localhost, 127.0.0.1,
+ * ::1).
  */
 import "reflect-metadata";
 import { webcrypto } from "node:crypto";

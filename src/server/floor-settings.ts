@@ -25,7 +25,10 @@ export function hostSettings(config: ServerConfig): HostSettings {
   };
 }
 
-/** `clientEndpoint` is asked for at each answer: with port 0 it is known only once the listeners are open. */
+/**
+ * `clientEndpoint` is asked for at each answer: with port 0 it is known only once the listeners are
+ * open.
+ */
 export function operationsSettings(
   config: ServerConfig,
   clientEndpoint: () => string,

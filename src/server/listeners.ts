@@ -1,8 +1,10 @@
 /**
- * The listeners of a node: REST and gRPC front ends, their certificate, their credentials, their end.
+ * The listeners of a node: REST and gRPC front ends, their certificate, their credentials, their
+ * end.
  *
- * Owns the two front ends. Invariants: 1. Nothing listens before all material is read. 2. Both front ends judge callers
- * by the same authenticator. 3. A port that cannot be opened stops the start, naming the flag.
+ * Owns the two front ends. Invariants: 1. Nothing listens before all material is read. 2. Both
+ * front ends judge callers by the same authenticator. 3. A port that cannot be opened stops the
+ * start, naming the flag.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -83,7 +85,7 @@ async function tlsTexts(
   }
 }
 
-function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
+function makeRest(config: ServerConfig, ends: FrontEnds, connections: ConnectionCount): RestServer {
   return createRestServer({
     operations: ends.operations,
     version: VERSION,
@@ -95,14 +97,14 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     authenticator: ends.authenticator.required ? ends.authenticator : null,
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     observer: null,
-    connections: new ConnectionCount(),
+    connections,
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,
   });
 }
 
-function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
+function makeGrpc(config: ServerConfig, ends: FrontEnds, connections: ConnectionCount): GrpcServer {
   const { authenticator } = ends;
   const roles = {
     authenticate: (authorization: string | undefined, socket: unknown) =>
@@ -118,6 +120,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     maxInflightPerStream: config.maxInflightPerStream,
     maxConnections: CONNECTIONS_MAX,
+    connections,
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
   });
@@ -141,8 +144,10 @@ export async function openListeners(
   config: ServerConfig,
   ends: FrontEnds,
 ): Promise<Result<Listeners, "usage">> {
-  const rest = makeRest(config, ends);
-  const grpc = makeGrpc(config, ends);
+  // One count for both front ends: the limit is that of the node.
+  const connections = new ConnectionCount();
+  const rest = makeRest(config, ends, connections);
+  const grpc = makeGrpc(config, ends, connections);
   warnUnprotected(config, ends.logger);
   const { host } = config;
   const close = async (graceMs: number): Promise<void> => {

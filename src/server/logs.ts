@@ -1,8 +1,9 @@
 /**
  * Structured logs by pino, on stderr, as text for people or JSON for machines.
  *
- * Invariants: 1. Logging never blocks the loop for long and never grows memory without bound: beyond BUFFER_MAX_BYTES
- * lines are dropped and counted. 2. The fatal path writes synchronously by itself and does not come through here.
+ * Invariants: 1. Logging never blocks the loop for long and never grows memory without bound:
+ * beyond BUFFER_MAX_BYTES lines are dropped and counted. 2. The fatal path writes synchronously by
+ * itself and does not come through here.
  */
 import { Writable } from "node:stream";
 import { pino, type Logger } from "pino";

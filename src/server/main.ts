@@ -2,9 +2,9 @@
 /**
  * The program svc-server: command line in, one running node, signals, exit code.
  *
- * Owns the process. Invariants: 1. Nothing is opened before the configuration is whole. 2. A fault that nobody handles
- * ends the process with the fatal exit code; it never lives on in silence. 3. The first SIGTERM or SIGINT stops
- * gracefully, the second exits at once.
+ * Owns the process. Invariants: 1. Nothing is opened before the configuration is whole. 2. A fault
+ * that nobody handles ends the process with the fatal exit code; it never lives on in silence. 3.
+ * The first SIGTERM or SIGINT stops gracefully, the second exits at once.
  */
 import { readFileSync } from "node:fs";
 import { processFatal } from "../sys.js";

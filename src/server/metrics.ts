@@ -1,8 +1,9 @@
 /**
- * Prometheus metrics: counters that the tower keeps as plain numbers are read when somebody scrapes; what happens per
- * batch or per sync is observed as it happens.
+ * Prometheus metrics: counters that the tower keeps as plain numbers are read when somebody
+ * scrapes; what happens per batch or per sync is observed as it happens.
  *
- * Invariants: 1. A request costs nothing here (see `operations/tally`). 2. Label children are made once and kept.
+ * Invariants: 1. A request costs nothing here (see `operations/tally`). 2. Label children are made
+ * once and kept.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
@@ -164,9 +165,8 @@ export class Metrics implements MeterPort {
     lines.push("# TYPE svc_requests_total counter");
     this.tally.visit((label, type, count) => {
       const outcome = type < 0 ? "Refused" : outcomeName(label.api, type);
-      lines.push(
-        `svc_requests_total{api="${label.api}",operation="${label.operation}",outcome="${outcome}"} ${count}`,
-      );
+      const labels = `api="${label.api}",operation="${label.operation}",outcome="${outcome}"`;
+      lines.push(`svc_requests_total{${labels}} ${count}`);
     });
     lines.push("# TYPE svc_request_duration_seconds histogram");
     for (const [kind, label] of KIND_LABELS.entries()) {

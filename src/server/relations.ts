@@ -1,5 +1,6 @@
 /**
- * The relations between configuration values, one function per area; the first violated one is the answer.
+ * The relations between configuration values, one function per area; the first violated one is the
+ * answer.
  *
  * Invariants: 1. A message names the flags, both values and what to change. 2. Checks only read.
  */
@@ -26,7 +27,10 @@ function firstOf(...violations: (string | null)[]): string | null {
   return violations.find((violation) => violation !== null) ?? null;
 }
 
-/** Flags that ask for something only a later version does: refused when given, so that nobody relies on them. */
+/**
+ * Flags that ask for something only a later version does: refused when given, so that nobody relies
+ * on them.
+ */
 const UNAVAILABLE: readonly (readonly [string, string])[] = [
   ["--join", "this version runs clusters of one node; joining is not available yet"],
   ["--peer-tls-cert", "this version has no peer traffic to protect"],

@@ -1,9 +1,10 @@
 /**
  * Bearer tokens and client certificates: who a caller is and what it may do.
  *
- * Owns the content of the token file. Invariants: 1. Only SHA-256 digests are held; comparison takes constant time and
- * visits every entry. 2. A bad file stops the start; on reload the old content stays and an error is logged. 3. Names,
- * never tokens, appear in logs. 4. A presented token decides alone.
+ * Owns the content of the token file. Invariants: 1. Only SHA-256 digests are held; comparison
+ * takes constant time and visits every entry. 2. A bad file stops the start; on reload the old
+ * content stays and an error is logged. 3. Names, never tokens, appear in logs. 4. A presented
+ * token decides alone.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -95,7 +96,10 @@ export class TokenFile {
     this.timer.unref();
   }
 
-  /** Reads `path`; `report` hears null after a reload that worked and the mistake after one that did not. */
+  /**
+   * Reads `path`; `report` hears null after a reload that worked and the mistake after one that did
+   * not.
+   */
   static open(path: string, report: (message: string | null) => void): Result<TokenFile, "usage"> {
     const entries = readTokens(path);
     return entries.ok ? ok(new TokenFile(path, entries.value, report)) : entries;
@@ -133,7 +137,10 @@ export class TokenFile {
 
 const EVERYBODY: Caller = { role: "admin", name: "anonymous" };
 
-/** Decides who is calling from the authorization text and the verified client certificate of a request. */
+/**
+ * Decides who is calling from the authorization text and the verified client certificate of a
+ * request.
+ */
 export class Authenticator {
   private readonly tokens: TokenFile | null;
   private readonly certificates: boolean;
@@ -170,14 +177,24 @@ function certificateCaller(certificate: ClientCertificate): Caller {
   return { role, name: certificate.commonName };
 }
 
-/** The facts of the verified client certificate of a TLS connection; null without one, or on a cleartext socket. */
+/** By connection: reading a certificate out of OpenSSL costs more than a whole request. */
+const knownCertificates = new WeakMap<object, ClientCertificate>();
+
+/**
+ * The facts of the verified client certificate of a TLS connection; null without one, or on a
+ * cleartext socket.
+ */
 export function certificateFacts(socket: Partial<TLSSocket>): ClientCertificate | null {
   if (socket.authorized !== true || socket.getPeerCertificate === undefined) return null;
+  const known = knownCertificates.get(socket);
+  if (known !== undefined) return known;
   // The declared types leave out that a name may occur several times and then is a list.
   const subject = socket.getPeerCertificate().subject as
     { readonly CN?: string | string[]; readonly OU?: string | string[] } | undefined;
   if (subject === undefined) return null;
   const list = (value: string | string[] | undefined): string[] =>
     value === undefined ? [] : typeof value === "string" ? [value] : value;
-  return { commonName: list(subject.CN)[0] ?? "", organizationalUnits: list(subject.OU) };
+  const facts = { commonName: list(subject.CN)[0] ?? "", organizationalUnits: list(subject.OU) };
+  knownCertificates.set(socket, facts);
+  return facts;
 }

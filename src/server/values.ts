@@ -1,7 +1,8 @@
 /**
  * Reading single flag values: durations, sizes, numbers, ports, booleans.
  *
- * Invariants: 1. A value is read whole or refused; nothing is guessed. 2. Results are safe integers.
+ * Invariants: 1. A value is read whole or refused; nothing is guessed. 2. Results are safe
+ * integers.
  */
 import { failure, ok, type Result } from "../base/result.js";
 

@@ -1,4 +1,7 @@
-/** What `npm start` tells a newcomer: where the node listens, where its data is, and three things to try. */
+/**
+ * What `npm start` tells a newcomer: where the node listens, where its data is, and three things to
+ * try.
+ */
 import type { ListenAddresses } from "./assemble.js";
 import type { ServerConfig } from "./config.js";
 

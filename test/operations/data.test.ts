@@ -4,7 +4,7 @@
  */
 import t from "tap";
 import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/command.js";
-import type { AllocationAnswer } from "../../src/operations/answers.js";
+import type { AllocationAnswer, KvPageAnswer } from "../../src/operations/answers.js";
 import {
   Bench,
   create,
@@ -343,7 +343,7 @@ t.test("K12 to K18, P-054: buckets, ranges and scans against a naive filter", as
       const found: string[] = [];
       let cursor: string | null = null;
       do {
-        const page = bench.ask(range(bucket, { limit, cursor }));
+        const page: KvPageAnswer = bench.ask(range(bucket, { limit, cursor }));
         t.equal(page.hasMore, page.nextCursor !== null);
         if (limit > 0) t.ok(page.items.length <= limit);
         found.push(...page.items.map((item) => item.key));
@@ -359,7 +359,7 @@ t.test("K12 to K18, P-054: buckets, ranges and scans against a naive filter", as
         const found: string[] = [];
         let cursor: string | null = null;
         do {
-          const page = bench.ask(scanAll(prefix, { kind, limit, cursor }));
+          const page: KvPageAnswer = bench.ask(scanAll(prefix, { kind, limit, cursor }));
           t.equal(page.type, KvType.got);
           if (limit > 0)
             t.ok(

@@ -158,9 +158,10 @@ export class Bench {
   /** Sends and runs the world, time standing still, until the answer is there. */
   ask<R extends DataRequest>(request: R): AnswerOf<R> {
     const answers = this.send(request);
-    assert(answers.length === 0, "no answer in the turn of the call");
+    const before = answers.length;
     this.world.settle();
     const [answer] = answers;
+    assert(before === 0, "no answer in the turn of the call");
     assert(answer !== undefined && answers.length === 1, `${request.kind} is answered once`);
     return answer;
   }

@@ -202,7 +202,8 @@ function checkFunctionSizes(path: string, lines: readonly string[]): string[] {
 
 export function checkHeader(path: string, text: string): string[] {
   if (!path.startsWith("src/") || path.endsWith(".d.ts")) return [];
-  return text.startsWith("/**") ? [] : [`${path}: does not open with what it is`];
+  const opening = text.replace(/^#![^\n]*\n/, "");
+  return opening.startsWith("/**") ? [] : [`${path}: does not open with what it is`];
 }
 
 /** Import cycles between files of src/, each as a path list. */
