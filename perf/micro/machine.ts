@@ -9,9 +9,11 @@ import { NO_STAMP } from "../../src/base/hlc.js";
 import { partitionId } from "../../src/base/ids.js";
 import { decodeEntry, encodeEntry } from "../../src/machine/codec.js";
 import type { Command, Outcome } from "../../src/machine/command.js";
+import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Machine } from "../../src/machine/machine.js";
 import { Overlay } from "../../src/machine/overlay.js";
 import type { StorePort } from "../../src/ports.js";
+import { createKernels } from "../../src/wasm/kernels.js";
 
 const BATCH = 64;
 
@@ -22,6 +24,8 @@ const emptyStore: StorePort = {
   sizeBytes: () => 0,
   close: () => undefined,
 };
+
+const kernelSorter = new KernelSorter(createKernels({ mode: "wasm" }).compact);
 
 function report(name: string, operations: number, elapsedMs: number): void {
   const perSecond = Math.round((operations / elapsedMs) * 1000);
@@ -52,7 +56,7 @@ function time(name: string, operations: number, work: () => void): void {
 }
 
 class Bench {
-  readonly overlay = new Overlay({ store: emptyStore });
+  readonly overlay = new Overlay({ store: emptyStore, sorter: kernelSorter });
   readonly machine = new Machine(this.overlay, partitionId(1));
   private index = 0;
   private outcomes: Outcome[] = [];
@@ -150,7 +154,7 @@ function main(): void {
     { length: 100_000 },
     (_, at) => `some-prefix/key-${(at * 7919) % 100_000}`,
   );
-  const overlay = new Overlay({ store: emptyStore });
+  const overlay = new Overlay({ store: emptyStore, sorter: kernelSorter });
   time("overlay put, 100,000 keys", 100_000, () => keys.forEach((key) => overlay.put(key, value)));
   let found = 0;
   time("overlay get, 100,000 keys", 100_000, () =>

@@ -96,7 +96,7 @@ export class RowTable {
     this.lastKey = "";
     this.tail.push(fresh);
     this.bytes += size + key.length + ROW_OVERHEAD_BYTES;
-    if (this.tail.length > 4096 && this.tail.length > this.entries.size * 2) this.dropRemoved();
+    if (this.tail.length > 128 && this.tail.length > this.entries.size * 2) this.dropRemoved();
   }
 
   /** Deletes a row: leaves a mark, or nothing where nothing lies below. */

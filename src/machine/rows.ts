@@ -51,6 +51,8 @@ export class GroupRows implements Rows {
   }
 
   private key(kind: number, name: ByteKey): ByteKey {
+    // History rows are touched once each: comparing their long names would cost more than it saves.
+    if (kind === RowKind.history) return (this.prefixes[kind] as string) + name;
     if (kind !== this.lastKind || name !== this.lastName) {
       this.lastKind = kind;
       this.lastName = name;
@@ -64,27 +66,30 @@ export class GroupRows implements Rows {
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
-    this.takeIn(kind, name, value);
-    this.overlay.put(this.key(kind, name), value);
+    const key = this.key(kind, name);
+    this.overlay.put(key, value);
+    this.takeIn(kind, name, key, value);
   }
 
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
-    this.takeIn(kind, name, value);
-    this.overlay.insert(this.key(kind, name), value);
+    const key = this.key(kind, name);
+    this.overlay.insert(key, value);
+    this.takeIn(kind, name, key, value);
   }
 
   delete(kind: number, name: ByteKey): void {
-    this.takeIn(kind, name, null);
-    this.overlay.delete(this.key(kind, name));
+    const key = this.key(kind, name);
+    this.overlay.delete(key);
+    this.takeIn(kind, name, key, null);
   }
 
-  private takeIn(kind: number, name: ByteKey, value: Uint8Array | null): void {
+  private takeIn(kind: number, name: ByteKey, key: ByteKey, value: Uint8Array | null): void {
     if (this.digest === null) return;
     if (kind !== RowKind.history) this.digest.row(kind, name, value);
     else {
       // The bytes of a history row were taken in when they were the latest revision: which one
       // moved is enough.
-      const revision = readUint32Key(name, name.length - 4);
+      const revision = readUint32Key(key, key.length - 4);
       this.digest.moved(value === null ? kind + 1 : kind, revision);
     }
   }
