@@ -78,11 +78,6 @@ export class Appender {
     this.clientBytes = this.segments.sizeBytes();
   }
 
-  /** True when nothing is queued, growing or in flight. */
-  get idle(): boolean {
-    return this.batches.idle && this.waiting === 0 && this.states.size === 0;
-  }
-
   /** Operations that wait for room in a batch. */
   get waiting(): number {
     return this.queue.length - this.queueHead;

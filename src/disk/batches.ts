@@ -60,10 +60,6 @@ export class Batches {
     this.wantsRotation = active.sealed;
   }
 
-  get idle(): boolean {
-    return this.flying === null && this.growing === null;
-  }
-
   get isWriting(): boolean {
     return this.flying !== null;
   }

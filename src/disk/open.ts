@@ -23,7 +23,14 @@ import { openLog } from "./recovery.js";
 import type { LogOpenCode } from "./refusals.js";
 import type { LogPorts } from "./segment.js";
 import { openStore } from "./store.js";
-import { type VaultCode, makeDirectory, readIdentity, writeIdentity, writeMark } from "./vault.js";
+import {
+  type VaultCode,
+  makeDirectory,
+  readIdentity,
+  syncNames,
+  writeIdentity,
+  writeMark,
+} from "./vault.js";
 
 export interface DiskOptions {
   readonly adapter: "lmdb" | "memory";
@@ -138,6 +145,9 @@ function openLocked(
   const stored = openStore({ path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES }, ports);
   if (!stored.ok) return done(stored);
   const store = stored.value;
+  // LMDB makes its files without making their names durable.
+  const named = syncNames(`${home}/state`);
+  if (!named.ok) return store.close(() => done(named));
   const mark = `${home}/${COMPLETE_MARK}`;
   const logOptions = {
     directory: walPath,

@@ -71,8 +71,10 @@ export class Reader {
     const wanted = index === undefined ? [] : this.collect(index, request);
     const first = wanted[0];
     if (index === undefined || first === undefined) {
-      const more = request.next <= request.last && request.found.length === 0;
-      if (more && !this.appender.idle && !this.appender.hasStopped) this.waiting.push(request);
+      // What is framed but not durable, or not even framed, is worth waiting for; nothing else is.
+      const later = this.appender.waiting > 0 || (index?.place(request.next) ?? null) !== null;
+      const wait = later && request.next <= request.last && request.found.length === 0;
+      if (wait && !this.appender.hasStopped) this.waiting.push(request);
       else request.done(ok(request.found));
       return;
     }

@@ -62,6 +62,16 @@ export function makeDirectory(path: string): Result<null, VaultCode> {
   }
 }
 
+/** Makes the names in a directory durable that others created there. */
+export function syncNames(path: string): Result<null, VaultCode> {
+  try {
+    syncDirectory(path);
+    return ok(null);
+  } catch (error) {
+    return refused("sync the directory", path, error);
+  }
+}
+
 /** Writes aside, syncs, renames, syncs the directory. */
 export function replaceFile(path: string, text: string): Result<null, VaultCode> {
   const draft = `${path}.new`;

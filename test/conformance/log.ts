@@ -117,6 +117,25 @@ const cases: Readonly<Record<string, Case>> = {
     });
     t.same(results.sort(), [describe(makeEntries(1, 2, 1)), "written"].sort());
   },
+  "a read above the end is answered while others write": async (t, driver) => {
+    await driver.write(A, makeEntries(1, 2, 1));
+    let isAnswered = false;
+    const written = await driver.harness.call<number>((done) => {
+      let index = 0;
+      const put = (): void => {
+        if (isAnswered || index === 500) return done(index);
+        index++;
+        const entries = makeEntries(index, index, 1);
+        driver.log.write({ group: B, hardState: null, entries, done: put });
+      };
+      put();
+      driver.log.read(A, 3, 9, 1000, (result) => {
+        isAnswered = true;
+        t.same(result, { ok: true, value: [] });
+      });
+    });
+    t.ok(written < 500, "it did not wait for the log to fall idle");
+  },
   "a floor hides what is below it": async (t, driver) => {
     await driver.write(A, makeEntries(1, 10, 4));
     driver.log.raiseFloor(A, { index: 6, term: 4 });
