@@ -15,7 +15,6 @@ export interface Counts {
   compactions: number;
   changesApplied: number;
   jointEntered: number;
-  learnerVotes: number;
   stepDownsOnRemoval: number;
   readsAsked: number;
   readsAnswered: number;
@@ -44,7 +43,6 @@ export function noCounts(): Counts {
     compactions: 0,
     changesApplied: 0,
     jointEntered: 0,
-    learnerVotes: 0,
     stepDownsOnRemoval: 0,
     readsAsked: 0,
     readsAnswered: 0,

@@ -10,6 +10,8 @@
  * 5. Terms, votes and acknowledged entries do not regress across a crash.
  * 6. A read is not older than anything that was known as committed when it was asked.
  * 7. Log matching: equal (index, term) means equal logs up to there.
+ * 8. A leader has one membership change on its way, and belongs to the membership that is applied.
+ * 9. What a core believes to be written is on the disk.
  */
 import { naiveQuorum } from "../naive/quorum.js";
 import type { Message } from "../../../src/raft/types.js";
@@ -169,6 +171,36 @@ export class History {
     must(
       needed === undefined || index >= needed,
       () => `read ${context} is answered with ${index}, ${needed} was committed when it was asked`,
+    );
+  }
+
+  /** A leader has appended a membership change. */
+  proposed(leader: ModelNode): void {
+    const open = leader.log.changes.filter((index) => index > leader.core.appliedIndex);
+    must(
+      open.length <= 1,
+      () => `leader ${leader.id} has membership changes at ${open.join(" and ")} on their way`,
+    );
+  }
+
+  /** Committed changes, or an image, have been applied: the core must have the same membership. */
+  belongs(node: ModelNode): void {
+    const own = node.core.membership;
+    const { membership } = node.applied;
+    must(
+      own === membership || JSON.stringify(own) === JSON.stringify(membership),
+      () => `${node.id} goes by ${JSON.stringify(own)}, applied is ${JSON.stringify(membership)}`,
+    );
+  }
+
+  /** A write has been confirmed: all that the core takes for written must be on the disk. */
+  believes(node: ModelNode): void {
+    const { disk, log, writes } = node;
+    if (writes.some(({ snapshot }) => snapshot !== null)) return;
+    const { writtenIndex } = node.core.status();
+    must(
+      writtenIndex <= disk.floor || disk.termOf(writtenIndex) === log.termOf(writtenIndex),
+      () => `${node.id} believes that ${writtenIndex} is written, its disk has something else`,
     );
   }
 

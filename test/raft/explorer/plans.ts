@@ -81,11 +81,5 @@ export const plans: readonly Exploration[] = [
     { ...atOnce, spares: 1, appliesAtOnce: false },
     elected,
   ),
-  plan(
-    "3 nodes, snapshots",
-    8,
-    { campaign: 1, propose: 1, compact: 1, crash: 1, duplicate: 1 },
-    {},
-    behind,
-  ),
+  plan("3 nodes, snapshots", 8, { campaign: 1, propose: 1, compact: 1, crash: 1 }, atOnce, behind),
 ];

@@ -49,11 +49,11 @@ const faults: readonly (readonly [Wish, number])[] = [
   ["change", 12],
   ["transfer", 4],
   ["flush", 8],
-  ["compact", 6],
+  ["compact", 20],
   ["campaign", 4],
   ["forget", 2],
   ["unreachable", 4],
-  ["cut", 3],
+  ["cut", 6],
   ["expire", 6],
 ];
 

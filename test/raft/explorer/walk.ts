@@ -106,7 +106,7 @@ class Walk {
         this.perform(wish, this.likelyLeader().id, this.anyNode().id);
         return;
       case "compact":
-        this.perform(wish, this.anyNode().id, prng.below(4));
+        this.perform(wish, this.likelyLeader().id, prng.below(3));
         return;
       case "report":
         this.report();

@@ -160,7 +160,13 @@ export class World {
     if (kind === "drop") return true;
     if (message.kind === "timeoutNow") this.counts.transferCampaigns++;
     if (message.kind === "appendAnswer" && message.reject) this.counts.refusedAppends++;
-    this.node(message.to).core.step(message);
+    const { core } = this.node(message.to);
+    const { term, vote } = core;
+    core.step(message);
+    must(
+      message.kind !== "preVote" || (core.term === term && core.vote === vote),
+      () => `a pre-vote takes ${message.to} from term ${term} to ${core.term}`,
+    );
     return true;
   }
 
@@ -171,6 +177,7 @@ export class World {
     if (record.snapshot !== null) {
       node.applied = record.snapshot;
       this.counts.snapshots++;
+      this.history.belongs(node);
     }
     for (const message of record.messagesAfterWrite) {
       if (message.to === node.id) {
@@ -185,6 +192,7 @@ export class World {
     if (receipt !== null) {
       if (receipt.term < node.core.term) this.counts.staleReceipts++;
       node.core.written(receipt);
+      this.history.believes(node);
     }
     return true;
   }
@@ -214,6 +222,7 @@ export class World {
       if (this.settings.offersImages) core.snapshotAvailable(node.applied);
     }
     core.applied(batch.last);
+    this.history.belongs(node);
     return true;
   }
 
@@ -299,6 +308,7 @@ export class World {
       });
       node.log.append(append);
       history.matches(node, this.nodes);
+      if (append.configChanges.length > 0 && node.core.role === "leader") history.proposed(node);
     }
     if (committed !== null) node.batches.push(committed);
     for (const message of effects.messages) {

@@ -1,0 +1,106 @@
+/**
+ * Plants a mutation and sees who notices: a copy of the compiled core in a folder of its own, changed
+ * in the named places, loaded beside the real one, and given to the explorer, the walks or a scenario.
+ *
+ * Invariants: 1. The real core is never touched. 2. A mutation whose text is not found exactly once is
+ * an error, so that none goes stale in silence. 3. Folders are removed at the end.
+ */
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { explore } from "../raft/explorer/explore.js";
+import type { Library } from "../raft/explorer/node.js";
+import { plans } from "../raft/explorer/plans.js";
+import { walks } from "../raft/explorer/walk.js";
+import type { Catcher, Mutation } from "./mutations.js";
+
+const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const scenarios = join(compiled, "..", "test", "golden", "scenarios");
+
+/** What became of a mutation: how far the catcher had to go, and what it said; null if it saw nothing. */
+export interface Catch {
+  readonly effort: string;
+  readonly said: string | null;
+}
+
+/** Compiled text without the map of its source, which would hide the difference. */
+function textOf(path: string): string {
+  return readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n");
+}
+
+/** Applies the edits to a copy of the core in `folder`. Throws if one does not fit. */
+export function mutate(mutation: Mutation, folder: string): void {
+  mkdirSync(join(folder, "src"));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
+  cpSync(join(compiled, "src", "raft"), join(folder, "src", "raft"), { recursive: true });
+  symlinkSync(join(compiled, "src", "base"), join(folder, "src", "base"));
+  for (const { file, find, replace } of mutation.edits) {
+    const path = join(folder, "src", "raft", `${file}.js`);
+    const parts = textOf(path).split(find);
+    if (parts.length !== 2) {
+      throw new Error(
+        `"${mutation.name}": ${parts.length - 1} places in ${file}.js look like ${find}`,
+      );
+    }
+    writeFileSync(path, parts.join(replace));
+  }
+}
+
+function load(path: string): Promise<unknown> {
+  return import(pathToFileURL(path).href);
+}
+
+async function libraryIn(folder: string): Promise<Library> {
+  const raft = join(folder, "src", "raft");
+  const core = (await load(join(raft, "core.js"))) as Pick<Library, "RaftCore">;
+  const config = (await load(join(raft, "config.js"))) as Pick<Library, "defaultConfig">;
+  return { RaftCore: core.RaftCore, defaultConfig: config.defaultConfig };
+}
+
+async function runScenario(folder: string, scenario: string): Promise<Catch> {
+  mkdirSync(join(folder, "test"));
+  cpSync(join(compiled, "test", "golden"), join(folder, "test", "golden"), { recursive: true });
+  const { checkFile } = (await load(join(folder, "test", "golden", "run.js"))) as {
+    checkFile: (path: string, name: string) => { readonly failure: string | null };
+  };
+  const { failure } = checkFile(join(scenarios, scenario), scenario);
+  return { effort: "1 scenario", said: failure };
+}
+
+function search(library: Library, catcher: Exclude<Catcher, { by: "golden" }>): Catch {
+  if (catcher.by === "walk") {
+    const { total, found } = walks(
+      library,
+      catcher.seed ?? 1,
+      catcher.maxSteps,
+      4000,
+      catcher.bias,
+    );
+    return { effort: `${total.steps} steps`, said: found?.violation ?? null };
+  }
+  const plan = plans.find(({ name }) => name === catcher.plan);
+  if (plan === undefined) throw new Error(`there is no exploration "${catcher.plan}"`);
+  const found = explore(library, { ...plan, maxStates: catcher.maxStates });
+  return { effort: `${found.states} states`, said: found.violation };
+}
+
+/** Plants the mutation and lets the catcher (its own, unless another is given) look for it. */
+export async function plant(mutation: Mutation, catcher = mutation.catcher): Promise<Catch> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
+  try {
+    mutate(mutation, folder);
+    if (catcher.by === "golden") return await runScenario(folder, catcher.scenario);
+    return search(await libraryIn(folder), catcher);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
