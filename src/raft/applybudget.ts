@@ -4,7 +4,8 @@
  *
  * May call: base and types of this folder.
  * Invariants:
- * 1. Bytes are given back exactly once, by the acknowledgement of the last entry of their batch.
+ * 1. Bytes are given back exactly once, by the first acknowledgement at or behind the last entry of
+ *    their batch.
  * 2. After a batch that was cut short nothing is handed out until an acknowledgement arrives.
  */
 import { assert } from "../base/assert.js";
@@ -35,7 +36,7 @@ export class ApplyBudget {
     this.exhausted = this.outstandingBytes >= this.maxBytes || cutShort;
   }
 
-  /** Everything up to `index` is applied. */
+  /** Everything up to `index` is applied, or covered by a state image that is installed. */
   acknowledge(index: LogIndex): void {
     let done = 0;
     while (done < this.batches.length && (this.batches[done] as number) <= index) {
@@ -45,14 +46,6 @@ export class ApplyBudget {
     if (done === this.batches.length) this.batches.length = 0;
     else if (done > 0) this.batches.splice(0, done);
     assert(this.batches.length > 0 || this.outstandingBytes === 0, "bytes are given back once");
-    this.refresh();
-  }
-
-  /**
-   * State up to some index arrived from elsewhere: batches stay outstanding, but a cut is
-   * forgotten.
-   */
-  refresh(): void {
     this.exhausted = this.outstandingBytes >= this.maxBytes;
   }
 }

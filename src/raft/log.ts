@@ -253,7 +253,8 @@ export class RaftLog {
       this.pendingSnapshot = null;
       this.snapshotHandedOut = false;
     }
-    this.budget.refresh();
+    // What was handed out before is moot, and nobody else will give its bytes back.
+    this.budget.acknowledge(index);
     this.moveApplied(index);
   }
 
