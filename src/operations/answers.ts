@@ -18,7 +18,7 @@ import type {
   NextSequenceRequest,
   ReserveSequenceRequest,
   SequenceRequest,
-} from "./requests.js";
+} from "./data-requests.js";
 
 export const RouteProvenance = { unknown: 0, executed: 1, forwarded: 2 } as const;
 export interface RouteHint {

@@ -20,7 +20,7 @@ import type {
   SplitRangeAnswer,
 } from "./administration.js";
 import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
-import type { DataRequest, DataRequestKind, RequestContext } from "./requests.js";
+import type { DataRequest, DataRequestKind, RequestContext } from "./data-requests.js";
 
 /**
  * What the front ends see of a node. Every `done` is called exactly once, within the context's

@@ -12,8 +12,9 @@ import {
   VALUE_CONFIGURABLE_MAX_BYTES,
 } from "../base/limits.js";
 import { isLoopback } from "./addresses.js";
-import type { ServerConfig } from "./config.js";
+
 import type { RawFlags } from "./flags.js";
+import type { ServerConfig } from "./server-config.js";
 
 type Check = (config: ServerConfig, raw: RawFlags) => string | null;
 

@@ -1,0 +1,68 @@
+/**
+ * Everything that can be configured, parsed and checked: the type of the server's configuration.
+ *
+ * Types only. Invariants: 1. Durations are in milliseconds, sizes in bytes. 2. It is frozen when it
+ * is made and never read from flags again.
+ */
+
+export interface ServerConfig {
+  readonly host: string;
+  readonly grpcPort: number | null;
+  readonly httpsPort: number | null;
+  readonly httpPort: number | null;
+  /** host:port of the peer listener as the roster lists it. */
+  readonly advertisedPeerEndpoint: string;
+  /** Explicit base URL for route hints; null = derived once the listeners are open. */
+  readonly advertisedClientEndpoint: string | null;
+  readonly disableRoutingHints: boolean;
+  readonly requestTimeoutMs: number;
+  readonly shutdownTimeoutMs: number;
+  readonly maxRequestBytes: number;
+  readonly grpcMaxReceiveBytes: number;
+  readonly maxResponseBytes: number;
+  readonly maxInflightRequests: number;
+  readonly maxInflightPerStream: number;
+  readonly tlsCertFile: string | null;
+  readonly tlsKeyFile: string | null;
+  readonly tlsClientCaFile: string | null;
+  readonly authTokensFile: string | null;
+  readonly allowInsecure: boolean;
+  readonly storage: "lmdb" | "memory";
+  readonly storagePath: string;
+  readonly storageRevision: string;
+  readonly storageMaxBytes: number;
+  /** null = {storagePath}/wal. */
+  readonly walPath: string | null;
+  readonly nodeId: number;
+  readonly nodeName: string;
+  readonly partitions: number;
+  readonly startElectionTimeoutMs: number;
+  readonly endElectionTimeoutMs: number;
+  readonly heartbeatIntervalMs: number;
+  readonly enableQuiescence: boolean;
+  readonly quiesceAfterMs: number;
+  readonly compactEveryEntries: number;
+  readonly compactEveryBytes: number;
+  readonly compactKeepEntries: number;
+  readonly maxBatchEntries: number;
+  readonly maxBatchBytes: number;
+  readonly batchLingerMs: number;
+  readonly maxQueuedProposals: number;
+  readonly maxQueuedBytes: number;
+  readonly lockMaxLeaseMs: number;
+  readonly lockRecordRetentionMs: number;
+  readonly sequencerBlockSize: number;
+  readonly sequencerBlockLeaseMs: number;
+  readonly sequencerKeysRetainedMax: number;
+  readonly sequencerKeysRetainedMs: number;
+  readonly kvRevisionsRetained: number;
+  readonly kvTombstoneRetentionMs: number;
+  readonly kvMaxValueBytes: number;
+  readonly kvScanPageBytes: number;
+  readonly rangeSplitMinRangeSize: number;
+  readonly rangeMergeMinSize: number;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly logFormat: "text" | "json";
+  readonly kernels: "wasm" | "twin";
+  readonly benchmarkRoutes: boolean;
+}
