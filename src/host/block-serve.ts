@@ -11,7 +11,7 @@
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
-import { INT32_MAX } from "../base/int64.js";
+import { INT32_MAX, INT64_MAX } from "../base/int64.js";
 import { type AllocationOutcome, SequenceType, type SequenceRecord } from "../machine/command.js";
 import {
   Block,
@@ -168,6 +168,7 @@ export class BlockServing {
     const { epoch } = this;
     entry.reserving = batch;
     entry.reservedFrom = record;
+    entry.reservationDies = false;
     this.group.propose(
       {
         kind: "reserve-block",
@@ -182,10 +183,7 @@ export class BlockServing {
     );
   }
 
-  /**
-   * Takes from the ready waiters those that one reservation can serve; ends those that no
-   * allocation can.
-   */
+  /** Takes those that one reservation can serve; ends those that no allocation can. */
   private takeFitting(entry: SequenceEntry, record: SequenceRecord): Waiter[] {
     const { ranges, compact } = this.kernels;
     for (;;) {
@@ -194,19 +192,21 @@ export class BlockServing {
       const slice = entry.ready.slice(0, items);
       slice.forEach((waiter, item) => (ranges.counts[item] = waiter.count));
       const open = entry.block !== null && entry.block.matches(record) ? entry.block : null;
-      ranges.allocate(items, {
-        current: open === null || entry.deletes > 0 ? record.currentValue : open.last,
-        increment: record.increment,
-        maxValue: record.maxValue ?? undefined,
-      });
+      const current = open === null || entry.deletes > 0 ? record.currentValue : open.last;
+      const { increment, maxValue } = record;
+      ranges.allocate(items, { current, increment, maxValue: maxValue ?? undefined });
       const fitting = slice.filter((_, item) => ranges.verdicts[item] === 0);
-      const beyond = slice.filter((_, item) => ranges.verdicts[item] !== 0);
+      const others = slice.filter((_, item) => ranges.verdicts[item] !== 0);
+      // Whoever would fit alone is judged again once those before it have theirs, or have not.
+      const room = ((maxValue ?? INT64_MAX) - current) / increment;
+      const later = others.filter((waiter) => BigInt(waiter.count) <= room);
+      const beyond = others.filter((waiter) => BigInt(waiter.count) > room);
       const counts = fitting.map((waiter) => waiter.count);
       const { taken } = compact.share(counts, INT32_MAX);
-      entry.ready = fitting.slice(taken).concat(entry.ready.slice(items));
+      entry.ready = fitting.slice(taken).concat(later, entry.ready.slice(items));
       for (const waiter of beyond) endWaiter(waiter, SequenceType.maxValueExceeded, null);
       if (taken > 0) return fitting.slice(0, taken);
-      assert(fitting.length === 0, "a single count is within int32");
+      assert(fitting.length + later.length === 0, "the first that fits alone is taken");
     }
   }
 
@@ -259,6 +259,7 @@ export class BlockServing {
       entry.block = block;
       const rest = this.share(block, waiting);
       assert(rest.length === 0, "a reservation covers everybody it was made for");
+      if (entry.reservationDies) entry.block = null;
       return;
     }
     if (outcome.type !== SequenceType.maxValueExceeded) {

@@ -126,6 +126,7 @@ export class SequenceBlocks {
   remove(name: string, deadlineMs: number, done: ProposalDone): void {
     const entry = this.serving.entry(name);
     entry.deletes++;
+    entry.reservationDies = true;
     const pinned = entry.pin();
     const sizeBytes = COMMAND_BYTES + textSizeBytes(name);
     this.group.propose({ kind: "delete-sequence", name }, sizeBytes, deadlineMs, (result) => {
@@ -251,6 +252,8 @@ export class SequenceBlocks {
     sweep(this.arrivals, SequenceType.aborted);
     for (const batch of this.rounds) sweep(batch, SequenceType.mustRetry);
     for (const entry of this.serving.entries.values()) {
+      // Most have a block and nobody who waits: tens of thousands must cost next to nothing.
+      if (entry.isQuiet()) continue;
       sweep(entry.ready, SequenceType.aborted);
       entry.ready = entry.ready.filter((waiter) => !waiter.ended);
       if (entry.reserving !== null) sweep(entry.reserving, SequenceType.mustRetry);

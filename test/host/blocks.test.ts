@@ -676,6 +676,47 @@ t.test("P-076: a sequence created anew is not served from the old one's block", 
   t.same(keyed, ["1 r1", "1 r1", "2 r2", "3 r3"]);
 });
 
+t.test("P-076: a delete without known outcome leaves no block of the old life", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  const first = answersOf(cluster, "s", [5]);
+  cluster.settle();
+  leader.endReads();
+  const ends: string[] = [];
+  leader.blocks.remove("s", 1e9, (result) => ends.push(result.status));
+  const [reservation, removal] = leader.proposals;
+  assert(reservation?.command.kind === "reserve-block", "the reservation came first");
+  assert(removal?.command.kind === "delete-sequence", "the delete follows it");
+  cluster.answer(removal, { status: "unknown" });
+  t.same(ends, ["unknown"], "its deadline passed before it was in the log");
+  leader.commit(1);
+  leader.apply(1);
+  t.same(first, ["1-5 r1"]);
+  const numbers = { initialValue: 0n, increment: 1n, maxValue: null, blockSize: null } as const;
+  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  leader.commit(10);
+  leader.apply(10);
+  const after = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same(after, ["1-1 r1"], "the delete took effect after all: a new life, a new numbering");
+});
+
+t.test("S5: what only others leave no room for is judged once they have theirs", async (t) => {
+  const cluster = started(null, 8n);
+  const { leader } = cluster;
+  const answers = answersOf(cluster, "s", [6, 6, 9]);
+  cluster.settle();
+  leader.endReads();
+  t.same(answers, ["type 4"], "nine can never fit; the second six may");
+  const refused = { status: "refused", reason: "overloaded" } as const;
+  const [reservation] = leader.proposals;
+  assert(reservation !== undefined, "the first six are being reserved");
+  leader.proposals = [];
+  cluster.answer(reservation, refused);
+  cluster.finish();
+  t.notOk(answers.slice(1).includes("type 4"), "nothing was consumed, so nothing is exceeded");
+});
+
 t.test("S9: an update keeps what was handed out, also by a reservation in flight", async (t) => {
   const cluster = started();
   const { leader } = cluster;
