@@ -24,6 +24,11 @@ export interface CoreConfig {
   readonly checkQuorum: boolean;
   /** Whether a leader that a membership change removes or demotes gives up leadership at once. */
   readonly stepDownOnRemoval: boolean;
+  /**
+   * Whether leadership goes to voters of the new half of a joint configuration only, and leaving
+   * one is proposed again as soon as a transfer is given up. The model does neither.
+   */
+  readonly cautiousTransfer: boolean;
   /** `leaseBased` needs checkQuorum. */
   readonly readMode: "safe" | "leaseBased";
   /**
@@ -68,6 +73,7 @@ export function defaultConfig(id: NodeId, seed: number): CoreConfig {
     preVote: true,
     checkQuorum: true,
     stepDownOnRemoval: true,
+    cautiousTransfer: true,
     readMode: "safe",
     maxMessageBytes: 1 << 20,
     maxInflightMessages: 64,

@@ -10,6 +10,7 @@
  *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.
  */
+import { isVoter } from "./membership.js";
 import type { Progress } from "./progress.js";
 import { leaveJointIfDue } from "./proposals.js";
 import { answerConfirmed, beat, readAtLeader, releaseWaiting } from "./reads.js";
@@ -72,20 +73,33 @@ function handleHeartbeatAnswer(raft: RaftState, peer: Progress, message: Message
   }
 }
 
-function handleTransfer(raft: RaftState, peer: Progress): void {
-  // Learners and voters of the old half alone are no heirs: the one may not lead, the other is
-  // about to leave.
-  if (!raft.tracker.membership.voters.includes(peer.id)) return;
-  if (raft.transferTo === peer.id) return;
+/** A transfer is over without a new leader; it may have kept the group in a joint configuration. */
+function giveUpTransfer(raft: RaftState): void {
   raft.transferTo = noNode;
+  if (raft.config.cautiousTransfer) leaveJointIfDue(raft);
+}
+
+function handOver(raft: RaftState, peer: Progress): void {
+  if (raft.transferTo === peer.id) return;
   if (peer.id === raft.id) {
-    leaveJointIfDue(raft);
+    giveUpTransfer(raft);
     return;
   }
   raft.electionElapsed = 0;
   raft.transferTo = peer.id;
   if (peer.match === raft.log.lastIndex) sendTimeoutNow(raft, peer.id);
   else sendAppend(raft, peer, true);
+}
+
+function handleTransfer(raft: RaftState, peer: Progress): void {
+  if (!raft.config.cautiousTransfer && isVoter(raft.tracker.membership, peer.id)) {
+    handOver(raft, peer);
+    return;
+  }
+  // Learners and voters of the old half alone are no heirs: the one may not lead, the other is
+  // about to leave.
+  if (!raft.tracker.membership.voters.includes(peer.id)) return;
+  handOver(raft, peer);
 }
 
 /** A message of the leader's own term (or of none). Votes and proposals are dealt with before. */
@@ -147,9 +161,7 @@ export function tickLeader(raft: RaftState): void {
     raft.electionElapsed = 0;
     if (raft.config.checkQuorum) checkQuorum(raft);
     if (raft.role === "leader" && raft.transferTo !== noNode) {
-      raft.transferTo = noNode;
-      // The transfer may have kept the group from leaving a joint configuration.
-      leaveJointIfDue(raft);
+      giveUpTransfer(raft);
     }
   }
   if (raft.role !== "leader" || raft.heartbeatElapsed < raft.config.heartbeatTicks) return;

@@ -27,8 +27,9 @@ function restart(raft: RaftState, term: Term): void {
   raft.transferTo = noNode;
   raft.tracker.clearVotes();
   for (const peer of raft.tracker.peers) {
-    const own = peer.id === raft.id;
-    peer.restart(raft.log.lastIndex + 1, own ? Math.min(raft.log.written, raft.log.lastIndex) : 0);
+    // The end of the own log, written or not: what is older than this term is never committed by
+    // counting, and what is of this term comes behind it and counts once it is written.
+    peer.restart(raft.log.lastIndex + 1, peer.id === raft.id ? raft.log.lastIndex : 0);
   }
   raft.pendingChangeIndex = 0;
   raft.leaseStartedTick = -Infinity;

@@ -33,6 +33,7 @@ const optionNames = [
   "max-uncommitted-size",
   "max-inflight-size",
   "max-message-size",
+  "cautious-transfer",
 ];
 
 /** How election timeouts are drawn in a run: at random from a seed, or always the same. */
@@ -71,6 +72,7 @@ function configFor(command: Command, id: number): CoreConfig {
     preVote: flag("prevote"),
     checkQuorum: flag("checkquorum"),
     stepDownOnRemoval: flag("step-down-on-removal"),
+    cautiousTransfer: flag("cautious-transfer"),
     readMode: readMode(command),
     maxMessageBytes,
     maxInflightMessages: limit("inflight"),
