@@ -146,16 +146,31 @@ export class Batcher {
     return batch;
   }
 
-  /** Ends what is queued beyond its deadline. */
+  /** Commands held in memory: those that wait, and ended ones that no cut has passed yet. */
+  get heldCommands(): number {
+    return this.queue.length - this.head;
+  }
+
+  /**
+   * Ends what is queued beyond its deadline, and lets go of all that ended: while nothing can be
+   * cut (a flush that hangs), callers come and go, and their commands must not stay.
+   */
   expire(nowMs: number): void {
     if (nowMs < this.earliest) return;
     this.earliest = Infinity;
+    const kept: Waiter[] = [];
     for (let at = this.head; at < this.queue.length; at++) {
       const waiter = this.queue[at] as Waiter;
       if (waiter.done === null) continue;
-      if (waiter.deadlineMs <= nowMs) this.end(waiter, ABORTED);
-      else if (waiter.deadlineMs < this.earliest) this.earliest = waiter.deadlineMs;
+      if (waiter.deadlineMs <= nowMs) {
+        this.end(waiter, ABORTED);
+        continue;
+      }
+      kept.push(waiter);
+      if (waiter.deadlineMs < this.earliest) this.earliest = waiter.deadlineMs;
     }
+    this.queue = kept;
+    this.head = 0;
   }
 
   /** Ends everything that is queued with `result`. */

@@ -8,8 +8,8 @@
  */
 import { META_PARTITION } from "../base/ids.js";
 import { failure, ok, type Result } from "../base/result.js";
-import { openDisk, type Disk } from "../disk/open.js";
-import { Node } from "../host/node.js";
+import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
+import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
 import { KernelSorter } from "../machine/kernel-sorter.js";
@@ -33,6 +33,21 @@ export interface RunningServer {
   reloadTokens(): void;
   /** Graceful stop; `done` is called when everything is closed. */
   stop(done: () => void): void;
+}
+
+/** Why a start was refused: something to set right on the command line, or in the storage. */
+export type RefusalKind = "usage" | "storage";
+
+/** Directories that are somebody else's: another path or node id is all that it takes. */
+const USAGE_CODES: readonly (DiskCode | StartRefusal)[] = [
+  "storage-in-use",
+  "storage-foreign",
+  "log-foreign",
+  "foreign-data",
+];
+
+function refusalKind(code: DiskCode | StartRefusal): RefusalKind {
+  return USAGE_CODES.includes(code) ? "usage" : "storage";
 }
 
 /** After the deadline of the stop, connections get this long to take their last bytes (ms). */
@@ -60,7 +75,7 @@ function openStorage(
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,
-): Promise<Result<Disk, string>> {
+): Promise<Result<Disk, DiskCode>> {
   return new Promise((resolve) => {
     openDisk(
       {
@@ -110,6 +125,7 @@ class Assembled implements RunningServer {
   constructor(
     private readonly config: ServerConfig,
     private readonly node: Node,
+    private readonly disk: Disk,
     private readonly listeners: Listeners,
     private readonly tokens: TokenFile | null,
     private readonly metrics: Metrics,
@@ -148,7 +164,8 @@ class Assembled implements RunningServer {
       this.logger.log("info", "stopped");
       done();
     };
-    this.node.stop(systemClock.monotonicMs() + graceMs, ended);
+    // The node closes log and store; the locks of the directory go last.
+    this.node.stop(systemClock.monotonicMs() + graceMs, () => this.disk.close(ended));
     this.listeners.drain();
     this.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);
   }
@@ -158,7 +175,7 @@ class Assembled implements RunningServer {
 export async function startServer(
   config: ServerConfig,
   logger: LoggerPort,
-): Promise<Result<RunningServer, "usage">> {
+): Promise<Result<RunningServer, RefusalKind>> {
   const tokens = openTokens(config, logger);
   if (!tokens.ok) return tokens;
   const tally = new RequestTally();
@@ -166,11 +183,17 @@ export async function startServer(
   let operations: Operations | null = null;
   const fatal = processFatal((reason) => operations?.setFatalFault(reason));
   const disk = await openStorage(config, logger, fatal, metrics);
-  if (!disk.ok) return failure("usage", disk.message);
+  const giveUp = <F>(refusal: F): F => {
+    tokens.value?.close();
+    metrics.close();
+    return refusal;
+  };
+  if (!disk.ok) return giveUp(failure(refusalKind(disk.code), disk.message));
+  const closeDisk = (): Promise<void> => new Promise((resolve) => disk.value.close(resolve));
   const node = openNode(config, disk.value, logger, fatal, metrics);
   if (!node.ok) {
-    disk.value.close(() => {});
-    return failure("usage", node.message);
+    await closeDisk();
+    return giveUp(failure(refusalKind(node.code), node.message));
   }
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
   const settings = operationsSettings(config, () => clientEndpointOf(config, addresses));
@@ -203,7 +226,8 @@ export async function startServer(
   });
   if (!listeners.ok) {
     await new Promise<void>((resolve) => node.value.stop(systemClock.monotonicMs(), resolve));
-    return listeners;
+    await closeDisk();
+    return giveUp(listeners);
   }
   addresses = listeners.value.addresses;
   logger.log("info", "started", {
@@ -214,7 +238,16 @@ export async function startServer(
     metaPartition: META_PARTITION,
   });
   return ok(
-    new Assembled(config, node.value, listeners.value, tokens.value, metrics, logger, fatal),
+    new Assembled(
+      config,
+      node.value,
+      disk.value,
+      listeners.value,
+      tokens.value,
+      metrics,
+      logger,
+      fatal,
+    ),
   );
 }
 

@@ -7,7 +7,7 @@
  * The first SIGTERM or SIGINT stops gracefully, the second exits at once.
  */
 import { readFileSync } from "node:fs";
-import { processFatal } from "../sys.js";
+import { EXIT_FATAL, processFatal } from "../sys.js";
 import { startServer, type RunningServer } from "./assemble.js";
 import { makeConfig } from "./config.js";
 import { EXIT_CLEAN, EXIT_USAGE } from "./exit-codes.js";
@@ -18,9 +18,9 @@ import { isTokenText, tokenDigestText } from "./tokens.js";
 import { VERSION } from "./version.js";
 import { welcomeText } from "./welcome.js";
 
-function refuse(message: string): never {
+function refuse(message: string, code = EXIT_USAGE): never {
   process.stderr.write(`svc-server: ${message}\n`);
-  process.exit(EXIT_USAGE);
+  process.exit(code);
 }
 
 /** Reads a token from standard input and prints what belongs into a token file. */
@@ -65,7 +65,7 @@ async function main(argumentsList: readonly string[]): Promise<void> {
   if (!config.ok) refuse(config.message);
   const logger = makeLogger(config.value.logLevel, config.value.logFormat, config.value.nodeName);
   const started = await startServer(config.value, logger);
-  if (!started.ok) refuse(started.message);
+  if (!started.ok) refuse(started.message, started.code === "storage" ? EXIT_FATAL : EXIT_USAGE);
   const server = started.value;
   onSignals(server, () => server.reloadTokens());
   process.stdout.write(`${server.listeningLine}\n`);

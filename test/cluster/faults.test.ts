@@ -204,7 +204,7 @@ t.test(
     t.ok(hit, "the record is in the log");
     const again = new ServerProcess(nodeFlags(directory.path));
     const ended = await again.ended;
-    t.not(ended.code, 0);
+    t.equal(ended.code, 1, "damaged storage is a fatal fault, not a usage error");
     t.match(again.log, /wal/);
     t.match(again.log, /offset/i);
   },

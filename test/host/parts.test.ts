@@ -126,6 +126,7 @@ t.test("P-034 P-071 the queue keeps its order, its bounds and its books", async 
           ended += late.length;
           if (step.kind === "end") batcher.endAll({ status: "aborted" });
           else batcher.expire(nowMs);
+          if (late.length > 0 && batcher.heldCommands !== queue.length) return false;
         }
         if (step.kind === "cut") {
           const batch = batcher.cut(nowMs);
