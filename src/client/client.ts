@@ -1,0 +1,106 @@
+/**
+ * The client: what a program makes once and uses for everything.
+ *
+ * Owns its engine, its connections and the locks held through it. Invariants: 1. After `close`
+ * nothing of it is left: no timer, no connection, no call. 2. It may be used by any number of calls
+ * at once.
+ */
+import { BackupsAdmin } from "./backups.js";
+import { SystemClock } from "./clock.js";
+import { ClusterAdmin } from "./cluster.js";
+import { readHealth } from "./cluster-operations.js";
+import type { Health } from "./cluster-shapes.js";
+import { Engine } from "./engine.js";
+import { KeyValues } from "./kv.js";
+import { Locks } from "./locks.js";
+import { clientSettings, type CallOptions, type SvcClientOptions } from "./options.js";
+import { RangesAdmin } from "./ranges.js";
+import { Sequence, Sequences } from "./sequences.js";
+
+/** Options of `close`. */
+export interface CloseOptions {
+  /** Longest time for releasing locks that are still held (ms, default 2000; 0 = do not). */
+  readonly releaseMs?: number | undefined;
+}
+
+const RELEASE_DEFAULT_MS = 2000;
+
+/**
+ * A client of svc.
+ *
+ * @example
+ * const client = new SvcClient({ endpoints: ["http://127.0.0.1:8083"] });
+ * const id = await client.sequence("orders").next();
+ * await client.close();
+ */
+export class SvcClient {
+  /** Sequences by name; see also `sequence`. */
+  readonly sequences: Sequences;
+  /** Fenced lease locks. */
+  readonly locks: Locks;
+  /** Key/value entries. */
+  readonly kv: KeyValues;
+  /** Cluster administration. */
+  readonly cluster: ClusterAdmin;
+  /** Key-range administration. */
+  readonly ranges: RangesAdmin;
+  /** Backup administration. */
+  readonly backups: BackupsAdmin;
+  private readonly engine: Engine;
+  private closing: Promise<void> | null = null;
+
+  /** Connects lazily. Throws InvalidInputError for wrong options. */
+  constructor(options: SvcClientOptions) {
+    const settings = clientSettings(options);
+    const clock = options.clock ?? new SystemClock();
+    const engine = new Engine(settings, clock);
+    this.engine = engine;
+    this.sequences = new Sequences(engine, settings.idempotency);
+    this.locks = new Locks({ caller: engine, clock, deadlineMs: settings.deadlineMs });
+    this.kv = new KeyValues(engine);
+    this.cluster = new ClusterAdmin(engine);
+    this.ranges = new RangesAdmin(engine);
+    this.backups = new BackupsAdmin(engine);
+  }
+
+  /**
+   * One sequence by name. Costs nothing and does not check that it exists.
+   *
+   * @example
+   * const orders = client.sequence("orders");
+   */
+  sequence(name: string): Sequence {
+    return new Sequence(this.sequences, name);
+  }
+
+  /**
+   * Whether the answering node is ready to serve.
+   *
+   * @example
+   * const { ready } = await client.health({ deadlineMs: 1000 });
+   */
+  health(options?: CallOptions): Promise<Health> {
+    return this.engine.call(readHealth, {}, options);
+  }
+
+  /**
+   * Releases held locks, rejects calls under way with ClosedError, and ends all connections and
+   * timers. May be called more than once; never rejects.
+   *
+   * @example
+   * await client.close();
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    this.closing ??= this.closeNow(options.releaseMs ?? RELEASE_DEFAULT_MS);
+    return this.closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private async closeNow(releaseMs: number): Promise<void> {
+    if (releaseMs > 0) await this.locks.close(releaseMs);
+    this.engine.close();
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Cluster administration.
+ *
+ * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
+ */
+import { leaveCluster, readMembership, readPlacement, setFactor } from "./cluster-operations.js";
+import type {
+  LeaveResult,
+  Membership,
+  Placement,
+  ReplicationFactorResult,
+  RoutingMetadata,
+} from "./cluster-shapes.js";
+import { int32Of } from "./numbers.js";
+import type { Caller } from "./operation.js";
+import type { CallOptions } from "./options.js";
+import { readRouting } from "./routing-operation.js";
+
+/** Leaving may drain for minutes. */
+const LEAVE_DEADLINE_MS = Number.POSITIVE_INFINITY;
+
+/**
+ * Members, placement and routing of the cluster. What describes or changes one node is answered by
+ * whichever endpoint is asked: give the client that one endpoint.
+ *
+ * @example
+ * const { members } = await client.cluster.membership();
+ */
+export class ClusterAdmin {
+  private readonly caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller) {
+    this.caller = caller;
+  }
+
+  /**
+   * The committed roster.
+   *
+   * @example
+   * const { membershipVersion } = await client.cluster.membership();
+   */
+  membership(options?: CallOptions): Promise<Membership> {
+    return this.caller.call(readMembership, {}, options);
+  }
+
+  /**
+   * Which partitions there are and where their replicas lie.
+   *
+   * @example
+   * const { partitions } = await client.cluster.placement();
+   */
+  placement(options?: CallOptions): Promise<Placement> {
+    return this.caller.call(readPlacement, {}, options);
+  }
+
+  /**
+   * Makes the answering node leave the cluster; without a deadline unless one is given. Stop the
+   * node only when `left` is true.
+   *
+   * @example
+   * const { left, reason } = await node.cluster.leave();
+   */
+  leave(options: CallOptions = {}): Promise<LeaveResult> {
+    const deadlineMs = options.deadlineMs ?? LEAVE_DEADLINE_MS;
+    return this.caller.call(leaveCluster, {}, { ...options, deadlineMs });
+  }
+
+  /**
+   * Sets the replication factor of one partition (0 to 9; 0 clears the override).
+   *
+   * @example
+   * const { success, reason } = await client.cluster.setReplicationFactor(3, 5);
+   */
+  async setReplicationFactor(
+    partitionId: number,
+    replicationFactor: number,
+    options?: CallOptions,
+  ): Promise<ReplicationFactorResult> {
+    const request = {
+      partitionId: int32Of("partitionId", partitionId, 0),
+      replicationFactor: int32Of("replicationFactor", replicationFactor, 0),
+    };
+    return this.caller.call(setFactor, request, options);
+  }
+
+  /**
+   * How keys map to partitions; `keySpace` filters ("" = all).
+   *
+   * @example
+   * const { leaders } = await client.cluster.routing();
+   */
+  routing(keySpace = "", options?: CallOptions): Promise<RoutingMetadata> {
+    return this.caller.call(readRouting, { keySpace }, options);
+  }
+}

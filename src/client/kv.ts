@@ -1,0 +1,323 @@
+/**
+ * Key/value entries: small pieces of shared state.
+ *
+ * Owns no state. May call the engine. Invariants: 1. Values are bytes; text goes out as UTF-8. 2.
+ * Scans and range reads are iterated to their end, one page at a time.
+ */
+import {
+  deleteKey,
+  existsKey,
+  extendKey,
+  getKey,
+  setKey,
+  settleDelete,
+  settleEntry,
+  settleExistence,
+  settleWrite,
+  isConditional,
+  type KvSetRequest,
+} from "./kv-operations.js";
+import { deleteMany, existsMany, getMany, setMany } from "./kv-many-operations.js";
+import { readBucket, rangePage, scanPage } from "./kv-page-operations.js";
+import { manyResults } from "./kv-many.js";
+import type {
+  BucketRange,
+  KvCallOptions,
+  KvDelete,
+  KvEntry,
+  KvExistence,
+  KvGetOptions,
+  KvItemKey,
+  KvManyResult,
+  KvPage,
+  KvPageOptions,
+  KvRangeOptions,
+  KvSetConditions,
+  KvSetItem,
+  KvSetOptions,
+  KvWrite,
+} from "./kv-shapes.js";
+import { int32Of, int64Of } from "./numbers.js";
+import type { Caller } from "./operation.js";
+import type { Durability } from "./options.js";
+
+const Flag = {
+  set: 1,
+  noRevision: 2,
+  ifExists: 4,
+  ifNotExists: 8,
+  ifValue: 16,
+  ifRevision: 32,
+} as const;
+const LATEST = -1n;
+const RANGE_LIMIT_DEFAULT = 1000;
+
+function bytesOf(value: string | Uint8Array | null): Uint8Array | null {
+  return typeof value === "string" ? Buffer.from(value, "utf8") : value;
+}
+
+function wire(durability: Durability | undefined): 0 | 1 {
+  return durability === "ephemeral" ? 0 : 1;
+}
+
+function setRequest(
+  key: string,
+  value: string | Uint8Array | null,
+  conditions: KvSetConditions,
+  durability: Durability | undefined,
+): KvSetRequest {
+  let flags = Flag.set | (conditions.flags ?? 0);
+  if (conditions.noHistory === true) flags |= Flag.noRevision;
+  if (conditions.ifExists === true) flags |= Flag.ifExists;
+  if (conditions.ifNotExists === true) flags |= Flag.ifNotExists;
+  if (conditions.ifValue !== undefined) flags |= Flag.ifValue;
+  if (conditions.ifRevision !== undefined) flags |= Flag.ifRevision;
+  return {
+    key,
+    value: bytesOf(value),
+    compareValue: bytesOf(conditions.ifValue ?? null),
+    compareRevision: int64Of("ifRevision", conditions.ifRevision ?? 0n),
+    expiresMs: int32Of("expiresMs", conditions.expiresMs ?? 0, 0),
+    flags,
+    durability: wire(durability),
+  };
+}
+
+/**
+ * Key/value entries.
+ *
+ * @example
+ * await client.kv.set("config/color", "blue");
+ * const entry = await client.kv.get("config/color");
+ * console.log(entry?.text, entry?.revision); // "blue" 0n
+ */
+export class KeyValues {
+  private readonly caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller) {
+    this.caller = caller;
+  }
+
+  /**
+   * Sets a value (null: the entry exists and holds nothing), if all conditions hold. Rejects with
+   * UnknownOutcomeError when a conditional set was repeated after a lost answer and the condition
+   * fails now; with InvalidInputError, TimeoutError.
+   *
+   * @example
+   * const { applied } = await client.kv.set("leader", "node-1", { ifNotExists: true, expiresMs: 10_000 });
+   */
+  async set(
+    key: string,
+    value: string | Uint8Array | null,
+    options: KvSetOptions = {},
+  ): Promise<KvWrite> {
+    const request = setRequest(key, value, options, options.durability);
+    return this.caller.call(setKey, request, options);
+  }
+
+  /**
+   * Sets the lease of an entry to `expiresMs` (ms, at least 1) from now.
+   *
+   * @example
+   * const { applied } = await client.kv.extend("leader", 10_000);
+   */
+  async extend(key: string, expiresMs: number, options: KvCallOptions = {}): Promise<KvWrite> {
+    const lease = int32Of("expiresMs", expiresMs, 1);
+    const request = { key, expiresMs: lease, durability: wire(options.durability) };
+    return this.caller.call(extendKey, request, options);
+  }
+
+  /**
+   * Deletes an entry.
+   *
+   * @example
+   * const { deleted } = await client.kv.delete("config/color");
+   */
+  delete(key: string, options: KvCallOptions = {}): Promise<KvDelete> {
+    return this.caller.call(deleteKey, { key, durability: wire(options.durability) }, options);
+  }
+
+  /**
+   * Reads an entry; null when there is none (or not at that revision).
+   *
+   * @example
+   * const entry = await client.kv.get("config/color");
+   */
+  async get(key: string, options: KvGetOptions = {}): Promise<KvEntry | null> {
+    return this.caller.call(getKey, readRequest({ key, ...options }, options.durability), options);
+  }
+
+  /**
+   * Reads the revision of an entry without its value; null when there is none.
+   *
+   * @example
+   * if ((await client.kv.exists("config/color")) === null) await client.kv.set("config/color", "red");
+   */
+  async exists(key: string, options: KvGetOptions = {}): Promise<KvExistence | null> {
+    const request = readRequest({ key, ...options }, options.durability);
+    return this.caller.call(existsKey, request, options);
+  }
+
+  /**
+   * Sets many entries, each on its own (not atomic together). Items that the service asks to repeat
+   * are repeated if that is safe; every other failure is that item's `error`.
+   *
+   * @example
+   * const results = await client.kv.setMany([{ key: "a", value: "1" }, { key: "b", value: "2" }]);
+   */
+  async setMany(
+    items: readonly KvSetItem[],
+    options: KvCallOptions = {},
+  ): Promise<KvManyResult<KvWrite>[]> {
+    const requests = items.map((item) =>
+      setRequest(item.key, item.value, item, options.durability),
+    );
+    return manyResults(this.caller, setMany, requests, options, {
+      settle: (answer, request, doubtful) =>
+        settleWrite(answer, request.key, isConditional(request), doubtful),
+      repeat: (request) => !isConditional(request),
+    });
+  }
+
+  /**
+   * Deletes many entries, each on its own.
+   *
+   * @example
+   * await client.kv.deleteMany(["a", "b"]);
+   */
+  async deleteMany(
+    keys: readonly string[],
+    options: KvCallOptions = {},
+  ): Promise<KvManyResult<KvDelete>[]> {
+    const requests = keys.map((key) => ({ key, durability: wire(options.durability) }));
+    return manyResults(this.caller, deleteMany, requests, options, {
+      settle: (answer, { key }, doubtful) => settleDelete(answer, key, doubtful),
+      repeat: () => true,
+    });
+  }
+
+  /**
+   * Reads many entries; `result` is null for those that do not exist.
+   *
+   * @example
+   * const [a, b] = await client.kv.getMany(["a", { key: "b", revision: 3n }]);
+   */
+  async getMany(
+    keys: readonly (string | KvItemKey)[],
+    options: KvCallOptions = {},
+  ): Promise<KvManyResult<KvEntry | null>[]> {
+    const requests = keys.map((key) => readRequest(key, options.durability));
+    return manyResults(this.caller, getMany, requests, options, {
+      settle: (answer, { key }) => settleEntry(answer, key),
+      repeat: () => true,
+    });
+  }
+
+  /**
+   * As `getMany`, without values.
+   *
+   * @example
+   * const present = await client.kv.existsMany(["a", "b"]);
+   */
+  async existsMany(
+    keys: readonly (string | KvItemKey)[],
+    options: KvCallOptions = {},
+  ): Promise<KvManyResult<KvExistence | null>[]> {
+    const requests = keys.map((key) => readRequest(key, options.durability));
+    return manyResults(this.caller, existsMany, requests, options, {
+      settle: (answer, { key }) => settleExistence(answer, key),
+      repeat: () => true,
+    });
+  }
+
+  /**
+   * All entries of one bucket (keys up to their last `/`), sorted, as one consistent view. Rejects
+   * with TooLargeError when they exceed the server's answer limit: then use `range`.
+   *
+   * @example
+   * const entries = await client.kv.bucket("config");
+   */
+  bucket(bucket: string, options: KvCallOptions = {}): Promise<readonly KvEntry[]> {
+    const request = { prefixKey: bucket, durability: wire(options.durability) };
+    return this.caller.call(readBucket, request, options);
+  }
+
+  /**
+   * One page of all entries whose key begins with `prefix`, over the whole cluster.
+   *
+   * @example
+   * const page = await client.kv.scanPage("user/", { limit: 100 });
+   */
+  async scanPage(prefix: string, options: KvPageOptions = {}): Promise<KvPage> {
+    const request = {
+      prefixKey: prefix,
+      durability: wire(options.durability),
+      limit: int32Of("limit", options.limit ?? 0, 0),
+      cursor: options.cursor ?? null,
+    };
+    return this.caller.call(scanPage, request, options);
+  }
+
+  /**
+   * All entries whose key begins with `prefix`, sorted, page by page (the deadline counts per page).
+   *
+   * @example
+   * for await (const entry of client.kv.scan("user/")) console.log(entry.key, entry.text);
+   */
+  async *scan(prefix: string, options: KvPageOptions = {}): AsyncGenerator<KvEntry, void, void> {
+    let cursor = options.cursor;
+    for (;;) {
+      const page = await this.scanPage(prefix, { ...options, cursor });
+      yield* page.items;
+      if (!page.hasMore || page.nextCursor === null) return;
+      cursor = page.nextCursor;
+    }
+  }
+
+  /**
+   * One page of a range of one bucket. Continue with `start` = the last key and `startInclusive`
+   * false.
+   *
+   * @example
+   * const page = await client.kv.rangePage({ bucket: "log", start: "log/2024" }, { limit: 100 });
+   */
+  async rangePage(range: BucketRange, options: KvRangeOptions = {}): Promise<KvPage> {
+    const request = {
+      prefix: range.bucket,
+      startKey: range.start ?? null,
+      startInclusive: range.startInclusive ?? true,
+      endKey: range.end ?? null,
+      endInclusive: range.endInclusive ?? false,
+      limit: int32Of("limit", options.limit ?? RANGE_LIMIT_DEFAULT, 1),
+      durability: wire(options.durability),
+    };
+    return this.caller.call(rangePage, request, options);
+  }
+
+  /**
+   * The entries of a range of one bucket, sorted, page by page.
+   *
+   * @example
+   * for await (const entry of client.kv.range({ bucket: "log" })) console.log(entry.key);
+   */
+  async *range(
+    range: BucketRange,
+    options: KvRangeOptions = {},
+  ): AsyncGenerator<KvEntry, void, void> {
+    let rest = range;
+    for (;;) {
+      const page = await this.rangePage(rest, options);
+      yield* page.items;
+      const last = page.items.at(-1);
+      if (!page.hasMore || last === undefined) return;
+      rest = { ...rest, start: last.key, startInclusive: false };
+    }
+  }
+}
+
+function readRequest(key: string | KvItemKey, durability: Durability | undefined) {
+  const item = typeof key === "string" ? { key } : key;
+  const revision = item.revision === undefined ? LATEST : int64Of("revision", item.revision);
+  return { key: item.key, revision, durability: wire(durability) };
+}

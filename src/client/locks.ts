@@ -1,0 +1,288 @@
+/**
+ * Fenced lease locks.
+ *
+ * Owns the live handles of a client, so that closing it can release them. May call the engine.
+ * Invariants: 1. Only an answer "locked" is a grant. 2. A lease is counted from the first try that
+ * may have begun it, or from an extend that was answered. 3. What may have been granted and is not
+ * handed out is released in the background.
+ */
+import { randomBytes } from "node:crypto";
+import { CancelledError, InvalidInputError, LockNotAcquiredError, TimeoutError } from "./errors.js";
+import { LockHandle } from "./lock-handle.js";
+import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
+import type {
+  AcquireOptions,
+  LockCallOptions,
+  LockExtension,
+  LockGrant,
+  LockInfo,
+  UnlockAnswer,
+} from "./lock-shapes.js";
+import { newTrace, type Caller, type CallTrace } from "./operation.js";
+import { durationMs, type Durability, type MonotonicClock } from "./options.js";
+import { pause } from "./pause.js";
+
+const OWNER_BYTES = 16;
+const RETRY_DEFAULT_MS = 100;
+/** A grant asked for so long ago (share of the lease) is confirmed by an extend first. */
+const CONFIRM_SHARE = 1 / 3;
+const QUIET_RELEASE_MIN_MS = 1000;
+const QUIET_RELEASE_MAX_MS = 30_000;
+
+/** Owner and lease of the one-step calls. */
+export interface LockStep extends LockCallOptions {
+  readonly owner: string | Uint8Array;
+  readonly leaseMs: number;
+}
+
+function ownerBytes(owner: string | Uint8Array): Uint8Array {
+  const bytes = typeof owner === "string" ? Buffer.from(owner, "utf8") : Uint8Array.from(owner);
+  if (bytes.length === 0) throw new InvalidInputError("an owner is not empty");
+  return bytes;
+}
+
+function wire(durability: Durability | undefined): 0 | 1 {
+  return durability === "ephemeral" ? 0 : 1;
+}
+
+/** @internal What `Locks` needs beside the engine. */
+export interface LocksFacts {
+  readonly caller: Caller;
+  readonly clock: MonotonicClock;
+  readonly deadlineMs: number;
+}
+
+/**
+ * Locks with leases and fencing tokens.
+ *
+ * @example
+ * const report = await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, token) => {
+ *   return buildReport({ signal, fencingToken: token });
+ * });
+ */
+export class Locks {
+  private readonly facts: LocksFacts;
+  private readonly handles = new Set<LockHandle>();
+  private readonly background = new Set<Promise<unknown>>();
+
+  /** @internal */
+  constructor(facts: LocksFacts) {
+    this.facts = facts;
+  }
+
+  /**
+   * Acquires a lock, waiting up to `waitMs` while another owner holds it. Gives a handle whose
+   * `acquired` says whether it was got. Rejects with TimeoutError (the service could not be reached
+   * or asked to retry until the deadline: `waitMs` plus the client's deadline), CancelledError,
+   * InvalidInputError; what may have been granted then is released in the background. With an
+   * `owner` of your own a grant is confirmed by one extend, because the lock may be held under that
+   * name already, with an older lease.
+   *
+   * @example
+   * await using lock = await client.locks.acquire("nightly", { leaseMs: 30_000, waitMs: 10_000 });
+   * if (!lock.acquired) return;
+   * await work(lock.signal);
+   */
+  async acquire(resource: string, options: AcquireOptions): Promise<LockHandle> {
+    const request: LockRequest = {
+      resource,
+      owner: ownerBytes(options.owner ?? randomBytes(OWNER_BYTES).toString("hex")),
+      expiresMs: durationMs("leaseMs", options.leaseMs, 1),
+      durability: wire(options.durability),
+    };
+    const waitMs = options.waitMs ?? 0;
+    if (waitMs !== Number.POSITIVE_INFINITY) durationMs("waitMs", waitMs, 0);
+    const retryMs = durationMs("retryMs", options.retryMs ?? RETRY_DEFAULT_MS, 1);
+    const trace = newTrace();
+    try {
+      return await this.wait(request, options, waitMs, retryMs, trace);
+    } catch (error) {
+      if (trace.doubtfulSentMs >= 0) this.releaseQuietly(request);
+      throw error;
+    }
+  }
+
+  /**
+   * Runs `work` under a lock and releases it afterwards. Rejects with LockNotAcquiredError when the
+   * lock was not got within `waitMs`, with what `work` rejects with, and with LockLostError when the
+   * lock was lost before `work` ended. A release that fails is not reported: the lease ends by
+   * itself.
+   *
+   * @example
+   * await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, fencingToken) => {
+   *   await copyRows({ signal, fencingToken });
+   * });
+   */
+  async withLock<Value>(
+    resource: string,
+    options: AcquireOptions,
+    work: (signal: AbortSignal, fencingToken: bigint) => Promise<Value>,
+  ): Promise<Value> {
+    const handle = await this.acquire(resource, options);
+    if (!handle.acquired) throw new LockNotAcquiredError(resource);
+    try {
+      const value = await work(handle.signal, handle.fencingToken);
+      handle.assertHeld();
+      return value;
+    } finally {
+      const quiet = { deadlineMs: Math.max(QUIET_RELEASE_MIN_MS, options.leaseMs) };
+      await handle.release(quiet).catch(() => undefined);
+    }
+  }
+
+  /**
+   * One try to lock, without waiting, renewal or handle. A repeat by the same owner says acquired
+   * with the same token and leaves the lease as it was.
+   *
+   * @example
+   * const grant = await client.locks.tryLock("nightly", { owner: "me", leaseMs: 30_000 });
+   */
+  async tryLock(resource: string, step: LockStep): Promise<LockGrant> {
+    return this.facts.caller.call(tryLock, stepRequest(resource, step), step);
+  }
+
+  /**
+   * Sets the lease of a held lock to `leaseMs` from now.
+   *
+   * @example
+   * const { extended } = await client.locks.tryExtend("nightly", { owner: "me", leaseMs: 30_000 });
+   */
+  async tryExtend(resource: string, step: LockStep): Promise<LockExtension> {
+    return this.facts.caller.call(tryExtend, stepRequest(resource, step), step);
+  }
+
+  /**
+   * Releases a lock by its owner.
+   *
+   * @example
+   * const { unlocked } = await client.locks.unlock("nightly", { owner: "me" });
+   */
+  async unlock(
+    resource: string,
+    step: LockCallOptions & { readonly owner: string | Uint8Array },
+  ): Promise<UnlockAnswer> {
+    const request = stepRequest(resource, { ...step, leaseMs: 1 });
+    return this.facts.caller.call(unlock, request, step);
+  }
+
+  /**
+   * Who holds a lock; null when nobody does.
+   *
+   * @example
+   * const info = await client.locks.info("nightly");
+   */
+  async info(resource: string, options: LockCallOptions = {}): Promise<LockInfo | null> {
+    const request = { resource, durability: wire(options.durability) };
+    return this.facts.caller.call(getLock, request, options);
+  }
+
+  /** @internal Releases what is held and waits for releases, at most `waitMs`; never rejects. */
+  async close(waitMs: number): Promise<void> {
+    for (const handle of [...this.handles]) {
+      this.inBackground(handle.release({ deadlineMs: waitMs }));
+    }
+    if (this.background.size === 0) return;
+    const enough = new AbortController();
+    const limit = pause(waitMs, enough.signal).catch(() => undefined);
+    await Promise.race([Promise.all(this.background), limit]);
+    enough.abort();
+  }
+
+  private async wait(
+    request: LockRequest,
+    options: AcquireOptions,
+    waitMs: number,
+    retryMs: number,
+    trace: CallTrace,
+  ): Promise<LockHandle> {
+    const { caller, clock, deadlineMs } = this.facts;
+    const startMs = clock.nowMs();
+    const deadlineAtMs = startMs + (options.deadlineMs ?? waitMs + deadlineMs);
+    for (;;) {
+      const leftMs = deadlineAtMs - clock.nowMs();
+      if (leftMs <= 0) throw new TimeoutError(`no lock "${request.resource}" before the deadline`);
+      const calling = { signal: options.signal, deadlineMs: leftMs, trace };
+      const grant = await caller.call(tryLock, request, calling);
+      if (grant.acquired) {
+        const handle = await this.confirm(request, options, grant.fencingToken, trace, leftMs);
+        if (handle !== null) return handle;
+      }
+      const leftToWaitMs = startMs + waitMs - clock.nowMs();
+      if (leftToWaitMs <= 0) {
+        // A try that got lost may still arrive when the lock is free.
+        if (trace.doubtfulSentMs >= 0) this.releaseQuietly(request);
+        return new LockHandle({ ...this.handleFacts(request), renew: false }, 0n, null);
+      }
+      const jitteredMs = retryMs * (0.5 + Math.random());
+      await pause(Math.min(jitteredMs, leftToWaitMs), options.signal);
+    }
+  }
+
+  /** A handle for a grant, or null when its lease is over already. */
+  private async confirm(
+    request: LockRequest,
+    options: AcquireOptions,
+    token: bigint,
+    trace: CallTrace,
+    deadlineMs: number,
+  ): Promise<LockHandle | null> {
+    const { caller, clock } = this.facts;
+    let fencingToken = token;
+    let sentMs = trace.doubtfulSentMs >= 0 ? trace.doubtfulSentMs : trace.sentMs;
+    const old = clock.nowMs() - sentMs > request.expiresMs * CONFIRM_SHARE;
+    if (options.owner !== undefined || old) {
+      // From here on something is held: whatever fails must release it.
+      if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = sentMs;
+      const inner = newTrace();
+      const calling = { signal: options.signal, deadlineMs, trace: inner };
+      const answer = await caller.call(tryExtend, request, calling);
+      if (!answer.extended) return null;
+      fencingToken = answer.fencingToken;
+      sentMs = inner.sentMs;
+    }
+    if (options.signal?.aborted === true) {
+      trace.doubtfulSentMs = sentMs;
+      throw new CancelledError("the acquire was cancelled", { cause: options.signal.reason });
+    }
+    const facts = { ...this.handleFacts(request), renew: options.renew ?? true };
+    const handle = new LockHandle(facts, fencingToken, sentMs);
+    this.handles.add(handle);
+    return handle;
+  }
+
+  private handleFacts(request: LockRequest) {
+    const { caller, clock } = this.facts;
+    return {
+      caller,
+      clock,
+      request,
+      onEnd: (handle: LockHandle): void => void this.handles.delete(handle),
+    };
+  }
+
+  private releaseQuietly(request: LockRequest): void {
+    const deadlineMs = Math.min(
+      QUIET_RELEASE_MAX_MS,
+      Math.max(QUIET_RELEASE_MIN_MS, request.expiresMs),
+    );
+    this.inBackground(this.facts.caller.call(unlock, request, { deadlineMs }));
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    const quiet = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.background.add(quiet);
+    void quiet.then(() => this.background.delete(quiet));
+  }
+}
+
+function stepRequest(resource: string, step: LockStep): LockRequest {
+  return {
+    resource,
+    owner: ownerBytes(step.owner),
+    expiresMs: durationMs("leaseMs", step.leaseMs, 1),
+    durability: wire(step.durability),
+  };
+}

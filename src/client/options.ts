@@ -1,0 +1,182 @@
+/**
+ * What a client and a call can be told, with defaults and checks.
+ *
+ * Owns no state. Invariants: 1. Wrong options throw InvalidInputError at once and name the option.
+ * 2. Durations are milliseconds.
+ */
+import { INT32_MAX } from "../base/int64.js";
+import { InvalidInputError } from "./errors.js";
+
+/** What every method takes. */
+export interface CallOptions {
+  /** Ends the call when it aborts; the call then rejects with CancelledError. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * Longest time of the call with all its repeats, in ms from now (default: the client's
+   * `deadlineMs`; `Infinity` = none). The call then rejects with TimeoutError.
+   */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** Where data lives: replicated and durable, or in the memory of the leader only. */
+export type Durability = "persistent" | "ephemeral";
+
+/** A monotonic clock in ms with an arbitrary origin; replaced in tests only. */
+export interface MonotonicClock {
+  nowMs(): number;
+}
+
+/** How the server is verified and how the client shows itself (https endpoints). */
+export interface TlsOptions {
+  /** Trusted authorities (PEM). Default: those of the platform. */
+  readonly ca?: string | Uint8Array | undefined;
+  /** Client certificate chain (PEM). */
+  readonly cert?: string | Uint8Array | undefined;
+  /** Key of the client certificate (PEM). */
+  readonly key?: string | Uint8Array | undefined;
+  /** Accept any server certificate. For development only. */
+  readonly insecure?: boolean | undefined;
+}
+
+/** Whether repeated allocations of sequences carry a key; see `SvcClientOptions.idempotency`. */
+export type Idempotency = "auto" | "always" | "off";
+
+/** Options of `new SvcClient`. */
+export interface SvcClientOptions {
+  /** One or more base URLs, or one text with commas. Without a scheme: `http://`. */
+  readonly endpoints: string | readonly string[];
+  /**
+   * `grpc` (default): `http://` endpoints speak gRPC over cleartext HTTP/2, `https://` ones over
+   * TLS. `rest`: JSON over HTTP/1.1.
+   */
+  readonly transport?: "grpc" | "rest" | undefined;
+  readonly tls?: TlsOptions | undefined;
+  /** Bearer token, or a function that gives the current one. */
+  readonly token?: string | (() => string) | undefined;
+  /** Default deadline of calls (ms, default 30,000; `Infinity` = none). */
+  readonly deadlineMs?: number | undefined;
+  /** Connections per endpoint (default 2). */
+  readonly channels?: number | undefined;
+  /** Time to connect before another endpoint is tried (ms, default 3000). */
+  readonly connectTimeoutMs?: number | undefined;
+  /** A silent connection is probed after this time and given up after half of it (default 5000). */
+  readonly keepAliveMs?: number | undefined;
+  /**
+   * What `next` and `reserve` do about lost answers when the caller gives no key. `auto` (default):
+   * `next` travels without a key, so that it is served from memory, and a repeat after a lost
+   * answer carries one (at most one value is skipped); `reserve` carries one from the start.
+   * `always`: every allocation carries a key made here: exact repeats, each allocation durable
+   * before it is answered. `off`: no keys; an allocation that may have happened is never repeated
+   * and rejects with outcome `unknown`.
+   */
+  readonly idempotency?: Idempotency | undefined;
+  /** Monotonic clock for leases; default `performance.now`, corrected for suspended machines. */
+  readonly clock?: MonotonicClock | undefined;
+}
+
+/** Options after defaults and checks. */
+export interface ClientSettings {
+  readonly endpoints: readonly Endpoint[];
+  readonly transport: "grpc" | "rest";
+  readonly tls: TlsOptions;
+  readonly token: (() => string) | null;
+  readonly deadlineMs: number;
+  readonly channels: number;
+  readonly connectTimeoutMs: number;
+  readonly keepAliveMs: number;
+  readonly idempotency: Idempotency;
+}
+
+/** One place to send requests to. */
+export interface Endpoint {
+  readonly url: string;
+  readonly secure: boolean;
+  readonly host: string;
+  readonly port: number;
+}
+
+const DEADLINE_DEFAULT_MS = 30_000;
+const CHANNELS_DEFAULT = 2;
+const CHANNELS_MAX = 64;
+const CONNECT_TIMEOUT_DEFAULT_MS = 3000;
+const KEEP_ALIVE_DEFAULT_MS = 5000;
+const TOKEN_FORM = /^[\x21-\x7e]{1,4096}$/;
+
+/** Reads `http://host:port`; throws InvalidInputError otherwise. */
+export function parseEndpoint(text: string): Endpoint {
+  const trimmed = text.trim();
+  const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
+  let url: URL;
+  try {
+    url = new URL(withScheme);
+  } catch (error) {
+    throw new InvalidInputError(`"${text}" is not an endpoint (http://host:port)`, {
+      cause: error,
+    });
+  }
+  const secure = url.protocol === "https:";
+  const bare = url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  if ((!secure && url.protocol !== "http:") || url.hostname === "" || !bare) {
+    throw new InvalidInputError(`"${text}" is not an endpoint (http://host:port)`);
+  }
+  const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
+  return { url: `${url.protocol}//${url.hostname}:${port}`, secure, host: url.hostname, port };
+}
+
+/** A duration option in whole ms from `min` to 2^31 - 1; throws InvalidInputError otherwise. */
+export function durationMs(name: string, value: number, min: number): number {
+  if (Number.isInteger(value) && value >= min && value <= INT32_MAX) return value;
+  throw new InvalidInputError(`${name} is whole milliseconds from ${min} to ${INT32_MAX}`);
+}
+
+/** A deadline: as a duration, or Infinity. */
+export function checkDeadline(value: number): number {
+  if (value === Number.POSITIVE_INFINITY) return value;
+  if (value > 0 && value <= INT32_MAX) return value;
+  throw new InvalidInputError(`deadlineMs is a time in ms up to ${INT32_MAX}, or Infinity`);
+}
+
+function endpointsOf(given: string | readonly string[]): Endpoint[] {
+  const texts = typeof given === "string" ? given.split(",") : [...given];
+  const endpoints = texts.filter((text) => text.trim() !== "").map(parseEndpoint);
+  if (endpoints.length === 0) throw new InvalidInputError("endpoints names no endpoint");
+  return endpoints;
+}
+
+function tokenOf(token: SvcClientOptions["token"]): (() => string) | null {
+  if (token === undefined) return null;
+  const read = typeof token === "string" ? (): string => token : token;
+  return () => {
+    const text = read();
+    if (TOKEN_FORM.test(text)) return text;
+    throw new InvalidInputError("a token is visible ASCII text");
+  };
+}
+
+/** Applies defaults and checks. Throws InvalidInputError. */
+export function clientSettings(options: SvcClientOptions): ClientSettings {
+  const transport = options.transport ?? "grpc";
+  if (transport !== "grpc" && transport !== "rest") {
+    throw new InvalidInputError('transport is "grpc" or "rest"');
+  }
+  const idempotency = options.idempotency ?? "auto";
+  if (!["auto", "always", "off"].includes(idempotency)) {
+    throw new InvalidInputError('idempotency is "auto", "always" or "off"');
+  }
+  const channels = options.channels ?? CHANNELS_DEFAULT;
+  if (!Number.isInteger(channels) || channels < 1 || channels > CHANNELS_MAX) {
+    throw new InvalidInputError(`channels is 1 to ${CHANNELS_MAX}`);
+  }
+  const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_DEFAULT_MS;
+  return {
+    endpoints: endpointsOf(options.endpoints),
+    transport,
+    tls: options.tls ?? {},
+    token: tokenOf(options.token),
+    deadlineMs: checkDeadline(options.deadlineMs ?? DEADLINE_DEFAULT_MS),
+    channels,
+    connectTimeoutMs: durationMs("connectTimeoutMs", connectTimeoutMs, 1),
+    keepAliveMs: durationMs("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS, 10),
+    idempotency,
+  };
+}
