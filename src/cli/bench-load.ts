@@ -1,0 +1,142 @@
+/**
+ * The load of `bench`: what one operation is, and how operations are started.
+ *
+ * Owns the names it makes in the service until `clean`. Invariants: 1. With a rate, operation i is planned at i / rate
+ * and its latency counts from there, however late it starts (no coordinated omission). 2. A failed operation is
+ * counted by its code and never as a latency.
+ */
+import { randomBytes } from "node:crypto";
+import type { SvcClient } from "../client/mod.js";
+import { Latencies } from "./latency.js";
+
+export interface LoadPlan {
+  readonly durationMs: number;
+  /** Operations per second, null = as fast as answers come. */
+  readonly rate: number | null;
+  readonly inflight: number;
+}
+
+export interface LoadResult {
+  readonly latencies: Latencies;
+  readonly failures: ReadonlyMap<string, number>;
+  readonly elapsedMs: number;
+  readonly cpuMicros: number;
+}
+
+/** What is measured. */
+export interface Subject {
+  prepare(client: SvcClient): Promise<void>;
+  /** One operation of worker `worker`, its `turn`-th. */
+  operate(client: SvcClient, worker: number, turn: number): Promise<unknown>;
+  clean(client: SvcClient): Promise<void>;
+}
+
+const LEASE_MS = 30_000;
+const VALUE = Buffer.alloc(100, 0x76);
+const KEYS_PER_WORKER = 16;
+
+function sequenceSubject(name: string): Subject {
+  return {
+    prepare: async (client) => {
+      await client.sequences.create(name);
+    },
+    operate: (client) => client.sequences.next(name),
+    clean: async (client) => {
+      await client.sequences.delete(name);
+    },
+  };
+}
+
+function lockSubject(name: string): Subject {
+  const owner = Buffer.from(name);
+  const resource = (worker: number): string => `${name}-${worker}`;
+  return {
+    prepare: () => Promise.resolve(),
+    operate: (client, worker, turn) =>
+      turn % 2 === 0
+        ? client.locks.tryLock(resource(worker), { owner, leaseMs: LEASE_MS })
+        : client.locks.unlock(resource(worker), { owner }),
+    // A lock that is still held ends with its lease.
+    clean: () => Promise.resolve(),
+  };
+}
+
+function kvSubject(name: string): Subject {
+  const keys = new Set<string>();
+  return {
+    prepare: () => Promise.resolve(),
+    operate: (client, worker, turn) => {
+      const key = `${name}/${worker}-${turn % KEYS_PER_WORKER}`;
+      keys.add(key);
+      return client.kv.set(key, VALUE);
+    },
+    clean: async (client) => {
+      await Promise.all([...keys].map((key) => client.kv.delete(key)));
+    },
+  };
+}
+
+export function makeSubject(kind: string): Subject {
+  const name = `svc-bench-${randomBytes(6).toString("hex")}`;
+  if (kind === "locks") return lockSubject(name);
+  return kind === "kv" ? kvSubject(name) : sequenceSubject(name);
+}
+
+function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unexpected";
+}
+
+/** Runs the load. `signal` ends it early. */
+export async function runLoad(
+  subject: Subject,
+  clients: readonly SvcClient[],
+  plan: LoadPlan,
+  signal: AbortSignal,
+  onProgress: (share: number, done: number) => void,
+): Promise<LoadResult> {
+  const latencies = new Latencies();
+  const failures = new Map<string, number>();
+  const startMs = performance.now();
+  const endMs = startMs + plan.durationMs;
+  const cpu = process.cpuUsage();
+  let started = 0;
+  /** When the next operation is due; null when the time is over. */
+  const nextDueMs = (): number | null => {
+    const now = performance.now();
+    const due = plan.rate === null ? now : startMs + (started * 1000) / plan.rate;
+    if (due >= endMs || now >= endMs + plan.durationMs || signal.aborted) return null;
+    started += 1;
+    return due;
+  };
+  const work = async (worker: number): Promise<void> => {
+    const client = clients[worker % clients.length] as SvcClient;
+    for (let turn = 0; ; turn++) {
+      const dueMs = nextDueMs();
+      if (dueMs === null) return;
+      const early = dueMs - performance.now();
+      if (early > 0.5) await sleep(early);
+      try {
+        await subject.operate(client, worker, turn);
+        latencies.record(performance.now() - dueMs);
+      } catch (error) {
+        const code = codeOf(error);
+        failures.set(code, (failures.get(code) ?? 0) + 1);
+      }
+    }
+  };
+  const timer = setInterval(() => {
+    onProgress((performance.now() - startMs) / plan.durationMs, latencies.count);
+  }, 200);
+  try {
+    await Promise.all(Array.from({ length: plan.inflight }, (_, worker) => work(worker)));
+  } finally {
+    clearInterval(timer);
+  }
+  const used = process.cpuUsage(cpu);
+  const elapsedMs = performance.now() - startMs;
+  return { latencies, failures, elapsedMs, cpuMicros: used.user + used.system };
+}

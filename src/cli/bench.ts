@@ -1,0 +1,158 @@
+/**
+ * `bench`: a measurement as a user can make it, with a picture of the latencies.
+ *
+ * Invariants: 1. What it made in the service is deleted afterwards, also after Ctrl+C. 2. Failed operations make the
+ * exit code 1 (some) or 3 (all). 3. The figures say how they were taken.
+ */
+import { SvcClient } from "../client/mod.js";
+import { makeSubject, runLoad, type LoadPlan, type LoadResult } from "./bench-load.js";
+import { Clients } from "./context.js";
+import { EXIT_DONE, EXIT_REFUSED, EXIT_UNREACHABLE, type ExitCode } from "./exit-codes.js";
+import { usageError } from "./failures.js";
+import { jsonText, type JsonValue } from "./format.js";
+import { msText, pictureLines } from "./latency.js";
+import { barText } from "./progress.js";
+import type { Settings } from "./settings.js";
+import type { OptionValues } from "./values.js";
+
+const DURATION_DEFAULT_S = 10;
+const INFLIGHT_DEFAULT = 64;
+const INFLIGHT_MAX = 100_000;
+const CONNECTIONS_MAX = 64;
+const COLUMNS_DEFAULT = 100;
+const JSON_BANDS = 64;
+
+const PERCENTILES: readonly (readonly [string, number])[] = [
+  ["p50", 0.5],
+  ["p90", 0.9],
+  ["p99", 0.99],
+  ["p999", 0.999],
+];
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  sequences: "next on one sequence",
+  locks: "acquire and release in turn",
+  kv: "durable sets of 100 bytes",
+};
+
+function bounded(values: OptionValues, name: string, usual: number, most: number): number {
+  const value = values.number(name) ?? usual;
+  if (value < 1 || value > most) throw usageError(`${name}: ${value} is not from 1 to ${most}`);
+  return value;
+}
+
+function showProgress(share: number, done: number): void {
+  if (!process.stderr.isTTY) return;
+  const columns = Math.max(40, process.stderr.columns || 80);
+  const bar = barText(Math.min(1, share), Math.min(50, columns - 34));
+  process.stderr.write(`\r\x1b[K${bar} ${done} operations`);
+}
+
+function rounded(value: number, digits: number): number {
+  return Number(value.toFixed(digits));
+}
+
+interface Report {
+  readonly subject: string;
+  readonly plan: LoadPlan;
+  readonly connections: number;
+  readonly result: LoadResult;
+}
+
+function document({ subject, plan, connections, result }: Report): JsonValue {
+  const { latencies, failures, elapsedMs, cpuMicros } = result;
+  const operations = latencies.count;
+  const percentiles = PERCENTILES.map(
+    ([name, share]) => [name, rounded(latencies.percentileMs(share), 4)] as const,
+  );
+  return {
+    subject,
+    connections,
+    inflight: plan.inflight,
+    rate: plan.rate,
+    latencyFrom: plan.rate === null ? "send" : "intended-start",
+    elapsedMs: rounded(elapsedMs, 1),
+    operations,
+    failures: Object.fromEntries(failures),
+    perSecond: rounded((operations * 1000) / elapsedMs, 1),
+    clientCpuMicrosPerOperation: operations === 0 ? null : rounded(cpuMicros / operations, 2),
+    latencyMs: {
+      mean: rounded(latencies.meanMs, 4),
+      ...Object.fromEntries(percentiles),
+      max: rounded(latencies.maxMs, 4),
+    },
+    histogram: latencies.bands(JSON_BANDS).map(({ fromMs, toMs, count }) => ({
+      fromMs: rounded(fromMs, 4),
+      toMs: rounded(toMs, 4),
+      count,
+    })),
+  };
+}
+
+function lines({ subject, plan, connections, result }: Report): string[] {
+  const { latencies, failures, elapsedMs, cpuMicros } = result;
+  const rate = plan.rate === null ? "as fast as answers come" : `${plan.rate}/s planned`;
+  const output = [
+    `${subject}: ${DESCRIPTIONS[subject]}; ${connections} connection(s), ${plan.inflight} in flight, ${rate}`,
+    `${latencies.count} operations in ${(elapsedMs / 1000).toFixed(2)} s: ` +
+      `${((latencies.count * 1000) / elapsedMs).toFixed(0)}/s, ` +
+      `${(cpuMicros / Math.max(1, latencies.count)).toFixed(1)} µs CPU of this client each`,
+  ];
+  for (const [code, count] of failures) output.push(`failed: ${count} with ${code}`);
+  if (latencies.count === 0) return output;
+  const from = plan.rate === null ? "from sending" : "from the planned start";
+  const percentiles = PERCENTILES.map(
+    ([name, share]) => `${name} ${msText(latencies.percentileMs(share))}`,
+  );
+  output.push(
+    `latency (ms, ${from}): ${percentiles.join("  ")}  max ${msText(latencies.maxMs)}`,
+    "",
+    ...pictureLines(latencies, Math.min(120, process.stdout.columns || COLUMNS_DEFAULT)),
+  );
+  return output;
+}
+
+function exitOf(result: LoadResult): ExitCode {
+  if (result.failures.size === 0) return EXIT_DONE;
+  return result.latencies.count === 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
+}
+
+/** Measures `subject`: sequences, locks or kv. */
+export async function runBench(
+  subject: string,
+  values: OptionValues,
+  settings: Settings,
+): Promise<ExitCode> {
+  const connections = bounded(values, "--connections", 1, CONNECTIONS_MAX);
+  const plan: LoadPlan = {
+    durationMs: (values.number("--duration") ?? DURATION_DEFAULT_S) * 1000,
+    rate: values.has("--rate") ? bounded(values, "--rate", 1, 10_000_000) : null,
+    inflight: bounded(values, "--inflight", INFLIGHT_DEFAULT, INFLIGHT_MAX),
+  };
+  const options = new Clients(settings).options(settings.endpoints, 1);
+  const deadlineMs = settings.timeoutMs ?? 10_000;
+  const clients = Array.from(
+    { length: connections },
+    () => new SvcClient({ ...options, deadlineMs }),
+  );
+  const load = makeSubject(subject);
+  const controller = new AbortController();
+  const stop = (): void => controller.abort();
+  const first = clients[0] as SvcClient;
+  try {
+    await load.prepare(first);
+    process.once("SIGINT", stop);
+    // Connections are made before the clock starts.
+    await Promise.all(clients.map((client) => client.cluster.membership()));
+    const result = await runLoad(load, clients, plan, controller.signal, showProgress);
+    if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
+    const report = { subject, plan, connections, result };
+    const text = settings.format === "json" ? jsonText(document(report)) : lines(report).join("\n");
+    process.stdout.write(`${text}\n`);
+    await load.clean(first);
+    return exitOf(result);
+  } finally {
+    process.off("SIGINT", stop);
+    await Promise.all(clients.map((client) => client.close()));
+  }
+}

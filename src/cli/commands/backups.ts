@@ -1,0 +1,91 @@
+/** The operations on backups, as data. They go to the first endpoint of -c, or to --node. */
+import {
+  BACKUP_DOCUMENT,
+  BACKUP_GC_DOCUMENT,
+  BACKUP_LIST_DOCUMENT,
+  RESTORE_DOCUMENT,
+} from "../schemas.js";
+import type { CommandSpec } from "./command.js";
+import { command } from "./entry.js";
+
+const ID = "0b8d6c1e-4a57-4a3c-9a51-6f6e1d2c3b4a";
+
+export const BACKUP_COMMANDS: readonly CommandSpec[] = [
+  command({
+    name: "--backup-full",
+    area: "Backup",
+    meaning: "back up every partition",
+    examples: ["svc-cli --backup-full"],
+    answers: [`Full backup ${ID} completed`],
+    module: "backups",
+    limited: false,
+    document: BACKUP_DOCUMENT,
+  }),
+  command({
+    name: "--backup-coordinated",
+    area: "Backup",
+    meaning: "back up every partition at one cluster-wide instant",
+    examples: ["svc-cli --backup-coordinated"],
+    answers: [`Coordinated backup ${ID} completed`],
+    module: "backups",
+    limited: false,
+    document: BACKUP_DOCUMENT,
+  }),
+  command({
+    name: "--backup-incremental",
+    area: "Backup",
+    meaning: "back up what changed since a parent",
+    required: ["--parent-backup-id"],
+    examples: [`svc-cli --backup-incremental --parent-backup-id ${ID}`],
+    answers: [`Incremental backup ${ID} completed`],
+    module: "backups",
+    limited: false,
+    document: BACKUP_DOCUMENT,
+  }),
+  command({
+    name: "--list-backups",
+    area: "Backup",
+    meaning: "list the catalog",
+    examples: ["svc-cli --list-backups"],
+    answers: ["(table)", "No backups found in catalog."],
+    module: "backups",
+    limited: false,
+    document: BACKUP_LIST_DOCUMENT,
+  }),
+  command({
+    name: "--backup-chain",
+    valueName: "leaf-id",
+    area: "Backup",
+    meaning: "the backups that a restore of this one would read",
+    examples: [`svc-cli --backup-chain ${ID}`],
+    answers: [`Backup chain for ${ID} (2 entries)`],
+    module: "backups",
+    limited: false,
+    document: BACKUP_LIST_DOCUMENT,
+  }),
+  command({
+    name: "--backup-gc",
+    area: "Backup",
+    meaning: "remove leftovers and what retention lets go",
+    optional: ["--backup-gc-dry-run"],
+    examples: ["svc-cli --backup-gc --backup-gc-dry-run", "svc-cli --backup-gc --yes"],
+    answers: ["Reclaimed: 0 orphan/leftover artifact(s), 1 retained-out backup(s), 4096 byte(s)."],
+    module: "backups",
+    question: "Delete backups that retention lets go?",
+    limited: false,
+    document: BACKUP_GC_DOCUMENT,
+  }),
+  command({
+    name: "--restore",
+    valueName: "leaf-id",
+    area: "Backup",
+    meaning: "write a new storage directory on the server from a chain",
+    required: ["--target-dir"],
+    optional: ["--target-time-ms"],
+    examples: [`svc-cli --restore ${ID} --target-dir /restores/today`],
+    answers: ["Restore completed to /restores/today"],
+    module: "backups",
+    limited: false,
+    document: RESTORE_DOCUMENT,
+  }),
+];

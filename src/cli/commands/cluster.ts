@@ -1,0 +1,130 @@
+/** The operations on membership, placement and key ranges, as data. */
+import {
+  FACTOR_DOCUMENT,
+  LEAVE_DOCUMENT,
+  MEMBERS_DOCUMENT,
+  MERGE_DOCUMENT,
+  PLACEMENT_DOCUMENT,
+  RANGES_DOCUMENT,
+  REGISTER_DOCUMENT,
+  SPLIT_DOCUMENT,
+  UNREGISTER_DOCUMENT,
+} from "../schemas.js";
+import type { CommandSpec } from "./command.js";
+import { command } from "./entry.js";
+
+const CLUSTER: readonly CommandSpec[] = [
+  command({
+    name: "--cluster-members",
+    area: "Membership",
+    meaning: "list the members of the cluster",
+    examples: ["svc-cli --cluster-members"],
+    answers: ["Membership version 1  Local role Voter  Initialized true", "(table)"],
+    module: "cluster",
+    document: MEMBERS_DOCUMENT,
+  }),
+  command({
+    name: "--cluster-leave",
+    area: "Membership",
+    meaning: "remove the one node named by --node (or by a single -c) from the roster",
+    examples: ["svc-cli --cluster-leave --node http://10.0.0.7:8083"],
+    answers: [
+      "Node http://10.0.0.7:8083  Outcome Committed  Membership version 5",
+      "Node http://10.0.0.7:8083  Outcome RefusedInsufficientVoters  Membership version 4",
+    ],
+    module: "cluster",
+    question: "Remove {node} from the cluster?",
+    limited: false,
+    document: LEAVE_DOCUMENT,
+  }),
+  command({
+    name: "--cluster-placement",
+    area: "Placement",
+    meaning: "where each partition has its replicas",
+    examples: ["svc-cli --cluster-placement"],
+    answers: [
+      "Replication factor 0 (full replication)  Rebalancer disabled  " +
+        "Node 127.0.0.1:8084 hosts 16 of 16 partitions",
+      "(table)",
+    ],
+    module: "cluster",
+    document: PLACEMENT_DOCUMENT,
+  }),
+  command({
+    name: "--set-replication-factor",
+    kind: "int32",
+    valueName: "n",
+    area: "Placement",
+    meaning: "override the replication factor of one partition; 0 inherits the global one",
+    required: ["--partition"],
+    examples: ["svc-cli --set-replication-factor 3 --partition 7"],
+    answers: [
+      "Committed: partition 7 replication factor override set to 3 (generation 2).",
+      "Refused: status InvalidInput — unknown partition",
+    ],
+    module: "cluster",
+    document: FACTOR_DOCUMENT,
+  }),
+];
+
+const RANGES: readonly CommandSpec[] = [
+  command({
+    name: "--ranges",
+    area: "Key ranges",
+    meaning: "list key spaces and their ranges",
+    optional: ["--key-space"],
+    examples: ["svc-cli --ranges", "svc-cli --ranges --key-space users"],
+    answers: ["Node 127.0.0.1:8084 initialized  1 key space(s)", "(table)"],
+    module: "ranges",
+    document: RANGES_DOCUMENT,
+  }),
+  command({
+    name: "--register-key-range",
+    valueName: "key-space",
+    area: "Key ranges",
+    meaning: "route a key space by ranges, on every endpoint of -c",
+    examples: ["svc-cli -c http://a:8083,http://b:8083 --register-key-range users"],
+    answers: ["Seeded: http://a:8083 — …", "Refused: http://b:8083 — status InvalidInput — …"],
+    module: "ranges",
+    document: REGISTER_DOCUMENT,
+  }),
+  command({
+    name: "--unregister-key-range",
+    valueName: "key-space",
+    area: "Key ranges",
+    meaning: "route a key space by its hash again, on every endpoint of -c",
+    examples: ["svc-cli --unregister-key-range users"],
+    answers: ["Removed: http://a:8083 — …"],
+    module: "ranges",
+    question: "Unregister the key space {value}? Its data moves back to its hash partition.",
+    document: UNREGISTER_DOCUMENT,
+  }),
+  command({
+    name: "--split-range",
+    valueName: "key-space",
+    area: "Key ranges",
+    meaning: "split the range that covers a key",
+    required: ["--split-key"],
+    examples: ["svc-cli --split-range users --split-key users/m"],
+    answers: [
+      "Split: users at users/m — partition 17 at generation 2.",
+      "Not split: status NoRange — …",
+    ],
+    module: "ranges",
+    document: SPLIT_DOCUMENT,
+  }),
+  command({
+    name: "--merge-ranges",
+    area: "Key ranges",
+    meaning: "fold adjacent ranges that have become small",
+    examples: ["svc-cli --merge-ranges"],
+    answers: [
+      "Merge pass complete: folded 1 adjacent pair(s).",
+      "Merge pass complete: no adjacent ranges were small enough to fold.",
+    ],
+    module: "ranges",
+    document: MERGE_DOCUMENT,
+  }),
+];
+
+export const CLUSTER_COMMANDS: readonly CommandSpec[] = [...CLUSTER, ...RANGES];

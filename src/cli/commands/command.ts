@@ -1,0 +1,102 @@
+/**
+ * What an operation, an option and a shell command are, as data.
+ *
+ * Owns the types only. Everything a user can type is described by values of these types; the parser, the help, the
+ * completion scripts, the shell and the README tables are all made from them, so that none can drift apart.
+ *
+ * Invariants: 1. A description holds no code that talks to a server: `--help` loads nothing of the network.
+ */
+import type { Schema } from "../schemas.js";
+
+/** How the text of a value is read. "none": the option takes no value. */
+export type ValueKind =
+  | "none"
+  | "text"
+  | "int32"
+  | "int64"
+  | "milliseconds"
+  | "seconds"
+  | "endpoint"
+  | "endpoints"
+  | "file"
+  | "choice"
+  | "rest";
+
+export interface OptionSpec {
+  /** With its dashes, "--expires". */
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly kind: ValueKind;
+  /** What stands between angle brackets; "" for options without a value. */
+  readonly valueName: string;
+  readonly choices: readonly string[];
+  /** Environment variable that stands in for it, or null. */
+  readonly variable: string | null;
+  /** The default, in words; null when there is none. */
+  readonly defaultText: string | null;
+  readonly meaning: string;
+}
+
+export const AREAS = [
+  "Key/value",
+  "Locks",
+  "Sequences",
+  "Membership",
+  "Placement",
+  "Key ranges",
+  "Backup",
+] as const;
+export type Area = (typeof AREAS)[number];
+
+/** The modules that carry operations out; each is loaded only when one of its operations runs. */
+export type RunModule = "kv" | "locks" | "sequences" | "cluster" | "ranges" | "backups";
+
+export interface CommandSpec {
+  /** The option that selects the operation, "--get". */
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly kind: ValueKind;
+  readonly valueName: string;
+  readonly area: Area;
+  readonly meaning: string;
+  readonly required: readonly string[];
+  readonly optional: readonly string[];
+  readonly examples: readonly string[];
+  /** What the answer looks like to a person. */
+  readonly answers: readonly string[];
+  readonly module: RunModule;
+  /** The question asked before it runs on a terminal; null = none. */
+  readonly question: string | null;
+  /** False: no time limit unless --timeout is given. */
+  readonly limited: boolean;
+  /** The document of --format json. */
+  readonly document: Schema;
+}
+
+/** One value in the words of a shell command. */
+export interface Positional {
+  readonly name: string;
+  /** The option of the operation that receives it. */
+  readonly option: string;
+  readonly required: boolean;
+  /** Which of the names seen in the session complete it. */
+  readonly completes: "key" | "resource" | "sequence" | "backup" | "file" | "command" | null;
+}
+
+/** How the shell words the answer where it differs from the one-shot form. */
+export type ShellAnswer =
+  "as-operation" | "kv" | "lock" | "session-lock" | "update-sequence" | "builtin";
+
+export interface ShellCommand {
+  /** One or two words. */
+  readonly words: string;
+  readonly positionals: readonly Positional[];
+  /** The operation that it runs; null for what only the shell knows. */
+  readonly operation: string | null;
+  /** Option values that the words themselves imply. */
+  readonly implied: Readonly<Record<string, string>>;
+  readonly answer: ShellAnswer;
+  readonly area: Area | "Shell";
+  readonly meaning: string;
+  readonly examples: readonly string[];
+}

@@ -1,0 +1,171 @@
+/**
+ * What an operation runs with: a client for the right endpoints, its deadline, its output.
+ *
+ * Owns the clients of one process (one per list of endpoints) until `close`. Invariants: 1. The time limit covers the
+ * whole operation, however many calls it makes. 2. stdout carries answers only; remarks go to stderr.
+ */
+import { readFileSync } from "node:fs";
+import type { Durability, SvcClient, SvcClientOptions } from "../client/mod.js";
+import { EXIT_DONE, EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
+import { usageError } from "./failures.js";
+import type { JsonValue } from "./format.js";
+import type { Settings } from "./settings.js";
+import type { OptionValues } from "./values.js";
+
+/** Longest time that a call without a limit may take (ms). */
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+
+/** What an operation came to, in both forms. */
+export interface Outcome {
+  readonly exit: ExitCode;
+  readonly lines: readonly string[];
+  readonly document: JsonValue;
+  /** One sentence for stderr: why it was refused. */
+  readonly remark: string | null;
+}
+
+export function outcome(
+  isDone: boolean,
+  lines: readonly string[],
+  document: JsonValue,
+  remark: string | null = null,
+): Outcome {
+  return { exit: isDone ? EXIT_DONE : EXIT_REFUSED, lines, document, remark };
+}
+
+export const INVALID_INPUT_REMARK = "InvalidInput: the service does not accept the request as sent";
+
+/** Makes and keeps clients; `token` can be given later, when the service asked for one. */
+export class Clients {
+  readonly settings: Settings;
+  private readonly clients = new Map<string, SvcClient>();
+  private typedToken: string | null = null;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+  }
+
+  /** A client for these endpoints. Loads the library at the first call. */
+  async open(endpoints: readonly string[], channels = 1): Promise<SvcClient> {
+    const name = endpoints.join(",");
+    const known = this.clients.get(name);
+    if (known !== undefined) return known;
+    const { SvcClient } = await import("../client/mod.js");
+    const client = new SvcClient(this.options(endpoints, channels));
+    this.clients.set(name, client);
+    return client;
+  }
+
+  /** A token that was typed; clients made before are closed. */
+  async useToken(token: string): Promise<void> {
+    this.typedToken = token;
+    await this.close();
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.clients.values()];
+    this.clients.clear();
+    await Promise.all(all.map((client) => client.close()));
+  }
+
+  /** Options of one more client; `bench` opens several to the same place. */
+  options(endpoints: readonly string[], channels: number): SvcClientOptions {
+    const { settings } = this;
+    const token = this.readToken();
+    return {
+      endpoints: [...endpoints],
+      channels,
+      ...(token === null ? {} : { token }),
+      tls: {
+        insecure: settings.insecure,
+        ...(settings.caFile === null ? {} : { ca: readFile(settings.caFile) }),
+        ...(settings.certFile === null ? {} : { cert: readFile(settings.certFile) }),
+        ...(settings.keyFile === null ? {} : { key: readFile(settings.keyFile) }),
+      },
+    };
+  }
+
+  private readToken(): string | null {
+    if (this.typedToken !== null) return this.typedToken;
+    const { tokenFile, token } = this.settings;
+    if (tokenFile === null) return token;
+    return readFile(tokenFile).trim();
+  }
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(`cannot read ${path}: ${error instanceof Error ? error.message : ""}`);
+  }
+}
+
+/** One operation's view of the world. */
+export class RunContext {
+  readonly clients: Clients;
+  readonly endpoints: readonly string[];
+  readonly signal: AbortSignal;
+  /** Columns of the terminal that stdout is, null when it is none: tables fit themselves. */
+  readonly columns: number | null;
+  private readonly deadlineMs: number;
+  private readonly print: (line: string) => void;
+
+  constructor(
+    clients: Clients,
+    signal: AbortSignal,
+    limitMs: number | null,
+    print: (line: string) => void,
+  ) {
+    this.clients = clients;
+    this.endpoints = clients.settings.endpoints;
+    this.signal = signal;
+    this.columns = process.stdout.isTTY ? process.stdout.columns : null;
+    this.deadlineMs = limitMs === null ? NO_LIMIT : performance.now() + limitMs;
+    this.print = print;
+  }
+
+  get settings(): Settings {
+    return this.clients.settings;
+  }
+
+  /** The client for all endpoints. */
+  client(): Promise<SvcClient> {
+    return this.clients.open(this.endpoints);
+  }
+
+  /** A client for one endpoint only. */
+  clientOf(endpoint: string): Promise<SvcClient> {
+    return this.clients.open([endpoint]);
+  }
+
+  /** Time left (ms). */
+  leftMs(): number {
+    return this.deadlineMs === NO_LIMIT
+      ? NO_LIMIT
+      : Math.max(1, this.deadlineMs - performance.now());
+  }
+
+  /** What every call of the library gets. */
+  calling(): { readonly signal: AbortSignal; readonly deadlineMs: number } {
+    return { signal: this.signal, deadlineMs: this.leftMs() };
+  }
+
+  /** Prints one line of a long console answer at once, instead of keeping all of it. */
+  line(text: string): void {
+    this.print(text);
+  }
+}
+
+export function durabilityOf(values: OptionValues): Durability {
+  return values.text("--durability") === "Ephemeral" ? "ephemeral" : "persistent";
+}
+
+export const DURABILITY_NUMBER: Readonly<Record<Durability, number>> = {
+  ephemeral: 0,
+  persistent: 1,
+};
+
+/** An operation as code: values in, outcome out. */
+export type RunOperation = (values: OptionValues, context: RunContext) => Promise<Outcome>;
+export type RunTable = Readonly<Record<string, RunOperation>>;

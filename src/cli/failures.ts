@@ -1,0 +1,93 @@
+/**
+ * What can go wrong, as the tool reports it: exit code, code, message, endpoint (contract 8.3, 8.4).
+ *
+ * Invariants: 1. An unknown outcome is never exit code 0 or 1, and its message says that it is unknown. 2. One line on
+ * stderr, nothing on stdout.
+ */
+import {
+  AccessError,
+  CancelledError,
+  InvalidInputError,
+  SvcError,
+  SvcRangeError,
+  TimeoutError,
+  UnavailableError,
+} from "../client/errors.js";
+import {
+  EXIT_REFUSED,
+  EXIT_UNEXPECTED,
+  EXIT_UNREACHABLE,
+  EXIT_USAGE,
+  type ExitCode,
+} from "./exit-codes.js";
+import { jsonText } from "./format.js";
+import type { Format } from "./settings.js";
+import { visibleText } from "./text-width.js";
+
+export interface Failure {
+  readonly exit: ExitCode;
+  readonly code: string;
+  readonly message: string;
+  readonly endpoint: string | null;
+}
+
+/** A failure that the tool itself found. */
+export class CliError extends Error {
+  readonly exit: ExitCode;
+  readonly code: string;
+
+  constructor(exit: ExitCode, code: string, message: string) {
+    super(message);
+    this.exit = exit;
+    this.code = code;
+  }
+}
+
+export function usageError(message: string): CliError {
+  return new CliError(EXIT_USAGE, "usage", message);
+}
+
+/** Codes of UnavailableError that name a fault rather than a place that cannot be reached. */
+function exitOf(error: SvcError): ExitCode {
+  if (error instanceof TimeoutError) return EXIT_UNREACHABLE;
+  if (error instanceof UnavailableError) {
+    return error.code === "aborted" ? EXIT_UNEXPECTED : EXIT_UNREACHABLE;
+  }
+  if (error instanceof InvalidInputError || error instanceof SvcRangeError) return EXIT_REFUSED;
+  return EXIT_UNEXPECTED;
+}
+
+/** The chain of causes in one line: the last one usually says what really happened. */
+function fullMessage(error: Error): string {
+  const parts = [error.message];
+  let cause = error.cause;
+  for (let depth = 0; depth < 4 && cause instanceof Error; depth++) {
+    if (!parts.some((part) => part.includes((cause as Error).message))) parts.push(cause.message);
+    cause = cause.cause;
+  }
+  return parts.filter((part) => part !== "").join(": ");
+}
+
+export function describeFailure(error: unknown, endpoint: string | null): Failure {
+  if (error instanceof CliError) {
+    return { exit: error.exit, code: error.code, message: error.message, endpoint };
+  }
+  if (error instanceof SvcError) {
+    const isSent = !(error instanceof AccessError) && error.outcome === "unknown";
+    const interrupted = error instanceof CancelledError ? "interrupted: " : "";
+    const unknown = isSent ? " (the outcome is unknown: it may have been done)" : "";
+    const message = interrupted + fullMessage(error) + unknown;
+    return { exit: exitOf(error), code: error.code, message, endpoint };
+  }
+  const message = error instanceof Error ? fullMessage(error) : String(error);
+  return { exit: EXIT_UNEXPECTED, code: "unexpected", message, endpoint };
+}
+
+/** The line for stderr. */
+export function failureText(failure: Failure, format: Format): string {
+  if (format === "json") {
+    const { code, message, endpoint } = failure;
+    return `${jsonText({ error: { code, message, endpoint } })}\n`;
+  }
+  return `error: ${visibleText(failure.message)}\n`;
+}

@@ -1,0 +1,93 @@
+/**
+ * One line from the terminal at a time, each with a readline interface of its own.
+ *
+ * Between two lines nobody reads stdin, so that an enquirer prompt can have it alone: two readers would double every
+ * key. Owns the terminal while it reads. Invariants: 1. Lines of one paste are handed out one by one, none is lost.
+ * 2. Ctrl+C clears a line that has text, and leaves on an empty one. 3. The interface is closed before the line is
+ * handed out.
+ */
+import { createInterface, type Completer } from "node:readline";
+
+export type LineResult =
+  | { readonly kind: "line"; readonly line: string }
+  /** Ctrl+C on a line with text. */
+  | { readonly kind: "cleared" }
+  /** Ctrl+C on an empty line. */
+  | { readonly kind: "interrupt" }
+  /** Ctrl+D. */
+  | { readonly kind: "end" };
+
+export class LineReader {
+  private readonly completer: Completer;
+  /** Lines of a paste that came with an earlier one, and the unfinished rest after them. */
+  private readonly pending: string[] = [];
+  private unfinished = "";
+  private hasEnded = false;
+
+  constructor(completer: Completer) {
+    this.completer = completer;
+  }
+
+  /** `historyLines`: newest first. */
+  read(prompt: string, historyLines: readonly string[]): Promise<LineResult> {
+    const next = this.pending.shift();
+    if (next !== undefined) {
+      process.stdout.write(`${prompt}${next}\n`);
+      return Promise.resolve({ kind: "line", line: next });
+    }
+    if (this.hasEnded) return Promise.resolve({ kind: "end" });
+    return this.readFromTerminal(prompt, historyLines);
+  }
+
+  /** Reads on after Ctrl+D, when the person chose to stay. */
+  reopen(): void {
+    this.hasEnded = false;
+  }
+
+  private readFromTerminal(prompt: string, historyLines: readonly string[]): Promise<LineResult> {
+    const reader = createInterface({
+      input: process.stdin,
+      output: process.stdout,
+      terminal: true,
+      prompt,
+      history: [...historyLines],
+      historySize: historyLines.length + 1,
+      completer: this.completer,
+      removeHistoryDuplicates: false,
+      tabSize: 4,
+    });
+    return new Promise((resolve) => {
+      const lines: string[] = [];
+      let stop: "cleared" | "interrupt" | null = null;
+      const finish = (): void => {
+        if (lines.length > 0) this.unfinished = reader.line;
+        reader.close();
+      };
+      reader.on("line", (line) => {
+        // The rest of a paste arrives in the same turn: close only after it.
+        if (lines.push(line) === 1) setImmediate(finish);
+      });
+      reader.on("SIGINT", () => {
+        stop = reader.line === "" ? "interrupt" : "cleared";
+        // What was typed stays on the screen, as in other shells: go behind its end first.
+        reader.write(null, { ctrl: true, name: "e" });
+        if (stop === "cleared") process.stdout.write("^C");
+        reader.close();
+      });
+      reader.on("close", () => {
+        this.pending.push(...lines.slice(1));
+        const first = lines[0];
+        if (first !== undefined) {
+          resolve({ kind: "line", line: first });
+          return;
+        }
+        process.stdout.write("\n");
+        this.hasEnded = stop === null;
+        resolve({ kind: stop ?? "end" });
+      });
+      reader.prompt();
+      if (this.unfinished !== "") reader.write(this.unfinished);
+      this.unfinished = "";
+    });
+  }
+}

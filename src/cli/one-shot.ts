@@ -1,0 +1,112 @@
+/**
+ * One operation from question to exit code, for the command line and for the shell.
+ *
+ * Invariants: 1. With --format json exactly one document goes to stdout, or none and an error to stderr. 2. A question
+ * is asked only on a terminal, and a no means that nothing was sent. 3. A missing token is asked for once; the service
+ * did nothing before.
+ */
+import type { CommandSpec } from "./commands/command.js";
+import { OPERATION_TIMEOUT_DEFAULT_S } from "./commands/options.js";
+import { RunContext, type Clients, type Outcome } from "./context.js";
+import { EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
+import { jsonText } from "./format.js";
+import { Progress } from "./progress.js";
+import { canAsk, confirm, secret } from "./prompts.js";
+import { loadOperation } from "./run/table.js";
+import type { Settings } from "./settings.js";
+import { visibleText } from "./text-width.js";
+import type { OptionValues } from "./values.js";
+
+/** Answers may hold anything that was ever stored: on a terminal control characters are made visible. */
+export function safeLine(line: string): string {
+  return process.stdout.isTTY ? visibleText(line) : line;
+}
+
+export function printLine(line: string): void {
+  process.stdout.write(`${safeLine(line)}\n`);
+}
+
+/** The time limit of an operation (ms); null = none. Waiting for a lock comes on top. */
+function limitOf(command: CommandSpec, values: OptionValues, settings: Settings): number | null {
+  const seconds = values.number("--timeout");
+  if (seconds !== null) return Math.ceil(seconds * 1000);
+  if (settings.timeoutMs !== null) return settings.timeoutMs;
+  if (!command.limited) return null;
+  return OPERATION_TIMEOUT_DEFAULT_S * 1000 + (values.number("--wait") ?? 0);
+}
+
+/** The question of the operation with its names filled in; null when it is not to be asked. */
+function questionOf(command: CommandSpec, values: OptionValues, settings: Settings): string | null {
+  if (command.question === null || settings.yes || !canAsk()) return null;
+  if (values.flag("--backup-gc-dry-run")) return null;
+  return command.question
+    .replace("{value}", values.text(command.name) ?? "")
+    .replace("{node}", settings.endpoints[0] ?? "");
+}
+
+/** Carries the operation out. Null: the person at the terminal said no. */
+export async function carryOut(
+  command: CommandSpec,
+  values: OptionValues,
+  clients: Clients,
+  signal: AbortSignal,
+): Promise<Outcome | null> {
+  const { settings } = clients;
+  const question = questionOf(command, values, settings);
+  if (question !== null && !(await confirm(question))) return null;
+  const run = await loadOperation(command);
+  const attempt = async (): Promise<Outcome> => {
+    const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
+    const print = (line: string): void => {
+      progress.end();
+      printLine(line);
+    };
+    try {
+      const limitMs = limitOf(command, values, settings);
+      return await run(values, new RunContext(clients, signal, limitMs, print));
+    } finally {
+      progress.end();
+    }
+  };
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(await askedForToken(error, clients))) throw error;
+    return attempt();
+  }
+}
+
+/** True when the service wants a token, somebody could be asked for it, and gave one. */
+async function askedForToken(error: unknown, clients: Clients): Promise<boolean> {
+  const isUnauthenticated =
+    error instanceof Error && "code" in error && error.code === "unauthenticated";
+  if (!isUnauthenticated || !canAsk()) return false;
+  const token = await secret("The service asks for a token:");
+  if (token === null) return false;
+  await clients.useToken(token);
+  return true;
+}
+
+/** Prints an outcome in the format of the settings. */
+export function printOutcome(result: Outcome, settings: Settings): void {
+  if (settings.format === "json") printLine(jsonText(result.document));
+  else for (const line of result.lines) printLine(line);
+  if (result.remark !== null && settings.format === "console") {
+    process.stderr.write(`note: ${result.remark}\n`);
+  }
+}
+
+/** One operation of the command line. */
+export async function runOneShot(
+  command: CommandSpec,
+  values: OptionValues,
+  clients: Clients,
+): Promise<ExitCode> {
+  const result = await carryOut(command, values, clients, new AbortController().signal);
+  if (result === null) {
+    process.stderr.write("note: cancelled, nothing was done\n");
+    return EXIT_REFUSED;
+  }
+  printOutcome(result, clients.settings);
+  return result.exit;
+}

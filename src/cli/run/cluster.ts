@@ -1,0 +1,170 @@
+/** Membership and placement, carried out. */
+import type { LeaveResult, Membership, Placement, PartitionPlacement } from "../../client/mod.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
+import { tableLines, type JsonValue } from "../format.js";
+import type { OptionValues } from "../values.js";
+
+function membersDocument(answer: Membership): JsonValue {
+  return {
+    membershipVersion: answer.membershipVersion,
+    members: answer.members.map((member) => ({
+      endpoint: member.endpoint,
+      nodeId: member.nodeId,
+      role: member.role,
+      joinedVersion: member.joinedVersion,
+    })),
+    localRole: answer.localRole,
+    initialized: answer.initialized,
+  };
+}
+
+async function members(_values: OptionValues, context: RunContext): Promise<Outcome> {
+  const client = await context.client();
+  const answer = await client.cluster.membership(context.calling());
+  const rows = answer.members.map((member) => [
+    member.endpoint,
+    String(member.nodeId),
+    member.role,
+    String(member.joinedVersion),
+  ]);
+  const lines = [
+    `Membership version ${answer.membershipVersion}  Local role ${answer.localRole}  ` +
+      `Initialized ${answer.initialized}`,
+    "",
+    ...tableLines(["Endpoint", "Node ID", "Role", "Joined Version"], rows, context.columns),
+  ];
+  return outcome(true, lines, membersDocument(answer));
+}
+
+function leaveLines(endpoint: string, answer: LeaveResult): string[] {
+  const lines = [
+    `Node ${endpoint}  Outcome ${answer.outcome}  Membership version ${answer.membershipVersion}`,
+    answer.reason,
+    answer.drained
+      ? "Its replicas were evacuated to other nodes."
+      : "No replicas had to be evacuated, or none were.",
+  ];
+  if (answer.left) lines.push("The process may now be stopped.");
+  if (answer.retryable) {
+    lines.push(
+      answer.outcome === "DrainTimedOut"
+        ? "The node stays a member. Try again later, or raise --raft-decommission-drain-timeout."
+        : "The command can be repeated.",
+    );
+  }
+  return lines.filter((line) => line !== "");
+}
+
+async function leave(_values: OptionValues, context: RunContext): Promise<Outcome> {
+  const endpoint = context.endpoints[0] as string;
+  const client = await context.clientOf(endpoint);
+  const answer = await client.cluster.leave(context.calling());
+  return outcome(answer.left, leaveLines(endpoint, answer), {
+    left: answer.left,
+    drained: answer.drained,
+    outcome: answer.outcome,
+    membershipVersion: answer.membershipVersion,
+    retryable: answer.retryable,
+    reason: answer.reason,
+  });
+}
+
+function partitionDocument(partition: PartitionPlacement): JsonValue {
+  return {
+    partitionId: partition.partitionId,
+    state: partition.state,
+    generation: partition.generation,
+    effectiveReplicationFactor: partition.effectiveReplicationFactor,
+    hostedLocally: partition.hostedLocally,
+    replicas: partition.replicas.map(({ endpoint, role }) => ({ endpoint, role })),
+  };
+}
+
+function partitionRow(partition: PartitionPlacement): string[] {
+  const replicas = partition.replicas.map(({ endpoint, role }) => `${endpoint} (${role})`);
+  return [
+    String(partition.partitionId),
+    partition.state,
+    String(partition.generation),
+    String(partition.effectiveReplicationFactor),
+    partition.hostedLocally ? "yes" : "no",
+    replicas.length === 0 ? "all voters (full replication)" : replicas.join(", "),
+  ];
+}
+
+function placementLines(answer: Placement, columns: number | null): string[] {
+  const kind = answer.replicationFactor === 0 ? "full replication" : "per-partition placement";
+  return [
+    `Replication factor ${answer.replicationFactor} (${kind})  ` +
+      `Rebalancer ${answer.rebalancerEnabled ? "enabled" : "disabled"}  ` +
+      `Node ${answer.localEndpoint} hosts ${answer.hostedPartitionCount} of ` +
+      `${answer.partitions.length} partitions`,
+    "",
+    ...tableLines(
+      ["Partition", "State", "Generation", "Effective RF", "Hosted here", "Replicas"],
+      answer.partitions.map(partitionRow),
+      columns,
+    ),
+  ];
+}
+
+async function placement(_values: OptionValues, context: RunContext): Promise<Outcome> {
+  const client = await context.client();
+  const answer = await client.cluster.placement(context.calling());
+  return outcome(true, placementLines(answer, context.columns), {
+    replicationFactor: answer.replicationFactor,
+    rebalancerEnabled: answer.rebalancerEnabled,
+    initialized: answer.initialized,
+    localEndpoint: answer.localEndpoint,
+    hostedPartitionCount: answer.hostedPartitionCount,
+    partitions: answer.partitions.map(partitionDocument),
+  });
+}
+
+/** Only the leader of the meta partition accepts: endpoints are asked until one does. */
+async function setFactor(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const factor = values.requiredNumber("--set-replication-factor");
+  const partition = values.requiredNumber("--partition");
+  const answer = await firstAccepted(context, async (endpoint) => {
+    const client = await context.clientOf(endpoint);
+    return client.cluster.setReplicationFactor(partition, factor, context.calling());
+  });
+  const cleared = factor === 0 ? " (cleared; inherits the global factor)" : "";
+  const line = answer.success
+    ? `Committed: partition ${partition} replication factor override set to ${factor}${cleared} ` +
+      `(generation ${answer.generation}).`
+    : `Refused: status ${answer.status} — ${answer.reason}`;
+  return outcome(answer.success, [line], {
+    success: answer.success,
+    status: answer.status,
+    generation: answer.generation,
+    reason: answer.reason,
+  });
+}
+
+/** Asks endpoint after endpoint while the answer is "Refused" or a node cannot be reached. */
+async function firstAccepted<T extends { readonly status: string }>(
+  context: RunContext,
+  ask: (endpoint: string) => Promise<T>,
+): Promise<T> {
+  let refusal: T | null = null;
+  let failure: unknown = null;
+  for (const endpoint of context.endpoints) {
+    try {
+      const answer = await ask(endpoint);
+      if (answer.status !== "Refused") return answer;
+      refusal = answer;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  if (refusal !== null) return refusal;
+  throw failure;
+}
+
+export const CLUSTER_RUN: RunTable = {
+  "--cluster-members": members,
+  "--cluster-leave": leave,
+  "--cluster-placement": placement,
+  "--set-replication-factor": setFactor,
+};

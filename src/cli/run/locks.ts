@@ -1,0 +1,170 @@
+/**
+ * Locks, carried out once: nothing here renews a lease or releases a lock on its own.
+ *
+ * Invariants: 1. The owner is known before the request is sent and printed whatever the answer is, so that a lock that
+ * may have been granted can be released. 2. A doubt is never printed as a grant or as a refusal.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  InvalidInputError,
+  SvcError,
+  SvcRangeError,
+  type Durability,
+  type LockGrant,
+} from "../../client/mod.js";
+import {
+  INVALID_INPUT_REMARK,
+  durabilityOf,
+  outcome,
+  type Outcome,
+  type RunContext,
+  type RunTable,
+} from "../context.js";
+import { usageError } from "../failures.js";
+import { ownerText } from "../format.js";
+import type { OptionValues } from "../values.js";
+
+const BASE64_MARK = "base64:";
+const UNLOCKED = 3;
+const INVALID_INPUT = 100;
+const DOES_NOT_EXIST = 102;
+const INVALID_OWNER = 103;
+
+/** 32 random hexadecimal characters. */
+export function newOwner(): string {
+  return randomBytes(16).toString("hex");
+}
+
+/** The bytes that an owner given as text means. */
+export function ownerBytes(text: string): Uint8Array {
+  if (!text.startsWith(BASE64_MARK)) return Buffer.from(text, "utf8");
+  const encoded = text.slice(BASE64_MARK.length);
+  const bytes = Buffer.from(encoded, "base64");
+  if (bytes.toString("base64") !== encoded) throw usageError(`--owner: "${text}" is not base64`);
+  return bytes;
+}
+
+/** What the service does not accept is a refusal like others. */
+async function orInvalid<T>(action: Promise<T>): Promise<T | null> {
+  try {
+    return await action;
+  } catch (error) {
+    if (error instanceof InvalidInputError || error instanceof SvcRangeError) return null;
+    throw error;
+  }
+}
+
+const RETRY_MS = 100;
+
+/** Tries until the lock is granted or `waitMs` is over; null: the request is not acceptable. */
+async function tryUntil(
+  resource: string,
+  step: { readonly owner: Uint8Array; readonly leaseMs: number; readonly durability: Durability },
+  waitMs: number,
+  context: RunContext,
+): Promise<LockGrant | null> {
+  const client = await context.client();
+  const endMs = performance.now() + waitMs;
+  for (;;) {
+    const grant = await orInvalid(
+      client.locks.tryLock(resource, { ...context.calling(), ...step }),
+    );
+    const leftMs = endMs - performance.now();
+    if (grant === null || grant.acquired || leftMs <= 0) return grant;
+    // Jitter keeps waiters apart that were started together.
+    const pauseMs = Math.min(leftMs, RETRY_MS * (0.5 + Math.random()));
+    await sleep(pauseMs, undefined, { signal: context.signal });
+  }
+}
+
+async function lock(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const resource = values.requiredText("--lock");
+  const owner = values.text("--owner") ?? newOwner();
+  const step = {
+    owner: ownerBytes(owner),
+    leaseMs: values.requiredNumber("--expires"),
+    durability: durabilityOf(values),
+  };
+  let grant: LockGrant | null;
+  try {
+    grant = await tryUntil(resource, step, values.number("--wait") ?? 0, context);
+  } catch (error) {
+    if (error instanceof SvcError && error.outcome === "unknown") {
+      const hint = `if it was granted, --unlock ${resource} --owner ${owner} releases it`;
+      process.stderr.write(`note: ${hint}\n`);
+    }
+    throw error;
+  }
+  const isAcquired = grant?.acquired ?? false;
+  const fencingToken = isAcquired ? (grant?.fencingToken ?? 0n) : 0n;
+  const line = `f${fencingToken} ${isAcquired ? "acquired" : "not acquired"} ${owner}`;
+  const remark = grant === null ? INVALID_INPUT_REMARK : null;
+  return outcome(isAcquired, [line], { resource, isAcquired, fencingToken, owner }, remark);
+}
+
+async function extendLock(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const resource = values.requiredText("--extend-lock");
+  const owner = values.requiredText("--owner");
+  const client = await context.client();
+  const leaseMs = values.requiredNumber("--expires");
+  const answer = await orInvalid(
+    client.locks.tryExtend(resource, {
+      ...context.calling(),
+      owner: ownerBytes(owner),
+      leaseMs,
+      durability: durabilityOf(values),
+    }),
+  );
+  const extended = answer?.extended ?? false;
+  const fencingToken = extended ? (answer?.fencingToken ?? 0n) : 0n;
+  const line = `f${fencingToken} ${extended ? "extended" : "not extended"}`;
+  const remark = answer === null ? INVALID_INPUT_REMARK : null;
+  return outcome(extended, [line], { resource, extended, fencingToken, owner }, remark);
+}
+
+async function unlock(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const resource = values.requiredText("--unlock");
+  const client = await context.client();
+  const answer = await orInvalid(
+    client.locks.unlock(resource, {
+      ...context.calling(),
+      owner: ownerBytes(values.requiredText("--owner")),
+      durability: durabilityOf(values),
+    }),
+  );
+  const unlocked = answer?.unlocked ?? false;
+  let type = UNLOCKED;
+  if (answer === null) type = INVALID_INPUT;
+  else if (!unlocked) type = answer.refusal === "other-owner" ? INVALID_OWNER : DOES_NOT_EXIST;
+  let remark = answer === null ? INVALID_INPUT_REMARK : null;
+  if (!unlocked && answer?.doubtful === true) {
+    remark = "an earlier try whose answer was lost may have released it";
+  }
+  const line = unlocked ? "unlocked" : "not unlocked";
+  return outcome(unlocked, [line], { resource, unlocked, type }, remark);
+}
+
+async function getLock(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const resource = values.requiredText("--get-lock");
+  const client = await context.client();
+  const options = { ...context.calling(), durability: durabilityOf(values) };
+  let remark: string | null = null;
+  const info = await client.locks.info(resource, options).catch((error: unknown) => {
+    if (!(error instanceof InvalidInputError)) throw error;
+    remark = INVALID_INPUT_REMARK;
+    return null;
+  });
+  if (info === null) return outcome(false, ["not found"], null, remark);
+  const owner = ownerText(info.owner);
+  const { fencingToken, expires } = info;
+  const document = { resource, owner, fencingToken, expires: { ...expires } };
+  return outcome(true, [`f${fencingToken} ${owner}`], document);
+}
+
+export const LOCKS_RUN: RunTable = {
+  "--lock": lock,
+  "--extend-lock": extendLock,
+  "--unlock": unlock,
+  "--get-lock": getLock,
+};

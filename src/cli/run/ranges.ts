@@ -1,0 +1,224 @@
+/**
+ * Key ranges, carried out.
+ *
+ * Invariants: 1. Register and unregister reach every endpoint of -c, because the routing flag belongs to the node. 2.
+ * Split and merge ask endpoint after endpoint, and only while the answer is NotLeader: any other answer, also one that
+ * leaves the outcome open, ends the search.
+ */
+import type { MergeResult, RangeMap, SplitResult, SvcClient } from "../../client/mod.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
+import { EXIT_UNREACHABLE } from "../exit-codes.js";
+import { CliError, describeFailure } from "../failures.js";
+import { tableLines, type JsonValue } from "../format.js";
+import type { OptionValues } from "../values.js";
+
+function rangesLines(answer: RangeMap, columns: number | null): string[] {
+  const ready = answer.initialized ? "initialized" : "not initialized";
+  const lines = [`Node ${answer.localEndpoint} ${ready}  ${answer.keySpaces.length} key space(s)`];
+  for (const space of answer.keySpaces) {
+    const rows = space.descriptors.map((range) => [
+      range.startKey ?? "-inf",
+      range.endKey ?? "+inf",
+      String(range.partitionId),
+      String(range.generation),
+    ]);
+    lines.push("", `${space.keySpace}  routed by ${space.routingMode} on this node`);
+    lines.push(...tableLines(["Start key", "End key", "Partition", "Generation"], rows, columns));
+  }
+  return lines;
+}
+
+async function ranges(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const client = await context.client();
+  const keySpace = values.text("--key-space") ?? "";
+  const answer = await client.ranges.list(keySpace, context.calling());
+  return outcome(true, rangesLines(answer, context.columns), {
+    initialized: answer.initialized,
+    localEndpoint: answer.localEndpoint,
+    keySpaces: answer.keySpaces.map((space) => ({
+      keySpace: space.keySpace,
+      routingMode: space.routingMode,
+      descriptors: space.descriptors.map((range) => ({
+        startKey: range.startKey,
+        endKey: range.endKey,
+        partitionId: range.partitionId,
+        generation: range.generation,
+      })),
+    })),
+  });
+}
+
+interface NodeAnswer {
+  readonly success: boolean;
+  readonly line: string;
+  readonly document: JsonValue;
+}
+
+/** Asks every endpoint; one that cannot be reached ends with exit code 3 after the others were asked. */
+async function everywhere(
+  context: RunContext,
+  ask: (client: SvcClient, endpoint: string) => Promise<NodeAnswer>,
+): Promise<Outcome> {
+  const answers: NodeAnswer[] = [];
+  const failures: { readonly endpoint: string; readonly error: unknown }[] = [];
+  for (const endpoint of context.endpoints) {
+    try {
+      answers.push(await ask(await context.clientOf(endpoint), endpoint));
+    } catch (error) {
+      failures.push({ endpoint, error });
+    }
+  }
+  const lines = answers.map((answer) => answer.line);
+  const first = failures[0];
+  if (first !== undefined) {
+    if (answers.length === 0 && failures.length === 1) throw first.error;
+    const { exit, code, message } = describeFailure(first.error, first.endpoint);
+    const done = lines.length === 0 ? "" : ` — answered: ${lines.join(" | ")}`;
+    throw new CliError(
+      exit === 1 ? EXIT_UNREACHABLE : exit,
+      code,
+      `${first.endpoint}: ${message}${done}`,
+    );
+  }
+  return outcome(
+    answers.every((answer) => answer.success),
+    lines,
+    answers.map((answer) => answer.document),
+  );
+}
+
+function nodeLine(
+  word: string,
+  endpoint: string,
+  answer: {
+    readonly success: boolean;
+    readonly status: string;
+    readonly routingMode: string;
+    readonly descriptorCount: number;
+    readonly reason: string;
+  },
+): string {
+  if (!answer.success) return `Refused: ${endpoint} — status ${answer.status} — ${answer.reason}`;
+  const ranges = `${answer.descriptorCount} range(s)`;
+  return `${word}: ${endpoint} — status ${answer.status}, routed by ${answer.routingMode}, ${ranges}`;
+}
+
+function register(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const keySpace = values.requiredText("--register-key-range");
+  return everywhere(context, async (client, endpoint) => {
+    const answer = await client.ranges.register(keySpace, context.calling());
+    return {
+      success: answer.success,
+      line: nodeLine(answer.seeded ? "Seeded" : "Registered", endpoint, answer),
+      document: {
+        endpoint,
+        seeded: answer.seeded,
+        success: answer.success,
+        status: answer.status,
+        routingMode: answer.routingMode,
+        descriptorCount: answer.descriptorCount,
+        reason: answer.reason,
+      },
+    };
+  });
+}
+
+function unregister(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const keySpace = values.requiredText("--unregister-key-range");
+  return everywhere(context, async (client, endpoint) => {
+    const answer = await client.ranges.unregister(keySpace, context.calling());
+    return {
+      success: answer.success,
+      line: nodeLine("Removed", endpoint, answer),
+      document: {
+        endpoint,
+        success: answer.success,
+        status: answer.status,
+        routingMode: answer.routingMode,
+        descriptorCount: answer.descriptorCount,
+        reason: answer.reason,
+      },
+    };
+  });
+}
+
+/**
+ * Asks until a status other than NotLeader. Only a node that certainly did nothing is passed over: after an unknown
+ * outcome a second try elsewhere could split twice.
+ */
+async function untilLeader<T extends { readonly status: string }>(
+  context: RunContext,
+  ask: (client: SvcClient) => Promise<T>,
+): Promise<T> {
+  let refusal: T | null = null;
+  let failure: unknown = null;
+  for (const endpoint of context.endpoints) {
+    try {
+      const answer = await ask(await context.clientOf(endpoint));
+      if (answer.status !== "NotLeader") return answer;
+      refusal = answer;
+    } catch (error) {
+      const isWithoutEffect =
+        error instanceof Error && "outcome" in error && error.outcome === "none";
+      if (!isWithoutEffect) throw error;
+      failure = error;
+    }
+  }
+  if (refusal !== null) return refusal;
+  throw failure;
+}
+
+function openLines(answer: SplitResult | MergeResult): string[] {
+  const lines: string[] = [];
+  if (!answer.determinate) lines.push("Outcome open: read --ranges again.");
+  if (!answer.success && answer.leaderHint !== "") lines.push(`Try --node ${answer.leaderHint}.`);
+  return lines;
+}
+
+async function split(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const keySpace = values.requiredText("--split-range");
+  const splitKey = values.requiredText("--split-key");
+  const answer = await untilLeader(context, (client) =>
+    client.ranges.split(keySpace, splitKey, context.calling()),
+  );
+  const line = answer.success
+    ? `Split: ${keySpace} at ${splitKey} — partition ${answer.newPartitionId} at generation ` +
+      `${answer.newGeneration}.`
+    : `Not split: status ${answer.status} — ${answer.reason}`;
+  return outcome(answer.success, [line, ...openLines(answer)], {
+    success: answer.success,
+    status: answer.status,
+    determinate: answer.determinate,
+    newPartitionId: answer.newPartitionId,
+    newGeneration: answer.newGeneration,
+    leaderHint: answer.leaderHint,
+    reason: answer.reason,
+  });
+}
+
+async function merge(_values: OptionValues, context: RunContext): Promise<Outcome> {
+  const answer = await untilLeader(context, (client) => client.ranges.merge(context.calling()));
+  let line = `No merge pass ran: status ${answer.status} — ${answer.reason}`;
+  if (answer.success) {
+    line =
+      answer.merges > 0
+        ? `Merge pass complete: folded ${answer.merges} adjacent pair(s).`
+        : "Merge pass complete: no adjacent ranges were small enough to fold.";
+  }
+  return outcome(answer.success, [line, ...openLines(answer)], {
+    success: answer.success,
+    status: answer.status,
+    determinate: answer.determinate,
+    merges: answer.merges,
+    leaderHint: answer.leaderHint,
+    reason: answer.reason,
+  });
+}
+
+export const RANGES_RUN: RunTable = {
+  "--ranges": ranges,
+  "--register-key-range": register,
+  "--unregister-key-range": unregister,
+  "--split-range": split,
+  "--merge-ranges": merge,
+};

@@ -1,0 +1,203 @@
+/**
+ * Sequences, carried out.
+ *
+ * Invariants: 1. A refusal of the service is an outcome with the name of its type; a doubt about the effect is an
+ * error. 2. Without --idempotency-key the first try carries none, so that it can be served from memory; a repeat after
+ * a lost answer carries one, so that it skips values at most once.
+ */
+import {
+  AlreadyExistsError,
+  InvalidInputError,
+  MaxValueExceededError,
+  NotFoundError,
+  SvcError,
+  SvcRangeError,
+  UnavailableError,
+  type SequenceInfo,
+  type SequenceRange,
+} from "../../client/mod.js";
+import {
+  INVALID_INPUT_REMARK,
+  outcome,
+  type Outcome,
+  type RunContext,
+  type RunTable,
+} from "../context.js";
+import type { JsonValue } from "../format.js";
+import type { OptionValues } from "../values.js";
+
+function sequenceDocument(info: SequenceInfo): JsonValue {
+  return {
+    name: info.name,
+    currentValue: info.currentValue,
+    initialValue: info.initialValue,
+    increment: info.increment,
+    maxValue: info.maxValue,
+    blockSize: info.blockSize,
+    incarnation: info.incarnation,
+    revision: info.revision,
+    durability: "Persistent",
+    createdAt: { ...info.createdAt },
+    updatedAt: { ...info.updatedAt },
+  };
+}
+
+function sequenceLine(word: string, info: SequenceInfo): string {
+  return (
+    `r${info.revision} ${word} ${info.name} current ${info.currentValue} ` +
+    `increment ${info.increment} max ${info.maxValue ?? "-"} ` +
+    `block ${info.blockSize ?? "default"} incarnation ${info.incarnation}`
+  );
+}
+
+/** The response type that a refusal stands for; null when `error` is none. */
+function refusalType(error: unknown): string | null {
+  if (!(error instanceof SvcError)) return null;
+  // After a lost answer the refusal may be the echo of an earlier try: that is a doubt, not a refusal.
+  if (error.outcome === "unknown") return null;
+  if (error instanceof InvalidInputError || error instanceof SvcRangeError) return "InvalidInput";
+  if (error instanceof NotFoundError) return "NotFound";
+  if (error instanceof AlreadyExistsError) return "AlreadyExists";
+  return error instanceof MaxValueExceededError ? "MaxValueExceeded" : null;
+}
+
+function refused(error: unknown, line: string, name: string): Outcome {
+  const type = refusalType(error);
+  if (type === null) throw error;
+  const remark = type === "InvalidInput" ? INVALID_INPUT_REMARK : null;
+  return outcome(false, [`${line}: ${type}`], { name, type }, remark);
+}
+
+async function create(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--create-sequence");
+  const client = await context.client();
+  try {
+    const info = await client.sequences.create(
+      name,
+      {
+        initialValue: values.int64("--initial-value") ?? 0n,
+        increment: values.int64("--increment") ?? 1n,
+        maxValue: values.int64("--max-value"),
+        blockSize: values.number("--block-size"),
+      },
+      context.calling(),
+    );
+    return outcome(true, [sequenceLine("created", info)], sequenceDocument(info));
+  } catch (error) {
+    return refused(error, "not created", name);
+  }
+}
+
+async function update(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--update-sequence");
+  const client = await context.client();
+  const maxValue = values.flag("--remove-max-value") ? null : values.int64("--max-value");
+  const blockSize = values.flag("--remove-block-size") ? null : values.number("--block-size");
+  try {
+    const info = await client.sequences.update(
+      name,
+      {
+        currentValue: values.int64("--current-value") ?? undefined,
+        increment: values.int64("--increment") ?? undefined,
+        initialValue: values.int64("--initial-value") ?? undefined,
+        ...(maxValue !== null || values.flag("--remove-max-value") ? { maxValue } : {}),
+        ...(blockSize !== null || values.flag("--remove-block-size") ? { blockSize } : {}),
+      },
+      context.calling(),
+    );
+    return outcome(true, [sequenceLine("updated", info)], sequenceDocument(info));
+  } catch (error) {
+    return refused(error, "not updated", name);
+  }
+}
+
+async function get(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--get-sequence");
+  const client = await context.client();
+  try {
+    const info = await client.sequences.get(name, context.calling());
+    if (info === null) return outcome(false, ["not found"], null);
+    return outcome(true, [sequenceLine("get", info)], sequenceDocument(info));
+  } catch (error) {
+    if (refusalType(error) !== "InvalidInput") throw error;
+    return outcome(false, ["not found"], null, INVALID_INPUT_REMARK);
+  }
+}
+
+function allocated(range: SequenceRange, line: string): Outcome {
+  return outcome(true, [line], {
+    name: range.name,
+    start: range.start,
+    end: range.end,
+    count: range.count,
+    revision: range.revision,
+  });
+}
+
+function keyOptions(values: OptionValues): { readonly idempotencyKey?: string } {
+  const idempotencyKey = values.text("--idempotency-key");
+  return idempotencyKey === null ? {} : { idempotencyKey };
+}
+
+async function next(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--next-sequence");
+  const client = await context.client();
+  try {
+    const range = await client.sequences.nextRange(name, {
+      ...context.calling(),
+      ...keyOptions(values),
+    });
+    return allocated(range, `r${range.revision} next ${range.name} ${range.start}`);
+  } catch (error) {
+    return refused(error, "not allocated", name);
+  }
+}
+
+async function reserveRange(values: OptionValues, context: RunContext): Promise<SequenceRange> {
+  const name = values.requiredText("--reserve-sequence");
+  const count = values.number("--count") ?? 1;
+  const client = await context.client();
+  const key = keyOptions(values);
+  const reserve = (idempotency: "off" | "always"): Promise<SequenceRange> =>
+    client.sequences.reserve(name, count, { ...context.calling(), ...key, idempotency });
+  if (key.idempotencyKey !== undefined) return reserve("always");
+  try {
+    return await reserve("off");
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    return reserve("always");
+  }
+}
+
+async function reserve(values: OptionValues, context: RunContext): Promise<Outcome> {
+  try {
+    const range = await reserveRange(values, context);
+    const rest = range.count === 1 ? "" : `..${range.end} count ${range.count}`;
+    const line = `r${range.revision} reserved ${range.name} ${range.start}${rest}`;
+    return allocated(range, line);
+  } catch (error) {
+    return refused(error, "not allocated", values.requiredText("--reserve-sequence"));
+  }
+}
+
+async function remove(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--delete-sequence");
+  const client = await context.client();
+  try {
+    const deleted = await client.sequences.delete(name, context.calling());
+    return outcome(deleted, [deleted ? "deleted" : "not found"], { name, deleted });
+  } catch (error) {
+    const type = refusalType(error);
+    if (type === null) throw error;
+    return outcome(false, ["not found"], { name, deleted: false }, `${type}: nothing was deleted`);
+  }
+}
+
+export const SEQUENCES_RUN: RunTable = {
+  "--create-sequence": create,
+  "--update-sequence": update,
+  "--get-sequence": get,
+  "--next-sequence": next,
+  "--reserve-sequence": reserve,
+  "--delete-sequence": remove,
+};

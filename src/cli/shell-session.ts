@@ -1,0 +1,333 @@
+/**
+ * One session of the shell: a line in, its answer out. Terminal and pipe use the same.
+ *
+ * Owns the held locks and the names seen. Invariants: 1. A line is one command; what it prints ends with an empty line.
+ * 2. A lock that the session was granted is in the list until it was released, refused or replaced. 3. A failure is one
+ * line on stderr and an exit code; it never ends the session.
+ */
+import { readFileSync } from "node:fs";
+import { ok, type Result } from "../base/result.js";
+import type { ShellCommand } from "./commands/command.js";
+import { findOption } from "./commands/options.js";
+import { SHELL_COMMANDS, findShellCommand, shellUsage } from "./commands/shell-table.js";
+import { findCommand } from "./commands/table.js";
+import { Clients, type Outcome } from "./context.js";
+import { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, type ExitCode } from "./exit-codes.js";
+import { CliError, describeFailure, failureText, usageError } from "./failures.js";
+import { HeldLocks, type HeldLock } from "./held-locks.js";
+import { nearest } from "./nearest.js";
+import { carryOut, printLine, printOutcome } from "./one-shot.js";
+import { parseOptions } from "./parser.js";
+import { canAsk, choose } from "./prompts.js";
+import { SeenNames } from "./seen-names.js";
+import type { Settings } from "./settings.js";
+import { shellAnswer } from "./shell-answers.js";
+import { optionsOf } from "./shell-completion.js";
+import { shellHelpLines, shellTopicLines } from "./shell-help.js";
+import { OptionValues, readValue, type OptionValue } from "./values.js";
+import { splitWords } from "./words.js";
+
+const RUN_DEPTH_MAX = 8;
+const RUN_FILE_MAX_BYTES = 16 * 1024 * 1024;
+
+export interface LineOutcome {
+  readonly exit: ExitCode;
+  /** True after exit and quit. */
+  readonly leave: boolean;
+}
+
+const STAY: LineOutcome = { exit: EXIT_DONE, leave: false };
+
+/** A shell command with its values, ready to be carried out. */
+interface Bound {
+  readonly spec: ShellCommand;
+  readonly values: Map<string, OptionValue>;
+}
+
+export class ShellSession {
+  readonly held = new HeldLocks();
+  readonly seen = new SeenNames();
+  readonly settings: Settings;
+  private readonly clients: Clients;
+  private running: AbortController | null = null;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.clients = new Clients(settings);
+  }
+
+  /** Ends the command that runs. False when none does. */
+  interrupt(): boolean {
+    if (this.running === null) return false;
+    this.running.abort();
+    return true;
+  }
+
+  /** Runs one line and prints its answer. */
+  async runLine(line: string, depth = 0): Promise<LineOutcome> {
+    if (line.trim() === "" || line.trimStart().startsWith("#")) return STAY;
+    let result = STAY;
+    try {
+      result = await this.dispatch(line, depth);
+    } catch (error) {
+      const failure = describeFailure(error, this.settings.endpoints.join(","));
+      process.stderr.write(failureText(failure, this.settings.format));
+      result = { exit: failure.exit, leave: false };
+    }
+    if (!result.leave) process.stdout.write("\n");
+    return result;
+  }
+
+  /** Releases one lock of the session; prints what it does. */
+  async dispose(lock: HeldLock): Promise<ExitCode> {
+    printLine(`Disposing ${lock.durability} lock ${lock.owner}...`);
+    this.held.remove(lock);
+    const spec = findShellCommand([lock.durability === "ephemeral" ? "eunlock" : "unlock"]);
+    if (spec === null) return EXIT_DONE;
+    try {
+      const values = new Map<string, OptionValue>([["--unlock", lock.resource]]);
+      addOwner(values, lock);
+      await this.carry({ spec, values });
+      return EXIT_DONE;
+    } catch (error) {
+      const failure = describeFailure(error, this.settings.endpoints.join(","));
+      const message = `${lock.resource} ends with its lease: ${failure.message}`;
+      process.stderr.write(failureText({ ...failure, message }, this.settings.format));
+      return failure.exit;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.clients.close();
+  }
+
+  private async dispatch(line: string, depth: number): Promise<LineOutcome> {
+    const split = splitWords(line);
+    if (!split.ok) throw usageError(split.message);
+    const words = split.value.map((word) => word.text);
+    const spec = findShellCommand(words);
+    if (spec === null) return this.unknown(words);
+    const rest = words.slice(spec.words.split(" ").length);
+    if (spec.answer === "builtin") return this.builtin(spec, rest, depth);
+    const bound = bind(spec, rest);
+    if (!bound.ok) throw usageError(`${bound.message}; usage: ${shellUsage(spec)}`);
+    await this.fillEndpoint(bound.value);
+    return { exit: await this.answer(bound.value), leave: false };
+  }
+
+  private unknown(words: readonly string[]): LineOutcome {
+    const word = words[0] ?? "";
+    const isFamily = SHELL_COMMANDS.some((spec) => spec.words.startsWith(`${word} `));
+    printLine(`unknown command: ${isFamily ? words.slice(0, 2).join(" ") : word}`);
+    const known = SHELL_COMMANDS.map((spec) => spec.words);
+    const near = nearest(words.slice(0, 2).join(" "), known) ?? nearest(word, known);
+    if (process.stdout.isTTY && near !== null) printLine(`did you mean ${near}?`);
+    return { exit: EXIT_USAGE, leave: false };
+  }
+
+  private async builtin(
+    spec: ShellCommand,
+    rest: readonly string[],
+    depth: number,
+  ): Promise<LineOutcome> {
+    switch (spec.words) {
+      case "exit":
+      case "quit":
+        return { exit: EXIT_DONE, leave: true };
+      case "clear":
+        if (process.stdout.isTTY) process.stdout.write("\x1b[2J\x1b[3J\x1b[H");
+        return STAY;
+      case "help": {
+        const topic =
+          rest.length === 0 ? { found: true, lines: shellHelpLines() } : shellTopicLines(rest);
+        for (const line of topic.lines) printLine(line);
+        return { exit: topic.found ? EXIT_DONE : EXIT_USAGE, leave: false };
+      }
+      default:
+        return this.runFile(rest, depth);
+    }
+  }
+
+  /** `run <file>`: stops at the first line that could not be carried out (exit code 2 and above). */
+  private async runFile(rest: readonly string[], depth: number): Promise<LineOutcome> {
+    const [path, extra] = rest;
+    if (path === undefined || extra !== undefined) throw usageError("usage: run <file>");
+    if (depth >= RUN_DEPTH_MAX) throw usageError(`run: more than ${RUN_DEPTH_MAX} files deep`);
+    let worst: ExitCode = EXIT_DONE;
+    for (const [at, line] of readCommands(path).entries()) {
+      const result = await this.runLine(line, depth + 1);
+      if (result.leave) return result;
+      if (result.exit > worst) worst = result.exit;
+      if (result.exit > EXIT_REFUSED) {
+        throw new CliError(result.exit, "run-stopped", `${path}: stopped at line ${at + 1}`);
+      }
+    }
+    return { exit: worst, leave: false };
+  }
+
+  /** `cluster leave` without an endpoint: the person chooses, nothing is guessed (P-151). */
+  private async fillEndpoint({ spec, values }: Bound): Promise<void> {
+    if (spec.operation !== "--cluster-leave" || values.has("--node")) return;
+    const usage = usageError(`the node that shall leave is missing; usage: ${shellUsage(spec)}`);
+    if (!canAsk()) throw usage;
+    const node = await choose("Which node shall leave?", this.settings.endpoints);
+    if (node === null) throw usage;
+    values.set("--node", node);
+  }
+
+  private async answer(bound: Bound): Promise<ExitCode> {
+    const { spec, values } = bound;
+    this.noteNames(spec, values);
+    const durability = values.get("--durability") === "Ephemeral" ? "ephemeral" : "persistent";
+    const resource = spec.area === "Locks" ? String(values.get(spec.operation ?? "")) : "";
+    const lock = this.held.find(resource, durability);
+    if (spec.answer === "session-lock") {
+      if (lock === null) {
+        printLine("not acquired");
+        return EXIT_REFUSED;
+      }
+      addOwner(values, lock);
+    }
+    if (spec.answer === "update-sequence") {
+      printLine("waiting until no node can allocate from the old incarnation...");
+    }
+    const startedMs = performance.now();
+    const result = await this.carry(bound);
+    if (result === null) return EXIT_REFUSED;
+    this.noteLock(spec, result, { values, durability, lock, startedMs });
+    this.print(spec, values, result, Math.round(performance.now() - startedMs));
+    return result.exit;
+  }
+
+  private print(
+    spec: ShellCommand,
+    values: ReadonlyMap<string, OptionValue>,
+    result: Outcome,
+    elapsedMs: number,
+  ): void {
+    const format = values.get("--format") === "json" ? "json" : this.settings.format;
+    const settings: Settings = { ...this.settings, format };
+    const worded = shellAnswer(spec, result, elapsedMs);
+    if (format === "json" || worded === null) printOutcome(result, settings);
+    else printOutcome({ ...result, lines: [worded] }, settings);
+    // The lines that carry no time of their own get it on a terminal only: pipes see the exact form.
+    const isTimed = worded !== null && worded.endsWith("ms");
+    if (process.stdout.isTTY && format === "console" && !isTimed) printLine(`(${elapsedMs} ms)`);
+  }
+
+  /** Carries an operation out with this session's clients, and the options of its line. */
+  private async carry({ spec, values }: Bound): Promise<Outcome | null> {
+    const command = findCommand(spec.operation ?? "");
+    if (command === null) throw usageError(`${spec.words} cannot be run`);
+    const controller = new AbortController();
+    this.running = controller;
+    try {
+      return await carryOut(command, new OptionValues(values), this.clients, controller.signal);
+    } finally {
+      this.running = null;
+    }
+  }
+
+  private noteNames(spec: ShellCommand, values: ReadonlyMap<string, OptionValue>): void {
+    for (const { option, completes } of spec.positionals) {
+      const value = values.get(option);
+      if (completes === null || completes === "file" || completes === "command") continue;
+      if (typeof value === "string") this.seen.add(completes, value);
+    }
+  }
+
+  private noteLock(
+    spec: ShellCommand,
+    result: Outcome,
+    facts: {
+      readonly values: ReadonlyMap<string, OptionValue>;
+      readonly durability: HeldLock["durability"];
+      readonly lock: HeldLock | null;
+      readonly startedMs: number;
+    },
+  ): void {
+    const { values, durability, lock, startedMs } = facts;
+    const isDone = result.exit === EXIT_DONE;
+    const endsMs = startedMs + Number(values.get("--expires") ?? 0);
+    if (spec.answer === "lock" && isDone) {
+      const { fencingToken, owner, resource } = result.document as {
+        readonly fencingToken: bigint;
+        readonly owner: string;
+        readonly resource: string;
+      };
+      const token = String(fencingToken);
+      this.held.put({ resource, durability, owner, fencingToken: token, endsMs });
+    }
+    if (spec.answer !== "session-lock" || lock === null) return;
+    if (isDone && spec.operation === "--extend-lock") this.held.put({ ...lock, endsMs });
+    else this.held.remove(lock);
+  }
+}
+
+/** The owner that the service checks; one that begins like the base64 form travels in that form. */
+function addOwner(values: Map<string, OptionValue>, lock: HeldLock): void {
+  values.set("--owner", lock.owner);
+  values.set("--durability", lock.durability === "ephemeral" ? "Ephemeral" : "Persistent");
+}
+
+function readCommands(path: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(`cannot read ${path}: ${error instanceof Error ? error.message : ""}`);
+  }
+  if (text.length > RUN_FILE_MAX_BYTES) throw usageError(`${path} is too large to run`);
+  return text.split(/\r?\n/);
+}
+
+/** Gives the words of a line to the options of its operation. */
+function bind(spec: ShellCommand, words: readonly string[]): Result<Bound, "usage"> {
+  const values = new Map<string, OptionValue>(Object.entries(spec.implied));
+  const optionsAt = words.findIndex(
+    (word) => word.startsWith("--") && findOption(word.split("=")[0] ?? "") !== null,
+  );
+  const loose = optionsAt < 0 ? words : words.slice(0, optionsAt);
+  const least = spec.positionals.filter((positional) => positional.required).length;
+  if (loose.length < least || loose.length > spec.positionals.length) {
+    const what = loose.length < least ? "a value is missing" : "too many values";
+    return { ok: false, code: "usage", message: what };
+  }
+  for (const [at, text] of loose.entries()) {
+    const positional = spec.positionals[at];
+    if (positional === undefined) continue;
+    const value = bindOne(positional.option, positional.name, text);
+    if (!value.ok) return value;
+    values.set(positional.option, value.value);
+  }
+  if (spec.operation !== null && !values.has(spec.operation)) values.set(spec.operation, true);
+  return optionsAt < 0 ? ok({ spec, values }) : bindOptions(spec, values, words.slice(optionsAt));
+}
+
+function bindOne(name: string, shown: string, text: string): Result<OptionValue, "usage"> {
+  const option = findOption(name) ?? findCommand(name);
+  if (option?.kind === "none") {
+    if (text === shown) return ok(true);
+    return { ok: false, code: "usage", message: `"${text}" is not ${shown}` };
+  }
+  const value = readValue(option ?? { kind: "text" }, text);
+  if (value.ok) return value;
+  return { ok: false, code: "usage", message: `${shown}: "${text}" is not ${value.message}` };
+}
+
+function bindOptions(
+  spec: ShellCommand,
+  values: Map<string, OptionValue>,
+  words: readonly string[],
+): Result<Bound, "usage"> {
+  const parsed = parseOptions(words);
+  if (!parsed.ok) return parsed;
+  const allowed = optionsOf(spec);
+  for (const [name, value] of parsed.value) {
+    if (!allowed.includes(name)) {
+      return { ok: false, code: "usage", message: `${name} does not go with ${spec.words}` };
+    }
+    values.set(name, value);
+  }
+  return ok({ spec, values });
+}

@@ -1,0 +1,116 @@
+/**
+ * The interactive shell, and the same commands from a pipe.
+ *
+ * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released before it ends,
+ * whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its exit code is that of the first line
+ * that did not succeed. 3. Ctrl+C while a command runs ends that command only.
+ */
+import { createInterface } from "node:readline";
+import { EXIT_DONE, type ExitCode } from "./exit-codes.js";
+import { History, historyPath } from "./history.js";
+import { LineReader } from "./line-reader.js";
+import { confirm } from "./prompts.js";
+import type { Environment, Settings } from "./settings.js";
+import { findShellCommand } from "./commands/shell-table.js";
+import { completeLine } from "./shell-completion.js";
+import { ShellSession } from "./shell-session.js";
+import { VERSION } from "./version.js";
+import { splitWords } from "./words.js";
+
+/** Names in so many of the newest lines of earlier sessions are offered for completion. */
+const LINES_READ_FOR_NAMES = 300;
+const ENDING: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP"];
+
+function banner(settings: Settings): string {
+  return (
+    `svc shell ${VERSION}\n` +
+    `connected to ${settings.endpoints.join(", ")} on demand; "help" lists the commands\n\n`
+  );
+}
+
+function namesFromHistory(session: ShellSession, lines: readonly string[]): void {
+  for (const line of lines.slice(0, LINES_READ_FOR_NAMES).reverse()) {
+    const split = splitWords(line);
+    if (!split.ok) continue;
+    const words = split.value.map((word) => word.text);
+    const spec = findShellCommand(words);
+    const kind = spec?.positionals[0]?.completes ?? null;
+    const name = words[spec?.words.split(" ").length ?? 0];
+    const isName =
+      kind === "key" || kind === "resource" || kind === "sequence" || kind === "backup";
+    if (isName && name !== undefined) session.seen.add(kind, name);
+  }
+}
+
+/** Releases what is held. False: the person chose to stay. */
+async function releaseAll(session: ShellSession, ask: boolean): Promise<ExitCode | null> {
+  const locks = session.held.all();
+  if (ask && locks.length > 1) {
+    const names = locks.map((lock) => lock.resource).join(", ");
+    if (!(await confirm(`Release ${locks.length} locks (${names}) and leave?`))) return null;
+  }
+  let worst: ExitCode = EXIT_DONE;
+  for (const lock of locks) {
+    const exit = await session.dispose(lock);
+    if (exit > worst) worst = exit;
+  }
+  return worst;
+}
+
+async function interactive(session: ShellSession, history: History): Promise<ExitCode> {
+  const reader = new LineReader((line) => completeLine(line, session.seen));
+  process.stdout.write(banner(session.settings));
+  for (;;) {
+    const prompt = session.held.prompt(performance.now());
+    const input = await reader.read(prompt, history.newestFirst());
+    if (input.kind === "cleared") continue;
+    let leave = input.kind !== "line";
+    if (input.kind === "line") {
+      history.add(input.line);
+      leave = (await session.runLine(input.line)).leave;
+    }
+    if (!leave) continue;
+    const released = await releaseAll(session, !session.settings.yes);
+    if (released !== null) return released;
+    reader.reopen();
+  }
+}
+
+async function piped(session: ShellSession): Promise<ExitCode> {
+  const reader = createInterface({ input: process.stdin, terminal: false });
+  let first: ExitCode = EXIT_DONE;
+  process.stdout.write(`svc shell ${VERSION}\n\n`);
+  for await (const line of reader) {
+    const result = await session.runLine(line);
+    if (first === EXIT_DONE) first = result.exit;
+    if (result.leave) break;
+  }
+  reader.close();
+  const released = await releaseAll(session, false);
+  return first === EXIT_DONE ? (released ?? EXIT_DONE) : first;
+}
+
+/** Runs the shell until it is left. Returns the exit code. */
+export async function runShell(settings: Settings, environment: Environment): Promise<ExitCode> {
+  const session = new ShellSession(settings);
+  const onInterrupt = (): void => {
+    session.interrupt();
+  };
+  const onEnding = (signal: NodeJS.Signals): void => {
+    session.interrupt();
+    void releaseAll(session, false).finally(() => process.exit(signal === "SIGHUP" ? 129 : 143));
+  };
+  process.on("SIGINT", onInterrupt);
+  for (const signal of ENDING) process.once(signal, onEnding);
+  try {
+    if (!process.stdin.isTTY || !process.stdout.isTTY) return await piped(session);
+    const history = new History(historyPath(environment));
+    namesFromHistory(session, history.newestFirst());
+    const exit = await interactive(session, history);
+    history.trim();
+    return exit;
+  } finally {
+    process.off("SIGINT", onInterrupt);
+    await session.close();
+  }
+}
