@@ -7,6 +7,7 @@
  * judge is put to the test.
  */
 import type { Bias } from "../raft/explorer/swarm.js";
+import type { checks } from "./checks.js";
 
 export interface Edit {
   /** A file of dist/src/raft, without its ending. */
@@ -16,9 +17,10 @@ export interface Edit {
 }
 
 export type Catcher =
-  | { readonly by: "walk"; readonly bias: Bias; readonly maxSteps: number; readonly seed?: number }
+  | { readonly by: "walk"; readonly bias: Bias; readonly maxSteps: number }
   | { readonly by: "explorer"; readonly plan: string; readonly maxStates: number }
-  | { readonly by: "golden"; readonly scenario: string };
+  | { readonly by: "golden"; readonly scenario: string }
+  | { readonly by: "check"; readonly check: keyof typeof checks };
 
 export interface Mutation {
   readonly name: string;
@@ -31,11 +33,11 @@ function edit(file: string, find: string, replace: string): Edit {
   return { file, find, replace };
 }
 
-function byWalk(bias: Bias = {}, maxSteps = 200_000): Catcher {
+function byWalk(bias: Bias = {}, maxSteps = 600_000): Catcher {
   return { by: "walk", bias, maxSteps };
 }
 
-function byExplorer(plan: string, maxStates = 20_000): Catcher {
+function byExplorer(plan: string, maxStates = 60_000): Catcher {
   return { by: "explorer", plan, maxStates };
 }
 
@@ -45,7 +47,17 @@ function byGolden(scenario: string): Catcher {
 
 const membership: Bias = { founders: 3, spares: 2, only: ["change", "crash", "cut", "drop"] };
 const snapshots: Bias = { founders: 3, spares: 1, only: ["compact", "cut", "expire", "duplicate"] };
-const leases: Bias = { founders: 3, spares: 0, leases: true, only: ["transfer", "cut", "drop"] };
+const leases: Bias = {
+  founders: 3,
+  spares: 0,
+  leases: true,
+  writesAtOnce: true,
+  only: ["transfer"],
+  more: [
+    ["read", 100],
+    ["transfer", 10],
+  ],
+};
 
 const elections: readonly Mutation[] = [
   {
@@ -106,7 +118,7 @@ const elections: readonly Mutation[] = [
         '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
       ),
     ],
-    catcher: byWalk({ founders: 3 }),
+    catcher: byExplorer("3 nodes, a late answer"),
   },
   {
     name: "votes of an older term are counted",
@@ -148,7 +160,7 @@ const elections: readonly Mutation[] = [
     name: "a voter that hears its leader votes for others",
     pitfall: "P-005",
     edits: [edit("step", "return checkQuorum && raft.leader", "return false && raft.leader")],
-    catcher: byWalk(leases),
+    catcher: byGolden("removed_nodes.txt"),
   },
   {
     name: "campaign while a committed membership change is unapplied",
@@ -175,7 +187,7 @@ const logs: readonly Mutation[] = [
         "if (index <= log.committed) return false;",
       ),
     ],
-    catcher: byExplorer("3 nodes, elections"),
+    catcher: byWalk({ founders: 3, spares: 0 }),
   },
   {
     name: "the commit index follows the majority backwards",
@@ -222,7 +234,7 @@ const logs: readonly Mutation[] = [
         "log.commitTo(Math.min(message.commit, log.lastIndex));",
       ),
     ],
-    catcher: byWalk({ founders: 3 }),
+    catcher: { by: "check", check: "commitsOnlyWhatWasVerified" },
   },
   {
     name: "a heartbeat carries the commit index uncapped",
@@ -318,7 +330,7 @@ const logs: readonly Mutation[] = [
       ),
       edit("log", "    if (!this.matches(index, term)) return;\n", ""),
     ],
-    catcher: byWalk({ founders: 3, spares: 0, writesAtOnce: false }),
+    catcher: byExplorer("3 nodes, an entry rewritten on a slow disk"),
   },
   {
     name: "entries are applied before they are written here",
@@ -356,7 +368,7 @@ const logs: readonly Mutation[] = [
         "  peer.acknowledge(Math.min(hint, raft.log.lastIndex));\n  if (!peer.refuse(message.index, hint)) return;\n",
       ),
     ],
-    catcher: byWalk({ founders: 3 }),
+    catcher: byWalk({ founders: 3, spares: 0, only: ["cut", "crash"] }),
   },
   {
     name: "the term at the floor goes with the entries",
@@ -402,7 +414,15 @@ const snapshotsAndReads: readonly Mutation[] = [
         "",
       ),
     ],
-    catcher: byWalk(snapshots),
+    catcher: byWalk({
+      founders: 3,
+      spares: 0,
+      only: ["compact", "cut", "expire", "duplicate", "flush"],
+      more: [
+        ["compact", 30],
+        ["duplicate", 60],
+      ],
+    }),
   },
   {
     name: "a snapshot throws away the entries behind it",
@@ -426,7 +446,7 @@ const snapshotsAndReads: readonly Mutation[] = [
         "",
       ),
     ],
-    catcher: byWalk(snapshots),
+    catcher: byWalk({ ...snapshots, only: ["change", "compact", "flush", "cut", "drop"] }),
   },
   {
     name: "any answer to a heartbeat confirms the latest read round",
@@ -438,13 +458,13 @@ const snapshotsAndReads: readonly Mutation[] = [
         "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;",
       ),
     ],
-    catcher: byExplorer("3 nodes, reads"),
+    catcher: byExplorer("3 nodes, reads while deposed"),
   },
   {
     name: "a lease is used while leadership is being handed over",
     pitfall: "P-046",
     edits: [edit("reads", "|| raft.transferTo !== noNode) return false;", ") return false;")],
-    catcher: byWalk(leases, 400_000),
+    catcher: byWalk(leases),
   },
   {
     name: "a new leader answers reads before its own entry is committed",
@@ -516,16 +536,16 @@ const changes: readonly Mutation[] = [
     catcher: byWalk(membership),
   },
   {
-    name: "learners are counted for read rounds and votes",
+    name: "learners are counted for read rounds",
     pitfall: "P-087",
     edits: [
       edit(
         "tracker",
-        "return jointVote(this.membership, this.voteOf);",
-        "const { voters, learners } = this.membership;\n    return jointVote({ ...this.membership, voters: learners.length > 1 ? learners : voters }, this.voteOf);",
+        "return jointIndex(this.membership, this.roundOf);",
+        "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.roundOf);",
       ),
     ],
-    catcher: byWalk(membership),
+    catcher: byExplorer("3 nodes and two learners, reads while deposed"),
   },
   {
     name: "a removed leader leads on and counts itself",
@@ -550,7 +570,7 @@ const changes: readonly Mutation[] = [
     edits: [
       edit("leader", "  if (!raft.tracker.membership.voters.includes(peer.id)) return;\n", ""),
     ],
-    catcher: byGolden("learners.txt"),
+    catcher: byGolden("transfer.txt"),
   },
 ];
 

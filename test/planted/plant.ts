@@ -21,14 +21,16 @@ import { explore } from "../raft/explorer/explore.js";
 import type { Library } from "../raft/explorer/node.js";
 import { plans } from "../raft/explorer/plans.js";
 import { walks } from "../raft/explorer/walk.js";
+import { checks } from "./checks.js";
 import type { Catcher, Mutation } from "./mutations.js";
 
 const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const scenarios = join(compiled, "..", "test", "golden", "scenarios");
 
-/** What became of a mutation: how far the catcher had to go, and what it said; null if it saw nothing. */
+/** What became of a mutation: how far the catcher had to go, and what it said; null if nothing. */
 export interface Catch {
-  readonly effort: string;
+  /** Steps walked, states explored, scenarios or checks run. */
+  readonly effort: number;
   readonly said: string | null;
 }
 
@@ -73,24 +75,29 @@ async function runScenario(folder: string, scenario: string): Promise<Catch> {
     checkFile: (path: string, name: string) => { readonly failure: string | null };
   };
   const { failure } = checkFile(join(scenarios, scenario), scenario);
-  return { effort: "1 scenario", said: failure };
+  return { effort: 1, said: failure };
 }
 
-function search(library: Library, catcher: Exclude<Catcher, { by: "golden" }>): Catch {
-  if (catcher.by === "walk") {
-    const { total, found } = walks(
-      library,
-      catcher.seed ?? 1,
-      catcher.maxSteps,
-      4000,
-      catcher.bias,
-    );
-    return { effort: `${total.steps} steps`, said: found?.violation ?? null };
-  }
+const stepsPerWalk = 4000;
+
+function searchByWalk(library: Library, catcher: Extract<Catcher, { by: "walk" }>): Catch {
+  const { bias, maxSteps } = catcher;
+  const { total, found } = walks(library, 1, maxSteps, stepsPerWalk, bias);
+  return { effort: total.steps, said: found?.violation ?? null };
+}
+
+function searchByExploring(library: Library, catcher: Extract<Catcher, { by: "explorer" }>): Catch {
   const plan = plans.find(({ name }) => name === catcher.plan);
   if (plan === undefined) throw new Error(`there is no exploration "${catcher.plan}"`);
   const found = explore(library, { ...plan, maxStates: catcher.maxStates });
-  return { effort: `${found.states} states`, said: found.violation };
+  return { effort: found.states, said: found.violation };
+}
+
+/** Lets a catcher look for anything wrong with a core. Scenarios need a folder of their own. */
+export function search(library: Library, catcher: Exclude<Catcher, { by: "golden" }>): Catch {
+  if (catcher.by === "walk") return searchByWalk(library, catcher);
+  if (catcher.by === "explorer") return searchByExploring(library, catcher);
+  return { effort: 1, said: checks[catcher.check](library) };
 }
 
 /** Plants the mutation and lets the catcher (its own, unless another is given) look for it. */

@@ -82,6 +82,7 @@ t.test(
         );
       }
     }
+    t.pass("every case");
     t.end();
   },
 );
@@ -301,6 +302,7 @@ t.test(
       ),
       { numRuns: 1000 },
     );
+    t.pass("every case");
     t.end();
   },
 );

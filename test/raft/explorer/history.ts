@@ -185,6 +185,7 @@ export class History {
 
   /** Committed changes, or an image, have been applied: the core must have the same membership. */
   belongs(node: ModelNode): void {
+    if (node.writes.some(({ snapshot }) => snapshot !== null)) return;
     const own = node.core.membership;
     const { membership } = node.applied;
     must(

@@ -40,6 +40,46 @@ const behind: readonly Event[] = [
   { kind: "compact", node: 1, at: 0 },
 ];
 
+/** Node 1 leads voters 1 to 3 and learners 4 and 5; only 1, 4 and 5 do not know yet that 2 leads. */
+const deposed: readonly Event[] = [
+  ...elected,
+  { kind: "change", node: 1, at: 1 },
+  calm,
+  { kind: "change", node: 1, at: 2 },
+  calm,
+  { kind: "campaign", node: 2, at: 0 },
+  { kind: "deliver", node: 3, at: 1 },
+  { kind: "deliver", node: 2, at: 1 },
+  { kind: "deliver", node: 3, at: 2 },
+  { kind: "deliver", node: 2, at: 4 },
+];
+
+/** Node 1 has lost an entry in a crash that node 2 has, and has acknowledged, and campaigns again. */
+const lateAnswer: readonly Event[] = [
+  ...elected,
+  { kind: "propose", node: 1, at: 1 },
+  { kind: "drop", node: 0, at: 1 },
+  { kind: "deliver", node: 2, at: 0 },
+  { kind: "complete", node: 2, at: 0 },
+  { kind: "crash", node: 1, at: 0 },
+  { kind: "campaign", node: 1, at: 0 },
+];
+
+/** An entry of node 1 is on its way to node 2's disk when node 3, the new leader, replaces it. */
+const rewritten: readonly Event[] = [
+  ...elected,
+  { kind: "propose", node: 1, at: 1 },
+  { kind: "drop", node: 0, at: 1 },
+  { kind: "deliver", node: 2, at: 0 },
+  { kind: "crash", node: 1, at: 0 },
+  { kind: "campaign", node: 3, at: 0 },
+  { kind: "complete", node: 3, at: 0 },
+  { kind: "deliver", node: 1, at: 0 },
+  { kind: "complete", node: 1, at: 0 },
+  { kind: "deliver", node: 3, at: 1 },
+  { kind: "deliver", node: 2, at: 2 },
+];
+
 function plan(
   name: string,
   depth: number,
@@ -73,6 +113,25 @@ export const plans: readonly Exploration[] = [
     { ...atOnce, core: { ...core, preVote: true, checkQuorum: true } },
   ),
   plan("3 nodes, reads", 8, { campaign: 1, read: 2, beat: 1, propose: 1 }, atOnce, elected),
+  plan("3 nodes, reads while deposed", 9, { campaign: 1, read: 1 }, atOnce, [
+    ...elected,
+    { kind: "tick", node: 1, at: 1 },
+  ]),
+  plan(
+    "3 nodes and two learners, reads while deposed",
+    7,
+    { read: 1 },
+    { ...atOnce, spares: 2 },
+    deposed,
+  ),
+  plan("3 nodes, a late answer", 8, { campaign: 1, propose: 1 }, {}, lateAnswer),
+  plan(
+    "3 nodes, an entry rewritten on a slow disk",
+    7,
+    { campaign: 1, crash: 1, propose: 1 },
+    {},
+    rewritten,
+  ),
   plan("3 nodes, transfer", 8, { campaign: 1, transfer: 1, propose: 1 }, atOnce, elected),
   plan(
     "3 nodes and one more, membership",

@@ -13,8 +13,8 @@ export interface Swarm {
   readonly settings: Settings;
   /** The chosen wish stands at a random place of this list. */
   readonly wishes: readonly Wish[];
-  /** Whether messages overtake each other. */
-  readonly reorders: boolean;
+  /** Which of the messages on their way comes next: about the oldest, any, or about the newest. */
+  readonly order: "oldest" | "any" | "newest";
   readonly maxNetwork: number;
   /** Ticks pass on all nodes at once: what leases need. */
   readonly evenTicks: boolean;
@@ -28,16 +28,17 @@ export interface Bias {
   /** Wishes that are not granted in any case, and those that are. */
   readonly without?: readonly Wish[];
   readonly only?: readonly Wish[];
+  /** How much more often than usual. */
+  readonly more?: readonly (readonly [Wish, number])[];
   readonly preVote?: boolean;
   readonly writesAtOnce?: boolean;
+  readonly order?: Swarm["order"];
 }
 
 const weights: readonly (readonly [Wish, number])[] = [
   ["deliver", 560],
-  ["tick", 110],
-  ["complete", 200],
-  ["apply", 90],
-  ["propose", 40],
+  ["tick", 160],
+  ["propose", 60],
   ["read", 25],
   ["report", 20],
 ];
@@ -46,14 +47,14 @@ const faults: readonly (readonly [Wish, number])[] = [
   ["drop", 40],
   ["duplicate", 30],
   ["crash", 5],
-  ["change", 12],
-  ["transfer", 4],
+  ["change", 20],
+  ["transfer", 12],
   ["flush", 8],
   ["compact", 20],
   ["campaign", 4],
   ["forget", 2],
   ["unreachable", 4],
-  ["cut", 6],
+  ["cut", 10],
   ["expire", 6],
 ];
 
@@ -62,7 +63,7 @@ const notWithLeases: readonly Wish[] = ["crash", "forget", "campaign", "change"]
 
 function coreOf(prng: Prng, leases: boolean, bias: Bias): Settings["core"] {
   const checkQuorum = leases || prng.chance(1, 2);
-  const electionTicks = 3 + prng.below(6);
+  const electionTicks = (leases ? 3 : 2) + prng.below(5);
   const small = prng.chance(1, 2);
   return {
     electionTicks,
@@ -90,10 +91,15 @@ export function swarmOf(seed: number, bias: Bias = {}): Swarm {
   const grant = (wish: Wish, weight: number): void => {
     for (let count = 0; count < weight; count++) wishes.push(wish);
   };
-  for (const [wish, weight] of weights) grant(wish, weight);
+  // Where ticks pass on all nodes at once, and leases count them, much happens between two.
+  for (const [wish, weight] of weights) grant(wish, leases && wish === "tick" ? 20 : weight);
+  if (leases) grant("read", 60);
+  // Disks and state machines are quick, or slow, or very slow.
+  grant("complete", [20, 60, 200][prng.below(3)] ?? 200);
+  grant("apply", [10, 90][prng.below(2)] ?? 90);
   // Some walks are nervous: time passes quickly, so that leaders come and go.
-  if (prng.chance(1, 2)) grant("tick", 60 + prng.below(200));
-  if (prng.chance(1, 4)) grant("campaign", 20);
+  if (!leases && prng.chance(1, 2)) grant("tick", 100 + prng.below(300));
+  if (!leases && prng.chance(1, 2)) grant("campaign", 3 + prng.below(30));
   for (const [wish, weight] of faults) {
     const drawn = prng.chance(3, 5);
     const wanted = bias.only?.includes(wish) ?? drawn;
@@ -102,6 +108,8 @@ export function swarmOf(seed: number, bias: Bias = {}): Swarm {
     grant(wish, weight);
     if (wish === "cut") grant("heal", 5);
   }
+  for (const [wish, weight] of bias.more ?? []) grant(wish, weight);
+  const order = (["oldest", "any", "any", "newest"] as const)[prng.below(4)] ?? "any";
   return {
     settings: {
       founders,
@@ -115,8 +123,8 @@ export function swarmOf(seed: number, bias: Bias = {}): Swarm {
       seed,
     },
     wishes,
-    reorders: prng.chance(1, 2),
-    maxNetwork: 20 + prng.below(60),
+    order: bias.order ?? order,
+    maxNetwork: 5 + prng.below(25),
     evenTicks: leases,
   };
 }

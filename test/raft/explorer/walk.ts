@@ -23,8 +23,12 @@ export interface Walked {
   readonly events: readonly Event[];
 }
 
-/** Rounds of delivering everything and one tick, in which a healed group must elect and commit. */
+/**
+ * Rounds of delivering everything and one tick, in which a healed group must elect, commit and be
+ * level; and how many more for each entry, since the smallest windows let one through at a time.
+ */
 const recoveryRounds = 400;
+const roundsPerEntry = 8;
 
 class Walk {
   readonly world: World;
@@ -48,8 +52,15 @@ class Walk {
     return this.world.perform(event);
   }
 
-  private anyNode(): ModelNode {
-    return this.world.node(1 + this.prng.below(this.world.ids.length));
+  /** Any node; rather one that is as asked for, if there is one. */
+  private anyNode(preferred: (node: ModelNode) => boolean = () => true): ModelNode {
+    const { nodes } = this.world;
+    const from = this.prng.below(nodes.length);
+    for (let at = from; at < from + nodes.length; at++) {
+      const node = nodes[at % nodes.length] as ModelNode;
+      if (preferred(node)) return node;
+    }
+    return nodes[from] as ModelNode;
   }
 
   /** Usually the leader, since most nodes only refuse what leaders do. */
@@ -82,7 +93,11 @@ class Walk {
         this.tick();
         return;
       case "complete":
+        this.perform(wish, this.anyNode(({ writes }) => writes.length > 0).id, 0);
+        return;
       case "apply":
+        this.perform(wish, this.anyNode(({ batches }) => batches.length > 0).id, 0);
+        return;
       case "flush":
       case "forget":
         this.perform(wish, this.anyNode().id, 0);
@@ -112,7 +127,7 @@ class Walk {
         this.report();
         return;
       case "campaign":
-        this.perform(wish, this.anyNode().id, 0);
+        this.perform(wish, this.anyNode(({ core }) => core.role !== "leader").id, 0);
         return;
       case "cut":
         this.cut();
@@ -134,11 +149,20 @@ class Walk {
       this.tick();
       return;
     }
-    const at = this.prng.below(this.swarm.reorders ? network.length : Math.min(3, network.length));
+    const at = this.choose(network.length);
     const message = network[at]?.message;
     if (message === undefined) return;
     const cut = this.cuts.size > 0 && this.cuts.has(message.from * 16 + message.to);
     this.perform(cut ? "drop" : wish, cut || wish === "drop" ? 0 : message.to, at);
+  }
+
+  /** The position of the message that comes next. What is delivered late is what makes trouble. */
+  private choose(count: number): number {
+    const { prng } = this;
+    const { order } = this.swarm;
+    if (order === "any" || prng.chance(1, 20)) return prng.below(count);
+    const near = prng.below(Math.min(3, count));
+    return order === "oldest" ? near : count - 1 - near;
   }
 
   private tick(): void {
@@ -146,7 +170,8 @@ class Walk {
       for (const id of this.world.ids) this.perform("tick", id, 1);
       return;
     }
-    this.perform("tick", this.anyNode().id, this.prng.chance(1, 6) ? 4 : 1);
+    const { id } = this.anyNode(({ core }) => core.term > 0);
+    this.perform("tick", id, this.prng.chance(1, 6) ? 4 : 1);
   }
 
   private report(): void {
@@ -160,8 +185,8 @@ class Walk {
   private cut(): void {
     const { prng, world, cuts } = this;
     cuts.clear();
-    const pattern = prng.below(4);
-    const one = this.anyNode().id;
+    const pattern = prng.chance(1, 2) ? 0 : prng.below(4);
+    const one = this.likelyLeader().id;
     const side = prng.below(1 << world.ids.length);
     for (const from of world.ids) {
       for (const to of world.ids) {
@@ -193,18 +218,27 @@ class Walk {
     });
   }
 
-  private round(): void {
+  /** Delivers what is on its way, reports, writes and applies. Whether there was anything. */
+  private carryOn(needed: readonly number[]): boolean {
     const { world } = this;
-    const { needed } = this;
+    let busy = world.network.length > 0;
     for (let left = world.network.length; left > 0; left--) {
       const to = world.network[0]?.message.to ?? 0;
       this.perform(needed.includes(to) ? "deliver" : "drop", needed.includes(to) ? to : 0, 0);
     }
     while (world.reports.length > 0) this.report();
-    for (const id of needed) {
-      while (this.perform("complete", id, 0)) continue;
-      while (this.perform("apply", id, 0)) continue;
+    for (const { id, writes, batches } of world.nodes) {
+      if (!needed.includes(id)) continue;
+      for (; writes.length > 0 && this.perform("complete", id, 0); busy = true);
+      for (; batches.length > 0 && this.perform("apply", id, 0); busy = true);
     }
+    return busy;
+  }
+
+  /** What happens between two ticks, with messages that travel quickly, and a tick. */
+  private round(): void {
+    const { needed } = this;
+    for (let trips = 0; trips < 6 && this.carryOn(needed); trips++);
     for (const id of needed) this.perform("tick", id, 1);
   }
 
@@ -220,7 +254,8 @@ class Walk {
     this.world.counts.recoveries++;
     let proposed = 0;
     let term = 0;
-    for (let rounds = 0; rounds < recoveryRounds; rounds++) {
+    const bound = recoveryRounds + roundsPerEntry * this.world.history.truth.length;
+    for (let rounds = 0; rounds < bound; rounds++) {
       this.round();
       const { members } = this;
       const leader = members.find(({ core }) => core.role === "leader");

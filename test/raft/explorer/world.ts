@@ -146,10 +146,7 @@ export class World {
   private carry(kind: "deliver" | "duplicate" | "drop", at: number): boolean {
     const flight = this.network[at];
     if (flight === undefined) return false;
-    if (kind !== "duplicate") {
-      const last = this.network.pop() as Flight;
-      if (at < this.network.length) this.network[at] = last;
-    }
+    if (kind !== "duplicate") this.network.splice(at, 1);
     const { message } = flight;
     if (kind === "drop") this.counts.dropped++;
     else this.counts.delivered++;
@@ -200,9 +197,10 @@ export class World {
   private apply(node: ModelNode): boolean {
     const batch = node.batches.shift();
     if (batch === undefined) return false;
-    const { core, log } = node;
+    const { core, log, disk } = node;
     for (let index = batch.first; index <= batch.last; index++) {
       const term = log.termOf(index) ?? 0;
+      must(disk.termOf(index) === term, () => `${node.id} applies ${index} before it is written`);
       must(index === node.applied.index + 1, () => `${node.id} applies ${index} out of order`);
       must(
         this.history.truth[index - 1] === term,

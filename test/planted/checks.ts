@@ -1,0 +1,54 @@
+/**
+ * Single situations for bugs that no group of cores of this kind gets itself into: other rules keep
+ * the situation away, and the bug would come to light when one of them changes.
+ */
+import type { Membership, Message } from "../../src/raft/types.js";
+import type { Library } from "../raft/explorer/node.js";
+
+const membership: Membership = {
+  voters: [1, 2, 3],
+  votersOutgoing: [],
+  learners: [],
+  learnersNext: [],
+  autoLeave: false,
+};
+
+const fromLeader: Message = {
+  kind: "append",
+  from: 2,
+  to: 1,
+  term: 3,
+  logTerm: 1,
+  index: 2,
+  commit: 4,
+  reject: false,
+  rejectHint: 0,
+  context: 0,
+  entries: null,
+  snapshot: null,
+  proposal: null,
+};
+
+/** A follower with a divergent tail gets an append that ends before it and knows of later commits. */
+function commitsOnlyWhatWasVerified(library: Library): string | null {
+  const core = new library.RaftCore(library.defaultConfig(1, 1), {
+    hardState: { term: 3, vote: 0, commit: 0 },
+    floorIndex: 0,
+    floorTerm: 0,
+    termRuns: [
+      { first: 1, term: 1 },
+      { first: 3, term: 2 },
+    ],
+    lastIndex: 4,
+    configChanges: [],
+    sizeRuns: [{ first: 1, sizeBytes: 4 }],
+    appliedIndex: 0,
+    membership,
+  });
+  core.step(fromLeader);
+  const { commitIndex } = core;
+  return commitIndex === 2 ? null : `2 was verified, the commit index is ${commitIndex}`;
+}
+
+/** Each answers what is wrong with the core, or null. */
+export const checks = { commitsOnlyWhatWasVerified };
