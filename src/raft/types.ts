@@ -213,10 +213,11 @@ export interface CommittedRange {
 
 /**
  * Everything that the core asks for since the last take. The host's duties, in order: write
- * `hardState`, then `snapshot` or `append`; sync if `mustSync`; then deliver `messagesAfterWrite`
- * (those to this node by `step`) and give `receipt` to `written`. `messages` may leave before the
- * write is durable. `committed` may be applied as soon as it is handed out. Receipts are given back
- * in the order of the takes; a record without a write completes after the records before it.
+ * `hardState`, then install `snapshot`, then write `append` (a record may have both: entries behind
+ * the snapshot); sync if `mustSync`; then deliver `messagesAfterWrite` (those to this node by
+ * `step`) and give `receipt` to `written`. `messages` may leave before the write is durable.
+ * `committed` may be applied as soon as it is handed out. Receipts are given back in the order of
+ * the takes; a record without a write completes after the records before it.
  */
 export interface Effects {
   readonly softState: SoftState | null;

@@ -113,6 +113,16 @@ function startOf(command: Command): Snapshot {
   return { index, term: 1, data, membership };
 }
 
+/** Settings that the model refuses, with its words. */
+function refuseSettings(config: CoreConfig): void {
+  if (config.maxInflightMessages <= 0) {
+    throw new CommandError("max inflight messages must be greater than 0");
+  }
+  if (config.readMode === "leaseBased" && !config.checkQuorum) {
+    throw new CommandError("CheckQuorum must be enabled when ReadOnlyOption is ReadOnlyLeaseBased");
+  }
+}
+
 export function addNodes(environment: Environment, command: Command): void {
   allowOptions(command, optionNames);
   const count = numberAt(command, 0);
@@ -120,6 +130,7 @@ export function addNodes(environment: Environment, command: Command): void {
   const asynchronous = parseTruth(option(command, "async-storage-writes") ?? "false");
   for (let made = 0; made < count; made++) {
     const config = configFor(command, environment.nodes.length + 1);
+    refuseSettings(config);
     assertConfig(config);
     environment.nodes.push(new HarnessNode(config, asynchronous, start));
   }

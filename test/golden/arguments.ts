@@ -9,10 +9,11 @@ export function parseNumber(text: string): number {
   return Number(text);
 }
 
+/** A truth value in any of the spellings that the model's language takes. */
 export function parseTruth(text: string): boolean {
-  if (text === "true") return true;
-  if (text === "false") return false;
-  throw new CommandError(`not a truth value: ${text}`);
+  if (["1", "t", "T", "TRUE", "true", "True"].includes(text)) return true;
+  if (["0", "f", "F", "FALSE", "false", "False"].includes(text)) return false;
+  throw new CommandError(`strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`);
 }
 
 /** The bare words of a command. */

@@ -21,9 +21,14 @@ export function formatOperations(operations: readonly ConfigOperation[]): string
 export function parseOperations(text: string): ConfigOperation[] {
   const words = text.split(/\s+/).filter((word) => word !== "");
   return words.map((word) => {
+    if (word.length < 2) throw new Error(`unknown token ${word}`);
     const kind = kindOf.get(word[0] ?? "");
-    if (kind === undefined || !/^.[0-9]+$/.test(word)) throw new Error(`unknown input: ${word}`);
-    return { kind, node: Number(word.slice(1)) };
+    if (kind === undefined) throw new Error(`unknown input: ${word}`);
+    const node = word.slice(1);
+    if (!/^[0-9]+$/.test(node)) {
+      throw new Error(`strconv.ParseUint: parsing ${JSON.stringify(node)}: invalid syntax`);
+    }
+    return { kind, node: Number(node) };
   });
 }
 

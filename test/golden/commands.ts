@@ -59,9 +59,8 @@ function deliver(environment: Environment, command: Command): void {
   }
   for (const { id } of recipients) {
     if (!Number.isSafeInteger(id)) throw new CommandError("not a node number");
-    if (recipients.filter((other) => other.id === id).length > 1) {
-      throw new CommandError(`${id} is named twice`);
-    }
+    const modes = new Set(recipients.filter((other) => other.id === id).map(({ drop }) => drop));
+    if (modes.size > 1) throw new CommandError(`can't both deliver and drop msgs to ${id}`);
   }
   const type = option(command, "type");
   if (type !== null && !messageTypes.has(type)) throw new CommandError(`unknown type ${type}`);

@@ -131,26 +131,17 @@ t.test("fixed texts and failures", (t) => {
   t.equal(last("log-level none", three, "propose 1 x"), "raft proposal dropped");
   t.equal(last("log-level none", three, "raft-state"), "ok");
   t.equal(last("log-level none", three, "log-level ERROR", "propose 1 x"), "raft proposal dropped");
-  t.equal(
-    last("add-nodes 1 voters=(1) index=1"),
-    "index must be specified as > 1 due to bootstrap",
-  );
-  t.equal(
-    last("add-nodes 1 content=x"),
-    "index must be specified as > 1 due to bootstrap",
-    "content alone bootstraps, too",
-  );
-  t.equal(last("add-nodes 1 read-only=quick"), 'invalid read-only option "quick"');
-  t.match(last("add-nodes 1 read-only=lease-based"), /need checkQuorum/);
-  t.equal(
-    last(three, "propose-conf-change 1 v1=true\nv1 v2"),
-    "v1 conf change can only have one operation and no transition",
-  );
-  t.equal(
-    last(three, "propose-conf-change 1 v1=true transition=explicit\nv1"),
-    "v1 conf change can only have one operation and no transition",
-  );
   t.equal(last(three, "deliver-msgs 1 drop=(2)"), "no messages\n");
+  t.equal(last(three, "deliver-msgs 1 1"), "no messages\n");
+  t.equal(last(three, "deliver-msgs 1 drop=1"), "can't both deliver and drop msgs to 1");
+  t.equal(last(three, "deliver-msgs drop=9"), "no messages\n", "a node that is not there yet");
+  t.equal(last(three, "deliver-msgs 1 type=MsgNone"), "unknown type MsgNone");
+  t.match(last(three, "stabilize log-level=loud"), /^log levels must be either of/);
+  t.equal(
+    last(three, "campaign 1", "stabilize log-level=none", "raft-log 1"),
+    '1/11 EntryNormal ""\n',
+    "the level of one stabilize is gone after it",
+  );
   t.equal(last(three, "process-append-thread 1"), "no append work to perform");
   t.equal(
     last(three, "process-append-thread 1 2"),
@@ -165,6 +156,39 @@ t.test("fixed texts and failures", (t) => {
   t.equal(last(three, "raft-log 1"), "log is empty: first index=11, last index=10");
   t.equal(last("add-nodes 1", "raft-log 1"), "log is empty: first index=1, last index=0");
   t.equal(last(three, "compact 1 10"), "requested index is unavailable due to compaction");
+  t.end();
+});
+
+t.test("nodes and membership changes that the model refuses, in its words", (t) => {
+  t.equal(
+    last("add-nodes 1 voters=(1) index=1"),
+    "index must be specified as > 1 due to bootstrap",
+  );
+  t.equal(
+    last("add-nodes 1 content=x"),
+    "index must be specified as > 1 due to bootstrap",
+    "content alone bootstraps, too",
+  );
+  t.equal(last("add-nodes 1 read-only=quick"), 'invalid read-only option "quick"');
+  t.equal(
+    last("add-nodes 1 read-only=lease-based"),
+    "CheckQuorum must be enabled when ReadOnlyOption is ReadOnlyLeaseBased",
+  );
+  t.equal(last("add-nodes 1 inflight=0"), "max inflight messages must be greater than 0");
+  t.equal(last("add-nodes 1 prevote=maybe").slice(0, 35), 'strconv.ParseBool: parsing "maybe":');
+  t.equal(last("add-nodes 1 prevote=1"), "ok");
+  t.equal(
+    last(three, "propose-conf-change 1 v1=true\nv1 v2"),
+    "v1 conf change can only have one operation and no transition",
+  );
+  t.equal(
+    last(three, "propose-conf-change 1 v1=true transition=explicit\nv1"),
+    "v1 conf change can only have one operation and no transition",
+  );
+  t.equal(last(three, "propose-conf-change 1\nv1 w2"), "unknown input: w2");
+  t.equal(last(three, "propose-conf-change 1\nv"), "unknown token v");
+  t.match(last(three, "propose-conf-change 1\nv1 rx"), /parsing "x": invalid syntax/);
+  t.equal(last(three, "propose-conf-change 1 transition=slow\nv1"), "unknown transition slow");
   t.end();
 });
 

@@ -17,7 +17,7 @@ import type {
   ProposeResult,
   SnapshotMeta,
 } from "../../src/raft/types.js";
-import { Payloads, payloadBytes } from "./payloads.js";
+import { madeEntries, Payloads, payloadBytes } from "./payloads.js";
 import { formatReady } from "./print.js";
 import { Storage } from "./storage.js";
 import { restoredFrom } from "./restore.js";
@@ -97,11 +97,7 @@ export class HarnessNode {
    * from there.
    */
   load(terms: readonly number[], hardState: HardState): void {
-    const first = this.storage.firstIndex;
-    const made = terms.map((term, at): Entry => {
-      const index = first + at;
-      return { term, index, type: "EntryNormal", data: `${term}.${index}`, change: null };
-    });
+    const made = madeEntries(this.storage.firstIndex, terms);
     this.storage.append(made);
     this.storage.hardState = hardState;
     this.restart();
@@ -197,7 +193,7 @@ export class HarnessNode {
     const effects = this.core.takeEffects();
     const entries = effects.append === null ? [] : this.payloads.entriesOf(effects.append);
     const snapshot = effects.snapshot === null ? null : this.imageOf(effects.snapshot);
-    const committed = this.committedOf(effects);
+    const committed = this.payloads.committedOf(this.core, effects.committed);
     const immediate = effects.messages.map((message) => this.toWire(message));
     const deferred = effects.messagesAfterWrite.map((message) => this.toWire(message));
     const { mustSync, softState, hardState, readStates, droppedReads } = effects;
@@ -220,21 +216,6 @@ export class HarnessNode {
     return { messages };
   }
 
-  private committedOf(effects: Effects): Entry[] {
-    const entries: Entry[] = [];
-    if (effects.committed === null) return entries;
-    for (let index = effects.committed.first; index <= effects.committed.last; index++) {
-      const lookup = this.core.termAt(index);
-      if (lookup.kind !== "known") throw new Error(`committed entry ${index} is ${lookup.kind}`);
-      const kind = this.core.kindAt(index);
-      const type = kind === "configChangeV1" ? "EntryConfChange" : "EntryConfChangeV2";
-      entries.push(
-        this.payloads.entryAt(lookup.term, index, kind === "normal" ? "EntryNormal" : type),
-      );
-    }
-    return entries;
-  }
-
   private write(
     hardState: HardState | null,
     snapshot: Snapshot | null,
@@ -242,6 +223,9 @@ export class HarnessNode {
   ): void {
     if (hardState !== null) this.storage.hardState = hardState;
     if (snapshot !== null) {
+      if (entries.length > 0) {
+        throw new Error("can't apply snapshot and entries at the same time");
+      }
       this.storage.install(snapshot);
       this.history.push(snapshot);
       this.core.snapshotAvailable(snapshot);

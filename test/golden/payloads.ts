@@ -5,7 +5,9 @@
  * Invariants: 1. (term, index) names one payload for ever. 2. A span that is given to the core is
  * built from what arrived.
  */
+import type { RaftCore } from "../../src/raft/core.js";
 import type {
+  CommittedRange,
   ConfigChange,
   ConfigPosition,
   EntrySpan,
@@ -33,6 +35,14 @@ export function payloadBytes(entry: Pick<Entry, "data" | "change">, bare: boolea
 function typeOf(change: ConfigChange | null): EntryType {
   if (change === null) return "EntryNormal";
   return change.version === 1 ? "EntryConfChange" : "EntryConfChangeV2";
+}
+
+/** Entries of the given terms from `first` on, that a history elsewhere is said to have left. */
+export function madeEntries(first: number, terms: readonly number[]): Entry[] {
+  return terms.map((term, at): Entry => {
+    const index = first + at;
+    return { term, index, type: "EntryNormal", data: `${term}.${index}`, change: null };
+  });
 }
 
 export class Payloads {
@@ -65,6 +75,20 @@ export class Payloads {
         entries.push(this.entryAt(term, index, kind === undefined ? "EntryNormal" : type));
       }
     });
+    return entries;
+  }
+
+  /** The entries that the core hands out for applying. */
+  committedOf(core: RaftCore, range: CommittedRange | null): Entry[] {
+    const entries: Entry[] = [];
+    if (range === null) return entries;
+    for (let index = range.first; index <= range.last; index++) {
+      const lookup = core.termAt(index);
+      if (lookup.kind !== "known") throw new Error(`committed entry ${index} is ${lookup.kind}`);
+      const kind = core.kindAt(index);
+      const type = kind === "configChangeV1" ? "EntryConfChange" : "EntryConfChangeV2";
+      entries.push(this.entryAt(lookup.term, index, kind === "normal" ? "EntryNormal" : type));
+    }
     return entries;
   }
 
