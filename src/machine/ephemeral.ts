@@ -19,6 +19,7 @@ import { DataReads } from "./data-reads.js";
 import { NO_STAMP } from "../base/hlc.js";
 import { Overlay } from "./overlay.js";
 import { GroupRows } from "./rows.js";
+import { type StillReads, stillBucket } from "./still-rows.js";
 
 /** Tokens that one leadership may grant per lock. */
 export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
@@ -67,6 +68,11 @@ export class EphemeralTable {
 
   get sizeBytes(): number {
     return this.overlay.sizeBytes;
+  }
+
+  /** As Machine.stillBucket. */
+  stillBucket(bucket: string, maxHeldBytes: number): StillReads | null {
+    return stillBucket(this.overlay, "", bucket, maxHeldBytes);
   }
 
   get rows(): number {

@@ -32,6 +32,7 @@ import type { FrozenGroup, Overlay } from "./overlay.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink } from "./restore.js";
 import { GroupRows } from "./rows.js";
+import { type StillReads, stillBucket } from "./still-rows.js";
 
 /** Where an entry stands in the group's log. */
 export interface EntryPosition {
@@ -140,6 +141,11 @@ export class Machine {
    */
   get reads(): DataReads {
     return this.dataReads;
+  }
+
+  /** A bucket as it is now, for reading in slices; null for a wrong name. The caller closes it. */
+  stillBucket(bucket: string, maxHeldBytes: number): StillReads | null {
+    return stillBucket(this.overlay, this.groupRows.prefix, bucket, maxHeldBytes);
   }
 
   /** Reads of the meta partition's records. */

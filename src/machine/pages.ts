@@ -115,6 +115,12 @@ function scanUntilJump(
   return jump;
 }
 
+/** The smallest stretch of keys that holds all of a bucket; null when it is no name of one. */
+export function bucketStretch(bucketText: string): { first: ByteKey; last: ByteKey } | null {
+  const bucket = kvKey(bucketText);
+  return bucket === null ? null : { first: bucket, last: bucket + ABOVE_SEPARATOR };
+}
+
 /** K13, K14: everything or "too-large", never a part. */
 export function readBucket(
   rows: ReadableRows,

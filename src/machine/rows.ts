@@ -40,7 +40,11 @@ export class GroupRows implements Rows {
    * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
    * none.
    */
-  constructor(overlay: Overlay, prefix: ByteKey, digest: StateDigest | null) {
+  constructor(
+    overlay: Overlay,
+    readonly prefix: ByteKey,
+    digest: StateDigest | null,
+  ) {
     this.overlay = overlay;
     this.digest = digest;
     const prefixes: ByteKey[] = [];

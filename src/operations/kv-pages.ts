@@ -1,11 +1,10 @@
 /**
- * Reads of many keys by name: a bucket, a page of a bucket's range, a page of a prefix scan over
- * partitions.
+ * Pages of a bucket's range, and what all reads of many keys share.
  *
  * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
- * partition is its state at one instant after leadership was proved. 2. A bucket is whole or
- * refused (K13, K14). 3. An entry whose lease ended before the read began is never shown: the clock
- * is committed first. 4. A cursor belongs to its query.
+ * partition is its state at one instant after leadership was proved. 2. An entry
+ * whose lease ended before the read began is never shown: the clock is committed first. 3. A cursor
+ * belongs to its query.
  */
 import { PAGE_LIMIT_MAX, RANGE_PAGE_LIMIT_DEFAULT } from "../base/limits.js";
 import { KvType } from "../machine/command.js";
@@ -15,7 +14,7 @@ import type { Page, PageBounds, PageItem } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvPageAnswer, KvPageItem } from "./answers.js";
 import { latestEnded } from "./kv.js";
-import { Durability, type KvBucketRequest, type KvRangeRequest } from "./requests.js";
+import { Durability, type KvRangeRequest } from "./requests.js";
 import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { NOWHERE, emptyPage } from "./shapes.js";
 
@@ -47,32 +46,6 @@ export function pageItem(serving: Serving, group: GroupAccess, item: PageItem): 
 /** Text that is equal exactly for the same question. */
 export function queryText(...parts: readonly (string | number | boolean | null)[]): string {
   return parts.map((part) => (part === null ? "-" : `${String(part).length}:${part}`)).join("");
-}
-
-/** Carries out one acceptable get-by-bucket. */
-export function readBucket(
-  serving: Serving,
-  { group, origin }: KeyPlace,
-  request: KvBucketRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  const { bucket, durability } = request;
-  const answer = (advanced: boolean): void => {
-    const source = sourceOf(group, durability);
-    if (source === null) return fail("mustRetry", null, group);
-    const reading = source.reads.bucket(bucket, source.nowMs, serving.settings.responseMaxBytes);
-    if (reading.kind === "invalid") return fail("invalidInput", null, null);
-    if (reading.kind === "too-large") return done(emptyPage(KvType.errored, origin, null, true));
-    const ended = advanced ? null : latestEnded(reading.items, group.leaseNowMs());
-    if (ended !== null && durability === Durability.persistent) {
-      return serving.advance(group, ended, deadlineMs, fail, () => answer(true));
-    }
-    const items = reading.items.map((item) => pageItem(serving, group, item));
-    done({ ...emptyPage(KvType.got, origin), items });
-  };
-  serving.confirm(group, deadlineMs, fail, () => answer(false));
 }
 
 /** Carries out one acceptable get-by-range. */

@@ -63,6 +63,8 @@ const NO_RANGES: readonly RangeDescriptor[] = [];
 export class Serving {
   /** Who is trying for which lock; a quarter of the admission at most for one. */
   readonly contention: Contention;
+  /** Bucket reads between two slices, and the bytes that they hold. */
+  readonly sliced = { reads: 0, bytes: 0 };
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
   private readonly ranges = new Map<string, readonly RangeDescriptor[]>();

@@ -171,6 +171,57 @@ t.test(
   },
 );
 
+t.test("P-155 K13 a bucket read in slices shows the moment of its begin", (t) => {
+  const change = fc.record({ key: keyText, deletes: fc.boolean(), flushes: fc.boolean() });
+  const shape = fc.record({
+    rows: table,
+    probe: keyText,
+    visits: fc.integer({ min: 1, max: 4 }),
+    changes: fc.array(fc.array(change, { maxLength: 4 }), { maxLength: 30 }),
+  });
+  let changed = 0;
+  fc.assert(
+    fc.property(shape, ({ rows, probe, visits, changes }) => {
+      const bench = new Bench();
+      for (const { key, state } of rows) {
+        bench.apply(0, set(key, key, { expiresMs: state === "expired" ? 5 : 0 }));
+        if (state === "deleted") bench.apply(0, remove(key));
+      }
+      for (const name of new Set([probe, ...rows.map(({ key }) => bucketOf(key))])) {
+        const view = bench.machine.stillBucket(name, 1_000_000);
+        if (name === "") return view === null;
+        if (view === null) throw new Error("a bucket has a view");
+        const now = bench.machine.reads.bucket(name, 5, 1_000_000);
+        if (now.kind !== "items") throw new Error("a bucket is read");
+        const query = { bucket: name, startKey: null, endKey: null };
+        const bounds = { limit: 0, maxBytes: 1_000_000, maxVisits: visits };
+        let slice = 0;
+        const got = allPages(0, visits, (after) => {
+          for (const { key, deletes, flushes } of changes[slice++] ?? []) {
+            bench.apply(0, deletes ? remove(key) : set(key, `later ${slice}`));
+            if (flushes) bench.flush();
+            changed++;
+          }
+          const inclusive = { startInclusive: true, endInclusive: true };
+          return view.reads.rangePage({ ...query, ...inclusive }, { ...bounds, after }, 5);
+        });
+        if (view.overrun || got !== keysOf(now.items)) throw new Error(`bucket ${name}: ${got}`);
+        view.close();
+      }
+      return true;
+    }),
+    { numRuns: 400 },
+  );
+  t.ok(changed > 500, "rows changed while they were read");
+  const bench = new Bench();
+  bench.apply(0, set("b/1", "x".repeat(500)));
+  const view = bench.machine.stillBucket("b", 100);
+  t.equal(view?.overrun, false);
+  bench.apply(0, set("c/1", "elsewhere"), set("b/1", "changed"));
+  t.equal(view?.overrun, true, "what is kept for a view is bounded");
+  t.end();
+});
+
 t.test("K12 K14 K15 K18 pages and buckets by example", (t) => {
   const bench = new Bench();
   for (const key of ["a", "a/x", "a/b/c", "a//x", "a/", "a-", "ab", "/x"])

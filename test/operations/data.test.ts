@@ -5,6 +5,7 @@
 import t from "tap";
 import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/command.js";
 import type { AllocationAnswer, KvPageAnswer } from "../../src/operations/answers.js";
+import { BUCKET_VISITS } from "../../src/operations/kv-bucket.js";
 import {
   Bench,
   create,
@@ -388,6 +389,54 @@ t.test("K12 to K18, P-054: buckets, ranges and scans against a naive filter", as
     range("a", { startKey: "a/1", startInclusive: false, endKey: "a/2", endInclusive: true }),
   );
   t.ok(edges.items.every((item) => item.key > "a/1" && item.key <= "a/2"));
+});
+
+t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => {
+  const bench = new Bench();
+  const { world } = bench;
+  const count = 2 * BUCKET_VISITS + 10;
+  const keyAt = (at: number): string => `wide/${String(at).padStart(5, "0")}`;
+  for (let at = 0; at < count; at += 1000) {
+    const keys = Array.from({ length: Math.min(1000, count - at) }, (_, more) => keyAt(at + more));
+    const items = keys.map((key) => set(key, "old"));
+    bench.send({ kind: "kv-set-many", items });
+    world.settle();
+  }
+  const bucket = { kind: "kv-bucket" as const, bucket: "wide", durability: 1, plain: true };
+  // Whoever gives the loop back waits until the test lets it go on.
+  const held: (() => void)[] = [];
+  const after = world.timer.after.bind(world.timer);
+  world.timer.after = (delayMs, callback) => {
+    if (delayMs > 0) return after(delayMs, callback);
+    held.push(callback);
+    return { cancel: () => undefined };
+  };
+  const goOn = (): void => {
+    for (let callback = held.shift(); callback !== undefined; callback = held.shift()) {
+      callback();
+      world.settle();
+    }
+  };
+  const read = bench.send(bucket);
+  world.settle();
+  t.equal(read.length, 0, "the first slice does not reach the end");
+  t.match(bench.ask(set(keyAt(count - 1), "new")), { type: KvType.set });
+  t.match(bench.ask(set("wide/more", "new")), { type: KvType.set });
+  goOn();
+  const [answer] = read;
+  t.equal(answer?.items.length, count, "everything of the moment it began, and nothing later");
+  t.equal(new TextDecoder().decode(answer?.items[count - 1]?.value ?? undefined), "old");
+  const late = bench.send(bucket, [], 3);
+  world.settle();
+  world.timer.nowMs += 5;
+  goOn();
+  t.match(late, [{ type: KvType.mustRetry }], "C9: its deadline ends it");
+  const stopped = bench.send(bucket);
+  world.settle();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  world.settle();
+  goOn();
+  t.match(stopped, [{ type: KvType.aborted }], "a stop ends it");
 });
 
 t.test("K14: a bucket beyond the response limit is told, not cut", async (t) => {
