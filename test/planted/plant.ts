@@ -22,7 +22,7 @@ import type { Library } from "../raft/explorer/node.js";
 import { plans } from "../raft/explorer/plans.js";
 import { walks } from "../raft/explorer/walk.js";
 import { checks } from "./checks.js";
-import type { Catcher, Mutation } from "./mutations.js";
+import type { Catcher, Mutation } from "./mutation.js";
 
 const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const scenarios = join(compiled, "..", "test", "golden", "scenarios");

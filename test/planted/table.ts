@@ -5,7 +5,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { mutations, type Catcher, type Mutation } from "./mutations.js";
+import type { Catcher, Mutation } from "./mutation.js";
+import { mutations } from "./mutations.js";
 import { plant } from "./plant.js";
 
 export const readme = join(

@@ -8,6 +8,7 @@
 import { Prng } from "../../../src/base/prng.js";
 import { isMember, isVoter } from "../../../src/raft/membership.js";
 import { addCounts, noCounts, type Counts } from "./counts.js";
+import { drawCuts } from "./cuts.js";
 import type { Event } from "./events.js";
 import { Violation } from "./history.js";
 import type { Library, ModelNode } from "./node.js";
@@ -130,7 +131,7 @@ class Walk {
         this.perform(wish, this.anyNode(({ core }) => core.role !== "leader").id, 0);
         return;
       case "cut":
-        this.cut();
+        drawCuts(prng, world.ids, this.likelyLeader().id, this.cuts);
         return;
       case "heal":
         this.cuts.clear();
@@ -179,26 +180,6 @@ class Walk {
     if (report === undefined) return;
     // A report of success may be lost; one of failure comes in the end.
     this.perform("report", report.node, report.ok ? report.about : -report.about);
-  }
-
-  /** A new pattern of cut ways: one node alone, one direction, a split, or any matrix. */
-  private cut(): void {
-    const { prng, world, cuts } = this;
-    cuts.clear();
-    const pattern = prng.chance(1, 2) ? 0 : prng.below(4);
-    const one = this.likelyLeader().id;
-    const side = prng.below(1 << world.ids.length);
-    for (const from of world.ids) {
-      for (const to of world.ids) {
-        const apart = ((side >> (from - 1)) & 1) !== ((side >> (to - 1)) & 1);
-        const isCut =
-          (pattern === 0 && (from === one || to === one)) ||
-          (pattern === 1 && to === one) ||
-          (pattern === 2 && apart) ||
-          (pattern === 3 && prng.chance(1, 3));
-        if (isCut) cuts.add(from * 16 + to);
-      }
-    }
   }
 
   /** The members, as of the newest applied state. */

@@ -8,11 +8,11 @@
  * 3. A copy made for an event on one node shares the other nodes, which do not change.
  */
 import type { CoreConfig } from "../../../src/raft/config.js";
-import { isJoint } from "../../../src/raft/membership.js";
 import type { ConfigChange, Effects, Message } from "../../../src/raft/types.js";
+import { apply, change, compact, complete, crash, read, report } from "./acts.js";
 import { noCounts, type Counts } from "./counts.js";
 import { digestOf } from "./copy.js";
-import { possibleChanges, type Event, type Flight, type Report } from "./events.js";
+import type { Event, Flight, Report } from "./events.js";
 import { History, must } from "./history.js";
 import { ModelNode, type Library } from "./node.js";
 
@@ -32,8 +32,6 @@ export interface Settings {
   readonly digests: boolean;
   readonly seed: number;
 }
-
-const leave: ConfigChange = { version: 2, transition: "auto", operations: [] };
 
 export class World {
   readonly settings: Settings;
@@ -57,7 +55,7 @@ export class World {
     this.nodes = this.ids.map((id) => new ModelNode(library, this.configOf(id), founders));
   }
 
-  private configOf(id: number): CoreConfig {
+  configOf(id: number): CoreConfig {
     const { core, seed } = this.settings;
     return { ...this.library.defaultConfig(id, seed * 64 + id), ...core };
   }
@@ -111,17 +109,17 @@ export class World {
         core.campaign();
         return true;
       case "complete":
-        return this.complete(node);
+        return complete(this, node);
       case "apply":
-        return this.apply(node);
+        return apply(this, node);
       case "crash":
-        return this.crash(node, at);
+        return crash(this, node, at);
       case "propose":
         return core.propose(Array.from({ length: at }, () => 1 + (core.lastIndex % 7))).ok;
       case "change":
-        return this.change(node, at);
+        return change(this, node, at);
       case "read":
-        return this.read(node);
+        return read(this, node);
       case "transfer":
         if (node.id === at || core.role !== "leader") return false;
         core.transferLeadership(at);
@@ -131,9 +129,9 @@ export class World {
         node.image = node.applied;
         return true;
       case "compact":
-        return this.compact(node, at);
+        return compact(this, node, at);
       case "report":
-        return this.report(node, at);
+        return report(this, node, at);
       case "unreachable":
         core.reportUnreachable(at);
         return true;
@@ -167,117 +165,8 @@ export class World {
     return true;
   }
 
-  private complete(node: ModelNode): boolean {
-    const record = node.writes.shift();
-    if (record === undefined) return false;
-    node.persist(record);
-    if (record.snapshot !== null) {
-      node.applied = record.snapshot;
-      this.counts.snapshots++;
-      this.history.belongs(node);
-    }
-    for (const message of record.messagesAfterWrite) {
-      if (message.to === node.id) {
-        if (message.kind === "voteAnswer") this.history.vote(node.id, message.term, node.id);
-        node.core.step(message);
-      } else {
-        this.history.vouch(node, message);
-        this.send(message);
-      }
-    }
-    const { receipt } = record;
-    if (receipt !== null) {
-      if (receipt.term < node.core.term) this.counts.staleReceipts++;
-      node.core.written(receipt);
-      this.history.believes(node);
-    }
-    return true;
-  }
-
-  private apply(node: ModelNode): boolean {
-    const batch = node.batches.shift();
-    if (batch === undefined) return false;
-    const { core, log, disk } = node;
-    for (let index = batch.first; index <= batch.last; index++) {
-      const term = log.termOf(index) ?? 0;
-      must(disk.termOf(index) === term, () => `${node.id} applies ${index} before it is written`);
-      must(index === node.applied.index + 1, () => `${node.id} applies ${index} out of order`);
-      must(
-        this.history.truth[index - 1] === term,
-        () => `${node.id} applies ${term}/${index}, which is not what was committed`,
-      );
-      let { membership } = node.applied;
-      if (core.kindAt(index) !== "normal") {
-        const change = this.changes.get(`${term}/${index}`) ?? leave;
-        const led = core.role === "leader";
-        membership = core.applyConfigChange(index, change);
-        this.counts.changesApplied++;
-        if (isJoint(membership)) this.counts.jointEntered++;
-        if (led && core.role !== "leader") this.counts.stepDownsOnRemoval++;
-        this.watch(node);
-      }
-      node.applied = { index, term, membership };
-      if (this.settings.offersImages) core.snapshotAvailable(node.applied);
-    }
-    core.applied(batch.last);
-    this.history.belongs(node);
-    return true;
-  }
-
-  private crash(node: ModelNode, kept: number): boolean {
-    this.counts.crashes++;
-    if (node.writes.length > kept) this.counts.lostWrites++;
-    node.crash(this.library, this.configOf(node.id), kept);
-    this.history.restarted(node);
-    return true;
-  }
-
-  private change(node: ModelNode, at: number): boolean {
-    const { core } = node;
-    const { gentleChanges } = this.settings;
-    if (core.role !== "leader") return false;
-    const possible = possibleChanges(core.membership, this.ids, gentleChanges);
-    const change = possible[at % possible.length];
-    if (change === undefined) return false;
-    const result = core.proposeConfigChange(change, 2);
-    if (!result.ok || result.kind !== "appended" || result.replacedByEmpty) return result.ok;
-    this.changes.set(`${result.term}/${result.firstIndex}`, change);
-    return true;
-  }
-
-  private read(node: ModelNode): boolean {
-    this.lastContext++;
-    const result = node.core.requestRead(this.lastContext);
-    if (result !== "accepted" && result !== "forwarded") return false;
-    this.counts.readsAsked++;
-    this.history.reads.set(this.lastContext, this.history.truth.length);
-    return true;
-  }
-
-  private compact(node: ModelNode, behind: number): boolean {
-    const { core, disk, applied } = node;
-    const floor = applied.index - behind;
-    if (floor <= disk.floor || node.writes.some((write) => write.snapshot !== null)) return false;
-    node.image = applied;
-    node.log.compact(floor);
-    disk.compact(floor);
-    core.compacted(floor);
-    this.counts.compactions++;
-    return true;
-  }
-
-  private report(node: ModelNode, at: number): boolean {
-    const about = Math.abs(at);
-    const found = this.reports.findIndex((report) => {
-      return report.node === node.id && report.about === about && report.ok === at > 0;
-    });
-    if (found < 0) return false;
-    this.reports.splice(found, 1);
-    node.core.reportSnapshot(about, at > 0);
-    return true;
-  }
-
-  private send(message: Message): void {
+  /** Puts a message on its way. */
+  send(message: Message): void {
     const key = this.settings.digests ? digestOf(message) : 0;
     this.network.push({ message, key });
   }
@@ -288,7 +177,7 @@ export class World {
     do {
       while (node.core.hasEffects()) this.take(node, node.core.takeEffects());
       this.watch(node);
-    } while ((writesAtOnce && this.complete(node)) || (appliesAtOnce && this.apply(node)));
+    } while ((writesAtOnce && complete(this, node)) || (appliesAtOnce && apply(this, node)));
     node.core.assertState();
   }
 
@@ -328,7 +217,7 @@ export class World {
   }
 
   /** What may never fall did not; what is new is examined. */
-  private watch(node: ModelNode): void {
+  watch(node: ModelNode): void {
     const { core } = node;
     const { term, commitIndex, role } = core;
     must(term >= node.term, () => `the term of ${node.id} falls from ${node.term} to ${term}`);

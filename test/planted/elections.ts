@@ -1,0 +1,119 @@
+/** Planted bugs of elections: votes, terms, loyalty. */
+import { byExplorer, byGolden, byWalk, edit, type Mutation } from "./mutation.js";
+
+export const elections: readonly Mutation[] = [
+  {
+    name: "a vote is answered before it is written",
+    pitfall: "P-003",
+    edits: [
+      edit(
+        "state",
+        ' || kind === "voteAnswer" ||',
+        ' || kind === "voteAnswer" && this.vote === this.id ||',
+      ),
+    ],
+    catcher: byExplorer("3 nodes, slow disks, crashes"),
+  },
+  {
+    name: "a vote alone is no reason to write the hard state",
+    pitfall: "P-003",
+    edits: [
+      edit(
+        "effects",
+        "raft.term !== handed.term || raft.vote !== handed.vote ||",
+        "raft.term !== handed.term ||",
+      ),
+    ],
+    catcher: byWalk({ founders: 3 }),
+  },
+  {
+    name: "the vote is forgotten whenever a leader is followed or a candidacy lost",
+    pitfall: "P-003",
+    edits: [
+      edit(
+        "roles",
+        "    raft.term = term;\n    raft.vote = noNode;\n  }",
+        "    raft.term = term;\n  }\n  raft.vote = noNode;",
+      ),
+    ],
+    catcher: byWalk({ founders: 5, spares: 0 }),
+  },
+  {
+    name: "the term of a denied vote is not taken over",
+    pitfall: "P-001",
+    edits: [
+      edit(
+        "step",
+        "  const leads = kind",
+        '  if (kind === "vote" && !raft.log.isUpToDate(message.logTerm, message.index)) {\n    raft.post("voteAnswer", message.from, message.term).reject = true;\n    return false;\n  }\n  const leads = kind',
+      ),
+    ],
+    catcher: byExplorer("3 nodes, elections"),
+  },
+  {
+    name: "acknowledgements of an older term are counted",
+    pitfall: "P-002",
+    edits: [
+      edit(
+        "step",
+        "} else if (term < raft.term && term !== 0) {",
+        '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
+      ),
+    ],
+    catcher: byExplorer("3 nodes, a late answer"),
+  },
+  {
+    name: "votes of an older term are counted",
+    pitfall: "P-002",
+    edits: [
+      edit(
+        "step",
+        "} else if (term < raft.term && term !== 0) {",
+        '} else if (term < raft.term && term !== 0 && kind !== "voteAnswer") {',
+      ),
+    ],
+    catcher: byExplorer("3 nodes, elections"),
+  },
+  {
+    name: "a log is fresh if it is long",
+    pitfall: "P-004",
+    edits: [
+      edit(
+        "log",
+        "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
+        "return lastIndex >= this.lastIndex;",
+      ),
+    ],
+    catcher: byWalk({ founders: 3, spares: 0 }),
+  },
+  {
+    name: "a pre-vote moves the voter to its term",
+    pitfall: "P-005",
+    edits: [
+      edit(
+        "step",
+        'if (kind === "preVote" || kind === "preVoteAnswer"',
+        'if (kind === "preVoteAnswer"',
+      ),
+    ],
+    catcher: byExplorer("3 nodes, pre-vote and check-quorum"),
+  },
+  {
+    name: "a voter that hears its leader votes for others",
+    pitfall: "P-005",
+    edits: [edit("step", "return checkQuorum && raft.leader", "return false && raft.leader")],
+    catcher: byGolden("removed_nodes.txt"),
+  },
+  {
+    name: "campaign while a committed membership change is unapplied",
+    pitfall: "P-084",
+    edits: [
+      edit(
+        "election",
+        "  if (raft.log.changes.hasWithin(raft.log.applied, raft.log.committed)) return;\n",
+        "",
+      ),
+    ],
+    catcher: byGolden("change_in_tail_across_restart.txt"),
+  },
+];
