@@ -6,7 +6,7 @@
  * ::1).
  */
 import "reflect-metadata";
-import { webcrypto } from "node:crypto";
+import { createPrivateKey, webcrypto, X509Certificate } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
@@ -23,8 +23,10 @@ function readPair(directory: string): CertificatePair | null {
   try {
     const certificate = readFileSync(join(directory, "development.crt"), "utf8");
     const key = readFileSync(join(directory, "development.key"), "utf8");
-    const expires = new x509.X509Certificate(certificate).notAfter.getTime();
-    return expires > Date.now() + DAY_MS ? { certificate, key } : null;
+    const parsed = new X509Certificate(certificate);
+    const lasts = Date.parse(parsed.validTo) > Date.now() + DAY_MS;
+    // A crash between the two renames leaves a new key beside an old certificate.
+    return lasts && parsed.checkPrivateKey(createPrivateKey(key)) ? { certificate, key } : null;
   } catch {
     return null;
   }

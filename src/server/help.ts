@@ -50,7 +50,7 @@ export function helpText(version: string): string {
     "Examples:",
     "  svc-server                                        one node on loopback, data under the XDG data home",
     "  svc-server --storage memory --https-port off      nothing on disk, gRPC only",
-    "  svc-server --host 0.0.0.0 --auth-tokens-file /etc/svc/tokens --tls-cert c.pem --tls-key k.pem",
+    "  svc-server --host 10.0.0.5 --auth-tokens-file /etc/svc/tokens --tls-cert c.pem --tls-key k.pem",
     "",
     "Other:",
     "  --help, --version      print and exit",

@@ -128,9 +128,8 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds, connections: Connection
 
 function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
   if (isLoopback(config.host)) return;
-  const cleartext = config.grpcPort !== null || config.httpPort !== null;
-  if (cleartext && config.authTokensFile !== null) {
-    logger.log("warn", "tokens travel unencrypted on the cleartext listeners", {
+  if (config.grpcPort !== null || config.httpPort !== null) {
+    logger.log("warn", "data and tokens travel unencrypted on the cleartext listeners", {
       host: config.host,
     });
   }

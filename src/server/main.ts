@@ -30,11 +30,21 @@ function printTokenHash(): void {
   process.stdout.write(`${tokenDigestText(token)}\n`);
 }
 
-function onSignals(server: RunningServer, reload: () => void): void {
-  let stopping = false;
+/**
+ * Signals within this time of the first are the same one, when `npm start` stands in between: the
+ * terminal sends it to both processes, and the outer one passes it on (ms).
+ */
+const SAME_SIGNAL_MS = 500;
+
+function onSignals(server: RunningServer, passedOn: boolean, reload: () => void): void {
+  let stoppingSinceMs: number | null = null;
   const stop = (signal: NodeJS.Signals): void => {
-    if (stopping) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
-    stopping = true;
+    const nowMs = performance.now();
+    if (stoppingSinceMs !== null) {
+      if (passedOn && nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;
+      process.exit(128 + (signal === "SIGINT" ? 2 : 15));
+    }
+    stoppingSinceMs = nowMs;
     server.stop(() => process.exit(EXIT_CLEAN));
   };
   process.on("SIGTERM", stop);
@@ -67,7 +77,7 @@ async function main(argumentsList: readonly string[]): Promise<void> {
   const started = await startServer(config.value, logger);
   if (!started.ok) refuse(started.message, started.code === "storage" ? EXIT_FATAL : EXIT_USAGE);
   const server = started.value;
-  onSignals(server, () => server.reloadTokens());
+  onSignals(server, welcome, () => server.reloadTokens());
   process.stdout.write(`${server.listeningLine}\n`);
   if (welcome) process.stdout.write(welcomeText(server.addresses, config.value));
 }

@@ -11,7 +11,7 @@ import {
   PARTITIONS_MAX,
   VALUE_CONFIGURABLE_MAX_BYTES,
 } from "../base/limits.js";
-import { isLoopback } from "./addresses.js";
+import { isLoopback, isWildcard } from "./addresses.js";
 
 import type { RawFlags } from "./flags.js";
 import type { ServerConfig } from "./server-config.js";
@@ -162,7 +162,12 @@ const checkRanges: Check = (config, raw) => {
   );
 };
 
-const checkNames: Check = (config) => {
+const checkNames: Check = (config, raw) => {
+  const peerHost = (raw.values.get("--peer-host") as string | null) ?? config.host;
+  if (isWildcard(peerHost) && raw.values.get("--advertised-peer-endpoint") === null) {
+    // The roster keeps this address for good, and nobody can reach a wildcard.
+    return `--peer-host is ${peerHost}, which stands for every address: give --advertised-peer-endpoint host:port, under which the roster lists this node`;
+  }
   if (
     !/^[A-Za-z0-9._-]{1,64}$/.test(config.storageRevision) ||
     /^\.+$/.test(config.storageRevision)

@@ -97,6 +97,11 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
       ["--host=0.0.0.0"],
       /gRPC cleartext listener would open on 0\.0\.0\.0.*--auth-tokens-file or --allow-insecure/,
     ],
+    [
+      ["--host=0.0.0.0", "--allow-insecure"],
+      /--peer-host is 0\.0\.0\.0.*--advertised-peer-endpoint/,
+    ],
+    [["--peer-host=::"], /--advertised-peer-endpoint/],
     [["--host=0.0.0.0", "--grpc-port=off"], /HTTPS listener.*--tls-client-ca/],
     [["--initial-cluster=1=a:1,2=b:1"], /lists 2 members/],
     [["--initial-cluster=2=a:1"], /lists node 2, but --raft-nodeid is 1/],
@@ -107,7 +112,9 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   ];
   for (const [flags, message] of cases) t.match(refused(flags), message, flags.join(" "));
   t.type(configure(["--initial-cluster=1=127.0.0.1:8084"]), "object");
-  t.type(configure(["--host=0.0.0.0", "--allow-insecure"]), "object");
+  const listed = "--advertised-peer-endpoint=node1:8084";
+  t.type(configure(["--host=0.0.0.0", "--allow-insecure", listed]), "object");
+  t.type(configure(["--host=0.0.0.0", "--allow-insecure", "--peer-host=::1"]), "object");
   t.type(configure(["--host=127.1.2.3"]), "object");
   t.end();
 });
