@@ -1,9 +1,9 @@
 /**
  * The load of `bench`: what one operation is, and how operations are started.
  *
- * Owns the names it makes in the service until `clean`. Invariants: 1. With a rate, operation i is planned at i / rate
- * and its latency counts from there, however late it starts (no coordinated omission). 2. A failed operation is
- * counted by its code and never as a latency.
+ * Owns the names it makes in the service until `clean`. Invariants: 1. With a rate, operation i is
+ * planned at i / rate and its latency counts from there, however late it starts (no coordinated
+ * omission). 2. A failed operation is counted by its code and never as a latency.
  */
 import { randomBytes } from "node:crypto";
 import type { SvcClient } from "../client/mod.js";

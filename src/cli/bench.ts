@@ -1,8 +1,8 @@
 /**
  * `bench`: a measurement as a user can make it, with a picture of the latencies.
  *
- * Invariants: 1. What it made in the service is deleted afterwards, also after Ctrl+C. 2. Failed operations make the
- * exit code 1 (some) or 3 (all). 3. The figures say how they were taken.
+ * Invariants: 1. What it made in the service is deleted afterwards, also after Ctrl+C. 2. Failed
+ * operations make the exit code 1 (some) or 3 (all). 3. The figures say how they were taken.
  */
 import { SvcClient } from "../client/mod.js";
 import { makeSubject, runLoad, type LoadPlan, type LoadResult } from "./bench-load.js";

@@ -1,7 +1,8 @@
 /**
  * Completion scripts for bash, zsh and fish, written from the tables.
  *
- * Invariants: 1. A script calls nothing but the shell itself: completion is instant and works without a server.
+ * Invariants: 1. A script calls nothing but the shell itself: completion is instant and works
+ * without a server.
  */
 import { ALL_OPTIONS } from "./commands/options.js";
 import { COMMANDS } from "./commands/table.js";
@@ -33,6 +34,11 @@ function entries(): Entry[] {
   return [...operations, ...options];
 }
 
+/** The bash command that offers `choices` for the word at the cursor. */
+function words(choices: readonly string[]): string {
+  return `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$word"))`;
+}
+
 function bash(): string {
   const all = entries();
   const cases = all
@@ -40,7 +46,7 @@ function bash(): string {
     .map((entry) => {
       const names = entry.names.join("|");
       if (entry.choices.length > 0) {
-        return `    ${names}) COMPREPLY=($(compgen -W "${entry.choices.join(" ")}" -- "$word")); return;;`;
+        return `    ${names}) ${words(entry.choices)}; return;;`;
       }
       if (entry.takesFile) return `    ${names}) COMPREPLY=($(compgen -f -- "$word")); return;;`;
       return `    ${names}) return;;`;
@@ -52,10 +58,10 @@ function bash(): string {
     '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"',
     "  COMPREPLY=()",
     '  case "$before" in',
-    `    bench) COMPREPLY=($(compgen -W "${BENCH_KINDS.join(" ")}" -- "$word")); return;;`,
+    `    bench) ${words(BENCH_KINDS)}; return;;`,
     ...cases,
     "  esac",
-    `  COMPREPLY=($(compgen -W "${[...WORDS, ...names].join(" ")}" -- "$word"))`,
+    `  ${words([...WORDS, ...names])}`,
     "}",
     "complete -F _svc_cli svc-cli",
     "",

@@ -1,8 +1,9 @@
 /**
  * What an operation runs with: a client for the right endpoints, its deadline, its output.
  *
- * Owns the clients of one process (one per list of endpoints) until `close`. Invariants: 1. The time limit covers the
- * whole operation, however many calls it makes. 2. stdout carries answers only; remarks go to stderr.
+ * Owns the clients of one process (one per list of endpoints) until `close`. Invariants: 1. The
+ * time limit covers the whole operation, however many calls it makes. 2. stdout carries answers
+ * only; remarks go to stderr.
  */
 import { readFileSync } from "node:fs";
 import type { Durability, SvcClient, SvcClientOptions } from "../client/mod.js";

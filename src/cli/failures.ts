@@ -1,8 +1,9 @@
 /**
- * What can go wrong, as the tool reports it: exit code, code, message, endpoint (contract 8.3, 8.4).
+ * What can go wrong, as the tool reports it: exit code, code, message, endpoint (contract 8.3,
+ * 8.4).
  *
- * Invariants: 1. An unknown outcome is never exit code 0 or 1, and its message says that it is unknown. 2. One line on
- * stderr, nothing on stdout.
+ * Invariants: 1. An unknown outcome is never exit code 0 or 1, and its message says that it is
+ * unknown. 2. One line on stderr, nothing on stdout.
  */
 import {
   AccessError,

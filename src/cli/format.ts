@@ -1,8 +1,9 @@
 /**
  * Answers as text: exact JSON, tables, values that may not be text.
  *
- * Invariants: 1. A 64-bit integer is written as a plain JSON number, digit by digit (P-144). 2. Member order is that of
- * the document. 3. Bytes that are not UTF-8 are never turned into replacement characters.
+ * Invariants: 1. A 64-bit integer is written as a plain JSON number, digit by digit (P-144). 2.
+ * Member order is that of the document. 3. Bytes that are not UTF-8 are never turned into
+ * replacement characters.
  */
 import { decodeText } from "../base/bytes.js";
 import { padColumns, textColumns } from "./text-width.js";
@@ -36,7 +37,10 @@ export function valueText(value: Uint8Array | null): string {
   return decodeText(value) ?? `base64:${base64(value)}`;
 }
 
-/** The owner of a lock as text: `base64:…` when the bytes are none, or could be mistaken for that form. */
+/**
+ * The owner of a lock as text: `base64:…` when the bytes are none, or could be mistaken for that
+ * form.
+ */
 export function ownerText(owner: Uint8Array): string {
   const text = decodeText(owner);
   return text === null || text.startsWith("base64:") ? `base64:${base64(owner)}` : text;
@@ -54,8 +58,8 @@ export function timeText(unixMs: bigint): string {
 }
 
 /**
- * A table with a header, columns two spaces apart. When it does not fit into `width` columns (null: no limit), each
- * row becomes a small block of "Header: value" lines instead.
+ * A table with a header, columns two spaces apart. When it does not fit into `width` columns (null:
+ * no limit), each row becomes a small block of "Header: value" lines instead.
  */
 export function tableLines(
   header: readonly string[],

@@ -1,8 +1,9 @@
 /**
  * The locks of a shell session: shown in the prompt, released at exit.
  *
- * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant. 2. The end of a lease is counted on
- * the monotonic clock from before the request was sent: an entry is never shown as held longer than it is.
+ * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant. 2. The end of
+ * a lease is counted on the monotonic clock from before the request was sent: an entry is never
+ * shown as held longer than it is.
  */
 import type { Durability } from "../client/mod.js";
 import { cutColumns, visibleText } from "./text-width.js";

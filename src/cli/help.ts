@@ -1,7 +1,9 @@
 /**
- * The texts of `--help`, of one topic, and the tables of the README, all made from the tables of commands.
+ * The texts of `--help`, of one topic, and the tables of the README, all made from the tables of
+ * commands.
  *
- * Invariants: 1. Nothing that a user can type is missing here; nothing is here that cannot be typed (held by tests).
+ * Invariants: 1. Nothing that a user can type is missing here; nothing is here that cannot be typed
+ * (held by tests).
  */
 import { AREAS, type CommandSpec, type OptionSpec } from "./commands/command.js";
 import {
@@ -223,7 +225,10 @@ function wordTopic(topic: string): string[] | null {
   ];
 }
 
-/** Help about one thing: `lock`, `--lock`, `--expires`, `lock-run`, `bench`; null with a hint when unknown. */
+/**
+ * Help about one thing: `lock`, `--lock`, `--expires`, `lock-run`, `bench`; null with a hint when
+ * unknown.
+ */
 export function topicText(topic: string): { readonly found: boolean; readonly text: string } {
   const dashed = topic.startsWith("-") ? topic : `--${topic}`;
   const word = wordTopic(topic);

@@ -1,9 +1,10 @@
 /**
  * The lines that were typed, across sessions.
  *
- * Owns the history file. Invariants: 1. The file is private (0600) and holds at most 1000 lines, newest last. 2. Each
- * line is appended when it is entered, so that a crash loses nothing; trimming writes aside and renames. 3. A history
- * that cannot be read or written never keeps the shell from working. 4. A line that begins with a space is not kept.
+ * Owns the history file. Invariants: 1. The file is private (0600) and holds at most 1000 lines,
+ * newest last. 2. Each line is appended when it is entered, so that a crash loses nothing; trimming
+ * writes aside and renames. 3. A history that cannot be read or written never keeps the shell from
+ * working. 4. A line that begins with a space is not kept.
  */
 import {
   appendFileSync,

@@ -1,7 +1,9 @@
 /**
- * Latencies of a measurement: counted in logarithmic classes, read as percentiles, drawn as a picture.
+ * Latencies of a measurement: counted in logarithmic classes, read as percentiles, drawn as a
+ * picture.
  *
- * Invariants: 1. Constant memory. 2. A percentile is the upper edge of its class: at most 4.5 % too high, never too low.
+ * Invariants: 1. Constant memory. 2. A percentile is the upper edge of its class: at most 4.5 % too
+ * high, never too low.
  */
 import { padColumns } from "./text-width.js";
 

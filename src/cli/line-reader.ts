@@ -1,10 +1,10 @@
 /**
  * One line from the terminal at a time, each with a readline interface of its own.
  *
- * Between two lines nobody reads stdin, so that an enquirer prompt can have it alone: two readers would double every
- * key. Owns the terminal while it reads. Invariants: 1. Lines of one paste are handed out one by one, none is lost.
- * 2. Ctrl+C clears a line that has text, and leaves on an empty one. 3. The interface is closed before the line is
- * handed out.
+ * Between two lines nobody reads stdin, so that an enquirer prompt can have it alone: two readers
+ * would double every key. Owns the terminal while it reads. Invariants: 1. Lines of one paste are
+ * handed out one by one, none is lost. 2. Ctrl+C clears a line that has text, and leaves on an
+ * empty one. 3. The interface is closed before the line is handed out.
  */
 import { createInterface, type Completer } from "node:readline";
 
@@ -60,8 +60,10 @@ export class LineReader {
       const lines: string[] = [];
       let stop: "cleared" | "interrupt" | null = null;
       const finish = (): void => {
-        if (lines.length > 0) this.unfinished = reader.line;
+        this.unfinished = reader.line;
         reader.close();
+        // Its echo is wiped: it comes again behind the next prompt.
+        if (this.unfinished !== "") process.stdout.write("\r\x1b[K");
       };
       reader.on("line", (line) => {
         // The rest of a paste arrives in the same turn: close only after it.

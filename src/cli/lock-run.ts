@@ -1,9 +1,10 @@
 /**
  * `lock-run`: a command that runs only while a lock is held.
  *
- * Owns the child process it starts. Invariants: 1. The child is started only after the lock was granted. 2. When the
- * lock may be lost, which is before its lease can have ended, the child gets SIGTERM at once and SIGKILL after the
- * grace time. 3. Signals are passed on. 4. A lost lock never ends with exit code 0. 5. stdout belongs to the child.
+ * Owns the child process it starts. Invariants: 1. The child is started only after the lock was
+ * granted. 2. When the lock may be lost, which is before its lease can have ended, the child gets
+ * SIGTERM at once and SIGKILL after the grace time. 3. Signals are passed on. 4. A lost lock never
+ * ends with exit code 0. 5. stdout belongs to the child.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
@@ -106,8 +107,8 @@ function childEnd(child: ChildProcess): Promise<Ended> {
 }
 
 /**
- * Passes signals on until the returned function is called. On a terminal Ctrl+C and Ctrl+\ already reach the child,
- * which is in the same foreground group: passing them on would deliver them twice.
+ * Passes signals on until the returned function is called. On a terminal Ctrl+C and Ctrl+\ already
+ * reach the child, which is in the same foreground group: passing them on would deliver them twice.
  */
 function passSignals(child: ChildProcess): () => void {
   const pass = (signal: NodeJS.Signals): void => {
@@ -120,7 +121,10 @@ function passSignals(child: ChildProcess): () => void {
   };
 }
 
-/** Ends the child when the lock is lost; the returned function stops watching and says whether it was. */
+/**
+ * Ends the child when the lock is lost; the returned function stops watching and says whether it
+ * was.
+ */
 function watchLock(handle: LockHandle, child: ChildProcess, graceMs: number): () => boolean {
   let lost = false;
   let killer: NodeJS.Timeout | null = null;

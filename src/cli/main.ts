@@ -1,15 +1,13 @@
 #!/usr/bin/env node
 /**
- * The program svc-cli: command line in, one answer or a shell, exit code.
+ * The program svc-cli.
  *
- * Owns the process. Invariants: 1. Only what the invocation needs is loaded: help and completion load no network code.
- * 2. What was written reaches its reader before the process ends (P-161). 3. A reader that went away (EPIPE) ends the
- * process quietly.
+ * Owns the process. Invariants: 1. What was written reaches its reader before the process ends
+ * (P-161). 2. A reader that went away (EPIPE) ends the process quietly. 3. A broken invariant or a
+ * forgotten rejection is reported and never ends with exit code 0.
  */
-import { EXIT_DONE, EXIT_UNEXPECTED, EXIT_USAGE } from "./exit-codes.js";
-import { parse, type Invocation } from "./parser.js";
-import { guessFormat, type Format, type Settings } from "./settings.js";
-import { VERSION } from "./version.js";
+import { EXIT_UNEXPECTED } from "./exit-codes.js";
+import { runProgram } from "./program.js";
 
 /** Waits until everything written to `stream` was handed over. */
 function flushed(stream: NodeJS.WriteStream): Promise<void> {
@@ -24,94 +22,17 @@ async function leave(code: number): Promise<never> {
   process.exit(code);
 }
 
-function usageText(message: string, format: Format): string {
-  if (format === "console") return `error: ${message}\n`;
-  return `${JSON.stringify({ error: { code: "usage", message, endpoint: null } })}\n`;
-}
-
-/** Runs what talks to the service; every failure becomes one line on stderr and an exit code. */
-async function online(settings: Settings, run: () => Promise<number>): Promise<number> {
-  try {
-    return await run();
-  } catch (error) {
-    const { describeFailure, failureText } = await import("./failures.js");
-    const failure = describeFailure(error, settings.endpoints.join(","));
-    process.stderr.write(failureText(failure, settings.format));
-    return failure.exit;
-  }
-}
-
-async function information(invocation: Invocation): Promise<number> {
-  switch (invocation.kind) {
-    case "version":
-      process.stdout.write(`svc-cli ${VERSION}\n`);
-      return EXIT_DONE;
-    case "completion": {
-      const { completionScript } = await import("./completion.js");
-      process.stdout.write(completionScript(invocation.shell));
-      return EXIT_DONE;
-    }
-    case "help": {
-      const { helpText, topicText } = await import("./help.js");
-      if (invocation.topic === null) {
-        process.stdout.write(helpText(VERSION));
-        return EXIT_DONE;
-      }
-      const topic = topicText(invocation.topic);
-      if (topic.found) process.stdout.write(topic.text);
-      else process.stderr.write(`error: ${topic.text}\n`);
-      return topic.found ? EXIT_DONE : EXIT_USAGE;
-    }
-    default:
-      return EXIT_UNEXPECTED;
-  }
-}
-
-async function dispatch(invocation: Invocation): Promise<number> {
-  switch (invocation.kind) {
-    case "operation": {
-      const { command, values, settings } = invocation;
-      return online(settings, async () => {
-        const [{ runOneShot }, { Clients }] = await Promise.all([
-          import("./one-shot.js"),
-          import("./context.js"),
-        ]);
-        return runOneShot(command, values, new Clients(settings));
-      });
-    }
-    case "lock-run":
-      return online(invocation.settings, async () => {
-        const { runUnderLock } = await import("./lock-run.js");
-        return runUnderLock(invocation);
-      });
-    case "bench":
-      return online(invocation.settings, async () => {
-        const { runBench } = await import("./bench.js");
-        return runBench(invocation.subject, invocation.values, invocation.settings);
-      });
-    case "shell":
-      return online(invocation.settings, async () => {
-        const { runShell } = await import("./shell.js");
-        return runShell(invocation.settings, process.env);
-      });
-    case "help":
-    case "version":
-    case "completion":
-      return information(invocation);
-  }
-}
-
-async function main(argumentsList: readonly string[]): Promise<number> {
-  const parsed = parse(argumentsList, process.env);
-  if (parsed.ok) return dispatch(parsed.value);
-  const format = guessFormat(argumentsList, process.env);
-  process.stderr.write(usageText(parsed.message, format));
-  return EXIT_USAGE;
+function unexpected(error: unknown): void {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`error: ${text}\n`);
+  void leave(EXIT_UNEXPECTED);
 }
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") process.stderr.write(`error: stdout: ${error.message}\n`);
   process.exit(EXIT_UNEXPECTED);
 });
+process.on("uncaughtException", unexpected);
+process.on("unhandledRejection", unexpected);
 
-await leave(await main(process.argv.slice(2)));
+await leave(await runProgram(process.argv.slice(2), process.env));

@@ -4,7 +4,10 @@
  * Invariants: 1. Only words of the given list are suggested, and only when they are near.
  */
 
-/** Number of edits that turn `a` into `b`, a swap of neighbours counting once (optimal string alignment). */
+/**
+ * Number of edits that turn `a` into `b`, a swap of neighbours counting once (optimal string
+ * alignment).
+ */
 function editDistance(a: string, b: string): number {
   let older: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, at) => at);
@@ -28,7 +31,10 @@ function editDistance(a: string, b: string): number {
   return previous[b.length] as number;
 }
 
-/** The word of `known` nearest to `word`, or null when none is near. `word` longer than 64 is never near. */
+/**
+ * The word of `known` nearest to `word`, or null when none is near. `word` longer than 64 is never
+ * near.
+ */
 export function nearest(word: string, known: readonly string[]): string | null {
   if (word.length > 64) return null;
   let best: string | null = null;

@@ -1,9 +1,9 @@
 /**
  * One operation from question to exit code, for the command line and for the shell.
  *
- * Invariants: 1. With --format json exactly one document goes to stdout, or none and an error to stderr. 2. A question
- * is asked only on a terminal, and a no means that nothing was sent. 3. A missing token is asked for once; the service
- * did nothing before.
+ * Invariants: 1. With --format json exactly one document goes to stdout, or none and an error to
+ * stderr. 2. A question is asked only on a terminal, and a no means that nothing was sent. 3. A
+ * missing token is asked for once; the service did nothing before.
  */
 import type { CommandSpec } from "./commands/command.js";
 import { OPERATION_TIMEOUT_DEFAULT_S } from "./commands/options.js";
@@ -17,7 +17,10 @@ import type { Settings } from "./settings.js";
 import { visibleText } from "./text-width.js";
 import type { OptionValues } from "./values.js";
 
-/** Answers may hold anything that was ever stored: on a terminal control characters are made visible. */
+/**
+ * Answers may hold anything that was ever stored: on a terminal control characters are made
+ * visible.
+ */
 export function safeLine(line: string): string {
   return process.stdout.isTTY ? visibleText(line) : line;
 }

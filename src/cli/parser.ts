@@ -1,8 +1,9 @@
 /**
  * The command line, read against the tables: which operation, with which values.
  *
- * Owns nothing. Invariants (P-151): 1. An unknown, repeated, missing or contradictory option is refused; none is
- * ignored. 2. At most one operation. 3. What follows `--` or `--exec` is never read.
+ * Owns nothing. Invariants (P-151): 1. An unknown, repeated, missing or contradictory option is
+ * refused; none is ignored. 2. At most one operation. 3. What follows `--` or `--exec` is never
+ * read.
  */
 import { failure, ok, type Result } from "../base/result.js";
 import type { CommandSpec, OptionSpec } from "./commands/command.js";
@@ -132,7 +133,10 @@ function scanAll(argumentsList: readonly string[]): Result<Scan, "usage"> {
   return ok(scan);
 }
 
-/** Help and its relatives win over everything else, so that `--lock --help` works without a resource. */
+/**
+ * Help and its relatives win over everything else, so that `--lock --help` works without a
+ * resource.
+ */
 function readInformation(argumentsList: readonly string[]): Invocation | null {
   const end = argumentsList.findIndex((word) => word === "--" || word === "--exec");
   const own = end < 0 ? argumentsList : argumentsList.slice(0, end);
@@ -223,7 +227,7 @@ function makeOperation(scan: Scan, command: CommandSpec, settings: Settings): Pa
   if (scan.rest !== null) return usage(`${command.name} takes no command after --`);
   if (scan.values.has("--grace")) return usage("--grace goes with --exec");
   if (command.name === "--cluster-leave") {
-    // P-151: the wrong node must not leave, so nothing is guessed and nothing comes from the environment.
+    // P-151: the wrong node must not leave: nothing is guessed or taken from the environment.
     const isOne = settings.isNamed && settings.endpoints.length === 1;
     if (!isOne)
       return usage("--cluster-leave needs the one node that shall leave: --node <endpoint>");

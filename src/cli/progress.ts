@@ -1,8 +1,8 @@
 /**
  * Signs of life on stderr while something takes longer than a second, and the bar of `bench`.
  *
- * Invariants: 1. Only on a terminal. 2. What was shown is wiped before anything else is printed. 3. The timer never
- * keeps the process alive.
+ * Invariants: 1. Only on a terminal. 2. What was shown is wiped before anything else is printed. 3.
+ * The timer never keeps the process alive.
  */
 
 const FIRST_MS = 1000;

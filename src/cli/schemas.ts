@@ -1,10 +1,12 @@
 /**
- * The documents that `--format json` prints, as JSON Schema (draft 2020-12, the part of it that is needed).
+ * The documents that `--format json` prints, as JSON Schema (draft 2020-12, the part of it that is
+ * needed).
  *
  * Owns the schemas. They are shown by `--help <operation>` and held against real answers by tests.
  *
- * Invariants: 1. Every member that is written is listed and required; nothing else is written. 2. "integer" means exact
- * over the whole int64 range: readers need a JSON parser that keeps large integers.
+ * Invariants: 1. Every member that is written is listed and required; nothing else is written. 2.
+ * "integer" means exact over the whole int64 range: readers need a JSON parser that keeps large
+ * integers.
  */
 
 export interface Schema {

@@ -1,8 +1,9 @@
 /**
  * Connection and output settings, from options and environment together.
  *
- * Invariants: 1. Command line before environment before default; an empty variable counts as not set. 2. The server
- * certificate goes unverified only by --insecure, or when every https endpoint is on loopback and no CA was named.
+ * Invariants: 1. Command line before environment before default; an empty variable counts as not
+ * set. 2. The server certificate goes unverified only by --insecure, or when every https endpoint
+ * is on loopback and no CA was named.
  */
 import { failure, ok, type Result } from "../base/result.js";
 import { ENDPOINT_DEFAULT } from "./commands/options.js";

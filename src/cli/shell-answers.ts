@@ -1,7 +1,8 @@
 /**
  * The answers that the shell words differently from the one-shot form (contract 8.5).
  *
- * Invariants: 1. They are made from the document of the operation, so that both forms tell the same.
+ * Invariants: 1. They are made from the document of the operation, so that both forms tell the
+ * same.
  */
 import type { ShellCommand } from "./commands/command.js";
 import type { Outcome } from "./context.js";

@@ -1,8 +1,8 @@
 /**
  * Tab completion of a shell line: commands, their options, names seen lately, files.
  *
- * Invariants: 1. It answers at once and from memory (files excepted): it never asks a server. 2. Candidates complete
- * the last word; a name with spaces is offered in quotes.
+ * Invariants: 1. It answers at once and from memory (files excepted): it never asks a server. 2.
+ * Candidates complete the last word; a name with spaces is offered in quotes.
  */
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

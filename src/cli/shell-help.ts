@@ -6,9 +6,14 @@ import { didYouMean } from "./nearest.js";
 import { optionsOf } from "./shell-completion.js";
 
 const LEFT = 52;
+const COLUMNS_DEFAULT = 120;
 
+/** Usage and meaning side by side, or below each other where they do not fit. */
 function listLine(usage: string, meaning: string): string[] {
-  if (usage.length >= LEFT) return [`  ${usage}`, `  ${" ".repeat(LEFT)}${meaning}`];
+  const columns = process.stdout.columns || COLUMNS_DEFAULT;
+  if (usage.length >= LEFT || LEFT + 2 + meaning.length > columns) {
+    return [`  ${usage}`, `      ${meaning}`];
+  }
   return [`  ${usage.padEnd(LEFT)}${meaning}`];
 }
 

@@ -1,14 +1,13 @@
 /**
  * One session of the shell: a line in, its answer out. Terminal and pipe use the same.
  *
- * Owns the held locks and the names seen. Invariants: 1. A line is one command; what it prints ends with an empty line.
- * 2. A lock that the session was granted is in the list until it was released, refused or replaced. 3. A failure is one
- * line on stderr and an exit code; it never ends the session.
+ * Owns the held locks and the names seen. Invariants: 1. A line is one command; what it prints ends
+ * with an empty line. 2. A lock that the session was granted is in the list until it was released,
+ * refused or replaced. 3. A failure is one line on stderr and an exit code; it never ends the
+ * session.
  */
 import { readFileSync } from "node:fs";
-import { ok, type Result } from "../base/result.js";
 import type { ShellCommand } from "./commands/command.js";
-import { findOption } from "./commands/options.js";
 import { SHELL_COMMANDS, findShellCommand, shellUsage } from "./commands/shell-table.js";
 import { findCommand } from "./commands/table.js";
 import { Clients, type Outcome } from "./context.js";
@@ -17,14 +16,13 @@ import { CliError, describeFailure, failureText, usageError } from "./failures.j
 import { HeldLocks, type HeldLock } from "./held-locks.js";
 import { nearest } from "./nearest.js";
 import { carryOut, printLine, printOutcome } from "./one-shot.js";
-import { parseOptions } from "./parser.js";
+import { bind, type Bound } from "./shell-binding.js";
 import { canAsk, choose } from "./prompts.js";
 import { SeenNames } from "./seen-names.js";
 import type { Settings } from "./settings.js";
 import { shellAnswer } from "./shell-answers.js";
-import { optionsOf } from "./shell-completion.js";
 import { shellHelpLines, shellTopicLines } from "./shell-help.js";
-import { OptionValues, readValue, type OptionValue } from "./values.js";
+import { OptionValues, type OptionValue } from "./values.js";
 import { splitWords } from "./words.js";
 
 const RUN_DEPTH_MAX = 8;
@@ -37,12 +35,6 @@ export interface LineOutcome {
 }
 
 const STAY: LineOutcome = { exit: EXIT_DONE, leave: false };
-
-/** A shell command with its values, ready to be carried out. */
-interface Bound {
-  readonly spec: ShellCommand;
-  readonly values: Map<string, OptionValue>;
-}
 
 export class ShellSession {
   readonly held = new HeldLocks();
@@ -148,7 +140,9 @@ export class ShellSession {
     }
   }
 
-  /** `run <file>`: stops at the first line that could not be carried out (exit code 2 and above). */
+  /**
+   * `run <file>`: stops at the first line that could not be carried out (exit code 2 and above).
+   */
   private async runFile(rest: readonly string[], depth: number): Promise<LineOutcome> {
     const [path, extra] = rest;
     if (path === undefined || extra !== undefined) throw usageError("usage: run <file>");
@@ -210,7 +204,7 @@ export class ShellSession {
     const worded = shellAnswer(spec, result, elapsedMs);
     if (format === "json" || worded === null) printOutcome(result, settings);
     else printOutcome({ ...result, lines: [worded] }, settings);
-    // The lines that carry no time of their own get it on a terminal only: pipes see the exact form.
+    // Lines without a time of their own get it on a terminal only: pipes see the exact form.
     const isTimed = worded !== null && worded.endsWith("ms");
     if (process.stdout.isTTY && format === "console" && !isTimed) printLine(`(${elapsedMs} ms)`);
   }
@@ -279,55 +273,4 @@ function readCommands(path: string): string[] {
   }
   if (text.length > RUN_FILE_MAX_BYTES) throw usageError(`${path} is too large to run`);
   return text.split(/\r?\n/);
-}
-
-/** Gives the words of a line to the options of its operation. */
-function bind(spec: ShellCommand, words: readonly string[]): Result<Bound, "usage"> {
-  const values = new Map<string, OptionValue>(Object.entries(spec.implied));
-  const optionsAt = words.findIndex(
-    (word) => word.startsWith("--") && findOption(word.split("=")[0] ?? "") !== null,
-  );
-  const loose = optionsAt < 0 ? words : words.slice(0, optionsAt);
-  const least = spec.positionals.filter((positional) => positional.required).length;
-  if (loose.length < least || loose.length > spec.positionals.length) {
-    const what = loose.length < least ? "a value is missing" : "too many values";
-    return { ok: false, code: "usage", message: what };
-  }
-  for (const [at, text] of loose.entries()) {
-    const positional = spec.positionals[at];
-    if (positional === undefined) continue;
-    const value = bindOne(positional.option, positional.name, text);
-    if (!value.ok) return value;
-    values.set(positional.option, value.value);
-  }
-  if (spec.operation !== null && !values.has(spec.operation)) values.set(spec.operation, true);
-  return optionsAt < 0 ? ok({ spec, values }) : bindOptions(spec, values, words.slice(optionsAt));
-}
-
-function bindOne(name: string, shown: string, text: string): Result<OptionValue, "usage"> {
-  const option = findOption(name) ?? findCommand(name);
-  if (option?.kind === "none") {
-    if (text === shown) return ok(true);
-    return { ok: false, code: "usage", message: `"${text}" is not ${shown}` };
-  }
-  const value = readValue(option ?? { kind: "text" }, text);
-  if (value.ok) return value;
-  return { ok: false, code: "usage", message: `${shown}: "${text}" is not ${value.message}` };
-}
-
-function bindOptions(
-  spec: ShellCommand,
-  values: Map<string, OptionValue>,
-  words: readonly string[],
-): Result<Bound, "usage"> {
-  const parsed = parseOptions(words);
-  if (!parsed.ok) return parsed;
-  const allowed = optionsOf(spec);
-  for (const [name, value] of parsed.value) {
-    if (!allowed.includes(name)) {
-      return { ok: false, code: "usage", message: `${name} does not go with ${spec.words}` };
-    }
-    values.set(name, value);
-  }
-  return ok({ spec, values });
 }

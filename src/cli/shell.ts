@@ -1,9 +1,10 @@
 /**
  * The interactive shell, and the same commands from a pipe.
  *
- * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released before it ends,
- * whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its exit code is that of the first line
- * that did not succeed. 3. Ctrl+C while a command runs ends that command only.
+ * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released
+ * before it ends, whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its
+ * exit code is that of the first line that did not succeed. 3. Ctrl+C while a command runs ends
+ * that command only.
  */
 import { createInterface } from "node:readline";
 import { EXIT_DONE, type ExitCode } from "./exit-codes.js";
@@ -24,7 +25,7 @@ const ENDING: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP"];
 function banner(settings: Settings): string {
   return (
     `svc shell ${VERSION}\n` +
-    `connected to ${settings.endpoints.join(", ")} on demand; "help" lists the commands\n\n`
+    `service: ${settings.endpoints.join(", ")}; "help" lists the commands, Tab completes\n\n`
   );
 }
 

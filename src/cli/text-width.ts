@@ -74,8 +74,8 @@ export function cutColumns(text: string, columns: number): string {
 }
 
 /**
- * `text` with control characters (tab excepted) written visibly: a stored value must not be able to move the cursor,
- * retitle the window or answer in the user's place.
+ * `text` with control characters (tab excepted) written visibly: a stored value must not be able to
+ * move the cursor, retitle the window or answer in the user's place.
  */
 export function visibleText(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what this is about

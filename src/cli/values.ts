@@ -1,8 +1,9 @@
 /**
  * Reading the text of option values, and handing them out by name.
  *
- * Invariants: 1. A value is read whole or refused; nothing is rounded: 64-bit numbers are bigint. 2. Text that is not
- * well-formed Unicode is refused here, before it could turn into replacement characters.
+ * Invariants: 1. A value is read whole or refused; nothing is rounded: 64-bit numbers are bigint.
+ * 2. Text that is not well-formed Unicode is refused here, before it could turn into replacement
+ * characters.
  */
 import { present } from "../base/assert.js";
 import { isWellFormedText } from "../base/bytes.js";

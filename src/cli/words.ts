@@ -1,8 +1,8 @@
 /**
  * Splitting a line of the shell into words.
  *
- * Invariants: 1. '…' keeps everything, "…" and \ work as in sh; nothing else is special. 2. An unclosed quote is an
- * error of the line, never a guess.
+ * Invariants: 1. '…' keeps everything, "…" and \ work as in sh; nothing else is special. 2. An
+ * unclosed quote is an error of the line, never a guess.
  */
 import { failure, ok, type Result } from "../base/result.js";
 

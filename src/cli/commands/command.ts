@@ -1,10 +1,12 @@
 /**
  * What an operation, an option and a shell command are, as data.
  *
- * Owns the types only. Everything a user can type is described by values of these types; the parser, the help, the
- * completion scripts, the shell and the README tables are all made from them, so that none can drift apart.
+ * Owns the types only. Everything a user can type is described by values of these types; the
+ * parser, the help, the completion scripts, the shell and the README tables are all made from them,
+ * so that none can drift apart.
  *
- * Invariants: 1. A description holds no code that talks to a server: `--help` loads nothing of the network.
+ * Invariants: 1. A description holds no code that talks to a server: `--help` loads nothing of the
+ * network.
  */
 import type { Schema } from "../schemas.js";
 

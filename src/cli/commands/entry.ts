@@ -1,4 +1,7 @@
-/** Fills the members that most operations leave at their usual value, so that the tables show only what differs. */
+/**
+ * Fills the members that most operations leave at their usual value, so that the tables show only
+ * what differs.
+ */
 import type { CommandSpec } from "./command.js";
 
 type Usual = "aliases" | "kind" | "valueName" | "required" | "optional" | "question" | "limited";

@@ -1,8 +1,9 @@
 /**
- * Every option that is not itself an operation: connection, output, and the values that operations take.
+ * Every option that is not itself an operation: connection, output, and the values that operations
+ * take.
  *
- * Owns the table. Invariants: 1. An option name means the same for every operation that takes it. 2. Names are unique
- * over this table and the table of operations (held by a test).
+ * Owns the table. Invariants: 1. An option name means the same for every operation that takes it.
+ * 2. Names are unique over this table and the table of operations (held by a test).
  */
 import type { OptionSpec, ValueKind } from "./command.js";
 

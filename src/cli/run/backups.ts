@@ -1,7 +1,9 @@
 /**
- * Backups and restore, carried out. They go to the first endpoint, because a catalog belongs to a node.
+ * Backups and restore, carried out. They go to the first endpoint, because a catalog belongs to a
+ * node.
  *
- * Invariants: 1. A named backup outcome is a refusal (exit code 1) with a document; anything else is an error.
+ * Invariants: 1. A named backup outcome is a refusal (exit code 1) with a document; anything else
+ * is an error.
  */
 import {
   BackupError,

@@ -1,8 +1,8 @@
 /**
  * Key/value entries, carried out.
  *
- * Invariants: 1. Long answers for people are printed page by page; only a JSON document is gathered whole. 2. A bucket
- * that does not fit one answer is read in ranges, never cut.
+ * Invariants: 1. Long answers for people are printed page by page; only a JSON document is gathered
+ * whole. 2. A bucket that does not fit one answer is read in ranges, never cut.
  */
 import { InvalidInputError, SvcRangeError, TooLargeError, type KvEntry } from "../../client/mod.js";
 import {

@@ -1,8 +1,9 @@
 /**
  * Locks, carried out once: nothing here renews a lease or releases a lock on its own.
  *
- * Invariants: 1. The owner is known before the request is sent and printed whatever the answer is, so that a lock that
- * may have been granted can be released. 2. A doubt is never printed as a grant or as a refusal.
+ * Invariants: 1. The owner is known before the request is sent and printed whatever the answer is,
+ * so that a lock that may have been granted can be released. 2. A doubt is never printed as a grant
+ * or as a refusal.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

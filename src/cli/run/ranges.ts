@@ -1,9 +1,9 @@
 /**
  * Key ranges, carried out.
  *
- * Invariants: 1. Register and unregister reach every endpoint of -c, because the routing flag belongs to the node. 2.
- * Split and merge ask endpoint after endpoint, and only while the answer is NotLeader: any other answer, also one that
- * leaves the outcome open, ends the search.
+ * Invariants: 1. Register and unregister reach every endpoint of -c, because the routing flag
+ * belongs to the node. 2. Split and merge ask endpoint after endpoint, and only while the answer is
+ * NotLeader: any other answer, also one that leaves the outcome open, ends the search.
  */
 import type { MergeResult, RangeMap, SplitResult, SvcClient } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
@@ -54,7 +54,10 @@ interface NodeAnswer {
   readonly document: JsonValue;
 }
 
-/** Asks every endpoint; one that cannot be reached ends with exit code 3 after the others were asked. */
+/**
+ * Asks every endpoint; one that cannot be reached ends with exit code 3 after the others were
+ * asked.
+ */
 async function everywhere(
   context: RunContext,
   ask: (client: SvcClient, endpoint: string) => Promise<NodeAnswer>,
@@ -143,8 +146,8 @@ function unregister(values: OptionValues, context: RunContext): Promise<Outcome>
 }
 
 /**
- * Asks until a status other than NotLeader. Only a node that certainly did nothing is passed over: after an unknown
- * outcome a second try elsewhere could split twice.
+ * Asks until a status other than NotLeader. Only a node that certainly did nothing is passed over:
+ * after an unknown outcome a second try elsewhere could split twice.
  */
 async function untilLeader<T extends { readonly status: string }>(
   context: RunContext,

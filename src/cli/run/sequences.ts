@@ -1,9 +1,10 @@
 /**
  * Sequences, carried out.
  *
- * Invariants: 1. A refusal of the service is an outcome with the name of its type; a doubt about the effect is an
- * error. 2. Without --idempotency-key the first try carries none, so that it can be served from memory; a repeat after
- * a lost answer carries one, so that it skips values at most once.
+ * Invariants: 1. A refusal of the service is an outcome with the name of its type; a doubt about
+ * the effect is an error. 2. Without --idempotency-key the first try carries none, so that it can
+ * be served from memory; a repeat after a lost answer carries one, so that it skips values at most
+ * once.
  */
 import {
   AlreadyExistsError,
@@ -53,7 +54,7 @@ function sequenceLine(word: string, info: SequenceInfo): string {
 /** The response type that a refusal stands for; null when `error` is none. */
 function refusalType(error: unknown): string | null {
   if (!(error instanceof SvcError)) return null;
-  // After a lost answer the refusal may be the echo of an earlier try: that is a doubt, not a refusal.
+  // After a lost answer the refusal may echo an earlier try: that is a doubt, not a refusal.
   if (error.outcome === "unknown") return null;
   if (error instanceof InvalidInputError || error instanceof SvcRangeError) return "InvalidInput";
   if (error instanceof NotFoundError) return "NotFound";

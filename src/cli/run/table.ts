@@ -1,5 +1,6 @@
 /**
- * From an operation to its code, loaded on demand: a one-shot `--get` loads nothing of backups or ranges.
+ * From an operation to its code, loaded on demand: a one-shot `--get` loads nothing of backups or
+ * ranges.
  *
  * Invariants: 1. Every operation of the table of commands is found in its module (held by a test).
  */

@@ -1,0 +1,17 @@
+/** Short forms in which the tables of shell commands are written. */
+import type { Positional, ShellCommand } from "./command.js";
+
+export function at(
+  name: string,
+  option: string,
+  completes: Positional["completes"] = null,
+  required = true,
+): Positional {
+  return { name, option, completes, required };
+}
+
+type Entry = Pick<ShellCommand, "words" | "operation" | "area" | "meaning"> & Partial<ShellCommand>;
+
+export function shell(entry: Entry): ShellCommand {
+  return { positionals: [], implied: {}, answer: "as-operation", examples: [], ...entry };
+}
