@@ -47,6 +47,15 @@ export class SvcError extends Error {
   }
 }
 
+/**
+ * The same error after an earlier try whose outcome is unknown: then the call's is unknown too.
+ * @internal
+ */
+export function doubted<Failure extends SvcError>(error: Failure): Failure {
+  if (error.outcome !== "none") return error;
+  return Object.defineProperty(error, "outcome", { value: "unknown", enumerable: true });
+}
+
 /** `invalid-input`: the service or the library refuses the arguments. Nothing was done. */
 export class InvalidInputError extends SvcError {
   override readonly name = "InvalidInputError";

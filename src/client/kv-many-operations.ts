@@ -9,6 +9,7 @@ import { ServerError } from "./errors.js";
 import { intOf, jsonText, listOf, type JsonObject } from "./json.js";
 import {
   entryFields,
+  existenceFields,
   readFromRest,
   setFields,
   setMessage,
@@ -144,7 +145,8 @@ export const existsMany: Many<KvReadRequest, KvReadAnswer> = {
     const message = messages.GrpcTryExistsManyValuesResponse.decode(reader, lengthBytes);
     return message.Items.map((item) => ({
       type: item.Type,
-      ...entryFields({ ...item, Value: null }),
+      value: null,
+      ...existenceFields(item),
     }));
   },
   fromRest: readItemsFromRest,

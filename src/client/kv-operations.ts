@@ -213,7 +213,7 @@ export const existsKey: Operation<KvReadRequest, KvReadAnswer, KvExistence | nul
     void messages.GrpcTryExistsKeyValueRequest.encode(writeRead(request), writer),
   fromGrpc(reader, lengthBytes) {
     const message = messages.GrpcTryExistsKeyValueResponse.decode(reader, lengthBytes);
-    return { type: message.Type, ...entryFields({ ...message, Value: null }) };
+    return { type: message.Type, value: null, ...existenceFields(message) };
   },
   fromRest: readFromRest,
   repeat: () => true,
@@ -240,9 +240,8 @@ export function entryOf(key: string, fields: Omit<KvReadAnswer, "type">): KvEntr
   return { key, value, text, revision, expires, lastModified };
 }
 
-type EntryMessage = Pick<
+type ExistenceMessage = Pick<
   messages.GrpcTryGetKeyValueResponse,
-  | "Value"
   | "Revision"
   | "ExpiresNode"
   | "ExpiresPhysical"
@@ -251,16 +250,22 @@ type EntryMessage = Pick<
   | "LastModifiedPhysical"
   | "LastModifiedCounter"
 >;
+type EntryMessage = ExistenceMessage & Pick<messages.GrpcTryGetKeyValueResponse, "Value">;
 
 /** What all messages that describe an entry have in common. */
-export function entryFields(message: EntryMessage): Omit<KvReadAnswer, "type"> {
+export function existenceFields(message: ExistenceMessage): Omit<KvReadAnswer, "type" | "value"> {
   const { ExpiresNode, ExpiresPhysical, ExpiresCounter } = message;
   const { LastModifiedNode, LastModifiedPhysical, LastModifiedCounter } = message;
   return {
-    // A copy: the message it came in is much larger and would be kept alive.
-    value: message.Value === null ? null : Uint8Array.from(message.Value),
     revision: fromLanes(message.Revision),
     expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
     lastModified: stampOf(LastModifiedNode, LastModifiedPhysical, LastModifiedCounter),
   };
+}
+
+/** The same with the value. */
+export function entryFields(message: EntryMessage): Omit<KvReadAnswer, "type"> {
+  // A copy: the message it came in is much larger and would be kept alive.
+  const value = message.Value === null ? null : Uint8Array.from(message.Value);
+  return { value, ...existenceFields(message) };
 }

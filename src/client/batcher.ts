@@ -1,0 +1,108 @@
+/**
+ * Collects the calls of one turn and sends them together on the batch streams of one endpoint.
+ *
+ * Owns the calls that wait and one stream per connection. Invariants: 1. A call waits for the end of
+ * the turn and for room on a stream, nothing else. 2. A call that left is never sent again here. 3.
+ * Without batch streams at the server everything goes out as single calls.
+ */
+import { BatchStream } from "./batch-stream.js";
+import type { Try } from "./call.js";
+import type { SvcError } from "./errors.js";
+import type { GrpcChannel } from "./grpc-channel.js";
+import type { StreamKind } from "./operation.js";
+
+const PATHS: Readonly<Record<StreamKind, string>> = {
+  sequences: "/Sequencer/BatchClientSequenceRequests",
+  locks: "/Locker/BatchClientLockRequests",
+  kv: "/KeyValuer/BatchClientKeyValueRequests",
+};
+
+export class Batcher {
+  private readonly streams: BatchStream[];
+  private readonly unary: (attempt: Try) => void;
+  private queue: Try[] = [];
+  private flushAsked: NodeJS.Immediate | null = null;
+  private withoutStreams = false;
+  private turn = 0;
+
+  constructor(kind: StreamKind, channels: readonly GrpcChannel[], unary: (attempt: Try) => void) {
+    this.unary = unary;
+    this.streams = channels.map(
+      (channel) =>
+        new BatchStream(PATHS[kind], channel, {
+          onRoom: () => this.askFlush(),
+          onOpenFailed: (failure) => this.openFailed(failure),
+          onUnimplemented: (attempts) => this.fallBack(attempts),
+          sendAlone: unary,
+        }),
+    );
+  }
+
+  push(attempt: Try): void {
+    if (this.withoutStreams) return this.unary(attempt);
+    this.queue.push(attempt);
+    this.askFlush();
+  }
+
+  private askFlush(): void {
+    if (this.queue.length === 0) return;
+    this.flushAsked ??= setImmediate(() => this.flush());
+  }
+
+  /** Hands what waits to the streams, in frames. */
+  private flush(): void {
+    this.flushAsked = null;
+    const waiting = this.queue;
+    let from = 0;
+    while (from < waiting.length) {
+      const stream = this.roomiest();
+      if (stream === null) break;
+      from = stream.send(waiting, from);
+    }
+    this.queue = from === waiting.length ? [] : waiting.slice(from).filter((one) => !one.ended);
+    if (this.queue.length > 0) for (const stream of this.streams) stream.open();
+  }
+
+  /** The open stream with the fewest calls in flight, or null when none takes more. */
+  private roomiest(): BatchStream | null {
+    let best: BatchStream | null = null;
+    const { streams } = this;
+    for (let step = 0; step < streams.length; step++) {
+      const stream = streams[(this.turn + step) % streams.length] as BatchStream;
+      if (stream.room === 0) {
+        stream.open();
+      } else if (best === null || stream.room > best.room) {
+        best = stream;
+      }
+    }
+    this.turn += 1;
+    return best;
+  }
+
+  /** A connection could not be made: when no stream stands, what waits goes elsewhere. */
+  private openFailed(failure: SvcError): void {
+    if (this.streams.some((stream) => stream.standing)) return this.askFlush();
+    const waiting = this.queue;
+    this.queue = [];
+    for (const attempt of waiting) attempt.failed(failure);
+  }
+
+  private fallBack(attempts: readonly Try[]): void {
+    this.withoutStreams = true;
+    const waiting = this.queue;
+    this.queue = [];
+    for (const attempt of [...attempts, ...waiting]) if (!attempt.ended) this.unary(attempt);
+  }
+
+  /** The connection of a try without answer: given up when nothing came on it since. */
+  suspect(attempt: Try): void {
+    for (const stream of this.streams) stream.suspect(attempt);
+  }
+
+  close(): void {
+    if (this.flushAsked !== null) clearImmediate(this.flushAsked);
+    this.flushAsked = null;
+    this.queue = [];
+    for (const stream of this.streams) stream.close();
+  }
+}

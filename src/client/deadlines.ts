@@ -1,0 +1,116 @@
+/**
+ * The deadlines of all calls under way, at the cost of a list operation each.
+ *
+ * Owns one timer and a list per duration; in a list, calls end in the order in which they began
+ * (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", 1987, scheme 1 per duration).
+ * Invariants: 1. A call is in at most one list. 2. Nothing expires early. 3. After a long pause of
+ * the event loop, answers that arrived meanwhile are taken before anything expires. 4. Without calls
+ * no timer keeps the process alive.
+ */
+
+/** What can expire. The links belong to the lists. */
+export interface Expiring {
+  readonly durationMs: number;
+  expireAtMs: number;
+  previous: Expiring | null;
+  next: Expiring | null;
+  expire(): void;
+  /** The client is closed. */
+  discard(): void;
+}
+
+interface List {
+  first: Expiring | null;
+  last: Expiring | null;
+}
+
+/** A timer this late means that the loop was blocked (ms). */
+const LATE_MS = 20;
+/** setTimeout takes no more (ms). */
+const TIMER_MAX_MS = 2_147_483_647;
+
+export class Deadlines {
+  private readonly lists = new Map<number, List>();
+  private timer: NodeJS.Timeout | null = null;
+  private timerAtMs = Number.POSITIVE_INFINITY;
+  private count = 0;
+
+  /** Begins to watch; `expireAtMs` is set from now. */
+  add(entry: Expiring): void {
+    const { durationMs } = entry;
+    entry.expireAtMs = performance.now() + durationMs;
+    let list = this.lists.get(durationMs);
+    if (list === undefined) {
+      list = { first: null, last: null };
+      this.lists.set(durationMs, list);
+    }
+    entry.previous = list.last;
+    entry.next = null;
+    if (list.last === null) list.first = entry;
+    else list.last.next = entry;
+    list.last = entry;
+    this.count += 1;
+    if (this.count === 1) this.timer?.ref();
+    if (entry.expireAtMs < this.timerAtMs) this.arm(entry.expireAtMs);
+  }
+
+  remove(entry: Expiring): void {
+    const list = this.lists.get(entry.durationMs);
+    if (list === undefined) return;
+    if (entry.previous === null) list.first = entry.next;
+    else entry.previous.next = entry.next;
+    if (entry.next === null) list.last = entry.previous;
+    else entry.next.previous = entry.previous;
+    entry.previous = null;
+    entry.next = null;
+    this.count -= 1;
+    if (this.count === 0) this.timer?.unref();
+    // Odd durations come and go; the few usual ones are kept.
+    if (list.first === null && this.lists.size > 8) this.lists.delete(entry.durationMs);
+  }
+
+  /** Discards every entry and ends the timer. */
+  close(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.timerAtMs = Number.POSITIVE_INFINITY;
+    for (const list of this.lists.values()) {
+      while (list.first !== null) {
+        const entry = list.first;
+        this.remove(entry);
+        entry.discard();
+      }
+    }
+    this.lists.clear();
+  }
+
+  private arm(atMs: number): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.timerAtMs = atMs;
+    if (atMs === Number.POSITIVE_INFINITY) return;
+    const waitMs = Math.min(TIMER_MAX_MS, Math.max(1, Math.ceil(atMs - performance.now())));
+    this.timer = setTimeout(() => this.fired(atMs), waitMs);
+    if (this.count === 0) this.timer.unref();
+  }
+
+  private fired(atMs: number): void {
+    // One turn for the answers that wait in the sockets: whoever was answered has not timed out.
+    if (performance.now() - atMs > LATE_MS) setImmediate(() => this.expireDue());
+    else this.expireDue();
+  }
+
+  private expireDue(): void {
+    const nowMs = performance.now();
+    let earliestMs = Number.POSITIVE_INFINITY;
+    for (const list of this.lists.values()) {
+      while (list.first !== null && list.first.expireAtMs <= nowMs) {
+        const entry = list.first;
+        this.remove(entry);
+        entry.expire();
+      }
+      if (list.first !== null) earliestMs = Math.min(earliestMs, list.first.expireAtMs);
+    }
+    this.arm(earliestMs);
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * One connection to one endpoint over gRPC.
+ *
+ * Owns a channel of the gRPC package. Invariants: 1. Nothing is sent before the connection stands:
+ * a call that fails before that certainly had no effect. 2. A replaced or closed channel leaves no
+ * timer behind.
+ */
+import * as grpc from "@grpc/grpc-js";
+import { UnavailableError, type SvcError } from "./errors.js";
+import type { ClientSettings, Endpoint } from "./options.js";
+
+type PackageChannel = ReturnType<grpc.Client["getChannel"]>;
+type Ready = (failure: SvcError | null) => void;
+
+const RECONNECT_FIRST_MS = 20;
+const RECONNECT_LAST_MS = 1000;
+
+function bytes(pem: string | Uint8Array | undefined): Buffer | null {
+  return pem === undefined ? null : Buffer.from(pem);
+}
+
+function credentials(endpoint: Endpoint, settings: ClientSettings): grpc.ChannelCredentials {
+  if (!endpoint.secure) return grpc.credentials.createInsecure();
+  const { ca, key, cert, insecure } = settings.tls;
+  const verify: grpc.VerifyOptions =
+    insecure === true
+      ? { rejectUnauthorized: false, checkServerIdentity: () => undefined }
+      : { rejectUnauthorized: true };
+  return grpc.credentials.createSsl(bytes(ca), bytes(key), bytes(cert), verify);
+}
+
+export class GrpcChannel {
+  private readonly endpoint: Endpoint;
+  private readonly settings: ClientSettings;
+  private readonly onUnreachable: () => void;
+  private client: grpc.Client | null = null;
+  private waiting: Ready[] = [];
+  private closed = false;
+
+  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+    this.endpoint = endpoint;
+    this.settings = settings;
+    this.onUnreachable = onUnreachable;
+  }
+
+  /** The client of the package; made when first needed. */
+  open(): grpc.Client {
+    if (this.client !== null) return this.client;
+    const { host, port } = this.endpoint;
+    const { keepAliveMs } = this.settings;
+    this.client = new grpc.Client(`${host}:${port}`, credentials(this.endpoint, this.settings), {
+      "grpc.use_local_subchannel_pool": 1,
+      "grpc.enable_retries": 0,
+      "grpc.service_config_disable_resolution": 1,
+      "grpc.enable_http_proxy": 0,
+      "grpc.max_receive_message_length": -1,
+      "grpc.max_send_message_length": -1,
+      "grpc.initial_reconnect_backoff_ms": RECONNECT_FIRST_MS,
+      "grpc.min_reconnect_backoff_ms": RECONNECT_FIRST_MS,
+      "grpc.max_reconnect_backoff_ms": RECONNECT_LAST_MS,
+      "grpc.keepalive_time_ms": keepAliveMs,
+      "grpc.keepalive_timeout_ms": Math.max(1, Math.floor(keepAliveMs / 2)),
+      "grpc.primary_user_agent": "svc-client",
+    });
+    return this.client;
+  }
+
+  /** Calls back once: null when the connection stands, else why it does not. */
+  whenReady(ready: Ready): void {
+    if (this.closed) return ready(this.unreachable("the client is closed"));
+    const channel = this.open().getChannel();
+    if (channel.getConnectivityState(true) === grpc.connectivityState.READY) return ready(null);
+    this.waiting.push(ready);
+    if (this.waiting.length > 1) return;
+    this.watch(channel, Date.now() + this.settings.connectTimeoutMs);
+  }
+
+  private watch(channel: PackageChannel, untilMs: number): void {
+    const state = channel.getConnectivityState(true);
+    if (state === grpc.connectivityState.READY) return this.tell(null);
+    if (state === grpc.connectivityState.TRANSIENT_FAILURE) {
+      return this.tell(this.unreachable("no connection"));
+    }
+    if (state === grpc.connectivityState.SHUTDOWN) {
+      return this.tell(this.unreachable("the connection was given up"));
+    }
+    channel.watchConnectivityState(state, untilMs, (error) => {
+      if (error === undefined || error === null) return this.watch(channel, untilMs);
+      this.tell(this.unreachable("no connection in time"));
+    });
+  }
+
+  private tell(failure: SvcError | null): void {
+    const { waiting } = this;
+    this.waiting = [];
+    if (failure !== null && !this.closed) this.onUnreachable();
+    for (const ready of waiting) ready(failure);
+  }
+
+  private unreachable(why: string): SvcError {
+    return new UnavailableError("unreachable", `${this.endpoint.url}: ${why}`);
+  }
+
+  /** Metadata of a call; throws SvcError when the token function fails. */
+  metadata(): grpc.Metadata {
+    const metadata = new grpc.Metadata();
+    const { token } = this.settings;
+    if (token !== null) metadata.set("authorization", `Bearer ${token()}`);
+    return metadata;
+  }
+
+  /** Gives the connection up; the next use makes a new one. */
+  renew(): void {
+    this.client?.close();
+    this.client = null;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.renew();
+    this.tell(this.unreachable("the client is closed"));
+  }
+}

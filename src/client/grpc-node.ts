@@ -1,0 +1,105 @@
+/**
+ * One endpoint over gRPC: several connections, a batcher per stream kind, unary calls beside them.
+ *
+ * Owns its channels. Invariants: 1. What has a place on a batch stream travels there, unless the
+ * server has no such stream or the item is too large for one. 2. A unary call leaves only on a
+ * standing connection.
+ */
+import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
+import { ProtoWriter, protoReader } from "../proto/codec.js";
+import { Batcher } from "./batcher.js";
+import type { Try } from "./call.js";
+import { ServerError } from "./errors.js";
+import { GrpcChannel } from "./grpc-channel.js";
+import { localFailure, statusError } from "./grpc-status.js";
+import type { TransportNode } from "./engine.js";
+import type { StreamKind } from "./operation.js";
+import type { ClientSettings, Endpoint } from "./options.js";
+
+const identity = (bytes: Buffer): Buffer => bytes;
+
+export class GrpcNode implements TransportNode {
+  private readonly channels: GrpcChannel[];
+  private readonly batchers = new Map<StreamKind, Batcher>();
+  private readonly calls = new Set<ClientUnaryCall>();
+  private turn = 0;
+  private closed = false;
+
+  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+    this.channels = Array.from(
+      { length: settings.channels },
+      () => new GrpcChannel(endpoint, settings, onUnreachable),
+    );
+  }
+
+  send(attempt: Try): void {
+    const place = attempt.operation.stream;
+    if (place === null) return this.sendUnary(attempt);
+    let batcher = this.batchers.get(place.kind);
+    if (batcher === undefined) {
+      batcher = new Batcher(place.kind, this.channels, (one) => this.sendUnary(one));
+      this.batchers.set(place.kind, batcher);
+    }
+    batcher.push(attempt);
+  }
+
+  private sendUnary(attempt: Try): void {
+    const channel = this.channels[this.turn++ % this.channels.length] as GrpcChannel;
+    channel.whenReady((failure) => {
+      if (attempt.ended) return;
+      if (failure !== null) attempt.failed(failure);
+      else if (!this.closed) this.sendNow(channel, attempt);
+    });
+  }
+
+  private sendNow(channel: GrpcChannel, attempt: Try): void {
+    const { operation, request } = attempt;
+    const writer = new ProtoWriter(256);
+    operation.write(request, writer);
+    let metadata;
+    try {
+      metadata = channel.metadata();
+    } catch (error) {
+      return attempt.failed(localFailure(error));
+    }
+    attempt.left = true;
+    const client = channel.open();
+    const bytes = writer.view(0);
+    const done = (error: ServiceError | null, answer: Buffer | undefined): void => {
+      this.calls.delete(call);
+      if (error !== null || answer === undefined) {
+        const { code = 2, details = "no answer", metadata: trailers } = error ?? {};
+        attempt.failed(statusError(code, details, trailers));
+      } else {
+        take(attempt, answer);
+      }
+    };
+    const path = operation.path;
+    const call = client.makeUnaryRequest(path, identity, identity, bytes, metadata, {}, done);
+    this.calls.add(call);
+    attempt.abandon = (): void => call.cancel();
+  }
+
+  suspect(attempt: Try): void {
+    for (const batcher of this.batchers.values()) batcher.suspect(attempt);
+  }
+
+  close(): void {
+    this.closed = true;
+    for (const batcher of this.batchers.values()) batcher.close();
+    for (const call of this.calls) call.cancel();
+    for (const channel of this.channels) channel.close();
+  }
+}
+
+/** Reads a whole message as the answer of a try. */
+function take(attempt: Try, bytes: Buffer): void {
+  let answer: unknown;
+  try {
+    answer = attempt.operation.fromGrpc(protoReader(bytes), bytes.length);
+  } catch (error) {
+    attempt.failed(new ServerError("the answer cannot be read", { cause: error }, "protocol"));
+    return;
+  }
+  attempt.answered(answer);
+}

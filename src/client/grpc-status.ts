@@ -1,0 +1,67 @@
+/**
+ * What the statuses of gRPC mean to a call.
+ *
+ * Owns no state. Invariants: 1. A failure of the transport is never taken for one of the service. 2.
+ * Unless the service certainly did nothing, the outcome is unknown.
+ */
+import { status, type Metadata } from "@grpc/grpc-js";
+import {
+  AccessError,
+  BackupError,
+  InvalidInputError,
+  ServerError,
+  SvcError,
+  TooLargeError,
+  UnavailableError,
+  type BackupOutcome,
+} from "./errors.js";
+
+const BACKUP_TRAILER = "svc-backup-outcome";
+
+/** The error of a call or stream that ended with `code`. */
+export function statusError(code: number, details: string, trailers?: Metadata): SvcError {
+  const outcome = trailers?.get(BACKUP_TRAILER)[0];
+  if (outcome !== undefined) return backupError(String(outcome), details);
+  switch (code) {
+    case status.INVALID_ARGUMENT:
+      return new InvalidInputError(details);
+    case status.UNAUTHENTICATED:
+      return new AccessError("unauthenticated", details);
+    case status.PERMISSION_DENIED:
+      return new AccessError("forbidden", details);
+    case status.RESOURCE_EXHAUSTED:
+      return new TooLargeError(details);
+    case status.UNIMPLEMENTED:
+      return new SvcError("unimplemented", `the server does not offer this: ${details}`);
+    case status.DEADLINE_EXCEEDED:
+      return new UnavailableError("no-answer", details, { outcome: "unknown" });
+    case status.UNAVAILABLE:
+    case status.CANCELLED:
+    case status.OK:
+      return new UnavailableError("connection-lost", details, { outcome: "unknown" });
+    case status.INTERNAL:
+      // The transport reports a reset of its stream under this code.
+      if (/RST_STREAM|Call ended without/.test(details)) {
+        return new UnavailableError("connection-lost", details, { outcome: "unknown" });
+      }
+      return new ServerError(details);
+    default:
+      return new ServerError(`status ${status[code] ?? code}: ${details}`);
+  }
+}
+
+/** Outcomes after which something may have been written. */
+const OPEN: ReadonlySet<string> = new Set(["IoError", "Cancelled", "RetryableLeadershipLoss"]);
+
+export function backupError(outcome: string, details: string): BackupError {
+  return new BackupError(outcome as BackupOutcome, details, {
+    outcome: OPEN.has(outcome) ? "unknown" : "none",
+    retryable: outcome === "RetryableLeadershipLoss",
+  });
+}
+
+/** What a token function threw: nothing was sent. */
+export function localFailure(error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  return new SvcError("local", "the call could not be made", { cause: error });
+}

@@ -1,0 +1,195 @@
+/**
+ * One endpoint over REST.
+ *
+ * Owns an agent of the HTTP package, loaded when first needed. Invariants: 1. A refused connection
+ * certainly had no effect; any other failure of the transport may have had one. 2. Nothing is
+ * repeated here.
+ */
+import type { Agent } from "undici";
+import type { Try } from "./call.js";
+import type { TransportNode } from "./engine.js";
+import {
+  AccessError,
+  InvalidInputError,
+  ServerError,
+  SvcError,
+  TooLargeError,
+  UnavailableError,
+} from "./errors.js";
+import { backupError, localFailure } from "./grpc-status.js";
+import { parseJson, type JsonObject, type JsonValue } from "./json.js";
+import type { ClientSettings, Endpoint } from "./options.js";
+
+type Undici = typeof import("undici");
+
+/** Connections per endpoint: one request at a time each. */
+const CONNECTIONS = 64;
+/** Failures before the request can have left. */
+const NOT_SENT: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "CERT_HAS_EXPIRED",
+]);
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+export class RestNode implements TransportNode {
+  private readonly endpoint: Endpoint;
+  private readonly settings: ClientSettings;
+  private readonly onUnreachable: () => void;
+  private loaded: Promise<readonly [Undici, Agent]> | null = null;
+  private closed = false;
+
+  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+    this.endpoint = endpoint;
+    this.settings = settings;
+    this.onUnreachable = onUnreachable;
+  }
+
+  send(attempt: Try): void {
+    void this.exchange(attempt).then(
+      (answer) => settle(attempt, answer),
+      (error: unknown) => attempt.failed(this.failure(error)),
+    );
+  }
+
+  private async load(): Promise<readonly [Undici, Agent]> {
+    const undici = await import("undici");
+    const { ca, cert, key, insecure } = this.settings.tls;
+    const pem = (text: string | Uint8Array | undefined): Buffer | undefined =>
+      text === undefined ? undefined : Buffer.from(text);
+    const agent = new undici.Agent({
+      connections: CONNECTIONS,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: {
+        timeout: this.settings.connectTimeoutMs,
+        ca: pem(ca),
+        cert: pem(cert),
+        key: pem(key),
+        rejectUnauthorized: insecure !== true,
+      },
+    });
+    if (this.closed) await agent.destroy();
+    return [undici, agent];
+  }
+
+  private async exchange(attempt: Try): Promise<Answer> {
+    const { operation, request } = attempt;
+    this.loaded ??= this.load();
+    const [undici, agent] = await this.loaded;
+    if (attempt.ended) throw new SvcError("ended", "nobody waits");
+    const headers: Record<string, string> = {};
+    const { token } = this.settings;
+    if (token !== null) headers["authorization"] = `Bearer ${token()}`;
+    const body = operation.rest.body(request);
+    if (body !== null) headers["content-type"] = "application/json";
+    const stop = new AbortController();
+    attempt.abandon = (): void => stop.abort();
+    attempt.left = true;
+    const response = await undici.request(this.endpoint.url + operation.rest.path(request), {
+      method: operation.rest.method,
+      dispatcher: agent,
+      headers,
+      body,
+      signal: stop.signal,
+    });
+    const text = await response.body.text();
+    return { status: response.statusCode, headers: response.headers, text };
+  }
+
+  private failure(error: unknown): SvcError {
+    if (error instanceof SvcError) return error;
+    const cause = error as { readonly code?: unknown; readonly message?: unknown };
+    const { url } = this.endpoint;
+    if (typeof cause.code === "string") {
+      this.onUnreachable();
+      const message = `${url}: ${String(cause.message)}`;
+      if (NOT_SENT.has(cause.code)) return new UnavailableError("unreachable", message, { cause });
+      return new UnavailableError("connection-lost", message, { cause, outcome: "unknown" });
+    }
+    return localFailure(error);
+  }
+
+  suspect(): void {
+    // Every request has a connection of its own, which ends with it.
+  }
+
+  close(): void {
+    this.closed = true;
+    void this.loaded?.then(([, agent]) => agent.destroy());
+  }
+}
+
+function settle(attempt: Try, answer: Answer): void {
+  if (attempt.ended) return;
+  let body: JsonValue;
+  try {
+    body = parseJson(answer.text);
+  } catch (error) {
+    attempt.failed(statusFailure(answer, {}, error));
+    return;
+  }
+  const object = Array.isArray(body) ? { list: body } : body;
+  if (typeof object !== "object" || object === null) {
+    attempt.failed(statusFailure(answer, {}));
+    return;
+  }
+  const { marker } = attempt.operation.rest;
+  const own = answer.status === 200 || (marker !== undefined && object[marker] !== undefined);
+  if (!own) return attempt.failed(statusFailure(answer, object));
+  let result: unknown;
+  try {
+    result = attempt.operation.fromRest(object);
+  } catch (error) {
+    const failure = new ServerError("the answer cannot be read", { cause: error }, "protocol");
+    return attempt.failed(error instanceof SvcError ? error : failure);
+  }
+  attempt.answered(result);
+}
+
+/** The error of a problem document (RFC 9457), or of a body that is none. */
+function statusFailure(answer: Answer, body: JsonObject, cause?: unknown): SvcError {
+  const { status, headers } = answer;
+  const detail = body["detail"];
+  const code = body["code"];
+  const message = typeof detail === "string" ? detail : `HTTP ${status}`;
+  const outcome = headers["x-svc-backup-outcome"];
+  if (typeof outcome === "string") return backupError(outcome, message);
+  switch (status) {
+    case 401:
+      return new AccessError("unauthenticated", message);
+    case 403:
+      return new AccessError("forbidden", message);
+    case 413:
+    case 422:
+      return new TooLargeError(message);
+    case 503: {
+      const seconds = Number(headers["retry-after"] ?? 0);
+      const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
+      const known = typeof code === "string";
+      const facts = { outcome: known ? "none" : "unknown" } as const;
+      return new UnavailableError(known ? code : "unavailable", message, facts, retryAfterMs);
+    }
+    case 408:
+    case 502:
+    case 504:
+      return new UnavailableError("no-answer", message, { outcome: "unknown" });
+    default:
+      if (status >= 400 && status < 500) return new InvalidInputError(message);
+      return new ServerError(message, { cause });
+  }
+}
