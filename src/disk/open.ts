@@ -14,6 +14,7 @@ import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { SEGMENT_BYTES } from "../base/limits.js";
 import type { LogPort, StorePort } from "../ports.js";
 import type { Kernels } from "../wasm/kernels.js";
+import { BudgetedFiles } from "./budget.js";
 import { RealFiles } from "./files.js";
 import { type DirectoryLock, type LockCode, lockDirectory } from "./lock.js";
 import { MemoryLog } from "./memorylog.js";
@@ -156,7 +157,8 @@ function openLocked(
     spaceRetryMs: SPACE_RETRY_MS,
     mayCreate: !existsSync(mark),
   };
-  openLog(logOptions, { ...ports, files: new RealFiles() }, kernels, (opened) => {
+  const files = new BudgetedFiles(new RealFiles());
+  openLog(logOptions, { ...ports, files }, kernels, (opened) => {
     if (!opened.ok) return store.close(() => done(opened));
     const log = opened.value;
     const marked = existsSync(mark) ? ok(null) : writeMark(mark);

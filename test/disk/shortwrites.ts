@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import type { Result } from "../../src/base/result.js";
+import { BudgetedFiles } from "../../src/disk/budget.js";
 import { type FileSystemCalls, RealFiles } from "../../src/disk/files.js";
-import type { FileErrorCode, OpenFile } from "../../src/ports.js";
+import type { FileErrorCode, FilesPort, OpenFile } from "../../src/ports.js";
 import { bytes } from "../conformance/store.js";
 
 /** Real calls, but each write takes only as many bytes as `quota` says; null fails it. */
@@ -73,4 +74,62 @@ void t.test("P-121 short writes are finished, at their positions; a stuck one fa
   await call<null>((done) => files.close(opened.value, done));
   await call<null>((done) => stuck.close(again.value, done));
   fs.rmSync(directory, { recursive: true });
+});
+
+void t.test("P-129 file calls that hang leave the log's writes their thread", (t) => {
+  const hanging: { readonly name: string; readonly end: () => void }[] = [];
+  const call = (name: string, done: (result: Result<never, FileErrorCode>) => void): void => {
+    hanging.push({ name, end: () => done({ ok: false, code: "failed", message: name }) });
+  };
+  const system: FilesPort = {
+    open: (_path, _access, done) => call("open", done),
+    allocate: (_path, _size, _head, done) => call("allocate", done),
+    read: (_file, offset, _target, done) => call(`read ${offset}`, done),
+    write: (_file, _offset, _bytes, done) => call("write", done),
+    sync: (_file, done) => call("sync", done),
+    truncate: (_file, _size, done) => call("truncate", done),
+    close: (_file, done) => call("close", done),
+    rename: (_from, _to, done) => call("rename", done),
+    remove: (_path, done) => call("remove", done),
+    list: (_path, done) => call("list", done),
+    syncDirectory: (_path, done) => call("syncDirectory", done),
+  };
+  const files = new BudgetedFiles(system);
+  const file = { path: "f" };
+  const none = new Uint8Array(0);
+  const ended: string[] = [];
+  const note = (result: Result<unknown, FileErrorCode>): void => {
+    if (!result.ok) ended.push(result.message);
+  };
+  for (let at = 0; at < 20; at++) files.read(file, at, none, note);
+  files.allocate("a", 1, none, note);
+  files.open("a", "read", note);
+  files.sync(file, note);
+  files.truncate(file, 0, note);
+  files.rename("a", "b", note);
+  files.list("a", note);
+  files.syncDirectory("a", note);
+  files.remove("a", note);
+  files.close(file, note);
+  const names = (): string[] => hanging.map(({ name }) => name);
+  t.same(names(), ["read 0", "allocate"], "one read, and one call of another kind");
+  files.write(file, 0, none, note);
+  t.same(names(), ["read 0", "allocate", "write"], "a log write never waits for them");
+  let most = 0;
+  while (hanging.length > 0) {
+    most = Math.max(most, hanging.length);
+    hanging.shift()?.end();
+  }
+  t.equal(most, 3, "three threads; the fourth belongs to the flush of the state store");
+  t.equal(ended.length, 30, "each ends once");
+  const reads = ended.filter((name) => name.startsWith("read"));
+  t.same(
+    reads,
+    [...reads.keys()].map((at) => `read ${at}`),
+    "in their order",
+  );
+  const others = ended.filter((name) => name !== "write" && !name.startsWith("read"));
+  const order = "allocate open sync truncate rename list syncDirectory remove close";
+  t.equal(others.join(" "), order);
+  t.end();
 });

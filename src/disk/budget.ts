@@ -1,0 +1,94 @@
+/**
+ * The share of file calls in the thread pool of the process.
+ *
+ * The system's file calls and LMDB's writes block one thread each of a pool of four, which nothing
+ * inside a running program can enlarge any more. The budget: one thread for the log's writes (one
+ * at a time by the log's own design), one for its reads, one for everything else of the log
+ * (making, removing, opening, closing), one for the flush of the state store (one at a time by its
+ * own design). So whatever of these hangs, the others have their thread (P-129). Nothing else in
+ * the server waits for file calls while it serves.
+ *
+ * Owns the calls that wait. May call ports. Invariants: 1. At most one call per lane is with the
+ * system. 2. Calls of a lane keep their order. 3. Log writes never wait here.
+ */
+import type { Result } from "../base/result.js";
+import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";
+
+type Done<T> = (result: Result<T, FileErrorCode>) => void;
+
+/** Calls one after the other. */
+class Lane {
+  private readonly waiting: (() => void)[] = [];
+  private busy = false;
+
+  run<T>(done: Done<T>, call: (done: Done<T>) => void): void {
+    const start = (): void => {
+      call((result) => {
+        this.busy = false;
+        this.next();
+        done(result);
+      });
+    };
+    this.waiting.push(start);
+    this.next();
+  }
+
+  private next(): void {
+    if (this.busy) return;
+    const start = this.waiting.shift();
+    if (start === undefined) return;
+    this.busy = true;
+    start();
+  }
+}
+
+export class BudgetedFiles implements FilesPort {
+  private readonly reads = new Lane();
+  private readonly others = new Lane();
+
+  constructor(private readonly files: FilesPort) {}
+
+  write(file: OpenFile, offset: number, bytes: Uint8Array, done: Done<null>): void {
+    this.files.write(file, offset, bytes, done);
+  }
+
+  read(file: OpenFile, offset: number, target: Uint8Array, done: Done<number>): void {
+    this.reads.run(done, (end) => this.files.read(file, offset, target, end));
+  }
+
+  open(path: string, access: "read" | "durable", done: Done<OpenFile>): void {
+    this.others.run(done, (end) => this.files.open(path, access, end));
+  }
+
+  allocate(path: string, sizeBytes: number, head: Uint8Array, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.allocate(path, sizeBytes, head, end));
+  }
+
+  sync(file: OpenFile, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.sync(file, end));
+  }
+
+  truncate(file: OpenFile, sizeBytes: number, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.truncate(file, sizeBytes, end));
+  }
+
+  close(file: OpenFile, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.close(file, end));
+  }
+
+  rename(from: string, to: string, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.rename(from, to, end));
+  }
+
+  remove(path: string, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.remove(path, end));
+  }
+
+  list(path: string, done: Done<readonly FileListing[]>): void {
+    this.others.run(done, (end) => this.files.list(path, end));
+  }
+
+  syncDirectory(path: string, done: Done<null>): void {
+    this.others.run(done, (end) => this.files.syncDirectory(path, end));
+  }
+}
