@@ -7,7 +7,7 @@
  * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
  * `compactKeepEntries` stay behind it unless the group pins old segments. 3. A full store keeps the
  * frozen table and tries again; nothing is lost and intake is closed meanwhile (P-120). 4. Bytes
- * that are in memory only are bounded: intake pauses above the bound.
+ * and rows that are in memory only are bounded: intake pauses above the bound.
  */
 import { assert } from "../base/assert.js";
 import { type PartitionId, partitionId } from "../base/ids.js";
@@ -53,12 +53,16 @@ export class Flusher {
   /** Flushes finished. */
   count = 0;
 
-  /** `onSettled` is called, outside of any turn, when a flush ended, one way or the other. */
+  /**
+   * `onSettled` is called, outside of any turn, when a flush ended, one way or the other;
+   * `onOpened`, inside one, when the begin of a flush made room for more.
+   */
   constructor(
     private readonly overlay: Overlay,
     private readonly ports: FlusherPorts,
     private readonly settings: HostSettings,
     private readonly onSettled: () => void,
+    private readonly onOpened: () => void,
   ) {}
 
   add(group: FlushableGroup): void {
@@ -78,7 +82,9 @@ export class Flusher {
 
   /** Whether more may be applied into memory. */
   get intakeOpen(): boolean {
-    return !this.full && this.overlay.unflushedBytes <= this.settings.unflushedBytesMax;
+    const { unflushedBytesMax, unflushedRowsMax } = this.settings;
+    if (this.full || this.overlay.unflushedBytes > unflushedBytesMax) return false;
+    return this.overlay.rows <= unflushedRowsMax;
   }
 
   get unflushedBytes(): number {
@@ -106,6 +112,7 @@ export class Flusher {
       this.dirtySinceMs = nowMs;
     }
     if (!this.isDue(nowMs)) return;
+    const wasOpen = this.intakeOpen;
     this.moved = false;
     this.wanted = false;
     this.dirtySinceMs = Infinity;
@@ -115,6 +122,7 @@ export class Flusher {
     }
     if (this.frozen.changes.length === 0) this.finish(this.frozen);
     else this.write(this.frozen, nowMs);
+    if (!wasOpen && this.intakeOpen) this.onOpened();
   }
 
   /** When `check` wants to be called at the latest. */

@@ -57,8 +57,9 @@ export class Node {
     this.budget = new Budget(settings.nodeQueuedBytesMax);
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
-    this.flusher = new Flusher(this.hosting.overlay, ports, settings, () => this.wakeQueued());
-    this.pulse = new Pulse(shared, this.hosting, this.flusher, () => this.wakeQueued());
+    const wake = (): void => this.wakeQueued();
+    this.flusher = new Flusher(this.hosting.overlay, ports, settings, wake, wake);
+    this.pulse = new Pulse(shared, this.hosting, this.flusher, wake);
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,

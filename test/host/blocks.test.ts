@@ -676,6 +676,23 @@ t.test("P-076: a sequence created anew is not served from the old one's block", 
   t.same(keyed, ["1 r1", "1 r1", "2 r2", "3 r3"]);
 });
 
+t.test("P-075 S8: a keyed allocation goes on where the open block stands", async (t) => {
+  const cluster = started();
+  const { leader } = cluster;
+  const answers = answersOf(cluster, "s", [1, 2]);
+  cluster.finish();
+  leader.blocks.allocateKeyed("s", 2, "key", 1e9, (result) => {
+    assert(result !== "busy" && result.status === "applied", "applied");
+    assert(result.outcome.kind === "allocation", "an allocation");
+    const { before, count, revision } = result.outcome;
+    answers.push(`${before + 1n}-${before + BigInt(count)} r${revision}`);
+  });
+  cluster.finish();
+  const after = answersOf(cluster, "s", [1]);
+  cluster.finish();
+  t.same([...answers, ...after], ["1-1 r1", "2-3 r1", "4-5 r2", "6-6 r3"], "nothing is skipped");
+});
+
 t.test("P-076: a delete without known outcome leaves no block of the old life", async (t) => {
   const cluster = started();
   const { leader } = cluster;

@@ -350,6 +350,29 @@ t.test("P-119 unflushed bytes are capped by slowing intake", async (t) => {
   t.ok(results.every((result) => result.status === "applied"));
 });
 
+t.test("P-155 rows that gather behind a slow flush are bounded, and intake goes on", async (t) => {
+  const world = new World({ flushRows: 20, unflushedRowsMax: 50, heartbeatMs: 20_000 });
+  const node = world.ready({ electionMs: 100_000 });
+  const group = world.group(node);
+  world.store.automatic = false;
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 200; at++) {
+    propose(group, `key-${at}`, results);
+    world.settle();
+  }
+  const answered = results.length;
+  t.ok(answered >= 50 && answered < 100, `the rest waits: ${answered}`);
+  const rows = (): number => world.store.pending?.changes.length ?? 0;
+  let largest = 0;
+  for (let flush = 0; flush < 20 && rows() > 0; flush++) {
+    largest = Math.max(largest, rows());
+    world.store.finish();
+    world.settle();
+  }
+  t.equal(results.length, 200, "each flush that begins lets the waiting in, time standing still");
+  t.ok(largest <= 400, `a flush is bounded: ${largest} rows`);
+});
+
 t.test("P-117 floors follow durable flushes only, and keep entries behind", async (t) => {
   const world = new World({ compactEveryEntries: 50, compactKeepEntries: 10 });
   const node = world.ready();
@@ -538,6 +561,20 @@ t.test("P-063 wall clock steps move stamps forward only, boundedly", async (t) =
     t.ok(after.l > before.l || (after.l === before.l && after.c > before.c), "strictly rising");
     t.ok(after.l - before.l <= 24 * 3_600_000, "jumps are bounded");
   }
+  const { partition } = group;
+  const last = group.machine.lastStamp;
+  node.stop(node.nowMs() + 1000, () => undefined);
+  world.pass(2000);
+  world.crash();
+  world.wallMs -= 2e12;
+  const again = world.ready().group(partition);
+  assert(again !== null, "the group is there");
+  const results: ProposalResult[] = [];
+  propose(again, "k", results);
+  world.settle();
+  t.equal(results[0]?.status, "applied");
+  const next = again.machine.lastStamp;
+  t.ok(next.l > last.l || (next.l === last.l && next.c > last.c), "nor do they after a restart");
 });
 
 t.test("P-064 idle groups append nothing, and wake for one who waits", async (t) => {
