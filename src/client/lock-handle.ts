@@ -24,7 +24,7 @@ const ATTEMPT_MIN_MS = 50;
 const FAILED_SHARE = 1 / 20;
 const RELEASE_MIN_MS = 1000;
 
-/** What a handle is made from. */
+/** @internal What a handle is made from. */
 export interface HandleFacts {
   readonly caller: Caller;
   readonly clock: MonotonicClock;
