@@ -1,0 +1,347 @@
+/** svc-cli against a real node: every operation in both formats, and every way in which it can fail (P-151). */
+import { createServer, type Server } from "node:net";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { COMMANDS, findCommand } from "../../src/cli/commands/table.js";
+import type { CommandSpec } from "../../src/cli/commands/command.js";
+import { ERROR_DOCUMENT } from "../../src/cli/schemas.js";
+import { tokenDigestText } from "../../src/server/tokens.js";
+import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
+import { Batch, misfits, runCli, type Ran } from "./programs.js";
+import {
+  ADMINISTRATION_STEPS,
+  KV_STEPS,
+  LOCK_STEPS,
+  SEQUENCE_STEPS,
+  type Step,
+} from "./scenario.js";
+
+const directory = temporaryDirectory();
+const server = new ServerProcess(nodeFlags(directory.path, "--initial-cluster-partitions=4"));
+const node = `http://${(await server.ready()).grpc}`;
+const batch = new Batch();
+t.teardown(async () => {
+  batch.close();
+  await endAll();
+  directory.remove();
+});
+
+const STEPS = [...KV_STEPS, ...LOCK_STEPS, ...SEQUENCE_STEPS, ...ADMINISTRATION_STEPS];
+
+function filled(text: string, name: string): string {
+  return text.replaceAll("NAME", name).replaceAll("NODE", node);
+}
+
+function pattern(expression: RegExp, name: string): RegExp {
+  const escaped = node.replace(/[.]/g, "\\.");
+  return new RegExp(expression.source.replaceAll("NAME", name).replaceAll("NODE", escaped));
+}
+
+function commandOf(words: readonly string[]): CommandSpec {
+  const found = words.map(findCommand).find((command) => command !== null);
+  if (found === undefined || found === null) throw new Error(words.join(" "));
+  return found;
+}
+
+async function runStep(step: Step, name: string, format: string): Promise<Ran> {
+  const words = step.words.map((word) => filled(word, name));
+  return batch.run(["-c", node, "--format", format, ...words]);
+}
+
+t.test(
+  "every operation has a step that succeeds (backups: that is refused) and one that fails",
+  (t) => {
+    for (const command of COMMANDS) {
+      const steps = STEPS.filter((step) => commandOf(step.words) === command);
+      const isBackup = command.area === "Backup";
+      const canOnlySucceed = [
+        "--cluster-members",
+        "--cluster-placement",
+        "--ranges",
+        "--merge-ranges",
+      ];
+      // A cluster of one never lets its node go, and no space of it is ever refused to be removed.
+      const isOne = ["--cluster-leave", "--unregister-key-range"].includes(command.name);
+      if (!isBackup && command.name !== "--cluster-leave") {
+        t.ok(
+          steps.some((step) => step.exit === 0),
+          `${command.name} succeeds`,
+        );
+      }
+      if (!canOnlySucceed.includes(command.name) && !isOne) {
+        t.ok(
+          steps.some((step) => step.exit === 1),
+          `${command.name} is refused`,
+        );
+      }
+    }
+    t.end();
+  },
+);
+
+t.test("console answers", async (t) => {
+  for (const step of STEPS) {
+    const ran = await runStep(step, "c-", "console");
+    const label = step.words.join(" ");
+    const text = ran.stdout.replace(/\n$/, "");
+    if (typeof step.console === "string") t.equal(text, filled(step.console, "c-"), label);
+    else t.match(text, pattern(step.console, "c-"), label);
+    t.equal(ran.exit, step.exit, `${label}: ${ran.stderr}`);
+    t.notMatch(ran.stderr, /error:/, label);
+  }
+});
+
+t.test("JSON documents: exactly one, as described, digit by digit", async (t) => {
+  for (const step of STEPS) {
+    const ran = await runStep(step, "j-", "json");
+    const label = step.words.join(" ");
+    t.equal(ran.exit, step.exit, `${label}: ${ran.stderr}`);
+    t.equal(ran.stderr, "", label);
+    t.equal(ran.stdout.split("\n").length, 2, `${label}: one line`);
+    const document: unknown = JSON.parse(ran.stdout);
+    t.same(misfits(commandOf(step.words).document, document), [], label);
+    if (step.json instanceof RegExp) {
+      t.match(ran.stdout.trim(), pattern(step.json, "j-"), label);
+    } else {
+      const wanted: unknown = JSON.parse(filled(JSON.stringify(step.json), "j-"));
+      if (wanted === null || Array.isArray(wanted)) t.same(document, wanted, label);
+      else t.match(document, wanted as object, label);
+    }
+  }
+});
+
+/** Words that make each operation complete, for failures that happen before or instead of an answer. */
+function wordsOf(command: CommandSpec): string[] {
+  const step = STEPS.find((candidate) => commandOf(candidate.words) === command);
+  return (step?.words ?? []).filter((word) => word !== "--node" && word !== "NODE");
+}
+
+async function failures(
+  t: Tap.Test,
+  endpoint: string,
+  more: readonly string[],
+  check: (ran: Ran, format: string, label: string) => void,
+): Promise<void> {
+  await Promise.all(
+    COMMANDS.flatMap((command) =>
+      ["console", "json"].map(async (format) => {
+        const words = wordsOf(command).map((word) => filled(word, "f-"));
+        const ran = await batch.run(["-c", endpoint, "--format", format, ...more, ...words]);
+        const label = `${command.name} ${format}`;
+        t.equal(ran.stdout, "", `${label}: nothing on stdout`);
+        if (format === "json") {
+          t.same(
+            misfits(ERROR_DOCUMENT, JSON.parse(ran.stderr.split("\n").at(-2) ?? "")),
+            [],
+            label,
+          );
+        } else t.match(ran.stderr, /^(note: .*\n)?error: [^\n]+\n$/, label);
+        check(ran, format, label);
+      }),
+    ),
+  );
+}
+
+t.test("P-151 unreachable is exit code 3, for every operation in both formats", async (t) => {
+  const closed = createServer();
+  const port = await new Promise<number>((resolve) => {
+    closed.listen(0, "127.0.0.1", () => resolve((closed.address() as { port: number }).port));
+  });
+  await new Promise((resolve) => closed.close(resolve));
+  await failures(t, `http://127.0.0.1:${port}`, ["-t", "0.5"], (ran, _format, label) => {
+    t.equal(ran.exit, 3, `${label}: ${ran.stderr}`);
+  });
+});
+
+t.test("P-151 an unknown outcome is exit code 3 and says so, for every operation", async (t) => {
+  // A node that accepts connections and never says a word more than HTTP/2 needs would be a model; a stopped
+  // one is the real thing: the kernel accepts, nobody answers.
+  const silent: Server = createServer(() => undefined);
+  const port = await new Promise<number>((resolve) => {
+    silent.listen(0, "127.0.0.1", () => resolve((silent.address() as { port: number }).port));
+  });
+  t.teardown(() => silent.close());
+  await failures(t, `http://127.0.0.1:${port}`, ["-t", "0.5"], (ran, _format, label) => {
+    t.equal(ran.exit, 3, `${label}: ${ran.stderr}`);
+  });
+  server.signal("SIGSTOP");
+  try {
+    await failures(t, node, ["-t", "1"], (ran, _format, label) => {
+      t.equal(ran.exit, 3, `${label}: ${ran.stderr}`);
+    });
+  } finally {
+    server.signal("SIGCONT");
+  }
+});
+
+t.test(
+  "tokens: from a file, from the variable; without or with too small a role exit code 4",
+  async (t) => {
+    const own = temporaryDirectory();
+    const tokens = mkdtempSync(join(tmpdir(), "svc-tokens-"));
+    t.teardown(() => rmSync(tokens, { recursive: true, force: true }));
+    const reader = "reader-token-0123456789";
+    const admin = "admin-token-0123456789ab";
+    const text = `reader rita ${tokenDigestText(reader)}\nadmin ada ${tokenDigestText(admin)}\n`;
+    writeFileSync(join(tokens, "tokens"), text, { mode: 0o600 });
+    writeFileSync(join(tokens, "admin"), `${admin}\n`, { mode: 0o600 });
+    const secured = new ServerProcess(
+      nodeFlags(own.path, `--auth-tokens-file=${join(tokens, "tokens")}`, "--https-port=0"),
+    );
+    t.teardown(async () => {
+      await secured.kill();
+      own.remove();
+    });
+    const { grpc, https } = await secured.ready();
+    const get = ["-c", grpc, "--get", "k"];
+    t.match(await batch.run(get), { exit: 4, stdout: "", stderr: /^error: .*\n$/ });
+    t.match(await batch.run(get, { SVC_TOKEN: reader }), { exit: 1, stdout: "r0 not get\n" });
+    const set = ["-c", grpc, "--set", "k", "--value", "v"];
+    t.match(await batch.run([...set, "--format=json"], { SVC_TOKEN: reader }), {
+      exit: 4,
+      stdout: "",
+      stderr: /"code":"forbidden"/,
+    });
+    const file = ["--token-file", join(tokens, "admin")];
+    t.match(await batch.run([...set, ...file], { SVC_TOKEN: reader }), { stdout: "r0 set\n" });
+    t.match(await batch.run([...set, "--token-file", "/nowhere"]), {
+      exit: 2,
+      stderr: /cannot read/,
+    });
+    const secure = ["-c", `https://${https}`, "--get", "k", ...file];
+    t.match(
+      await batch.run(secure),
+      { exit: 0, stdout: "r0 get v\n" },
+      "loopback needs no --insecure",
+    );
+    const foreign = ["--ca-cert", join(own.path, "tls", "cert.pem")];
+    const trusted = await batch.run([...secure, ...foreign]);
+    t.ok([0, 2, 3].includes(trusted.exit), `with --ca-cert: ${trusted.exit} ${trusted.stderr}`);
+  },
+);
+
+t.test("several endpoints: the next one is tried, --node means one", async (t) => {
+  const both = ["-c", `http://127.0.0.1:1,${node}`];
+  t.match(await batch.run([...both, "--set", "two", "--value", "v"]), { exit: 0 });
+  t.match(await batch.run([...both, "--node", node, "--get", "two"]), { stdout: "r0 get v\n" });
+  const dead = ["--node", "http://127.0.0.1:1", "-t", "0.5"];
+  t.match(await batch.run(["-c", node, ...dead, "--get", "two"]), { exit: 3 });
+  const register = ["-t", "2", "--register-key-range", "half"];
+  const half = await batch.run([...both, ...register]);
+  t.match(half, { exit: 3, stdout: "", stderr: /127\.0\.0\.1:1: .*answered: Seeded: / });
+  t.match(await batch.run([], { SVC_ENDPOINTS: "", SVC_FORMAT: "odd" }), { exit: 2, stdout: "" });
+});
+
+t.test("values that are no text, and large buckets and scans", async (t) => {
+  const value = "x".repeat(300_000);
+  for (let i = 0; i < 60; i++) {
+    const words = ["-c", node, "--set", `large/${String(i).padStart(2, "0")}`, "--value", value];
+    const { exit, stderr } = await batch.run(words);
+    if (exit !== 0) t.fail(stderr);
+  }
+  const bucket = await batch.run(["-c", node, "--get-by-bucket", "large"]);
+  t.equal(bucket.exit, 0, bucket.stderr);
+  t.match(bucket.stderr, /too large for one answer/);
+  t.equal(bucket.stdout.split("\n").length, 61, "nothing is cut");
+  const scan = await batch.run(["-c", node, "--scan-by-prefix", "large/", "--format", "json"]);
+  t.equal((JSON.parse(scan.stdout) as unknown[]).length, 60, "all pages");
+});
+
+t.test("the real process: streams, exit codes, variables, start-up time", async (t) => {
+  const environment = { SVC_ENDPOINTS: node };
+  t.same(await runCli(["--set", "p", "--value", "v"], environment), {
+    exit: 0,
+    stdout: "r0 set\n",
+    stderr: "",
+  });
+  t.match(await runCli(["--get", "p"], { ...environment, SVC_FORMAT: "json" }), {
+    stdout: /^\{"key":"p","success":true,.*\}\n$/,
+  });
+  t.match(await runCli(["--get", "none"], environment), { exit: 1, stdout: "r0 not get\n" });
+  t.match(await runCli(["--gett", "p"], environment), {
+    exit: 2,
+    stdout: "",
+    stderr: /^error: unknown option --gett \(did you mean --get\?\)/,
+  });
+  t.match(await runCli(["--gett", "p", "--format=json"]), {
+    stderr: /^\{"error":\{"code":"usage","message":"[^\n]*","endpoint":null\}\}\n$/,
+  });
+  t.match(await runCli(["--version"]), { exit: 0, stdout: /^svc-cli \d+\.\d+\.\d+\n$/ });
+  t.match(await runCli(["--lock", "--help"]), { exit: 0, stdout: /--lock <resource> --expires/ });
+  const scan = await runCli(["--scan-by-prefix", "large/"], environment);
+  t.equal(
+    scan.stdout.length,
+    60 * (300_000 + "r0 large/00 \n".length),
+    "P-161 a pipe gets all of it",
+  );
+});
+
+t.test("commands from a pipe, line by line, without terminal codes", async (t) => {
+  const lines = [
+    "set pipe/a 1",
+    "get pipe/a",
+    'set pipe/b "two words" 60000',
+    "get pipe/b",
+    "set pipe/empty ''",
+    "get pipe/empty",
+    "exists pipe/a",
+    "exists pipe/none",
+    "extend pipe/a 60000",
+    "get-by-bucket pipe",
+    "delete pipe/a",
+    "# a comment",
+    "",
+    "lock pipe-r 60000",
+    "extend-lock pipe-r 60000",
+    "get-lock pipe-r",
+    "elock pipe-r 60000",
+    "unlock pipe-other",
+    "create-sequence pipe-s 10 5",
+    "next-sequence pipe-s",
+    "reserve-sequence pipe-s 2",
+    "cluster members",
+    "list backups",
+    "get pipe/b --format json",
+    "get",
+    "lock pipe-r many",
+    "frobnicate x",
+    "help lock",
+    "lock pipe-kept 60000",
+    "elock pipe-kept 60000",
+    "unlock pipe-r",
+  ];
+  const ran = await runCli(["-c", node], {}, `${lines.join("\n")}\n`);
+  const wanted = [
+    /^svc shell \d+\.\d+\.\d+\n\nr0 set \d+ms\n\nr0 1 \d+ms\n\nr0 set \d+ms\n\nr0 two words \d+ms\n\n/,
+    /\nr0 set \d+ms\n\nr0 \(empty str\) \d+ms\n\nexists\n\nnot found\n\nextended\n\n/,
+    /\nr0 pipe\/a 1\nr0 pipe\/b two words\nr0 pipe\/empty \n\nr1 deleted \d+ms\n\n/,
+    /\nf0 acquired ([0-9a-f]{32})\n\nf0 extended \1\n\nf0 \1\n\nf0 acquired [0-9a-f]{32}\n\nnot acquired\n\n/,
+    /\nr0 created pipe-s current 10 increment 5 max - .*\n\nr1 next pipe-s 15\n\nr1 reserved pipe-s 20\.\.25 count 2\n\n/,
+    /\nMembership version 1 .*\n[\s\S]*NotConfigured: /,
+    /\n\{"key":"pipe\/b","success":true,.*\}\n\n/,
+    /\nunknown command: frobnicate\n\nlock <resource> <ms>\n/,
+    /Disposing persistent lock [0-9a-f]{32}\.\.\.\n/,
+    /Disposing ephemeral lock [0-9a-f]{32}\.\.\.\n/,
+  ];
+  for (const expression of wanted) t.match(ran.stdout, expression);
+  // eslint-disable-next-line no-control-regex -- that there is none is the point
+  t.notMatch(ran.stdout + ran.stderr, /\x1b/);
+  t.match(ran.stderr, /error: a value is missing; usage: get <key>\n/);
+  t.match(ran.stderr, /error: ms: "many" is not a whole number of milliseconds/);
+  t.equal(ran.exit, 1, "the first line that did not succeed: exists pipe/none");
+  for (const resource of ["pipe-r", "pipe-kept"]) {
+    t.match(await batch.run(["-c", node, "--get-lock", resource]), { stdout: "not found\n" });
+  }
+});
+
+t.test("run stops at the first error", async (t) => {
+  const path = join(directory.path, "commands");
+  writeFileSync(path, "set run/a 1\nget run/none\nfrob\nset run/b 1\n");
+  const ran = await runCli(["-c", node], {}, `run ${path}\nget run/a\nget run/b\nrun /nowhere\n`);
+  t.match(ran.stdout, /r0 set \d+ms\n\nnot found\n\nunknown command: frob\n\n/);
+  t.match(ran.stderr, /stopped at line 3\n[\s\S]*cannot read \/nowhere/);
+  t.match(ran.stdout, /r0 1 \d+ms\n\nnot found\n\n/, "run/b was never set");
+  t.equal(ran.exit, 2);
+});
