@@ -223,14 +223,19 @@ class Walk {
     for (const id of needed) this.perform("tick", id, 1);
   }
 
-  /** Whether the group must come to life again once everything works. */
-  get mustRecover(): boolean {
-    const { changesApplied } = this.world.counts;
-    return this.swarm.settings.gentleChanges || changesApplied === 0;
+  /**
+   * Whether the group must come to life again once everything works. After membership changes that
+   * holds with pre-votes only: without them, a voter that missed a change may run ahead in term with
+   * elections that it cannot win, and never be caught up with by those who could.
+   */
+  private get mustRecover(): boolean {
+    const { gentleChanges, core } = this.swarm.settings;
+    return this.world.counts.changesApplied === 0 || (gentleChanges && core.preVote === true);
   }
 
   /** Everything works from now on: the group must elect a leader, commit, and become level. */
   recover(): void {
+    if (!this.mustRecover) return;
     this.cuts.clear();
     this.world.counts.recoveries++;
     let proposed = 0;
@@ -266,7 +271,7 @@ export function walk(
   let violation: string | null = null;
   try {
     while (world.counts.steps < steps) walking.step();
-    if (walking.mustRecover) walking.recover();
+    walking.recover();
   } catch (error) {
     violation = error instanceof Error ? error.message : String(error);
   }
