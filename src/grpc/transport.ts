@@ -64,6 +64,9 @@ export interface TransportOptions {
   readonly handle: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 }
 
+/** At the end, sockets get this long for their last bytes (ms). */
+const LAST_BYTES_MS = 500;
+
 interface Watched {
   probeSentMs: number;
   answered: boolean;
@@ -74,6 +77,8 @@ export class Transport {
   private server: Http2Server | null = null;
   private readonly sessions = new Map<Http2Session, Watched>();
   private readonly ownSessions = new Set<Http2Session>();
+  /** Accepted sockets: a session that has ended leaves its socket open until the peer ends it too. */
+  private readonly sockets = new Set<Socket>();
   private readonly calls = new Set<ServerHttp2Stream>();
   private timer: NodeJS.Timeout | null = null;
   private idle: (() => void) | null = null;
@@ -116,6 +121,8 @@ export class Transport {
   }
 
   private admit(socket: Socket): void {
+    this.sockets.add(socket);
+    socket.once("close", () => this.sockets.delete(socket));
     const { connections } = this.options;
     if (connections === undefined) return;
     if (connections.enter()) socket.once("close", () => connections.leave());
@@ -220,7 +227,12 @@ export class Transport {
     for (const stream of this.calls) stream.close();
     for (const session of this.ownSessions) session.destroy();
     if (this.timer !== null) clearInterval(this.timer);
+    for (const socket of this.sockets) socket.destroySoon();
+    const cut = setTimeout(() => {
+      for (const socket of this.sockets) socket.destroy();
+    }, LAST_BYTES_MS);
     await listenerClosed;
+    clearTimeout(cut);
   }
 
   private callsDone(graceMs: number): Promise<void> {

@@ -38,6 +38,8 @@ export interface ServerState {
   draining: boolean;
   /** Exchanges without an answer. */
   inFlight: number;
+  /** Of these, requests whose body has not arrived: nothing was begun for them. */
+  receiving: number;
   /** Called when the last exchange in progress ended. */
   onIdle: (() => void) | null;
 }
@@ -68,6 +70,7 @@ export class Exchange {
   private readonly sink: ResponseSink;
   private readonly state: ServerState;
   private ended = false;
+  private arrived = false;
 
   constructor(
     raw: IncomingMessage,
@@ -83,6 +86,7 @@ export class Exchange {
     this.state = state;
     this.startedMs = state.monotonicMs();
     state.inFlight++;
+    state.receiving++;
   }
 
   get isHttp2(): boolean {
@@ -96,6 +100,7 @@ export class Exchange {
   /** The body is here: from now on it is the server that takes time. */
   received(): void {
     this.startedMs = this.state.monotonicMs();
+    this.arrive();
   }
 
   /** False when so large an answer would be one too many that waits for its client. */
@@ -121,12 +126,18 @@ export class Exchange {
     };
   }
 
+  private arrive(): void {
+    if (!this.arrived) this.state.receiving--;
+    this.arrived = true;
+  }
+
   private finish(status: number): void {
+    this.arrive();
     const state = this.state;
     this.ended = true;
     state.inFlight--;
     state.observer?.answered(this.path, status, state.monotonicMs() - this.startedMs);
-    if (state.inFlight === 0) state.onIdle?.();
+    if (state.inFlight === state.receiving) state.onIdle?.();
   }
 
   private head(

@@ -87,6 +87,10 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.destroySoon();
 }
 
+function peerOf(socket: Socket): string {
+  return `${socket.remoteAddress ?? ""} ${socket.remotePort ?? 0}`;
+}
+
 export class Listener {
   private readonly server: HttpServer | Http2SecureServer;
   private readonly budget: ConnectionBudget;
@@ -94,6 +98,8 @@ export class Listener {
   private readonly sockets = new Set<Socket>();
   /** The sockets that were accepted: below the former on a TLS listener, else the same. */
   private readonly accepted = new Set<Socket>();
+  /** Sockets whose TLS handshake is not done, by the address of the peer. */
+  private readonly greeting = new Map<string, Socket>();
   private readonly sessions = new Set<ServerHttp2Session>();
   private closing = false;
 
@@ -149,9 +155,15 @@ export class Listener {
       this.budget.leave();
     });
     if (!("setSecureContext" in this.server)) this.track(socket);
+    else {
+      const peer = peerOf(socket);
+      this.greeting.set(peer, socket);
+      socket.once("close", () => this.greeting.delete(peer));
+    }
   }
 
   private track(socket: Socket): void {
+    this.greeting.delete(peerOf(socket));
     this.sockets.add(socket);
     socket.once("close", () => this.sockets.delete(socket));
   }
@@ -194,6 +206,8 @@ export class Listener {
    */
   async close(graceMs: number): Promise<void> {
     this.drain();
+    // Who has not even greeted has nothing to be answered.
+    for (const socket of this.greeting.values()) socket.destroy();
     const started = performance.now();
     while (this.accepted.size > 0 && performance.now() - started < graceMs) {
       for (const socket of this.sockets) {

@@ -87,6 +87,7 @@ class Server implements RestServer {
       unsent: new UnsentAnswers(),
       draining: false,
       inFlight: 0,
+      receiving: 0,
       onIdle: null,
     };
     this.budget = options.connections ?? new ConnectionCount();
@@ -255,7 +256,8 @@ class Server implements RestServer {
   async close(graceMs: number): Promise<void> {
     const started = performance.now();
     this.drain();
-    if (this.state.inFlight > 0) {
+    // A slow sender is not waited for: what it sends would only be refused.
+    if (this.state.inFlight > this.state.receiving) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs);
         this.state.onIdle = () => {

@@ -1,5 +1,6 @@
 /** Contract 9 and 10.4: flags, variables, refused starts, exit codes, signals. */
 import { spawnSync } from "node:child_process";
+import { connect } from "node:net";
 import type { Test } from "tap";
 import { ServerProcess, serverMain, sleep, temporaryDirectory } from "../server-process.js";
 import { startNode } from "./node.js";
@@ -136,6 +137,24 @@ export async function starting(t: Test): Promise<void> {
     server.signal("SIGINT");
     t.same(await server.ended, { code: 0, signal: null });
     t.match(server.log, /stopped/);
+  });
+
+  await t.test("9.5: a stop does not wait for peers that say nothing or half of it", async (t) => {
+    const node = await startNode(t, "--shutdown-timeout=60s");
+    const open = async (base: string, text: string) => {
+      const { hostname, port } = new URL(base);
+      const socket = connect(Number(port), hostname, () => socket.write(text));
+      socket.on("error", () => undefined);
+      t.teardown(() => socket.destroy());
+      await new Promise((resolve) => socket.once("connect", resolve));
+    };
+    for (const base of [node.http, node.https, node.grpcUrl]) await open(base, "");
+    const head = "POST /v1/kv/try-get HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    await open(node.http, `${head}content-length: 20\r\n\r\n{`);
+    await post(node.http, "/v1/kv/try-get", { key: "a" });
+    const ended = await Promise.race([node.server.stop(), sleep(25_000)]);
+    t.same(ended, { code: 0, signal: null });
+    t.notMatch(node.server.log, /fatal/);
   });
 
   await t.test("overload: 503 and MustRetry without effect, health is never refused", async (t) => {
