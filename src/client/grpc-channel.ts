@@ -5,6 +5,7 @@
  * a call that fails before that certainly had no effect. 2. A replaced or closed channel leaves no
  * timer behind.
  */
+import { isIP } from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import { UnavailableError, type SvcError } from "./errors.js";
 import type { ClientSettings, Endpoint } from "./options.js";
@@ -61,8 +62,17 @@ export class GrpcChannel {
       "grpc.keepalive_time_ms": keepAliveMs,
       "grpc.keepalive_timeout_ms": Math.max(1, Math.floor(keepAliveMs / 2)),
       "grpc.primary_user_agent": "svc-client",
+      ...this.serverName(),
     });
     return this.client;
+  }
+
+  /** An address is no server name (RFC 6066); where nothing is verified another name will do. */
+  private serverName(): grpc.ChannelOptions {
+    const { host, secure } = this.endpoint;
+    const named = isIP(host.replace(/[[\]]/g, "")) === 0;
+    if (!secure || named || this.settings.tls.insecure !== true) return {};
+    return { "grpc.ssl_target_name_override": "localhost" };
   }
 
   /** Calls back once: null when the connection stands, else why it does not. */
