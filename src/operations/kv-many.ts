@@ -3,7 +3,8 @@
  *
  * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each
  * has its own end, in the order of the request. 2. Reads of one partition and durability share one
- * round. 3. The call ends when its last item ended; a refusal that met every item is the refusal of
+ * round. 3. The values of one answer are bounded: what does not fit ends as Errored and is to be
+ * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is the refusal of
  * the call.
  */
 import { assert, present } from "../base/assert.js";
@@ -12,7 +13,7 @@ import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvManyAnswer, KvManyItem, Refusal, RouteHint } from "./answers.js";
 import { isAcceptable } from "./input.js";
-import { changeKey, readKeys } from "./kv.js";
+import { type ReadBudget, changeKey, readKeys } from "./kv.js";
 import type {
   KvDeleteManyRequest,
   KvDeleteRequest,
@@ -129,9 +130,10 @@ export function executeMany(
       byDurability[item.durability]?.push({ at, item, origin: place.origin });
     }
   });
+  const budget = { leftBytes: serving.settings.responseMaxBytes };
   for (const [group, byDurability] of batches) {
     for (const batch of byDurability) {
-      if (batch.length > 0) readItems(serving, group, batch, deadlineMs, call);
+      if (batch.length > 0) readItems(serving, group, batch, budget, deadlineMs, call);
     }
   }
 }
@@ -163,6 +165,7 @@ function readItems(
   serving: Serving,
   group: GroupAccess,
   batch: readonly ReadItem[],
+  budget: ReadBudget,
   deadlineMs: number,
   call: ManyCall,
 ): void {
@@ -170,6 +173,7 @@ function readItems(
     serving,
     group,
     batch.map(({ item }) => item),
+    budget,
     deadlineMs,
     (end, refusal, executed) => {
       for (const { at, origin } of batch) {
@@ -179,7 +183,8 @@ function readItems(
     (readings) => {
       readings.forEach((reading, number) => {
         const { at, origin } = present(batch[number], "every item has its reading");
-        call.end(at, readingResult(serving, group, reading), origin);
+        if (reading === null) call.fail(at, "errored", null, origin);
+        else call.end(at, readingResult(serving, group, reading), origin);
       });
     },
   );

@@ -92,8 +92,9 @@ export function readKey(
   fail: Fail,
   done: Done,
 ): void {
-  readKeys(serving, group, [request], deadlineMs, fail, ([reading]) => {
-    assert(reading !== undefined, "one key has one reading");
+  const budget = { leftBytes: Infinity };
+  readKeys(serving, group, [request], budget, deadlineMs, fail, ([reading]) => {
+    assert(reading !== undefined && reading !== null, "one key has one reading");
     const { type, revision, lastModified, state, leaseEndMs } = reading;
     done({
       ...kvAnswer(type, revision, origin, null, lastModified),
@@ -104,14 +105,23 @@ export function readKey(
   });
 }
 
-/** Reads several keys of one group and one durability in one turn. */
+/** What the values of one answer may still take. */
+export interface ReadBudget {
+  leftBytes: number;
+}
+
+/**
+ * Reads several keys of one group and one durability in one turn. Null for those that `budget` has
+ * no room for: they are not even read.
+ */
 export function readKeys(
   serving: Serving,
   group: GroupAccess,
   requests: readonly KvGetRequest[],
+  budget: ReadBudget,
   deadlineMs: number,
   fail: Fail,
-  then: (readings: readonly KvReading[]) => void,
+  then: (readings: readonly (KvReading | null)[]) => void,
 ): void {
   const [first] = requests;
   assert(first !== undefined, "a read is for at least one key");
@@ -119,16 +129,35 @@ export function readKeys(
     if (first.durability === Durability.ephemeral) {
       const table = group.ephemeral;
       if (table === null) return fail("mustRetry", null, group);
-      const nowMs = Math.floor(group.leaseNowMs());
-      return then(requests.map((request) => readOne(table, request, nowMs)));
+      return then(readAll(table, requests, Math.floor(group.leaseNowMs()), budget));
     }
-    const readings = requests.map((request) => readOne(group.machine, request, leaseMs));
+    const before = budget.leftBytes;
+    const readings = readAll(group.machine, requests, leaseMs, budget);
     const nowMs = group.leaseNowMs();
-    const ended = latestEnded(readings, nowMs);
+    const ended = latestEnded(
+      readings.filter((reading) => reading !== null),
+      nowMs,
+    );
     if (ended === null) return then(readings);
+    budget.leftBytes = before;
     serving.advance(group, ended, deadlineMs, fail, (committedMs) => {
-      then(requests.map((request) => readOne(group.machine, request, committedMs)));
+      then(readAll(group.machine, requests, committedMs, budget));
     });
+  });
+}
+
+function readAll(
+  source: Pick<GroupAccess["machine"], "reads">,
+  requests: readonly KvGetRequest[],
+  nowMs: number,
+  budget: ReadBudget,
+): (KvReading | null)[] {
+  return requests.map((request) => {
+    if (budget.leftBytes <= 0) return null;
+    const reading = readOne(source, request, nowMs);
+    const sizeBytes = reading.value?.length ?? 0;
+    budget.leftBytes -= sizeBytes;
+    return sizeBytes > 0 && budget.leftBytes < 0 ? null : reading;
   });
 }
 

@@ -176,6 +176,27 @@ void t.test("the guards of the environment come before the native calls", async 
   rmSync(path, { recursive: true });
 });
 
+void t.test(
+  "P-119 a read after a finished write never has the snapshot from before it",
+  async (t) => {
+    const path = temporary();
+    // The turn in which the snapshot was taken does not end here.
+    const never: TimerPort = { after: timers.after, soon: () => undefined };
+    const environment = new LmdbEnvironment(path, 2 ** 20, never);
+    const put = (value: string): Promise<undefined> =>
+      waiting<undefined>((done) => {
+        const row = { table: "short", key: bytes("k"), value: bytes(value) } as const;
+        environment.write([row], () => done(undefined));
+      });
+    await put("old");
+    t.same(environment.get("short", bytes("k")), bytes("old"));
+    await put("new");
+    t.same(environment.get("short", bytes("k")), bytes("new"));
+    environment.close();
+    rmSync(path, { recursive: true });
+  },
+);
+
 void t.test("close waits for a write in flight", async (t) => {
   const path = temporary();
   const store = openAt(path);

@@ -391,6 +391,27 @@ t.test("K12 to K18, P-054: buckets, ranges and scans against a naive filter", as
   t.ok(edges.items.every((item) => item.key > "a/1" && item.key <= "a/2"));
 });
 
+t.test(
+  "K11, P-163: the values of a many-read are bounded, however often a key is named",
+  async (t) => {
+    const bench = new Bench({ responseMaxBytes: 1000 });
+    bench.ask(set("k/big", "x".repeat(400)));
+    bench.ask(set("k/none", null));
+    const items = ["k/big", "k/none", "k/big", "k/big", "k/big"].map((key) => get(key));
+    const answer = bench.ask({ kind: "kv-get-many", items, plain: true });
+    const { got, errored } = KvType;
+    t.equal(answer.type, got, "the call ran");
+    const types = answer.items.map((item) => item.type);
+    t.same(types, [got, got, got, errored, errored], "what fits is there, the rest says so");
+    const ended = ["k/a", "k/b"].map((key) => set(key, "y".repeat(400), { expiresMs: 10 }));
+    for (const request of ended) bench.ask(request);
+    bench.world.timer.nowMs += 20;
+    const later = ["k/a", "k/b", "k/big", "k/big", "k/big"].map((key) => get(key));
+    const again = bench.ask({ kind: "kv-get-many", items: later, plain: true });
+    t.equal(again.items.filter((item) => item.type === errored).length, 1, "counted once");
+  },
+);
+
 t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => {
   const bench = new Bench();
   const { world } = bench;
