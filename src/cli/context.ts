@@ -147,9 +147,12 @@ export class RunContext {
       : Math.max(1, this.deadlineMs - performance.now());
   }
 
-  /** What every call of the library gets. */
-  calling(): { readonly signal: AbortSignal; readonly deadlineMs: number } {
-    return { signal: this.signal, deadlineMs: this.leftMs() };
+  /**
+   * What every call of the library gets. `among`: how many endpoints are still to be asked one after
+   * the other; each gets its share of the time, so that a dead one does not use up all of it.
+   */
+  calling(among = 1): { readonly signal: AbortSignal; readonly deadlineMs: number } {
+    return { signal: this.signal, deadlineMs: Math.max(1, this.leftMs() / among) };
   }
 
   /** Prints one line of a long console answer at once, instead of keeping all of it. */

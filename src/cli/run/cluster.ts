@@ -125,9 +125,9 @@ async function placement(_values: OptionValues, context: RunContext): Promise<Ou
 async function setFactor(values: OptionValues, context: RunContext): Promise<Outcome> {
   const factor = values.requiredNumber("--set-replication-factor");
   const partition = values.requiredNumber("--partition");
-  const answer = await firstAccepted(context, async (endpoint) => {
+  const answer = await firstAccepted(context, async (endpoint, among) => {
     const client = await context.clientOf(endpoint);
-    return client.cluster.setReplicationFactor(partition, factor, context.calling());
+    return client.cluster.setReplicationFactor(partition, factor, context.calling(among));
   });
   const cleared = factor === 0 ? " (cleared; inherits the global factor)" : "";
   const line = answer.success
@@ -145,13 +145,13 @@ async function setFactor(values: OptionValues, context: RunContext): Promise<Out
 /** Asks endpoint after endpoint while the answer is "Refused" or a node cannot be reached. */
 async function firstAccepted<T extends { readonly status: string }>(
   context: RunContext,
-  ask: (endpoint: string) => Promise<T>,
+  ask: (endpoint: string, among: number) => Promise<T>,
 ): Promise<T> {
   let refusal: T | null = null;
   let failure: unknown = null;
-  for (const endpoint of context.endpoints) {
+  for (const [at, endpoint] of context.endpoints.entries()) {
     try {
-      const answer = await ask(endpoint);
+      const answer = await ask(endpoint, context.endpoints.length - at);
       if (answer.status !== "Refused") return answer;
       refusal = answer;
     } catch (error) {

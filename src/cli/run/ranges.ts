@@ -55,8 +55,8 @@ interface NodeAnswer {
 }
 
 /**
- * Asks every endpoint; one that cannot be reached ends with exit code 3 after the others were
- * asked.
+ * Asks every endpoint at the same time. One that cannot be reached makes the exit code 3, and the
+ * message says what the others answered.
  */
 async function everywhere(
   context: RunContext,
@@ -64,12 +64,12 @@ async function everywhere(
 ): Promise<Outcome> {
   const answers: NodeAnswer[] = [];
   const failures: { readonly endpoint: string; readonly error: unknown }[] = [];
-  for (const endpoint of context.endpoints) {
-    try {
-      answers.push(await ask(await context.clientOf(endpoint), endpoint));
-    } catch (error) {
-      failures.push({ endpoint, error });
-    }
+  const settled = await Promise.allSettled(
+    context.endpoints.map(async (endpoint) => ask(await context.clientOf(endpoint), endpoint)),
+  );
+  for (const [at, result] of settled.entries()) {
+    if (result.status === "fulfilled") answers.push(result.value);
+    else failures.push({ endpoint: context.endpoints[at] ?? "", error: result.reason });
   }
   const lines = answers.map((answer) => answer.line);
   const first = failures[0];
@@ -151,13 +151,13 @@ function unregister(values: OptionValues, context: RunContext): Promise<Outcome>
  */
 async function untilLeader<T extends { readonly status: string }>(
   context: RunContext,
-  ask: (client: SvcClient) => Promise<T>,
+  ask: (client: SvcClient, among: number) => Promise<T>,
 ): Promise<T> {
   let refusal: T | null = null;
   let failure: unknown = null;
-  for (const endpoint of context.endpoints) {
+  for (const [at, endpoint] of context.endpoints.entries()) {
     try {
-      const answer = await ask(await context.clientOf(endpoint));
+      const answer = await ask(await context.clientOf(endpoint), context.endpoints.length - at);
       if (answer.status !== "NotLeader") return answer;
       refusal = answer;
     } catch (error) {
@@ -181,8 +181,8 @@ function openLines(answer: SplitResult | MergeResult): string[] {
 async function split(values: OptionValues, context: RunContext): Promise<Outcome> {
   const keySpace = values.requiredText("--split-range");
   const splitKey = values.requiredText("--split-key");
-  const answer = await untilLeader(context, (client) =>
-    client.ranges.split(keySpace, splitKey, context.calling()),
+  const answer = await untilLeader(context, (client, among) =>
+    client.ranges.split(keySpace, splitKey, context.calling(among)),
   );
   const line = answer.success
     ? `Split: ${keySpace} at ${splitKey} — partition ${answer.newPartitionId} at generation ` +
@@ -200,7 +200,9 @@ async function split(values: OptionValues, context: RunContext): Promise<Outcome
 }
 
 async function merge(_values: OptionValues, context: RunContext): Promise<Outcome> {
-  const answer = await untilLeader(context, (client) => client.ranges.merge(context.calling()));
+  const answer = await untilLeader(context, (client, among) =>
+    client.ranges.merge(context.calling(among)),
+  );
   let line = `No merge pass ran: status ${answer.status} — ${answer.reason}`;
   if (answer.success) {
     line =
