@@ -82,6 +82,7 @@ class CallTry implements Try {
 export class Call implements Expiring {
   readonly durationMs: number;
   expireAtMs = 0;
+  listed = false;
   previous: Expiring | null = null;
   next: Expiring | null = null;
   private readonly host: CallHost;

@@ -95,6 +95,7 @@ export class SvcClient {
     return this.closing;
   }
 
+  /** As `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

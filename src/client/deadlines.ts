@@ -12,6 +12,8 @@
 export interface Expiring {
   readonly durationMs: number;
   expireAtMs: number;
+  /** True while it is in a list. */
+  listed: boolean;
   previous: Expiring | null;
   next: Expiring | null;
   expire(): void;
@@ -44,6 +46,7 @@ export class Deadlines {
       list = { first: null, last: null };
       this.lists.set(durationMs, list);
     }
+    entry.listed = true;
     entry.previous = list.last;
     entry.next = null;
     if (list.last === null) list.first = entry;
@@ -54,9 +57,11 @@ export class Deadlines {
     if (entry.expireAtMs < this.timerAtMs) this.arm(entry.expireAtMs);
   }
 
+  /** Ends the watch; does nothing when it ended before. */
   remove(entry: Expiring): void {
     const list = this.lists.get(entry.durationMs);
-    if (list === undefined) return;
+    if (!entry.listed || list === undefined) return;
+    entry.listed = false;
     if (entry.previous === null) list.first = entry.next;
     else entry.previous.next = entry.next;
     if (entry.next === null) list.last = entry.previous;

@@ -158,6 +158,7 @@ export class LockHandle {
     return this.releasing;
   }
 
+  /** As `release`, within one lease (at least a second). */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release({ deadlineMs: Math.max(RELEASE_MIN_MS, this.leaseMs) });
   }

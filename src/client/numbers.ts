@@ -56,6 +56,7 @@ export function fromLanes(lanes: Int64Lanes): bigint {
   return lanesToBigInt(lanes);
 }
 
+/** A field of the wire. */
 export function toLanes(value: bigint): Int64Lanes {
   return bigIntToLanes(value);
 }

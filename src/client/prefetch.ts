@@ -93,6 +93,7 @@ export class SequencePrefetch {
     return { unused, underWay };
   }
 
+  /** As `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
