@@ -1,8 +1,8 @@
 /**
  * What the gRPC load driver counts: outcomes as the answers state them, latencies, failures.
  *
- * Owns its counters. Invariants: 1. An outcome is read from the answer's own type field. 2. A failed
- * stream or connection is an error from the start of the process on, also in the warm-up.
+ * Owns its counters. Invariants: 1. An outcome is read from the answer's own type field. 2. A
+ * failed stream or connection is an error from the start of the process on, also in the warm-up.
  */
 import { createHistogram } from "node:perf_hooks";
 import type { ProtoReader } from "../../src/proto/codec.js";

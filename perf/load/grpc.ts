@@ -1,7 +1,7 @@
 /**
- * gRPC under load from a lean driver in another process: values per second and durable operations per second through
- * the batch streams, unary `next` against a no-op method, and how many commands share one durable write.
- * Run: npm run perf -- load/grpc
+ * gRPC under load from a lean driver in another process: values per second and durable operations
+ * per second through the batch streams, unary `next` against a no-op method, and how many commands
+ * share one durable write. Run: npm run perf -- load/grpc
  */
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";

@@ -1,4 +1,7 @@
-/** Tables and medians for the load measurements, and the facts of the machine that belong beside every figure. */
+/**
+ * Tables and medians for the load measurements, and the facts of the machine that belong beside
+ * every figure.
+ */
 import { cpus, loadavg, totalmem } from "node:os";
 
 export function median(values: readonly number[]): number {

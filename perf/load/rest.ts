@@ -1,6 +1,7 @@
 /**
- * `next` over REST against a no-op route of the same server on the same port, cleartext and TLS, 64 connections.
- * Interleaved rounds; the ratio of the medians is the figure. Run: npm run perf -- rest
+ * `next` over REST against a no-op route of the same server on the same port, cleartext and TLS, 64
+ * connections. Interleaved rounds; the ratio of the medians is the figure. Run: npm run perf --
+ * rest
  */
 import autocannon from "autocannon";
 import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";

@@ -1,6 +1,6 @@
 /**
- * A million keys with values of 100 bytes: time from start to ready after a clean stop and after kill -9, and resident
- * memory. Run: npm run perf -- restart
+ * A million keys with values of 100 bytes: time from start to ready after a clean stop and after
+ * kill -9, and resident memory. Run: npm run perf -- restart
  */
 import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";
 import { printMachine, printTable, thousands } from "./report.js";
