@@ -54,7 +54,7 @@ export function helpText(version: string): string {
     "",
     "Other:",
     "  --help, --version      print and exit",
-    "  --print-token-hash     read a token from standard input, print its line for the token file",
+    "  --print-token-hash     read a token from standard input, print its hash for the token file",
   ];
   let area = "";
   for (const flag of FLAGS) {

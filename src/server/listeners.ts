@@ -6,9 +6,10 @@
  * front ends judge callers by the same authenticator. 3. A port that cannot be opened stops the
  * start, naming the flag.
  */
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TLSSocket } from "node:tls";
+import { createSecureContext, type TLSSocket } from "node:tls";
 import { CONNECTIONS_MAX } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
@@ -54,20 +55,45 @@ interface TlsTexts {
   readonly clientCertificateRequired: boolean;
 }
 
+/** The text of a PEM file; throws with the flag and the path when it is none that `check` takes. */
+function pemFile(flag: string, path: string, check: (text: string) => unknown): string {
+  try {
+    const text = readFileSync(path, "utf8");
+    check(text);
+    return text;
+  } catch (error) {
+    throw new Error(`${flag}: ${path} is not usable: ${(error as Error).message}`);
+  }
+}
+
+/** Throws unless every certificate of a PEM file can be read, and there is one. */
+function checkCertificates(text: string): void {
+  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  if (found === null) throw new Error("it holds no PEM certificate");
+  for (const certificate of found) new X509Certificate(certificate);
+}
+
 async function tlsTexts(
   config: ServerConfig,
   logger: LoggerPort,
 ): Promise<Result<TlsTexts, "usage">> {
   try {
+    const { tlsCertFile, tlsKeyFile, tlsClientCaFile } = config;
     const clientCa =
-      config.tlsClientCaFile === null ? null : readFileSync(config.tlsClientCaFile, "utf8");
+      tlsClientCaFile === null
+        ? null
+        : pemFile("--tls-client-ca", tlsClientCaFile, checkCertificates);
     const access = {
       clientCa,
       clientCertificateRequired: clientCa !== null && config.authTokensFile === null,
     };
-    if (config.tlsCertFile !== null && config.tlsKeyFile !== null) {
-      const certificate = readFileSync(config.tlsCertFile, "utf8");
-      return ok({ certificate, key: readFileSync(config.tlsKeyFile, "utf8"), ...access });
+    if (tlsCertFile !== null && tlsKeyFile !== null) {
+      const certificate = pemFile("--tls-cert", tlsCertFile, checkCertificates);
+      // The key is checked together with the certificate that it must belong to.
+      const key = pemFile("--tls-key", tlsKeyFile, (text) =>
+        createSecureContext({ cert: certificate, key: text }),
+      );
+      return ok({ certificate, key, ...access });
     }
     if (config.storage === "memory") {
       logger.log("warn", "using a self-signed development certificate, made for this run");
@@ -81,7 +107,7 @@ async function tlsTexts(
     });
     return ok({ certificate: pair.certificate, key: pair.key, ...access });
   } catch (error) {
-    return failure("usage", `--tls-cert, --tls-key, --tls-client-ca: ${(error as Error).message}`);
+    return failure("usage", (error as Error).message);
   }
 }
 

@@ -10,7 +10,8 @@ function namesOf(table: Readonly<Record<string, number>>): ReadonlyMap<number, s
 }
 
 const NAMES = {
-  locks: namesOf(LockType),
+  // The contract calls it so for locks alone.
+  locks: new Map([...namesOf(LockType), [LockType.doesNotExist, "LockDoesNotExist"]]),
   sequences: namesOf(SequenceType),
   kv: namesOf(KvType),
 } as const;

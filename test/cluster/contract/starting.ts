@@ -1,6 +1,8 @@
 /** Contract 9 and 10.4: flags, variables, refused starts, exit codes, signals. */
 import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import type { Test } from "tap";
 import { ServerProcess, serverMain, sleep, temporaryDirectory } from "../server-process.js";
 import { startNode } from "./node.js";
@@ -47,6 +49,20 @@ export async function starting(t: Test): Promise<void> {
       log: /--request-timeout/,
     });
   });
+
+  await t.test(
+    "10.3: certificate files that are none stop the start, naming the flag",
+    async (t) => {
+      const directory = temporaryDirectory();
+      t.teardown(() => directory.remove());
+      const junk = join(directory.path, "junk.pem");
+      writeFileSync(junk, "junk\n");
+      const authority = run([...SAFE, `--tls-client-ca=${junk}`]);
+      t.match(authority, { code: 2, output: "", log: /--tls-client-ca.*junk\.pem/ });
+      const pair = run([...SAFE, `--tls-cert=${junk}`, `--tls-key=${junk}`]);
+      t.match(pair, { code: 2, output: "", log: /--tls-cert.*junk\.pem/ });
+    },
+  );
 
   await t.test(
     "10.4: listeners off loopback are refused, naming listener, address and flags",
