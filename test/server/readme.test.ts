@@ -8,6 +8,7 @@ import { readFlags } from "../../src/server/flags.js";
 import { flagTableMarkdown } from "../../src/server/help.js";
 import { EXIT_FATAL } from "../../src/sys.js";
 import { EXIT_USAGE } from "../../src/server/exit-codes.js";
+import { outcomeName } from "../../src/server/outcome-names.js";
 import { readText } from "../tidy/sources.js";
 
 const readme = readText("README.md");
@@ -15,7 +16,10 @@ const readme = readText("README.md");
 /** Rows of the table whose header row begins with `| first |`, as trimmed cells. */
 function tableRows(first: string): string[][] {
   const lines = readme.split("\n");
-  const start = lines.findIndex((line) => line.startsWith(`| ${first} |`));
+  // A header row is one with a rule below it; rows of other tables may begin with the same word.
+  const start = lines.findIndex(
+    (line, at) => line.startsWith(`| ${first} |`) && (lines[at + 1] ?? "").startsWith("|--"),
+  );
   const rows: string[][] = [];
   for (let at = start + 2; start >= 0 && (lines[at] ?? "").startsWith("|"); at++) {
     rows.push(
@@ -73,18 +77,20 @@ t.test("the limits are the program's", (t) => {
 
 t.test("the codes are the program's", (t) => {
   const rows = tableRows("Locks");
-  const apis = [LockType, SequenceType, KvType];
-  for (const [column, table] of apis.entries()) {
+  const apis = [
+    ["locks", LockType],
+    ["sequences", SequenceType],
+    ["kv", KvType],
+  ] as const;
+  for (const [column, [api, table]] of apis.entries()) {
     const shown = rows.map((row) => row[column] ?? "").filter((cell) => cell !== "");
-    const real = Object.entries(table).map(
-      ([name, number]) => `${number} ${name.charAt(0).toUpperCase()}${name.slice(1)}`,
-    );
+    const real = Object.values(table).map((number) => `${number} ${outcomeName(api, number)}`);
     t.same(shown, real, `column ${column}`);
   }
   const codes = tableRows("HTTP").flatMap((row) => (row[1] ?? "").split(", "));
   t.same([...codes].sort(), Object.keys(PROBLEM_TITLES).sort(), "problem codes");
   t.same(
-    tableRows("Exit code").map((row) => Number(row[0])),
+    tableRows("Server exit code").map((row) => Number(row[0])),
     [0, EXIT_FATAL, EXIT_USAGE],
   );
   t.end();
