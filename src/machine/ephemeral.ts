@@ -19,7 +19,7 @@ import { DataReads } from "./data-reads.js";
 import { NO_STAMP } from "../base/hlc.js";
 import { Overlay } from "./overlay.js";
 import { GroupRows } from "./rows.js";
-import { type StillReads, stillBucket } from "./still-rows.js";
+import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 
 /** Tokens that one leadership may grant per lock. */
 export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
@@ -70,9 +70,9 @@ export class EphemeralTable {
     return this.overlay.sizeBytes;
   }
 
-  /** As Machine.stillBucket. */
-  stillBucket(bucket: string, maxHeldBytes: number): StillReads | null {
-    return stillBucket(this.overlay, "", bucket, maxHeldBytes);
+  /** As Machine.still. */
+  still(stretch: Stretch | null, maxHeldBytes: number): StillReads | null {
+    return stillValues(this.overlay, "", stretch, maxHeldBytes);
   }
 
   get rows(): number {

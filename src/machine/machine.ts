@@ -32,7 +32,7 @@ import type { FrozenGroup, Overlay } from "./overlay.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink } from "./restore.js";
 import { GroupRows } from "./rows.js";
-import { type StillReads, stillBucket } from "./still-rows.js";
+import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 
 /** Where an entry stands in the group's log. */
 export interface EntryPosition {
@@ -143,9 +143,9 @@ export class Machine {
     return this.dataReads;
   }
 
-  /** A bucket as it is now, for reading in slices; null for a wrong name. The caller closes it. */
-  stillBucket(bucket: string, maxHeldBytes: number): StillReads | null {
-    return stillBucket(this.overlay, this.groupRows.prefix, bucket, maxHeldBytes);
+  /** Values as they are now, for reading in slices; null for no stretch. The caller closes it. */
+  still(stretch: Stretch | null, maxHeldBytes: number): StillReads | null {
+    return stillValues(this.overlay, this.groupRows.prefix, stretch, maxHeldBytes);
   }
 
   /** Reads of the meta partition's records. */

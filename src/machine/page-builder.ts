@@ -20,6 +20,7 @@ export class PageBuilder {
   private readonly limit: number;
   private readonly maxBytes: number;
   private readonly tombstones: boolean;
+  private readonly maxVisits: number;
   private visitsLeft: number;
   private bytes = 0;
   private lastKey: ByteKey | null = null;
@@ -36,6 +37,7 @@ export class PageBuilder {
     this.nowMs = nowMs;
     this.limit = limit;
     this.maxBytes = maxBytes;
+    this.maxVisits = maxVisits;
     this.visitsLeft = maxVisits;
     this.tombstones = tombstones;
   }
@@ -88,6 +90,7 @@ export class PageBuilder {
 
   page(): Page {
     const next = this.more && this.lastKey !== null ? fromByteKey(this.lastKey) : null;
-    return { items: this.items, next, sizeBytes: this.bytes };
+    const visits = this.maxVisits - this.visitsLeft;
+    return { items: this.items, next, sizeBytes: this.bytes, visits };
   }
 }

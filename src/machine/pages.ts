@@ -115,10 +115,23 @@ function scanUntilJump(
   return jump;
 }
 
+/** A stretch of keys, last excluded. */
+export interface Stretch {
+  readonly first: ByteKey;
+  readonly last: ByteKey;
+}
+
 /** The smallest stretch of keys that holds all of a bucket; null when it is no name of one. */
-export function bucketStretch(bucketText: string): { first: ByteKey; last: ByteKey } | null {
+export function bucketStretch(bucketText: string): Stretch | null {
   const bucket = kvKey(bucketText);
   return bucket === null ? null : { first: bucket, last: bucket + ABOVE_SEPARATOR };
+}
+
+/** The keys that begin with a prefix; null when it is none. UTF-8 never ends in 0xff. */
+export function prefixStretch(prefixText: string): Stretch | null {
+  const prefix = kvKey(prefixText);
+  const last = prefix === null ? null : keySuccessor(prefix);
+  return prefix === null || last === null ? null : { first: prefix, last };
 }
 
 /** K13, K14: everything or "too-large", never a part. */

@@ -43,6 +43,8 @@ export interface Page {
   readonly next: Uint8Array | null;
   /** Approximate size of the items. */
   readonly sizeBytes: number;
+  /** Rows looked at. */
+  readonly visits: number;
 }
 
 export interface PageBounds {

@@ -11,9 +11,11 @@ import { DataReads } from "./data-reads.js";
 import { RowKind, type ByteKey } from "./keys.js";
 import { LayerMerge } from "./layer-merge.js";
 import type { ChangeWatcher, Overlay, RowVisitor } from "./overlay.js";
-import { bucketStretch } from "./pages.js";
+import type { Stretch } from "./pages.js";
 import { RowTable, plainSorter } from "./row-table.js";
 import type { ReadableRows } from "./rows.js";
+
+export type { Stretch } from "./pages.js";
 
 /** The reads of a stretch of values, and what the reader owes it. */
 export interface StillReads {
@@ -102,14 +104,13 @@ export class StillRows implements ReadableRows, ChangeWatcher, StillReads {
   }
 }
 
-/** The stretch of values that holds a bucket; null when it is no name of one. */
-export function stillBucket(
+/** A view of the values of a stretch; null when there is none. */
+export function stillValues(
   overlay: Overlay,
   prefix: ByteKey,
-  bucket: string,
+  stretch: Stretch | null,
   maxHeldBytes: number,
 ): StillReads | null {
-  const stretch = bucketStretch(bucket);
   if (stretch === null) return null;
   const { first, last } = stretch;
   return new StillRows(overlay, prefix, RowKind.value, first, last, maxHeldBytes);

@@ -7,13 +7,14 @@
  * is committed first. 4. Every view that was opened is closed, on every path.
  */
 import { KvType } from "../machine/command.js";
+import { bucketStretch } from "../machine/pages.js";
 import type { PageItem } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvPageAnswer } from "./answers.js";
 import { latestEnded } from "./kv.js";
 import { pageItem, sourceOf } from "./kv-pages.js";
 import { Durability, type KvBucketRequest } from "./requests.js";
-import type { Fail, KeyPlace, Serving } from "./serving.js";
+import { type Fail, type KeyPlace, type Serving, SlicedShare } from "./serving.js";
 import { emptyPage } from "./shapes.js";
 
 type Done = (answer: KvPageAnswer) => void;
@@ -22,10 +23,6 @@ type Done = (answer: KvPageAnswer) => void;
 export const BUCKET_VISITS = 2000;
 /** Bytes read in one turn, roughly. */
 const SLICE_BYTES = 1024 * 1024;
-
-/** Reads that may be between two slices at a time, and what they may hold together (bytes). */
-const SLICED_READS_MAX = 256;
-const SLICED_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Why a bucket was not read to its end. */
 type Cut = "too-large" | "invalid" | "overrun" | "late" | "stopping" | "crowded";
@@ -73,18 +70,15 @@ function gather(
 ): void {
   const { responseMaxBytes } = serving.settings;
   const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
-  const view = holder?.stillBucket(bucket, responseMaxBytes) ?? null;
+  const view = holder?.still(bucketStretch(bucket), responseMaxBytes) ?? null;
   if (view === null) return then("invalid");
   const query = { bucket, startKey: null, startInclusive: true, endKey: null, endInclusive: true };
   const items: PageItem[] = [];
-  const { sliced } = serving;
+  const share = new SlicedShare(serving);
   let sizeBytes = 0;
-  let counted = 0;
-  let isSliced = false;
   const end = (result: readonly PageItem[] | Cut): void => {
     view.close();
-    if (isSliced) sliced.reads--;
-    sliced.bytes -= counted;
+    share.close();
     then(result);
   };
   const slice = (after: Uint8Array | null): void => {
@@ -100,12 +94,7 @@ function gather(
     const { next } = page;
     if (next === null) return end(items);
     if (serving.ports.clock.monotonicMs() >= deadlineMs) return end("late");
-    if (!isSliced && sliced.reads >= SLICED_READS_MAX) return end("crowded");
-    if (sliced.bytes + page.sizeBytes > SLICED_BYTES_MAX) return end("crowded");
-    if (!isSliced) sliced.reads++;
-    isSliced = true;
-    sliced.bytes += page.sizeBytes;
-    counted += page.sizeBytes;
+    if (!share.hold(sizeBytes)) return end("crowded");
     serving.ports.timer.after(0, () => slice(next));
   };
   slice(null);

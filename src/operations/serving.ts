@@ -60,10 +60,42 @@ export interface KeyPlace {
 const PLACES_MAX = 8192;
 const NO_RANGES: readonly RangeDescriptor[] = [];
 
+/** Reads that may be between two slices at a time, and what they may hold together (bytes). */
+const SLICED_READS_MAX = 256;
+const SLICED_BYTES_MAX = 256 * 1024 * 1024;
+
+/** What one read between two slices holds of that. */
+export class SlicedShare {
+  private isOpen = false;
+  private heldBytes = 0;
+
+  constructor(private readonly serving: Serving) {}
+
+  /** Holds `totalBytes` from now on; false when there is no room, and nothing has changed. */
+  hold(totalBytes: number): boolean {
+    const { sliced } = this.serving;
+    if (!this.isOpen && sliced.reads >= SLICED_READS_MAX) return false;
+    if (sliced.bytes - this.heldBytes + totalBytes > SLICED_BYTES_MAX) return false;
+    if (!this.isOpen) sliced.reads++;
+    this.isOpen = true;
+    sliced.bytes += totalBytes - this.heldBytes;
+    this.heldBytes = totalBytes;
+    return true;
+  }
+
+  close(): void {
+    const { sliced } = this.serving;
+    if (this.isOpen) sliced.reads--;
+    sliced.bytes -= this.heldBytes;
+    this.isOpen = false;
+    this.heldBytes = 0;
+  }
+}
+
 export class Serving {
   /** Who is trying for which lock; a quarter of the admission at most for one. */
   readonly contention: Contention;
-  /** Bucket reads between two slices, and the bytes that they hold. */
+  /** Reads between two slices, and the bytes that they hold. */
   readonly sliced = { reads: 0, bytes: 0 };
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();

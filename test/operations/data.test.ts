@@ -412,6 +412,58 @@ t.test(
   },
 );
 
+/** Whoever gives the loop back waits until the test lets it go on, by what is returned. */
+function holdBack({ world }: Bench): () => void {
+  const held: (() => void)[] = [];
+  const after = world.timer.after.bind(world.timer);
+  world.timer.after = (delayMs, callback) => {
+    if (delayMs > 0) return after(delayMs, callback);
+    held.push(callback);
+    return { cancel: () => undefined };
+  };
+  return () => {
+    for (let callback = held.shift(); callback !== undefined; callback = held.shift()) {
+      callback();
+      world.settle();
+    }
+  };
+}
+
+t.test("P-155 K15: a large scan is read in slices, each partition as at its begin", async (t) => {
+  const bench = new Bench();
+  const keys: string[] = [];
+  for (let at = 0; at < 5000; at++) keys.push(`s/${at % 40}/${String(at).padStart(4, "0")}`);
+  for (let at = 0; at < keys.length; at += 1000) {
+    const items = keys.slice(at, at + 1000).map((key) => set(key, "old"));
+    bench.send({ kind: "kv-set-many", items });
+    bench.world.settle();
+  }
+  const goOn = holdBack(bench);
+  const read = bench.send(scanAll("s/", { limit: 10_000 }));
+  bench.world.settle();
+  t.equal(read.length, 0, "the first slice does not reach the end");
+  for (const key of keys.slice(-100)) bench.send(set(key, "new"));
+  for (let at = 0; at < 40; at++) bench.send(set(`s/${at}/more`, "new"));
+  bench.world.settle();
+  goOn();
+  const [answer] = read;
+  const sorted = [...keys].sort();
+  t.equal(answer?.items.map((item) => item.key).join(), sorted.join());
+  t.ok(answer?.items.every((item) => text(item.value) === "old"));
+  t.equal(answer?.hasMore, false);
+  const late = bench.send(scanAll("s/", { limit: 10_000 }), [], 3);
+  bench.world.settle();
+  bench.world.timer.nowMs += 5;
+  goOn();
+  t.match(late, [{ type: KvType.mustRetry }], "C9: its deadline ends it");
+  const stopped = bench.send(scanAll("s/", { limit: 10_000 }));
+  bench.world.settle();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  bench.world.settle();
+  goOn();
+  t.match(stopped, [{ type: KvType.aborted }], "a stop ends it");
+});
+
 t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => {
   const bench = new Bench();
   const { world } = bench;
@@ -424,20 +476,7 @@ t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => 
     world.settle();
   }
   const bucket = { kind: "kv-bucket" as const, bucket: "wide", durability: 1, plain: true };
-  // Whoever gives the loop back waits until the test lets it go on.
-  const held: (() => void)[] = [];
-  const after = world.timer.after.bind(world.timer);
-  world.timer.after = (delayMs, callback) => {
-    if (delayMs > 0) return after(delayMs, callback);
-    held.push(callback);
-    return { cancel: () => undefined };
-  };
-  const goOn = (): void => {
-    for (let callback = held.shift(); callback !== undefined; callback = held.shift()) {
-      callback();
-      world.settle();
-    }
-  };
+  const goOn = holdBack(bench);
   const read = bench.send(bucket);
   world.settle();
   t.equal(read.length, 0, "the first slice does not reach the end");
