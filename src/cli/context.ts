@@ -107,8 +107,6 @@ export class RunContext {
   readonly clients: Clients;
   readonly endpoints: readonly string[];
   readonly signal: AbortSignal;
-  /** Columns of the terminal that stdout is, null when it is none: tables fit themselves. */
-  readonly columns: number | null;
   private readonly deadlineMs: number;
   private readonly print: (line: string) => void;
 
@@ -121,7 +119,6 @@ export class RunContext {
     this.clients = clients;
     this.endpoints = clients.settings.endpoints;
     this.signal = signal;
-    this.columns = process.stdout.isTTY ? process.stdout.columns : null;
     this.deadlineMs = limitMs === null ? NO_LIMIT : performance.now() + limitMs;
     this.print = print;
   }
@@ -138,6 +135,11 @@ export class RunContext {
   /** A client for one endpoint only. */
   clientOf(endpoint: string): Promise<SvcClient> {
     return this.clients.open([endpoint]);
+  }
+
+  /** Columns of the terminal that stdout is now, null when it is none: tables fit themselves. */
+  get columns(): number | null {
+    return process.stdout.isTTY ? process.stdout.columns : null;
   }
 
   /** Time left (ms). */

@@ -6,12 +6,10 @@
  * handed out one by one, none is lost. 2. Ctrl+C clears a line that has text, and leaves on an
  * empty one. 3. The interface is closed before the line is handed out.
  */
-import { createInterface, type Completer } from "node:readline";
+import { createInterface, type Completer, type Interface } from "node:readline";
 
 export type LineResult =
   | { readonly kind: "line"; readonly line: string }
-  /** Ctrl+C on a line with text. */
-  | { readonly kind: "cleared" }
   /** Ctrl+C on an empty line. */
   | { readonly kind: "interrupt" }
   /** Ctrl+D. */
@@ -58,7 +56,7 @@ export class LineReader {
     });
     return new Promise((resolve) => {
       const lines: string[] = [];
-      let stop: "cleared" | "interrupt" | null = null;
+      let interrupted = false;
       const finish = (): void => {
         this.unfinished = reader.line;
         reader.close();
@@ -70,10 +68,11 @@ export class LineReader {
         if (lines.push(line) === 1) setImmediate(finish);
       });
       reader.on("SIGINT", () => {
-        stop = reader.line === "" ? "interrupt" : "cleared";
-        // What was typed stays on the screen, as in other shells: go behind its end first.
-        reader.write(null, { ctrl: true, name: "e" });
-        if (stop === "cleared") process.stdout.write("^C");
+        if (reader.line !== "") {
+          clearLine(reader);
+          return;
+        }
+        interrupted = true;
         reader.close();
       });
       reader.on("close", () => {
@@ -84,12 +83,25 @@ export class LineReader {
           return;
         }
         process.stdout.write("\n");
-        this.hasEnded = stop === null;
-        resolve({ kind: stop ?? "end" });
+        this.hasEnded = !interrupted;
+        resolve({ kind: interrupted ? "interrupt" : "end" });
       });
       reader.prompt();
       if (this.unfinished !== "") reader.write(this.unfinished);
       this.unfinished = "";
     });
   }
+}
+
+/** What readline's own shell uses for Ctrl+C; it is there, but its types do not list it. */
+interface Clearable {
+  clearLine?(): void;
+}
+
+/** Leaves what was typed on the screen, as other shells do, and starts an empty line below it. */
+function clearLine(reader: Interface & Clearable): void {
+  reader.write(null, { ctrl: true, name: "e" });
+  process.stdout.write("^C");
+  reader.clearLine?.();
+  reader.prompt();
 }

@@ -64,7 +64,6 @@ async function interactive(session: ShellSession, history: History): Promise<Exi
   for (;;) {
     const prompt = session.held.prompt(performance.now());
     const input = await reader.read(prompt, history.newestFirst());
-    if (input.kind === "cleared") continue;
     let leave = input.kind !== "line";
     if (input.kind === "line") {
       history.add(input.line);

@@ -1,5 +1,6 @@
 /** Ways to run svc-cli in tests: as a process of its own, or many lines in one (batch.ts). */
 import { spawn, type ChildProcess } from "node:child_process";
+import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -30,14 +31,17 @@ export function startCli(words: readonly string[], environment: Environment = {}
   });
 }
 
-/** Waits for the end of `child`; a signal counts as 128. */
+/** Waits for the end of `child`; a signal counts as 128 + its number. */
 export function ending(child: ChildProcess): Promise<Ran> {
   let stdout = "";
   let stderr = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   return new Promise((resolve) => {
-    child.on("close", (code) => resolve({ exit: code ?? 128, stdout, stderr }));
+    child.on("close", (code, signal) => {
+      const exit = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+      resolve({ exit, stdout, stderr });
+    });
   });
 }
 

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { root } from "../tidy/sources.js";
 
-const WAIT_SECONDS = 30;
+const WAIT_SECONDS = 20;
 
 interface Answer {
   readonly result: unknown;

@@ -1,0 +1,270 @@
+/** lock-run and bench, as processes against a real node. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import {
+  ServerProcess,
+  endAll,
+  nodeFlags,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
+import { Terminal } from "./terminal.js";
+import { cliMain, ending, runCli, startCli } from "./programs.js";
+
+const directory = temporaryDirectory();
+const server = new ServerProcess(nodeFlags(directory.path, "--initial-cluster-partitions=4"));
+const node = `http://${(await server.ready()).grpc}`;
+t.teardown(async () => {
+  await endAll();
+  directory.remove();
+});
+
+/** A child that says what it sees and lives until it is told to go: `behaviour` runs on each signal. */
+function childProgram(behaviour: string): string {
+  return `
+    for (const name of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"])
+      process.on(name, () => { process.stdout.write(name + "\\n"); ${behaviour} });
+    process.stdout.write("up " + process.env.SVC_FENCING_TOKEN + " " +
+      process.env.SVC_LOCK_RESOURCE + " " + process.env.SVC_LOCK_OWNER + "\\n");
+    setInterval(() => {}, 1000);`;
+}
+
+/** The process that `parent` started. */
+function childOf(parent: number): number {
+  return Number(readFileSync(`/proc/${parent}/task/${parent}/children`, "utf8").trim());
+}
+
+function lockRun(resource: string, more: readonly string[], program: string) {
+  const words = ["-c", node, "lock-run", resource, ...more, "--", process.execPath, "-e", program];
+  const child = startCli(words);
+  const ran = ending(child);
+  let output = "";
+  child.stdout?.on("data", (text: string) => (output += text));
+  const says = async (text: string): Promise<void> => {
+    const deadline = performance.now() + 20_000;
+    while (!output.includes(text)) {
+      if (performance.now() > deadline) throw new Error(`never "${text}": ${output}`);
+      await sleep(10);
+    }
+  };
+  return { child, ran, says };
+}
+
+t.test(
+  "lock-run: environment, exit code of the child, the lock is held meanwhile and released after",
+  async (t) => {
+    const { child, ran, says } = lockRun(
+      "run/a",
+      ["--expires", "600", "--owner", "me"],
+      childProgram("process.exit(7)"),
+    );
+    await says("up 0 run/a me\n");
+    // Longer than the lease: it was renewed.
+    await sleep(900);
+    t.match(await runCli(["-c", node, "--get-lock", "run/a"]), { stdout: "f0 me\n" });
+    const busy = await runCli(["-c", node, "lock-run", "run/a", "--expires", "500", "--", "true"]);
+    t.match(busy, { exit: 1, stdout: "", stderr: /^f0 not acquired [0-9a-f]{32}\n$/ });
+    child.kill("SIGUSR2");
+    t.match(await ran, { exit: 7, stdout: /SIGUSR2\n$/ });
+    t.match(await runCli(["-c", node, "--get-lock", "run/a"]), { exit: 1, stdout: "not found\n" });
+    const exec = ["--lock", "run/a", "--expires", "5000", "--exec", "--", "sh", "-c", "exit 3"];
+    t.match(await runCli(["-c", node, ...exec]), { exit: 3 });
+    const input = ["-c", node, "lock-run", "run/a", "--expires", "5000", "--", "cat"];
+    t.match(await runCli(input, {}, "stdin is the child's\n"), {
+      exit: 0,
+      stdout: "stdin is the child's\n",
+    });
+    const missing = [
+      "-c",
+      node,
+      "lock-run",
+      "run/a",
+      "--expires",
+      "5000",
+      "--",
+      "/no/such/program",
+    ];
+    t.match(await runCli(missing), { exit: 127, stderr: /no such|ENOENT/i });
+    t.match(await runCli(["-c", node, "--get-lock", "run/a"]), { stdout: "not found\n" });
+  },
+);
+
+t.test("lock-run: signals pass through; one that ends the child is 128 + its number", async (t) => {
+  const passed = lockRun("run/s", ["--expires", "5000"], childProgram(""));
+  await passed.says("up ");
+  for (const name of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
+    passed.child.kill(name);
+    await passed.says(`${name}\n`);
+  }
+  const ended = lockRun(
+    "run/k",
+    ["--expires", "5000"],
+    "setInterval(() => {}, 1000); console.log('up');",
+  );
+  await ended.says("up");
+  ended.child.kill("SIGTERM");
+  t.equal((await ended.ran).exit, 143);
+  // SIGKILL cannot be passed on: the child of a killed lock-run lives on, and its lock ends with its lease.
+  passed.child.stdin?.end();
+  process.kill(childOf(passed.child.pid ?? 0), "SIGKILL");
+  t.equal((await passed.ran).exit, 137);
+});
+
+t.test("lock-run: a lost lock ends the child before the lease can have ended", async (t) => {
+  const log = join(directory.path, "ended");
+  const program = childProgram(
+    `require("node:fs").writeFileSync(${JSON.stringify(log)}, String(Date.now())); process.exit(0);`,
+  );
+  const lost = lockRun("run/l", ["--expires", "2000"], program);
+  await lost.says("up ");
+  await sleep(1000);
+  server.signal("SIGSTOP");
+  const stoppedMs = Date.now();
+  try {
+    const ran = await lost.ran;
+    t.equal(ran.exit, 4, `a lost lock is no success: ${ran.stderr}`);
+    t.match(ran.stderr, /ending the command \(SIGTERM/);
+    // The last renewal was answered before the node stopped: its lease of 2000 ms is the latest moment.
+    const endedMs = Number(readFileSync(log, "utf8"));
+    t.ok(endedMs - stoppedMs < 2000, `ended ${endedMs - stoppedMs} ms after the node stopped`);
+  } finally {
+    server.signal("SIGCONT");
+  }
+});
+
+t.test("lock-run: a child that ignores SIGTERM is killed after the grace time", async (t) => {
+  const stubborn = lockRun("run/g", ["--expires", "1000", "--grace", "200"], childProgram(""));
+  await stubborn.says("up ");
+  server.signal("SIGSTOP");
+  try {
+    t.match(await stubborn.ran, { exit: 137, stdout: /SIGTERM\n$/ });
+  } finally {
+    server.signal("SIGCONT");
+  }
+});
+
+t.test("lock-run: waits for the lock; a signal while waiting starts nothing", async (t) => {
+  const mark = join(directory.path, "started");
+  t.match(await runCli(["-c", node, "--lock", "run/w", "--expires", "60000", "--owner", "o"]), {
+    exit: 0,
+  });
+  const waiting = startCli([
+    "-c",
+    node,
+    "lock-run",
+    "run/w",
+    "--expires",
+    "5000",
+    "--wait",
+    "60000",
+    "--",
+    "touch",
+    mark,
+  ]);
+  const ended = ending(waiting);
+  await sleep(700);
+  waiting.kill("SIGTERM");
+  t.match(await ended, { exit: 143 });
+  t.notOk(existsSync(mark));
+  const second = runCli([
+    "-c",
+    node,
+    "lock-run",
+    "run/w",
+    "--expires",
+    "5000",
+    "--wait",
+    "20000",
+    "--",
+    "touch",
+    mark,
+  ]);
+  await sleep(300);
+  t.match(await runCli(["-c", node, "--unlock", "run/w", "--owner", "o"]), { exit: 0 });
+  t.match(await second, { exit: 0 });
+  t.ok(existsSync(mark));
+});
+
+t.test("bench: figures, histogram, JSON; what it made is gone afterwards", async (t) => {
+  const short = ["--duration", "0.5", "--inflight", "8"];
+  for (const subject of ["sequences", "locks", "kv"]) {
+    const ran = await runCli([
+      "-c",
+      node,
+      "bench",
+      subject,
+      ...short,
+      "--connections",
+      "2",
+      "--format",
+      "json",
+    ]);
+    t.equal(ran.exit, 0, ran.stderr);
+    const report = JSON.parse(ran.stdout) as {
+      readonly operations: number;
+      readonly perSecond: number;
+      readonly failures: object;
+      readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number };
+      readonly histogram: readonly { readonly count: number }[];
+    };
+    t.ok(report.operations > 10 && report.perSecond > 10, `${subject}: ${report.operations}`);
+    t.same(report.failures, {});
+    const { p50, p99, max } = report.latencyMs;
+    t.ok(p50 > 0 && p50 <= p99 && p99 <= max * 1.001, JSON.stringify(report.latencyMs));
+    const counted = report.histogram.reduce((sum, band) => sum + band.count, 0);
+    t.equal(counted, report.operations, "the histogram holds every operation");
+  }
+  const console = await runCli(["-c", node, "bench", "sequences", ...short, "--rate", "200"]);
+  t.match(console.stdout, /200\/s planned[\s\S]*from the planned start\): p50 [\s\S]* ms │█+ /);
+  const count = Number(/(\d+) operations in/.exec(console.stdout)?.[1]);
+  t.ok(count >= 80 && count <= 101, `${count} of 100 planned`);
+  t.match(await runCli(["-c", node, "--scan-by-prefix", "svc-bench"]), { stdout: "" });
+  t.match(await runCli(["-c", node, "bench", "kv", "--inflight", "0"]), { exit: 2 });
+  t.match(await runCli(["-c", "http://127.0.0.1:1", "-t", "0.5", "bench", "kv"]), { exit: 3 });
+});
+
+t.test(
+  "bench --rate counts from the plan: a stall is seen by every operation that it delayed",
+  async (t) => {
+    const words = [
+      "-c",
+      node,
+      "bench",
+      "kv",
+      "--duration",
+      "2",
+      "--rate",
+      "100",
+      "--inflight",
+      "4",
+      "--format",
+      "json",
+    ];
+    const ran = runCli(words);
+    await sleep(900);
+    server.signal("SIGSTOP");
+    await sleep(600);
+    server.signal("SIGCONT");
+    const report = JSON.parse((await ran).stdout) as {
+      readonly latencyMs: { readonly p90: number };
+      readonly operations: number;
+    };
+    t.ok(report.operations > 150, "all planned operations were made");
+    t.ok(
+      report.latencyMs.p90 > 100,
+      `a stall of 600 ms in 2000 ms shows at p90: ${report.latencyMs.p90}`,
+    );
+  },
+);
+
+t.test("bench draws its progress on a terminal only", async (t) => {
+  const words = [process.execPath, cliMain, "-c", node, "bench", "sequences", "--duration", "1"];
+  const terminal = await Terminal.start(words, { HOME: directory.path }, 80);
+  await terminal.see("\\[#+-*\\] +\\d+ % \\d+ operations");
+  await terminal.see("p50 ");
+  t.equal(await terminal.ended(), 0);
+  await terminal.settle();
+  t.notMatch(terminal.screen, /\[#+/, "and wipes it");
+  terminal.close();
+});
