@@ -101,7 +101,7 @@ export class SvcClient {
   }
 
   private async closeNow(releaseMs: number): Promise<void> {
-    if (releaseMs > 0) await this.locks.close(releaseMs);
-    this.engine.close();
+    await this.locks.close(releaseMs);
+    await this.engine.close();
   }
 }

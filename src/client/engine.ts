@@ -18,7 +18,8 @@ export interface TransportNode {
   send(attempt: Try): void;
   /** A try got no answer in its time: look after the connection that it went to. */
   suspect(attempt: Try): void;
-  close(): void;
+  /** Resolves when its connections are gone; never rejects. */
+  close(): Promise<void>;
 }
 
 const COOLING_FIRST_MS = 10;
@@ -121,11 +122,11 @@ export class Engine implements Caller, CallHost {
   }
 
   /** Ends everything; calls under way reject with ClosedError. */
-  close(): void {
+  async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
     this.deadlines.close();
-    for (const { node } of this.places) node.close();
+    await Promise.all(this.places.map(({ node }) => node.close()));
   }
 }
 

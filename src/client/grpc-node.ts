@@ -84,11 +84,12 @@ export class GrpcNode implements TransportNode {
     for (const batcher of this.batchers.values()) batcher.suspect(attempt);
   }
 
-  close(): void {
+  close(): Promise<void> {
     this.closed = true;
     for (const batcher of this.batchers.values()) batcher.close();
     for (const call of this.calls) call.cancel();
     for (const channel of this.channels) channel.close();
+    return Promise.resolve();
   }
 }
 

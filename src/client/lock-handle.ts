@@ -158,6 +158,11 @@ export class LockHandle {
     return this.releasing;
   }
 
+  /** @internal The client closes without releasing: the lease ends by itself. */
+  abandon(): void {
+    this.lose("was left behind by a closed client");
+  }
+
   /** As `release`, within one lease (at least a second). */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release({ deadlineMs: Math.max(RELEASE_MIN_MS, this.leaseMs) });

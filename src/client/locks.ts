@@ -179,9 +179,10 @@ export class Locks {
   /** @internal Releases what is held and waits for releases, at most `waitMs`; never rejects. */
   async close(waitMs: number): Promise<void> {
     for (const handle of [...this.handles]) {
-      this.inBackground(handle.release({ deadlineMs: waitMs }));
+      if (waitMs === 0) handle.abandon();
+      else this.inBackground(handle.release({ deadlineMs: waitMs }));
     }
-    if (this.background.size === 0) return;
+    if (this.background.size === 0 || waitMs === 0) return;
     const enough = new AbortController();
     const limit = pause(waitMs, enough.signal).catch(() => undefined);
     await Promise.race([Promise.all(this.background), limit]);

@@ -71,6 +71,7 @@ export function stampOf(n: number, l: Int64Lanes, c: number): Timestamp {
   return { n, l: Number(lanesToBigInt(l)), c: c >>> 0 };
 }
 
+/** A timestamp member of an answer. */
 export function stampFromJson(body: JsonObject, name: string): Timestamp {
   const stamp = asObject(body[name], name);
   return { n: intOf(stamp, "n"), l: Number(bigintOf(stamp, "l")), c: intOf(stamp, "c") };

@@ -128,9 +128,10 @@ export class RestNode implements TransportNode {
     // Every request has a connection of its own, which ends with it.
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.closed = true;
-    void this.loaded?.then(([, agent]) => agent.destroy());
+    const loaded = await this.loaded?.catch(() => null);
+    await loaded?.[1].destroy();
   }
 }
 

@@ -32,6 +32,7 @@ const server = new ServerProcess(nodeFlags(directory.path));
 const { grpc, http } = await server.ready();
 const direct = new SvcClient({ endpoints: grpc });
 
+t.setTimeout(300_000);
 t.teardown(async () => {
   await direct.close();
   await endAll();
