@@ -1,6 +1,6 @@
 /**
- * Single situations for bugs that no group of cores of this kind gets itself into: other rules keep
- * the situation away, and the bug would come to light when one of them changes.
+ * Single situations, for bugs that no group of such cores gets itself into, because other rules keep
+ * the situation away, and for bugs that make a leader send without end.
  */
 import type { Membership, Message } from "../../src/raft/types.js";
 import type { Library } from "../raft/explorer/node.js";
@@ -50,5 +50,25 @@ function commitsOnlyWhatWasVerified(library: Library): string | null {
   return commitIndex === 2 ? null : `2 was verified, the commit index is ${commitIndex}`;
 }
 
+/** A follower compacts its log, then an append is anchored exactly at the floor. */
+function keepsTheTermAtTheFloor(library: Library): string | null {
+  const core = new library.RaftCore(library.defaultConfig(1, 1), {
+    hardState: { term: 3, vote: 0, commit: 3 },
+    floorIndex: 0,
+    floorTerm: 0,
+    termRuns: [{ first: 1, term: 1 }],
+    lastIndex: 3,
+    configChanges: [],
+    sizeRuns: [{ first: 1, sizeBytes: 3 }],
+    appliedIndex: 3,
+    membership,
+  });
+  core.compacted(3);
+  core.step({ ...fromLeader, index: 3, commit: 3 });
+  const [answer] = core.takeEffects().messagesAfterWrite;
+  if (answer?.kind === "appendAnswer" && !answer.reject && answer.index === 3) return null;
+  return `an append anchored at the floor is answered with ${JSON.stringify(answer)}`;
+}
+
 /** Each answers what is wrong with the core, or null. */
-export const checks = { commitsOnlyWhatWasVerified };
+export const checks = { commitsOnlyWhatWasVerified, keepsTheTermAtTheFloor };

@@ -1,13 +1,5 @@
 /** Planted bugs of the log: committing, cutting, writing, sending. */
-import {
-  byExplorer,
-  byGolden,
-  byWalk,
-  edit,
-  membership,
-  snapshots,
-  type Mutation,
-} from "./mutation.js";
+import { byExplorer, byGolden, byWalk, edit, membership, type Mutation } from "./mutation.js";
 
 export const logs: readonly Mutation[] = [
   {
@@ -213,7 +205,7 @@ export const logs: readonly Mutation[] = [
         "    this.floorAt = floor;\n    this.floorTermValue = term * 0;",
       ),
     ],
-    catcher: byWalk(snapshots),
+    catcher: { by: "check", check: "keepsTheTermAtTheFloor" },
   },
   {
     name: "after a restart applying begins at the floor again",
