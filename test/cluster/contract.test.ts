@@ -18,7 +18,7 @@ import { starting } from "./contract/starting.js";
 import { streams } from "./contract/streams.js";
 import { endAll } from "./server-process.js";
 
-t.setTimeout(120_000);
+t.setTimeout(300_000);
 t.teardown(endAll);
 
 t.test("one node", async (t) => {
