@@ -1,9 +1,9 @@
 /**
  * Collects the calls of one turn and sends them together on the batch streams of one endpoint.
  *
- * Owns the calls that wait and one stream per connection. Invariants: 1. A call waits for the end of
- * the turn and for room on a stream, nothing else. 2. A call that left is never sent again here. 3.
- * Without batch streams at the server everything goes out as single calls.
+ * Owns the calls that wait and one stream per connection. Invariants: 1. A call waits for the end
+ * of the turn and for room on a stream, nothing else. 2. A call that left is never sent again here.
+ * 3. Without batch streams at the server everything goes out as single calls.
  */
 import { BatchStream } from "./batch-stream.js";
 import type { Try } from "./call.js";

@@ -7,7 +7,7 @@
 /** Readiness of the node that answered. */
 export interface Health {
   readonly ready: boolean;
-  /** The full body of the health path: REST only, null over gRPC (whose health service has none). */
+  /** The full body of the health path; null over gRPC, whose health service has none. */
   readonly details: HealthDetails | null;
 }
 

@@ -4,8 +4,8 @@
  * Owns one timer and a list per duration; in a list, calls end in the order in which they began
  * (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", 1987, scheme 1 per duration).
  * Invariants: 1. A call is in at most one list. 2. Nothing expires early. 3. After a long pause of
- * the event loop, answers that arrived meanwhile are taken before anything expires. 4. Without calls
- * no timer keeps the process alive.
+ * the event loop, answers that arrived meanwhile are taken before anything expires. 4. Without
+ * calls no timer keeps the process alive.
  */
 
 /** What can expire. The links belong to the lists. */

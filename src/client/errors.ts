@@ -105,7 +105,7 @@ export class MaxValueExceededError extends SvcError {
   }
 }
 
-/** `sequence-mismatch`: `ensure` found a sequence with other parameters; `differences` lists them. */
+/** `sequence-mismatch`: `ensure` found other parameters; `differences` lists them. */
 export class SequenceMismatchError extends SvcError {
   override readonly name = "SequenceMismatchError";
   /** One sentence per parameter that differs. */

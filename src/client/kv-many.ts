@@ -1,9 +1,9 @@
 /**
  * Many-calls of any length: cut to the server's bound, items repeated on their own.
  *
- * Owns no state. May call the engine. Invariants: 1. Results come in the order of the items. 2. Only
- * items that the service asked to repeat are repeated, and only while that is safe and the deadline
- * allows it.
+ * Owns no state. May call the engine. Invariants: 1. Results come in the order of the items. 2.
+ * Only items that the service asked to repeat are repeated, and only while that is safe and the
+ * deadline allows it.
  */
 import { Backoff } from "./backoff.js";
 import { SvcError } from "./errors.js";

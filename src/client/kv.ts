@@ -15,11 +15,11 @@ import {
   settleExistence,
   settleWrite,
   isConditional,
-  type KvSetRequest,
 } from "./kv-operations.js";
 import { deleteMany, existsMany, getMany, setMany } from "./kv-many-operations.js";
 import { readBucket, rangePage, scanPage } from "./kv-page-operations.js";
 import { manyResults } from "./kv-many.js";
+import { readRequest, setRequest, wire } from "./kv-requests.js";
 import type {
   BucketRange,
   KvCallOptions,
@@ -32,56 +32,14 @@ import type {
   KvPage,
   KvPageOptions,
   KvRangeOptions,
-  KvSetConditions,
   KvSetItem,
   KvSetOptions,
   KvWrite,
 } from "./kv-shapes.js";
-import { int32Of, int64Of } from "./numbers.js";
+import { int32Of } from "./numbers.js";
 import type { Caller } from "./operation.js";
-import type { Durability } from "./options.js";
 
-const Flag = {
-  set: 1,
-  noRevision: 2,
-  ifExists: 4,
-  ifNotExists: 8,
-  ifValue: 16,
-  ifRevision: 32,
-} as const;
-const LATEST = -1n;
 const RANGE_LIMIT_DEFAULT = 1000;
-
-function bytesOf(value: string | Uint8Array | null): Uint8Array | null {
-  return typeof value === "string" ? Buffer.from(value, "utf8") : value;
-}
-
-function wire(durability: Durability | undefined): 0 | 1 {
-  return durability === "ephemeral" ? 0 : 1;
-}
-
-function setRequest(
-  key: string,
-  value: string | Uint8Array | null,
-  conditions: KvSetConditions,
-  durability: Durability | undefined,
-): KvSetRequest {
-  let flags = Flag.set | (conditions.flags ?? 0);
-  if (conditions.noHistory === true) flags |= Flag.noRevision;
-  if (conditions.ifExists === true) flags |= Flag.ifExists;
-  if (conditions.ifNotExists === true) flags |= Flag.ifNotExists;
-  if (conditions.ifValue !== undefined) flags |= Flag.ifValue;
-  if (conditions.ifRevision !== undefined) flags |= Flag.ifRevision;
-  return {
-    key,
-    value: bytesOf(value),
-    compareValue: bytesOf(conditions.ifValue ?? null),
-    compareRevision: int64Of("ifRevision", conditions.ifRevision ?? 0n),
-    expiresMs: int32Of("expiresMs", conditions.expiresMs ?? 0, 0),
-    flags,
-    durability: wire(durability),
-  };
-}
 
 /**
  * Key/value entries.
@@ -105,7 +63,8 @@ export class KeyValues {
    * fails now; with InvalidInputError, TimeoutError.
    *
    * @example
-   * const { applied } = await client.kv.set("leader", "node-1", { ifNotExists: true, expiresMs: 10_000 });
+   * const leader = { ifNotExists: true, expiresMs: 10_000 };
+   * const { applied } = await client.kv.set("leader", "node-1", leader);
    */
   async set(
     key: string,
@@ -152,7 +111,7 @@ export class KeyValues {
    * Reads the revision of an entry without its value; null when there is none.
    *
    * @example
-   * if ((await client.kv.exists("config/color")) === null) await client.kv.set("config/color", "red");
+   * if ((await client.kv.exists("a")) === null) await client.kv.set("a", "red");
    */
   async exists(key: string, options: KvGetOptions = {}): Promise<KvExistence | null> {
     const request = readRequest({ key, ...options }, options.durability);
@@ -260,7 +219,8 @@ export class KeyValues {
   }
 
   /**
-   * All entries whose key begins with `prefix`, sorted, page by page (the deadline counts per page).
+   * All entries whose key begins with `prefix`, sorted, page by page (the deadline counts per
+   * page).
    *
    * @example
    * for await (const entry of client.kv.scan("user/")) console.log(entry.key, entry.text);
@@ -314,10 +274,4 @@ export class KeyValues {
       rest = { ...rest, start: last.key, startInclusive: false };
     }
   }
-}
-
-function readRequest(key: string | KvItemKey, durability: Durability | undefined) {
-  const item = typeof key === "string" ? { key } : key;
-  const revision = item.revision === undefined ? LATEST : int64Of("revision", item.revision);
-  return { key: item.key, revision, durability: wire(durability) };
 }

@@ -92,7 +92,8 @@ export class LeaseWatch {
     this.timer = null;
     if (this.controller.signal.aborted) return;
     const leftMs = this.trustedUntilMs - this.clock.nowMs();
-    // Timers fire up to a millisecond early or late; the margin covers late, the check covers early.
+    // Timers fire up to a millisecond early or late; the margin covers late, the check covers
+    // early.
     const waitMs = Math.max(1, Math.floor(Math.min(this.sliceMs, leftMs)));
     this.timer = setTimeout(() => {
       this.check();

@@ -39,9 +39,9 @@ export interface HandleFacts {
  *
  * `signal` aborts before the lease can have ended unrenewed. It also looks at the clock whenever
  * `aborted`, `reason` or `throwIfAborted` is asked: code that runs on after it blocked the event
- * loop for longer than the lease sees the loss in its next look, before any timer had a chance. Give
- * `fencingToken` to everything that the lock protects: only the resource itself can refuse a late
- * writer for certain.
+ * loop for longer than the lease sees the loss in its next look, before any timer had a chance.
+ * Give `fencingToken` to everything that the lock protects: only the resource itself can refuse a
+ * late writer for certain.
  *
  * @example
  * await using lock = await client.locks.acquire("nightly", { leaseMs: 30_000, waitMs: 5000 });

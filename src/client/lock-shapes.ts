@@ -45,7 +45,7 @@ export interface LockExtension {
 export interface UnlockAnswer {
   readonly unlocked: boolean;
   readonly refusal: "not-held" | "other-owner" | null;
-  /** True when an earlier try of this call may have released it (then `not-held` is no surprise). */
+  /** True when an earlier try of this call may have released it. */
   readonly doubtful: boolean;
 }
 

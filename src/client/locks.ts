@@ -56,8 +56,8 @@ export interface LocksFacts {
  * Locks with leases and fencing tokens.
  *
  * @example
- * const report = await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, token) => {
- *   return buildReport({ signal, fencingToken: token });
+ * const report = await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, token)
+ * => {   return buildReport({ signal, fencingToken: token });
  * });
  */
 export class Locks {
@@ -104,8 +104,8 @@ export class Locks {
 
   /**
    * Runs `work` under a lock and releases it afterwards. Rejects with LockNotAcquiredError when the
-   * lock was not got within `waitMs`, with what `work` rejects with, and with LockLostError when the
-   * lock was lost before `work` ended. A release that fails is not reported: the lease ends by
+   * lock was not got within `waitMs`, with what `work` rejects with, and with LockLostError when
+   * the lock was lost before `work` ended. A release that fails is not reported: the lease ends by
    * itself.
    *
    * @example

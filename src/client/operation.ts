@@ -26,7 +26,7 @@ export interface RestPlace<Request> {
   path(request: Request): string;
   /** JSON text, or null for no body. */
   body(request: Request): string | null;
-  /** A member that tells the operation's own answer from a problem document, whatever the status. */
+  /** A member that tells the operation's own answer from a problem document. */
   readonly marker?: string;
 }
 

@@ -2,8 +2,8 @@
  * A local supply of sequence values, reserved ahead in ranges.
  *
  * Owns the ranges that it reserved and has not handed out. Invariants: 1. A value is handed out
- * once. 2. At most one reservation is under way, and at most two ranges are held. 3. Values reserved
- * and never handed out are counted and reported, never hidden.
+ * once. 2. At most one reservation is under way, and at most two ranges are held. 3. Values
+ * reserved and never handed out are counted and reported, never hidden.
  */
 import { ClosedError, MaxValueExceededError } from "./errors.js";
 import { toSafeNumber } from "./numbers.js";

@@ -1,8 +1,8 @@
 /**
  * Key-range operations, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. Refusals are results. 2. Split and merge are not
- * repeated after a lost answer: read the ranges first.
+ * Owns no state. May call the codec. Invariants: 1. Refusals are results. 2. Split and merge are
+ * not repeated after a lost answer: read the ranges first.
  */
 import * as cluster from "../proto/generated/cluster.js";
 import * as keyvalues from "../proto/generated/keyvalues.js";

@@ -21,8 +21,8 @@ import type {
 } from "./range-shapes.js";
 
 /**
- * Key spaces that are split by key order instead of by hash. A refusal comes as `success` false with
- * `status`; with `determinate` false the map may still change.
+ * Key spaces that are split by key order instead of by hash. A refusal comes as `success` false
+ * with `status`; with `determinate` false the map may still change.
  *
  * @example
  * const { success, status } = await client.ranges.register("users");

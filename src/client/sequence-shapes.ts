@@ -13,7 +13,7 @@ export interface SequenceParameters {
   readonly increment?: Int64Input | undefined;
   /** Upper bound; null or omitted = none. */
   readonly maxValue?: Int64Input | null | undefined;
-  /** Values that the leader reserves at a time; 1 = none are skipped; null = the server's default. */
+  /** Values the leader reserves at a time; 1 = none skipped; null = the server's default. */
   readonly blockSize?: number | null | undefined;
 }
 
