@@ -77,7 +77,9 @@ export class Transport {
   private server: Http2Server | null = null;
   private readonly sessions = new Map<Http2Session, Watched>();
   private readonly ownSessions = new Set<Http2Session>();
-  /** Accepted sockets: a session that has ended leaves its socket open until the peer ends it too. */
+  /**
+   * Accepted sockets: a session that has ended leaves its socket open until the peer ends it too.
+   */
   private readonly sockets = new Set<Socket>();
   private readonly calls = new Set<ServerHttp2Stream>();
   private timer: NodeJS.Timeout | null = null;

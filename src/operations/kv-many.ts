@@ -4,8 +4,8 @@
  * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each
  * has its own end, in the order of the request. 2. Reads of one partition and durability share one
  * round. 3. The values of one answer are bounded: what does not fit ends as Errored and is to be
- * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is the refusal of
- * the call.
+ * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is
+ * the refusal of the call.
  */
 import { assert, present } from "../base/assert.js";
 import { KvType } from "../machine/command.js";

@@ -4,9 +4,9 @@
  *
  * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is
  * proved to lead before anything is read, and all are shown as they are in the one turn in which
- * the last proof came in. 2. A page is in key order over all partitions, and its cursor is the last key that was
- * considered in every one of them: nothing is lost or doubled between pages. 3. A page holds at
- * least one item if there is one.
+ * the last proof came in. 2. A page is in key order over all partitions, and its cursor is the last
+ * key that was considered in every one of them: nothing is lost or doubled between pages. 3. A page
+ * holds at least one item if there is one.
  */
 import { KvType } from "../machine/command.js";
 import { decodeCursor, encodeCursor } from "../machine/cursor.js";

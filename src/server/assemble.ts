@@ -171,6 +171,14 @@ class Assembled implements RunningServer {
   }
 }
 
+function attachMetrics(metrics: Metrics, node: Node, operations: Operations): void {
+  metrics.attach({
+    groups: () => node.groups().map((group) => group.facts()),
+    node: () => node.facts(),
+    inflight: () => operations.inflight,
+  });
+}
+
 /** Starts a node. The failure's message says which flag or file to look at. */
 export async function startServer(
   config: ServerConfig,
@@ -197,26 +205,12 @@ export async function startServer(
   }
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
   const settings = operationsSettings(config, () => clientEndpointOf(config, addresses));
-  const ports = {
-    clock: systemClock,
-    timer: systemTimers,
-    logger,
-    entropy: systemEntropy,
-    meter: metrics,
-  };
-  const serving = new Operations(
-    node.value,
-    settings,
-    ports,
-    createKernels({ mode: config.kernels }),
-    tally,
-  );
+  const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
+  const kernels = createKernels({ mode: config.kernels });
+  const world = { ...ports, logger, meter: metrics };
+  const serving = new Operations(node.value, settings, world, kernels, tally);
   operations = serving;
-  metrics.attach({
-    groups: () => node.value.groups().map((group) => group.facts()),
-    node: () => node.value.facts(),
-    inflight: () => serving.inflight,
-  });
+  attachMetrics(metrics, node.value, serving);
   const listeners = await openListeners(config, {
     operations: serving,
     metrics,
