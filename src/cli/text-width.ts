@@ -78,7 +78,6 @@ export function cutColumns(text: string, columns: number): string {
  * move the cursor, retitle the window or answer in the user's place.
  */
 export function visibleText(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what this is about
   return text.replace(
     /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
     (character) => {

@@ -328,7 +328,6 @@ t.test("commands from a pipe, line by line, without terminal codes", async (t) =
     /Disposing ephemeral lock [0-9a-f]{32}\.\.\.\n/,
   ];
   for (const expression of wanted) t.match(ran.stdout, expression);
-  // eslint-disable-next-line no-control-regex -- that there is none is the point
   t.notMatch(ran.stdout + ran.stderr, /\x1b/);
   t.match(ran.stderr, /error: a value is missing; usage: get <key>\n/);
   t.match(ran.stderr, /error: ms: "many" is not a whole number of milliseconds/);

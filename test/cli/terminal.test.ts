@@ -1,7 +1,7 @@
 /** The interactive shell on a pseudo-terminal, as a person uses it: what is on the screen after each step. */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { tokenDigestText } from "../../src/server/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { cliMain, runCli } from "./programs.js";
@@ -52,12 +52,11 @@ async function enter(terminal: Terminal, line: string, answer: string): Promise<
   await terminal.see(String.raw`\nsvc[^\n]*> `);
 }
 
-async function leave(t: Pick<typeof t0, "equal">, terminal: Terminal): Promise<void> {
+async function leave(t: Pick<Test, "equal">, terminal: Terminal): Promise<void> {
   t.equal(await terminal.ended(), 0, terminal.screen);
   open.delete(terminal);
   terminal.close();
 }
-const t0 = t;
 
 t.test(
   "a first session: banner, answers with their time, help, locks in the prompt, release",
