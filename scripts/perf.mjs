@@ -7,7 +7,13 @@ import { setup } from "./setup.mjs";
 await setup();
 const wanted = process.argv.slice(2);
 // Programs only: the shared pieces beside them print nothing of their own.
-const parts = new Set(["bench.ts", "report.ts", "grpc-driver.ts", "grpc-items.ts", "lean-http2.ts"]);
+const parts = new Set([
+  "bench.ts",
+  "report.ts",
+  "grpc-driver.ts",
+  "grpc-items.ts",
+  "lean-http2.ts",
+]);
 const programs = filesBelow(join(root, "perf"), [".ts"])
   .filter((path) => !path.endsWith(".d.ts") && !parts.has(path.split("/").pop()))
   .map((path) => join("dist", relative(root, path)).replace(/\.ts$/, ".js"))
