@@ -20,6 +20,7 @@ import { splitWords } from "./words.js";
 
 /** Names in so many of the newest lines of earlier sessions are offered for completion. */
 const LINES_READ_FOR_NAMES = 300;
+const PRELOAD_MS = 50;
 const ENDING: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP"];
 
 function banner(settings: Settings): string {
@@ -61,6 +62,8 @@ async function releaseAll(session: ShellSession, ask: boolean): Promise<ExitCode
 async function interactive(session: ShellSession, history: History): Promise<ExitCode> {
   const reader = new LineReader((line) => completeLine(line, session.seen));
   process.stdout.write(banner(session.settings));
+  // The first command should not wait for code: it is loaded while the first line is typed.
+  setTimeout(() => void import("../client/mod.js"), PRELOAD_MS).unref();
   for (;;) {
     const prompt = session.held.prompt(performance.now());
     const input = await reader.read(prompt, history.newestFirst());
