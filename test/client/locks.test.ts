@@ -139,7 +139,7 @@ t.test("P-065 every injected loss is signalled before the lease ends at the serv
   const proxy = await Proxy.open(grpc);
   const client = new SvcClient({ endpoints: proxy.address });
   let early = 0;
-  const leases = Array.from({ length: LOCKS }, (_, at) => 300 + 25 * at);
+  const leases = Array.from({ length: LOCKS }, (_, at) => 1000 + 50 * at);
   const locks = await Promise.all(
     leases.map((leaseMs, at) => client.locks.acquire(`loss-${at}`, { leaseMs })),
   );
@@ -147,7 +147,7 @@ t.test("P-065 every injected loss is signalled before the lease ends at the serv
   for (const [at, lock] of locks.entries()) {
     lock.signal.addEventListener("abort", () => abortedAt.set(at, performance.now()));
   }
-  await sleep(500);
+  await sleep(900);
   t.ok(
     locks.every((lock) => lock.held),
     "renewed until the fault",
