@@ -4,16 +4,20 @@
  * Between two lines nobody reads stdin, so that an enquirer prompt can have it alone: two readers
  * would double every key. Owns the terminal while it reads. Invariants: 1. Lines of one paste are
  * handed out one by one, none is lost. 2. Ctrl+C clears a line that has text, and leaves on an
- * empty one. 3. The interface is closed before the line is handed out.
+ * empty one. 3. The interface is closed before the line is handed out. 4. A terminal that is gone is
+ * told apart from Ctrl+D and never read again.
  */
 import { createInterface, type Completer, type Interface } from "node:readline";
+import { stdinIsGone, whenStdinGone } from "./hang-up.js";
 
 export type LineResult =
   | { readonly kind: "line"; readonly line: string }
   /** Ctrl+C on an empty line. */
   | { readonly kind: "interrupt" }
   /** Ctrl+D. */
-  | { readonly kind: "end" };
+  | { readonly kind: "end" }
+  /** The terminal is gone. */
+  | { readonly kind: "gone" };
 
 export class LineReader {
   private readonly completer: Completer;
@@ -28,6 +32,7 @@ export class LineReader {
 
   /** `historyLines`: newest first. */
   read(prompt: string, historyLines: readonly string[]): Promise<LineResult> {
+    if (stdinIsGone()) return Promise.resolve({ kind: "gone" });
     const next = this.pending.shift();
     if (next !== undefined) {
       process.stdout.write(`${prompt}${next}\n`);
@@ -54,7 +59,10 @@ export class LineReader {
       removeHistoryDuplicates: false,
       tabSize: 4,
     });
+    // Errors of stdin come a second time through the interface.
+    reader.on("error", () => reader.close());
     return new Promise((resolve) => {
+      void whenStdinGone().then(() => resolve({ kind: "gone" }));
       const lines: string[] = [];
       let interrupted = false;
       const finish = (): void => {
@@ -80,6 +88,10 @@ export class LineReader {
         const first = lines[0];
         if (first !== undefined) {
           resolve({ kind: "line", line: first });
+          return;
+        }
+        if (stdinIsGone()) {
+          resolve({ kind: "gone" });
           return;
         }
         process.stdout.write("\n");

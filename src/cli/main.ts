@@ -3,10 +3,11 @@
  * The program svc-cli.
  *
  * Owns the process. Invariants: 1. What was written reaches its reader before the process ends
- * (P-161). 2. A reader that went away (EPIPE) ends the process quietly. 3. A broken invariant or a
- * forgotten rejection is reported and never ends with exit code 0.
+ * (P-161). 2. A reader or a terminal that went away (EPIPE, EIO) ends the process quietly. 3. A
+ * broken invariant or a forgotten rejection is reported and never ends with exit code 0.
  */
 import { EXIT_UNEXPECTED } from "./exit-codes.js";
+import { endEarly, hangUp, isHangUpError, unlessEnding } from "./hang-up.js";
 import { runProgram } from "./program.js";
 
 /** Waits until everything written to `stream` was handed over. */
@@ -19,19 +20,33 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
 
 async function leave(code: number): Promise<never> {
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  await unlessEnding();
   process.exit(code);
 }
 
 function unexpected(error: unknown): void {
+  if (isHangUpError(error)) {
+    void hangUp();
+    return;
+  }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(`error: ${text}\n`);
   void leave(EXIT_UNEXPECTED);
 }
 
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") process.stderr.write(`error: stdout: ${error.message}\n`);
-  process.exit(EXIT_UNEXPECTED);
-});
+function outputFailed(name: string, error: NodeJS.ErrnoException): void {
+  if (isHangUpError(error)) {
+    void hangUp();
+    return;
+  }
+  if (error.code !== "EPIPE" && name === "stdout") {
+    process.stderr.write(`error: stdout: ${error.message}\n`);
+  }
+  endEarly(EXIT_UNEXPECTED);
+}
+
+process.stdout.on("error", (error) => outputFailed("stdout", error));
+process.stderr.on("error", (error) => outputFailed("stderr", error));
 process.on("uncaughtException", unexpected);
 process.on("unhandledRejection", unexpected);
 

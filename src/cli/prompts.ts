@@ -2,22 +2,25 @@
  * Questions to the person at the terminal: yes or no, one of several, a secret.
  *
  * May call enquirer, loaded only when something is asked. Invariants: 1. Questions go to stderr:
- * stdout belongs to the answer. 2. Nobody else reads stdin while a question is open. 3. Ctrl+C and
- * Escape mean no answer.
+ * stdout belongs to the answer. 2. Nobody else reads stdin while a question is open. 3. Ctrl+C,
+ * Escape and a terminal that goes away mean no answer.
  */
+import { stdinIsGone, whenStdinGone } from "./hang-up.js";
 
 /** One question; null when it was cancelled. */
 async function ask(question: Record<string, unknown>): Promise<unknown> {
   const { default: enquirer } = await import("enquirer");
+  if (stdinIsGone()) return null;
   try {
-    const answers = await enquirer.prompt<{ readonly answer: unknown }>({
+    const answered = enquirer.prompt<{ readonly answer: unknown }>({
       name: "answer",
       type: "input",
       message: "",
       ...question,
       stdout: process.stderr,
     });
-    return answers.answer;
+    const answers = await Promise.race([answered, whenStdinGone()]);
+    return answers?.answer ?? null;
   } catch {
     // Enquirer rejects with an empty text when the question is cancelled.
     return null;

@@ -4,10 +4,11 @@
  * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released
  * before it ends, whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its
  * exit code is that of the first line that did not succeed. 3. Ctrl+C while a command runs ends
- * that command only.
+ * that command only. 4. A terminal that is gone is never asked anything: the session ends.
  */
 import { createInterface } from "node:readline";
 import { EXIT_DONE, type ExitCode } from "./exit-codes.js";
+import { endEarly, hangUp, setLastWork, stdinIsGone, unlessEnding } from "./hang-up.js";
 import { History, historyPath } from "./history.js";
 import { LineReader } from "./line-reader.js";
 import { confirm } from "./prompts.js";
@@ -21,7 +22,7 @@ import { splitWords } from "./words.js";
 /** Names in so many of the newest lines of earlier sessions are offered for completion. */
 const LINES_READ_FOR_NAMES = 300;
 const PRELOAD_MS = 50;
-const ENDING: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP"];
+const ENDED_BY_SIGTERM = 143;
 
 function banner(settings: Settings): string {
   return (
@@ -67,6 +68,7 @@ async function interactive(session: ShellSession, history: History): Promise<Exi
   for (;;) {
     const prompt = session.held.prompt(performance.now());
     const input = await reader.read(prompt, history.newestFirst());
+    if (input.kind === "gone") return hangUp();
     let leave = input.kind !== "line";
     if (input.kind === "line") {
       history.add(input.line);
@@ -75,6 +77,7 @@ async function interactive(session: ShellSession, history: History): Promise<Exi
     if (!leave) continue;
     const released = await releaseAll(session, !session.settings.yes);
     if (released !== null) return released;
+    if (stdinIsGone()) return hangUp();
     reader.reopen();
   }
 }
@@ -99,12 +102,15 @@ export async function runShell(settings: Settings, environment: Environment): Pr
   const onInterrupt = (): void => {
     session.interrupt();
   };
-  const onEnding = (signal: NodeJS.Signals): void => {
+  const onTerminate = (): void => endEarly(ENDED_BY_SIGTERM);
+  const onHangUp = (): void => void hangUp();
+  setLastWork(() => {
     session.interrupt();
-    void releaseAll(session, false).finally(() => process.exit(signal === "SIGHUP" ? 129 : 143));
-  };
+    return releaseAll(session, false);
+  });
   process.on("SIGINT", onInterrupt);
-  for (const signal of ENDING) process.once(signal, onEnding);
+  process.on("SIGTERM", onTerminate);
+  process.on("SIGHUP", onHangUp);
   try {
     if (!process.stdin.isTTY || !process.stdout.isTTY) return await piped(session);
     const history = new History(historyPath(environment));
@@ -113,7 +119,11 @@ export async function runShell(settings: Settings, environment: Environment): Pr
     history.trim();
     return exit;
   } finally {
+    await unlessEnding();
+    setLastWork(null);
     process.off("SIGINT", onInterrupt);
+    process.off("SIGTERM", onTerminate);
+    process.off("SIGHUP", onHangUp);
     await session.close();
   }
 }

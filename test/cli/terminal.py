@@ -117,6 +117,20 @@ class Screen:
         return "\n".join("".join(line).rstrip() for line in self.lines)
 
 
+def fork_without_signals():
+    """As pty.fork, but not as the controlling terminal: nothing tells the program that it hung up."""
+    master, slave = os.openpty()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        for descriptor in (0, 1, 2):
+            os.dup2(slave, descriptor)
+        os.closerange(3, slave + 1)
+        return pid, -1
+    os.close(slave)
+    return pid, master
+
+
 class Terminal:
     def __init__(self):
         self.pid = 0
@@ -128,7 +142,7 @@ class Terminal:
 
     def start(self, request):
         self.screen = Screen(request["columns"])
-        pid, descriptor = pty.fork()
+        pid, descriptor = pty.fork() if request["signals"] else fork_without_signals()
         if pid == 0:
             os.environ.clear()
             os.environ.update(request["env"])
@@ -173,10 +187,24 @@ class Terminal:
                 return False
             self.read(min(left, 0.5))
 
+    def hang_up(self):
+        os.close(self.descriptor)
+        self.descriptor = -1
+
+    def poll(self):
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid != 0:
+            self.code = os.waitstatus_to_exitcode(status)
+        else:
+            time.sleep(0.02)
+
     def ended(self, seconds):
         deadline = time.monotonic() + seconds
         while self.code is None and time.monotonic() < deadline:
-            self.read(0.2)
+            if self.descriptor < 0:
+                self.poll()
+            else:
+                self.read(0.2)
         return self.code
 
 
@@ -194,6 +222,8 @@ def main():
             terminal.resize(request["columns"])
         elif what == "wait":
             result = terminal.wait(request["pattern"], request["seconds"])
+        elif what == "hang_up":
+            terminal.hang_up()
         elif what == "ended":
             result = terminal.ended(request["seconds"])
         elif what == "signal":

@@ -28,14 +28,16 @@ export class Terminal {
     });
   }
 
+  /** Without `signals` it is not the controlling terminal: no SIGHUP comes when it hangs up. */
   static async start(
     command: readonly string[],
     environment: Readonly<Record<string, string>>,
     columns = 80,
+    signals = true,
   ): Promise<Terminal> {
     const terminal = new Terminal();
     const env = { PATH: process.env["PATH"] ?? "", TERM: "xterm-256color", ...environment };
-    await terminal.ask({ do: "start", argv: command, env, columns });
+    await terminal.ask({ do: "start", argv: command, env, columns, signals });
     return terminal;
   }
 
@@ -67,6 +69,11 @@ export class Terminal {
 
   async signal(name: string): Promise<void> {
     await this.ask({ do: "signal", name });
+  }
+
+  /** The terminal goes away, as when its window is closed or a connection breaks. */
+  async hangUp(): Promise<void> {
+    await this.ask({ do: "hang_up" });
   }
 
   /** Everything that was written, codes included. */
