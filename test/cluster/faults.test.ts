@@ -256,7 +256,7 @@ t.test(
       "-e",
       "trace=pwrite64",
       "-e",
-      "inject=pwrite64:error=EIO:when=400+",
+      "inject=pwrite64:error=EIO:when=150+",
       process.execPath,
       serverMain,
     ]);
