@@ -1,5 +1,6 @@
 /**
- * Compiles the project: AssemblyScript to WASM, .proto files to codecs, TypeScript to JavaScript in dist/.
+ * Compiles the project: AssemblyScript to WASM, .proto files to codecs, TypeScript to JavaScript in dist/,
+ * svc-cli to one bundle.
  *
  * Owns dist/ and the generated files named in `generators`. Every step is incremental by modification time,
  * so that a second call with nothing changed does next to nothing. Types are not checked here (`npm run verify` does).
@@ -15,6 +16,7 @@ import {
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bundleCli } from "./build-cli.mjs";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const sourceFolders = ["src", "test", "perf"];
@@ -100,5 +102,6 @@ export async function build() {
     const generator = await import(script);
     await generator.generate({ root, isStale, filesBelow });
   }
-  return compileTypeScript();
+  const compiled = await compileTypeScript();
+  return compiled + (await bundleCli({ root, isStale, filesBelow }));
 }

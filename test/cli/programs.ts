@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import type { Schema } from "../../src/cli/schemas.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
-/** dist/src/cli/main.js beside the compiled tests. */
-export const cliMain = join(here, "..", "..", "src", "cli", "main.js");
+/** The program as it is installed: the bundle beside the compiled tests. */
+export const cliMain = join(here, "..", "..", "bin", "svc-cli.js");
 
 export interface Ran {
   readonly exit: number;
