@@ -3,8 +3,16 @@
  *
  * Owns dist/bin. What an invocation does not need stays in chunks (or packages) of its own that are loaded when used.
  */
-import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 
 const sourceFolders = ["src/cli", "src/client", "src/proto", "src/base"];
@@ -58,7 +66,6 @@ export async function bundleCli({ root, isStale, filesBelow }) {
     target: "node20",
     minifyWhitespace: true,
     minifySyntax: true,
-    keepNames: false,
     legalComments: "eof",
     external: packagesLeftOut,
     banner: { js: banner },

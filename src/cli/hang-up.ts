@@ -27,7 +27,7 @@ export function stdinIsGone(): boolean {
   return isHungUp || stdin.readableEnded || stdin.destroyed || stdin.errored !== null;
 }
 
-/** Resolves when nothing more can come from stdin. From the first call on its errors are handled. */
+/** Resolves when stdin is gone. From the first call on its errors are handled. */
 export function whenStdinGone(): Promise<void> {
   stdinEnd ??= new Promise((resolve) => {
     for (const name of ["end", "close", "error"]) process.stdin.on(name, () => resolve());

@@ -4,8 +4,8 @@
  * Between two lines nobody reads stdin, so that an enquirer prompt can have it alone: two readers
  * would double every key. Owns the terminal while it reads. Invariants: 1. Lines of one paste are
  * handed out one by one, none is lost. 2. Ctrl+C clears a line that has text, and leaves on an
- * empty one. 3. The interface is closed before the line is handed out. 4. A terminal that is gone is
- * told apart from Ctrl+D and never read again.
+ * empty one. 3. The interface is closed before the line is handed out. 4. A terminal that is gone
+ * is told apart from Ctrl+D and never read again.
  */
 import { createInterface, type Completer, type Interface } from "node:readline";
 import { stdinIsGone, whenStdinGone } from "./hang-up.js";
@@ -25,9 +25,12 @@ export class LineReader {
   private readonly pending: string[] = [];
   private unfinished = "";
   private hasEnded = false;
+  /** Ends the reading that goes on. */
+  private onGone: () => void = () => undefined;
 
   constructor(completer: Completer) {
     this.completer = completer;
+    void whenStdinGone().then(() => this.onGone());
   }
 
   /** `historyLines`: newest first. */
@@ -62,7 +65,7 @@ export class LineReader {
     // Errors of stdin come a second time through the interface.
     reader.on("error", () => reader.close());
     return new Promise((resolve) => {
-      void whenStdinGone().then(() => resolve({ kind: "gone" }));
+      this.onGone = () => resolve({ kind: "gone" });
       const lines: string[] = [];
       let interrupted = false;
       const finish = (): void => {
