@@ -13,6 +13,7 @@ const LAST_WORK_MS = 3000;
 
 let lastWork: (() => Promise<unknown>) | null = null;
 let isEnding = false;
+let isDeferred = false;
 let isHungUp = false;
 let stdinEnd: Promise<void> | null = null;
 
@@ -46,6 +47,17 @@ function dieOfHangUp(): void {
   process.kill(process.pid, "SIGHUP");
 }
 
+/** From now on output may be lost and the program goes on: it has something to see to its end. */
+export function deferEarlyEnd(): void {
+  isDeferred = true;
+}
+
+/** The ordinary end of the process, with `code`; as hung up when it is. */
+export function exitProcess(code: number): void {
+  if (isHungUp) dieOfHangUp();
+  else process.exit(code);
+}
+
 /** Never resolves when an early end has begun: it alone ends the process. */
 export function unlessEnding(): Promise<void> {
   return new Promise((resolve) => {
@@ -55,24 +67,19 @@ export function unlessEnding(): Promise<void> {
 
 /** Does the last work and ends the process. Only the first call does anything. */
 export function endEarly(code: number): void {
-  if (isEnding) return;
+  if (isEnding || isDeferred) return;
   isEnding = true;
   const work = lastWork === null ? Promise.resolve() : lastWork();
   const limit = new Promise((resolve) => setTimeout(resolve, LAST_WORK_MS));
-  const end = (): void => {
-    if (isHungUp) dieOfHangUp();
-    else process.exit(code);
-  };
+  const end = (): void => exitProcess(code);
   Promise.race([work, limit]).then(end, end);
 }
 
-/** As `endEarly`, for a terminal that is gone. Never resolves. */
+/** As `endEarly`, for a terminal that is gone. Never resolves: the process ends instead. */
 export function hangUp(): Promise<never> {
   isHungUp = true;
   endEarly(0);
-  return new Promise(() => {
-    // The process ends instead.
-  });
+  return new Promise(() => undefined);
 }
 
 /** What reading or writing a terminal that hung up fails with. */

@@ -12,6 +12,7 @@ import type { LockHandle } from "../client/mod.js";
 import { OPERATION_TIMEOUT_DEFAULT_S } from "./commands/options.js";
 import { Clients, durabilityOf } from "./context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "./exit-codes.js";
+import { deferEarlyEnd } from "./hang-up.js";
 import { Progress } from "./progress.js";
 import { newOwner, ownerBytes } from "./run/locks.js";
 import type { Settings } from "./settings.js";
@@ -161,6 +162,8 @@ export async function runUnderLock(run: LockRun): Promise<number> {
   const clients = new Clients(settings);
   const handle = await acquire(run, owner, clients);
   if (typeof handle === "number") return handle;
+  // Without a terminal the child must still be ended in time when the lock is lost.
+  deferEarlyEnd();
   const [program, ...rest] = words as [string, ...string[]];
   const child = spawn(program, rest, {
     stdio: "inherit",

@@ -7,7 +7,7 @@
  * broken invariant or a forgotten rejection is reported and never ends with exit code 0.
  */
 import { EXIT_UNEXPECTED } from "./exit-codes.js";
-import { endEarly, hangUp, isHangUpError, unlessEnding } from "./hang-up.js";
+import { endEarly, exitProcess, hangUp, isHangUpError, unlessEnding } from "./hang-up.js";
 import { runProgram } from "./program.js";
 
 /** Waits until everything written to `stream` was handed over. */
@@ -18,10 +18,10 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-async function leave(code: number): Promise<never> {
+async function leave(code: number): Promise<void> {
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
   await unlessEnding();
-  process.exit(code);
+  exitProcess(code);
 }
 
 function unexpected(error: unknown): void {

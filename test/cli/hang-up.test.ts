@@ -1,5 +1,6 @@
 /** The terminal of an interactive shell goes away: the shell ends by itself and gives its locks back. */
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
@@ -75,6 +76,28 @@ for (const signals of [true, false]) {
     t.equal(await terminal.ended(), HUNG_UP);
   });
 }
+
+t.test("lock-run without its terminal still kills the command of a lost lock", async (t) => {
+  const own = temporaryDirectory();
+  const dying = new ServerProcess(nodeFlags(own.path));
+  t.teardown(async () => {
+    await dying.kill();
+    own.remove();
+  });
+  const file = join(own.path, "pid");
+  const stubborn = `trap "" TERM; echo $$ > ${file}; echo up; while :; do sleep 0.1; done`;
+  const lock = ["lock-run", "lost", "--expires", "2000", "--grace", "300"];
+  const endpoint = `http://${(await dying.ready()).grpc}`;
+  const words = [cliMain, "-c", endpoint, ...lock, "--", "sh", "-c", stubborn];
+  const terminal = await Terminal.start([process.execPath, ...words], {}, 100, false);
+  open.add(terminal);
+  await terminal.see("up");
+  const child = Number(readFileSync(file, "utf8"));
+  await terminal.hangUp();
+  await dying.kill();
+  t.equal(await terminal.ended(), HUNG_UP);
+  t.throws(() => process.kill(child, 0), { code: "ESRCH" });
+});
 
 t.test("the reader of a piped session goes away: its lock is released", async (t) => {
   const words = ["-c", `'${node}'`].join(" ");
