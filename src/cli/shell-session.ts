@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import type { ShellCommand } from "./commands/command.js";
 import { SHELL_COMMANDS, findShellCommand, shellUsage } from "./commands/shell-table.js";
 import { findCommand } from "./commands/table.js";
-import { Clients, type Outcome } from "./context.js";
+import { Clients, INVALID_INPUT_REMARK, type Outcome } from "./context.js";
 import { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, type ExitCode } from "./exit-codes.js";
 import { CliError, describeFailure, failureText, usageError } from "./failures.js";
 import { HeldLocks, type HeldLock } from "./held-locks.js";
@@ -254,7 +254,8 @@ export class ShellSession {
     }
     if (spec.answer !== "session-lock" || lock === null) return;
     if (isDone && spec.operation === "--extend-lock") this.held.put({ ...lock, endsMs });
-    else this.held.remove(lock);
+    // What the service refused as not acceptable changed nothing: the lock is held as before.
+    else if (result.remark !== INVALID_INPUT_REMARK) this.held.remove(lock);
   }
 }
 

@@ -13,7 +13,7 @@ export interface JsonObject {
 }
 
 /** Texts, or integers too long to be safe as doubles. */
-const TEXT_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+const TEXT_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
 /** Marks a long integer while JSON.parse runs; drawn at start, so that no answer can hold it. */
 const MARK = `int64-${randomUUID()}:`;
 

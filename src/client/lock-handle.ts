@@ -198,7 +198,11 @@ export class LockHandle {
       }
       throw error;
     }
-    // A lost extend may still arrive and set its own length: never count on more than that.
+    // A lost extend may still arrive and set its own length: never count on more than that. Lost
+    // tries of this very call count too, although a later one was answered.
+    if (trace.doubtfulSentMs >= 0) {
+      this.shortestUnknownMs = Math.min(this.shortestUnknownMs, leaseMs);
+    }
     this.watch.granted(trace.sentMs, Math.min(leaseMs, this.shortestUnknownMs));
     if (!this.watch.held) return false;
     this.leaseMs = leaseMs;

@@ -203,6 +203,11 @@ t.test("64-bit numbers: exact as bigint, refused as number", async (t) => {
   t.throws(() => toSafeNumber(-(2n ** 53n)), SvcRangeError);
   t.equal(toSafeNumber(-5n), -5);
   t.same(
+    parseJson('{"part":0.1234567890123456,"whole":-9223372036854775808}'),
+    { part: 0.1234567890123456, whole: -9223372036854775808n },
+    "a long fraction is no integer",
+  );
+  t.same(
     parseJson(
       '{"a":9223372036854775807,"b":"12345678901234567890","c":1.5,"d":[-9223372036854775808]}',
     ),
