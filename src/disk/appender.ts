@@ -150,11 +150,13 @@ export class Appender {
 
   /** What the last batch carried is durable. */
   private complete(answers: readonly (() => void)[]): void {
-    // What grew meanwhile goes to the disk first; the answers are given while it is written.
-    this.pump();
-    this.tidy();
+    // The answers come first: whoever writes again on hearing one joins the batch that is issued at
+    // the end of this turn. Issuing what grew before them would split callers into two halves that
+    // take turns on the disk, each with half a batch.
     this.written();
     for (const done of answers) done();
+    this.tidy();
+    this.schedule();
   }
 
   /** Tries again to remove what is needless. */
