@@ -10,6 +10,8 @@
 import type { PartitionId } from "./base/ids.js";
 import type { Result } from "./base/result.js";
 
+export type * from "./peerports.js";
+
 // Time --------------------------------------------------------------------------------------------
 // ---------------
 

@@ -1,0 +1,83 @@
+/**
+ * The part of the ports that leads to the other nodes of the cluster, as types only. Read together
+ * with `ports.ts`, which hands it on.
+ *
+ * Invariants: 1. A callback is never called in the turn of the call that took it. 2. Bytes are
+ * immutable once handed to a port. 3. No port decides anything: whether a peer is let in is asked.
+ */
+
+/**
+ * How a frame travels. Each lane has a connection of its own, so that nothing small waits behind
+ * something large (P-154): "control" heartbeats, votes and read rounds; "log" entries and their
+ * acknowledgements; "bulk" snapshots; "calls" forwarded requests and their answers.
+ */
+export type PeerLane = "control" | "log" | "bulk" | "calls";
+
+/** Who a node is, as it says in each handshake. */
+export interface PeerHello {
+  readonly clusterId: string;
+  readonly nodeId: number;
+  /** Made with the data directory: a node that lost its disk comes with another one (P-090). */
+  readonly storageId: string;
+  /** Advertised peer endpoint, host:port. */
+  readonly endpoint: string;
+  /** Base URL for route hints; "" when it advertises none. */
+  readonly clientEndpoint: string;
+  /** Version of the peer protocol. */
+  readonly protocol: number;
+}
+
+export interface PeerAddress {
+  readonly nodeId: number;
+  readonly endpoint: string;
+}
+
+/** Why a handshake was refused; "storage-lost": the node came back without its data. */
+export type PeerRefusal =
+  "other-cluster" | "other-node" | "storage-lost" | "protocol" | "not-a-member";
+
+/** A node that belongs to no cluster yet asks to be taken in as a learner. */
+export interface JoinRequest {
+  readonly nodeId: number;
+  readonly storageId: string;
+  readonly endpoint: string;
+}
+
+export type JoinAnswer =
+  | { readonly status: "accepted"; readonly clusterId: string }
+  /** Asked somebody who cannot tell now; another member, or the same one later, may. */
+  | { readonly status: "retry"; readonly reason: string }
+  | { readonly status: "refused"; readonly reason: string };
+
+/** What the peer port tells the host. Called in turns of their own, never inside a call to it. */
+export interface PeerEvents {
+  /**
+   * Judges the handshake of a link, from either side: null to go on. The other side is told the
+   * refusal.
+   */
+  admit(hello: PeerHello): PeerRefusal | null;
+  /** Another node refused this one. */
+  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  /** What is sent to this node from now on reaches it, as far as anybody can tell. */
+  linkUp(hello: PeerHello): void;
+  /** The link of `linkUp` is gone, or nothing came back over it for too long. */
+  linkDown(nodeId: number): void;
+  /** A frame came, whole, from a node whose handshake was admitted. */
+  frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
+}
+
+export interface PeerPort {
+  /** Begins to link and to listen. Once. */
+  start(events: PeerEvents): void;
+  /** The nodes to be linked with from now on, without this one; others are let go. */
+  setPeers(peers: readonly PeerAddress[]): void;
+  /**
+   * Queues a frame. False: it was dropped, because the link is down or the queue of its lane is
+   * full. Frames of one lane arrive in order, or not at all.
+   */
+  send(to: number, lane: PeerLane, bytes: Uint8Array): boolean;
+  /** Bytes queued and not yet taken by the connection. */
+  queuedBytes(to: number, lane: PeerLane): number;
+  close(done: () => void): void;
+}
