@@ -44,7 +44,12 @@ export interface JoinRequest {
 }
 
 export type JoinAnswer =
-  | { readonly status: "accepted"; readonly clusterId: string }
+  | {
+      readonly status: "accepted";
+      readonly clusterId: string;
+      /** Ids of the nodes that the cluster was founded with: what its groups' logs begin with. */
+      readonly founders: readonly number[];
+    }
   /** Asked somebody who cannot tell now; another member, or the same one later, may. */
   | { readonly status: "retry"; readonly reason: string }
   | { readonly status: "refused"; readonly reason: string };
