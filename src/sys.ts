@@ -2,8 +2,9 @@
  * The real clock, timers, randomness and fatal exit.
  *
  * Invariants: 1. `monotonicMs` never goes back and does not know the wall clock. 2. `after` re-arms
- * in slices, because a platform timer above 2^31 − 1 ms fires at once. 3. The fatal path writes
- * synchronously: buffered output is lost at exit.
+ * in slices, because a platform timer above 2^31 − 1 ms fires at once. 3. `soon` keeps the order of
+ * the calls, is never re-entered, and lets new input be read after a bounded number of generations.
+ * 4. The fatal path writes synchronously: buffered output is lost at exit.
  */
 import { writeSync } from "node:fs";
 import { randomBytes } from "node:crypto";
@@ -17,6 +18,11 @@ import type {
 } from "./ports.js";
 
 const TIMER_SLICE_MAX_MS = 2_000_000_000;
+/**
+ * A turn of the host, the log write that it leads to, and one more. Beyond that input gets its
+ * chance, so that callbacks that ask for each other without end stop nothing else.
+ */
+const SOON_GENERATIONS_MAX = 3;
 
 export const systemClock: ClockPort = {
   monotonicMs: () => performance.now(),
@@ -52,11 +58,50 @@ class SlicedTimer implements TimerHandle {
   }
 }
 
+/**
+ * What is to be called soon. One immediate of the platform calls all of it, and what that asks for
+ * in its turn too: a platform immediate that is asked for inside another waits for a whole round of
+ * the event loop, which a lonely write would pay for between its entry and the disk.
+ */
+export class SoonQueue {
+  private queue: (() => void)[] = [];
+  private head = 0;
+  private armed = false;
+
+  /** `immediate`: the platform's, unless a test takes its place. */
+  constructor(private readonly immediate: (callback: () => void) => unknown = setImmediate) {}
+
+  readonly add = (callback: () => void): void => {
+    this.queue.push(callback);
+    if (!this.armed) this.arm();
+  };
+
+  private arm(): void {
+    this.armed = true;
+    this.immediate(this.run);
+  }
+
+  private readonly run = (): void => {
+    try {
+      for (let generation = 0; generation < SOON_GENERATIONS_MAX; generation++) {
+        const end = this.queue.length;
+        while (this.head < end) (this.queue[this.head++] as () => void)();
+      }
+    } finally {
+      // Also after one that threw, in a process that goes on after that: it takes nobody with it.
+      this.queue = this.queue.slice(this.head);
+      this.head = 0;
+      this.armed = false;
+      if (this.queue.length > 0) this.arm();
+    }
+  };
+}
+
+const systemSoon = new SoonQueue();
+
 export const systemTimers: TimerPort = {
   after: (delayMs, callback) => new SlicedTimer(delayMs, callback),
-  soon: (callback) => {
-    setImmediate(callback);
-  },
+  soon: systemSoon.add,
 };
 
 export const systemEntropy: EntropyPort = {

@@ -152,6 +152,9 @@ export class Batches {
       durableOffset: batch.offset,
       sectorBytes: SECTOR_BYTES,
     });
+    // Whole sectors, so that a torn write spoils nothing before it, and direct writes are possible.
+    const sectors = (batch.offset | sealed.bytes.length) % SECTOR_BYTES === 0;
+    assert(sectors, "a batch is made of whole sectors");
     segment.endOffset = sealed.nextOffset;
     segment.checksum = sealed.checksum;
     if (isComplete) this.segments.stampEmptied(batch.number);

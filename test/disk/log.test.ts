@@ -8,21 +8,15 @@ import t from "tap";
 import { RealFiles } from "../../src/disk/files.js";
 import { MemoryLog } from "../../src/disk/memorylog.js";
 import { openLog } from "../../src/disk/recovery.js";
-import type { TimerPort } from "../../src/ports.js";
+import { systemTimers } from "../../src/sys.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { type LogHarness, logConformance } from "../conformance/log.js";
 import { IDENTITY, machine, open, portsOf, restart } from "./fixture.js";
+import "./directwrites.js";
 import "./logdamage.js";
 import "./logpower.js";
 import "./logspace.js";
-
-const realTimers: TimerPort = {
-  after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
-    return { cancel: () => clearTimeout(timer) };
-  },
-  soon: (callback) => void setImmediate(callback),
-};
+import "./soon.js";
 
 function waiting<T>(start: (done: (value: T) => void) => void): Promise<T> {
   return new Promise((resolve) => start(resolve));
@@ -62,7 +56,7 @@ function realHarness(): LogHarness {
     survives: true,
     open: () =>
       new Promise((resolve, reject) => {
-        const ports = { ...portsOf(machine()), files: new RealFiles(), timers: realTimers };
+        const ports = { ...portsOf(machine()), files: new RealFiles(), timers: systemTimers };
         openLog(options, ports, createKernels({ mode: "wasm" }), (result) => {
           if (result.ok) resolve(result.value);
           else reject(new Error(result.message));
@@ -79,7 +73,7 @@ function realHarness(): LogHarness {
 function memoryHarness(): LogHarness {
   return {
     survives: false,
-    open: () => Promise.resolve(new MemoryLog(realTimers)),
+    open: () => Promise.resolve(new MemoryLog(systemTimers)),
     call: waiting,
     finish: () => Promise.resolve(),
   };

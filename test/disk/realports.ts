@@ -3,6 +3,7 @@
  */
 import type { DiskPorts } from "../../src/disk/open.js";
 import type { LogFields } from "../../src/ports.js";
+import { systemTimers } from "../../src/sys.js";
 
 export interface Told {
   readonly event: string;
@@ -17,7 +18,7 @@ export function diskPorts(told: Told[] = []): DiskPorts {
         timer.unref();
         return { cancel: () => clearTimeout(timer) };
       },
-      soon: (callback) => void setImmediate(callback),
+      soon: systemTimers.soon,
     },
     clock: { monotonicMs: () => performance.now(), wallMs: () => Date.now() },
     logger: { log: (_level, event, fields) => void told.push({ event, fields }) },
