@@ -1,9 +1,9 @@
 /**
  * Applies committed entries of one group, in order, in slices, and answers whoever proposed them.
  *
- * Entries that this node proposed are applied from their decoded commands in memory; others (a
- * replay after a start) are read from the log and decoded. May call: base, machine, ports, this
- * folder. Invariants: 1. The entry applied is the one after the last applied, and of the term that
+ * Entries that this node proposed are applied from their decoded commands in memory; others come
+ * from the cache of new entries, or (a replay after a start) from the log, and are decoded. May
+ * call: base, machine, ports, this folder. Invariants: 1. The entry applied is the one after the last applied, and of the term that
  * the core has there (P-028, P-043). 2. What is committed and not applied is always either being
  * applied, being loaded, or waits for the next slice: `hasWork` says so and the group re-arms on
  * it. 3. An entry that cannot be decoded is never skipped: the process ends with it unapplied
@@ -15,7 +15,7 @@ import type { Outcome } from "../machine/command.js";
 import type { Machine } from "../machine/machine.js";
 import type { ClockPort, FatalPort, LogEntry, LogPort, MeterPort } from "../ports.js";
 import type { CommittedRange } from "../raft/types.js";
-import { EntryKindCode } from "./effects.js";
+import { EntryKindCode } from "./config-entries.js";
 import type { Proposals, ProposedEntry } from "./proposals.js";
 
 /** One read of a replay asks the log for at most this many bytes; every group may have one open. */
@@ -36,6 +36,18 @@ export interface ApplierPorts {
   readonly fatal: FatalPort;
 }
 
+/** What the applier asks of its group. */
+export interface ApplierGroup {
+  /** The core's term of an entry that is not applied yet. */
+  termAt(index: number): number;
+  /** An entry that is still in memory; null when it must be read from the log. */
+  cached(index: number, term: number): LogEntry | null;
+  /** Applies a membership change. False: its payload cannot be decoded. */
+  applyMembership(entry: LogEntry): boolean;
+  /** Called, outside of any turn, when entries that were asked from the log have come. */
+  onLoaded(): void;
+}
+
 export class Applier {
   private committedTo: number;
   private loaded: readonly LogEntry[] = [];
@@ -46,16 +58,11 @@ export class Applier {
   /** Payload bytes applied so far. */
   appliedBytes = 0;
 
-  /**
-   * `termAt`: the core's term of an index. `onLoaded` is called, outside of any turn, when entries
-   * that were asked from the log have come.
-   */
   constructor(
     private readonly machine: Machine,
     private readonly proposals: Proposals,
     private readonly ports: ApplierPorts,
-    private readonly termAt: (index: number) => number,
-    private readonly onLoaded: () => void,
+    private readonly group: ApplierGroup,
   ) {
     this.committedTo = machine.appliedIndex;
   }
@@ -65,6 +72,13 @@ export class Applier {
     assert(range.first === this.committedTo + 1, "committed ranges follow each other");
     assert(range.last >= range.first, "a committed range is not empty");
     this.committedTo = range.last;
+  }
+
+  /** An image took the group to `index`: what was handed out below is in it. */
+  reset(index: number): void {
+    this.committedTo = index;
+    this.loaded = [];
+    this.loadedAt = 0;
   }
 
   /** Whether a slice would apply something now. */
@@ -91,20 +105,27 @@ export class Applier {
 
   private applyNext(slice: ApplySlice, nowMs: number): boolean {
     const index = this.machine.appliedIndex + 1;
-    const term = this.termAt(index);
+    const term = this.group.termAt(index);
     const proposed = this.proposals.take(index, term);
-    if (proposed !== null) {
+    if (proposed !== null && proposed.kind === EntryKindCode.normal) {
       slice.commands -= 1 + proposed.commands.length;
       this.appliedBytes += proposed.payload.length;
       this.applyProposed(proposed, nowMs);
       return true;
     }
-    const entry = this.nextLoaded(index);
+    const entry = proposed ?? this.group.cached(index, term) ?? this.nextLoaded(index);
     if (entry === null) {
       this.load(index);
       return false;
     }
     assert(entry.term === term, `entry ${index} of the log has the term that the core knows`);
+    if (entry.kind !== EntryKindCode.normal) {
+      if (!this.group.applyMembership(entry)) {
+        return this.halt(entry, "This version does not know the membership change.") !== null;
+      }
+      slice.commands--;
+      return true;
+    }
     const decoded = this.decode(entry);
     if (decoded === null) return false;
     slice.commands -= decoded === "empty" ? 1 : 1 + decoded.commands.length;
@@ -158,18 +179,16 @@ export class Applier {
     const { log } = this.ports;
     log.read(this.machine.group, first, this.committedTo, LOAD_BYTES_MAX, (result) => {
       this.loading = false;
+      if (this.machine.appliedIndex >= first) return this.group.onLoaded();
       assert(result.ok, `the log keeps what is not applied (entry ${first})`);
       assert(result.value[0]?.index === first, "a read begins with the entry that was asked for");
       this.loaded = result.value;
       this.loadedAt = 0;
-      this.onLoaded();
+      this.group.onLoaded();
     });
   }
 
   private decode(entry: LogEntry): DecodedEntry | "empty" | null {
-    if (entry.kind !== EntryKindCode.normal) {
-      return this.halt(entry, "This version does not know membership changes.");
-    }
     if (entry.payload.length === 0) return "empty";
     const decoded = decodeEntry(entry.payload);
     if (!decoded.ok) return this.halt(entry, decoded.message);

@@ -11,6 +11,7 @@ import { encodeEntry } from "../machine/codec.js";
 import type { RaftCore } from "../raft/core.js";
 import type { Answers } from "./answers.js";
 import type { Batcher, Budget, Waiter } from "./batcher.js";
+import { EntryKindCode } from "./config-entries.js";
 import type { Leadership } from "./leadership.js";
 import type { Proposals } from "./proposals.js";
 import type { ProposalResult } from "./results.js";
@@ -64,7 +65,9 @@ export class BatchCutter {
     assert(result.kind === "appended", "a leader appends what is proposed to it");
     const { firstIndex: index, term } = result;
     const proposedAtMs = nowMs;
-    proposals.add({ index, term, payload, stamp, commands, waiters, sizeBytes, proposedAtMs });
+    const kind = EntryKindCode.normal;
+    const entry = { index, term, kind, payload, stamp, commands, waiters, sizeBytes, proposedAtMs };
+    proposals.add(entry);
     this.shared.ports.meter.batchEntries(commands.length);
     return true;
   }

@@ -12,20 +12,27 @@ import { assert } from "../base/assert.js";
 import { EMPTY_BYTES } from "../base/bytes.js";
 import type { PartitionId } from "../base/ids.js";
 import type { Machine } from "../machine/machine.js";
+import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
 import { defaultConfig } from "../raft/config.js";
 import type { RestoredState } from "../raft/restored.js";
-import type { CommittedRange, SoftState } from "../raft/types.js";
+import type { CommittedRange, Message, SnapshotMeta, SoftState } from "../raft/types.js";
 import type { Answers } from "./answers.js";
-import { Applier, type ApplySlice } from "./applier.js";
+import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
 import { Batcher, type Budget } from "./batcher.js";
 import { BatchCutter } from "./cutter.js";
+import { EntryKindCode } from "./config-entries.js";
 import { EffectsExecutor, type EffectsTarget, type LogOutbox } from "./effects.js";
+import { type CacheBudget, EntryCache } from "./entry-cache.js";
 import type { FlushableGroup } from "./flusher.js";
+import { GroupMembers } from "./group-members.js";
 import { Leadership } from "./leadership.js";
+import type { PeerOutbox } from "./peer-outbox.js";
 import { Proposals } from "./proposals.js";
+import type { RaftItem } from "./raft-frames.js";
 import { Reads } from "./reads.js";
-import type { GroupFacts, ProposalResult, ReadResult } from "./results.js";
+import { Replication } from "./replication.js";
+import type { ProposalResult, ReadResult } from "./results.js";
 import type { HostPorts, HostSettings } from "./settings.js";
 
 /** What the groups of a node share. */
@@ -35,6 +42,9 @@ export interface DriverShared {
   readonly answers: Answers;
   readonly budget: Budget;
   readonly outbox: LogOutbox;
+  readonly peers: PeerOutbox;
+  readonly cacheBudget: CacheBudget;
+  readonly images: GroupImages;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */
@@ -47,24 +57,36 @@ export interface DriverShared {
   wake(driver: GroupDriver): void;
 }
 
+/** How images of a whole group travel and are put in place. */
+export interface GroupImages {
+  /** The core of `driver` wants node `to` to get an image. */
+  send(driver: GroupDriver, to: number): void;
+  /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
+  install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+}
+
 const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
 const RETRY: ReadResult = { status: "retry" };
 
-export class GroupDriver implements EffectsTarget, FlushableGroup {
+export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup {
   readonly partition: PartitionId;
   readonly core: RaftCore;
   readonly batcher: Batcher;
   readonly proposals: Proposals;
   readonly reads: Reads;
   readonly leadership: Leadership;
+  readonly members: GroupMembers;
+  readonly replication: Replication;
   flushedIndex: number;
+  /** Has once, in this life, applied everything that a leader had committed. */
+  caughtUpOnce = false;
   /** In the list of groups that the next turn runs. */
   isAwake = false;
   private floor: number;
   private readonly executor: EffectsExecutor;
   private readonly applier: Applier;
   private readonly cutter: BatchCutter;
-  private readonly soleVoter: boolean;
+  private readonly cache: EntryCache;
 
   constructor(
     private readonly shared: DriverShared,
@@ -75,9 +97,6 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     this.partition = machine.group;
     this.flushedIndex = machine.appliedIndex;
     this.floor = restored.floorIndex;
-    const { voters, votersOutgoing } = restored.membership;
-    this.soleVoter =
-      voters.length === 1 && voters[0] === settings.nodeId && votersOutgoing.length === 0;
     const config = {
       ...defaultConfig(settings.nodeId, ports.entropy.uint32()),
       electionTicks: Math.ceil(settings.electionMs / settings.heartbeatMs),
@@ -87,32 +106,53 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     this.batcher = new Batcher(settings, budget, answers);
     this.proposals = new Proposals(budget, answers);
     this.reads = new Reads(answers, settings.waitingReadsMax);
-    const wake = (): void => shared.wake(this);
     const { clock } = ports;
     this.leadership = new Leadership(settings.nodeId, machine, clock, settings.ephemeralBytesMax);
+    this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
+    this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
+    this.replication = new Replication({
+      partition: this.partition,
+      core: this.core,
+      cache: this.cache,
+      outbox: shared.peers,
+      log: ports.log,
+      wake: () => shared.wake(this),
+    });
     this.cutter = new BatchCutter(shared, this);
-    const termAt = (index: number): number => this.termAt(index);
-    this.applier = new Applier(machine, this.proposals, ports, termAt, wake);
-    const { nodeId } = settings;
+    this.applier = new Applier(machine, this.proposals, ports, this);
     this.executor = new EffectsExecutor(
       this.partition,
-      nodeId,
+      settings.nodeId,
       this.core,
       this,
       shared.outbox,
-      wake,
+      () => shared.wake(this),
+      restored.hardState,
     );
   }
 
   /** A group whose only voter is this node elects itself at once: nobody else could. */
   start(): void {
-    if (this.soleVoter) this.core.campaign();
+    if (this.members.isAlone) this.core.campaign();
     this.shared.wake(this);
+  }
+
+  /** Takes in a message of another node's core. */
+  receive(item: RaftItem): void {
+    this.replication.receive(item);
+    this.shared.wake(this);
+  }
+
+  /** Steps what other nodes sent; before ticks, so that no election starts over a full inbox. */
+  stepInbox(): void {
+    if (this.executor.isInstalling) return;
+    this.replication.stepInbox(() => this.executor.run());
   }
 
   /** One turn of this group. */
   run(nowMs: number, slice: ApplySlice): void {
     this.executor.run();
+    this.stepInbox();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
       this.cutter.cut(nowMs);
@@ -122,6 +162,9 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     }
     if (this.leadership.isServing) {
       this.reads.settle(this.machine.appliedIndex, this.machine.leaseMs);
+    }
+    if (!this.caughtUpOnce && this.leadership.leader !== 0) {
+      this.caughtUpOnce = this.machine.appliedIndex >= this.core.commitIndex;
     }
   }
 
@@ -133,12 +176,19 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
 
   /** Something is left to do that no event will announce. */
   get hasWork(): boolean {
-    return this.applier.hasWork;
+    return this.applier.hasWork && !this.executor.isInstalling;
   }
 
-  /** Whether raft time matters to this group: a sole voter that leads needs none. */
+  /** This node may vote and lead in this group. */
+  get isVoter(): boolean {
+    const { voters, votersOutgoing } = this.members.membership;
+    const { nodeId } = this.shared.settings;
+    return voters.includes(nodeId) || votersOutgoing.includes(nodeId);
+  }
+
+  /** Whether raft time matters to this group: a member that is alone and leads needs none. */
   get needsTicks(): boolean {
-    return !(this.soleVoter && this.leadership.isLeading);
+    return !(this.leadership.isLeading && this.members.isAlone);
   }
 
   tick(count: number): void {
@@ -193,6 +243,7 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     const term = this.termAt(index);
     this.shared.ports.log.raiseFloor(this.partition, { term, index });
     this.core.compacted(index);
+    this.cache.dropThrough(index);
     this.floor = index;
   }
 
@@ -211,12 +262,13 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
   }
 
   payloadFor(index: number, term: number): Uint8Array {
-    const proposed = this.proposals.at(index, term);
-    if (proposed !== null) return proposed.payload;
+    const known = this.proposals.at(index, term) ?? this.replication.received(index, term);
+    if (known !== null) return known.payload;
     // The core itself appends the empty entry that begins its term; nobody else proposes.
     this.proposals.add({
       index,
       term,
+      kind: EntryKindCode.normal,
       payload: EMPTY_BYTES,
       stamp: null,
       commands: [],
@@ -231,6 +283,42 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     this.applier.commit(range);
   }
 
+  appended(entry: LogEntry): void {
+    if (!this.members.isAlone) this.cache.put(entry);
+  }
+
+  send(message: Message): void {
+    if (message.kind === "snapshot") this.shared.images.send(this, message.to);
+    else this.replication.send(message);
+  }
+
+  install(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
+    this.shared.images.install(this, meta, hardState, done);
+  }
+
+  /** An image took the place of state and log, up to `index`. Its callers end first. */
+  replaced(index: number): void {
+    if (this.leadership.isLeading) this.endLeadership("state replaced");
+    this.proposals.dropThrough(index);
+    this.replication.reset();
+    this.cache.clear();
+    this.applier.reset(index);
+    this.flushedIndex = index;
+    this.floor = index;
+  }
+
+  cached(index: number, term: number): LogEntry | null {
+    return this.cache.at(index, term);
+  }
+
+  applyMembership(entry: LogEntry): boolean {
+    return this.members.apply(entry);
+  }
+
+  onLoaded(): void {
+    this.shared.wake(this);
+  }
+
   readCaptured(context: number, index: number): void {
     this.reads.captured(context, index);
   }
@@ -242,6 +330,8 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
   /** Ends a leadership with everybody who counted on it. */
   endLeadership(reason: string): void {
     this.leadership.end(reason);
+    this.members.reset();
+    this.replication.reset();
     this.reads.endAll(RETRY);
     this.batcher.endAll(NOT_LEADER);
     this.proposals.endAll();
@@ -254,27 +344,8 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     this.proposals.endAll();
   }
 
-  facts(): GroupFacts {
-    const { core, leadership } = this;
-    return {
-      partition: this.partition,
-      leading: leadership.isLeading,
-      serving: leadership.isServing,
-      leaderNode: leadership.leader,
-      term: core.term,
-      commitIndex: core.commitIndex,
-      appliedIndex: this.machine.appliedIndex,
-      lastIndex: core.lastIndex,
-      flushedIndex: this.flushedIndex,
-      queuedCommands: this.batcher.queuedCommands,
-      queuedBytes: this.batcher.queuedBytes,
-      pendingProposals: this.proposals.waitingCount,
-      inFlightEntries: this.proposals.entryCount,
-      waitingReads: this.reads.waitingCount,
-    };
-  }
-
   private apply(nowMs: number, slice: ApplySlice): void {
+    if (this.executor.isInstalling) return;
     while (this.applier.run(slice, nowMs) > 0) {
       this.core.applied(this.machine.appliedIndex);
       this.leadership.noteApplied();
@@ -283,7 +354,7 @@ export class GroupDriver implements EffectsTarget, FlushableGroup {
     }
   }
 
-  private termAt(index: number): number {
+  termAt(index: number): number {
     const found = this.core.termAt(index);
     assert(found.kind === "known", `the core knows the term of entry ${index}`);
     return found.term;

@@ -4,7 +4,8 @@
  * 1. Hard state before the entries of its term, in the same log write: an entry must never be found
  *    on disk above a term that the node does not remember (it could vote twice in that term).
  * 2. Messages to others may leave at once: the core hands out as `messages` only those that do not
- *    vouch for the write (a leader's appends).
+ *    vouch for the write (a leader's appends). An image comes before everything else of its record,
+ *    and nothing more is taken from the core until it is durable.
  * 3. When the write is durable, and not before: first the messages that vouch for it (they are
  *    stepped here when they go to this node itself), then its receipt to the core. In the order of
  *    the takes: a record without a write of its own completes after those before it.
@@ -29,29 +30,29 @@ import type {
   EntryKind,
   LogRange,
   Message,
+  SnapshotMeta,
   SoftState,
   WriteReceipt,
 } from "../raft/types.js";
-
-/** Entry kinds as the log stores them. */
-export const EntryKindCode = { normal: 0, configChangeV1: 1, configChangeV2: 2 } as const;
-
-export function entryKindCode(kind: EntryKind): number {
-  return EntryKindCode[kind];
-}
-
-/** The kind of a stored code, or null when there is none. */
-export function entryKindOf(code: number): EntryKind | null {
-  if (code === EntryKindCode.normal) return "normal";
-  if (code === EntryKindCode.configChangeV1) return "configChangeV1";
-  return code === EntryKindCode.configChangeV2 ? "configChangeV2" : null;
-}
+import { entryKindCode } from "./config-entries.js";
 
 /** What the effects of one group lead to. */
 export interface EffectsTarget {
   roleChanged(soft: SoftState): void;
-  /** The payload that was proposed at (term, index); empty for the entry that begins a term. */
+  /**
+   * The payload at (term, index): proposed here, received just now, or empty for the entry that
+   * begins a term.
+   */
   payloadFor(index: number, term: number): Uint8Array;
+  /** An entry was handed to the log. */
+  appended(entry: LogEntry): void;
+  /** Sends a message to another node. */
+  send(message: Message): void;
+  /**
+   * Replaces log and state by the image that belongs to `meta`; `done` is called, outside of any
+   * turn, when that is durable.
+   */
+  install(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
   committed(range: CommittedRange): void;
   readCaptured(context: number, index: number): void;
   readDropped(context: number): void;
@@ -84,6 +85,9 @@ export class EffectsExecutor {
   private readonly open: OpenRecord[] = [];
   private commitOnly: HardState | null = null;
   private running = false;
+  /** The record whose image is being installed, and whether that is done. */
+  private installing: Effects | null = null;
+  private installed = false;
 
   /** `onDurable` is called, outside of any turn, when a write of this group became durable. */
   constructor(
@@ -93,6 +97,8 @@ export class EffectsExecutor {
     private readonly target: EffectsTarget,
     private readonly outbox: LogOutbox,
     private readonly onDurable: () => void,
+    /** As recovered. */
+    private hardState: HardState,
   ) {}
 
   /** Writes that are not known to be durable yet. */
@@ -100,12 +106,18 @@ export class EffectsExecutor {
     return this.open.length;
   }
 
+  /** An image is being installed: log and state are between two lives. */
+  get isInstalling(): boolean {
+    return this.installing !== null;
+  }
+
   /** Executes until the core asks for nothing and nothing durable is left to be reported to it. */
   run(): void {
     assert(!this.running, "effects are not executed inside effects");
     this.running = true;
     let completed = this.completeDurable();
-    while (completed || this.core.hasEffects()) {
+    if (this.installed) this.finishInstall();
+    while (this.installing === null && (completed || this.core.hasEffects())) {
       if (this.core.hasEffects()) this.execute(this.core.takeEffects());
       completed = this.completeDurable();
     }
@@ -114,9 +126,30 @@ export class EffectsExecutor {
 
   private execute(effects: Effects): void {
     if (effects.softState !== null) this.target.roleChanged(effects.softState);
-    assert(effects.snapshot === null, "no snapshot reaches a group that has one member");
-    if (effects.hardState !== null) this.commitOnly = effects.hardState;
-    const writes = effects.append !== null || effects.mustSync;
+    if (effects.hardState !== null) {
+      this.hardState = effects.hardState;
+      this.commitOnly = effects.hardState;
+    }
+    if (effects.snapshot === null) return this.executeWrites(effects, false);
+    this.installing = effects;
+    this.target.install(effects.snapshot, this.hardState, () => {
+      this.installed = true;
+      this.onDurable();
+    });
+  }
+
+  private finishInstall(): void {
+    const { installing } = this;
+    assert(installing !== null, "an install that ended was begun");
+    this.installed = false;
+    this.installing = null;
+    this.executeWrites(installing, true);
+  }
+
+  /** `hardStateWritten`: an install wrote it with its position. */
+  private executeWrites(effects: Effects, hardStateWritten: boolean): void {
+    if (hardStateWritten) this.commitOnly = null;
+    const writes = effects.append !== null || (effects.mustSync && !hardStateWritten);
     if (writes || effects.receipt !== null || effects.messagesAfterWrite.length > 0) {
       this.write(effects, writes);
     }
@@ -162,7 +195,9 @@ export class EffectsExecutor {
       }
       const payload = this.target.payloadFor(index, term);
       sizeBytes += payload.length;
-      entries.push({ index, term, kind: entryKindCode(kind), payload });
+      const entry = { index, term, kind: entryKindCode(kind), payload };
+      this.target.appended(entry);
+      entries.push(entry);
     }
     assert(sizeBytes === range.sizeBytes, "the payloads are those that the core was told of");
     return entries;
@@ -182,12 +217,9 @@ export class EffectsExecutor {
     return count > 0;
   }
 
-  /**
-   * The one place where messages go out. A group has one member in this release, so every message
-   * goes to this node itself; a link to peers takes the others here once groups have more.
-   */
+  /** The one place where messages go out: to this node itself, or to another one. */
   private deliver(message: Message): void {
-    assert(message.to === this.nodeId, `no message leaves a node that is alone (${message.kind})`);
+    if (message.to !== this.nodeId) return this.target.send(message);
     const result = this.core.step(message);
     if (!result.ok) assert(result.reason !== "peer-not-found", "this node is its own member");
   }

@@ -12,6 +12,7 @@ import type { Command, EntryStamp } from "../machine/command.js";
 import type { EphemeralTable } from "../machine/ephemeral.js";
 import type { Machine } from "../machine/machine.js";
 import type { DriverShared, GroupDriver } from "./driver.js";
+import { groupFacts } from "./group-facts.js";
 import type { Intake } from "./intake.js";
 import type { GroupFacts, ProposalDone, ReadDone, ResetHook, StopHook } from "./results.js";
 
@@ -141,6 +142,6 @@ export class Group {
   }
 
   facts(): GroupFacts {
-    return this.driver.facts();
+    return groupFacts(this.driver);
   }
 }

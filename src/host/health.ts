@@ -25,7 +25,7 @@ export interface HealthInput {
 const ROLE_NAMES = { voter: "Voter", learner: "Learner", leaving: "Leaving" } as const;
 
 function isCaughtUp(group: GroupFacts): boolean {
-  return group.leading ? group.serving : group.leaderNode !== 0;
+  return group.leading ? group.serving : group.leaderNode !== 0 && group.caughtUp;
 }
 
 function reasonOf(input: HealthInput): string | null {

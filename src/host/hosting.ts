@@ -84,7 +84,8 @@ export class Hosting {
     const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
     if (!checked.ok) return checked;
     if (identity === null) {
-      this.found({ nodeId: settings.nodeId, founders: [settings.nodeId] });
+      const founders = settings.founders.map((founder) => founder.nodeId).sort((a, b) => a - b);
+      this.found({ nodeId: settings.nodeId, founders });
       return ok(null);
     }
     this.founders = identity.founders;

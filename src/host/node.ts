@@ -8,7 +8,8 @@
  * 3. Groups without anything to do cost nothing in a turn. 4. A stop answers what was accepted.
  */
 import { present } from "../base/assert.js";
-import { META_PARTITION, type PartitionId } from "../base/ids.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
+import { Prng } from "../base/prng.js";
 import { type Result, ok } from "../base/result.js";
 import type { LogFields } from "../ports.js";
 import { Answers } from "./answers.js";
@@ -17,9 +18,14 @@ import { Budget } from "./batcher.js";
 import type { DriverShared, GroupDriver } from "./driver.js";
 import { LogOutbox } from "./effects.js";
 import { Flusher } from "./flusher.js";
+import { CacheBudget } from "./entry-cache.js";
+import { Failover } from "./failover.js";
 import type { Group } from "./group.js";
+import { groupFacts } from "./group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
 import { Hosting } from "./hosting.js";
+import { Links } from "./links.js";
+import { PeerOutbox } from "./peer-outbox.js";
 import { Pulse } from "./pulse.js";
 import type { StartRefusal } from "./recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./results.js";
@@ -39,6 +45,10 @@ export class Node {
   private readonly hosting: Hosting;
   private readonly stopping: Stopping;
   private readonly pulse: Pulse;
+  private readonly peers: PeerOutbox;
+  private readonly failover: Failover;
+  /** The other nodes: who is linked, calls to them. */
+  readonly links: Links;
   private awake: GroupDriver[] = [];
   /** How many of them only have the rest of a slice left to do. */
   private sliced = 0;
@@ -55,8 +65,22 @@ export class Node {
       if (!this.turns.isRunning) this.turns.request();
     });
     this.budget = new Budget(settings.nodeQueuedBytesMax);
+    this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
+      this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
+    });
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
+    this.links = this.makeLinks(shared);
+    this.failover = new Failover(
+      new Prng(ports.entropy.uint32()),
+      () => this.hosting.all.map(({ driver }) => driver),
+      shared.wakeAt,
+      shared.wake,
+    );
+    this.links.listen({
+      linkUp: (node) => this.failover.linkUp(node),
+      linkDown: (node) => this.failover.linkDown(node, this.nowMs()),
+    });
     const wake = (): void => this.wakeQueued();
     this.flusher = new Flusher(this.hosting.overlay, ports, settings, wake, wake);
     this.pulse = new Pulse(shared, this.hosting, this.flusher, wake);
@@ -84,6 +108,7 @@ export class Node {
       node.turns.close();
       return recovered;
     }
+    node.links.start();
     node.turns.wakeAt(ports.clock.monotonicMs());
     return ok(node);
   }
@@ -186,6 +211,14 @@ export class Node {
       answers,
       budget,
       outbox,
+      peers: this.peers,
+      cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
+      images: {
+        send: (driver, to) => driver.core.reportSnapshot(to, false),
+        install: () => {
+          throw new Error("no images yet");
+        },
+      },
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
@@ -204,11 +237,31 @@ export class Node {
     };
   }
 
+  private makeLinks(shared: DriverShared): Links {
+    return new Links({
+      settings: this.settings,
+      logger: this.ports.logger,
+      fatal: shared.ports.fatal,
+      outbox: this.peers,
+      port: this.ports.peers ?? null,
+      driver: (partition) => this.hosting.find(partition)?.driver ?? null,
+      roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
+      bulk: () => undefined,
+      joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
+    });
+  }
+
   private turn(nowMs: number): void {
     if (!this.stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
-      this.pulse.beat(nowMs);
+      if (nowMs >= this.pulse.nextBeatMs) {
+        // Whoever was heard of in the meantime is heard before time passes (P-009).
+        for (const driver of this.awake) driver.stepInbox();
+        this.pulse.beat(nowMs);
+      }
+      this.failover.check(nowMs);
       this.runAwake(nowMs);
+      this.peers.flush();
       this.outbox.submit(this.ports.log);
       this.flusher.check(nowMs, false);
     }
@@ -223,6 +276,7 @@ export class Node {
     if (this.sliced > 0) this.turns.requestLater();
     this.turns.wakeAt(Math.min(this.dueMs, this.stopping.wakeAtMs));
     this.turns.wakeAt(Math.min(this.pulse.nextBeatMs, this.flusher.nextCheckMs));
+    this.turns.wakeAt(this.failover.wakeAtMs);
   }
 
   private expire(nowMs: number): void {
@@ -253,6 +307,7 @@ export class Node {
     }
     this.sliced = this.awake.length;
     this.hosting.refresh();
+    this.links.refresh();
   }
 
   /** Intake may have opened again: whoever has commands queued gets a turn. */
@@ -275,7 +330,7 @@ export class Node {
       stopping: this.stopping.isStopping,
       initialized: this.initialized,
       role: this.hosting.ownRole(),
-      groups: groups.map(({ driver }) => driver.facts()),
+      groups: groups.map(({ driver }) => groupFacts(driver)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.flusher.storeFull,
       oldestEntryMs,

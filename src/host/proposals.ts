@@ -16,8 +16,10 @@ import type { ProposalResult } from "./results.js";
 export interface ProposedEntry {
   readonly index: number;
   readonly term: number;
+  /** As the log stores it. */
+  readonly kind: number;
   readonly payload: Uint8Array;
-  /** null for the empty entry that begins a term. */
+  /** null for the empty entry that begins a term, and for membership changes. */
   readonly stamp: EntryStamp | null;
   readonly commands: readonly Command[];
   readonly waiters: readonly Waiter[];
@@ -121,14 +123,22 @@ export class Proposals {
     assert(this.waiting === 0, "nobody waits any more (P-034)");
   }
 
+  /** Ends and drops everything up to `index`: an image came in place of it. */
+  dropThrough(index: number): void {
+    for (const [at, entry] of this.entries) if (at <= index) this.drop(at, entry);
+  }
+
   private truncateFrom(index: number): void {
     for (const [at, entry] of this.entries) {
-      if (at < index) continue;
-      this.entries.delete(at);
-      if (entry.waiters.length > 0) this.withCommands--;
-      this.budget.give(entry.sizeBytes);
-      this.endWaiters(entry);
+      if (at >= index) this.drop(at, entry);
     }
+  }
+
+  private drop(at: number, entry: ProposedEntry): void {
+    this.entries.delete(at);
+    if (entry.waiters.length > 0) this.withCommands--;
+    this.budget.give(entry.sizeBytes);
+    this.endWaiters(entry);
   }
 
   private endWaiters(entry: ProposedEntry): void {

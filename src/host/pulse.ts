@@ -11,6 +11,9 @@ import type { DriverShared } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import type { Hosting } from "./hosting.js";
 
+/** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
+const MISSED_TICKS_MAX = 3;
+
 export class Pulse {
   private lastTickMs: number;
   private nextMs: number;
@@ -54,7 +57,7 @@ export class Pulse {
       const fields = { gapMs: Math.round(gapMs) };
       this.shared.ports.logger.log("warn", "This node stood still for a while.", fields);
     }
-    const capped = Math.min(ticks, Math.ceil(electionMs / heartbeatMs) - 1);
+    const capped = Math.min(ticks, MISSED_TICKS_MAX);
     for (const { driver } of this.hosting.all) if (driver.needsTicks) driver.tick(capped);
   }
 

@@ -14,7 +14,7 @@ import type { Machine } from "../machine/machine.js";
 import type { GroupLogImage, StorePort } from "../ports.js";
 import type { RestoredState } from "../raft/restored.js";
 import type { ConfigPosition } from "../raft/types.js";
-import { entryKindOf } from "./effects.js";
+import { decodeMembership, entryKindOf, membershipOfVoters } from "./config-entries.js";
 import type { NodeIdentity } from "./identity.js";
 
 export type StartRefusal =
@@ -51,9 +51,6 @@ export function checkIdentity(
     const remedy = `Start with --raft-nodeid ${identity.nodeId} or another --storage-path.`;
     return failure("foreign-data", `${mine} ${remedy}`);
   }
-  if (identity.founders.length !== 1 || identity.founders[0] !== nodeId) {
-    return failure("foreign-data", "The data directory belongs to a cluster of several nodes.");
-  }
   return ok(null);
 }
 
@@ -84,8 +81,10 @@ export function restoredState(
     const what = `index ${hardState.commit} was committed, but the log ends at ${lastIndex}.`;
     return refuse("state-ahead-of-log", partition, what);
   }
-  if (machine.membership !== null) {
-    const what = `its members were changed at index ${machine.membershipIndex} by a newer version.`;
+  const stored = machine.membership;
+  const membership = stored === null ? membershipOfVoters(founders) : decodeMembership(stored);
+  if (membership === null) {
+    const what = `its members, as of index ${machine.membershipIndex}, are written by a newer version.`;
     return refuse("damaged-state", partition, what);
   }
   const configChanges: ConfigPosition[] = [];
@@ -112,13 +111,7 @@ export function restoredState(
     configChanges,
     sizeRuns,
     appliedIndex: applied,
-    membership: {
-      voters: [...founders],
-      votersOutgoing: [],
-      learners: [],
-      learnersNext: [],
-      autoLeave: false,
-    },
+    membership,
   });
 }
 

@@ -58,6 +58,8 @@ export interface GroupFacts {
   /** Leading and the own-term entry is applied. */
   readonly serving: boolean;
   readonly leaderNode: number;
+  /** Has once, in this life, applied all that a leader had committed. */
+  readonly caughtUp: boolean;
   readonly term: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;

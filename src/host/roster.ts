@@ -51,15 +51,20 @@ export class Roster {
     if (meta.cluster() === null) {
       return {
         kind: "found-cluster",
-        clusterId: this.newClusterId(),
+        clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
         dataPartitions: settings.initialPartitions,
         replicationFactor: settings.replicationFactor,
-        members: [{ nodeId: settings.nodeId, endpoint: settings.endpoint }],
+        members: settings.founders.map(({ nodeId, endpoint }) => ({
+          nodeId,
+          endpoint,
+          storageId: nodeId === settings.nodeId ? settings.storageId : "",
+        })),
       };
     }
     const member = meta.member(settings.nodeId);
     if (member === null || member.endpoint === settings.endpoint) return null;
-    return { kind: "update-member", nodeId: settings.nodeId, endpoint: settings.endpoint };
+    const { nodeId, endpoint } = settings;
+    return { kind: "update-member", nodeId, endpoint, storageId: "" };
   }
 
   private newClusterId(): string {

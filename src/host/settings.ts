@@ -16,6 +16,8 @@ import type {
   LogPort,
   LoggerPort,
   MeterPort,
+  PeerAddress,
+  PeerPort,
   StorePort,
   TimerPort,
 } from "../ports.js";
@@ -29,6 +31,8 @@ export interface HostPorts {
   readonly logger: LoggerPort;
   readonly fatal: FatalPort;
   readonly meter: MeterPort;
+  /** The other nodes; absent on a node without a network. */
+  readonly peers?: PeerPort;
   /** Sorts rows before a flush; plain sorting when absent. */
   readonly sorter?: EntrySorter;
 }
@@ -37,6 +41,15 @@ export interface HostSettings {
   readonly nodeId: number;
   /** Advertised peer endpoint, host:port, as the roster lists it. */
   readonly endpoint: string;
+  /** What handshakes check; made with the data directory, or learned from the cluster joined. */
+  readonly clusterId: string;
+  /** Made with the data directory. */
+  readonly storageId: string;
+  /**
+   * The nodes that the cluster is founded with: this one among them, unless it joined. Of a joiner
+   * the ids count, its roster brings the addresses.
+   */
+  readonly founders: readonly PeerAddress[];
   /** Data partitions when a cluster is founded here; ignored once a roster is stored. */
   readonly initialPartitions: number;
   readonly replicationFactor: number;
@@ -57,6 +70,10 @@ export interface HostSettings {
   readonly nodeQueuedBytesMax: number;
   /** Entries of one group that are proposed and not yet applied. */
   readonly inFlightEntriesMax: number;
+  /** New entries of one group kept in memory for followers and apply (bytes). */
+  readonly entryCacheBytesMax: number;
+  /** The same, over all groups. */
+  readonly nodeCacheBytesMax: number;
   /** Reads that wait in one group, then "retry". */
   readonly waitingReadsMax: number;
   /** Flush a group after so many entries since its last flush. */
@@ -104,6 +121,9 @@ export interface HostSettings {
 export const DEFAULT_HOST_SETTINGS: HostSettings = {
   nodeId: 1,
   endpoint: "127.0.0.1:8084",
+  clusterId: "",
+  storageId: "",
+  founders: [{ nodeId: 1, endpoint: "127.0.0.1:8084" }],
   initialPartitions: 16,
   replicationFactor: 0,
   heartbeatMs: 100,
@@ -115,6 +135,8 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   queuedBytesMax: 32 << 20,
   nodeQueuedBytesMax: 256 << 20,
   inFlightEntriesMax: 4,
+  entryCacheBytesMax: 8 << 20,
+  nodeCacheBytesMax: 128 << 20,
   waitingReadsMax: 65_536,
   compactEveryEntries: 10_000,
   compactEveryBytes: 64 << 20,

@@ -164,6 +164,7 @@ t.test("P-033 waiters belong to (term, index)", async (t) => {
     const entry = {
       index,
       term,
+      kind: 0,
       payload: new Uint8Array(1),
       stamp: null,
       commands: [],
@@ -352,9 +353,13 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
       },
       readCaptured: () => undefined,
       readDropped: () => undefined,
+      appended: () => undefined,
+      send: () => undefined,
+      install: () => undefined,
     },
     outbox,
     () => undefined,
+    { term: 0, vote: 0, commit: 0 },
   );
   const turn = (): void => {
     executor.run();

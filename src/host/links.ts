@@ -1,0 +1,154 @@
+/**
+ * What the host hears from the other nodes, and who they are: judges handshakes, hands frames to
+ * groups, keeps the port's list of peers in step with the roster.
+ *
+ * May call: base, ports, this folder. Invariants: 1. Nothing is stepped here: frames only fill
+ * inboxes and ask for a turn. 2. Only nodes of this cluster are let in, and none that came back
+ * without its data (P-090). 3. A message never creates a group (P-097).
+ */
+import { type PartitionId, partitionId } from "../base/ids.js";
+import type { MetaReads } from "../machine/meta-reads.js";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  LoggerPort,
+  FatalPort,
+  PeerAddress,
+  PeerEvents,
+  PeerHello,
+  PeerLane,
+  PeerPort,
+  PeerRefusal,
+} from "../ports.js";
+import type { GroupDriver } from "./driver.js";
+import type { PeerOutbox } from "./peer-outbox.js";
+import { readRaftFrame } from "./raft-frames.js";
+import type { HostSettings } from "./settings.js";
+
+/** Version of what travels between nodes. */
+export const PEER_PROTOCOL = 1;
+
+/** What the other floors hear of the links. */
+export interface PeerListener {
+  linkUp(node: number): void;
+  linkDown(node: number): void;
+}
+
+export interface LinksWorld {
+  readonly settings: HostSettings;
+  readonly logger: LoggerPort;
+  readonly fatal: FatalPort;
+  readonly outbox: PeerOutbox;
+  /** null on a node without a network. */
+  readonly port: PeerPort | null;
+  driver(partition: PartitionId): GroupDriver | null;
+  /** The records of the meta partition as applied here; null before there are any. */
+  roster(): MetaReads | null;
+  bulk(from: number, bytes: Uint8Array): void;
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
+}
+
+export class Links implements PeerEvents {
+  private readonly hellos = new Map<number, PeerHello>();
+  private readonly listeners: PeerListener[] = [];
+  private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
+  private rosterVersion = -1;
+  /** Items of frames that could not be read, and frames of groups that are not here. */
+  badItems = 0;
+  strayItems = 0;
+
+  constructor(private readonly world: LinksWorld) {}
+
+  start(): void {
+    this.world.port?.setPeers(this.others(this.world.settings.founders));
+    this.world.port?.start(this);
+  }
+
+  listen(listener: PeerListener): void {
+    this.listeners.push(listener);
+  }
+
+  /** `handler` gets the frames of the lane "calls". */
+  handleCalls(handler: (from: number, bytes: Uint8Array) => void): void {
+    this.callHandler = handler;
+  }
+
+  /** False: the call did not leave. */
+  sendCall(to: number, bytes: Uint8Array): boolean {
+    return this.world.port?.send(to, "calls", bytes) ?? false;
+  }
+
+  /** Base URL under which clients reach a node; "" while unknown. */
+  clientEndpointOf(node: number): string {
+    return this.hellos.get(node)?.clientEndpoint ?? "";
+  }
+
+  /** Follows the roster: cheap while it does not change. */
+  refresh(): void {
+    const roster = this.world.roster();
+    const cluster = roster?.cluster() ?? null;
+    if (roster === null || cluster === null) return;
+    if (cluster.membershipVersion === this.rosterVersion) return;
+    this.rosterVersion = cluster.membershipVersion;
+    this.world.port?.setPeers(this.others(roster.members()));
+  }
+
+  admit(hello: PeerHello): PeerRefusal | null {
+    const { settings } = this.world;
+    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
+    if (hello.clusterId !== settings.clusterId) return "other-cluster";
+    if (hello.nodeId === settings.nodeId) return "other-node";
+    const known = this.world.roster()?.member(hello.nodeId)?.storageId ?? "";
+    const seen = this.hellos.get(hello.nodeId)?.storageId ?? "";
+    for (const storageId of [known, seen]) {
+      if (storageId !== "" && storageId !== hello.storageId) return "storage-lost";
+    }
+    return null;
+  }
+
+  refused(by: PeerAddress, refusal: PeerRefusal): void {
+    const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
+    if (refusal === "storage-lost") {
+      const why = "The cluster knows this node with data that is not here any more.";
+      const remedy = "Remove it from the cluster, then join under another node id.";
+      this.world.fatal.fatal(`${why} ${remedy}`, fields);
+      return;
+    }
+    this.world.logger.log("error", "Another node refuses this one.", fields);
+  }
+
+  linkUp(hello: PeerHello): void {
+    const { nodeId: node, endpoint } = hello;
+    this.hellos.set(node, hello);
+    this.world.outbox.linkUp(node);
+    this.world.logger.log("info", "A node is linked.", { node, endpoint });
+    for (const listener of this.listeners) listener.linkUp(node);
+  }
+
+  linkDown(node: number): void {
+    this.world.outbox.linkDown(node);
+    this.world.logger.log("warn", "The link to a node is down.", { node });
+    for (const listener of this.listeners) listener.linkDown(node);
+  }
+
+  frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
+    if (lane === "calls") return this.callHandler?.(from, bytes);
+    if (lane === "bulk") return this.world.bulk(from, bytes);
+    const bad = readRaftFrame(bytes, from, this.world.settings.nodeId, (item) => {
+      const driver = this.world.driver(partitionId(item.group));
+      if (driver === null) this.strayItems++;
+      else driver.receive(item);
+    });
+    if (bad !== 0) this.badItems += Math.abs(bad);
+  }
+
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    this.world.joinAsked(request, answer);
+  }
+
+  private others(members: readonly PeerAddress[]): PeerAddress[] {
+    const own = this.world.settings.nodeId;
+    const others = members.filter((member) => member.nodeId !== own);
+    return others.map(({ nodeId, endpoint }) => ({ nodeId, endpoint }));
+  }
+}

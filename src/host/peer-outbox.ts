@@ -1,0 +1,81 @@
+/**
+ * The Raft messages of one turn to the other nodes, gathered into one frame per node and lane.
+ *
+ * Owns which links are up. May call: base, ports, raft types, this folder. Invariants: 1. Messages
+ * of all groups of a turn to one node share its frames. 2. Nothing is kept for a node that cannot
+ * be reached: Raft sends again what matters. 3. Groups whose entries were dropped are told, so that
+ * they probe instead of going on blindly.
+ */
+import type { LogEntry, PeerLane, PeerPort } from "../ports.js";
+import type { Message } from "../raft/types.js";
+import { RaftFrameWriter } from "./raft-frames.js";
+
+/** A frame is sent before the end of the turn when it has grown to this (bytes). */
+const FRAME_TARGET_BYTES = 1 << 20;
+
+interface Lanes {
+  readonly control: RaftFrameWriter;
+  readonly log: RaftFrameWriter;
+}
+
+export class PeerOutbox {
+  private readonly lanes = new Map<number, Lanes>();
+  private readonly up = new Set<number>();
+  /** Frames that the port dropped. */
+  droppedFrames = 0;
+  sentFrames = 0;
+  sentBytes = 0;
+
+  /** `undelivered` is called inside a turn for each group whose entries to `to` were dropped. */
+  constructor(
+    private readonly port: PeerPort | null,
+    private readonly undelivered: (group: number, to: number) => void,
+  ) {}
+
+  isUp(node: number): boolean {
+    return this.up.has(node);
+  }
+
+  linkUp(node: number): void {
+    this.up.add(node);
+  }
+
+  linkDown(node: number): void {
+    this.up.delete(node);
+    this.lanes.delete(node);
+  }
+
+  /** Adds a message with the entries that it carries. The link to `message.to` is up. */
+  add(group: number, message: Message, entries: readonly LogEntry[]): void {
+    let lanes = this.lanes.get(message.to);
+    if (lanes === undefined) {
+      lanes = { control: new RaftFrameWriter(), log: new RaftFrameWriter() };
+      this.lanes.set(message.to, lanes);
+    }
+    const lane = message.kind === "append" || message.kind === "appendAnswer" ? "log" : "control";
+    const writer = lanes[lane];
+    writer.add(group, message, entries);
+    if (writer.sizeBytes >= FRAME_TARGET_BYTES) this.send(message.to, lane, writer);
+  }
+
+  /** Hands over everything that was gathered. */
+  flush(): void {
+    for (const [to, { control, log }] of this.lanes) {
+      if (control.sizeBytes > 0) this.send(to, "control", control);
+      if (log.sizeBytes > 0) this.send(to, "log", log);
+    }
+  }
+
+  private send(to: number, lane: PeerLane, writer: RaftFrameWriter): void {
+    const groups = [...writer.groupsWithEntries];
+    const frame = writer.take();
+    if (frame === null || this.port === null) return;
+    if (this.port.send(to, lane, frame)) {
+      this.sentFrames++;
+      this.sentBytes += frame.length;
+      return;
+    }
+    this.droppedFrames++;
+    for (const group of groups) this.undelivered(group, to);
+  }
+}

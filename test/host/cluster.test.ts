@@ -1,0 +1,124 @@
+/** Several nodes over a false network: elections, replication, failover, catch-up, reads. */
+import t from "tap";
+import { partitionId } from "../../src/base/ids.js";
+import type { ProposalResult, ReadResult } from "../../src/host/group.js";
+import { Cluster } from "./peerworld.js";
+import { propose } from "./world.js";
+
+function digests(cluster: Cluster): string[] {
+  const node = [...cluster.nodes.values()][0];
+  return (node?.groups() ?? []).map(({ partition }) => {
+    const all = [...cluster.nodes.values()].map((each) => {
+      const machine = each.group(partition)?.machine;
+      return `${machine?.appliedIndex}/${machine?.stateDigest}/${machine?.chainDigest}`;
+    });
+    return new Set(all).size === 1 ? "equal" : `partition ${partition}: ${all.join(" ")}`;
+  });
+}
+
+function write(cluster: Cluster, text: string, results: ProposalResult[]): void {
+  for (const node of cluster.nodes.values()) {
+    const group = node.route(text);
+    if (group?.isServing() === true) return propose(group, text, results, cluster.nowMs + 10_000);
+  }
+}
+
+void t.test("three nodes elect, found the cluster and become ready", (t) => {
+  const cluster = new Cluster(3).ready();
+  const { meta } = cluster.node(2).metaGroup().machine;
+  t.equal(meta.cluster()?.clusterId, "c");
+  t.same(
+    meta.members().map((member) => member.nodeId),
+    [1, 2, 3],
+  );
+  t.ok(digests(cluster).every((digest) => digest === "equal"));
+  t.end();
+});
+
+void t.test("writes are applied on every node; a follower refuses", (t) => {
+  const cluster = new Cluster(3).ready();
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 100; at++) write(cluster, `key${at}`, results);
+  cluster.pass(500);
+  t.equal(results.filter((result) => result.status === "applied").length, 100);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  const refused: ProposalResult[] = [];
+  for (const node of cluster.nodes.values()) {
+    const group = node.route("key1");
+    if (group !== null && !group.isLeader()) propose(group, "key1", refused);
+  }
+  cluster.settle();
+  t.same(refused, [
+    { status: "refused", reason: "not-leader" },
+    { status: "refused", reason: "not-leader" },
+  ]);
+  t.end();
+});
+
+void t.test("a dead leader is replaced well before the election timeout", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1);
+  t.not(leader, null);
+  cluster.kill(leader ?? 0);
+  const tookMs = cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  t.ok(tookMs < 900, `${tookMs} ms`);
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 30; at++) write(cluster, `key${at}`, results);
+  cluster.pass(300);
+  t.equal(results.filter((result) => result.status === "applied").length, 30);
+  cluster.start(leader ?? 0);
+  cluster.ready();
+  cluster.pass(1000);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});
+
+void t.test("P-008 P-050 an isolated leader confirms nothing and steps down", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  const old = cluster.node(leader).group(partitionId(1));
+  cluster.network.cutOff(leader, false);
+  const reads: ReadResult[] = [];
+  const writes: ProposalResult[] = [];
+  old?.read(cluster.nowMs + 5000, (result) => void reads.push(result));
+  if (old !== null && old !== undefined) propose(old, "x", writes, cluster.nowMs + 5000);
+  cluster.pass(4500);
+  t.same(reads, [{ status: "retry" }]);
+  t.same(writes, [{ status: "unknown" }]);
+  t.notOk(old?.isLeader());
+  const now = cluster.serverOf(1);
+  t.ok(now !== null && now !== leader);
+  cluster.network.healAll();
+  cluster.pass(2000);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});
+
+void t.test("a follower that was away catches up from the log on disk", (t) => {
+  const cluster = new Cluster(3, { entryCacheBytesMax: 1000 }).ready();
+  const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
+  cluster.network.cutOff(away);
+  cluster.passUntil(() => [1, 2, 3].every((p) => ![null, away].includes(cluster.serverOf(p))));
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 200; at++) {
+    write(cluster, `key${at}`, results);
+    cluster.pass(10);
+  }
+  cluster.network.healAll();
+  cluster.pass(3000);
+  t.ok(results.filter((result) => result.status === "applied").length > 190);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});

@@ -1,0 +1,241 @@
+/**
+ * Several false worlds joined by a false network: nodes of one cluster that share a clock which only
+ * the test moves. Frames arrive in order, or are lost where a link is cut.
+ *
+ * Invariants: 1. Nothing happens by itself. 2. A cut link drops what is sent over it; both sides
+ * hear of it only when told (`cut` with `notice`).
+ */
+import { assert } from "../../src/base/assert.js";
+import type { Node } from "../../src/host/node.js";
+import type { HostPorts, HostSettings } from "../../src/host/settings.js";
+import type { PeerAddress, PeerEvents, PeerHello, PeerLane, PeerPort } from "../../src/ports.js";
+import { type ManualTimer, World } from "./world.js";
+
+export class FalseNetwork {
+  readonly ends = new Map<number, FalsePeers>();
+  private readonly cuts = new Set<string>();
+  frames = 0;
+
+  constructor(readonly timer: () => ManualTimer) {}
+
+  isCut(from: number, to: number): boolean {
+    return this.cuts.has(`${from}-${to}`);
+  }
+
+  /** Frames from `from` to `to` are lost from now on; with `notice` the sender's link goes down. */
+  cut(from: number, to: number, notice = true): void {
+    this.cuts.add(`${from}-${to}`);
+    if (notice) this.ends.get(from)?.down(to);
+  }
+
+  heal(from: number, to: number): void {
+    this.cuts.delete(`${from}-${to}`);
+    this.ends.get(from)?.link(to);
+  }
+
+  cutOff(node: number, notice = true): void {
+    for (const other of this.ends.keys()) {
+      if (other === node) continue;
+      this.cut(node, other, notice);
+      this.cut(other, node, notice);
+    }
+  }
+
+  healAll(): void {
+    for (const from of this.ends.keys()) {
+      for (const to of this.ends.keys()) if (from !== to) this.heal(from, to);
+    }
+  }
+}
+
+/** The port of one node. */
+export class FalsePeers implements PeerPort {
+  events: PeerEvents | null = null;
+  private readonly up = new Set<number>();
+  private peers: readonly PeerAddress[] = [];
+
+  constructor(
+    private readonly network: FalseNetwork,
+    private readonly hello: PeerHello,
+  ) {}
+
+  start(events: PeerEvents): void {
+    this.events = events;
+    this.network.ends.set(this.hello.nodeId, this);
+    for (const to of this.network.ends.keys()) {
+      this.link(to);
+      this.network.ends.get(to)?.link(this.hello.nodeId);
+    }
+  }
+
+  setPeers(peers: readonly PeerAddress[]): void {
+    this.peers = peers;
+    for (const { nodeId } of peers) this.link(nodeId);
+  }
+
+  link(to: number): void {
+    this.network.timer().soon(() => {
+      const other = this.network.ends.get(to);
+      const wanted = this.peers.some((peer) => peer.nodeId === to);
+      if (this.up.has(to) || !wanted || other === undefined || this.network.isCut(this.id, to)) {
+        return;
+      }
+      if (this.events?.admit(other.hello) !== null) return;
+      if (other.events === null || other.events.admit(this.hello) !== null) return;
+      this.up.add(to);
+      this.events.linkUp(other.hello);
+    });
+  }
+
+  down(to: number): void {
+    if (!this.up.delete(to)) return;
+    this.network.timer().soon(() => this.events?.linkDown(to));
+  }
+
+  send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
+    if (!this.up.has(to)) return false;
+    this.network.frames++;
+    const other = this.network.ends.get(to);
+    this.network.timer().soon(() => {
+      if (!this.network.isCut(this.id, to)) other?.events?.frame(this.id, lane, bytes);
+    });
+    return true;
+  }
+
+  queuedBytes(): number {
+    return 0;
+  }
+
+  close(done: () => void): void {
+    this.events = null;
+    this.network.timer().soon(done);
+  }
+
+  /** The process is gone: the others notice. */
+  die(): void {
+    this.events = null;
+    this.network.ends.delete(this.id);
+    for (const other of this.network.ends.values()) other.down(this.id);
+  }
+
+  private get id(): number {
+    return this.hello.nodeId;
+  }
+}
+
+class MemberWorld extends World {
+  peers: FalsePeers | null = null;
+
+  override ports(): HostPorts {
+    const ports = super.ports();
+    return this.peers === null ? ports : { ...ports, peers: this.peers };
+  }
+}
+
+/** A cluster of `size` nodes with ids from 1. */
+export class Cluster {
+  readonly worlds = new Map<number, MemberWorld>();
+  readonly nodes = new Map<number, Node>();
+  readonly network: FalseNetwork;
+  private readonly founders: PeerAddress[];
+
+  constructor(
+    size: number,
+    private readonly settings: Partial<HostSettings> = {},
+  ) {
+    this.founders = Array.from({ length: size }, (_, at) => address(at + 1));
+    this.network = new FalseNetwork(() => this.world(1).timer);
+    for (const { nodeId } of this.founders) this.start(nodeId);
+  }
+
+  world(id: number): MemberWorld {
+    const world = this.worlds.get(id);
+    assert(world !== undefined, `node ${id} exists`);
+    return world;
+  }
+
+  node(id: number): Node {
+    const node = this.nodes.get(id);
+    assert(node !== undefined, `node ${id} runs`);
+    return node;
+  }
+
+  /** Starts a node, with the disk that it had. `extra`: a joiner's settings, say. */
+  start(id: number, extra: Partial<HostSettings> = {}): Node {
+    const { nodeId, endpoint } = address(id);
+    const own = { nodeId, endpoint, clusterId: "c", storageId: `s${id}`, initialPartitions: 3 };
+    const settings = { founders: this.founders, ...this.settings, ...own, ...extra };
+    const world = this.worlds.get(id) ?? new MemberWorld(settings, id);
+    this.worlds.set(id, world);
+    world.timer.nowMs = this.nowMs;
+    const { clusterId, storageId } = own;
+    world.peers = new FalsePeers(this.network, {
+      clusterId,
+      nodeId,
+      storageId,
+      endpoint,
+      clientEndpoint: `http://client-${id}`,
+      protocol: 1,
+    });
+    const node = world.open(extra);
+    this.nodes.set(id, node);
+    return node;
+  }
+
+  /** The process of a node dies; what was durable stays. */
+  kill(id: number): void {
+    this.world(id).peers?.die();
+    this.world(id).crash();
+    this.nodes.delete(id);
+  }
+
+  get nowMs(): number {
+    let nowMs = 1000;
+    for (const { timer } of this.worlds.values()) nowMs = Math.max(nowMs, timer.nowMs);
+    return nowMs;
+  }
+
+  /** Runs what is due on every node until nothing is. */
+  settle(): void {
+    for (let moved = true; moved;) {
+      moved = false;
+      for (const world of this.worlds.values()) while (world.timer.step()) moved = true;
+    }
+  }
+
+  pass(durationMs: number, stepMs = 10): void {
+    const endMs = this.nowMs + durationMs;
+    for (let nowMs = this.nowMs + stepMs; nowMs <= endMs; nowMs += stepMs) {
+      for (const world of this.worlds.values()) world.timer.nowMs = nowMs;
+      this.settle();
+    }
+  }
+
+  /** Passes time until `until` holds; how long it took (ms). */
+  passUntil(until: () => boolean, limitMs = 20_000): number {
+    const startMs = this.nowMs;
+    while (!until()) {
+      assert(this.nowMs - startMs < limitMs, "it comes true in time");
+      this.pass(10);
+    }
+    return this.nowMs - startMs;
+  }
+
+  ready(): this {
+    this.passUntil(() => [...this.nodes.values()].every((node) => node.health().ready));
+    return this;
+  }
+
+  /** The node that serves a partition, if any does. */
+  serverOf(partition: number): number | null {
+    for (const [id, node] of this.nodes) {
+      const group = node.groups().find((each) => each.partition === partition);
+      if (group?.isServing() === true) return id;
+    }
+    return null;
+  }
+}
+
+export function address(nodeId: number): PeerAddress {
+  return { nodeId, endpoint: `host${nodeId}:8084` };
+}
