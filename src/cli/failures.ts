@@ -6,13 +6,14 @@
  * unknown. 2. One line on stderr, nothing on stdout.
  */
 import {
-  AccessError,
   CancelledError,
   InvalidInputError,
   SvcError,
   SvcRangeError,
   TimeoutError,
   UnavailableError,
+  UnknownOutcomeError,
+  type CallOutcome,
 } from "../client/errors.js";
 import {
   EXIT_REFUSED,
@@ -44,6 +45,20 @@ export class CliError extends Error {
   }
 }
 
+/**
+ * True for what the service or the library refused and certainly did not do. After a doubt (an
+ * earlier try whose answer was lost) the same error is none: nobody knows whether it was done.
+ */
+export function isRefusal(error: unknown): boolean {
+  const isInvalid = error instanceof InvalidInputError || error instanceof SvcRangeError;
+  return isInvalid && error.outcome === "none";
+}
+
+/** An answer that does not tell whether an earlier try, whose own answer was lost, had an effect. */
+export function doubt(message: string): SvcError {
+  return new UnknownOutcomeError(message);
+}
+
 export function usageError(message: string): CliError {
   return new CliError(EXIT_USAGE, "usage", message);
 }
@@ -54,8 +69,7 @@ function exitOf(error: SvcError): ExitCode {
   if (error instanceof UnavailableError) {
     return error.code === "aborted" ? EXIT_UNEXPECTED : EXIT_UNREACHABLE;
   }
-  if (error instanceof InvalidInputError || error instanceof SvcRangeError) return EXIT_REFUSED;
-  return EXIT_UNEXPECTED;
+  return isRefusal(error) ? EXIT_REFUSED : EXIT_UNEXPECTED;
 }
 
 /** The chain of causes in one line: the last one usually says what really happened. */
@@ -69,15 +83,19 @@ function fullMessage(error: Error): string {
   return parts.filter((part) => part !== "").join(": ");
 }
 
+const EFFECTS: Readonly<Record<CallOutcome, string>> = {
+  none: "",
+  done: " (it was done)",
+  unknown: " (the outcome is unknown: it may have been done)",
+};
+
 export function describeFailure(error: unknown, endpoint: string | null): Failure {
   if (error instanceof CliError) {
     return { exit: error.exit, code: error.code, message: error.message, endpoint };
   }
   if (error instanceof SvcError) {
-    const isSent = !(error instanceof AccessError) && error.outcome === "unknown";
     const interrupted = error instanceof CancelledError ? "interrupted: " : "";
-    const unknown = isSent ? " (the outcome is unknown: it may have been done)" : "";
-    const message = interrupted + fullMessage(error) + unknown;
+    const message = interrupted + fullMessage(error) + EFFECTS[error.outcome];
     return { exit: exitOf(error), code: error.code, message, endpoint };
   }
   const message = error instanceof Error ? fullMessage(error) : String(error);

@@ -1,9 +1,10 @@
 /**
  * The locks of a shell session: shown in the prompt, released at exit.
  *
- * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant. 2. The end of
- * a lease is counted on the monotonic clock from before the request was sent: an entry is never
- * shown as held longer than it is.
+ * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant; beside it one
+ * per owner whose request to lock has an unknown outcome, because it may hold the lock instead. 2.
+ * The end of a lease is counted on the monotonic clock from before the request was sent: an entry is
+ * never shown as held longer than it is.
  */
 import type { Durability } from "../client/mod.js";
 import { cutColumns, visibleText } from "./text-width.js";
@@ -12,7 +13,8 @@ export interface HeldLock {
   readonly resource: string;
   readonly durability: Durability;
   readonly owner: string;
-  readonly fencingToken: string;
+  /** null: nobody knows whether it was granted. */
+  readonly fencingToken: string | null;
   /** performance.now() at which the lease may have ended. */
   readonly endsMs: number;
 }
@@ -23,32 +25,43 @@ const NAME_COLUMNS = 16;
 export class HeldLocks {
   private readonly locks = new Map<string, HeldLock>();
 
-  private static key(resource: string, durability: Durability): string {
-    return `${durability}:${resource}`;
+  private static key({ resource, durability, fencingToken, owner }: HeldLock): string {
+    // The durability has no colon: no resource can be mistaken for another entry.
+    return `${durability}:${fencingToken === null ? `doubt:${owner}:` : "grant:"}${resource}`;
   }
 
   put(lock: HeldLock): void {
-    this.locks.set(HeldLocks.key(lock.resource, lock.durability), lock);
+    this.remove({ ...lock, fencingToken: null });
+    this.locks.set(HeldLocks.key(lock), lock);
   }
 
-  find(resource: string, durability: Durability): HeldLock | null {
-    return this.locks.get(HeldLocks.key(resource, durability)) ?? null;
+  /** What the session holds or may hold of a lock; the grant first. */
+  find(resource: string, durability: Durability): HeldLock[] {
+    return this.all()
+      .filter((lock) => lock.resource === resource && lock.durability === durability)
+      .sort(
+        (one, other) => Number(one.fencingToken === null) - Number(other.fencingToken === null),
+      );
   }
 
   remove(lock: HeldLock): void {
-    this.locks.delete(HeldLocks.key(lock.resource, lock.durability));
+    this.locks.delete(HeldLocks.key(lock));
   }
 
   all(): HeldLock[] {
     return [...this.locks.values()];
   }
 
-  /** "svc> ", with locks "svc [printer f3]> "; a lease that may have ended has a "?" behind it. */
+  /**
+   * "svc> ", with locks "svc [printer f3]> "; a lease that may have ended has a "?" behind it, a lock
+   * that was perhaps never granted is "printer ?".
+   */
   prompt(nowMs: number): string {
     const all = this.all();
     if (all.length === 0) return "svc> ";
     const shown = all.slice(-SHOWN_MAX).map((lock) => {
       const name = cutColumns(visibleText(lock.resource), NAME_COLUMNS);
+      if (lock.fencingToken === null) return `${name} ?`;
       return `${name} f${lock.fencingToken}${lock.endsMs <= nowMs ? "?" : ""}`;
     });
     const more = all.length > SHOWN_MAX ? ` +${all.length - SHOWN_MAX}` : "";

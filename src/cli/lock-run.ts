@@ -2,9 +2,10 @@
  * `lock-run`: a command that runs only while a lock is held.
  *
  * Owns the child process it starts. Invariants: 1. The child is started only after the lock was
- * granted. 2. When the lock may be lost, which is before its lease can have ended, the child gets
- * SIGTERM at once and SIGKILL after the grace time. 3. Signals are passed on. 4. A lost lock never
- * ends with exit code 0. 5. stdout belongs to the child.
+ * granted, and only while it is held. 2. When the lock may be lost, which is before its lease can
+ * have ended, the child gets SIGTERM at once and SIGKILL after the grace time. 3. Signals are passed
+ * on; one that comes before the child is there ends the wait for it. 4. A lost lock never ends with
+ * exit code 0. 5. stdout belongs to the child. 6. What may be held at the end is released.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
@@ -14,24 +15,15 @@ import { Clients, durabilityOf } from "./context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "./exit-codes.js";
 import { deferEarlyEnd } from "./hang-up.js";
 import { Progress } from "./progress.js";
-import { newOwner, ownerBytes } from "./run/locks.js";
+import { newOwner, ownerBytes } from "./owners.js";
 import type { Settings } from "./settings.js";
+import { SignalRelay } from "./signal-relay.js";
 import type { OptionValues } from "./values.js";
 
 const GRACE_DEFAULT_MS = 5000;
 const EXIT_NOT_EXECUTABLE = 126;
 const EXIT_NOT_FOUND = 127;
 const RELEASE_WAIT_MS = 5000;
-
-const PASSED_ON: readonly NodeJS.Signals[] = [
-  "SIGINT",
-  "SIGTERM",
-  "SIGHUP",
-  "SIGQUIT",
-  "SIGUSR1",
-  "SIGUSR2",
-  "SIGWINCH",
-];
 
 export interface LockRun {
   readonly resource: string;
@@ -53,18 +45,11 @@ async function acquire(
   run: LockRun,
   owner: string,
   clients: Clients,
+  signals: SignalRelay,
 ): Promise<LockHandle | number> {
   const { resource, values, settings } = run;
   const waitMs = values.number("--wait") ?? 0;
   const limitMs = settings.timeoutMs ?? waitMs + OPERATION_TIMEOUT_DEFAULT_S * 1000;
-  const controller = new AbortController();
-  let stoppedBy: NodeJS.Signals | null = null;
-  const stop = (signal: NodeJS.Signals): void => {
-    stoppedBy = signal;
-    controller.abort();
-  };
-  const stops: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
-  for (const signal of stops) process.on(signal, stop);
   const progress = new Progress(`waiting for the lock ${resource}`);
   try {
     const client = await clients.open(settings.endpoints);
@@ -74,7 +59,7 @@ async function acquire(
       owner: ownerBytes(owner),
       durability: durabilityOf(values),
       renew: true,
-      signal: controller.signal,
+      signal: signals.signal,
       deadlineMs: limitMs,
     });
     if (handle.acquired) return handle;
@@ -82,11 +67,10 @@ async function acquire(
     process.stderr.write(`f0 not acquired ${owner}\n`);
     return EXIT_REFUSED;
   } catch (error) {
-    if (stoppedBy === null) throw error;
-    return 128 + signalNumber(stoppedBy);
+    if (signals.stoppedBy === null) throw error;
+    return 128 + signalNumber(signals.stoppedBy);
   } finally {
     progress.end();
-    for (const signal of stops) process.off(signal, stop);
   }
 }
 
@@ -105,21 +89,6 @@ function childEnd(child: ChildProcess): Promise<Ended> {
       resolve({ code: signal === null ? (code ?? 0) : 128 + signalNumber(signal), error: null });
     });
   });
-}
-
-/**
- * Passes signals on until the returned function is called. On a terminal Ctrl+C and Ctrl+\ already
- * reach the child, which is in the same foreground group: passing them on would deliver them twice.
- */
-function passSignals(child: ChildProcess): () => void {
-  const pass = (signal: NodeJS.Signals): void => {
-    const fromKeyboard = signal === "SIGINT" || signal === "SIGQUIT" || signal === "SIGWINCH";
-    if (!(fromKeyboard && process.stdin.isTTY)) child.kill(signal);
-  };
-  for (const signal of PASSED_ON) process.on(signal, pass);
-  return () => {
-    for (const signal of PASSED_ON) process.off(signal, pass);
-  };
 }
 
 /**
@@ -155,15 +124,19 @@ async function release(handle: LockHandle): Promise<void> {
   }
 }
 
-/** Runs `run.words` under the lock. Returns the exit code. */
-export async function runUnderLock(run: LockRun): Promise<number> {
-  const { resource, words, values, settings } = run;
-  const owner = values.text("--owner") ?? newOwner();
-  const clients = new Clients(settings);
-  const handle = await acquire(run, owner, clients);
-  if (typeof handle === "number") return handle;
-  // Without a terminal the child must still be ended in time when the lock is lost.
-  deferEarlyEnd();
+/** Runs the command while `handle` is held, and releases it. Returns the exit code. */
+async function runHolding(
+  { resource, words, values }: LockRun,
+  owner: string,
+  handle: LockHandle,
+  signals: SignalRelay,
+): Promise<number> {
+  if (signals.stoppedBy !== null || !handle.held) {
+    await release(handle);
+    if (signals.stoppedBy !== null) return 128 + signalNumber(signals.stoppedBy);
+    say("the lock ran out before the command could be started: nothing was run");
+    return EXIT_UNEXPECTED;
+  }
   const [program, ...rest] = words as [string, ...string[]];
   const child = spawn(program, rest, {
     stdio: "inherit",
@@ -174,14 +147,31 @@ export async function runUnderLock(run: LockRun): Promise<number> {
       SVC_LOCK_OWNER: owner,
     },
   });
+  signals.passTo(child);
   const ended = childEnd(child);
-  const stopPassing = passSignals(child);
   const stopWatching = watchLock(handle, child, values.number("--grace") ?? GRACE_DEFAULT_MS);
   const { code, error } = await ended;
-  stopPassing();
   const wasLost = stopWatching();
   if (error !== null) say(`${program}: ${error.message}`);
   if (!wasLost) await release(handle);
-  await clients.close();
   return wasLost && code === 0 ? EXIT_UNEXPECTED : code;
+}
+
+/** Runs `run.words` under the lock. Returns the exit code. */
+export async function runUnderLock(run: LockRun): Promise<number> {
+  const owner = run.values.text("--owner") ?? newOwner();
+  const clients = new Clients(run.settings);
+  const signals = new SignalRelay();
+  signals.begin();
+  try {
+    const handle = await acquire(run, owner, clients, signals);
+    if (typeof handle === "number") return handle;
+    // Without a terminal the child must still be ended in time when the lock is lost.
+    deferEarlyEnd();
+    return await runHolding(run, owner, handle, signals);
+  } finally {
+    // Also ends what a failed acquire left behind: a lock that may have been granted is released.
+    await clients.close();
+    signals.end();
+  }
 }

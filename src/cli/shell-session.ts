@@ -3,25 +3,27 @@
  *
  * Owns the held locks and the names seen. Invariants: 1. A line is one command; what it prints ends
  * with an empty line. 2. A lock that the session was granted is in the list until it was released,
- * refused or replaced. 3. A failure is one line on stderr and an exit code; it never ends the
+ * refused or replaced; one that it may have been granted too. 3. A failure is one line on stderr and an exit code; it never ends the
  * session.
  */
 import { readFileSync } from "node:fs";
 import type { ShellCommand } from "./commands/command.js";
 import { SHELL_COMMANDS, findShellCommand, shellUsage } from "./commands/shell-table.js";
 import { findCommand } from "./commands/table.js";
-import { Clients, INVALID_INPUT_REMARK, type Outcome } from "./context.js";
+import { Clients, type Outcome } from "./context.js";
 import { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, type ExitCode } from "./exit-codes.js";
 import { CliError, describeFailure, failureText, usageError } from "./failures.js";
 import { HeldLocks, type HeldLock } from "./held-locks.js";
 import { nearest } from "./nearest.js";
 import { carryOut, printLine, printOutcome } from "./one-shot.js";
+import { newOwner } from "./owners.js";
 import { bind, type Bound } from "./shell-binding.js";
 import { canAsk, choose } from "./prompts.js";
 import { SeenNames } from "./seen-names.js";
 import type { Settings } from "./settings.js";
 import { shellAnswer } from "./shell-answers.js";
 import { shellHelpLines, shellTopicLines } from "./shell-help.js";
+import { addOwner, durabilityIn, isGoneNow, noteAnswer, noteFailure } from "./shell-locks.js";
 import { OptionValues, type OptionValue } from "./values.js";
 import { splitWords } from "./words.js";
 
@@ -82,6 +84,7 @@ export class ShellSession {
       await this.carry({ spec, values });
       return EXIT_DONE;
     } catch (error) {
+      if (isGoneNow(error)) return EXIT_DONE;
       const failure = describeFailure(error, this.settings.endpoints.join(","));
       const message = `${lock.resource} ends with its lease: ${failure.message}`;
       process.stderr.write(failureText({ ...failure, message }, this.settings.format));
@@ -172,25 +175,53 @@ export class ShellSession {
   private async answer(bound: Bound): Promise<ExitCode> {
     const { spec, values } = bound;
     this.noteNames(spec, values);
-    const durability = values.get("--durability") === "Ephemeral" ? "ephemeral" : "persistent";
-    const resource = spec.area === "Locks" ? String(values.get(spec.operation ?? "")) : "";
-    const lock = this.held.find(resource, durability);
-    if (spec.answer === "session-lock") {
-      if (lock === null) {
-        printLine("not acquired");
-        return EXIT_REFUSED;
-      }
-      addOwner(values, lock);
-    }
+    if (spec.answer === "session-lock") return this.answerForHeld(bound);
+    // Known before it is sent: what may have been granted can be released.
+    if (spec.answer === "lock") values.set("--owner", newOwner());
     if (spec.answer === "update-sequence") {
       printLine("waiting until no node can allocate from the old incarnation...");
     }
     const startedMs = performance.now();
-    const result = await this.carry(bound);
+    const result = await this.carryNoting(bound, null);
     if (result === null) return EXIT_REFUSED;
-    this.noteLock(spec, result, { values, durability, lock, startedMs });
     this.print(spec, values, result, Math.round(performance.now() - startedMs));
     return result.exit;
+  }
+
+  /** Commands on a lock of the session. `unlock` also releases what may be held beside the grant. */
+  private async answerForHeld({ spec, values }: Bound): Promise<ExitCode> {
+    const resource = String(values.get(spec.operation ?? ""));
+    const known = this.held.find(resource, durabilityIn(values));
+    const startedMs = performance.now();
+    let shown: Outcome | null = null;
+    for (const lock of spec.operation === "--unlock" ? known : known.slice(0, 1)) {
+      const own = new Map(values);
+      addOwner(own, lock);
+      const result = await this.carryNoting({ spec, values: own }, lock);
+      if (result === null) return EXIT_REFUSED;
+      if (shown === null || result.exit === EXIT_DONE) shown = result;
+    }
+    if (shown === null) {
+      printLine("not acquired");
+      return EXIT_REFUSED;
+    }
+    this.print(spec, values, shown, Math.round(performance.now() - startedMs));
+    return shown.exit;
+  }
+
+  /** Carries a command out and keeps the list of held locks true, whatever comes of it. */
+  private async carryNoting(bound: Bound, lock: HeldLock | null): Promise<Outcome | null> {
+    const { spec, values } = bound;
+    const isAboutLock = spec.answer === "lock" || spec.answer === "session-lock";
+    const line = { spec, values, lock, startedMs: performance.now() };
+    try {
+      const result = await this.carry(bound);
+      if (isAboutLock && result !== null) noteAnswer(this.held, line, result);
+      return result;
+    } catch (error) {
+      if (isAboutLock) noteFailure(this.held, line, error);
+      throw error;
+    }
   }
 
   private print(
@@ -229,40 +260,6 @@ export class ShellSession {
       if (typeof value === "string") this.seen.add(completes, value);
     }
   }
-
-  private noteLock(
-    spec: ShellCommand,
-    result: Outcome,
-    facts: {
-      readonly values: ReadonlyMap<string, OptionValue>;
-      readonly durability: HeldLock["durability"];
-      readonly lock: HeldLock | null;
-      readonly startedMs: number;
-    },
-  ): void {
-    const { values, durability, lock, startedMs } = facts;
-    const isDone = result.exit === EXIT_DONE;
-    const endsMs = startedMs + Number(values.get("--expires") ?? 0);
-    if (spec.answer === "lock" && isDone) {
-      const { fencingToken, owner, resource } = result.document as {
-        readonly fencingToken: bigint;
-        readonly owner: string;
-        readonly resource: string;
-      };
-      const token = String(fencingToken);
-      this.held.put({ resource, durability, owner, fencingToken: token, endsMs });
-    }
-    if (spec.answer !== "session-lock" || lock === null) return;
-    if (isDone && spec.operation === "--extend-lock") this.held.put({ ...lock, endsMs });
-    // What the service refused as not acceptable changed nothing: the lock is held as before.
-    else if (result.remark !== INVALID_INPUT_REMARK) this.held.remove(lock);
-  }
-}
-
-/** The owner that the service checks; one that begins like the base64 form travels in that form. */
-function addOwner(values: Map<string, OptionValue>, lock: HeldLock): void {
-  values.set("--owner", lock.owner);
-  values.set("--durability", lock.durability === "ephemeral" ? "Ephemeral" : "Persistent");
 }
 
 function readCommands(path: string): string[] {

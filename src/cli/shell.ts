@@ -4,7 +4,7 @@
  * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released
  * before it ends, whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its
  * exit code is that of the first line that did not succeed. 3. Ctrl+C while a command runs ends
- * that command only. 4. A terminal that is gone is never asked anything: the session ends.
+ * that command only; a session from a pipe ends with it. 4. A terminal that is gone is never asked anything: the session ends.
  */
 import { createInterface } from "node:readline";
 import { EXIT_DONE, type ExitCode } from "./exit-codes.js";
@@ -22,6 +22,7 @@ import { splitWords } from "./words.js";
 /** Names in so many of the newest lines of earlier sessions are offered for completion. */
 const LINES_READ_FOR_NAMES = 300;
 const PRELOAD_MS = 50;
+const ENDED_BY_SIGINT = 130;
 const ENDED_BY_SIGTERM = 143;
 
 function banner(settings: Settings): string {
@@ -99,8 +100,10 @@ async function piped(session: ShellSession): Promise<ExitCode> {
 /** Runs the shell until it is left. Returns the exit code. */
 export async function runShell(settings: Settings, environment: Environment): Promise<ExitCode> {
   const session = new ShellSession(settings);
+  const isInteractive = process.stdin.isTTY && process.stdout.isTTY;
   const onInterrupt = (): void => {
     session.interrupt();
+    if (!isInteractive) endEarly(ENDED_BY_SIGINT);
   };
   const onTerminate = (): void => endEarly(ENDED_BY_SIGTERM);
   const onHangUp = (): void => void hangUp();
@@ -112,7 +115,7 @@ export async function runShell(settings: Settings, environment: Environment): Pr
   process.on("SIGTERM", onTerminate);
   process.on("SIGHUP", onHangUp);
   try {
-    if (!process.stdin.isTTY || !process.stdout.isTTY) return await piped(session);
+    if (!isInteractive) return await piped(session);
     const history = new History(historyPath(environment));
     namesFromHistory(session, history.newestFirst());
     const exit = await interactive(session, history);

@@ -5,86 +5,11 @@
 import * as grpc from "@grpc/grpc-js";
 import t from "tap";
 import { findCommand } from "../../src/cli/commands/table.js";
-import { encodeMessage, type Encodable, type MessageCodec } from "../../src/proto/codec.js";
+import type { Encodable } from "../../src/proto/codec.js";
 import * as backups from "../../src/proto/generated/backups.js";
 import * as cluster from "../../src/proto/generated/cluster.js";
 import { Batch, misfits, type Ran } from "./programs.js";
-
-type Reply =
-  { readonly bytes: Buffer } | { readonly status: grpc.status; readonly outcome?: string };
-
-function reply<T>(codec: MessageCodec<T>, message: Encodable<T>): Reply {
-  return { bytes: encodeMessage(codec, message) };
-}
-
-/** A node whose answers are set by the test; `asked` counts calls by method. */
-class StandIn {
-  readonly answers = new Map<string, Reply>();
-  readonly asked: string[] = [];
-  endpoint = "";
-  private readonly server = new grpc.Server();
-
-  async start(): Promise<this> {
-    const services: Readonly<Record<string, readonly string[]>> = {
-      Cluster: ["Leave", "GetPlacement", "SetReplicationFactor", "SplitRange", "MergeRanges"],
-      Backups: [
-        "TakeFullBackup",
-        "TakeIncrementalBackup",
-        "TakeCoordinatedBackup",
-        "ListBackups",
-        "GetBackupChain",
-        "RunBackupGarbageCollection",
-        "Restore",
-      ],
-    };
-    for (const [service, methods] of Object.entries(services)) {
-      for (const method of methods) this.serve(service, method);
-    }
-    const port = await new Promise<number>((resolve, reject) => {
-      const credentials = grpc.ServerCredentials.createInsecure();
-      this.server.bindAsync("127.0.0.1:0", credentials, (error, bound) => {
-        if (error === null) resolve(bound);
-        else reject(error);
-      });
-    });
-    this.endpoint = `http://127.0.0.1:${port}`;
-    return this;
-  }
-
-  private serve(service: string, method: string): void {
-    const handler = (_call: unknown, callback: grpc.sendUnaryData<Buffer>): void => {
-      this.asked.push(method);
-      const answer = this.answers.get(method);
-      if (answer !== undefined && "bytes" in answer) {
-        callback(null, answer.bytes);
-        return;
-      }
-      const metadata = new grpc.Metadata();
-      if (answer?.outcome !== undefined) metadata.set("svc-backup-outcome", answer.outcome);
-      const code = answer?.status ?? grpc.status.UNIMPLEMENTED;
-      callback({ code, details: `no ${method}`, metadata });
-    };
-    const plain = (bytes: Buffer): Buffer => bytes;
-    this.server.addService(
-      {
-        [method]: {
-          path: `/${service}/${method}`,
-          requestStream: false,
-          responseStream: false,
-          requestSerialize: plain,
-          requestDeserialize: plain,
-          responseSerialize: plain,
-          responseDeserialize: plain,
-        },
-      },
-      { [method]: handler },
-    );
-  }
-
-  stop(): void {
-    this.server.forceShutdown();
-  }
-}
+import { StandIn, reply, type Reply } from "./stand-in.js";
 
 const batch = new Batch();
 const first = await new StandIn().start();

@@ -320,7 +320,7 @@ t.test("commands from a pipe, line by line, without terminal codes", async (t) =
     /\nr0 set \d+ms\n\nr0 \(empty str\) \d+ms\n\nexists\n\nnot found\n\nextended\n\n/,
     /\nr0 pipe\/a 1\nr0 pipe\/b two words\nr0 pipe\/empty \n\nr1 deleted \d+ms\n\n/,
     /\nf0 acquired ([0-9a-f]{32})\n\nf0 extended \1\n\nf0 \1\n\nf\d+ acquired [0-9a-f]{32}\n\nnot acquired\n\n/,
-    /\nr0 created pipe-s current 10 increment 5 max - .*\n\nr1 next pipe-s 15\n\nr1 reserved pipe-s 20\.\.25 count 2\n\n/,
+    /\nr0 created pipe-s current 10 increment 5 max - .*\n\nr1 next pipe-s 15\n\nr2 reserved pipe-s 20\.\.25 count 2\n\n/,
     /\nMembership version 1 .*\n[\s\S]*NotConfigured: /,
     /\n\{"key":"pipe\/b","success":true,.*\}\n\n/,
     /\nunknown command: frobnicate\n\nlock <resource> <ms>\n/,

@@ -80,8 +80,8 @@ export const SEQUENCE_COMMANDS: readonly CommandSpec[] = [
     optional: ["--count", "--idempotency-key"],
     examples: ["svc-cli --reserve-sequence orders --count 100"],
     answers: [
-      "r1 reserved orders 1",
-      "r1 reserved orders 1..100 count 100",
+      "r2 reserved orders 1",
+      "r2 reserved orders 1..100 count 100",
       "not allocated: MaxValueExceeded",
     ],
     module: "sequences",

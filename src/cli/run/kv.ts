@@ -2,9 +2,10 @@
  * Key/value entries, carried out.
  *
  * Invariants: 1. Long answers for people are printed page by page; only a JSON document is gathered
- * whole. 2. A bucket that does not fit one answer is read in ranges, never cut.
+ * whole. 2. A bucket that does not fit one answer is read in ranges, never cut. 3. The time limit
+ * covers all pages together. 4. A doubt about the effect is an error, never a refusal.
  */
-import { InvalidInputError, SvcRangeError, TooLargeError, type KvEntry } from "../../client/mod.js";
+import { TooLargeError, type KvEntry, type KvPage } from "../../client/mod.js";
 import {
   DURABILITY_NUMBER,
   INVALID_INPUT_REMARK,
@@ -14,6 +15,7 @@ import {
   type RunContext,
   type RunTable,
 } from "../context.js";
+import { doubt, isRefusal } from "../failures.js";
 import { base64, timeText, valueText, type JsonValue } from "../format.js";
 import type { OptionValues } from "../values.js";
 
@@ -23,10 +25,6 @@ const EXTENDED = 2;
 const DELETED = 4;
 const INVALID_INPUT = 100;
 const DOES_NOT_EXIST = 103;
-
-function isInvalidInput(error: unknown): boolean {
-  return error instanceof InvalidInputError || error instanceof SvcRangeError;
-}
 
 interface Written {
   readonly success: boolean;
@@ -46,7 +44,7 @@ async function writing(
   try {
     written = await action();
   } catch (error) {
-    if (!isInvalidInput(error)) throw error;
+    if (!isRefusal(error)) throw error;
     remark = INVALID_INPUT_REMARK;
   }
   const { success, type, revision } = written;
@@ -95,6 +93,11 @@ async function remove(values: OptionValues, context: RunContext): Promise<Outcom
       ...context.calling(),
       durability: durabilityOf(values),
     });
+    if (!answer.deleted && answer.doubtful) {
+      throw doubt(
+        `${key}: not found now; an earlier try whose answer was lost may have deleted it`,
+      );
+    }
     const type = answer.deleted ? DELETED : DOES_NOT_EXIST;
     return { success: answer.deleted, type, revision: answer.revision };
   });
@@ -116,7 +119,7 @@ async function find(key: string, values: OptionValues, context: RunContext): Pro
     });
     return { entry, remark: null };
   } catch (error) {
-    if (!isInvalidInput(error)) throw error;
+    if (!isRefusal(error)) throw error;
     return { entry: null, remark: INVALID_INPUT_REMARK };
   }
 }
@@ -184,19 +187,39 @@ async function listing(items: AsyncIterable<KvEntry>, context: RunContext): Prom
   return outcome(true, [], document);
 }
 
+/**
+ * All pages, one after the other. `readPage` gets the page before (null = the first is wanted) and
+ * gives null when nothing can follow it.
+ */
+async function* pages(
+  readPage: (before: KvPage | null) => Promise<KvPage> | null,
+): AsyncGenerator<KvEntry, void, void> {
+  let page = await readPage(null);
+  while (page !== null) {
+    yield* page.items;
+    page = page.hasMore ? await readPage(page) : null;
+  }
+}
+
 async function bucket(values: OptionValues, context: RunContext): Promise<Outcome> {
   const name = values.requiredText("--get-by-bucket");
   const client = await context.client();
-  const options = { ...context.calling(), durability: durabilityOf(values) };
+  const durability = durabilityOf(values);
   try {
-    const items = await client.kv.bucket(name, options);
+    const items = await client.kv.bucket(name, { ...context.calling(), durability });
     return await listing(iterate(items), context);
   } catch (error) {
-    if (isInvalidInput(error)) return outcome(false, [], [], INVALID_INPUT_REMARK);
+    if (isRefusal(error)) return outcome(false, [], [], INVALID_INPUT_REMARK);
     if (!(error instanceof TooLargeError)) throw error;
     process.stderr.write("note: the bucket is too large for one answer; reading it in ranges\n");
-    return listing(client.kv.range({ bucket: name }, options), context);
   }
+  const ranges = pages((before) => {
+    const start = before?.items.at(-1)?.key;
+    if (before !== null && start === undefined) return null;
+    const range = { bucket: name, start, startInclusive: before === null };
+    return client.kv.rangePage(range, { ...context.calling(), durability });
+  });
+  return listing(ranges, context);
 }
 
 async function* iterate(items: readonly KvEntry[]): AsyncGenerator<KvEntry> {
@@ -205,12 +228,17 @@ async function* iterate(items: readonly KvEntry[]): AsyncGenerator<KvEntry> {
 
 async function scan(values: OptionValues, context: RunContext): Promise<Outcome> {
   const client = await context.client();
-  const options = { ...context.calling(), durability: durabilityOf(values) };
+  const prefix = values.requiredText("--scan-by-prefix");
+  const durability = durabilityOf(values);
+  const items = pages((before) => {
+    if (before !== null && before.nextCursor === null) return null;
+    const cursor = before?.nextCursor ?? undefined;
+    return client.kv.scanPage(prefix, { ...context.calling(), durability, cursor });
+  });
   try {
-    const items = client.kv.scan(values.requiredText("--scan-by-prefix"), options);
     return await listing(items, context);
   } catch (error) {
-    if (!isInvalidInput(error)) throw error;
+    if (!isRefusal(error)) throw error;
     return outcome(false, [], [], INVALID_INPUT_REMARK);
   }
 }

@@ -5,15 +5,8 @@
  * so that a lock that may have been granted can be released. 2. A doubt is never printed as a grant
  * or as a refusal.
  */
-import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  InvalidInputError,
-  SvcError,
-  SvcRangeError,
-  type Durability,
-  type LockGrant,
-} from "../../client/mod.js";
+import { SvcError, type Durability, type LockGrant } from "../../client/mod.js";
 import {
   INVALID_INPUT_REMARK,
   durabilityOf,
@@ -22,36 +15,22 @@ import {
   type RunContext,
   type RunTable,
 } from "../context.js";
-import { usageError } from "../failures.js";
+import { doubt, isRefusal } from "../failures.js";
 import { ownerText } from "../format.js";
+import { newOwner, ownerBytes } from "../owners.js";
 import type { OptionValues } from "../values.js";
 
-const BASE64_MARK = "base64:";
 const UNLOCKED = 3;
 const INVALID_INPUT = 100;
 const DOES_NOT_EXIST = 102;
 const INVALID_OWNER = 103;
-
-/** 32 random hexadecimal characters. */
-export function newOwner(): string {
-  return randomBytes(16).toString("hex");
-}
-
-/** The bytes that an owner given as text means. */
-export function ownerBytes(text: string): Uint8Array {
-  if (!text.startsWith(BASE64_MARK)) return Buffer.from(text, "utf8");
-  const encoded = text.slice(BASE64_MARK.length);
-  const bytes = Buffer.from(encoded, "base64");
-  if (bytes.toString("base64") !== encoded) throw usageError(`--owner: "${text}" is not base64`);
-  return bytes;
-}
 
 /** What the service does not accept is a refusal like others. */
 async function orInvalid<T>(action: Promise<T>): Promise<T | null> {
   try {
     return await action;
   } catch (error) {
-    if (error instanceof InvalidInputError || error instanceof SvcRangeError) return null;
+    if (isRefusal(error)) return null;
     throw error;
   }
 }
@@ -134,14 +113,18 @@ async function unlock(values: OptionValues, context: RunContext): Promise<Outcom
       durability: durabilityOf(values),
     }),
   );
+  // "Not held" after a lost answer says neither that this released it nor that it did not.
+  if (answer !== null && answer.doubtful && answer.refusal !== null) {
+    throw doubt(
+      `${resource}: not held by this owner now; an earlier try whose answer was lost may have ` +
+        "released it",
+    );
+  }
   const unlocked = answer?.unlocked ?? false;
   let type = UNLOCKED;
   if (answer === null) type = INVALID_INPUT;
   else if (!unlocked) type = answer.refusal === "other-owner" ? INVALID_OWNER : DOES_NOT_EXIST;
-  let remark = answer === null ? INVALID_INPUT_REMARK : null;
-  if (!unlocked && answer?.doubtful === true) {
-    remark = "an earlier try whose answer was lost may have released it";
-  }
+  const remark = answer === null ? INVALID_INPUT_REMARK : null;
   const line = unlocked ? "unlocked" : "not unlocked";
   return outcome(unlocked, [line], { resource, unlocked, type }, remark);
 }
@@ -152,7 +135,7 @@ async function getLock(values: OptionValues, context: RunContext): Promise<Outco
   const options = { ...context.calling(), durability: durabilityOf(values) };
   let remark: string | null = null;
   const info = await client.locks.info(resource, options).catch((error: unknown) => {
-    if (!(error instanceof InvalidInputError)) throw error;
+    if (!isRefusal(error)) throw error;
     remark = INVALID_INPUT_REMARK;
     return null;
   });

@@ -2,9 +2,8 @@
  * Sequences, carried out.
  *
  * Invariants: 1. A refusal of the service is an outcome with the name of its type; a doubt about
- * the effect is an error. 2. Without --idempotency-key the first try carries none, so that it can
- * be served from memory; a repeat after a lost answer carries one, so that it skips values at most
- * once.
+ * the effect is an error. 2. Without --idempotency-key the library's rule holds: `next` carries a
+ * key from its first repeat on (so that it can be served from memory), `reserve` from the start.
  */
 import {
   AlreadyExistsError,
@@ -13,7 +12,6 @@ import {
   NotFoundError,
   SvcError,
   SvcRangeError,
-  UnavailableError,
   type SequenceInfo,
   type SequenceRange,
 } from "../../client/mod.js";
@@ -55,7 +53,7 @@ function sequenceLine(word: string, info: SequenceInfo): string {
 function refusalType(error: unknown): string | null {
   if (!(error instanceof SvcError)) return null;
   // After a lost answer the refusal may echo an earlier try: that is a doubt, not a refusal.
-  if (error.outcome === "unknown") return null;
+  if (error.outcome !== "none") return null;
   if (error instanceof InvalidInputError || error instanceof SvcRangeError) return "InvalidInput";
   if (error instanceof NotFoundError) return "NotFound";
   if (error instanceof AlreadyExistsError) return "AlreadyExists";
@@ -154,30 +152,19 @@ async function next(values: OptionValues, context: RunContext): Promise<Outcome>
   }
 }
 
-async function reserveRange(values: OptionValues, context: RunContext): Promise<SequenceRange> {
-  const name = values.requiredText("--reserve-sequence");
-  const count = values.number("--count") ?? 1;
-  const client = await context.client();
-  const key = keyOptions(values);
-  const reserve = (idempotency: "off" | "always"): Promise<SequenceRange> =>
-    client.sequences.reserve(name, count, { ...context.calling(), ...key, idempotency });
-  if (key.idempotencyKey !== undefined) return reserve("always");
-  try {
-    return await reserve("off");
-  } catch (error) {
-    if (!(error instanceof UnavailableError)) throw error;
-    return reserve("always");
-  }
-}
-
 async function reserve(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--reserve-sequence");
+  const client = await context.client();
   try {
-    const range = await reserveRange(values, context);
+    const range = await client.sequences.reserve(name, values.number("--count") ?? 1, {
+      ...context.calling(),
+      ...keyOptions(values),
+    });
     const rest = range.count === 1 ? "" : `..${range.end} count ${range.count}`;
     const line = `r${range.revision} reserved ${range.name} ${range.start}${rest}`;
     return allocated(range, line);
   } catch (error) {
-    return refused(error, "not allocated", values.requiredText("--reserve-sequence"));
+    return refused(error, "not allocated", name);
   }
 }
 
