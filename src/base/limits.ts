@@ -29,6 +29,11 @@ export const CONNECTIONS_MAX = 10_000;
 export const PARTITIONS_MAX = 1024;
 export const REPLICATION_FACTOR_MAX = 9;
 export const NODE_ID_MAX = 65_535;
+/** Voters of the cluster, and so of any group; further nodes stay learners (contract 11). */
+export const VOTERS_MAX = 9;
+export const MEMBERS_MAX = 1024;
+/** Data directories remembered of one node id that was removed. */
+export const FORMER_STORAGE_IDS_MAX = 16;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */
@@ -64,6 +69,12 @@ export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */
 export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
+/** What stands around the entries in a frame to another node (bytes). */
+export const PEER_FRAMING_MAX_BYTES = 64 * KIB;
+/** Largest frame between two nodes (bytes). */
+export const PEER_FRAME_MAX_BYTES = 6 * MIB;
+/** Largest gRPC message that a node takes from another (bytes). */
+export const PEER_RECEIVE_MAX_BYTES = 8 * MIB;
 /**
  * A restore lifts every token floor by this much above all that the old cluster could have given.
  */
@@ -77,4 +88,9 @@ assert(
   ENTRY_PAYLOAD_MAX_BYTES * 2 < SEGMENT_BYTES,
   "a segment holds at least two of the largest entries",
 );
+assert(
+  ENTRY_PAYLOAD_MAX_BYTES + PEER_FRAMING_MAX_BYTES < PEER_FRAME_MAX_BYTES,
+  "the largest entry fits one frame between nodes",
+);
+assert(PEER_FRAME_MAX_BYTES + KIB < PEER_RECEIVE_MAX_BYTES, "the largest frame is received");
 assert(FRAME_ITEMS_MAX <= MANY_ITEMS_MAX, "a frame is not larger than a many-call");

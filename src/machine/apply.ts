@@ -92,6 +92,9 @@ export function applyCommand(context: DecisionContext, command: Command): Outcom
       return collectRows(context, command);
     case "found-cluster":
     case "update-member":
+    case "add-member":
+    case "set-member-role":
+    case "remove-member":
     case "set-replication-factor":
     case "register-range":
     case "unregister-range":

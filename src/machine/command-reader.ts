@@ -6,8 +6,8 @@
  * decides about that.
  */
 import type { ByteReader } from "../base/codec.js";
-import type { BlockCursor, Command } from "./command.js";
-import { COMMAND_VERSION, CommandKind } from "./command-writer.js";
+import type { BlockCursor, Command, MemberRole } from "./command.js";
+import { CommandKind, STORED_ROLES, commandVersion } from "./command-writer.js";
 
 function optionalInt64(reader: ByteReader): bigint | null {
   return reader.boolean() ? reader.int64() : null;
@@ -41,12 +41,12 @@ export function readCommand(reader: ByteReader): Command | "unknown" | null {
   const kind = reader.uint8();
   const version = reader.uint8();
   if (reader.failed) return null;
-  if (version !== COMMAND_VERSION) return "unknown";
-  const command = readBody(reader, kind);
+  if (version < 1 || version > commandVersion(kind)) return "unknown";
+  const command = readBody(reader, kind, version);
   return reader.failed ? null : command;
 }
 
-function readBody(reader: ByteReader, kind: number): Command | "unknown" {
+function readBody(reader: ByteReader, kind: number, version: number): Command | "unknown" {
   switch (kind) {
     case CommandKind.tryLock:
       return {
@@ -80,11 +80,11 @@ function readBody(reader: ByteReader, kind: number): Command | "unknown" {
     case CommandKind.kvDelete:
       return { kind: "kv-delete", key: reader.text(), revisionsRetained: reader.uint53() };
     default:
-      return readSequenceBody(reader, kind);
+      return readSequenceBody(reader, kind, version);
   }
 }
 
-function readSequenceBody(reader: ByteReader, kind: number): Command | "unknown" {
+function readSequenceBody(reader: ByteReader, kind: number, version: number): Command | "unknown" {
   switch (kind) {
     case CommandKind.createSequence:
       return {
@@ -131,11 +131,11 @@ function readSequenceBody(reader: ByteReader, kind: number): Command | "unknown"
     case CommandKind.returnBlock:
       return { kind: "return-block", name: reader.text(), cursor: cursor(reader) };
     default:
-      return readGroupBody(reader, kind);
+      return readGroupBody(reader, kind, version);
   }
 }
 
-function readGroupBody(reader: ByteReader, kind: number): Command | "unknown" {
+function readGroupBody(reader: ByteReader, kind: number, version: number): Command | "unknown" {
   switch (kind) {
     case CommandKind.advanceClock:
       return { kind: "advance-clock" };
@@ -153,10 +153,26 @@ function readGroupBody(reader: ByteReader, kind: number): Command | "unknown" {
         clusterId: reader.text(),
         dataPartitions: reader.int32(),
         replicationFactor: reader.int32(),
-        members: readMembers(reader),
+        members: readMembers(reader, version),
       };
     case CommandKind.updateMember:
-      return { kind: "update-member", nodeId: reader.int32(), endpoint: reader.text() };
+      return {
+        kind: "update-member",
+        nodeId: reader.int32(),
+        endpoint: reader.text(),
+        storageId: version === 1 ? "" : reader.text(),
+      };
+    case CommandKind.addMember:
+      return {
+        kind: "add-member",
+        nodeId: reader.int32(),
+        endpoint: reader.text(),
+        storageId: reader.text(),
+      };
+    case CommandKind.setMemberRole:
+      return { kind: "set-member-role", nodeId: reader.int32(), role: role(reader) };
+    case CommandKind.removeMember:
+      return { kind: "remove-member", nodeId: reader.int32() };
     case CommandKind.setReplicationFactor:
       return {
         kind: "set-replication-factor",
@@ -172,16 +188,29 @@ function readGroupBody(reader: ByteReader, kind: number): Command | "unknown" {
   }
 }
 
-function readMembers(reader: ByteReader): { nodeId: number; endpoint: string }[] {
+function role(reader: ByteReader): MemberRole {
+  const found = STORED_ROLES[reader.uint8()];
+  if (found === undefined) reader.fail();
+  return found ?? "learner";
+}
+
+function readMembers(
+  reader: ByteReader,
+  version: number,
+): { nodeId: number; endpoint: string; storageId: string }[] {
   const count = reader.length();
   // A member takes five bytes at least: a larger count is damage and must not steer an allocation.
   if (count * 5 > reader.remainingBytes) {
     reader.fail();
     return [];
   }
-  const members: { nodeId: number; endpoint: string }[] = [];
+  const members: { nodeId: number; endpoint: string; storageId: string }[] = [];
   for (let at = 0; at < count; at++) {
-    members.push({ nodeId: reader.int32(), endpoint: reader.text() });
+    members.push({
+      nodeId: reader.int32(),
+      endpoint: reader.text(),
+      storageId: version === 1 ? "" : reader.text(),
+    });
   }
   return members;
 }

@@ -11,12 +11,17 @@ import { isWellFormedText } from "../base/bytes.js";
 import type { ByteWriter } from "../base/codec.js";
 import { isInt64 } from "../base/int64.js";
 import type {
+  AddMemberCommand,
   BlockCursor,
   Command,
   CollectCommand,
   CreateSequenceCommand,
   FoundClusterCommand,
   KvSetCommand,
+  MemberRole,
+  RemoveMemberCommand,
+  SetMemberRoleCommand,
+  UpdateMemberCommand,
   UpdateSequenceCommand,
 } from "./command.js";
 
@@ -40,13 +45,22 @@ export const CommandKind = {
   setReplicationFactor: 66,
   registerRange: 67,
   unregisterRange: 68,
+  addMember: 69,
+  setMemberRole: 70,
+  removeMember: 71,
 } as const;
 
-/** All kinds are at their first version. */
-export const COMMAND_VERSION = 1;
+/** The newest version of a kind: what is written. Every earlier one can still be read. */
+export function commandVersion(kind: number): number {
+  // The second version of these two carries the data directories of members.
+  return kind === CommandKind.foundCluster || kind === CommandKind.updateMember ? 2 : 1;
+}
+
+/** Roles by their stored number, which never changes its meaning. */
+export const STORED_ROLES: readonly MemberRole[] = ["learner", "voter", "leaving"];
 
 function head(writer: ByteWriter, kind: number): ByteWriter {
-  return writer.uint8(kind).uint8(COMMAND_VERSION);
+  return writer.uint8(kind).uint8(commandVersion(kind));
 }
 
 function text(writer: ByteWriter, value: string): ByteWriter {
@@ -138,6 +152,32 @@ function foundCluster(writer: ByteWriter, command: FoundClusterCommand): void {
   for (const member of command.members) {
     int32(writer, member.nodeId);
     text(writer, member.endpoint);
+    text(writer, member.storageId);
+  }
+}
+
+function memberCommand(
+  writer: ByteWriter,
+  command: UpdateMemberCommand | AddMemberCommand | SetMemberRoleCommand | RemoveMemberCommand,
+): void {
+  const { nodeId } = command;
+  switch (command.kind) {
+    case "update-member":
+      int32(head(writer, CommandKind.updateMember), nodeId);
+      text(text(writer, command.endpoint), command.storageId);
+      return;
+    case "add-member":
+      int32(head(writer, CommandKind.addMember), nodeId);
+      text(text(writer, command.endpoint), command.storageId);
+      return;
+    case "set-member-role":
+      int32(head(writer, CommandKind.setMemberRole), nodeId);
+      writer.uint8(STORED_ROLES.indexOf(command.role));
+      return;
+    case "remove-member":
+      return int32(head(writer, CommandKind.removeMember), nodeId);
+    default:
+      return unreachable(command);
   }
 }
 
@@ -200,9 +240,10 @@ function writeRareCommand(writer: ByteWriter, command: RareCommand): void {
     case "found-cluster":
       return foundCluster(writer, command);
     case "update-member":
-      int32(head(writer, CommandKind.updateMember), command.nodeId);
-      text(writer, command.endpoint);
-      return;
+    case "add-member":
+    case "set-member-role":
+    case "remove-member":
+      return memberCommand(writer, command);
     case "set-replication-factor":
       int32(head(writer, CommandKind.setReplicationFactor), command.partitionId);
       return int32(writer, command.replicationFactor);

@@ -17,6 +17,15 @@ export interface EntryStamp {
   readonly stamp: Hlc;
 }
 
+/** Where an entry stands in the group's log. */
+export interface EntryPosition {
+  readonly index: number;
+  readonly term: number;
+}
+
+/** Position and stamp of a normal entry. */
+export interface AppliedEntry extends EntryPosition, EntryStamp {}
+
 // Locks (persistent; ephemeral ones never enter the log) --------------------------------
 
 export interface TryLockCommand {
@@ -263,20 +272,7 @@ export interface DoneOutcome {
 
 // Meta partition --------------------------------
 
-export type {
-  MemberRole,
-  Member,
-  FoundClusterCommand,
-  UpdateMemberCommand,
-  SetReplicationFactorCommand,
-  RegisterRangeCommand,
-  UnregisterRangeCommand,
-  RangeDescriptor,
-  PartitionRecord,
-  ClusterRecord,
-  MetaOutcome,
-  MetaCommand,
-} from "./meta-command.js";
+export type * from "./meta-command.js";
 
 export type LockCommand = TryLockCommand | TryExtendCommand | TryUnlockCommand;
 export type SequenceCommand =

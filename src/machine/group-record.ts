@@ -2,13 +2,14 @@
  * The record of one group: everything about it that is not a row of data. Written at each freeze,
  * with the effects.
  *
- * Pure codec. Invariants: 1. Reading is strict: another version or a byte too many is damage. 2.
+ * Pure codec. Invariants: 1. Reading is strict: an unknown version or a byte too many is damage. 2.
  * Floors, lease clock and counters never fall within one incarnation of the group.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { NO_STAMP, type Hlc } from "../base/hlc.js";
 
-const VERSION = 1;
+/** Since this version a record tells the last installed image; those before had none (P-131). */
+const VERSION = 2;
 
 export interface GroupRecord {
   /** Which generation of rows is the group's state. */
@@ -28,6 +29,12 @@ export interface GroupRecord {
   /** The configuration of the group as the host encoded it; null before the first. */
   readonly membership: Uint8Array | null;
   readonly membershipIndex: number;
+  /**
+   * Position of the last image that was installed here; 0 when there was none. While the log's floor
+   * is below it, the log has not been reset yet.
+   */
+  readonly installedIndex: number;
+  readonly installedTerm: number;
   /** Lanes of the digest over all effects. */
   readonly effectsLow: number;
   readonly effectsHigh: number;
@@ -48,6 +55,8 @@ export const EMPTY_GROUP_RECORD: GroupRecord = {
   nextLife: 1,
   membership: null,
   membershipIndex: 0,
+  installedIndex: 0,
+  installedTerm: 0,
   effectsLow: 0,
   effectsHigh: 0,
   chainLow: 0,
@@ -71,15 +80,17 @@ export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   writer.boolean(record.membership !== null);
   if (record.membership !== null) writer.bytes(record.membership);
   writer.uint53(record.membershipIndex);
+  writer.uint53(record.installedIndex).uint53(record.installedTerm);
   writer.int32(record.effectsLow).int32(record.effectsHigh);
   writer.int32(record.chainLow).int32(record.chainHigh);
   return writer.finish();
 }
 
-/** Null when the bytes are not a group record of this version. */
+/** Null when the bytes are not a group record of a known version. */
 export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  if (version < 1 || version > VERSION) return null;
   const record: GroupRecord = {
     generation: reader.uint32(),
     lastGeneration: reader.uint32(),
@@ -92,6 +103,8 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     nextLife: reader.uint53(),
     membership: reader.boolean() ? reader.bytes() : null,
     membershipIndex: reader.uint53(),
+    installedIndex: version === 1 ? 0 : reader.uint53(),
+    installedTerm: version === 1 ? 0 : reader.uint53(),
     effectsLow: reader.int32(),
     effectsHigh: reader.int32(),
     chainLow: reader.int32(),

@@ -19,9 +19,13 @@ const CHECKSUM_BYTES = 4;
 const MARK_END = 0;
 const MARK_ROW = 1;
 
-/** The part of a group record that belongs to the state; generations are the node's own affair. */
+/**
+ * The part of a group record that belongs to the state; generations and installs are the node's own
+ * affair.
+ */
 export function imageRecord(record: GroupRecord): Uint8Array {
-  return encodeGroupRecord({ ...record, generation: 0, lastGeneration: 0 });
+  const own = { generation: 0, lastGeneration: 0, installedIndex: 0, installedTerm: 0 };
+  return encodeGroupRecord({ ...record, ...own });
 }
 
 /** Digest over a record and rows in order. */

@@ -3,19 +3,16 @@
  * makes and takes images.
  *
  * Owns the group's record; its rows lie in the overlay under the group's current generation. May
- * call the overlay and the decision files of this folder. Deterministic: state after an entry =
- * f(state before, entry).
- *
+ * call the overlay and this folder. Deterministic: state after = f(state before, entry).
  * Invariants: 1. Entries are applied in index order without a gap. 2. Record and effects reach the
  * store in the same flush: the freeze hook writes the record whenever an entry was applied. 3. The
- * lease clock never goes back. 4. Apply never throws on decoded commands. 5. Nothing that a read
- * returns is older than the last applied entry.
+ * lease clock never goes back. 4. Apply never throws on commands. 5. Reads are never stale.
  */
 import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
 import type { PartitionId } from "../base/ids.js";
 import { applyCommand } from "./apply.js";
-import type { Command, EntryStamp, Outcome } from "./command.js";
+import type { AppliedEntry, Command, EntryPosition, Outcome } from "./command.js";
 import { contextOf, type DecisionContext } from "./context.js";
 import { StateDigest } from "./digest.js";
 import {
@@ -34,14 +31,7 @@ import { RestoreSink } from "./restore.js";
 import { GroupRows } from "./rows.js";
 import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 
-/** Where an entry stands in the group's log. */
-export interface EntryPosition {
-  readonly index: number;
-  readonly term: number;
-}
-
-/** Position and stamp of a normal entry. */
-export interface AppliedEntry extends EntryPosition, EntryStamp {}
+export type { AppliedEntry, EntryPosition } from "./command.js";
 
 export class Machine {
   readonly group: PartitionId;
@@ -61,6 +51,7 @@ export class Machine {
   private term: number;
   private membershipBlob: Uint8Array | null;
   private membershipAt: number;
+  private installedAt: EntryPosition;
   private filling: RestoreSink | null = null;
   private moved = false;
 
@@ -82,6 +73,7 @@ export class Machine {
     this.ephemeralFloorToken = record.ephemeralFloor;
     this.membershipBlob = record.membership;
     this.membershipAt = record.membershipIndex;
+    this.installedAt = { index: record.installedIndex, term: record.installedTerm };
     this.chain = new StateDigest(record.chainLow, record.chainHigh);
     this.effects = new StateDigest(record.effectsLow, record.effectsHigh);
     this.groupRows = this.openRows();
@@ -93,6 +85,11 @@ export class Machine {
 
   private openRows(): GroupRows {
     return new GroupRows(this.overlay, generationPrefix(this.group, this.generation), this.effects);
+  }
+
+  /** Position of the last image installed here. */
+  get installed(): EntryPosition {
+    return this.installedAt;
   }
 
   /** Index of the last applied entry; 0 at first. */
@@ -118,7 +115,7 @@ export class Machine {
     return this.context.tokenFloor;
   }
 
-  /** For EphemeralTable: what its tokens are counted from. */
+  /** What ephemeral tokens are counted from. */
   get ephemeralFloor(): bigint {
     return this.ephemeralFloorToken;
   }
@@ -158,7 +155,7 @@ export class Machine {
     return this.effects.toString();
   }
 
-  /** Digest over all applied entries so far, refusals included. 16 hexadecimal digits. */
+  /** As `stateDigest`, over all applied entries, refusals included. */
   get chainDigest(): string {
     return this.chain.toString();
   }
@@ -220,6 +217,8 @@ export class Machine {
       nextLife: this.context.nextLife,
       membership: this.membershipBlob,
       membershipIndex: this.membershipAt,
+      installedIndex: this.installedAt.index,
+      installedTerm: this.installedAt.term,
       effectsLow: this.effects.low,
       effectsHigh: this.effects.high,
       chainLow: this.chain.low,
@@ -244,8 +243,8 @@ export class Machine {
   }
 
   /**
-   * Starts to fill a fresh generation from an image. Reads and applies go on in the current one
-   * until `install`. A second begin makes the first one's rows rubbish for `sweep`.
+   * Starts to fill a fresh generation from an image; the current one stays until `install`. A
+   * second begin makes the first one's rows rubbish for `sweep`.
    */
   beginRestore(): RestoreSink {
     this.lastGeneration++;
@@ -260,8 +259,8 @@ export class Machine {
   }
 
   /**
-   * Deletes up to `limit` rows of former generations and of restores given up. Returns how many; 0
-   * = nothing is left. To be called in slices after a start and after an install.
+   * Deletes up to `limit` rows of former generations and of restores given up; returns how many. To
+   * be called after a start and an install until it returns 0.
    */
   sweep(limit: number): number {
     const keep = [this.generation];
@@ -284,6 +283,7 @@ export class Machine {
     this.ephemeralFloorToken = record.ephemeralFloor;
     this.membershipBlob = record.membership;
     this.membershipAt = record.membershipIndex;
+    this.installedAt = { index: record.appliedIndex, term: record.appliedTerm };
     this.chain.set(record.chainLow, record.chainHigh);
     this.effects.set(record.effectsLow, record.effectsHigh);
     this.groupRows = this.openRows();

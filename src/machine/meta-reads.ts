@@ -7,10 +7,17 @@
  */
 import { present } from "../base/assert.js";
 import { compareText } from "../base/bytes.js";
-import type { ClusterRecord, Member, PartitionRecord, RangeDescriptor } from "./command.js";
+import type {
+  ClusterRecord,
+  FormerMember,
+  Member,
+  PartitionRecord,
+  RangeDescriptor,
+} from "./command.js";
 import { RowKind, keySuccessor, nameKey, rangePrefix, uint32Key, type ByteKey } from "./keys.js";
 import {
   decodeCluster,
+  decodeFormerMember,
   decodeMember,
   decodePartition,
   decodeRange,
@@ -45,6 +52,23 @@ export class MetaReads {
     const found: Member[] = [];
     this.rows.scan(RowKind.member, "", null, (_, value) => {
       found.push(present(decodeMember(value), "a member row is whole"));
+      return true;
+    });
+    return found;
+  }
+
+  /** What is kept of a removed member, also when its id is taken again. */
+  formerMember(nodeId: number): FormerMember | null {
+    const bytes = this.rows.get(RowKind.formerMember, uint32Key(nodeId));
+    return bytes === null
+      ? null
+      : present(decodeFormerMember(bytes), "the row of a former member is whole");
+  }
+
+  formerMembers(): readonly FormerMember[] {
+    const found: FormerMember[] = [];
+    this.rows.scan(RowKind.formerMember, "", null, (_, value) => {
+      found.push(present(decodeFormerMember(value), "the row of a former member is whole"));
       return true;
     });
     return found;

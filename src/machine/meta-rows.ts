@@ -1,20 +1,23 @@
 /**
- * Rows of the meta partition: cluster, members, partitions, range descriptors.
+ * Rows of the meta partition: cluster, members, former members, partitions, range descriptors.
  *
- * Pure codec. Each begins with a version u8. Invariants: 1. Texts are well-formed. 2. Names of
- * states and roles are stored as numbers that never change their meaning.
+ * Pure codec. Each begins with a version u8; rows of an earlier version are still read (P-131).
+ * Invariants: 1. Texts are well-formed. 2. Names of states and roles are stored as numbers that
+ * never change their meaning.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import type {
   ClusterRecord,
+  FormerMember,
   Member,
-  MemberRole,
   PartitionRecord,
   RangeDescriptor,
 } from "./command.js";
+import { STORED_ROLES } from "./command-writer.js";
 
 const VERSION = 1;
-const roles: readonly MemberRole[] = ["learner", "voter", "leaving"];
+/** Members carry their data directory since this version, partitions their replicas. */
+const VERSION_2 = 2;
 const states: readonly PartitionRecord["state"][] = ["Active", "Splitting", "Draining", "Removed"];
 
 const writer = new ByteWriter(4096);
@@ -39,36 +42,66 @@ export function decodeCluster(bytes: Uint8Array): ClusterRecord | null {
 }
 
 export function encodeMember(member: Member): Uint8Array {
-  writer.reset().uint8(VERSION).uint32(member.nodeId).text(member.endpoint);
-  return writer.uint8(roles.indexOf(member.role)).uint53(member.joinedVersion).finish();
+  writer.reset().uint8(VERSION_2).uint32(member.nodeId).text(member.endpoint);
+  writer.uint8(STORED_ROLES.indexOf(member.role)).uint53(member.joinedVersion);
+  return writer.text(member.storageId).finish();
 }
 
 export function decodeMember(bytes: Uint8Array): Member | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  if (version !== VERSION && version !== VERSION_2) return null;
   const nodeId = reader.uint32();
   const endpoint = reader.text();
-  const role = roles[reader.uint8()];
+  const role = STORED_ROLES[reader.uint8()];
   const joinedVersion = reader.uint53();
+  const storageId = version === VERSION ? "" : reader.text();
   if (role === undefined || !reader.isComplete()) return null;
-  return { nodeId, endpoint, role, joinedVersion };
+  return { nodeId, endpoint, role, joinedVersion, storageId };
+}
+
+export function encodeFormerMember(former: FormerMember): Uint8Array {
+  writer.reset().uint8(VERSION).uint32(former.nodeId).uint53(former.removedVersion);
+  writer.length(former.storageIds.length);
+  for (const storageId of former.storageIds) writer.text(storageId);
+  return writer.finish();
+}
+
+export function decodeFormerMember(bytes: Uint8Array): FormerMember | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const nodeId = reader.uint32();
+  const removedVersion = reader.uint53();
+  const count = reader.length();
+  // An id takes one byte at least: a larger count is damage and must not steer an allocation.
+  if (count > reader.remainingBytes) return null;
+  const storageIds: string[] = [];
+  for (let at = 0; at < count; at++) storageIds.push(reader.text());
+  return reader.isComplete() ? { nodeId, removedVersion, storageIds } : null;
 }
 
 export function encodePartition(partition: PartitionRecord): Uint8Array {
-  writer.reset().uint8(VERSION).uint32(partition.partitionId);
+  writer.reset().uint8(VERSION_2).uint32(partition.partitionId);
   writer.uint8(states.indexOf(partition.state)).uint53(partition.generation);
-  return writer.uint32(partition.replicationOverride).finish();
+  writer.uint32(partition.replicationOverride).length(partition.replicas.length);
+  for (const nodeId of partition.replicas) writer.uint32(nodeId);
+  return writer.finish();
 }
 
 export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  if (version !== VERSION && version !== VERSION_2) return null;
   const partitionId = reader.uint32();
   const state = states[reader.uint8()];
   const generation = reader.uint53();
   const replicationOverride = reader.uint32();
+  const replicas: number[] = [];
+  const count = version === VERSION ? 0 : reader.length();
+  if (count * 4 > reader.remainingBytes) return null;
+  for (let at = 0; at < count; at++) replicas.push(reader.uint32());
   if (state === undefined || !reader.isComplete()) return null;
-  return { partitionId, state, generation, replicationOverride };
+  return { partitionId, state, generation, replicationOverride, replicas };
 }
 
 /** A descriptor with the key space it belongs to. */

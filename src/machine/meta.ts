@@ -1,6 +1,6 @@
 /**
- * Commands of the meta partition: founding, members' addresses, replication factors, registration
- * of key spaces.
+ * Commands of the meta partition: founding, replication factors, registration of key spaces; those
+ * about members are next door.
  *
  * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change
  * of the roster raises membershipVersion by one, each change of a partition or a range raises
@@ -8,13 +8,7 @@
  * "unchanged".
  */
 import { assert, present } from "../base/assert.js";
-import { isWellFormedText } from "../base/bytes.js";
-import {
-  NAME_MAX_BYTES,
-  NODE_ID_MAX,
-  PARTITIONS_MAX,
-  REPLICATION_FACTOR_MAX,
-} from "../base/limits.js";
+import { PARTITIONS_MAX, REPLICATION_FACTOR_MAX, VOTERS_MAX } from "../base/limits.js";
 import type {
   ClusterRecord,
   FoundClusterCommand,
@@ -23,27 +17,13 @@ import type {
   RegisterRangeCommand,
   SetReplicationFactorCommand,
   UnregisterRangeCommand,
-  UpdateMemberCommand,
 } from "./command.js";
 import type { DecisionContext } from "./context.js";
 import { RowKind, nameKey, rangeKey, uint32Key } from "./keys.js";
+import { applyMember, isNodeId, isText, outcome } from "./meta-members.js";
 import { MetaReads } from "./meta-reads.js";
 import { encodeCluster, encodeMember, encodePartition, encodeRange } from "./meta-rows.js";
 import { isRangeKeySpace, tilingFault } from "./range-map.js";
-
-const MEMBERS_MAX = 1024;
-
-function outcome(status: MetaOutcome["status"], generation = 0): MetaOutcome {
-  return { kind: "meta", status, generation };
-}
-
-function isText(text: string): boolean {
-  return text.length >= 1 && text.length <= NAME_MAX_BYTES && isWellFormedText(text);
-}
-
-function isNodeId(id: number): boolean {
-  return Number.isInteger(id) && id >= 1 && id <= NODE_ID_MAX;
-}
 
 function isFactor(factor: number): boolean {
   return Number.isInteger(factor) && factor >= 0 && factor <= REPLICATION_FACTOR_MAX;
@@ -54,9 +34,11 @@ function isFoundable(command: FoundClusterCommand): boolean {
   if (!isText(command.clusterId) || !isFactor(command.replicationFactor)) return false;
   if (!Number.isInteger(dataPartitions) || dataPartitions < 1) return false;
   if (dataPartitions > PARTITIONS_MAX) return false;
-  if (members.length < 1 || members.length > MEMBERS_MAX) return false;
+  if (members.length < 1 || members.length > VOTERS_MAX) return false;
   if (new Set(members.map((member) => member.nodeId)).size !== members.length) return false;
-  return members.every((member) => isNodeId(member.nodeId) && isText(member.endpoint));
+  return members.every(({ nodeId, endpoint, storageId }) => {
+    return isNodeId(nodeId) && isText(endpoint) && (storageId === "" || isText(storageId));
+  });
 }
 
 function foundCluster(context: DecisionContext, command: FoundClusterCommand): MetaOutcome {
@@ -67,8 +49,8 @@ function foundCluster(context: DecisionContext, command: FoundClusterCommand): M
   const versions = { membershipVersion: 1, mapVersion: 1 };
   const record = { clusterId, dataPartitions, replicationFactor, ...versions };
   rows.insert(RowKind.cluster, "", encodeCluster(record));
-  for (const { nodeId, endpoint } of command.members) {
-    const member = { nodeId, endpoint, role: "voter", joinedVersion: 1 } as const;
+  for (const { nodeId, endpoint, storageId } of command.members) {
+    const member = { nodeId, endpoint, role: "voter", joinedVersion: 1, storageId } as const;
     rows.insert(RowKind.member, uint32Key(nodeId), encodeMember(member));
   }
   for (let partitionId = 1; partitionId <= dataPartitions; partitionId++) {
@@ -77,6 +59,7 @@ function foundCluster(context: DecisionContext, command: FoundClusterCommand): M
       state: "Active",
       generation: 1,
       replicationOverride: 0,
+      replicas: [],
     } as const;
     rows.insert(RowKind.partition, uint32Key(partitionId), encodePartition(partition));
   }
@@ -85,21 +68,6 @@ function foundCluster(context: DecisionContext, command: FoundClusterCommand): M
 
 function storeCluster(context: DecisionContext, record: ClusterRecord): void {
   context.rows.put(RowKind.cluster, "", encodeCluster(record));
-}
-
-function updateMember(context: DecisionContext, command: UpdateMemberCommand): MetaOutcome {
-  if (!isNodeId(command.nodeId) || !isText(command.endpoint)) return outcome("invalid");
-  const reads = new MetaReads(context.rows);
-  const cluster = reads.cluster();
-  if (cluster === null) return outcome("not-founded");
-  const member = reads.member(command.nodeId);
-  if (member === null) return outcome("invalid");
-  if (member.endpoint === command.endpoint) return outcome("unchanged", cluster.membershipVersion);
-  const changed = { ...member, endpoint: command.endpoint };
-  context.rows.put(RowKind.member, uint32Key(member.nodeId), encodeMember(changed));
-  const membershipVersion = cluster.membershipVersion + 1;
-  storeCluster(context, { ...cluster, membershipVersion });
-  return outcome("done", membershipVersion);
 }
 
 function setReplicationFactor(
@@ -169,7 +137,10 @@ export function applyMeta(context: DecisionContext, command: MetaCommand): MetaO
     case "found-cluster":
       return foundCluster(context, command);
     case "update-member":
-      return updateMember(context, command);
+    case "add-member":
+    case "set-member-role":
+    case "remove-member":
+      return applyMember(context, command);
     case "set-replication-factor":
       return setReplicationFactor(context, command);
     case "register-range":

@@ -41,6 +41,11 @@ export class RestoreSink {
     return this.sequence;
   }
 
+  /** What the image says of its position; null until its first chunk was taken. */
+  get announced(): GroupRecord | null {
+    return this.record;
+  }
+
   /** Highest token of a lock row taken so far; -1 when there is none. */
   get highestToken(): bigint {
     return this.highest;

@@ -7,7 +7,13 @@
 import { RowKind } from "./keys.js";
 import { decodeKvRow } from "./kv-row.js";
 import { decodeLockRow } from "./lock-row.js";
-import { decodeCluster, decodeMember, decodePartition, decodeRange } from "./meta-rows.js";
+import {
+  decodeCluster,
+  decodeFormerMember,
+  decodeMember,
+  decodePartition,
+  decodeRange,
+} from "./meta-rows.js";
 import { decodeAllocationRow, decodeSequenceRow } from "./sequence-row.js";
 
 const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
@@ -21,6 +27,7 @@ const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
   [RowKind.member, decodeMember],
   [RowKind.partition, decodePartition],
   [RowKind.range, decodeRange],
+  [RowKind.formerMember, decodeFormerMember],
 ]);
 
 /** False for an unknown kind and for bytes that are no row of this kind and of a known version. */

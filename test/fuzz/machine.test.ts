@@ -16,6 +16,8 @@ import { decodeGroupRecord, encodeGroupRecord } from "../../src/machine/group-re
 import { decodeKvRow, encodeKvRow } from "../../src/machine/kv-row.js";
 import { decodeLockRow, heldLockRow, releasedLockRow } from "../../src/machine/lock-row.js";
 import {
+  decodeFormerMember,
+  encodeFormerMember,
   decodeCluster,
   decodeMember,
   decodePartition,
@@ -120,9 +122,12 @@ const commands: readonly Command[] = [
     clusterId: "c",
     dataPartitions: 3,
     replicationFactor: 1,
-    members: [{ nodeId: 1, endpoint: "h:1" }],
+    members: [{ nodeId: 1, endpoint: "h:1", storageId: "s1" }],
   },
-  { kind: "update-member", nodeId: 1, endpoint: "h:2" },
+  { kind: "update-member", nodeId: 1, endpoint: "h:2", storageId: "s1" },
+  { kind: "add-member", nodeId: 3, endpoint: "h:3", storageId: "s3" },
+  { kind: "set-member-role", nodeId: 3, role: "leaving" },
+  { kind: "remove-member", nodeId: 3 },
   { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
   { kind: "register-range", keySpace: "k", partitionId: 1 },
   { kind: "unregister-range", keySpace: "k" },
@@ -219,12 +224,23 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     [
       "member row",
       decodeMember,
-      encodeMember({ nodeId: 1, endpoint: "h:1", role: "voter", joinedVersion: 1 }),
+      encodeMember({ nodeId: 1, endpoint: "h:1", role: "voter", joinedVersion: 1, storageId: "s" }),
     ],
     [
       "partition row",
       decodePartition,
-      encodePartition({ partitionId: 1, state: "Active", generation: 1, replicationOverride: 0 }),
+      encodePartition({
+        partitionId: 1,
+        state: "Active",
+        generation: 1,
+        replicationOverride: 0,
+        replicas: [1, 2],
+      }),
+    ],
+    [
+      "former member row",
+      decodeFormerMember,
+      encodeFormerMember({ nodeId: 1, removedVersion: 4, storageIds: ["s", "t"] }),
     ],
     ["range row", decodeRange, encodeRange({ keySpace: "k", descriptor })],
     ["group record", decodeGroupRecord, encodeGroupRecord(record)],

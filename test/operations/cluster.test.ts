@@ -169,7 +169,7 @@ t.test("5.3: who may leave", async (t) => {
   early.world.timer.step();
   for (let step = 0; answers.length === 0 && step < 100; step++) early.world.timer.step();
   const member = (nodeId: number, role: Member["role"]): Member => {
-    return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion: 1 };
+    return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion: 1, storageId: "" };
   };
   const facts = (members: Member[] | null, metaLed = true, otherVoters = [1]) =>
     decideLeave({ members, nodeId: 1, metaLed, otherVoters });
