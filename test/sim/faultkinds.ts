@@ -1,0 +1,27 @@
+/**
+ * The kinds of faults that the world knows, with what they need. What each does is in `faults.ts`.
+ */
+
+export const FAULT_KINDS = {
+  /** The process is killed; what the system has in memory stays. */
+  kill: { needsPeers: false },
+  /** The machine loses power: what is not synced is lost, in any part. */
+  "power-loss": { needsPeers: false },
+  /** Killed after some number of callbacks and port calls, so also between two effects. */
+  "crash-inside": { needsPeers: false },
+  /** Stands still, with its input queued. */
+  pause: { needsPeers: false },
+  /** Each piece of input takes time. */
+  slow: { needsPeers: false },
+  "clock-jump": { needsPeers: false },
+  "clock-rate": { needsPeers: false },
+  "graceful-stop": { needsPeers: false },
+  "disk-hung": { needsPeers: false },
+  "disk-full": { needsPeers: false },
+  "disk-slow": { needsPeers: false },
+  "disk-error": { needsPeers: false },
+  "store-full": { needsPeers: false },
+  "store-hung": { needsPeers: false },
+} as const;
+
+export type FaultKind = keyof typeof FAULT_KINDS;

@@ -1,0 +1,104 @@
+/**
+ * What the world shows of each node to whoever checks it: one sample of a group whenever something
+ * of it changed, and the lives of the processes.
+ *
+ * Types, and the cheap look that finds out whether something changed. Invariants: 1. A sample is
+ * taken between two pieces of input of its process, never inside one. 2. Looking changes nothing.
+ */
+import type { Group } from "../../src/host/group.js";
+import type { Node } from "../../src/host/node.js";
+
+export interface GroupSample {
+  readonly atMs: number;
+  readonly node: number;
+  /** Number of the process's life on this node, from 1. */
+  readonly life: number;
+  readonly partition: number;
+  readonly term: number;
+  readonly leading: boolean;
+  readonly serving: boolean;
+  readonly leaderNode: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  readonly lastIndex: number;
+  readonly flushedIndex: number;
+  /** Digest over all entries applied up to `appliedIndex`: equal on all nodes at equal index. */
+  readonly chainDigest: string;
+  /** Digest over all effects up to `appliedIndex`. */
+  readonly stateDigest: string;
+  readonly tokenFloor: bigint;
+  readonly leaseMs: number;
+}
+
+/** Told of everything that a checker of nodes may want. All members are cheap to leave out. */
+export interface Observer {
+  sample?(sample: GroupSample): void;
+  started?(node: number, life: number, atMs: number): void;
+  ended?(node: number, life: number, atMs: number, why: string): void;
+}
+
+interface Last {
+  term: number;
+  leading: boolean;
+  serving: boolean;
+  applied: number;
+  leader: number;
+}
+
+/** Looks at the groups of one life. */
+export class GroupWatch {
+  private readonly last = new Map<Group, Last>();
+
+  constructor(
+    private readonly node: number,
+    private readonly life: number,
+  ) {}
+
+  /** Calls `tell` for every group that looks other than at the last call. */
+  look(from: Node, atMs: number, tell: (sample: GroupSample) => void): void {
+    for (const group of from.groups()) {
+      const { machine } = group;
+      let last = this.last.get(group);
+      const term = group.term();
+      const leading = group.isLeader();
+      const serving = group.isServing();
+      const applied = machine.appliedIndex;
+      const leader = group.leaderNode();
+      if (last === undefined) {
+        last = { term: -1, leading, serving, applied, leader };
+        this.last.set(group, last);
+      }
+      const same = last.term === term && last.applied === applied && last.leading === leading;
+      if (same && last.serving === serving && last.leader === leader) continue;
+      last.term = term;
+      last.leading = leading;
+      last.serving = serving;
+      last.applied = applied;
+      last.leader = leader;
+      tell(this.sample(group, atMs));
+    }
+  }
+
+  sample(group: Group, atMs: number): GroupSample {
+    const facts = group.facts();
+    const { machine } = group;
+    return {
+      atMs,
+      node: this.node,
+      life: this.life,
+      partition: facts.partition,
+      term: facts.term,
+      leading: facts.leading,
+      serving: facts.serving,
+      leaderNode: facts.leaderNode,
+      commitIndex: facts.commitIndex,
+      appliedIndex: facts.appliedIndex,
+      lastIndex: facts.lastIndex,
+      flushedIndex: facts.flushedIndex,
+      chainDigest: machine.chainDigest,
+      stateDigest: machine.stateDigest,
+      tokenFloor: machine.tokenFloor,
+      leaseMs: machine.leaseMs,
+    };
+  }
+}

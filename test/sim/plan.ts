@@ -1,0 +1,178 @@
+/**
+ * What a seed decides before anything runs: how large the cluster is, how it is set, which
+ * operations and faults occur and how often. Swarm testing: each seed leaves some out and draws the
+ * rates of the others, because a rare mix finds what an even one never meets.
+ *
+ * Pure. Invariants: 1. The plan is a function of seed, profile and overrides. 2. An override changes
+ * nothing else of the plan, so that a shortened run resembles the whole one.
+ */
+import { Prng } from "../../src/base/prng.js";
+import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
+import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
+
+export const OPERATION_KINDS = [
+  "lock",
+  "extend",
+  "unlock",
+  "get-lock",
+  "ephemeral-lock",
+  "create",
+  "update",
+  "delete",
+  "get-sequence",
+  "next",
+  "next-keyed",
+  "reserve",
+  "set",
+  "set-conditional",
+  "set-expiring",
+  "kv-extend",
+  "kv-delete",
+  "get",
+  "exists",
+  "ephemeral-set",
+  "ephemeral-get",
+  "bucket",
+] as const;
+export type WorkloadKind = (typeof OPERATION_KINDS)[number];
+
+export interface Profile {
+  readonly name: string;
+  readonly nodes: readonly number[];
+  /** Faults that the profile may switch on. */
+  readonly faults: readonly FaultKind[];
+  /** Mean pause of a client between operations (ms), drawn from. */
+  readonly thinkMs: readonly number[];
+  readonly clients: readonly number[];
+}
+
+const ALL_FAULTS = Object.keys(FAULT_KINDS) as FaultKind[];
+/** What one node alone survives without losing anything. */
+const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers);
+
+export const PROFILES: Readonly<Record<string, Profile>> = {
+  one: {
+    name: "one",
+    nodes: [1],
+    faults: LONELY_FAULTS,
+    thinkMs: [20, 100, 300],
+    clients: [1, 3, 8, 16],
+  },
+  calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
+};
+
+export interface Plan {
+  readonly seed: number;
+  readonly profile: string;
+  readonly nodes: number;
+  /** Simulated milliseconds with faults. */
+  readonly ticks: number;
+  readonly clients: number;
+  readonly thinkMs: number;
+  readonly operations: Readonly<Record<WorkloadKind, number>>;
+  readonly faults: readonly FaultKind[];
+  /** Mean time between two faults (ms). */
+  readonly faultEveryMs: number;
+  readonly host: Partial<HostSettings>;
+  readonly segmentBytes: number;
+  readonly locks: number;
+  readonly sequences: number;
+  readonly keys: number;
+  readonly requestTimeoutMs: number;
+  readonly blockSize: number;
+  readonly disk: { readonly readMs: number; readonly writeMs: number };
+  /** Numbers of faults of the schedule that are left out. */
+  readonly without: readonly number[];
+}
+
+export interface PlanOverrides {
+  readonly ticks?: number;
+  readonly clients?: number;
+  readonly nodes?: number;
+  readonly faults?: readonly FaultKind[];
+  readonly without?: readonly number[];
+}
+
+function pick<T>(prng: Prng, list: readonly T[]): T {
+  return list[prng.below(list.length)] as T;
+}
+
+function weights(prng: Prng): Record<WorkloadKind, number> {
+  const drawn = {} as Record<WorkloadKind, number>;
+  for (const kind of OPERATION_KINDS) {
+    drawn[kind] = prng.chance(1, 4) ? 0 : 1 + prng.below(10);
+  }
+  // Nothing can be looked at that nobody makes.
+  drawn.create = Math.max(2, drawn.create);
+  drawn.next = Math.max(1, drawn.next);
+  drawn.set = Math.max(1, drawn.set);
+  drawn.lock = Math.max(1, drawn.lock);
+  return drawn;
+}
+
+function hostSettings(prng: Prng): Partial<HostSettings> {
+  const heartbeatMs = pick(prng, [100, 100, 200]);
+  const flushRows = pick(prng, [20, 200, 2000]);
+  return {
+    initialPartitions: pick(prng, [1, 2, 3, 5]),
+    heartbeatMs,
+    electionMs: heartbeatMs * pick(prng, [5, 10, 10]),
+    batchEntriesMax: pick(prng, [4, 64, 256]),
+    batchBytesMax: 16 << 10,
+    lingerMs: pick(prng, [0, 0, 5]),
+    queuedCommandsMax: pick(prng, [256, 2048]),
+    inFlightEntriesMax: pick(prng, [1, 4, 16]),
+    compactEveryEntries: pick(prng, [10, 100, 1000]),
+    compactKeepEntries: pick(prng, [0, 5, 50]),
+    flushAgeMs: pick(prng, [500, 5000, 30_000]),
+    flushRows,
+    unflushedRowsMax: flushRows * 5,
+    applySliceCommands: pick(prng, [5, 100, 4096]),
+    lockRecordRetentionMs: pick(prng, [5000, 60_000, 3_600_000]),
+    tombstoneRetentionMs: pick(prng, [5000, 60_000, 86_400_000]),
+    collectEveryMs: pick(prng, [1000, 10_000]),
+    collectLimit: pick(prng, [3, 256]),
+  };
+}
+
+/** The plan of `seed`. Throws on an unknown profile. */
+export function planOf(seed: number, profileName: string, overrides: PlanOverrides = {}): Plan {
+  const profile = PROFILES[profileName];
+  if (profile === undefined) {
+    throw new Error(`no profile ${profileName}; there are: ${Object.keys(PROFILES).join(", ")}`);
+  }
+  const prng = new Prng(seed).fork("plan");
+  const nodes = pick(prng, profile.nodes);
+  const chosen = profile.faults.filter(() => prng.chance(1, 2));
+  const plan: Plan = {
+    seed,
+    profile: profileName,
+    nodes,
+    ticks: 60_000,
+    clients: pick(prng, profile.clients),
+    thinkMs: pick(prng, profile.thinkMs),
+    operations: weights(prng),
+    faults: chosen,
+    faultEveryMs: pick(prng, [500, 2000, 5000, 15_000]),
+    host: hostSettings(prng),
+    segmentBytes: pick(prng, [64, 128, 512]) << 10,
+    locks: pick(prng, [1, 3, 20]),
+    sequences: pick(prng, [1, 3, 10]),
+    keys: pick(prng, [2, 10, 60]),
+    requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
+    blockSize: pick(prng, [1, 10, 1000]),
+    disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
+    without: [],
+  };
+  return { ...plan, ...overrides };
+}
+
+/** The host's settings of one node of a plan. */
+export function hostSettingsOf(plan: Plan, nodeId: number): HostSettings {
+  return {
+    ...DEFAULT_HOST_SETTINGS,
+    ...plan.host,
+    nodeId,
+    endpoint: `node-${nodeId}:8084`,
+  };
+}

@@ -1,0 +1,227 @@
+/**
+ * One run: a world, its machines, clients and faults, made from a plan; then peace, in which what is
+ * left must become whole again; then the verdict.
+ *
+ * Invariants: 1. A run is synchronous and touches nothing of the platform (see `tripwire.ts`).
+ * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
+ * counts, so that a run in which nothing happened is not taken for a good one.
+ */
+import { Client, type ClientCounts } from "./client.js";
+import { Faults } from "./faults.js";
+import { type History, HistoryRecorder } from "./history.js";
+import type { GroupSample, Observer } from "./observe.js";
+import type { Plan } from "./plan.js";
+import { Server } from "./server.js";
+import { guarded } from "./tripwire.js";
+import { World } from "./world.js";
+
+/** Time in which a healed cluster must serve and agree (ms). */
+const PEACE_MS = 30_000;
+/** Clients ask on for this long in peace, then fall silent. */
+const LAST_CALLS_MS = 3000;
+
+export interface RunResult {
+  readonly plan: Plan;
+  readonly violations: readonly string[];
+  readonly traceHash: string;
+  readonly events: number;
+  readonly simulatedMs: number;
+  readonly clients: ClientCounts;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly starts: number;
+  readonly history: History;
+  readonly samples: number;
+  readonly words: readonly string[];
+  /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
+  readonly effects: Readonly<Record<string, number>>;
+}
+
+export interface RunOptions {
+  /** Lines of words kept; 0 = none. */
+  readonly linesMax?: number;
+  readonly observers?: readonly Observer[];
+  /** Called with the world before it begins: tests plant faults of their own. */
+  readonly prepare?: (world: World, servers: readonly Server[]) => void;
+}
+
+class Run {
+  readonly world: World;
+  readonly servers: Server[] = [];
+  readonly clients: Client[] = [];
+  readonly violations: string[] = [];
+  readonly history = new HistoryRecorder(200_000);
+  readonly counts: ClientCounts = {
+    calls: 0,
+    ok: 0,
+    refused: 0,
+    unknown: 0,
+    vanished: 0,
+    retries: 0,
+  };
+  readonly faults: Faults;
+  starts = 0;
+  samples = 0;
+  private readonly observers: readonly Observer[];
+
+  constructor(
+    readonly plan: Plan,
+    options: RunOptions,
+  ) {
+    this.world = new World(plan.seed, options.linesMax ?? 0);
+    this.observers = options.observers ?? [];
+    for (let nodeId = 1; nodeId <= plan.nodes; nodeId++) {
+      this.servers.push(
+        new Server(this.world, plan, nodeId, {
+          violation: (text) => this.violate(text),
+          started: (server) => this.started(server),
+          ended: (server, why) => {
+            const { nodeId: node, lifeNumber } = server;
+            for (const one of this.observers) one.ended?.(node, lifeNumber, this.world.nowMs, why);
+            this.faults.restartLater(server);
+          },
+        }),
+      );
+    }
+    this.faults = new Faults(this.world, plan, this.servers);
+    const cursor = { unique: 1 };
+    for (let number = 1; number <= plan.clients; number++) {
+      const { world, servers, history, counts } = this;
+      this.clients.push(new Client(world, plan, number, servers, history, counts, cursor));
+    }
+    this.world.onRun = (life) => this.observe(life.node);
+  }
+
+  private started(server: Server): void {
+    this.starts++;
+    const { nodeId, lifeNumber } = server;
+    for (const one of this.observers) one.started?.(nodeId, lifeNumber, this.world.nowMs);
+  }
+
+  violate(text: string): void {
+    this.world.say(0, `VIOLATION: ${text}`);
+    this.violations.push(text);
+    this.world.end();
+  }
+
+  private observe(node: number): void {
+    const running = this.servers[node - 1]?.running ?? null;
+    if (running === null) return;
+    running.watch.look(running.node, this.world.nowMs, this.tell);
+  }
+
+  private readonly tell = (sample: GroupSample): void => {
+    this.samples++;
+    const { trace } = this.world;
+    trace.mix(sample.partition);
+    trace.mix(sample.term);
+    trace.mix(sample.appliedIndex);
+    trace.mix(parseInt(sample.chainDigest.slice(0, 8), 16));
+    if (trace.hasWords) {
+      const role = sample.serving
+        ? "serves"
+        : sample.leading
+          ? "leads"
+          : `follows ${sample.leaderNode}`;
+      const { partition, term, appliedIndex, commitIndex, chainDigest } = sample;
+      const at = `term ${term}, applied ${appliedIndex}/${commitIndex} ${chainDigest.slice(0, 6)}`;
+      this.world.say(sample.node, `partition ${partition}: ${role}, ${at}`);
+    }
+    for (const one of this.observers) one.sample?.(sample);
+  };
+
+  /** Runs everything; a bug of the production code becomes a violation. */
+  go(): void {
+    try {
+      for (const server of this.servers) server.start();
+      for (const client of this.clients) client.start();
+      this.faults.start();
+      this.world.run(this.plan.ticks);
+      this.peace();
+    } catch (error) {
+      const text = error instanceof Error ? String(error.stack ?? error.message) : String(error);
+      this.violate(text);
+    }
+  }
+
+  private peace(): void {
+    const { world } = this;
+    if (world.hasEnded) return;
+    world.say(0, "all faults end");
+    this.faults.healAll();
+    const startMs = world.nowMs;
+    world.run(startMs + LAST_CALLS_MS);
+    for (const client of this.clients) client.stop();
+    while (world.nowMs < startMs + PEACE_MS && !world.hasEnded) {
+      world.run(world.nowMs + 500);
+      if (this.unsettled() === null && world.nowMs >= startMs + LAST_CALLS_MS + 3000) return;
+    }
+    const reason = this.unsettled();
+    if (reason !== null && !world.hasEnded) {
+      this.violate(`the healed cluster does not come to rest in ${PEACE_MS} ms: ${reason}`);
+    }
+  }
+
+  /** Why the cluster is not whole; null when it is. */
+  private unsettled(): string | null {
+    const digests = new Map<string, string>();
+    const served = new Set<number>();
+    const wanted = new Set<number>();
+    for (const server of this.servers) {
+      if (server.isLost) continue;
+      const { running, nodeId } = server;
+      if (running === null) return `node ${nodeId} is not up`;
+      const health = running.node.health();
+      if (!health.ready) return `node ${nodeId} is not ready: ${health.reason ?? "?"}`;
+      for (const group of running.node.groups()) {
+        const { partition, machine } = group;
+        wanted.add(partition);
+        if (group.isServing()) served.add(partition);
+        const digest = `${machine.appliedIndex} ${machine.chainDigest} ${machine.stateDigest}`;
+        const other = digests.get(String(partition));
+        if (other !== undefined && other !== digest) {
+          return `partition ${partition} differs: ${other} and, on node ${nodeId}, ${digest}`;
+        }
+        digests.set(String(partition), digest);
+      }
+    }
+    for (const partition of wanted) {
+      if (!served.has(partition)) return `partition ${partition} has no serving leader`;
+    }
+    if (this.clients.some((client) => client.isWaiting)) return "a client still waits";
+    return null;
+  }
+
+  result(): RunResult {
+    const { world, servers } = this;
+    const effects: Record<string, number> = {};
+    const add = (name: string, count: number): void => {
+      effects[name] = (effects[name] ?? 0) + count;
+    };
+    for (const { disk, rows } of servers) {
+      for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
+      for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
+    }
+    return {
+      plan: this.plan,
+      violations: this.violations,
+      traceHash: world.trace.hash(),
+      events: world.events,
+      simulatedMs: world.nowMs,
+      clients: this.counts,
+      faults: this.faults.seen,
+      starts: this.starts,
+      history: this.history.history(world.nowMs),
+      samples: this.samples,
+      words: world.trace.words(),
+      effects,
+    };
+  }
+}
+
+/** Runs the world of `plan` to its end. */
+export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
+  const run = new Run(plan, options);
+  options.prepare?.(run.world, run.servers);
+  guarded(() => run.go());
+  return run.result();
+}
