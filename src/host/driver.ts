@@ -4,35 +4,32 @@
  *
  * May call: base, raft, machine, ports, this folder. Invariants: 1. `run` first reports what became
  * durable and applies it, then cuts what waited for that, so that the next batch is as full as can
- * be. 2. Batches are cut and rounds begun by a serving leader only. 3. The end of a leadership ends
- * every caller: reads "retry", queued commands "not-leader", proposed ones "unknown". 4. What `run`
- * leaves undone is told by `hasWork`.
+ * be. 2. Batches are cut and rounds begun by a serving leader only. 3. What `run` leaves undone is
+ * told by `hasWork`. 4. While an image is put in place, nothing is stepped or applied.
  */
 import { assert } from "../base/assert.js";
-import { EMPTY_BYTES } from "../base/bytes.js";
 import type { PartitionId } from "../base/ids.js";
 import type { Machine } from "../machine/machine.js";
 import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
 import { defaultConfig } from "../raft/config.js";
 import type { RestoredState } from "../raft/restored.js";
-import type { CommittedRange, Message, SnapshotMeta, SoftState } from "../raft/types.js";
+import type { SnapshotMeta } from "../raft/types.js";
 import type { Answers } from "./answers.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
 import { Batcher, type Budget } from "./batcher.js";
 import { BatchCutter } from "./cutter.js";
-import { EntryKindCode } from "./config-entries.js";
-import { EffectsExecutor, type EffectsTarget, type LogOutbox } from "./effects.js";
+import { EffectsExecutor, type LogOutbox } from "./effects.js";
 import { type CacheBudget, EntryCache } from "./entry-cache.js";
 import type { FlushableGroup } from "./flusher.js";
 import { GroupMembers } from "./group-members.js";
+import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { Proposals } from "./proposals.js";
 import type { RaftItem } from "./raft-frames.js";
 import { Reads } from "./reads.js";
 import { Replication } from "./replication.js";
-import type { ProposalResult, ReadResult } from "./results.js";
 import type { HostPorts, HostSettings } from "./settings.js";
 
 /** What the groups of a node share. */
@@ -65,10 +62,7 @@ export interface GroupImages {
   install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
 }
 
-const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
-const RETRY: ReadResult = { status: "retry" };
-
-export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup {
+export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly partition: PartitionId;
   readonly core: RaftCore;
   readonly batcher: Batcher;
@@ -84,9 +78,10 @@ export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup 
   isAwake = false;
   private floor: number;
   private readonly executor: EffectsExecutor;
-  private readonly applier: Applier;
+  readonly applier: Applier;
+  readonly cache: EntryCache;
   private readonly cutter: BatchCutter;
-  private readonly cache: EntryCache;
+  private readonly target: GroupTarget;
 
   constructor(
     private readonly shared: DriverShared,
@@ -120,11 +115,12 @@ export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup 
     });
     this.cutter = new BatchCutter(shared, this);
     this.applier = new Applier(machine, this.proposals, ports, this);
+    this.target = new GroupTarget(this, ports);
     this.executor = new EffectsExecutor(
       this.partition,
       settings.nodeId,
       this.core,
-      this,
+      this.target,
       shared.outbox,
       () => shared.wake(this),
       restored.hardState,
@@ -247,58 +243,17 @@ export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup 
     this.floor = index;
   }
 
-  roleChanged(soft: SoftState): void {
-    const { leadership, core } = this;
-    leadership.setLeader(soft.leader);
-    const leads = soft.role === "leader";
-    if (leadership.isLeading && !(leads && leadership.term === core.term)) {
-      this.endLeadership("leadership lost");
-    }
-    if (!leads || leadership.isLeading) return;
-    leadership.begin(core.term);
-    this.shared.ports.meter.leaderChanged(this.partition);
-    const fields = { partition: this.partition, term: core.term };
-    this.shared.ports.logger.log("debug", "This node leads a partition.", fields);
+  sendImage(to: number): void {
+    this.shared.images.send(this, to);
   }
 
-  payloadFor(index: number, term: number): Uint8Array {
-    const known = this.proposals.at(index, term) ?? this.replication.received(index, term);
-    if (known !== null) return known.payload;
-    // The core itself appends the empty entry that begins its term; nobody else proposes.
-    this.proposals.add({
-      index,
-      term,
-      kind: EntryKindCode.normal,
-      payload: EMPTY_BYTES,
-      stamp: null,
-      commands: [],
-      waiters: [],
-      sizeBytes: 0,
-      proposedAtMs: this.shared.ports.clock.monotonicMs(),
-    });
-    return EMPTY_BYTES;
-  }
-
-  committed(range: CommittedRange): void {
-    this.applier.commit(range);
-  }
-
-  appended(entry: LogEntry): void {
-    if (!this.members.isAlone) this.cache.put(entry);
-  }
-
-  send(message: Message): void {
-    if (message.kind === "snapshot") this.shared.images.send(this, message.to);
-    else this.replication.send(message);
-  }
-
-  install(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
+  installImage(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
     this.shared.images.install(this, meta, hardState, done);
   }
 
   /** An image took the place of state and log, up to `index`. Its callers end first. */
   replaced(index: number): void {
-    if (this.leadership.isLeading) this.endLeadership("state replaced");
+    if (this.leadership.isLeading) this.target.endLeadership("state replaced");
     this.proposals.dropThrough(index);
     this.replication.reset();
     this.cache.clear();
@@ -317,24 +272,6 @@ export class GroupDriver implements EffectsTarget, ApplierGroup, FlushableGroup 
 
   onLoaded(): void {
     this.shared.wake(this);
-  }
-
-  readCaptured(context: number, index: number): void {
-    this.reads.captured(context, index);
-  }
-
-  readDropped(context: number): void {
-    this.reads.drop(context);
-  }
-
-  /** Ends a leadership with everybody who counted on it. */
-  endLeadership(reason: string): void {
-    this.leadership.end(reason);
-    this.members.reset();
-    this.replication.reset();
-    this.reads.endAll(RETRY);
-    this.batcher.endAll(NOT_LEADER);
-    this.proposals.endAll();
   }
 
   /** Ends everybody who still waits, because the node stops. */

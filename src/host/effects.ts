@@ -40,10 +40,10 @@ import { entryKindCode } from "./config-entries.js";
 export interface EffectsTarget {
   roleChanged(soft: SoftState): void;
   /**
-   * The payload at (term, index): proposed here, received just now, or empty for the entry that
-   * begins a term.
+   * The payload at (term, index): proposed here, received just now, or empty for what the core
+   * appends itself.
    */
-  payloadFor(index: number, term: number): Uint8Array;
+  payloadFor(index: number, term: number, kind: number): Uint8Array;
   /** An entry was handed to the log. */
   appended(entry: LogEntry): void;
   /** Sends a message to another node. */
@@ -193,9 +193,10 @@ export class EffectsExecutor {
         kind = config.kind;
         change++;
       }
-      const payload = this.target.payloadFor(index, term);
+      const code = entryKindCode(kind);
+      const payload = this.target.payloadFor(index, term, code);
       sizeBytes += payload.length;
-      const entry = { index, term, kind: entryKindCode(kind), payload };
+      const entry = { index, term, kind: code, payload };
       this.target.appended(entry);
       entries.push(entry);
     }

@@ -1,0 +1,120 @@
+/**
+ * What the effects of one group's core lead to: role changes, payloads for the log, messages out,
+ * images, and everybody who must hear of the end of a leadership.
+ *
+ * May call: base, raft types, ports, this folder. Invariants: 1. The end of a leadership ends every
+ * caller: reads "retry", queued commands "not-leader", proposed ones "unknown". 2. Nothing is
+ * answered here directly: callers hear at the end of the turn.
+ */
+import { EMPTY_BYTES } from "../base/bytes.js";
+import type { PartitionId } from "../base/ids.js";
+import type { HardState, LogEntry } from "../ports.js";
+import type { RaftCore } from "../raft/core.js";
+import type { CommittedRange, Message, SnapshotMeta, SoftState } from "../raft/types.js";
+import type { Applier } from "./applier.js";
+import type { Batcher } from "./batcher.js";
+import type { EffectsTarget } from "./effects.js";
+import type { EntryCache } from "./entry-cache.js";
+import type { GroupMembers } from "./group-members.js";
+import type { Leadership } from "./leadership.js";
+import type { Proposals } from "./proposals.js";
+import type { Reads } from "./reads.js";
+import type { Replication } from "./replication.js";
+import type { ProposalResult, ReadResult } from "./results.js";
+import type { HostPorts } from "./settings.js";
+
+const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
+const RETRY: ReadResult = { status: "retry" };
+
+/** The parts of the group, and its way to images. */
+export interface TargetGroup {
+  readonly partition: PartitionId;
+  readonly core: RaftCore;
+  readonly batcher: Batcher;
+  readonly proposals: Proposals;
+  readonly reads: Reads;
+  readonly leadership: Leadership;
+  readonly members: GroupMembers;
+  readonly replication: Replication;
+  readonly cache: EntryCache;
+  readonly applier: Applier;
+  sendImage(to: number): void;
+  installImage(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+}
+
+export class GroupTarget implements EffectsTarget {
+  constructor(
+    private readonly group: TargetGroup,
+    private readonly ports: HostPorts,
+  ) {}
+
+  roleChanged(soft: SoftState): void {
+    const { leadership, core, partition } = this.group;
+    leadership.setLeader(soft.leader);
+    const leads = soft.role === "leader";
+    if (leadership.isLeading && !(leads && leadership.term === core.term)) {
+      this.endLeadership("leadership lost");
+    }
+    if (!leads || leadership.isLeading) return;
+    leadership.begin(core.term);
+    this.ports.meter.leaderChanged(partition);
+    const fields = { partition, term: core.term };
+    this.ports.logger.log("debug", "This node leads a partition.", fields);
+  }
+
+  payloadFor(index: number, term: number, kind: number): Uint8Array {
+    const { proposals, replication } = this.group;
+    const known = proposals.at(index, term) ?? replication.received(index, term);
+    if (known !== null) return known.payload;
+    // The core itself appends the empty entry that begins its term, and the one that leaves a joint
+    // configuration; nobody else proposes them.
+    proposals.add({
+      index,
+      term,
+      kind,
+      payload: EMPTY_BYTES,
+      stamp: null,
+      commands: [],
+      waiters: [],
+      sizeBytes: 0,
+      proposedAtMs: this.ports.clock.monotonicMs(),
+    });
+    return EMPTY_BYTES;
+  }
+
+  appended(entry: LogEntry): void {
+    if (!this.group.members.isAlone) this.group.cache.put(entry);
+  }
+
+  send(message: Message): void {
+    if (message.kind === "snapshot") this.group.sendImage(message.to);
+    else this.group.replication.send(message);
+  }
+
+  install(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
+    this.group.installImage(meta, hardState, done);
+  }
+
+  committed(range: CommittedRange): void {
+    this.group.applier.commit(range);
+  }
+
+  readCaptured(context: number, index: number): void {
+    this.group.reads.captured(context, index);
+  }
+
+  readDropped(context: number): void {
+    this.group.reads.drop(context);
+  }
+
+  /** Ends a leadership with everybody who counted on it. */
+  endLeadership(reason: string): void {
+    const { leadership, members, replication, reads, batcher, proposals } = this.group;
+    leadership.end(reason);
+    members.reset();
+    replication.reset();
+    reads.endAll(RETRY);
+    batcher.endAll(NOT_LEADER);
+    proposals.endAll();
+  }
+}

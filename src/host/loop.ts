@@ -1,0 +1,137 @@
+/**
+ * The turn that all groups of a node share, and who is to be run in it.
+ *
+ * A turn: ends what is due, hears the other nodes, lets time pass, runs the groups that have
+ * something to do, sends their messages and hands all their log writes over together, looks after
+ * flush and stop, and at its very end answers. May call: base, ports, this folder.
+ * Invariants: 1. One turn at a time; nothing re-enters it. 2. Groups without anything to do cost
+ * nothing in a turn. 3. Messages leave before the log write that they do not wait for.
+ */
+import type { LogPort } from "../ports.js";
+import type { Answers } from "./answers.js";
+import type { ApplySlice } from "./applier.js";
+import type { GroupDriver } from "./driver.js";
+import type { LogOutbox } from "./effects.js";
+import type { Failover } from "./failover.js";
+import type { Flusher } from "./flusher.js";
+import type { Hosting } from "./hosting.js";
+import type { Links } from "./links.js";
+import type { PeerOutbox } from "./peer-outbox.js";
+import type { Pulse } from "./pulse.js";
+import type { HostSettings } from "./settings.js";
+import type { Stopping } from "./stopping.js";
+import type { Turns } from "./turns.js";
+
+/** What a turn works on. */
+export interface LoopParts {
+  readonly settings: HostSettings;
+  readonly log: LogPort;
+  readonly turns: Turns;
+  readonly answers: Answers;
+  readonly outbox: LogOutbox;
+  readonly peers: PeerOutbox;
+  readonly flusher: Flusher;
+  readonly hosting: Hosting;
+  readonly stopping: Stopping;
+  readonly pulse: Pulse;
+  readonly failover: Failover;
+  readonly links: Links;
+}
+
+export class Loop {
+  private awake: GroupDriver[] = [];
+  /** How many of them only have the rest of a slice left to do. */
+  private sliced = 0;
+  private dueMs = Infinity;
+  private readonly slice: ApplySlice = { endMs: 0, commands: 0 };
+
+  /** `parts`: made after the loop, because they wake groups. */
+  constructor(private readonly parts: () => LoopParts) {}
+
+  /** `driver` has something to do in a turn. */
+  wake(driver: GroupDriver): void {
+    if (!driver.isAwake) {
+      driver.isAwake = true;
+      this.awake.push(driver);
+    }
+    const { turns } = this.parts();
+    if (!turns.isRunning) turns.request();
+  }
+
+  /** A turn is wanted at `atMs` at the latest. */
+  wakeAt(atMs: number): void {
+    if (atMs >= this.dueMs) return;
+    this.dueMs = atMs;
+    this.parts().turns.wakeAt(atMs);
+  }
+
+  /** One turn of the whole node. */
+  turn(nowMs: number): void {
+    const { stopping, pulse, failover, peers, outbox, flusher, answers, turns, log } = this.parts();
+    if (!stopping.isClosing) {
+      if (nowMs >= this.dueMs) this.expire(nowMs);
+      if (nowMs >= pulse.nextBeatMs) {
+        // Whoever was heard of in the meantime is heard before time passes (P-009).
+        for (const driver of this.awake) driver.stepInbox();
+        pulse.beat(nowMs);
+      }
+      failover.check(nowMs);
+      this.runAwake(nowMs);
+      peers.flush();
+      outbox.submit(log);
+      flusher.check(nowMs, false);
+    }
+    answers.run();
+    stopping.advance(nowMs);
+    // Whoever was woken or answered after its place in this turn (by an answer that asks again, by
+    // the stop) wants the next turn at once; what was cut into slices lets input in before.
+    const closing = stopping.isClosing;
+    const woken = !closing && this.awake.length > this.sliced;
+    if (woken || !answers.isEmpty) turns.request();
+    if (closing) return;
+    if (this.sliced > 0) turns.requestLater();
+    turns.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
+    turns.wakeAt(Math.min(pulse.nextBeatMs, flusher.nextCheckMs));
+    turns.wakeAt(failover.wakeAtMs);
+  }
+
+  private expire(nowMs: number): void {
+    this.dueMs = Infinity;
+    for (const { driver, intake } of this.parts().hosting.all) {
+      if (intake.wakeAtMs <= nowMs) {
+        intake.expire(nowMs);
+        this.wake(driver);
+      }
+      this.dueMs = Math.min(this.dueMs, intake.wakeAtMs);
+    }
+  }
+
+  private runAwake(nowMs: number): void {
+    const { awake, slice } = this;
+    const { settings, hosting, links } = this.parts();
+    this.sliced = 0;
+    if (awake.length === 0) return;
+    this.awake = [];
+    slice.endMs = nowMs + settings.applySliceMs;
+    slice.commands = settings.applySliceCommands;
+    for (const driver of awake) {
+      driver.isAwake = false;
+      driver.run(nowMs, slice);
+    }
+    for (const driver of awake) {
+      if (driver.hasWork) this.wake(driver);
+      this.wakeAt(driver.wakeAtMs);
+    }
+    this.sliced = this.awake.length;
+    hosting.refresh();
+    links.refresh();
+  }
+
+  /** Intake may have opened again: whoever has commands queued gets a turn. */
+  wakeQueued(): void {
+    for (const { driver } of this.parts().hosting.all) {
+      if (driver.batcher.queuedCommands > 0) this.wake(driver);
+    }
+    this.parts().turns.request();
+  }
+}

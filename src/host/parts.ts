@@ -1,0 +1,132 @@
+/**
+ * Makes the parts of a node and joins them: who wakes whom, who is asked what.
+ *
+ * May call: base, ports, this folder. Invariants: 1. Every part is made once and lives as long as
+ * the node. 2. Nothing happens in here: parts only learn of each other.
+ */
+import { META_PARTITION, partitionId } from "../base/ids.js";
+import { Prng } from "../base/prng.js";
+import type { LogFields } from "../ports.js";
+import { Answers } from "./answers.js";
+import { Budget } from "./batcher.js";
+import type { DriverShared } from "./driver.js";
+import { LogOutbox } from "./effects.js";
+import { CacheBudget } from "./entry-cache.js";
+import { Failover } from "./failover.js";
+import { Flusher } from "./flusher.js";
+import { Hosting } from "./hosting.js";
+import { Links } from "./links.js";
+import { Loop, type LoopParts } from "./loop.js";
+import { PeerOutbox } from "./peer-outbox.js";
+import { Pulse } from "./pulse.js";
+import type { HostPorts, HostSettings } from "./settings.js";
+import { Stopping } from "./stopping.js";
+import { Turns } from "./turns.js";
+
+export class NodeParts implements LoopParts {
+  readonly log;
+  readonly turns: Turns;
+  readonly answers: Answers;
+  readonly budget: Budget;
+  readonly outbox = new LogOutbox();
+  readonly peers: PeerOutbox;
+  readonly hosting: Hosting;
+  readonly flusher: Flusher;
+  readonly pulse: Pulse;
+  readonly stopping: Stopping;
+  readonly links: Links;
+  readonly failover: Failover;
+  private readonly loop: Loop;
+
+  /** `setFatalFault`: readiness says so from then on. */
+  constructor(
+    readonly settings: HostSettings,
+    private readonly ports: HostPorts,
+    private readonly setFatalFault: (reason: string) => void,
+  ) {
+    this.log = ports.log;
+    const loop = new Loop(() => this);
+    this.loop = loop;
+    this.turns = new Turns(ports.clock, ports.timer, (nowMs) => loop.turn(nowMs));
+    const { turns } = this;
+    this.answers = new Answers(() => {
+      if (!turns.isRunning) turns.request();
+    });
+    this.budget = new Budget(settings.nodeQueuedBytesMax);
+    this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
+      this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
+    });
+    const shared = this.makeShared();
+    this.hosting = new Hosting(shared);
+    const wakeQueued = (): void => loop.wakeQueued();
+    this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
+    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued);
+    this.stopping = new Stopping({
+      log: ports.log,
+      store: ports.store,
+      flusher: this.flusher,
+      groups: () => this.hosting.all,
+      hasAnswers: () => !this.answers.isEmpty,
+      request: () => turns.request(),
+      ended: () => turns.close(),
+    });
+    this.links = this.makeLinks(shared);
+    this.failover = this.makeFailover(shared);
+  }
+
+  private makeShared(): DriverShared {
+    const { settings, ports, answers, budget, outbox, loop } = this;
+    const fatal = (reason: string, fields?: LogFields): void => {
+      this.setFatalFault(reason);
+      ports.fatal.fatal(reason, fields);
+    };
+    return {
+      settings,
+      ports: { ...ports, fatal: { fatal } },
+      answers,
+      budget,
+      outbox,
+      peers: this.peers,
+      cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
+      images: {
+        send: (driver, to) => driver.core.reportSnapshot(to, false),
+        install: () => {
+          throw new Error("no images yet");
+        },
+      },
+      admits: () => !this.flusher.storeFull && ports.log.space() === "available",
+      intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
+      isStopping: () => this.stopping.isStopping,
+      wake: (driver) => loop.wake(driver),
+      wakeAt: (atMs) => loop.wakeAt(atMs),
+    };
+  }
+
+  private makeLinks(shared: DriverShared): Links {
+    return new Links({
+      settings: this.settings,
+      logger: this.ports.logger,
+      fatal: shared.ports.fatal,
+      outbox: this.peers,
+      port: this.ports.peers ?? null,
+      driver: (partition) => this.hosting.find(partition)?.driver ?? null,
+      roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
+      bulk: () => undefined,
+      joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
+    });
+  }
+
+  private makeFailover(shared: DriverShared): Failover {
+    const failover = new Failover(
+      new Prng(this.ports.entropy.uint32()),
+      () => this.hosting.all.map(({ driver }) => driver),
+      shared.wakeAt,
+      shared.wake,
+    );
+    this.links.listen({
+      linkUp: (node) => failover.linkUp(node),
+      linkDown: (node) => failover.linkDown(node, this.ports.clock.monotonicMs()),
+    });
+    return failover;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * The bounds of snapshot transfers.
+ *
+ * May call: nothing. Invariants: 1. Times are of the monotonic clock. 2. What a transfer holds in
+ * memory is bounded by `windowChunks` chunks at either end and `heldBytesMax` at the sender.
+ */
+
+export interface SnapshotSettings {
+  /** Size at which a chunk is full; one row more may be in it (bytes). */
+  readonly chunkBytes: number;
+  /** Chunks on their way that were not acknowledged. */
+  readonly windowChunks: number;
+  /** Old rows kept for an image while writes go on (bytes); beyond it the image starts anew. */
+  readonly heldBytesMax: number;
+  /** Images that this node sends at the same time. */
+  readonly sendersMax: number;
+  /** Images that this node takes at the same time. */
+  readonly receiversMax: number;
+  /** What all images sent may take of the disk and the network (bytes per second). */
+  readonly bytesPerSecond: number;
+  /** Silence after which the sender asks where the receiver is. */
+  readonly askAfterMs: number;
+  /** Longest time without progress. */
+  readonly progressMs: number;
+  /** Longest time of a whole transfer. */
+  readonly totalMs: number;
+  /** Fresh images that one transfer may begin. */
+  readonly imagesMax: number;
+  /** Pause after a failure; doubled with each further one. */
+  readonly retryMs: number;
+  readonly retryMaxMs: number;
+  /** Rows of former states deleted in one go. */
+  readonly sweepRows: number;
+}
+
+export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
+  chunkBytes: 128 << 10,
+  windowChunks: 4,
+  heldBytesMax: 32 << 20,
+  sendersMax: 2,
+  receiversMax: 4,
+  bytesPerSecond: 64 << 20,
+  askAfterMs: 500,
+  progressMs: 10_000,
+  totalMs: 600_000,
+  imagesMax: 5,
+  retryMs: 1000,
+  retryMaxMs: 30_000,
+  sweepRows: 500,
+};
