@@ -11,7 +11,7 @@ import { EXIT_DONE, EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
 import { usageError } from "./failures.js";
 import type { JsonValue } from "./format.js";
 import type { Settings } from "./settings.js";
-import type { OptionValues } from "./values.js";
+import { readValue, type OptionValues } from "./values.js";
 
 /** Longest time that a call without a limit may take (ms). */
 const NO_LIMIT = Number.POSITIVE_INFINITY;
@@ -89,8 +89,12 @@ export class Clients {
   private readToken(): string | null {
     if (this.typedToken !== null) return this.typedToken;
     const { tokenFile, token } = this.settings;
-    if (tokenFile === null) return token;
-    return readFile(tokenFile).trim();
+    const text = tokenFile === null ? token : readFile(tokenFile).trim();
+    if (text === null) return null;
+    const read = readValue({ kind: "secret" }, text);
+    // Not even a part of it may show in the message.
+    if (!read.ok) throw usageError(`${tokenFile ?? "SVC_TOKEN"}: not ${read.message}`);
+    return text;
   }
 }
 

@@ -6,6 +6,7 @@
  * (P-161). 2. A reader or a terminal that went away (EPIPE, EIO) ends the process quietly. 3. A
  * broken invariant or a forgotten rejection is reported and never ends with exit code 0.
  */
+import "./process-title.js";
 import { EXIT_UNEXPECTED } from "./exit-codes.js";
 import { endEarly, exitProcess, hangUp, isHangUpError, unlessEnding } from "./hang-up.js";
 import { runProgram } from "./program.js";

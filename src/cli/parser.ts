@@ -76,11 +76,14 @@ function takeValue(
   }
   const text = inline ?? next;
   if (text === undefined || (inline === null && /^-[^\d]/.test(text))) {
-    const hint = text === undefined ? "" : ` (a value that begins with -: ${name}=${text})`;
+    const isShown = text !== undefined && spec.kind !== "secret";
+    const hint = !isShown ? "" : ` (a value that begins with -: ${name}=${text})`;
     return usage(`${name} needs a value: ${name} <${spec.valueName}>${hint}`);
   }
   const value = readValue(spec, text);
-  return value.ok ? value : usage(`${name}: "${text}" is not ${value.message}`);
+  if (value.ok) return value;
+  const shown = spec.kind === "secret" ? "the value" : `"${text}"`;
+  return usage(`${name}: ${shown} is not ${value.message}`);
 }
 
 /** Reads one option at `at`; the result says how many arguments it took. */
@@ -156,6 +159,7 @@ function readInformation(argumentsList: readonly string[]): Invocation | null {
 const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ["--max-value", "--remove-max-value"],
   ["--block-size", "--remove-block-size"],
+  ["--token", "--token-file"],
 ];
 
 /** Checks that what was given belongs together; `subject` names it in messages. */

@@ -25,7 +25,7 @@ export interface Settings {
   readonly certFile: string | null;
   readonly keyFile: string | null;
   readonly tokenFile: string | null;
-  /** SVC_TOKEN; a token file wins over it. */
+  /** --token, or SVC_TOKEN; a token file wins over the variable. */
   readonly token: string | null;
   /** --timeout (ms), null when not given. */
   readonly timeoutMs: number | null;
@@ -83,7 +83,7 @@ export function makeSettings(
     certFile: values.text("--cert"),
     keyFile: values.text("--key"),
     tokenFile: values.text("--token-file"),
-    token: environment["SVC_TOKEN"] || null,
+    token: values.text("--token") ?? (environment["SVC_TOKEN"] || null),
     timeoutMs: seconds === null ? null : Math.ceil(seconds * 1000),
     yes: values.flag("--yes"),
   });

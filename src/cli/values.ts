@@ -18,6 +18,7 @@ export type ValueResult = Result<OptionValue, "bad-value">;
 const WANTED: Readonly<Record<ValueKind, string>> = {
   none: "nothing",
   text: "text",
+  secret: "visible ASCII text of at most 4096 characters",
   int32: "a whole number from -2147483648 to 2147483647",
   int64: "a whole number in the 64-bit range",
   milliseconds: "a whole number of milliseconds from 0 to 2147483647",
@@ -29,6 +30,8 @@ const WANTED: Readonly<Record<ValueKind, string>> = {
   rest: "a command",
 };
 
+/** What can travel as a bearer token. */
+const SECRET_FORM = /^[\x21-\x7e]{1,4096}$/;
 const SECONDS_MAX = 2_147_483;
 
 /** The endpoint in full, with scheme and port; null when `text` is none. */
@@ -70,6 +73,8 @@ function readKind(kind: ValueKind, text: string): OptionValue | null {
     case "text":
     case "choice":
       return text;
+    case "secret":
+      return SECRET_FORM.test(text) ? text : null;
     case "file":
       return text === "" ? null : text;
     case "int32":

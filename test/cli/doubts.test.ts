@@ -2,7 +2,7 @@
  * What svc-cli says and does when answers are lost, late or never come: an unknown outcome is neither success nor a
  * refusal, `--timeout` bounds the whole command, a lock that may be held is released. The node is a stand-in.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
@@ -259,6 +259,19 @@ t.test("lock-run: a signal between grant and start of the command is not lost", 
     t.ok([9, 143].includes(ran.exit), `${ran.exit}: ${ran.stderr}`);
     t.ok(node.count("Unlock") >= 1, "released");
   }
+});
+
+t.test("--token: sent, and gone from the list of processes", async (t) => {
+  const token = "tok3n-that-nobody-reads";
+  node.answers.set("TryDeleteKeyValue", "silence");
+  const child = startCli([...at, "--token", token, "--delete", "k"]);
+  const ran = ending(child);
+  while (node.count("TryDeleteKeyValue") === 0) await sleep(10);
+  const shown = readFileSync(`/proc/${child.pid}/cmdline`, "utf8").replaceAll("\0", " ");
+  child.kill("SIGKILL");
+  await ran;
+  t.match(shown, /^svc-cli -c \S+ --token \*\*\* --delete k/);
+  t.notOk(shown.includes(token.slice(0, 6)), shown);
 });
 
 t.test("a piped shell ends by Ctrl+C, idle or not, and releases its locks", async (t) => {

@@ -187,6 +187,7 @@ t.test(
     const text = `reader rita ${tokenDigestText(reader)}\nadmin ada ${tokenDigestText(admin)}\n`;
     writeFileSync(join(tokens, "tokens"), text, { mode: 0o600 });
     writeFileSync(join(tokens, "admin"), `${admin}\n`, { mode: 0o600 });
+    writeFileSync(join(tokens, "spaced"), "two words", { mode: 0o600 });
     const secured = new ServerProcess(
       nodeFlags(own.path, `--auth-tokens-file=${join(tokens, "tokens")}`).map((flag) =>
         flag === "--https-port=off" ? "--https-port=0" : flag,
@@ -212,6 +213,12 @@ t.test(
       exit: 2,
       stderr: /cannot read/,
     });
+    t.match(await batch.run([...get, "--token", reader], { SVC_TOKEN: "wrong" }), { exit: 0 });
+    for (const words of [["--token-file", join(tokens, "spaced")], []]) {
+      const ran = await batch.run([...get, ...words], { SVC_TOKEN: "two words" });
+      t.match(ran, { exit: 2, stderr: /not visible ASCII text/ });
+      t.notMatch(ran.stderr, /two|words/, "a secret is not repeated");
+    }
     const secure = ["-c", `https://${https}`, "--get", "k", ...file];
     t.match(
       await batch.run(secure),

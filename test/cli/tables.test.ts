@@ -25,6 +25,7 @@ import { HISTORY_LINES_MAX, History, historyPath } from "../../src/cli/history.j
 import { Latencies, pictureLines } from "../../src/cli/latency.js";
 import { nearest } from "../../src/cli/nearest.js";
 import { parse, type Invocation } from "../../src/cli/parser.js";
+import { titleWithoutToken } from "../../src/cli/process-title.js";
 import { exitCodesTable, operationsTable, optionsTable, shellTable } from "../../src/cli/readme.js";
 import { loadOperation } from "../../src/cli/run/table.js";
 import { SeenNames } from "../../src/cli/seen-names.js";
@@ -110,6 +111,9 @@ t.test("P-151 usage errors say what is wrong and what was meant", (t) => {
     [["--get", "a", "--revision", "9223372036854775808"], /64-bit range/],
     [["--create-sequence", "a", "--block-size", "2147483648"], /2147483647/],
     [["--update-sequence", "a", "--max-value", "5", "--remove-max-value"], /contradicts/],
+    [["--get", "a", "--token", "t", "--token-file", "f"], /--token contradicts --token-file/],
+    [["--get", "a", "--token", "two words"], /--token: the value is not visible ASCII text/],
+    [["--get", "a", "--token", "-secret"], /--token needs a value: --token <token>; see/],
     [["--get", "a", "--cert", "c.pem"], /--cert and --key go together/],
     [["--get", "a", "-c", "ftp://x"], /"ftp:\/\/x" is not endpoints/],
     [["--get", "a", "-c", "http://h:1/path"], /is not endpoints/],
@@ -143,6 +147,8 @@ t.test("settings: command line, variable, default", (t) => {
     format: "json",
     token: "secret",
   });
+  t.equal(settingsOf(["--token", "typed"], environment).token, "typed");
+  t.equal(settingsOf(["--token-file", "f"], environment).tokenFile, "f");
   t.match(settingsOf(["-c", "c:3", "--format=console"], environment), {
     endpoints: ["http://c:3"],
     format: "console",
@@ -169,6 +175,18 @@ t.test("settings: command line, variable, default", (t) => {
       "http://[::1]:9",
     ],
   );
+  t.end();
+});
+
+t.test("the title of the process holds no token", (t) => {
+  t.equal(titleWithoutToken(["--get", "k", "--token-file", "f"]), null);
+  t.equal(titleWithoutToken(["--token", "s3cret", "--get", "k"]), "svc-cli --token *** --get k");
+  const rest = ["--", "curl", "--token", "its-own"];
+  t.equal(
+    titleWithoutToken(["lock-run", "r", "--token=s3cret", ...rest]),
+    "svc-cli lock-run r --token=*** -- curl --token its-own",
+  );
+  t.equal(titleWithoutToken(["lock-run", "r", ...rest]), null);
   t.end();
 });
 

@@ -14,6 +14,8 @@ import type { Schema } from "../schemas.js";
 export type ValueKind =
   | "none"
   | "text"
+  /** A text that no message repeats. */
+  | "secret"
   | "int32"
   | "int64"
   | "milliseconds"

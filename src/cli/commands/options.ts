@@ -60,10 +60,14 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   option("--ca-cert", "file", "file", "PEM file: CA that the server certificate must chain to"),
   option("--cert", "file", "file", "PEM file: client certificate, with --key"),
   option("--key", "file", "file", "PEM file: private key of --cert"),
-  option("--token-file", "file", "file", "file that holds the bearer token", {
-    variable: "SVC_TOKEN",
-    defaultText: "SVC_TOKEN holds the token itself",
-  }),
+  option(
+    "--token",
+    "secret",
+    "token",
+    "bearer token; the list of processes shows it for a moment: prefer --token-file or SVC_TOKEN",
+    { variable: "SVC_TOKEN" },
+  ),
+  option("--token-file", "file", "file", "file that holds the bearer token"),
   option("--timeout", "seconds", "seconds", "longest time of the whole operation", {
     aliases: ["-t"],
     defaultText: "10; backups, restore and leave: no limit",
