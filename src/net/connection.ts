@@ -1,0 +1,208 @@
+/**
+ * One connection of one lane, from the dialling to its end: handshake, frames, echoes.
+ *
+ * The handshake: this side greets with a fresh nonce; the other side answers with its own greeting,
+ * which repeats it and carries another one; this side confirms that, and is in. Whoever does not
+ * like what it hears says so and ends.
+ * Invariants: 1. Frames are taken only between `up` and `ended`. 2. `ended` comes once, in a turn
+ * of its own, and nothing of the connection is left then. 3. An echo without an answer in time ends
+ * the connection, whatever the operating system believes (P-152).
+ */
+import { randomBytes } from "node:crypto";
+import type { ClientHttp2Stream } from "node:http2";
+import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
+import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { PeerAddress, PeerHello, PeerLane, PeerRefusal, TimerHandle } from "../ports.js";
+import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection } from "./dial.js";
+import { MessageReader } from "./messages.js";
+import {
+  HANDSHAKE_MAX_BYTES,
+  NONCE_BYTES,
+  NO_NONCE,
+  PACKET,
+  decodeGreeting,
+  decodeRefusal,
+  encodeGreeting,
+  encodeRefusal,
+} from "./packets.js";
+import { LaneSender } from "./sending.js";
+import { PEER_PROTOCOL, type PeerNetworkPorts, type PeerNetworkSettings } from "./settings.js";
+
+export interface ConnectionOwner {
+  admit(hello: PeerHello): PeerRefusal | null;
+  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  up(hello: PeerHello): void;
+  ended(reason: string): void;
+}
+
+/** How long a refusal may take to leave before the connection is destroyed (ms). */
+const LAST_WORD_MS = 100;
+
+export class LaneConnection {
+  private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
+  private connection: Connection | null = null;
+  private stream: ClientHttp2Stream | null = null;
+  private sender: LaneSender | null = null;
+  private isUp = false;
+  private isEnded = false;
+  private timer: TimerHandle | null = null;
+  private echoSentMs: number | null = null;
+  private echoDueMs = 0;
+  private echoForgiven = false;
+
+  constructor(
+    private readonly peer: PeerAddress,
+    private readonly lane: PeerLane,
+    private readonly settings: PeerNetworkSettings,
+    private readonly ports: PeerNetworkPorts,
+    private readonly owner: ConnectionOwner,
+  ) {
+    this.timer = ports.timer.after(settings.handshakeWithinMs, () =>
+      this.end("no handshake in time"),
+    );
+    try {
+      this.begin();
+    } catch (error) {
+      this.end((error as Error).message);
+    }
+  }
+
+  get queuedBytes(): number {
+    return this.sender?.queuedBytes ?? 0;
+  }
+
+  /** False: not up, or no room. */
+  send(bytes: Uint8Array): boolean {
+    return this.isUp && this.sender !== null && this.sender.frame(bytes);
+  }
+
+  /** Ends it; `ended` follows. */
+  end(reason: string): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.isUp = false;
+    this.sender = null;
+    this.timer?.cancel();
+    this.connection?.destroy();
+    this.ports.timer.soon(() => this.owner.ended(reason));
+  }
+
+  /** Lets what was sent leave, for `withinMs` at most, then ends. */
+  finish(withinMs: number): void {
+    if (!this.isUp || this.stream === null) return this.end("closed");
+    this.isUp = false;
+    this.timer?.cancel();
+    this.timer = this.ports.timer.after(withinMs, () => this.end("closed"));
+    this.stream.end();
+  }
+
+  private begin(): void {
+    const { peer, lane, settings } = this;
+    this.connection = dial(peer.endpoint, settings.tls, (reason) => this.end(reason));
+    const stream = this.connection.session.request(
+      {
+        ":method": "POST",
+        ":path": LINK_PATH,
+        "content-type": GRPC_CONTENT_TYPE,
+        te: "trailers",
+      },
+      { endStream: false },
+    );
+    this.stream = stream;
+    stream.on("response", (headers) => {
+      if (headers[":status"] !== 200) this.end(`answered with HTTP ${String(headers[":status"])}`);
+    });
+    const bound = (): number => (this.isUp ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES);
+    const reader = new MessageReader(bound, (message) => this.take(message));
+    stream.on("data", (chunk: Buffer) => {
+      if (!this.isEnded && !reader.push(chunk)) this.end("it does not speak this protocol");
+    });
+    stream.on("error", (error) => this.end(error.message));
+    stream.on("end", () => this.end("the other side ended the link"));
+    stream.on("close", () => this.end("the other side ended the link"));
+    this.sender = new LaneSender(stream, settings.lanes[lane]);
+    const { nonce } = this;
+    const greeting = { hello: settings.hello(), lane, target: peer.nodeId, nonce };
+    this.sender.packet(PACKET.hello, encodeGreeting({ ...greeting, answerTo: NO_NONCE }));
+  }
+
+  private take(message: Uint8Array): boolean {
+    if (this.isEnded) return false;
+    const body = message.subarray(1);
+    switch (message[0]) {
+      case PACKET.hello:
+        return !this.isUp && this.takeGreeting(body);
+      case PACKET.refusal:
+        return this.takeRefusal(body);
+      case PACKET.echoAnswer:
+        if (!this.isUp || this.echoSentMs === null) return false;
+        this.echoSentMs = null;
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  private takeGreeting(body: Uint8Array): boolean {
+    const greeting = decodeGreeting(body);
+    if (greeting === null || !equalBytes(greeting.answerTo, this.nonce)) return false;
+    const { hello, target, lane } = greeting;
+    const refusal = this.judge(hello, target);
+    if (refusal !== null) {
+      this.refuse(refusal);
+      return true;
+    }
+    if (lane !== this.lane) return false;
+    this.sender?.packet(PACKET.confirm, greeting.nonce);
+    this.isUp = true;
+    this.timer?.cancel();
+    this.echo();
+    this.owner.up(hello);
+    return true;
+  }
+
+  private judge(hello: PeerHello, target: number): PeerRefusal | null {
+    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
+    if (hello.nodeId !== this.peer.nodeId) return "other-node";
+    if (target !== this.settings.hello().nodeId) return "other-node";
+    return this.owner.admit(hello);
+  }
+
+  private refuse(refusal: PeerRefusal): void {
+    const { nodeId, endpoint } = this.settings.hello();
+    const note = encodeRefusal({ by: { nodeId, endpoint }, refusal });
+    this.sender?.packet(PACKET.refusal, note);
+    this.stream?.end();
+    this.timer?.cancel();
+    this.timer = this.ports.timer.after(LAST_WORD_MS, () => this.end(`refused it: ${refusal}`));
+  }
+
+  private takeRefusal(body: Uint8Array): boolean {
+    const note = decodeRefusal(body);
+    if (note === null) return false;
+    this.owner.refused(note.by, note.refusal);
+    this.end(`it refused: ${note.refusal}`);
+    return true;
+  }
+
+  /** Sends an echo, or judges the one that is on its way. */
+  private echo(): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    const { echoEveryMs, echoWithinMs } = this.settings.lanes[this.lane];
+    if (this.echoSentMs === null) {
+      this.echoSentMs = nowMs;
+      this.echoForgiven = false;
+      this.sender?.packet(PACKET.echo, EMPTY_BYTES);
+    } else if (this.echoDueMs + echoEveryMs < nowMs && !this.echoForgiven) {
+      // This process stood still: the answer may have come long ago and not be read yet.
+      this.echoSentMs = nowMs;
+      this.echoForgiven = true;
+    } else if (nowMs - this.echoSentMs >= echoWithinMs) {
+      return this.end("no echo in time");
+    }
+    const leftMs = this.echoSentMs + echoWithinMs - nowMs;
+    const pauseMs = Math.min(echoEveryMs, leftMs);
+    this.echoDueMs = nowMs + pauseMs;
+    this.timer = this.ports.timer.after(pauseMs, () => this.echo());
+  }
+}

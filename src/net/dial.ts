@@ -1,0 +1,93 @@
+/**
+ * Opens one HTTP/2 connection to a node's peer endpoint.
+ *
+ * Invariants: 1. Each call makes a connection of its own: nothing is pooled, so that lanes never
+ * share a window (P-154). 2. With credentials, the other side's certificate must chain to the CA of
+ * the cluster's peers; its name is not compared with the address: whoever holds a certificate of
+ * that CA is a node, and which one the handshake says. 3. Destroying leaves no socket behind.
+ */
+import { connect as connectSession, type ClientHttp2Session } from "node:http2";
+import { connect as connectPlain, isIP, type Socket } from "node:net";
+import { connect as connectSecure } from "node:tls";
+import { HEADERS_MAX_BYTES, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { PeerTls } from "./settings.js";
+
+/** Paths of the two kinds of calls; see proto/peer.proto. */
+export const LINK_PATH = "/svc.peer.v1.Peer/Link";
+export const JOIN_PATH = "/svc.peer.v1.Peer/Join";
+export const IDENTIFY_PATH = "/svc.peer.v1.Peer/Identify";
+export const GRPC_CONTENT_TYPE = "application/grpc";
+
+/** Settings of both sides. A receiver always reads, so a window only has to cover the way. */
+export const PEER_HTTP2_SETTINGS = {
+  enablePush: false,
+  initialWindowSize: PEER_RECEIVE_MAX_BYTES,
+  maxConcurrentStreams: 4,
+  maxHeaderListSize: HEADERS_MAX_BYTES,
+} as const;
+/** Receive window of a whole connection (bytes). */
+export const CONNECTION_WINDOW_BYTES = PEER_RECEIVE_MAX_BYTES;
+/** Memory that the HTTP/2 library may use for one connection (megabytes). */
+export const CONNECTION_MEMORY_MB = 64;
+
+export interface Connection {
+  readonly session: ClientHttp2Session;
+  /** Ends session and socket at once. */
+  destroy(): void;
+}
+
+/** Host and port of `host:port` or `[address]:port`; null when it is neither. */
+export function parseEndpoint(endpoint: string): { host: string; port: number } | null {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]+)):(\d{1,5})$/.exec(endpoint);
+  if (match === null) return null;
+  const port = Number(match[3]);
+  return port >= 1 && port <= 65_535 ? { host: match[1] ?? match[2] ?? "", port } : null;
+}
+
+function openSocket(host: string, port: number, tls: PeerTls | null): Socket {
+  const plain = { host, port, noDelay: true } as const;
+  if (tls === null) return connectPlain(plain);
+  return connectSecure({
+    ...plain,
+    cert: tls.certificate,
+    key: tls.key,
+    ca: tls.ca,
+    minVersion: "TLSv1.2",
+    rejectUnauthorized: true,
+    checkServerIdentity: () => undefined,
+    ALPNProtocols: ["h2"],
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  });
+}
+
+/**
+ * Begins to connect; calls on the session wait until it stands. `failed` may be called more than
+ * once, and not before this returned. Throws for an endpoint that cannot be one.
+ */
+export function dial(
+  endpoint: string,
+  tls: PeerTls | null,
+  failed: (reason: string) => void,
+): Connection {
+  const place = parseEndpoint(endpoint);
+  if (place === null) throw new Error(`${endpoint} is not of the form host:port`);
+  const socket = openSocket(place.host, place.port, tls);
+  const scheme = tls === null ? "http" : "https";
+  const session = connectSession(`${scheme}://${endpoint}`, {
+    createConnection: () => socket,
+    settings: { ...PEER_HTTP2_SETTINGS },
+    maxSessionMemory: CONNECTION_MEMORY_MB,
+  });
+  socket.on("error", (error) => failed(error.message));
+  session.on("error", (error) => failed(error.message));
+  session.on("close", () => failed("the connection was closed"));
+  session.on("goaway", () => failed("the other side goes away"));
+  session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+  return {
+    session,
+    destroy: () => {
+      session.destroy();
+      socket.destroy();
+    },
+  };
+}

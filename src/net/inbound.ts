@@ -1,0 +1,165 @@
+/**
+ * One accepted lane of another node, from its greeting to its end.
+ *
+ * Invariants: 1. No frame is taken before the other side proved that it hears this one. 2. A second
+ * greeting, an unknown packet or one out of turn ends the lane. 3. What is read is handed on at
+ * once: reading never waits for writing. 4. What an echo flood makes this side write is bounded.
+ */
+import { randomBytes } from "node:crypto";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
+import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
+import { GRPC_CONTENT_TYPE } from "./dial.js";
+import { MessageReader, writePacket } from "./messages.js";
+import {
+  HANDSHAKE_MAX_BYTES,
+  NONCE_BYTES,
+  PACKET,
+  type Greeting,
+  decodeGreeting,
+  decodeRefusal,
+  encodeGreeting,
+  encodeRefusal,
+} from "./packets.js";
+import { PEER_PROTOCOL } from "./settings.js";
+
+export interface InboundOwner {
+  /** False: not started yet, or closing; nobody is let in, and nobody is judged. */
+  readonly isServing: boolean;
+  hello(): PeerHello;
+  admit(hello: PeerHello): PeerRefusal | null;
+  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  /** The handshake is through. */
+  opened(inbound: InboundLane): void;
+  frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
+  ended(inbound: InboundLane): void;
+  nowMs(): number;
+}
+
+/** Answers to echoes that the other side does not read, before it is cut off (bytes). */
+const UNREAD_MAX_BYTES = 64 * 1024;
+
+export class InboundLane {
+  private phase: "greeting" | "refused" | "confirm" | "open" | "ended" = "greeting";
+  readonly session: ServerHttp2Session | undefined;
+  private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
+  private greeting: Greeting | null = null;
+  private writtenAhead = false;
+  heardMs: number;
+
+  constructor(
+    private readonly stream: ServerHttp2Stream,
+    private readonly owner: InboundOwner,
+  ) {
+    this.heardMs = owner.nowMs();
+    this.session = stream.session as ServerHttp2Session | undefined;
+    const bound = (): number =>
+      this.phase === "open" ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES;
+    const reader = new MessageReader(bound, (message) => this.take(message));
+    stream.on("data", (chunk: Buffer) => {
+      if (this.phase === "ended") return;
+      this.heardMs = this.owner.nowMs();
+      if (!reader.push(chunk)) this.end();
+    });
+    stream.on("error", () => this.end());
+    stream.on("end", () => this.end());
+    stream.on("close", () => this.end());
+    stream.respond(
+      { ":status": 200, "content-type": GRPC_CONTENT_TYPE },
+      { waitForTrailers: true },
+    );
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+  }
+
+  get isOpen(): boolean {
+    return this.phase === "open";
+  }
+
+  /** Node on the other side; 0 before its greeting was judged. */
+  get nodeId(): number {
+    return this.greeting?.hello.nodeId ?? 0;
+  }
+
+  get lane(): PeerLane {
+    return this.greeting?.lane ?? "control";
+  }
+
+  /** Ends it and its connection; `ended` follows at once. */
+  end(): void {
+    if (this.phase === "ended") return;
+    this.phase = "ended";
+    this.stream.destroy();
+    this.session?.destroy();
+    this.owner.ended(this);
+  }
+
+  private write(kind: number, body: Uint8Array): void {
+    if (!this.writtenAhead) {
+      this.writtenAhead = true;
+      this.stream.cork();
+      process.nextTick(() => {
+        this.writtenAhead = false;
+        this.stream.uncork();
+      });
+    }
+    writePacket(kind, body, (piece) => this.stream.write(piece));
+  }
+
+  private take(message: Uint8Array): boolean {
+    const body = message.subarray(1);
+    switch (message[0]) {
+      case PACKET.frame:
+        if (this.phase !== "open") return false;
+        this.owner.frame(this.nodeId, this.lane, body);
+        return true;
+      case PACKET.echo:
+        if (this.phase !== "open" || this.stream.writableLength > UNREAD_MAX_BYTES) return false;
+        this.write(PACKET.echoAnswer, EMPTY_BYTES);
+        return true;
+      case PACKET.hello:
+        return this.phase === "greeting" && this.takeGreeting(body);
+      case PACKET.confirm:
+        if (this.phase !== "confirm" || !equalBytes(body, this.nonce)) return false;
+        this.phase = "open";
+        this.owner.opened(this);
+        return true;
+      case PACKET.refusal:
+        return this.takeRefusal(body);
+      default:
+        return false;
+    }
+  }
+
+  private takeGreeting(body: Uint8Array): boolean {
+    const greeting = decodeGreeting(body);
+    if (greeting === null || !this.owner.isServing) return false;
+    const own = this.owner.hello();
+    const refusal = this.judge(greeting, own);
+    if (refusal !== null) {
+      const by = { nodeId: own.nodeId, endpoint: own.endpoint };
+      this.write(PACKET.refusal, encodeRefusal({ by, refusal }));
+      this.phase = "refused";
+      this.stream.end();
+      return true;
+    }
+    this.greeting = greeting;
+    this.phase = "confirm";
+    const { lane, nonce: answerTo, hello } = greeting;
+    const answer = { hello: own, lane, target: hello.nodeId, nonce: this.nonce, answerTo };
+    this.write(PACKET.hello, encodeGreeting(answer));
+    return true;
+  }
+
+  private judge({ hello, target }: Greeting, own: PeerHello): PeerRefusal | null {
+    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
+    if (target !== own.nodeId || hello.nodeId === own.nodeId) return "other-node";
+    return this.owner.admit(hello);
+  }
+
+  private takeRefusal(body: Uint8Array): boolean {
+    const note = decodeRefusal(body);
+    if (note !== null) this.owner.refused(note.by, note.refusal);
+    return false;
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * One lane to one peer: its connection of the moment, and the pauses between two of them.
+ *
+ * Invariants: 1. At most one connection at a time. 2. Pauses grow up to a bound near a heartbeat,
+ * vary by chance, and begin anew at any sign of life of the peer. 3. Frames that wait for a lazy
+ * lane to open are bounded like the queue of an open one.
+ */
+import type { PeerAddress, PeerHello, PeerLane, TimerHandle } from "../ports.js";
+import { LaneConnection, type ConnectionOwner } from "./connection.js";
+import { packetSizeBytes } from "./messages.js";
+import type { LaneBounds, PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+
+export interface LaneOwner extends Pick<ConnectionOwner, "admit" | "refused"> {
+  laneUp(lane: PeerLane, hello: PeerHello): void;
+  laneDown(lane: PeerLane, reason: string): void;
+  /** The lane was closed and nothing of it is left. */
+  laneClosed(lane: PeerLane): void;
+}
+
+type State = "idle" | "connecting" | "up" | "waiting" | "closing" | "closed";
+
+export class Lane {
+  private state: State = "idle";
+  private connection: LaneConnection | null = null;
+  private timer: TimerHandle | null = null;
+  private pauseMs: number;
+  private early: Uint8Array[] = [];
+  private earlyBytes = 0;
+  private readonly bounds: LaneBounds;
+  private readonly connectionOwner: ConnectionOwner;
+
+  constructor(
+    private readonly peer: PeerAddress,
+    readonly name: PeerLane,
+    private readonly settings: PeerNetworkSettings,
+    private readonly ports: PeerNetworkPorts,
+    private readonly owner: LaneOwner,
+  ) {
+    this.bounds = settings.lanes[name];
+    this.pauseMs = settings.reconnectFirstMs;
+    this.connectionOwner = {
+      admit: (hello) => owner.admit(hello),
+      refused: (by, refusal) => owner.refused(by, refusal),
+      up: (hello) => this.connectionUp(hello),
+      ended: (reason) => this.connectionEnded(reason),
+    };
+  }
+
+  get isUp(): boolean {
+    return this.state === "up";
+  }
+
+  get queuedBytes(): number {
+    return this.earlyBytes + (this.connection?.queuedBytes ?? 0);
+  }
+
+  open(): void {
+    if (this.state === "idle") this.connect();
+  }
+
+  /** The peer shows life: no reason to wait any longer. */
+  wake(): void {
+    this.pauseMs = this.settings.reconnectFirstMs;
+    if (this.state !== "waiting") return;
+    this.timer?.cancel();
+    this.connect();
+  }
+
+  send(bytes: Uint8Array): boolean {
+    if (this.state === "up") return this.connection?.send(bytes) ?? false;
+    if (!this.bounds.lazy || this.state === "closing" || this.state === "closed") return false;
+    const size = packetSizeBytes(bytes.length);
+    if (this.earlyBytes + size > this.bounds.queueBytes) return false;
+    this.early.push(bytes);
+    this.earlyBytes += size;
+    this.open();
+    return true;
+  }
+
+  /** Ends the connection of the moment, if any; the lane opens again by itself. */
+  reset(reason: string): void {
+    this.dropEarly();
+    if (this.state === "up" || this.state === "connecting") this.connection?.end(reason);
+  }
+
+  /** For good; what was sent gets `withinMs` to leave. `laneClosed` follows. */
+  close(withinMs: number): void {
+    if (this.state === "closing" || this.state === "closed") return;
+    this.timer?.cancel();
+    this.dropEarly();
+    const { connection } = this;
+    this.state = "closing";
+    if (connection !== null) return connection.finish(withinMs);
+    this.ports.timer.soon(() => this.closed());
+  }
+
+  private connect(): void {
+    this.state = "connecting";
+    const { peer, name, settings, ports } = this;
+    this.connection = new LaneConnection(peer, name, settings, ports, this.connectionOwner);
+  }
+
+  private connectionUp(hello: PeerHello): void {
+    if (this.state !== "connecting") return;
+    this.state = "up";
+    this.pauseMs = this.settings.reconnectFirstMs;
+    const { early } = this;
+    this.dropEarly();
+    for (const bytes of early) this.connection?.send(bytes);
+    this.owner.laneUp(this.name, hello);
+  }
+
+  private connectionEnded(reason: string): void {
+    this.connection = null;
+    this.dropEarly();
+    if (this.state === "closing") return this.closed();
+    this.state = "idle";
+    if (!this.bounds.lazy) this.wait();
+    this.owner.laneDown(this.name, reason);
+  }
+
+  private wait(): void {
+    this.state = "waiting";
+    const { reconnectLastMs } = this.settings;
+    // Between half of the pause and all of it: nodes that lost each other do not meet in step.
+    const chance = this.ports.entropy.uint32() / 0x1_0000_0000;
+    const pauseMs = this.pauseMs * (0.5 + chance / 2);
+    this.pauseMs = Math.min(this.pauseMs * 2, reconnectLastMs);
+    this.timer = this.ports.timer.after(pauseMs, () => this.connect());
+  }
+
+  private closed(): void {
+    this.state = "closed";
+    this.owner.laneClosed(this.name);
+  }
+
+  private dropEarly(): void {
+    this.early = [];
+    this.earlyBytes = 0;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The link to one peer: its four lanes, and whether what is sent to it gets there.
+ *
+ * Invariants: 1. The link is up while "control" and "log" are admitted. 2. When either is lost all
+ * lanes begin anew: nothing of an old connection arrives behind something of a new one. 3. Ups and
+ * downs alternate.
+ */
+import type { PeerAddress, PeerEvents, PeerHello, PeerLane } from "../ports.js";
+import { Lane, type LaneOwner } from "./lane.js";
+import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+
+const RESET_REASON = "the link is down";
+
+/** The part of the host's events that a link tells, as far as the port is still open. */
+export interface LinkOwner extends Pick<PeerEvents, "admit" | "refused" | "linkUp" | "linkDown"> {
+  linkClosed(link: PeerLink): void;
+}
+
+export class PeerLink implements LaneOwner {
+  private readonly lanes: Readonly<Record<PeerLane, Lane>>;
+  private isUp = false;
+  private isClosing = false;
+  private closedLanes = 0;
+  private lastReason = "";
+
+  constructor(
+    readonly peer: PeerAddress,
+    settings: PeerNetworkSettings,
+    private readonly ports: PeerNetworkPorts,
+    private readonly owner: LinkOwner,
+  ) {
+    const make = (name: PeerLane): Lane => new Lane(peer, name, settings, ports, this);
+    this.lanes = {
+      control: make("control"),
+      log: make("log"),
+      bulk: make("bulk"),
+      calls: make("calls"),
+    };
+    this.lanes.control.open();
+    this.lanes.log.open();
+  }
+
+  send(lane: PeerLane, bytes: Uint8Array): boolean {
+    return this.isUp && this.lanes[lane].send(bytes);
+  }
+
+  queuedBytes(lane: PeerLane): number {
+    return this.lanes[lane].queuedBytes;
+  }
+
+  /** The peer shows life on another way. */
+  wake(): void {
+    for (const lane of Object.values(this.lanes)) lane.wake();
+  }
+
+  /** For good; `linkClosed` follows. */
+  close(withinMs: number): void {
+    if (this.isClosing) return;
+    this.isClosing = true;
+    for (const lane of Object.values(this.lanes)) lane.close(withinMs);
+  }
+
+  admit(hello: PeerHello): ReturnType<PeerEvents["admit"]> {
+    return this.owner.admit(hello);
+  }
+
+  refused(by: PeerAddress, refusal: Parameters<PeerEvents["refused"]>[1]): void {
+    this.owner.refused(by, refusal);
+  }
+
+  laneUp(lane: PeerLane, hello: PeerHello): void {
+    const { control, log } = this.lanes;
+    if (lane === "bulk" || lane === "calls" || this.isClosing) return;
+    if (!control.isUp || !log.isUp || this.isUp) return;
+    this.isUp = true;
+    this.lastReason = "";
+    this.ports.logger.log("info", "Linked with a peer.", this.fields());
+    this.owner.linkUp(hello);
+  }
+
+  laneDown(lane: PeerLane, reason: string): void {
+    if (lane === "bulk" || lane === "calls") {
+      const fields = { ...this.fields(), lane, reason };
+      this.ports.logger.log("debug", "A lane to a peer ended.", fields);
+      return;
+    }
+    const wasUp = this.isUp;
+    if (wasUp || (reason !== this.lastReason && reason !== RESET_REASON)) {
+      const event = wasUp ? "Lost the link to a peer." : "Cannot link with a peer yet.";
+      this.ports.logger.log(wasUp ? "warn" : "info", event, { ...this.fields(), lane, reason });
+      this.lastReason = reason;
+    }
+    if (!wasUp) return;
+    this.isUp = false;
+    for (const other of Object.values(this.lanes)) other.reset(RESET_REASON);
+    this.owner.linkDown(this.peer.nodeId);
+  }
+
+  laneClosed(): void {
+    this.closedLanes += 1;
+    if (this.isUp) {
+      this.isUp = false;
+      this.owner.linkDown(this.peer.nodeId);
+    }
+    if (this.closedLanes === Object.keys(this.lanes).length) this.owner.linkClosed(this);
+  }
+
+  private fields(): { peer: number; endpoint: string } {
+    return { peer: this.peer.nodeId, endpoint: this.peer.endpoint };
+  }
+}

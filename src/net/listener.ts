@@ -1,0 +1,224 @@
+/**
+ * The peer listener: accepts connections of other nodes and gives each call to who answers it.
+ *
+ * Serves nothing but the calls of proto/peer.proto. Invariants: 1. Connections, streams, headers
+ * and the time until the handshake is through are bounded. 2. With credentials, nobody speaks here
+ * without a certificate of the peers' CA. 3. A newer lane of a node replaces the older one of the
+ * same name. 4. After `close` nothing of ours is open.
+ */
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import { TLS_HANDSHAKE_TIMEOUT_MS } from "../base/limits.js";
+import { failure, ok, type Result } from "../base/result.js";
+import type { TimerHandle } from "../ports.js";
+import {
+  CONNECTION_MEMORY_MB,
+  CONNECTION_WINDOW_BYTES,
+  GRPC_CONTENT_TYPE,
+  IDENTIFY_PATH,
+  JOIN_PATH,
+  LINK_PATH,
+  PEER_HTTP2_SETTINGS,
+} from "./dial.js";
+import { InboundLane, type InboundOwner } from "./inbound.js";
+import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+import { answerQuestion, type UnaryOwner } from "./unary.js";
+
+export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "nowMs"> {
+  joinAsked: UnaryOwner["joinAsked"];
+  /** A lane of a node was admitted. */
+  heardOf(nodeId: number): void;
+}
+
+const STATUS_UNIMPLEMENTED = "12";
+/** A session ends after so many streams that were refused, or frames that were malformed. */
+const TOLERATED_FAULTS = 16;
+
+export class PeerListener implements InboundOwner {
+  private readonly server: Http2Server | Http2SecureServer;
+  private readonly sockets = new Set<Socket>();
+  private readonly lanes = new Set<InboundLane>();
+  /** Connections without an admitted lane, with the time that they have left. */
+  private readonly expected = new Map<ServerHttp2Session, TimerHandle>();
+  private silenceTimer: TimerHandle | null = null;
+  private isClosed = false;
+  private readonly unary: UnaryOwner;
+
+  constructor(
+    private readonly settings: PeerNetworkSettings,
+    private readonly ports: PeerNetworkPorts,
+    private readonly owner: ListenerOwner,
+  ) {
+    this.server = this.makeServer();
+    this.unary = {
+      timer: ports.timer,
+      joinWithinMs: settings.joinWithinMs,
+      hello: () => owner.hello(),
+      joinAsked: (request, answer) => owner.joinAsked(request, answer),
+    };
+  }
+
+  /** `done` gets the bound port, or why there is none. */
+  listen(done: (result: Result<number, "cannot-listen">) => void): void {
+    const { server } = this;
+    const { host, port } = this.settings;
+    const refused = (error: Error): void => done(failure("cannot-listen", error.message));
+    server.once("error", refused);
+    server.listen({ port, host }, () => {
+      server.removeListener("error", refused);
+      server.on("error", (error: Error) => {
+        this.ports.logger.log("error", "The peer listener failed.", { error: error.message });
+      });
+      this.silenceTimer = this.ports.timer.after(this.settings.inboundSilenceMs, this.endSilent);
+      done(ok((server.address() as AddressInfo).port));
+    });
+  }
+
+  /** Ends the lanes of a node that is no peer any more; it may come again, and is judged again. */
+  letGo(nodeId: number): void {
+    for (const lane of [...this.lanes]) if (lane.nodeId === nodeId) lane.end();
+  }
+
+  close(done: () => void): void {
+    this.isClosed = true;
+    this.silenceTimer?.cancel();
+    for (const lane of [...this.lanes]) lane.end();
+    for (const socket of this.sockets) socket.destroy();
+    if (this.server.listening) this.server.close(() => done());
+    else this.ports.timer.soon(done);
+  }
+
+  get isServing(): boolean {
+    return this.owner.isServing;
+  }
+
+  hello(): ReturnType<InboundOwner["hello"]> {
+    return this.owner.hello();
+  }
+
+  admit(hello: Parameters<InboundOwner["admit"]>[0]): ReturnType<InboundOwner["admit"]> {
+    return this.owner.admit(hello);
+  }
+
+  refused(...note: Parameters<InboundOwner["refused"]>): void {
+    this.owner.refused(...note);
+  }
+
+  frame(...frame: Parameters<InboundOwner["frame"]>): void {
+    this.owner.frame(...frame);
+  }
+
+  nowMs(): number {
+    return this.ports.clock.monotonicMs();
+  }
+
+  opened(lane: InboundLane): void {
+    if (lane.session !== undefined) this.expected.get(lane.session)?.cancel();
+    for (const other of [...this.lanes]) {
+      const isOlder = other !== lane && other.isOpen && other.lane === lane.lane;
+      if (isOlder && other.nodeId === lane.nodeId) other.end();
+    }
+    this.owner.heardOf(lane.nodeId);
+  }
+
+  ended(lane: InboundLane): void {
+    this.lanes.delete(lane);
+  }
+
+  private makeServer(): Http2Server | Http2SecureServer {
+    const { tls, connectionsMax } = this.settings;
+    const common = {
+      settings: { ...PEER_HTTP2_SETTINGS },
+      maxSessionMemory: CONNECTION_MEMORY_MB,
+      maxSessionInvalidFrames: TOLERATED_FAULTS,
+      maxSessionRejectedStreams: TOLERATED_FAULTS,
+    };
+    const server =
+      tls === null
+        ? createServer(common)
+        : createSecureServer({
+            ...common,
+            cert: tls.certificate,
+            key: tls.key,
+            ca: tls.ca,
+            minVersion: "TLSv1.2",
+            requestCert: true,
+            rejectUnauthorized: true,
+            allowHTTP1: false,
+            handshakeTimeout: Math.min(this.settings.handshakeWithinMs, TLS_HANDSHAKE_TIMEOUT_MS),
+          });
+    server.maxConnections = connectionsMax;
+    // Before the library makes a session of it.
+    server.prependListener("connection", (socket: Socket) => this.accept(socket));
+    server.on("session", (session) => this.watch(session));
+    server.on("stream", (stream, headers) => this.takeStream(stream, headers));
+    // Whoever does not speak HTTP/2, or shows no certificate, fails alone.
+    server.on("sessionError", () => undefined);
+    server.on("tlsClientError", (error: Error) => {
+      this.ports.logger.log("debug", "A TLS handshake failed.", { error: error.message });
+    });
+    return server;
+  }
+
+  private accept(socket: Socket): void {
+    this.sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on("error", () => undefined);
+    socket.once("close", () => this.sockets.delete(socket));
+    if (this.isClosed || !this.owner.isServing) socket.destroy();
+  }
+
+  private watch(session: ServerHttp2Session): void {
+    session.on("error", () => undefined);
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    this.expect(session, this.settings.handshakeWithinMs);
+    session.once("close", () => {
+      this.expected.get(session)?.cancel();
+      this.expected.delete(session);
+    });
+  }
+
+  /** Ends a connection that is not admitted by then. */
+  private expect(session: ServerHttp2Session, withinMs: number): void {
+    this.expected.get(session)?.cancel();
+    const end = (): void => session.destroy();
+    this.expected.set(session, this.ports.timer.after(withinMs, end));
+  }
+
+  private takeStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    stream.on("error", () => undefined);
+    const session = stream.session as ServerHttp2Session | undefined;
+    if (stream.destroyed || session === undefined) return;
+    const path = headers[":path"] ?? "";
+    const type = headers["content-type"];
+    const isGrpc = typeof type === "string" && type.startsWith(GRPC_CONTENT_TYPE);
+    if (!isGrpc || headers[":method"] !== "POST") {
+      stream.respond({ ":status": 415 }, { endStream: true });
+    } else if (path === LINK_PATH) {
+      const lane = new InboundLane(stream, this);
+      this.lanes.add(lane);
+    } else if (path === JOIN_PATH || path === IDENTIFY_PATH) {
+      this.expect(session, this.settings.joinWithinMs + this.settings.handshakeWithinMs);
+      answerQuestion(stream, path, this.unary);
+    } else {
+      const answer = { ":status": 200, "content-type": GRPC_CONTENT_TYPE };
+      const reason = { "grpc-status": STATUS_UNIMPLEMENTED, "grpc-message": "unknown method" };
+      stream.respond({ ...answer, ...reason }, { endStream: true });
+    }
+  }
+
+  private readonly endSilent = (): void => {
+    const { inboundSilenceMs } = this.settings;
+    const nowMs = this.nowMs();
+    for (const lane of [...this.lanes]) if (nowMs - lane.heardMs >= inboundSilenceMs) lane.end();
+    this.silenceTimer = this.ports.timer.after(inboundSilenceMs / 3, this.endSilent);
+  };
+}

@@ -1,0 +1,118 @@
+/**
+ * How packets lie in a gRPC stream: each message is one byte of compression flag (0), four bytes of
+ * length, then the packet.
+ *
+ * Owns the bytes of the message that is coming in. Invariants: 1. Nothing is allocated for a length
+ * above the bound. 2. A packet that is handed out has memory of its own and never changes. 3. After
+ * a fault nothing more is handed out.
+ */
+import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
+import { assert } from "../base/assert.js";
+
+export const MESSAGE_HEADER_BYTES = 5;
+/** The kind of a packet stands before its body. */
+export const PACKET_KIND_BYTES = 1;
+
+/**
+ * A body of at most so many bytes is copied behind its header: cheaper than a write of its own.
+ */
+const COPIED_BODY_MAX_BYTES = 16 * 1024;
+
+function header(kind: number, bodyBytes: number, capacityBytes: number): Buffer {
+  assert(bodyBytes <= PEER_FRAME_MAX_BYTES, "a frame is at most PEER_FRAME_MAX_BYTES long");
+  const bytes = Buffer.allocUnsafe(capacityBytes);
+  bytes[0] = 0;
+  bytes.writeUInt32BE(PACKET_KIND_BYTES + bodyBytes, 1);
+  bytes[MESSAGE_HEADER_BYTES] = kind;
+  return bytes;
+}
+
+/** Hands the message of one packet to `write`, in one or two pieces. */
+export function writePacket(
+  kind: number,
+  body: Uint8Array,
+  write: (bytes: Uint8Array) => unknown,
+): void {
+  const prefixBytes = MESSAGE_HEADER_BYTES + PACKET_KIND_BYTES;
+  if (body.length <= COPIED_BODY_MAX_BYTES) {
+    const message = header(kind, body.length, prefixBytes + body.length);
+    message.set(body, prefixBytes);
+    write(message);
+    return;
+  }
+  write(header(kind, body.length, prefixBytes));
+  write(body);
+}
+
+/** Hands a small message without a kind to `write`, for calls with one message each way. */
+export function writeMessage(message: Uint8Array, write: (bytes: Uint8Array) => unknown): void {
+  const bytes = Buffer.alloc(MESSAGE_HEADER_BYTES + message.length);
+  bytes.writeUInt32BE(message.length, 1);
+  bytes.set(message, MESSAGE_HEADER_BYTES);
+  write(bytes);
+}
+
+/** Bytes on the wire of a packet whose body has `bodyBytes`. */
+export function packetSizeBytes(bodyBytes: number): number {
+  return MESSAGE_HEADER_BYTES + PACKET_KIND_BYTES + bodyBytes;
+}
+
+/** Puts the messages of a stream together again. */
+export class MessageReader {
+  private readonly head = new Uint8Array(MESSAGE_HEADER_BYTES);
+  private readonly headView = new DataView(this.head.buffer);
+  private headBytes = 0;
+  private body: Uint8Array | null = null;
+  private bodyBytes = 0;
+  private broken = false;
+
+  /**
+   * `maxBytes`: of one message, read at each. `take` gets each message; false from it stops the
+   * reader.
+   */
+  constructor(
+    private readonly maxBytes: () => number,
+    private readonly take: (message: Uint8Array) => boolean,
+  ) {}
+
+  /** True while nothing of a message has come that is not yet whole. */
+  get isBetweenMessages(): boolean {
+    return this.headBytes === 0 && this.body === null;
+  }
+
+  /** False: what came is malformed, or `take` refused it; nothing more is read. */
+  push(chunk: Uint8Array): boolean {
+    let at = 0;
+    while (at < chunk.length && !this.broken) {
+      at = this.body === null ? this.readHead(chunk, at) : this.readBody(chunk, at, this.body);
+    }
+    return !this.broken;
+  }
+
+  private readHead(chunk: Uint8Array, from: number): number {
+    const count = Math.min(MESSAGE_HEADER_BYTES - this.headBytes, chunk.length - from);
+    this.head.set(chunk.subarray(from, from + count), this.headBytes);
+    this.headBytes += count;
+    if (this.headBytes < MESSAGE_HEADER_BYTES) return from + count;
+    this.headBytes = 0;
+    const size = this.headView.getUint32(1);
+    if (this.head[0] !== 0 || size === 0 || size > this.maxBytes()) {
+      this.broken = true;
+      return chunk.length;
+    }
+    this.body = new Uint8Array(size);
+    this.bodyBytes = 0;
+    return from + count;
+  }
+
+  private readBody(chunk: Uint8Array, from: number, body: Uint8Array): number {
+    const count = Math.min(body.length - this.bodyBytes, chunk.length - from);
+    body.set(chunk.subarray(from, from + count), this.bodyBytes);
+    this.bodyBytes += count;
+    if (this.bodyBytes === body.length) {
+      this.body = null;
+      if (!this.take(body)) this.broken = true;
+    }
+    return from + count;
+  }
+}

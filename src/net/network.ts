@@ -1,0 +1,172 @@
+/**
+ * The peer port of a real node: one listener, one link to each peer, over gRPC.
+ *
+ * Owns both. Why HTTP/2 is spoken directly here and not through the gRPC package: a link must be
+ * destroyed the moment an echo is missing, lanes must not share connections, back-off must end at a
+ * sign of life, and a frame must leave in its turn; the package decides these by itself. What
+ * travels is gRPC all the same, as proto/peer.proto says and a test with the package proves.
+ * Invariants: 1. Nothing is called back inside a call, and nothing after `close`. 2. What a node
+ * may do here is the host's judgement, asked at every handshake.
+ */
+import { assert } from "../base/assert.js";
+import { failure, ok, type Result } from "../base/result.js";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  PeerAddress,
+  PeerEvents,
+  PeerHello,
+  PeerLane,
+  PeerPort,
+  PeerRefusal,
+} from "../ports.js";
+import { PeerLink, type LinkOwner } from "./link.js";
+import { PeerListener, type ListenerOwner } from "./listener.js";
+import { type PeerNetworkPorts, type PeerNetworkSettings, assertPeerSettings } from "./settings.js";
+
+export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
+  private readonly links = new Map<number, PeerLink>();
+  /** Links that were let go and still end. */
+  private readonly leaving = new Set<PeerLink>();
+  private readonly listener: PeerListener;
+  private events: PeerEvents | null = null;
+  private closing: (() => void) | null = null;
+  private isClosed = false;
+  private boundPort = 0;
+
+  private constructor(
+    private readonly settings: PeerNetworkSettings,
+    private readonly ports: PeerNetworkPorts,
+  ) {
+    this.listener = new PeerListener(settings, ports, this);
+  }
+
+  /**
+   * Binds the listener; whoever connects is sent away until `start`. Fails with "cannot-listen".
+   */
+  static open(
+    settings: PeerNetworkSettings,
+    ports: PeerNetworkPorts,
+    done: (result: Result<PeerNetwork, "cannot-listen">) => void,
+  ): void {
+    assertPeerSettings(settings);
+    let network: PeerNetwork;
+    try {
+      network = new PeerNetwork(settings, ports);
+    } catch (error) {
+      const { message } = error as Error;
+      return ports.timer.soon(() => done(failure("cannot-listen", message)));
+    }
+    network.listener.listen((bound) => {
+      if (!bound.ok) return done(bound);
+      network.boundPort = bound.value;
+      done(ok(network));
+    });
+  }
+
+  /** The port that is really listened on. */
+  get port(): number {
+    return this.boundPort;
+  }
+
+  get isServing(): boolean {
+    return this.events !== null && this.closing === null;
+  }
+
+  start(events: PeerEvents): void {
+    assert(this.events === null && this.closing === null, "a peer port is started once");
+    this.events = events;
+  }
+
+  setPeers(peers: readonly PeerAddress[]): void {
+    assert(this.events !== null, "a peer port is started first");
+    if (this.closing !== null) return;
+    const wanted = new Map(peers.map((peer) => [peer.nodeId, peer.endpoint]));
+    assert(wanted.size === peers.length, "a peer is listed once");
+    assert(!wanted.has(this.settings.hello().nodeId), "a node is no peer of its own");
+    for (const [nodeId, link] of this.links) {
+      const endpoint = wanted.get(nodeId);
+      if (endpoint === link.peer.endpoint) continue;
+      this.letGo(nodeId, link);
+      if (endpoint === undefined) this.ports.timer.soon(() => this.forget(nodeId));
+    }
+    for (const [nodeId, endpoint] of wanted) {
+      if (this.links.has(nodeId)) continue;
+      const peer = { nodeId, endpoint };
+      this.links.set(nodeId, new PeerLink(peer, this.settings, this.ports, this));
+    }
+  }
+
+  send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
+    return this.links.get(to)?.send(lane, bytes) ?? false;
+  }
+
+  queuedBytes(to: number, lane: PeerLane): number {
+    return this.links.get(to)?.queuedBytes(lane) ?? 0;
+  }
+
+  close(done: () => void): void {
+    assert(this.closing === null, "a peer port is closed once");
+    this.closing = done;
+    for (const [nodeId, link] of this.links) this.letGo(nodeId, link, this.settings.closeWithinMs);
+    this.ports.timer.soon(() => this.closeListener());
+  }
+
+  // What links and listener tell --------------------------------------------------------------
+
+  hello(): PeerHello {
+    return this.settings.hello();
+  }
+
+  admit(hello: PeerHello): PeerRefusal | null {
+    assert(this.events !== null, "nobody is judged before the start");
+    return this.events.admit(hello);
+  }
+
+  refused(by: PeerAddress, refusal: PeerRefusal): void {
+    if (this.isServing) this.events?.refused(by, refusal);
+  }
+
+  linkUp(hello: PeerHello): void {
+    if (this.isServing) this.events?.linkUp(hello);
+  }
+
+  linkDown(nodeId: number): void {
+    if (this.isServing) this.events?.linkDown(nodeId);
+  }
+
+  frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
+    if (this.isServing) this.events?.frame(from, lane, bytes);
+  }
+
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    if (this.isServing && this.events !== null) this.events.joinAsked(request, answer);
+    else answer({ status: "retry", reason: "the node is not serving" });
+  }
+
+  heardOf(nodeId: number): void {
+    this.links.get(nodeId)?.wake();
+  }
+
+  linkClosed(link: PeerLink): void {
+    this.leaving.delete(link);
+    if (this.closing !== null) this.closeListener();
+  }
+
+  private letGo(nodeId: number, link: PeerLink, withinMs = 0): void {
+    this.links.delete(nodeId);
+    this.leaving.add(link);
+    link.close(withinMs);
+  }
+
+  private forget(nodeId: number): void {
+    if (!this.links.has(nodeId)) this.listener.letGo(nodeId);
+  }
+
+  private closeListener(): void {
+    if (this.leaving.size > 0 || this.isClosed || this.closing === null) return;
+    this.isClosed = true;
+    const done = this.closing;
+    this.listener.close(() => done());
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * The packets between two nodes, as bytes: the handshake, echoes, frames, and the two questions of
+ * a node that belongs to no cluster yet.
+ *
+ * Invariants: 1. Every body but that of a frame begins with a version and is read whole or refused.
+ * 2. Texts are bounded when read. 3. Nothing here decides.
+ */
+import { assert } from "../base/assert.js";
+import { ByteReader, ByteWriter } from "../base/codec.js";
+import { equalBytes } from "../base/bytes.js";
+import { NODE_ID_MAX } from "../base/limits.js";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  PeerAddress,
+  PeerHello,
+  PeerLane,
+  PeerRefusal,
+} from "../ports.js";
+import { PEER_LANES } from "./settings.js";
+
+/** First byte of each message of a Link stream. The numbers are for good. */
+export const PACKET = {
+  hello: 1,
+  refusal: 2,
+  confirm: 3,
+  echo: 4,
+  echoAnswer: 5,
+  frame: 6,
+} as const;
+
+const VERSION = 1;
+export const NONCE_BYTES = 16;
+export const NO_NONCE: Uint8Array = new Uint8Array(NONCE_BYTES);
+const ID_TEXT_MAX = 128;
+const ENDPOINT_TEXT_MAX = 512;
+const REASON_TEXT_MAX = 512;
+/** Largest message of a handshake or of a question (bytes). */
+export const HANDSHAKE_MAX_BYTES = 4096;
+
+/** What one side says first: who it is, whom it wants, and proof that it hears the other side. */
+export interface Greeting {
+  readonly hello: PeerHello;
+  readonly lane: PeerLane;
+  /** Node that is meant to hear this. */
+  readonly target: number;
+  /** Fresh for every connection: a recorded handshake cannot answer to it. */
+  readonly nonce: Uint8Array;
+  /** The nonce of the other side; NO_NONCE from the side that speaks first. */
+  readonly answerTo: Uint8Array;
+}
+
+const REFUSALS: readonly PeerRefusal[] = [
+  "other-cluster",
+  "other-node",
+  "storage-lost",
+  "protocol",
+  "not-a-member",
+];
+
+function boundedText(reader: ByteReader, longest: number): string {
+  const text = reader.text();
+  if (text.length > longest) reader.fail();
+  return text;
+}
+
+function nodeIdOf(reader: ByteReader): number {
+  const id = reader.uint32();
+  if (id < 1 || id > NODE_ID_MAX) reader.fail();
+  return id;
+}
+
+function opened(body: Uint8Array): ByteReader {
+  const reader = new ByteReader(body);
+  if (reader.uint8() !== VERSION) reader.fail();
+  return reader;
+}
+
+function putHello(writer: ByteWriter, hello: PeerHello): ByteWriter {
+  const { clusterId, storageId, endpoint, clientEndpoint } = hello;
+  assert(clusterId.length <= ID_TEXT_MAX && storageId.length <= ID_TEXT_MAX, "ids are short");
+  assert(endpoint.length <= ENDPOINT_TEXT_MAX, "an endpoint is at most 512 characters long");
+  assert(clientEndpoint.length <= ENDPOINT_TEXT_MAX, "a base URL is at most 512 characters long");
+  writer.uint32(hello.protocol).uint32(hello.nodeId).text(clusterId).text(storageId);
+  return writer.text(endpoint).text(clientEndpoint);
+}
+
+function takeHello(reader: ByteReader): PeerHello {
+  const protocol = reader.uint32();
+  const nodeId = nodeIdOf(reader);
+  const clusterId = boundedText(reader, ID_TEXT_MAX);
+  const storageId = boundedText(reader, ID_TEXT_MAX);
+  const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
+  const clientEndpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
+  return { clusterId, nodeId, storageId, endpoint, clientEndpoint, protocol };
+}
+
+export function encodeGreeting(greeting: Greeting): Uint8Array {
+  const { hello, lane, target, nonce, answerTo } = greeting;
+  const writer = new ByteWriter(256).uint8(VERSION).uint8(PEER_LANES.indexOf(lane));
+  return putHello(writer.uint32(target).raw(nonce).raw(answerTo), hello).finish();
+}
+
+/** Null when the body is no greeting of this version. */
+export function decodeGreeting(body: Uint8Array): Greeting | null {
+  const reader = opened(body);
+  const lane = PEER_LANES[reader.uint8()];
+  const target = nodeIdOf(reader);
+  const nonce = reader.raw(NONCE_BYTES);
+  const answerTo = reader.raw(NONCE_BYTES);
+  const hello = takeHello(reader);
+  if (!reader.isComplete() || lane === undefined || equalBytes(nonce, NO_NONCE)) return null;
+  return { hello, lane, target, nonce, answerTo };
+}
+
+export interface RefusalNote {
+  readonly by: PeerAddress;
+  readonly refusal: PeerRefusal;
+}
+
+export function encodeRefusal({ by, refusal }: RefusalNote): Uint8Array {
+  const writer = new ByteWriter(64).uint8(VERSION).uint8(REFUSALS.indexOf(refusal));
+  return writer.uint32(by.nodeId).text(by.endpoint).finish();
+}
+
+export function decodeRefusal(body: Uint8Array): RefusalNote | null {
+  const reader = opened(body);
+  const refusal = REFUSALS[reader.uint8()];
+  const nodeId = nodeIdOf(reader);
+  const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
+  if (!reader.isComplete() || refusal === undefined) return null;
+  return { by: { nodeId, endpoint }, refusal };
+}
+
+/** The question for a node's identity; it says nothing. */
+export function encodeIdentityQuestion(): Uint8Array {
+  return new Uint8Array([VERSION]);
+}
+
+export function isIdentityQuestion(body: Uint8Array): boolean {
+  return opened(body).isComplete();
+}
+
+export function encodeIdentityAnswer(hello: PeerHello): Uint8Array {
+  return putHello(new ByteWriter(256).uint8(VERSION), hello).finish();
+}
+
+export function decodeIdentityAnswer(body: Uint8Array): PeerHello | null {
+  const reader = opened(body);
+  const hello = takeHello(reader);
+  return reader.isComplete() ? hello : null;
+}
+
+export function encodeJoinRequest({ nodeId, storageId, endpoint }: JoinRequest): Uint8Array {
+  const writer = new ByteWriter(128).uint8(VERSION);
+  return writer.uint32(nodeId).text(storageId).text(endpoint).finish();
+}
+
+export function decodeJoinRequest(body: Uint8Array): JoinRequest | null {
+  const reader = opened(body);
+  const nodeId = nodeIdOf(reader);
+  const storageId = boundedText(reader, ID_TEXT_MAX);
+  const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
+  return reader.isComplete() ? { nodeId, storageId, endpoint } : null;
+}
+
+const JOIN_STATUSES: readonly JoinAnswer["status"][] = ["accepted", "retry", "refused"];
+
+export function encodeJoinAnswer(answer: JoinAnswer): Uint8Array {
+  const writer = new ByteWriter(128).uint8(VERSION).uint8(JOIN_STATUSES.indexOf(answer.status));
+  if (answer.status !== "accepted") {
+    return writer.text(answer.reason.slice(0, REASON_TEXT_MAX).toWellFormed()).finish();
+  }
+  writer.text(answer.clusterId).length(answer.founders.length);
+  for (const founder of answer.founders) writer.uint32(founder);
+  return writer.finish();
+}
+
+export function decodeJoinAnswer(body: Uint8Array): JoinAnswer | null {
+  const reader = opened(body);
+  const status = JOIN_STATUSES[reader.uint8()];
+  if (status === undefined) return null;
+  if (status !== "accepted") {
+    const reason = boundedText(reader, REASON_TEXT_MAX);
+    return reader.isComplete() ? { status, reason } : null;
+  }
+  const clusterId = boundedText(reader, ID_TEXT_MAX);
+  const count = reader.length();
+  if (reader.failed || count * 4 !== reader.remainingBytes) return null;
+  const founders: number[] = [];
+  for (let at = 0; at < count; at++) founders.push(nodeIdOf(reader));
+  return reader.isComplete() ? { status, clusterId, founders } : null;
+}

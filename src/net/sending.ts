@@ -1,0 +1,93 @@
+/**
+ * The sending half of one lane's connection: what is handed to the stream at once, what waits, and
+ * what is let go.
+ *
+ * Owns the queue of one connection; a new connection begins with an empty one. Invariants: 1. A
+ * frame leaves in the turn in which it was sent, unless frames stand before it. 2. Frames leave in
+ * order. 3. No more than the bounds of the lane are ever kept. 4. Nothing here waits: whoever owns
+ * the connection ends it when nothing moves.
+ */
+import type { Writable } from "node:stream";
+import { EMPTY_BYTES } from "../base/bytes.js";
+import { packetSizeBytes, writePacket } from "./messages.js";
+import { PACKET } from "./packets.js";
+import type { LaneBounds } from "./settings.js";
+
+export class LaneSender {
+  private waiting: Uint8Array[] = [];
+  private head = 0;
+  private waitingBytes = 0;
+  private corked = false;
+  /** Frames that were let go because newer ones came. */
+  droppedFrames = 0;
+
+  constructor(
+    private readonly stream: Writable,
+    private readonly bounds: LaneBounds,
+  ) {
+    stream.on("drain", this.pump);
+  }
+
+  /** Bytes that the connection has not taken yet. */
+  get queuedBytes(): number {
+    return this.waitingBytes + this.stream.writableLength;
+  }
+
+  /** False: there is no room for the frame. */
+  frame(bytes: Uint8Array): boolean {
+    if (this.head === this.waiting.length && !this.isAhead) {
+      this.packet(PACKET.frame, bytes);
+      return true;
+    }
+    const size = packetSizeBytes(bytes.length);
+    const { queueBytes, whenFull } = this.bounds;
+    while (this.waitingBytes + size > queueBytes) {
+      if (whenFull === "refuse" || this.head === this.waiting.length) return false;
+      this.shift();
+      this.droppedFrames += 1;
+    }
+    this.waiting.push(bytes);
+    this.waitingBytes += size;
+    return true;
+  }
+
+  /** Writes a packet at once, before what waits. For the few small ones of the connection itself. */
+  packet(kind: number, body: Uint8Array): void {
+    if (!this.corked) {
+      // Everything of one turn leaves in one piece.
+      this.corked = true;
+      this.stream.cork();
+      process.nextTick(this.uncork);
+    }
+    writePacket(kind, body, (piece) => this.stream.write(piece));
+  }
+
+  private get isAhead(): boolean {
+    return this.stream.writableLength >= this.bounds.aheadBytes;
+  }
+
+  private readonly uncork = (): void => {
+    this.corked = false;
+    this.stream.uncork();
+  };
+
+  private readonly pump = (): void => {
+    while (this.head < this.waiting.length && !this.isAhead) {
+      this.packet(PACKET.frame, this.shift());
+    }
+  };
+
+  private shift(): Uint8Array {
+    const bytes = this.waiting[this.head] as Uint8Array;
+    this.waiting[this.head++] = EMPTY_BYTES;
+    this.waitingBytes -= packetSizeBytes(bytes.length);
+    if (this.head === this.waiting.length) {
+      this.waiting = [];
+      this.head = 0;
+    } else if (this.head >= 1024) {
+      this.waiting = this.waiting.slice(this.head);
+      this.head = 0;
+    }
+    return bytes;
+  }
+}
