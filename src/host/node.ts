@@ -92,6 +92,11 @@ export class Node {
     return this.parts.links;
   }
 
+  /** Base URL under which clients reach another node; "" while unknown. */
+  clientEndpointOf(node: number): string {
+    return this.parts.links.clientEndpointOf(node);
+  }
+
   get nodeId(): number {
     return this.settings.nodeId;
   }

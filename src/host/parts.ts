@@ -14,6 +14,7 @@ import { LogOutbox } from "./effects.js";
 import { CacheBudget } from "./entry-cache.js";
 import { Failover } from "./failover.js";
 import { Flusher } from "./flusher.js";
+import { Handover } from "./handover.js";
 import { Hosting } from "./hosting.js";
 import { Links } from "./links.js";
 import { Loop, type LoopParts } from "./loop.js";
@@ -65,6 +66,8 @@ export class NodeParts implements LoopParts {
       log: ports.log,
       store: ports.store,
       flusher: this.flusher,
+      handover: new Handover((node) => this.peers.isUp(node), shared.wake),
+      handoverMs: 2 * settings.electionMs,
       groups: () => this.hosting.all,
       hasAnswers: () => !this.answers.isEmpty,
       request: () => turns.request(),

@@ -1,6 +1,7 @@
 /**
- * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, everything
- * applied is flushed, log and store are closed. Step by step, one look per turn.
+ * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, leaderships are
+ * handed to other nodes, everything applied is flushed, log and store are closed. Step by step, one
+ * look per turn.
  *
  * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
  * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",
@@ -12,8 +13,12 @@ import type { LogPort, StorePort } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import type { Group } from "./group.js";
+import type { Handover } from "./handover.js";
 
-type Step = "running" | "draining" | "flushing" | "closing" | "closed";
+type Step = "running" | "draining" | "handing" | "flushing" | "closing" | "closed";
+
+/** Looks at the leaderships that are being handed over (ms). */
+const LOOK_MS = 20;
 
 /** A group with what the stop needs of it. */
 export interface StoppingGroup {
@@ -25,6 +30,9 @@ export interface StoppingWorld {
   readonly log: LogPort;
   readonly store: StorePort;
   readonly flusher: Flusher;
+  readonly handover: Handover;
+  /** Leaderships that nobody took within this are given up with the process (ms). */
+  readonly handoverMs: number;
   groups(): readonly StoppingGroup[];
   /** Answers are decided and wait for the end of the turn. */
   hasAnswers(): boolean;
@@ -38,6 +46,8 @@ export class Stopping {
   private step: Step = "running";
   private deadlineMs = Infinity;
   private flushed = false;
+  private handUntilMs = 0;
+  private lookAtMs = 0;
   private readonly whenClosed: (() => void)[] = [];
 
   constructor(private readonly world: StoppingWorld) {}
@@ -52,6 +62,7 @@ export class Stopping {
   }
 
   get wakeAtMs(): number {
+    if (this.step === "handing") return this.lookAtMs;
     return this.step === "draining" || this.step === "flushing" ? this.deadlineMs : Infinity;
   }
 
@@ -68,6 +79,7 @@ export class Stopping {
   /** Looks whether the next step is due; called at the end of each turn. */
   advance(nowMs: number): void {
     if (this.step === "draining") this.drain(nowMs);
+    if (this.step === "handing") this.hand(nowMs);
     if (this.step === "flushing") this.flush(nowMs);
   }
 
@@ -78,6 +90,18 @@ export class Stopping {
       if (!quiet || this.world.hasAnswers()) return;
     }
     for (const { driver } of groups) driver.endAll();
+    this.step = "handing";
+    this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.world.handoverMs);
+  }
+
+  private hand(nowMs: number): void {
+    const { handover } = this.world;
+    const led = this.world.groups().filter(({ driver }) => handover.isNeeded(driver));
+    if (led.length > 0 && nowMs < this.handUntilMs) {
+      for (const { driver } of led) handover.order(driver, nowMs);
+      this.lookAtMs = nowMs + LOOK_MS;
+      return;
+    }
     this.step = "flushing";
     this.world.flusher.flushSoon(() => {
       this.flushed = true;

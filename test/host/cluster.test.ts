@@ -122,3 +122,16 @@ void t.test("a follower that was away catches up from the log on disk", (t) => {
   );
   t.end();
 });
+
+void t.test("a graceful stop hands its leaderships over first", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  let stopped = false;
+  cluster.node(leader).stop(cluster.nowMs + 10_000, () => (stopped = true));
+  const tookMs = cluster.passUntil(() => stopped);
+  t.ok(tookMs < 500, `${tookMs} ms`);
+  cluster.kill(leader);
+  cluster.settle();
+  t.ok([0, 1, 2, 3].every((partition) => cluster.serverOf(partition) !== null));
+  t.end();
+});

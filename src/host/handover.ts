@@ -1,0 +1,48 @@
+/**
+ * Gives leaderships away: before a graceful stop, or when this node cannot lead as it should.
+ *
+ * May call: raft, this folder. Invariants: 1. Leadership goes only to a voter that is linked and
+ * has answered lately; the one with the longest log first (P-016). 2. An order that came to nothing
+ * is given again, until somebody else leads or the caller gives up.
+ */
+import type { PeerProgress } from "../raft/types.js";
+import type { GroupDriver } from "./driver.js";
+
+/** Pause before an order is repeated (ms). */
+const REPEAT_MS = 300;
+
+export class Handover {
+  private readonly orderedMs = new Map<GroupDriver, number>();
+
+  constructor(
+    private readonly isUp: (node: number) => boolean,
+    private readonly wake: (driver: GroupDriver) => void,
+  ) {}
+
+  /** Whether `driver` leads a group that somebody else could lead. */
+  isNeeded(driver: GroupDriver): boolean {
+    return driver.leadership.isLeading && this.successor(driver) !== null;
+  }
+
+  /** Orders the transfer of one group's leadership, unless it was ordered just now. */
+  order(driver: GroupDriver, nowMs: number): void {
+    const orderedMs = this.orderedMs.get(driver) ?? -Infinity;
+    if (nowMs < orderedMs + REPEAT_MS) return;
+    const successor = this.successor(driver);
+    if (successor === null) return;
+    this.orderedMs.set(driver, nowMs);
+    driver.core.transferLeadership(successor);
+    this.wake(driver);
+  }
+
+  private successor(driver: GroupDriver): number | null {
+    const { progress, membership, id } = driver.core.status();
+    let best: PeerProgress | null = null;
+    for (const peer of progress) {
+      const isVoter = membership.voters.includes(peer.id) && peer.id !== id && !peer.learner;
+      if (!isVoter || !peer.active || !this.isUp(peer.id)) continue;
+      if (best === null || peer.match > best.match) best = peer;
+    }
+    return best === null ? null : best.id;
+  }
+}
