@@ -60,21 +60,25 @@ function registerUnary(register: Register, runtime: GrpcRuntime, health: HealthS
   const boundMs = runtime.options.requestTimeoutMs + MARGIN_MS;
   const data = [...SEQUENCER_METHODS, ...LOCKER_METHODS, ...KEYVALUER_METHODS];
   for (const method of data) {
-    const rule = { role: method.role, boundMs };
+    const rule = { role: method.role, boundMs, drains: false };
     register(method.path, "unary", dataHandler(runtime, method), rule);
   }
   const { operations } = runtime;
   for (const method of [...clusterMethods(operations), ...backupMethods(operations)]) {
-    const rule = { role: method.role, boundMs: ADMIN_BOUND_MS };
+    const rule = { role: method.role, boundMs: ADMIN_BOUND_MS, drains: false };
     register(method.path, "unary", adminHandler(runtime, method), rule);
   }
-  register("/grpc.health.v1.Health/Check", "unary", health.check, { role: null, boundMs });
+  register("/grpc.health.v1.Health/Check", "unary", health.check, {
+    role: null,
+    boundMs,
+    drains: false,
+  });
   if (!runtime.options.noopMethod) return;
   const noop: UntypedHandleCall = (
     call: { readonly request: Buffer },
     callback: (error: null, bytes: Buffer) => void,
   ) => setImmediate(callback, null, call.request);
-  register(NOOP_PATH, "unary", noop, { role: "writer", boundMs });
+  register(NOOP_PATH, "unary", noop, { role: "writer", boundMs, drains: false });
 }
 
 function registerStreams(
@@ -83,12 +87,12 @@ function registerStreams(
   health: HealthService,
   open: Set<BatchStream>,
 ): void {
-  const long = { boundMs: null };
+  const long = { boundMs: null, drains: false };
   const kinds = [SEQUENCER_STREAM, LOCKER_STREAM, LOCKER_SERVER_STREAM, KEYVALUER_STREAM];
   for (const kind of kinds) {
     const handler: handleBidiStreamingCall<Buffer, Buffer> = (call) =>
       openBatch(runtime, kind, call, open);
-    register(kind.path, "bidi", handler, { role: "reader", ...long });
+    register(kind.path, "bidi", handler, { role: "reader", boundMs: null, drains: true });
   }
   const pages: handleServerStreamingCall<Buffer, Buffer> = (call) => streamPages(runtime, call);
   register(RANGE_STREAM_PATH, "serverStream", pages, { role: "reader", ...long });
@@ -146,7 +150,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
   registerUnary(register, runtime, health);
   registerStreams(register, runtime, health, streams);
-  const transport = new Transport({ ...options, rules, handle: callEngine(server) });
+  const transport = new Transport({
+    ...options,
+    rules,
+    handle: callEngine(server),
+  });
   return {
     listen: (host, port) => transport.listen(host, port),
     handleStream: (stream, headers) => transport.handleStream(stream, headers),

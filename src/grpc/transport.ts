@@ -9,6 +9,7 @@
  * replaced by it. 4. After `close` nothing of ours is open.
  */
 import {
+  constants,
   createServer,
   type Http2Server,
   type IncomingHttpHeaders,
@@ -19,6 +20,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
 import { allows, type Authenticator, type Role } from "./access.js";
+import { boundDeadline } from "./deadline.js";
+import { refuseCall, refuseOther } from "./refusals.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
 export const HTTP2_SETTINGS = {
@@ -51,6 +54,11 @@ export interface PathRule {
   readonly role: Role | null;
   /** Longest duration of a call (ms); null for streams, which may live long. */
   readonly boundMs: number | null;
+  /**
+   * Its handler ends the call in good order when the front end closes, although the client has not
+   * said its last word. Other calls whose request never came to its end are not waited for.
+   */
+  readonly drains: boolean;
 }
 
 export interface TransportOptions {
@@ -66,6 +74,8 @@ export interface TransportOptions {
 
 /** At the end, sockets get this long for their last bytes (ms). */
 const LAST_BYTES_MS = 500;
+/** At the end, calls that need no more are looked for this often (ms). */
+const ANSWERED_POLL_MS = 20;
 
 interface Watched {
   probeSentMs: number;
@@ -81,7 +91,8 @@ export class Transport {
    * Accepted sockets: a session that has ended leaves its socket open until the peer ends it too.
    */
   private readonly sockets = new Set<Socket>();
-  private readonly calls = new Set<ServerHttp2Stream>();
+  /** The open calls, with their paths. */
+  private readonly calls = new Map<ServerHttp2Stream, string>();
   private timer: NodeJS.Timeout | null = null;
   private idle: (() => void) | null = null;
   private closing = false;
@@ -141,9 +152,10 @@ export class Transport {
     const { session } = stream;
     if (session === undefined) return true;
     if (!this.sessions.has(session)) this.watch(session);
-    this.calls.add(stream);
+    const path = headers[":path"] ?? "";
+    this.calls.set(stream, path);
     stream.once("close", () => this.forget(stream));
-    const rule = this.options.rules.get(headers[":path"] ?? "");
+    const rule = this.options.rules.get(path);
     if (rule !== undefined) {
       const refusal = this.gate(rule, headers, session);
       if (refusal !== null) {
@@ -225,8 +237,9 @@ export class Transport {
       else server.close(() => resolve());
     });
     for (const session of this.ownSessions) session.close();
+    this.refuseHalfSent();
     await this.callsDone(graceMs);
-    for (const stream of this.calls) stream.close();
+    for (const stream of this.calls.keys()) stream.close();
     for (const session of this.ownSessions) session.destroy();
     if (this.timer !== null) clearInterval(this.timer);
     for (const socket of this.sockets) socket.destroySoon();
@@ -237,62 +250,37 @@ export class Transport {
     clearTimeout(cut);
   }
 
-  private callsDone(graceMs: number): Promise<void> {
-    if (this.calls.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
+  /** What was never received whole was never accepted: the client may repeat it elsewhere. */
+  private refuseHalfSent(): void {
+    for (const [stream, path] of this.calls) {
+      if (this.options.rules.get(path)?.drains === true) continue;
+      if (stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN) continue;
+      // The library begins a call at the end of its request, and would take this for one.
+      stream.removeAllListeners("end");
+      if (!stream.headersSent) refuseCall(stream, status.UNAVAILABLE);
+      stream.close(constants.NGHTTP2_NO_ERROR);
+    }
+  }
+
+  /** Ends the calls that were answered to the end, whether or not their clients ever end them. */
+  private closeAnswered(): void {
+    for (const stream of this.calls.keys()) {
+      if (stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_LOCAL) {
+        stream.close(constants.NGHTTP2_NO_ERROR);
+      }
+    }
+  }
+
+  private async callsDone(graceMs: number): Promise<void> {
+    if (this.calls.size === 0) return;
+    const poll = setInterval(() => this.closeAnswered(), ANSWERED_POLL_MS);
+    await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, graceMs);
       this.idle = (): void => {
         clearTimeout(timer);
         resolve();
       };
     });
+    clearInterval(poll);
   }
-}
-
-/** Answer to a request on the gRPC port that is not gRPC. */
-function refuseOther(stream: ServerHttp2Stream): void {
-  stream.on("error", () => undefined);
-  stream.respond({ ":status": 415 }, { endStream: true });
-}
-
-const REFUSALS = new Map<status, string>([
-  [status.UNAUTHENTICATED, "valid credentials are needed"],
-  [status.PERMISSION_DENIED, "the role of the caller does not allow this call"],
-]);
-
-function refuseCall(stream: ServerHttp2Stream, code: status): void {
-  stream.on("error", () => undefined);
-  stream.respond(
-    {
-      ":status": 200,
-      "content-type": "application/grpc+proto",
-      "grpc-status": code,
-      "grpc-message": REFUSALS.get(code) ?? "refused",
-    },
-    { endStream: true },
-  );
-}
-
-const TIMEOUT = /^([0-9]{1,8})([HMSmun])$/;
-const UNIT_MS: Readonly<Record<string, number>> = {
-  H: 3_600_000,
-  M: 60_000,
-  S: 1000,
-  m: 1,
-  u: 0.001,
-  n: 0.000_001,
-};
-
-/**
- * Sets the call's deadline to `boundMs` unless it is earlier. A malformed one is left to the
- * library to refuse.
- */
-export function boundDeadline(headers: IncomingHttpHeaders, boundMs: number): void {
-  const given = headers["grpc-timeout"];
-  if (typeof given === "string") {
-    const match = TIMEOUT.exec(given);
-    if (match === null) return;
-    if (Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 0) <= boundMs) return;
-  }
-  headers["grpc-timeout"] = `${Math.ceil(boundMs)}m`;
 }

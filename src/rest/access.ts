@@ -1,11 +1,12 @@
 /**
  * Who may call what (contract 10.1), checked before a body is read.
  *
- * May call node:tls types. Invariants: 1. Without an authenticator every caller is admin. 2. A
+ * May call node:http2 and node:tls types. Invariants: 1. Without an authenticator every caller is admin. 2. A
  * higher role may do all that a lower one may. 3. A certificate counts only when the TLS layer
  * verified it.
  */
 import type { IncomingMessage } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { Access } from "./route.js";
 
@@ -16,7 +17,7 @@ export interface Caller {
   readonly name: string;
 }
 
-/** What is passed on of a verified client certificate. */
+/** What a front end passes on of a TLS client certificate that was verified. */
 export interface ClientCertificate {
   readonly commonName: string;
   readonly organizationalUnits: readonly string[];
@@ -30,17 +31,19 @@ export interface Authenticator {
 const RANKS: Readonly<Record<Access, number>> = { nobody: 0, reader: 1, writer: 2, admin: 3 };
 
 /** Certificates by connection: reading one out of OpenSSL costs more than a whole request. */
-const certificates = new WeakMap<TLSSocket, ClientCertificate>();
+const certificates = new WeakMap<object, ClientCertificate>();
 
-/** The verified certificate of the connection below `raw`, or null. */
-function certificateOf(raw: IncomingMessage): ClientCertificate | null {
-  const socket = raw.socket as Partial<TLSSocket>;
-  if (socket.authorized !== true) return null;
-  const known = certificates.get(socket as TLSSocket);
+/**
+ * The facts of the verified client certificate of a TLS connection; null without one, or on a
+ * cleartext socket.
+ */
+export function certificateOf(socket: Partial<TLSSocket>): ClientCertificate | null {
+  if (socket.authorized !== true || socket.getPeerCertificate === undefined) return null;
+  const known = certificates.get(socket);
   if (known !== undefined) return known;
   // The declared types leave out that a peer without certificate has an empty object, and that a
-  // name can be a list.
-  const subject = socket.getPeerCertificate?.().subject as
+  // name may occur several times and then is a list.
+  const subject = socket.getPeerCertificate().subject as
     { readonly CN?: string | string[]; readonly OU?: string | string[] } | undefined;
   if (subject === undefined) return null;
   const list = (value: string | string[] | undefined): string[] =>
@@ -49,8 +52,17 @@ function certificateOf(raw: IncomingMessage): ClientCertificate | null {
     commonName: list(subject.CN)[0] ?? "",
     organizationalUnits: list(subject.OU),
   };
-  certificates.set(socket as TLSSocket, certificate);
+  certificates.set(socket, certificate);
   return certificate;
+}
+
+/**
+ * The connection below a request. An HTTP/2 request shows a stand-in of its own for it, by which
+ * nothing could be found again; its session has one for all.
+ */
+function connectionOf(raw: IncomingMessage): Partial<TLSSocket> {
+  const { stream } = raw as { readonly stream?: Partial<ServerHttp2Stream> };
+  return (stream?.session?.socket ?? raw.socket) as Partial<TLSSocket>;
 }
 
 export type Verdict = "permitted" | "unauthenticated" | "forbidden";
@@ -62,7 +74,8 @@ export function checkAccess(
   authenticator: Authenticator | null,
 ): Verdict {
   if (access === "nobody" || authenticator === null) return "permitted";
-  const caller = authenticator.authenticate(raw.headers.authorization ?? null, certificateOf(raw));
+  const certificate = certificateOf(connectionOf(raw));
+  const caller = authenticator.authenticate(raw.headers.authorization ?? null, certificate);
   if (caller === null) return "unauthenticated";
   return RANKS[caller.role] >= RANKS[access] ? "permitted" : "forbidden";
 }

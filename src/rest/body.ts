@@ -33,6 +33,18 @@ function streamOf(raw: IncomingMessage): Http2ServerRequest["stream"] {
   return (raw as unknown as Http2ServerRequest).stream;
 }
 
+/**
+ * Ends a request that was never sent to its end, when the server stops: over HTTP/2 it is reset as
+ * never begun, so that its session can end and the client may repeat it elsewhere. Over HTTP/1 the
+ * connection ends, which is the listener's business.
+ */
+export function giveUpReceiving(exchange: Exchange): void {
+  if (!exchange.isHttp2) return;
+  // Closing may look to the body's reader like the end of the request.
+  exchange.abandon();
+  streamOf(exchange.raw).close(constants.NGHTTP2_REFUSED_STREAM);
+}
+
 function refuseLarge(exchange: Exchange, limitBytes: number): void {
   const raw = exchange.raw;
   const detail = `the body is larger than ${limitBytes} bytes`;
@@ -94,6 +106,7 @@ class Body {
   private complete(): void {
     if (!this.open) return;
     this.close();
+    if (this.exchange.hasEnded) return;
     const body = this.rest === null ? (this.first ?? EMPTY) : Buffer.concat(this.rest, this.size);
     this.done(body);
   }

@@ -39,7 +39,7 @@ export interface ServerState {
   /** Exchanges without an answer. */
   inFlight: number;
   /** Of these, requests whose body has not arrived: nothing was begun for them. */
-  receiving: number;
+  readonly receiving: Set<Exchange>;
   /** Called when the last exchange in progress ended. */
   onIdle: (() => void) | null;
 }
@@ -86,7 +86,7 @@ export class Exchange {
     this.state = state;
     this.startedMs = state.monotonicMs();
     state.inFlight++;
-    state.receiving++;
+    state.receiving.add(this);
   }
 
   get isHttp2(): boolean {
@@ -127,7 +127,7 @@ export class Exchange {
   }
 
   private arrive(): void {
-    if (!this.arrived) this.state.receiving--;
+    if (!this.arrived) this.state.receiving.delete(this);
     this.arrived = true;
   }
 
@@ -137,7 +137,7 @@ export class Exchange {
     this.ended = true;
     state.inFlight--;
     state.observer?.answered(this.path, status, state.monotonicMs() - this.startedMs);
-    if (state.inFlight === state.receiving) state.onIdle?.();
+    if (state.inFlight === state.receiving.size) state.onIdle?.();
   }
 
   private head(

@@ -12,7 +12,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
 import type { OperationsPort } from "../operations/requests.js";
 import { type Authenticator, checkAccess } from "./access.js";
-import { isJsonType, readBody, saysEmpty } from "./body.js";
+import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
 import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
 import { type ConnectionBudget, ConnectionCount, Listener, type SendingTimes } from "./listener.js";
@@ -87,7 +87,7 @@ class Server implements RestServer {
       unsent: new UnsentAnswers(),
       draining: false,
       inFlight: 0,
-      receiving: 0,
+      receiving: new Set(),
       onIdle: null,
     };
     this.budget = options.connections ?? new ConnectionCount();
@@ -257,7 +257,7 @@ class Server implements RestServer {
     const started = performance.now();
     this.drain();
     // A slow sender is not waited for: what it sends would only be refused.
-    if (this.state.inFlight > this.state.receiving) {
+    if (this.state.inFlight > this.state.receiving.size) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs);
         this.state.onIdle = () => {
@@ -266,6 +266,7 @@ class Server implements RestServer {
         };
       });
     }
+    for (const exchange of this.state.receiving) giveUpReceiving(exchange);
     const left = Math.max(0, graceMs - (performance.now() - started));
     await Promise.all(this.listeners.map((listener) => listener.close(left)));
     await this.framework.close();

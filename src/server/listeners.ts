@@ -15,6 +15,7 @@ import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
+import { certificateOf } from "../rest/access.js";
 import { ConnectionCount, SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
 import { systemClock } from "../sys.js";
@@ -22,7 +23,7 @@ import { hostAndPort, isLoopback } from "./addresses.js";
 import { developmentCertificate, makeSelfSigned } from "./certificate.js";
 import type { ServerConfig } from "./config.js";
 import type { Metrics } from "./metrics.js";
-import { type Authenticator, certificateFacts } from "./tokens.js";
+import type { Authenticator } from "./tokens.js";
 import { VERSION } from "./version.js";
 
 /** host:port of each listener; null = off. */
@@ -134,8 +135,8 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds, connections: Connection
   const { authenticator } = ends;
   const roles = {
     authenticate: (authorization: string | undefined, socket: unknown) =>
-      authenticator.authenticate(authorization ?? null, certificateFacts(socket as TLSSocket))
-        ?.role ?? null,
+      authenticator.authenticate(authorization ?? null, certificateOf(socket as TLSSocket))?.role ??
+      null,
   };
   return createGrpcServer({
     ...GRPC_DEFAULTS,

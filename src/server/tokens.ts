@@ -8,21 +8,8 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import type { TLSSocket } from "node:tls";
 import { failure, ok, type Result } from "../base/result.js";
-
-export type Role = "reader" | "writer" | "admin";
-
-export interface Caller {
-  readonly role: Role;
-  readonly name: string;
-}
-
-/** What a front end passes on of a TLS client certificate that was verified. */
-export interface ClientCertificate {
-  readonly commonName: string;
-  readonly organizationalUnits: readonly string[];
-}
+import type { Caller, ClientCertificate, Role } from "../rest/access.js";
 
 interface TokenEntry {
   readonly caller: Caller;
@@ -175,26 +162,4 @@ function certificateCaller(certificate: ClientCertificate): Caller {
       ? "writer"
       : "reader";
   return { role, name: certificate.commonName };
-}
-
-/** By connection: reading a certificate out of OpenSSL costs more than a whole request. */
-const knownCertificates = new WeakMap<object, ClientCertificate>();
-
-/**
- * The facts of the verified client certificate of a TLS connection; null without one, or on a
- * cleartext socket.
- */
-export function certificateFacts(socket: Partial<TLSSocket>): ClientCertificate | null {
-  if (socket.authorized !== true || socket.getPeerCertificate === undefined) return null;
-  const known = knownCertificates.get(socket);
-  if (known !== undefined) return known;
-  // The declared types leave out that a name may occur several times and then is a list.
-  const subject = socket.getPeerCertificate().subject as
-    { readonly CN?: string | string[]; readonly OU?: string | string[] } | undefined;
-  if (subject === undefined) return null;
-  const list = (value: string | string[] | undefined): string[] =>
-    value === undefined ? [] : typeof value === "string" ? [value] : value;
-  const facts = { commonName: list(subject.CN)[0] ?? "", organizationalUnits: list(subject.OU) };
-  knownCertificates.set(socket, facts);
-  return facts;
 }

@@ -12,7 +12,7 @@ import protobuf from "protobufjs";
 import descriptor from "protobufjs/ext/descriptor.js";
 import t, { type Test } from "tap";
 import type { Authenticator, Role } from "../../src/grpc/access.js";
-import { boundDeadline } from "../../src/grpc/transport.js";
+import { boundDeadline } from "../../src/grpc/deadline.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
 import type { Encodable } from "../../src/proto/codec.js";
 import * as health from "../../src/proto/generated/health.js";
@@ -426,6 +426,52 @@ t.test("P-162 close: open calls get their answers, streams end, the port is free
     refused.on("error", (error) => resolve(Reflect.get(error, "code")));
   });
   t.equal(code, "ECONNREFUSED");
+});
+
+t.test("P-162 close does not wait for requests that were never sent to their end", async (t) => {
+  const { server, client, operations, port } = await start(t);
+  operations.script = () => null;
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  session.on("error", () => undefined);
+  await new Promise((resolve) => session.once("connect", resolve));
+  const begin = (path: string, bytes: readonly number[]): Promise<unknown> => {
+    const type = { "content-type": "application/grpc", te: "trailers" };
+    const stream = session.request({ ":method": "POST", ":path": path, ...type });
+    if (bytes.length > 0) stream.write(Buffer.from(bytes));
+    stream.on("error", () => undefined);
+    stream.resume();
+    let told: unknown = null;
+    stream.on("response", (headers) => (told = headers["grpc-status"]));
+    stream.on("trailers", (trailers) => (told = trailers["grpc-status"]));
+    return new Promise((resolve) => stream.on("close", () => resolve(told)));
+  };
+  const cut = [0, 0, 0, 0, 9, 1];
+  const whole = [0, 0, 0, 0, 0];
+  const half = [
+    begin("/Locker/GetLock", cut),
+    begin("/Locker/GetLock", whole),
+    begin("/KeyValuer/GetByRangeStream", whole),
+    begin("/Locker/GetLock", []),
+    begin("/KeyValuer/GetByRangeStream", cut),
+    begin("/grpc.health.v1.Health/Check", cut),
+    begin("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", cut),
+  ];
+  const unknown = begin("/None/Such", cut);
+  const stream = begin(STREAM, cut);
+  await new Promise((resolve) => session.ping(resolve));
+  // The grace is far beyond the time limit of a test.
+  const accepted = codeOf(client, "/Locker/GetLock");
+  await eventually(() => operations.recorded.length === 1);
+  const closing = server.close(600_000);
+  for (const { request, done } of operations.recorded) done(operations.invalidInput(request.kind));
+  await closing;
+  t.equal(await accepted, status.OK, "what was begun is answered");
+  const told = await Promise.all(half);
+  t.strictSame(told, Array(half.length).fill(String(status.UNAVAILABLE)), "repeat it elsewhere");
+  t.equal(await unknown, String(status.UNIMPLEMENTED));
+  await stream;
+  t.equal(operations.recorded.length, 1, "nothing was begun for any of the others");
+  session.destroy();
 });
 
 t.test("P-162 close cuts what does not end within the grace time", async (t) => {

@@ -449,6 +449,44 @@ t.test("P-162 a server that closes answers what it accepted", async (t) => {
   t.ok(session.closed && idleSession.closed, "sessions are gone");
 });
 
+t.test("P-162 a close does not wait for requests that were never sent to their end", async (t) => {
+  const rig = await rigFor(t);
+  const session = rig.http2();
+  const begin = (headers: Record<string, string>, text: string): Promise<number> => {
+    const stream = session.request({ ...POST, ...headers });
+    if (text !== "") stream.write(text);
+    stream.on("error", () => undefined);
+    stream.resume();
+    return new Promise((resolve) => stream.on("close", () => resolve(stream.rstCode)));
+  };
+  const half = [
+    begin({ ":path": "/v1/kv/try-set" }, "{"),
+    begin({ ":path": "/v1/kv/try-set" }, ""),
+    begin({ ":path": "/v1/kv/try-set", "content-length": "100" }, '{"key":"a"}'),
+    begin({ ":path": "/v1/kv/try-set" }, '{"key":"a","value":"AAAA"}'),
+    begin({ ":path": "/none/such" }, "{"),
+    begin({ ":path": "/livez", ":method": "GET" }, ""),
+  ];
+  const slow = connect(rig.httpPort, "127.0.0.1");
+  slow.write(`POST /v1/kv/try-set HTTP/1.1\r\n${HOST}Content-Length: 100\r\n`);
+  slow.write("Content-Type: application/json\r\n\r\n{");
+  await eventually(t, () => rig.server.inFlight() === 5, "all have begun");
+  rig.port.held = [];
+  const whole = rig.post("/v1/sequences/next", { name: "a" });
+  await eventually(t, () => rig.port.held?.length === 1, "one is in progress");
+  // The grace is far beyond the time limit of a test.
+  const closing = rig.server.close(600_000);
+  rig.port.release();
+  t.equal((await whole).status, 200, "what was accepted is answered");
+  await closing;
+  const codes = await Promise.all(half);
+  t.strictSame(codes.slice(0, 4), Array(4).fill(constants.NGHTTP2_REFUSED_STREAM));
+  t.equal(rig.port.requests.length, 1, "nothing was begun for any of them");
+  await closed(slow);
+  t.equal(rig.server.inFlight(), 0, "nothing is left in the books");
+  t.strictSame(rig.faults, []);
+});
+
 t.test("P-162 a close that is never answered ends at its deadline", async (t) => {
   const rig = await rigFor(t);
   rig.port.held = [];
