@@ -25,39 +25,61 @@ export interface LoadResult {
 
 /** What is measured. */
 export interface Subject {
-  prepare(client: SvcClient): Promise<void>;
+  prepare(client: SvcClient, signal: AbortSignal): Promise<void>;
   /** One operation of worker `worker`, its `turn`-th. */
   operate(client: SvcClient, worker: number, turn: number): Promise<unknown>;
-  clean(client: SvcClient): Promise<void>;
+  /** Deletes what was made, or may have been; nothing is sent when nothing was. */
+  clean(client: SvcClient, signal: AbortSignal): Promise<void>;
 }
 
 const LEASE_MS = 30_000;
 const VALUE = Buffer.alloc(100, 0x76);
 const KEYS_PER_WORKER = 16;
+/** Deletions under way at a time. */
+const CLEAN_AT_A_TIME = 1000;
+/** After the end was asked for, answers are waited for so long (ms). */
+const STOP_WAIT_MS = 1000;
 
 function sequenceSubject(name: string): Subject {
+  let isMade = false;
   return {
-    prepare: async (client) => {
-      await client.sequences.create(name);
+    prepare: async (client, signal) => {
+      isMade = true;
+      await client.sequences.create(name, {}, { signal }).catch((error: unknown) => {
+        isMade = !(error instanceof Error && "outcome" in error && error.outcome === "none");
+        throw error;
+      });
     },
     operate: (client) => client.sequences.next(name),
-    clean: async (client) => {
-      await client.sequences.delete(name);
+    clean: async (client, signal) => {
+      if (isMade) await client.sequences.delete(name, { signal });
     },
   };
 }
 
+async function forAll(
+  names: Iterable<string>,
+  clear: (name: string) => Promise<unknown>,
+): Promise<void> {
+  const all = [...names];
+  for (let at = 0; at < all.length; at += CLEAN_AT_A_TIME) {
+    await Promise.all(all.slice(at, at + CLEAN_AT_A_TIME).map(clear));
+  }
+}
+
 function lockSubject(name: string): Subject {
   const owner = Buffer.from(name);
-  const resource = (worker: number): string => `${name}-${worker}`;
+  const used = new Set<string>();
   return {
     prepare: () => Promise.resolve(),
-    operate: (client, worker, turn) =>
-      turn % 2 === 0
-        ? client.locks.tryLock(resource(worker), { owner, leaseMs: LEASE_MS })
-        : client.locks.unlock(resource(worker), { owner }),
-    // A lock that is still held ends with its lease.
-    clean: () => Promise.resolve(),
+    operate: (client, worker, turn) => {
+      const resource = `${name}-${worker}`;
+      if (turn % 2 === 1) return client.locks.unlock(resource, { owner });
+      used.add(resource);
+      return client.locks.tryLock(resource, { owner, leaseMs: LEASE_MS });
+    },
+    clean: (client, signal) =>
+      forAll(used, (resource) => client.locks.unlock(resource, { owner, signal })),
   };
 }
 
@@ -70,9 +92,7 @@ function kvSubject(name: string): Subject {
       keys.add(key);
       return client.kv.set(key, VALUE);
     },
-    clean: async (client) => {
-      await Promise.all([...keys].map((key) => client.kv.delete(key)));
-    },
+    clean: (client, signal) => forAll(keys, (key) => client.kv.delete(key, { signal })),
   };
 }
 
@@ -86,11 +106,27 @@ function sleep(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
+/** Resolves some time after `signal` aborted; `end` forgets it. */
+function whenStopped(signal: AbortSignal): { readonly stopped: Promise<void>; end(): void } {
+  let timer: NodeJS.Timeout | null = null;
+  let begin = (): void => undefined;
+  const stopped = new Promise<void>((resolve) => {
+    begin = (): void => void (timer = setTimeout(resolve, STOP_WAIT_MS));
+    if (signal.aborted) begin();
+    else signal.addEventListener("abort", begin, { once: true });
+  });
+  const end = (): void => {
+    signal.removeEventListener("abort", begin);
+    if (timer !== null) clearTimeout(timer);
+  };
+  return { stopped, end };
+}
+
 function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "unexpected";
 }
 
-/** Runs the load. `signal` ends it early. */
+/** Runs the load. `signal` ends it early: late answers are then not waited for much longer. */
 export async function runLoad(
   subject: Subject,
   clients: readonly SvcClient[],
@@ -119,6 +155,7 @@ export async function runLoad(
       if (dueMs === null) return;
       const early = dueMs - performance.now();
       if (early > 0.5) await sleep(early);
+      if (signal.aborted) return;
       // A timer may fire a little early: such an operation counts from when it was sent.
       const fromMs = Math.min(dueMs, performance.now());
       try {
@@ -133,10 +170,13 @@ export async function runLoad(
   const timer = setInterval(() => {
     onProgress((performance.now() - startMs) / plan.durationMs, latencies.count);
   }, 200);
+  const { stopped, end } = whenStopped(signal);
   try {
-    await Promise.all(Array.from({ length: plan.inflight }, (_, worker) => work(worker)));
+    const all = Promise.all(Array.from({ length: plan.inflight }, (_, worker) => work(worker)));
+    await Promise.race([all, stopped]);
   } finally {
     clearInterval(timer);
+    end();
   }
   const used = process.cpuUsage(cpu);
   const elapsedMs = performance.now() - startMs;

@@ -1,15 +1,24 @@
 /**
  * `bench`: a measurement as a user can make it, with a picture of the latencies.
  *
- * Invariants: 1. What it made in the service is deleted afterwards, also after Ctrl+C. 2. Failed
- * operations make the exit code 1 (some) or 3 (all). 3. The figures say how they were taken.
+ * Invariants: 1. What it made in the service is deleted afterwards, also after a failure, Ctrl+C or
+ * the end of its terminal, as far as that is possible in bounded time. 2. Failed operations make the
+ * exit code 1 (some) or 3 (all), a signal 128 + its number. 3. The figures say how they were taken.
  */
-import { SvcClient } from "../client/mod.js";
-import { makeSubject, runLoad, type LoadPlan, type LoadResult } from "./bench-load.js";
+import { constants } from "node:os";
+import { SvcClient, type SvcClientOptions } from "../client/mod.js";
+import {
+  makeSubject,
+  runLoad,
+  type LoadPlan,
+  type LoadResult,
+  type Subject,
+} from "./bench-load.js";
 import { Clients } from "./context.js";
 import { EXIT_DONE, EXIT_REFUSED, EXIT_UNREACHABLE, type ExitCode } from "./exit-codes.js";
 import { usageError } from "./failures.js";
 import { jsonText, type JsonValue } from "./format.js";
+import { setLastWork, unlessEnding } from "./hang-up.js";
 import { msText, pictureLines } from "./latency.js";
 import { barText } from "./progress.js";
 import type { Settings } from "./settings.js";
@@ -21,6 +30,11 @@ const INFLIGHT_MAX = 100_000;
 const CONNECTIONS_MAX = 64;
 const COLUMNS_DEFAULT = 100;
 const JSON_BANDS = 64;
+/** Longest time for deleting what was made (ms). */
+const CLEAN_MS = 30_000;
+/** The same when somebody waits for the end. */
+const CLEAN_AFTER_STOP_MS = 5000;
+const STOPPING: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 const PERCENTILES: readonly (readonly [string, number])[] = [
   ["p50", 0.5],
@@ -117,42 +131,100 @@ function exitOf(result: LoadResult): ExitCode {
   return result.latencies.count === 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
 }
 
-/** Measures `subject`: sequences, locks or kv. */
-export async function runBench(
-  subject: string,
-  values: OptionValues,
-  settings: Settings,
-): Promise<ExitCode> {
-  const connections = bounded(values, "--connections", 1, CONNECTIONS_MAX);
-  const plan: LoadPlan = {
+function planOf(values: OptionValues): LoadPlan {
+  return {
     durationMs: (values.number("--duration") ?? DURATION_DEFAULT_S) * 1000,
     rate: values.has("--rate") ? bounded(values, "--rate", 1, 10_000_000) : null,
     inflight: bounded(values, "--inflight", INFLIGHT_DEFAULT, INFLIGHT_MAX),
   };
-  const options = new Clients(settings).options(settings.endpoints, 1);
-  const deadlineMs = settings.timeoutMs ?? 10_000;
-  const clients = Array.from(
-    { length: connections },
-    () => new SvcClient({ ...options, deadlineMs }),
-  );
-  const load = makeSubject(subject);
-  const controller = new AbortController();
-  const stop = (): void => controller.abort();
-  const first = clients[0] as SvcClient;
-  try {
-    await load.prepare(first);
-    process.once("SIGINT", stop);
-    // Connections are made before the clock starts.
-    await Promise.all(clients.map((client) => client.cluster.membership()));
-    const result = await runLoad(load, clients, plan, controller.signal, showProgress);
-    if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
-    const report = { subject, plan, connections, result };
-    const text = settings.format === "json" ? jsonText(document(report)) : lines(report).join("\n");
-    process.stdout.write(`${text}\n`);
-    await load.clean(first);
-    return exitOf(result);
-  } finally {
-    process.off("SIGINT", stop);
-    await Promise.all(clients.map((client) => client.close()));
+}
+
+/** The signals that end a measurement; a second one also ends the cleaning after it. */
+class Stops {
+  readonly measuring = new AbortController();
+  readonly cleaning = new AbortController();
+  /** The exit code that the first signal stands for, or null. */
+  exit: number | null = null;
+  private readonly take = (signal: NodeJS.Signals): void => {
+    if (this.exit !== null) this.cleaning.abort();
+    this.exit ??= 128 + constants.signals[signal];
+    this.measuring.abort();
+  };
+
+  begin(): void {
+    for (const signal of STOPPING) process.on(signal, this.take);
   }
+
+  end(): void {
+    for (const signal of STOPPING) process.off(signal, this.take);
+  }
+}
+
+/** Deletes what the load made, in bounded time, over a connection of its own. */
+async function clean(load: Subject, options: SvcClientOptions, stops: Stops): Promise<void> {
+  const limitMs = stops.exit === null ? CLEAN_MS : CLEAN_AFTER_STOP_MS;
+  const client = new SvcClient({ ...options, deadlineMs: limitMs });
+  const timer = setTimeout(() => stops.cleaning.abort(), limitMs);
+  try {
+    await load.clean(client, stops.cleaning.signal);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`note: not everything that was made could be deleted: ${why}\n`);
+  } finally {
+    clearTimeout(timer);
+    await client.close();
+  }
+}
+
+/** Measures `subject`: sequences, locks or kv. Returns the exit code. */
+export async function runBench(
+  subject: string,
+  values: OptionValues,
+  settings: Settings,
+): Promise<number> {
+  const connections = bounded(values, "--connections", 1, CONNECTIONS_MAX);
+  const plan = planOf(values);
+  const deadlineMs = settings.timeoutMs ?? 10_000;
+  const options = { ...new Clients(settings).options(settings.endpoints, 1), deadlineMs };
+  const clients = Array.from({ length: connections }, () => new SvcClient(options));
+  const load = makeSubject(subject);
+  const stops = new Stops();
+  const measure = async (): Promise<number> => {
+    try {
+      const { signal } = stops.measuring;
+      await load.prepare(clients[0] as SvcClient, signal);
+      // Connections are made before the clock starts.
+      await Promise.all(clients.map((client) => client.cluster.membership({ signal })));
+      const result = await runLoad(load, clients, plan, signal, showProgress);
+      print({ subject, plan, connections, result }, settings);
+      return exitOf(result);
+    } finally {
+      await Promise.all(clients.map((client) => client.close()));
+      await clean(load, options, stops);
+    }
+  };
+  stops.begin();
+  const measured = measure();
+  // Whoever reads the figures may go away, or the terminal: what was made is deleted all the same.
+  setLastWork(() => {
+    stops.measuring.abort();
+    return measured;
+  });
+  try {
+    const exit = await measured;
+    return stops.exit ?? exit;
+  } catch (error) {
+    if (stops.exit === null) throw error;
+    return stops.exit;
+  } finally {
+    await unlessEnding();
+    setLastWork(null);
+    stops.end();
+  }
+}
+
+function print(report: Report, settings: Settings): void {
+  if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
+  const text = settings.format === "json" ? jsonText(document(report)) : lines(report).join("\n");
+  process.stdout.write(`${text}\n`);
 }

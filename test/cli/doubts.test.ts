@@ -38,6 +38,7 @@ function lostFirst(then: Reply) {
 
 const NOT_THERE = reply(kv.GrpcTryDeleteKeyValueResponse, { Type: 103 });
 const INVALID = 100;
+const INVALID_SEQUENCE = 3;
 
 t.test("an unknown outcome is no refusal: delete, set, unlock, create-sequence", async (t) => {
   const cases: readonly (readonly [string, Reply, readonly string[]])[] = [
@@ -66,7 +67,7 @@ t.test("an unknown outcome is no refusal: delete, set, unlock, create-sequence",
     ],
     [
       "CreateSequence",
-      reply(sequences.GrpcSequenceResponse, { Type: INVALID }),
+      reply(sequences.GrpcSequenceResponse, { Type: INVALID_SEQUENCE }),
       ["--create-sequence", "s"],
     ],
   ];
@@ -259,6 +260,28 @@ t.test("lock-run: a signal between grant and start of the command is not lost", 
     t.ok([9, 143].includes(ran.exit), `${ran.exit}: ${ran.stderr}`);
     t.ok(node.count("Unlock") >= 1, "released");
   }
+});
+
+t.test("bench: what a failed start left is deleted; nothing made, nothing sent", async (t) => {
+  const sequence = { Name: "s", Increment: 1 };
+  node.answers.set(
+    "CreateSequence",
+    reply(sequences.GrpcSequenceResponse, { Type: 0, Sequence: sequence }),
+  );
+  node.answers.set("DeleteSequence", reply(sequences.GrpcSequenceResponse, { Type: 0 }));
+  // The membership is not answered: the measurement never begins.
+  t.match(await runCli([...at, "bench", "sequences"]), { exit: 4, stderr: /GetMembership/ });
+  t.equal(node.count("DeleteSequence"), 1);
+  node.asked.length = 0;
+  node.answers.set(
+    "CreateSequence",
+    reply(sequences.GrpcSequenceResponse, { Type: INVALID_SEQUENCE }),
+  );
+  t.match(await runCli([...at, "bench", "sequences"]), { exit: 1 });
+  t.equal(node.count("DeleteSequence"), 0);
+  node.answers.set("CreateSequence", "silence");
+  t.match(await runCli([...at, "-t", "0.5", "bench", "sequences"]), { exit: 3 });
+  t.equal(node.count("DeleteSequence"), 1, "it may have been made");
 });
 
 t.test("--token: sent, and gone from the list of processes", async (t) => {

@@ -225,6 +225,41 @@ t.test("bench: figures, histogram, JSON; what it made is gone afterwards", async
   t.match(await runCli(["-c", "http://127.0.0.1:1", "-t", "0.5", "bench", "kv"]), { exit: 3 });
 });
 
+t.test("bench: Ctrl+C shows what was measured, cleans up and ends with 130", async (t) => {
+  for (const [subject, left] of [
+    ["sequences", null],
+    ["locks", null],
+    ["kv", "--scan-by-prefix"],
+  ] as const) {
+    const child = startCli(["-c", node, "bench", subject, "--duration", "60"]);
+    const ran = ending(child);
+    await sleep(1200);
+    child.kill("SIGINT");
+    const { exit, stdout, stderr } = await ran;
+    t.equal(exit, 130, stderr);
+    t.match(stdout, /operations in/);
+    if (left !== null) t.match(await runCli(["-c", node, left, "svc-bench"]), { stdout: "" });
+  }
+});
+
+t.test(
+  "bench: a failure and a stopped node end in bounded time, what was made is deleted",
+  async (t) => {
+    const child = startCli(["-c", node, "-t", "2", "bench", "kv", "--duration", "60"]);
+    const ran = ending(child);
+    await sleep(1200);
+    server.signal("SIGSTOP");
+    const stoppedMs = performance.now();
+    child.kill("SIGTERM");
+    await sleep(2500);
+    server.signal("SIGCONT");
+    const { exit, stderr } = await ran;
+    t.equal(exit, 143, stderr);
+    t.ok(performance.now() - stoppedMs < 12_000);
+    t.match(await runCli(["-c", node, "--scan-by-prefix", "svc-bench"]), { stdout: "" });
+  },
+);
+
 interface Stalled {
   readonly stallMs: number;
   /** The whole stall was within the time in which operations were planned. */
