@@ -22,6 +22,22 @@ export const FAULT_KINDS = {
   "disk-error": { needsPeers: false },
   "store-full": { needsPeers: false },
   "store-hung": { needsPeers: false },
+  /** Two sides that hear nothing of each other. */
+  partition: { needsPeers: true },
+  /** One side hears the other, and is not heard. */
+  "partition-one-way": { needsPeers: true },
+  isolate: { needsPeers: true },
+  /** Each node reaches its two neighbours only. */
+  ring: { needsPeers: true },
+  "link-cut": { needsPeers: true },
+  "half-open": { needsPeers: true },
+  /** Connections break, maybe in the middle of a frame. */
+  "link-break": { needsPeers: true },
+  "lane-break": { needsPeers: true },
+  clog: { needsPeers: true },
+  "kill-leader": { needsPeers: true },
+  "kill-several": { needsPeers: true },
+  "pause-leader": { needsPeers: true },
 } as const;
 
 export type FaultKind = keyof typeof FAULT_KINDS;

@@ -9,6 +9,7 @@
 import type { Prng } from "../../src/base/prng.js";
 import type { FaultKind } from "./faultkinds.js";
 import type { Plan } from "./plan.js";
+import type { SimNetwork } from "./network.js";
 import type { Server } from "./server.js";
 import { World } from "./world.js";
 
@@ -27,6 +28,7 @@ export class Faults {
     private readonly world: World,
     private readonly plan: Plan,
     private readonly servers: readonly Server[],
+    private readonly network: SimNetwork,
   ) {
     this.prng = world.prng("faults");
     this.restarts = world.prng("restarts");
@@ -115,9 +117,32 @@ export class Faults {
         this.until(World.between(prng, 1000, 20_000), () => server.life?.setRate(1));
         return true;
       }
+      case "kill-leader":
+      case "pause-leader":
+      case "kill-several":
+        return this.strikeSeveral(kind, prng);
       default:
-        return this.spoilDisk(kind, server, prng);
+        return this.spoilDisk(kind, server, prng) || this.spoilNetwork(kind, server, prng);
     }
+  }
+
+  private strikeSeveral(kind: FaultKind, prng: Prng): boolean {
+    if (kind === "kill-several") {
+      let count = 0;
+      const power = prng.chance(1, 2);
+      for (const server of this.servers) {
+        if (!server.isUp || prng.chance(1, 3)) continue;
+        server.end(power ? "power-loss" : "kill", "killed with others");
+        count++;
+      }
+      return count > 0;
+    }
+    const leaders = this.servers.filter((server) => {
+      return server.running?.node.groups().some((group) => group.isServing()) ?? false;
+    });
+    const leader = leaders[prng.below(Math.max(1, leaders.length))];
+    if (leader === undefined) return false;
+    return this.doIt(kind === "kill-leader" ? "kill" : "pause", leader, prng);
   }
 
   private slowDown(kind: "pause" | "slow", server: Server, prng: Prng): boolean {
@@ -126,6 +151,7 @@ export class Faults {
     const calm = server.disturb(kind);
     if (kind === "pause") {
       life.pause();
+      this.network.silent(server.nodeId);
       const most = [200, 2000, 15_000][prng.below(3)] as number;
       this.until(1 + prng.below(most), () => {
         life.resume();
@@ -179,6 +205,84 @@ export class Faults {
         server.expectsFatal = true;
         disk.failNext = true;
         return true;
+      default:
+        return false;
+    }
+  }
+
+  private spoilNetwork(kind: FaultKind, server: Server, prng: Prng): boolean {
+    const ids = this.servers.map(({ nodeId }) => nodeId);
+    const { nodeId } = server;
+    const most = [100, 1500, 10_000][prng.below(3)] as number;
+    const lastsMs = 1 + prng.below(most);
+    const others = ids.filter((id) => id !== nodeId);
+    const other = others[prng.below(Math.max(1, others.length))];
+    if (other === undefined) return false;
+    const cut = (from: number, to: number): void => {
+      if (from !== to) this.until(lastsMs, this.network.cut(from, to));
+    };
+    const both = (a: number, b: number): void => {
+      cut(a, b);
+      cut(b, a);
+    };
+    switch (kind) {
+      case "partition":
+      case "partition-one-way": {
+        const here = ids.filter(() => prng.chance(1, 2));
+        const there = ids.filter((id) => !here.includes(id));
+        if (here.length === 0 || there.length === 0) return false;
+        for (const a of here) for (const b of there) (kind === "partition" ? both : cut)(a, b);
+        return true;
+      }
+      case "isolate":
+        for (const id of others) both(nodeId, id);
+        return true;
+      case "ring":
+        if (ids.length < 4) return false;
+        for (const a of ids) {
+          for (const b of ids) {
+            const apart = Math.abs(a - b);
+            if (a < b && apart > 1 && apart < ids.length - 1) both(a, b);
+          }
+        }
+        return true;
+      case "link-cut":
+        both(nodeId, other);
+        return true;
+      case "half-open":
+        cut(nodeId, other);
+        return true;
+      default:
+        return this.spoilLink(kind, nodeId, other, lastsMs, prng);
+    }
+  }
+
+  private spoilLink(
+    kind: FaultKind,
+    from: number,
+    to: number,
+    lastsMs: number,
+    prng: Prng,
+  ): boolean {
+    const link = this.network.listener(from)?.link(to);
+    switch (kind) {
+      case "link-break":
+        return link?.breakNow() ?? false;
+      case "lane-break":
+        return (
+          link?.breakLane((["bulk", "calls"] as const)[prng.below(2)] as "bulk" | "calls") ?? false
+        );
+      case "clog": {
+        const direction = this.network.direction(from, to);
+        if (direction.slowMs > 0 || direction.bytesPerMs > 0) return false;
+        direction.slowMs = [5, 100, 1500][prng.below(3)] as number;
+        direction.bytesPerMs = [0, 1, 50][prng.below(3)] as number;
+        this.until(lastsMs, () => {
+          direction.slowMs = 0;
+          direction.bytesPerMs = 0;
+        });
+        return true;
+      }
       default:
         return false;
     }

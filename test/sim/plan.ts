@@ -58,6 +58,21 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [20, 100, 300],
     clients: [1, 3, 8, 16],
   },
+  three: {
+    name: "three",
+    nodes: [3],
+    faults: ALL_FAULTS,
+    thinkMs: [50, 200, 1000],
+    clients: [2, 5, 10],
+  },
+  five: {
+    name: "five",
+    nodes: [5],
+    faults: ALL_FAULTS,
+    thinkMs: [50, 200, 1000],
+    clients: [2, 5, 10],
+  },
+  "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };
 
@@ -80,6 +95,11 @@ export interface Plan {
   readonly keys: number;
   readonly requestTimeoutMs: number;
   readonly blockSize: number;
+  readonly network: {
+    readonly baseMs: number;
+    readonly jitterMs: number;
+    readonly slowPerMillion: number;
+  };
   readonly disk: { readonly readMs: number; readonly writeMs: number };
   /** Numbers of faults of the schedule that are left out. */
   readonly without: readonly number[];
@@ -91,6 +111,12 @@ export interface PlanOverrides {
   readonly nodes?: number;
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
+}
+
+export const CLUSTER_ID = "simulated";
+
+export function endpointOf(nodeId: number): string {
+  return `node-${nodeId}:8084`;
 }
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
@@ -162,17 +188,27 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
     blockSize: pick(prng, [1, 10, 1000]),
     disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
+    network: {
+      baseMs: pick(prng, [0.1, 0.5, 5]),
+      jitterMs: pick(prng, [0.1, 1, 20]),
+      slowPerMillion: pick(prng, [0, 1000, 20_000]),
+    },
     without: [],
   };
   return { ...plan, ...overrides };
 }
 
 /** The host's settings of one node of a plan. */
-export function hostSettingsOf(plan: Plan, nodeId: number): HostSettings {
+export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): HostSettings {
+  const founders = [];
+  for (let id = 1; id <= plan.nodes; id++) founders.push({ nodeId: id, endpoint: endpointOf(id) });
   return {
     ...DEFAULT_HOST_SETTINGS,
     ...plan.host,
     nodeId,
-    endpoint: `node-${nodeId}:8084`,
+    endpoint: endpointOf(nodeId),
+    clusterId: CLUSTER_ID,
+    storageId,
+    founders,
   };
 }

@@ -9,6 +9,7 @@
 import { Client, type ClientCounts } from "./client.js";
 import { Faults } from "./faults.js";
 import { type History, HistoryRecorder } from "./history.js";
+import { SimNetwork } from "./network.js";
 import type { GroupSample, Observer } from "./observe.js";
 import type { Plan } from "./plan.js";
 import { Server } from "./server.js";
@@ -59,6 +60,7 @@ class Run {
     retries: 0,
   };
   readonly faults: Faults;
+  readonly network: SimNetwork;
   starts = 0;
   samples = 0;
   private readonly observers: readonly Observer[];
@@ -69,9 +71,11 @@ class Run {
   ) {
     this.world = new World(plan.seed, options.linesMax ?? 0);
     this.observers = options.observers ?? [];
+    const electionMs = plan.host.electionMs ?? 1000;
+    this.network = new SimNetwork(this.world, { ...plan.network, silenceMs: electionMs * 0.7 });
     for (let nodeId = 1; nodeId <= plan.nodes; nodeId++) {
       this.servers.push(
-        new Server(this.world, plan, nodeId, {
+        new Server(this.world, plan, nodeId, this.network, {
           violation: (text) => this.violate(text),
           started: (server) => this.started(server),
           ended: (server, why) => {
@@ -82,7 +86,7 @@ class Run {
         }),
       );
     }
-    this.faults = new Faults(this.world, plan, this.servers);
+    this.faults = new Faults(this.world, plan, this.servers, this.network);
     const cursor = { unique: 1 };
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts } = this;
@@ -201,6 +205,7 @@ class Run {
       for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
       for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
     }
+    for (const [name, count] of Object.entries(this.network.counts)) add(`network ${name}`, count);
     return {
       plan: this.plan,
       violations: this.violations,

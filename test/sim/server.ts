@@ -10,17 +10,19 @@
 import { BudgetedFiles } from "../../src/disk/budget.js";
 import { openLog } from "../../src/disk/recovery.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
+import { PEER_PROTOCOL } from "../../src/host/links.js";
 import { Node } from "../../src/host/node.js";
 import type { HostPorts } from "../../src/host/settings.js";
 import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
 import { DEFAULT_OPERATIONS_SETTINGS } from "../../src/operations/settings.js";
 import { RequestTally } from "../../src/operations/tally.js";
-import type { FatalPort, LoggerPort, MeterPort } from "../../src/ports.js";
+import type { FatalPort, LoggerPort, MeterPort, PeerHello } from "../../src/ports.js";
 import { SimDisk, type EndKind } from "./disk.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
+import type { SimNetwork } from "./network.js";
 import { GroupWatch } from "./observe.js";
-import { type Plan, hostSettingsOf } from "./plan.js";
+import { CLUSTER_ID, type Plan, endpointOf, hostSettingsOf } from "./plan.js";
 import { type ClockError, Life, ProcessEnd } from "./process.js";
 import { SimRows } from "./store.js";
 import type { World } from "./world.js";
@@ -74,6 +76,7 @@ export class Server {
     readonly world: World,
     readonly plan: Plan,
     readonly nodeId: number,
+    private readonly network: SimNetwork,
     private readonly events: ServerEvents,
   ) {
     const prng = world.prng(`server ${nodeId}`);
@@ -127,6 +130,7 @@ export class Server {
     life.end();
     this.life = null;
     this.running = null;
+    this.network.lifeEnded(this.nodeId, kind === "kill");
     this.disk.processEnded(kind);
     this.rows.processEnded();
     const told = [...this.calls];
@@ -147,7 +151,7 @@ export class Server {
 
   private open(life: Life): void {
     const { nodeId } = this;
-    const identity = { storageId: this.storageId, clusterId: "simulated", nodeId };
+    const identity = { storageId: this.storageId, clusterId: CLUSTER_ID, nodeId };
     const options = {
       directory: DIRECTORY,
       identity,
@@ -184,15 +188,16 @@ export class Server {
       logger: this.logger(),
       fatal: this.fatal(life),
       meter: SILENT_METER,
+      peers: this.network.port(life, this.hello()),
       sorter: new KernelSorter(shared.compact),
     };
-    const opened = Node.open(hostSettingsOf(this.plan, this.nodeId), ports);
+    const opened = Node.open(hostSettingsOf(this.plan, this.nodeId, this.storageId), ports);
     if (!opened.ok) return this.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
     const node = opened.value;
     const settings = {
       ...DEFAULT_OPERATIONS_SETTINGS,
       nodeId: this.nodeId,
-      peerEndpoint: `node-${this.nodeId}:8084`,
+      peerEndpoint: endpointOf(this.nodeId),
       clientEndpoint: `http://node-${this.nodeId}:8083`,
       requestTimeoutMs: this.plan.requestTimeoutMs,
       sequencerBlockSize: this.plan.blockSize,
@@ -203,6 +208,17 @@ export class Server {
     this.expectsFatal = this.disk.failNext;
     this.world.say(this.nodeId, "is open");
     this.events.started(this);
+  }
+
+  private hello(): PeerHello {
+    return {
+      clusterId: CLUSTER_ID,
+      nodeId: this.nodeId,
+      storageId: this.storageId,
+      endpoint: endpointOf(this.nodeId),
+      clientEndpoint: `http://node-${this.nodeId}:8083`,
+      protocol: PEER_PROTOCOL,
+    };
   }
 
   private refused(why: string, code: string): void {
