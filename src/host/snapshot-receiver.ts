@@ -109,7 +109,7 @@ export class SnapshotReceiver {
       if (this.group.core.term > this.begin.term) return this.end("outdated");
       if (nowMs - this.startedMs >= settings.totalMs) return this.end("unknown");
     }
-    if (this.state === "offered") this.settle();
+    if (this.state === "offered") this.offer();
   }
 
   /** Gives up; only before the offer. */
@@ -176,34 +176,21 @@ export class SnapshotReceiver {
     return own.length === announced.length && own.every((byte, at) => byte === announced[at]);
   }
 
+  /** Hands the snapshot message to the core; again at each tick, for its inbox may be full. */
   private offer(): void {
     this.state = "offered";
-    this.settle();
-    if (this.state !== "offered") return;
-    const { from, group, world, begin } = this;
-    const message: Message = {
-      kind: "snapshot",
-      from,
-      to: world.nodeId,
-      term: begin.term,
-      logTerm: 0,
-      index: 0,
-      commit: 0,
-      reject: false,
-      rejectHint: 0,
-      context: 0,
-      entries: null,
-      snapshot: begin.meta,
-      proposal: null,
-    };
+    if (this.settle()) return;
+    const { group, begin } = this;
+    const message = snapshotMessage(this.from, this.world.nodeId, begin.term, begin.meta);
     group.receive({ group: group.partition, message, entries: [] });
   }
 
-  /** Whether the core has decided without an install; offers again when the message was lost. */
-  private settle(): void {
+  /** Whether the core has decided without an install. */
+  private settle(): boolean {
     const { core } = this.group;
-    if (core.commitIndex >= this.begin.meta.index) return this.end("not-needed");
-    if (core.term > this.begin.term) this.end("outdated");
+    if (core.commitIndex >= this.begin.meta.index) this.end("not-needed");
+    else if (core.term > this.begin.term) this.end("outdated");
+    return this.state === "ended";
   }
 
   private end(code: SnapshotCode): void {
@@ -214,4 +201,22 @@ export class SnapshotReceiver {
     this.waitingBytes = 0;
     this.onEnd(code);
   }
+}
+
+function snapshotMessage(from: number, to: number, term: number, meta: SnapshotMeta): Message {
+  return {
+    kind: "snapshot",
+    from,
+    to,
+    term,
+    logTerm: 0,
+    index: 0,
+    commit: 0,
+    reject: false,
+    rejectHint: 0,
+    context: 0,
+    entries: null,
+    snapshot: meta,
+    proposal: null,
+  };
 }

@@ -141,6 +141,7 @@ export class SnapshotSender {
         // Nothing was taken yet: the same image can be announced again.
         this.begun = false;
         this.sendFrom = 0;
+        this.startAtMs = nowMs + this.link.settings.askAfterMs;
         return;
       case "damaged":
         return this.restart(nowMs, "the image arrived damaged");
@@ -159,6 +160,7 @@ export class SnapshotSender {
     const { settings, logger } = this.link;
     const fields = { partition: this.group.partition, to: this.to, why, images: this.images };
     logger.log("info", "An image begins anew.", fields);
+    this.abort();
     this.release();
     if (this.images >= settings.imagesMax) return this.finish("failed", why);
     this.startAtMs = nowMs + settings.retryMs;
@@ -243,10 +245,12 @@ export class SnapshotSender {
     assert(this.end === null, "a transfer ends once");
     this.end = end;
     this.endReason = reason;
-    const { session, group } = this;
-    if (this.begun && end !== "done") {
-      this.link.send(this.to, { kind: "abort", group: group.partition, session });
-    }
+    if (end !== "done") this.abort();
     this.release();
+  }
+
+  private abort(): void {
+    if (!this.begun) return;
+    this.link.send(this.to, { kind: "abort", group: this.group.partition, session: this.session });
   }
 }
