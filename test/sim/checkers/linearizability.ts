@@ -1,0 +1,189 @@
+/**
+ * Property: every operation on one lock, one sequence and one key takes effect at one instant between call and answer
+ * (C1, C10), as the models of ../models say.
+ *
+ * The history is split by object; a read of many keys counts as a read of each key that the history knows. Invariants:
+ * 1. What could not be decided within the budget is reported as undecided. 2. The evidence counts objects, operations
+ * with a result, and operations that overlapped another one on the same object.
+ */
+import type {
+  Attempt,
+  History,
+  KvManyReadOperation,
+  KvManyReadResult,
+  KvResult,
+} from "../history.js";
+import type { Model } from "../linear/model.js";
+import { BUDGET, type SearchBudget, type SearchVerdict, searchOrder } from "../linear/search.js";
+import { FLAG, KV_OPTIONS, KvModel, type KvModelOptions } from "../models/kv.js";
+import { type LeaseTime, leaseTime } from "../models/lease-time.js";
+import { LOCK_OPTIONS, LockModel, type LockModelOptions } from "../models/lock.js";
+import { SEQUENCE_OPTIONS, SequenceModel, type SequenceModelOptions } from "../models/sequence.js";
+import { byObject, endOrder } from "./intervals.js";
+import { Findings, type Verdict, attemptText } from "./verdict.js";
+
+export interface LinearizabilityOptions {
+  readonly time: LeaseTime;
+  readonly lock: Omit<LockModelOptions, "time" | "ephemeral">;
+  readonly sequence: Omit<SequenceModelOptions, "time" | "hasUnknownAllocations">;
+  readonly kv: Omit<KvModelOptions, "time" | "ephemeral" | "valuesNamed" | "readsRevisions">;
+  readonly budget: SearchBudget;
+  /** Least operations with a result per kind of object; 0 switches a kind off that the workload does not use. */
+  readonly minimum: Readonly<Record<ObjectKind, number>>;
+}
+
+export const OBJECT_KINDS = ["lock", "ephemeral-lock", "sequence", "key", "ephemeral-key"] as const;
+export type ObjectKind = (typeof OBJECT_KINDS)[number];
+
+export const LINEARIZABILITY: LinearizabilityOptions = {
+  time: leaseTime(0),
+  lock: LOCK_OPTIONS,
+  sequence: SEQUENCE_OPTIONS,
+  kv: KV_OPTIONS,
+  budget: BUDGET,
+  minimum: { lock: 50, "ephemeral-lock": 0, sequence: 50, key: 50, "ephemeral-key": 0 },
+};
+
+/** One verdict per kind of object that the workload uses or must use. */
+export function checkLinearizability(
+  history: History,
+  options: LinearizabilityOptions = LINEARIZABILITY,
+): Verdict[] {
+  const objects = byObject(withManyReads(history));
+  const findings = new Map<ObjectKind, Findings>();
+  for (const kind of OBJECT_KINDS) {
+    const least = options.minimum[kind];
+    const minimum = { operations: least, overlapping: least === 0 ? 0 : 1 };
+    findings.set(kind, new Findings(`linearizable ${kind}s`, minimum));
+  }
+  const used = new Set<ObjectKind>(OBJECT_KINDS.filter((kind) => options.minimum[kind] > 0));
+  for (const [object, attempts] of objects) {
+    const kind = object.slice(0, object.indexOf(" ")) as ObjectKind;
+    used.add(kind);
+    checkObject(findings.get(kind) as Findings, object, kind, attempts, options);
+  }
+  return OBJECT_KINDS.filter((kind) => used.has(kind)).map((kind) =>
+    (findings.get(kind) as Findings).verdict(),
+  );
+}
+
+function checkObject(
+  findings: Findings,
+  object: string,
+  kind: ObjectKind,
+  attempts: readonly Attempt[],
+  options: LinearizabilityOptions,
+): void {
+  findings.count("objects");
+  let latestEnd = 0;
+  for (const attempt of attempts) {
+    if (attempt.outcome?.kind !== "ok") findings.count("unknown");
+    else findings.count("operations");
+    if (attempt.callOrder < latestEnd) findings.count("overlapping");
+    if (endOrder(attempt) < Infinity) latestEnd = Math.max(latestEnd, endOrder(attempt));
+  }
+  const verdict = searchObject(kind, attempts, options);
+  findings.count("steps", verdict.steps);
+  if (verdict.kind === "undecided") {
+    findings.undecided(`${object}: ${attempts.length} attempts, ${verdict.steps} steps`);
+  } else if (verdict.kind === "violation") {
+    findings.violation(violationText(object, verdict), [verdict.stuck]);
+  }
+}
+
+function searchObject(
+  kind: ObjectKind,
+  attempts: readonly Attempt[],
+  options: LinearizabilityOptions,
+): SearchVerdict {
+  const { time, budget } = options;
+  const search = <State>(model: Model<State>): SearchVerdict =>
+    searchOrder(model, attempts, budget);
+  if (kind === "sequence") {
+    const hasUnknownAllocations = attempts.some(
+      (attempt) => attempt.operation.kind === "allocate" && attempt.outcome?.kind !== "ok",
+    );
+    return search(new SequenceModel({ ...options.sequence, time, hasUnknownAllocations }));
+  }
+  const ephemeral = kind.startsWith("ephemeral");
+  if (kind === "lock" || kind === "ephemeral-lock") {
+    return search(new LockModel({ ...options.lock, time, ephemeral }));
+  }
+  const readsRevisions = attempts.some(
+    ({ operation }) =>
+      (operation.kind === "kv-get" || operation.kind === "kv-exists") && operation.revision >= 0n,
+  );
+  const valuesNamed = namedValues(attempts);
+  return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
+}
+
+/** Every value that a read saw or a condition compares with. */
+function namedValues(attempts: readonly Attempt[]): Set<string | null> {
+  const named = new Set<string | null>();
+  for (const { operation, outcome } of attempts) {
+    if (operation.kind === "kv-set" && (operation.flags & FLAG.ifEqualToValue) !== 0) {
+      named.add(operation.compareValue).add("").add(null);
+    }
+    if (operation.kind === "kv-get" && outcome?.kind === "ok") {
+      named.add((outcome.result as KvResult).value);
+    }
+  }
+  return named;
+}
+
+function violationText(
+  object: string,
+  verdict: SearchVerdict & { readonly kind: "violation" },
+): string {
+  const lines = [`${object}: no order explains an answer. In the longest order tried, it found:`];
+  lines.push(`    state: ${verdict.state}`);
+  for (const attempt of verdict.before) lines.push(`    placed: ${attemptText(attempt)}`);
+  for (const attempt of verdict.open) lines.push(`    open:   ${attemptText(attempt)}`);
+  lines.push("    the answer:");
+  return lines.join("\n");
+}
+
+/** The history with each read of many keys replaced by a read of every key in its scope. */
+export function withManyReads(history: History): History {
+  const reads = history.attempts.filter((attempt) => isManyRead(attempt));
+  if (reads.length === 0) return history;
+  const keys = { true: new Set<string>(), false: new Set<string>() };
+  for (const { operation } of history.attempts) {
+    if ("key" in operation) keys[operation.ephemeral ? "true" : "false"].add(operation.key);
+  }
+  const attempts = history.attempts.filter((attempt) => !isManyRead(attempt));
+  for (const read of reads) {
+    const operation = read.operation as KvManyReadOperation;
+    if (read.outcome?.kind !== "ok") continue;
+    const { items, type } = read.outcome.result as KvManyReadResult;
+    if (type !== "Got") continue;
+    const found = new Map(items.map((item) => [item.key, item]));
+    const scope = keys[operation.ephemeral ? "true" : "false"];
+    for (const key of new Set([...scope, ...found.keys()])) {
+      if (!isInScope(operation, key)) continue;
+      const item = found.get(key);
+      const result: KvResult =
+        item === undefined
+          ? { type: "DoesNotExist", value: null, revision: 0n }
+          : { type: "Got", value: item.value, revision: item.revision };
+      const { ephemeral } = operation;
+      attempts.push({
+        ...read,
+        operation: { kind: "kv-get", key, ephemeral, expiresMs: 0, revision: -1n },
+        outcome: { kind: "ok", result },
+      });
+    }
+  }
+  return { ...history, attempts };
+}
+
+function isManyRead(attempt: Attempt): boolean {
+  return attempt.operation.kind === "kv-bucket" || attempt.operation.kind === "kv-scan";
+}
+
+/** K12, K15. */
+function isInScope(operation: KvManyReadOperation, key: string): boolean {
+  if (operation.kind === "kv-scan") return key.startsWith(operation.prefix);
+  const slash = key.lastIndexOf("/");
+  return (slash < 0 ? key : key.slice(0, slash)) === operation.prefix;
+}

@@ -1,0 +1,33 @@
+/**
+ * What the linearizability checker needs to know of an object: a sequential model that says which states an operation
+ * with a given answer may lead to.
+ *
+ * Invariants: 1. `step` is pure. 2. No state in the answer of `step` means that the operation cannot have happened there
+ * with that result. 3. `key` is equal for two states exactly when no later operation can tell them apart.
+ */
+import type { Attempt, Operation, OperationResult } from "../history.js";
+
+/** One operation, taken to happen at one instant of true time in [fromMs, toMs]. */
+export interface Step {
+  readonly operation: Operation;
+  /** null: not known; every effect that the operation may have had is possible. */
+  readonly result: OperationResult | null;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly callOrder: number;
+  /** Infinity for an operation without an answer. */
+  readonly returnOrder: number;
+  /** Term of the leader that decided; null when it is not known. */
+  readonly term: number | null;
+}
+
+export interface Model<State> {
+  readonly initial: State;
+  step(state: State, step: Step): readonly State[];
+  key(state: State): string;
+  /** True when the operation never changes anything: without an answer it says nothing. */
+  isRead(operation: Operation): boolean;
+  /** Unknown attempts with the same signature are interchangeable: only the oldest that is left need be tried. */
+  signature(attempt: Attempt): string;
+  describe(state: State): string;
+}

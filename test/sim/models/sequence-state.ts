@@ -1,0 +1,78 @@
+/**
+ * The state of one sequence in the model: numbering, open block, remembered keys. Plain data and the arithmetic on it.
+ *
+ * Invariants: 1. `served` is the last value handed out, `blockEnd` the end of what is durably reserved; both lie on the
+ * increment's grid from the incarnation's first value. 2. Remembered keys are a list that is shared and never changed;
+ * equal lists are one object, so that its number names it.
+ */
+import type { SequenceSeen } from "../history.js";
+
+export const INT64_MAX = 2n ** 63n - 1n;
+export const INT64_MIN = -(2n ** 63n);
+
+export interface RememberedKey {
+  readonly number: number;
+  readonly older: RememberedKey | null;
+  readonly key: string;
+  readonly count: number;
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly revision: bigint;
+  /** Bounds of the true time at which it was remembered. */
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export interface SequenceState {
+  readonly initialValue: bigint;
+  readonly increment: bigint;
+  readonly maxValue: bigint | null;
+  readonly blockSize: number | null;
+  readonly incarnation: bigint;
+  readonly revision: bigint;
+  readonly served: bigint;
+  readonly blockEnd: bigint;
+  /** Order of the first answer with a value of the open block: who called before it may share its reservation. */
+  readonly blockSharedUntil: number;
+  readonly keys: RememberedKey | null;
+}
+
+export function limitOf(state: SequenceState): bigint {
+  return state.maxValue ?? INT64_MAX;
+}
+
+/** Values that may still be allocated above `base`. */
+export function roomAbove(state: SequenceState, base: bigint): bigint {
+  const limit = limitOf(state);
+  return limit <= base ? 0n : (limit - base) / state.increment;
+}
+
+/** True when `seen` describes the state with `current` as its current value. */
+export function isSeenAs(state: SequenceState, seen: SequenceSeen, current: bigint): boolean {
+  return (
+    seen.currentValue === current &&
+    seen.initialValue === state.initialValue &&
+    seen.increment === state.increment &&
+    seen.maxValue === state.maxValue &&
+    seen.blockSize === state.blockSize &&
+    seen.incarnation === state.incarnation &&
+    seen.revision === state.revision
+  );
+}
+
+/** One table of lists, so that equal lists of remembered keys are one object. */
+export class RememberedKeys {
+  private readonly known = new Map<string, RememberedKey>();
+  private count = 0;
+
+  add(older: RememberedKey | null, entry: Omit<RememberedKey, "number" | "older">): RememberedKey {
+    const { key, count, start, end, revision, fromMs, toMs } = entry;
+    const text = [older?.number ?? 0, count, start, end, revision, fromMs, toMs, key].join(" ");
+    let made = this.known.get(text);
+    if (made === undefined) {
+      made = { ...entry, older, number: ++this.count };
+      this.known.set(text, made);
+    }
+    return made;
+  }
+}

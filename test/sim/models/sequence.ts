@@ -1,0 +1,408 @@
+/**
+ * One sequence by rules S1 to S17 of the contract, as a model for the linearizability checker.
+ *
+ * Invariants: 1. A value is handed out from the open block in order, or from a new reservation of one revision more that
+ * goes on from the last value (the leader knew it) or from the block's end (it did not: the rest is skipped, S8).
+ * 2. A block holds max(block size, count) values at least; requests that overlapped may share a larger one. 3. A
+ * remembered key answers identically while it must be remembered (S11).
+ */
+import type {
+  AllocateOperation,
+  AllocationResult,
+  Attempt,
+  CreateOperation,
+  Operation,
+  SequenceResult,
+  SequenceSeen,
+  UpdateOperation,
+} from "../history.js";
+import type { Model, Step } from "../linear/model.js";
+import type { LeaseTime } from "./lease-time.js";
+import { ROUNDING_MS } from "./lease-time.js";
+import {
+  INT64_MAX,
+  INT64_MIN,
+  type RememberedKey,
+  RememberedKeys,
+  type SequenceState,
+  isSeenAs,
+  limitOf,
+  roomAbove,
+} from "./sequence-state.js";
+
+export interface SequenceModelOptions {
+  readonly time: LeaseTime;
+  /** --sequencer-block-size. */
+  readonly defaultBlockSize: number;
+  /** --sequencer-idempotency-retention-max and -ttl; 0 = no bound. */
+  readonly keysRetainedMax: number;
+  readonly keysRetainedMs: number;
+  /**
+   * True when a request without an answer was among the allocations: what it reserved may serve others, so that a block
+   * may be larger than anybody knows.
+   */
+  readonly hasUnknownAllocations: boolean;
+}
+
+export const SEQUENCE_OPTIONS: Omit<SequenceModelOptions, "time" | "hasUnknownAllocations"> = {
+  defaultBlockSize: 1000,
+  keysRetainedMax: 256,
+  keysRetainedMs: 600_000,
+};
+
+/** null: there is no such sequence. */
+type State = SequenceState | null;
+
+const COUNT_MAX = 2 ** 31 - 1;
+const NAME_BYTES_MAX = 1024;
+const KEYS_LOOKED_AT_MAX = 4096;
+
+function isInt64(value: bigint | null): boolean {
+  return value === null || (value >= INT64_MIN && value <= INT64_MAX);
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+function isName(name: string): boolean {
+  const trimmed = name.trim();
+  const bytes = bytesOf(trimmed);
+  return bytes >= 1 && bytes <= NAME_BYTES_MAX && !trimmed.startsWith("__svc:");
+}
+
+function isBlockSize(size: number | null): boolean {
+  return size === null || (Number.isInteger(size) && size >= 1 && size <= COUNT_MAX);
+}
+
+export class SequenceModel implements Model<State> {
+  readonly initial: State = null;
+  private readonly remembered = new RememberedKeys();
+
+  constructor(private readonly options: SequenceModelOptions) {}
+
+  step(state: State, step: Step): readonly State[] {
+    const { operation, result } = step;
+    switch (operation.kind) {
+      case "create-sequence":
+        return this.create(state, operation, result as SequenceResult | null);
+      case "update-sequence":
+        return this.update(state, operation, result as SequenceResult | null);
+      case "get-sequence":
+        return this.get(state, result as SequenceResult | null);
+      case "delete-sequence":
+        return this.remove(state, result as SequenceResult | null);
+      case "allocate":
+        return this.allocate(state, operation, result as AllocationResult | null, step);
+      default:
+        return [];
+    }
+  }
+
+  key(state: State): string {
+    if (state === null) return "-";
+    const { initialValue, increment, maxValue, blockSize, incarnation, revision } = state;
+    const { served, blockEnd, blockSharedUntil, keys } = state;
+    const shape = `${initialValue} ${increment} ${maxValue} ${blockSize}`;
+    const place = `${incarnation} ${revision} ${served} ${blockEnd} ${blockSharedUntil}`;
+    return `${shape} ${place} ${keys?.number ?? 0}`;
+  }
+
+  isRead(operation: Operation): boolean {
+    return operation.kind === "get-sequence";
+  }
+
+  signature(attempt: Attempt): string {
+    return JSON.stringify(attempt.operation, (_name, value: unknown) =>
+      typeof value === "bigint" ? value.toString() : value,
+    );
+  }
+
+  describe(state: State): string {
+    if (state === null) return "no such sequence";
+    const { served, blockEnd, revision, incarnation, increment, maxValue, blockSize } = state;
+    const block = `last value ${served}, reserved to ${blockEnd}`;
+    const shape = `increment ${increment}, max ${maxValue}, block size ${blockSize}`;
+    return `${block}, revision ${revision}, incarnation ${incarnation}, ${shape}`;
+  }
+
+  /** S2. */
+  private create(
+    state: State,
+    operation: CreateOperation,
+    result: SequenceResult | null,
+  ): readonly State[] {
+    const { name, initialValue, increment, maxValue, blockSize } = operation;
+    const isValid =
+      isName(name) &&
+      isInt64(initialValue) &&
+      isInt64(maxValue) &&
+      increment >= 1n &&
+      increment <= INT64_MAX &&
+      (maxValue === null || maxValue >= initialValue) &&
+      isBlockSize(blockSize);
+    if (!isValid) return refusedAs(state, result, "InvalidInput");
+    if (state !== null) return refusedAs(state, result, "AlreadyExists");
+    const made: SequenceState = {
+      initialValue,
+      increment,
+      maxValue,
+      blockSize,
+      incarnation: 0n,
+      revision: 0n,
+      served: initialValue,
+      blockEnd: initialValue,
+      blockSharedUntil: Number.POSITIVE_INFINITY,
+      keys: null,
+    };
+    return result === null || isAnsweredAs(made, result, initialValue) ? [made] : [];
+  }
+
+  /** S12, S13. */
+  private update(
+    state: State,
+    operation: UpdateOperation,
+    result: SequenceResult | null,
+  ): readonly State[] {
+    const refused = refusedAs(state, result, "InvalidInput");
+    if (!isName(operation.name) || !isUpdate(operation)) return refused;
+    if (state === null) return refusedAs(state, result, "NotFound");
+    const currents = new Set([operation.currentValue ?? state.served]);
+    if (operation.currentValue === null) currents.add(state.blockEnd);
+    const reached = new Set<State>();
+    for (const current of currents) {
+      const next = merged(state, operation, current);
+      if (next === null) for (const same of refused) reached.add(same);
+      else if (result === null || isAnsweredAs(next, result, current)) reached.add(next);
+    }
+    return [...reached];
+  }
+
+  /** S9, S15. */
+  private get(state: State, result: SequenceResult | null): readonly State[] {
+    if (result === null) return [];
+    if (state === null) return refusedAs(state, result, "NotFound");
+    if (result.type !== "Success" || result.sequence === null) return [];
+    if (result.revision !== state.revision) return [];
+    const { sequence } = result;
+    if (isSeenAs(state, sequence, state.served)) return [state];
+    if (!isSeenAs(state, sequence, state.blockEnd)) return [];
+    return [{ ...state, served: state.blockEnd }];
+  }
+
+  /** S16. */
+  private remove(state: State, result: SequenceResult | null): readonly State[] {
+    if (state === null) return refusedAs(state, result, "NotFound", 0n);
+    if (result === null || (result.type === "Success" && result.revision === 0n)) return [null];
+    return [];
+  }
+
+  private allocate(
+    state: State,
+    operation: AllocateOperation,
+    result: AllocationResult | null,
+    step: Step,
+  ): readonly State[] {
+    const { name, count } = operation;
+    const key = operation.idempotencyKey?.trim() ?? "";
+    const isValid = isName(name) && count >= 1 && count <= COUNT_MAX;
+    if (!isValid || bytesOf(key) > NAME_BYTES_MAX)
+      return unallocated(state, result, "InvalidInput");
+    if (state === null) return unallocated(state, result, "NotFound");
+    if (key === "") return this.allocateNew(state, operation, null, result, step);
+    const reached: State[] = [];
+    const { entry, newer } = findKey(state.keys, key);
+    if (entry !== null) {
+      if (result !== null && entry.count !== count) {
+        reached.push(...unallocated(state, result, "InvalidInput"));
+      } else if (result !== null && isReplay(entry, result)) {
+        reached.push(state);
+      }
+      if (this.mustRemember(entry, newer, step)) return reached;
+    }
+    reached.push(...this.allocateNew(state, operation, key, result, step));
+    return reached;
+  }
+
+  /** S11: no newer entries enough to push it out, and not so old on the lease clock. */
+  private mustRemember(entry: RememberedKey, newer: number, step: Step): boolean {
+    const { keysRetainedMax, keysRetainedMs, time } = this.options;
+    if (keysRetainedMax > 0 && newer >= keysRetainedMax) return false;
+    if (keysRetainedMs === 0) return true;
+    return time.elapsedMaxMs(entry.fromMs, step.toMs) + ROUNDING_MS < keysRetainedMs;
+  }
+
+  private allocateNew(
+    state: SequenceState,
+    operation: AllocateOperation,
+    key: string | null,
+    result: AllocationResult | null,
+    step: Step,
+  ): readonly State[] {
+    const count = BigInt(operation.count);
+    if (result !== null && result.type !== "Success") {
+      const room = roomAbove(state, state.blockEnd);
+      return room < count ? unallocated(state, result, "MaxValueExceeded") : [];
+    }
+    const reached: State[] = [];
+    if (key === null) reached.push(...this.fromBlock(state, operation.count, result, step));
+    const bases = state.served === state.blockEnd ? [state.served] : [state.served, state.blockEnd];
+    for (const base of bases) {
+      if (roomAbove(state, base) < count) continue;
+      const next = this.reserved(state, base, operation.count, key, step);
+      const end = base + count * state.increment;
+      const start = base + state.increment;
+      if (result === null) {
+        reached.push(next);
+        // Reserved, but whoever it was for had gone: the block serves others.
+        if (key === null) reached.push({ ...next, served: base });
+      } else if (isAllocated(result, start, end, operation.count, next.revision)) {
+        reached.push(next);
+      }
+    }
+    return reached;
+  }
+
+  /** The next values of the open block (S14: they carry its revision). */
+  private fromBlock(
+    state: SequenceState,
+    count: number,
+    result: AllocationResult | null,
+    step: Step,
+  ): readonly State[] {
+    if (state.revision === 0n) return [];
+    const start = state.served + state.increment;
+    const end = state.served + BigInt(count) * state.increment;
+    if (end > limitOf(state)) return [];
+    if (end > state.blockEnd && !this.mayShare(state, step)) return [];
+    if (result !== null && !isAllocated(result, start, end, count, state.revision)) return [];
+    const blockEnd = end > state.blockEnd ? end : state.blockEnd;
+    const blockSharedUntil = Math.min(state.blockSharedUntil, step.returnOrder);
+    return [{ ...state, served: end, blockEnd, blockSharedUntil }];
+  }
+
+  /** One reservation serves all that waited together. */
+  private mayShare(state: SequenceState, step: Step): boolean {
+    if (state.blockSharedUntil === Number.NEGATIVE_INFINITY) return false;
+    return this.options.hasUnknownAllocations || step.callOrder < state.blockSharedUntil;
+  }
+
+  private reserved(
+    state: SequenceState,
+    base: bigint,
+    count: number,
+    key: string | null,
+    step: Step,
+  ): SequenceState {
+    const { increment } = state;
+    const end = base + BigInt(count) * increment;
+    const revision = state.revision + 1n;
+    if (key !== null) {
+      const { fromMs, toMs } = step;
+      const entry = { key, count, start: base + increment, end, revision, fromMs, toMs };
+      const keys = this.remembered.add(state.keys, entry);
+      // A keyed allocation is no block: nobody shares it.
+      const blockSharedUntil = Number.NEGATIVE_INFINITY;
+      return { ...state, revision, served: end, blockEnd: end, blockSharedUntil, keys };
+    }
+    const wanted = BigInt(Math.max(state.blockSize ?? this.options.defaultBlockSize, count));
+    const room = roomAbove(state, base);
+    const blockEnd = base + (room < wanted ? room : wanted) * increment;
+    return { ...state, revision, served: end, blockEnd, blockSharedUntil: step.returnOrder };
+  }
+}
+
+function findKey(
+  keys: RememberedKey | null,
+  key: string,
+): { readonly entry: RememberedKey | null; readonly newer: number } {
+  let newer = 0;
+  for (let entry = keys; entry !== null && newer < KEYS_LOOKED_AT_MAX; entry = entry.older) {
+    if (entry.key === key) return { entry, newer };
+    newer++;
+  }
+  return { entry: null, newer };
+}
+
+function isReplay(entry: RememberedKey, result: AllocationResult): boolean {
+  return isAllocated(result, entry.start, entry.end, entry.count, entry.revision);
+}
+
+function isAllocated(
+  result: AllocationResult,
+  start: bigint,
+  end: bigint,
+  count: number,
+  revision: bigint,
+): boolean {
+  return (
+    result.type === "Success" &&
+    result.start === start &&
+    result.end === end &&
+    result.count === count &&
+    result.revision === revision
+  );
+}
+
+function unallocated(
+  state: State,
+  result: AllocationResult | null,
+  type: AllocationResult["type"],
+): readonly State[] {
+  if (result === null || result.type !== type) return [];
+  const { start, end, count, revision } = result;
+  return start === 0n && end === 0n && count === 0 && revision === 0n ? [state] : [];
+}
+
+function refusedAs(
+  state: State,
+  result: SequenceResult | null,
+  type: SequenceResult["type"],
+  deletedRevision: bigint | null = null,
+): readonly State[] {
+  if (result === null || result.type !== type || result.sequence !== null) return [];
+  // Answers without success carry -1; delete carries 0, which is also accepted for its refusals (S14).
+  const isRevision = result.revision === -1n || result.revision === deletedRevision;
+  return isRevision ? [state] : [];
+}
+
+function isAnsweredAs(state: SequenceState, result: SequenceResult, current: bigint): boolean {
+  if (result.type !== "Success" || result.revision !== state.revision) return false;
+  return result.sequence !== null && isSeenAs(state, result.sequence as SequenceSeen, current);
+}
+
+/** S12 as far as it can be said without the sequence. */
+function isUpdate(operation: UpdateOperation): boolean {
+  const { currentValue, increment, initialValue, maxValue, blockSize } = operation;
+  const given = [currentValue, increment, initialValue, maxValue, blockSize];
+  const changes = given.some((value) => value !== null);
+  if (!changes && !operation.removeMaxValue && !operation.removeBlockSize) return false;
+  if (maxValue !== null && operation.removeMaxValue) return false;
+  if (blockSize !== null && operation.removeBlockSize) return false;
+  if (increment !== null && increment < 1n) return false;
+  return (
+    isBlockSize(blockSize) && given.every((value) => typeof value !== "bigint" || isInt64(value))
+  );
+}
+
+/** The sequence after an update; null when it may not be made. */
+function merged(
+  state: SequenceState,
+  operation: UpdateOperation,
+  current: bigint,
+): SequenceState | null {
+  const maxValue = operation.removeMaxValue ? null : (operation.maxValue ?? state.maxValue);
+  if (maxValue !== null && maxValue < current) return null;
+  return {
+    initialValue: operation.initialValue ?? state.initialValue,
+    increment: operation.increment ?? state.increment,
+    maxValue,
+    blockSize: operation.removeBlockSize ? null : (operation.blockSize ?? state.blockSize),
+    incarnation: state.incarnation + 1n,
+    revision: state.revision + 1n,
+    served: current,
+    blockEnd: current,
+    blockSharedUntil: Number.NEGATIVE_INFINITY,
+    keys: null,
+  };
+}
