@@ -265,6 +265,11 @@ export class ByteReader {
     return at < 0 ? EMPTY_BYTES : this.buffer.slice(at, at + count);
   }
 
+  /** Passes over the next `count` bytes; false when there are not so many. */
+  skip(count: number): boolean {
+    return this.take(count) >= 0;
+  }
+
   /** A counted byte string, copied. */
   bytes(): Uint8Array {
     return this.raw(this.length());

@@ -32,6 +32,10 @@ export interface NodeAccess extends Pick<
 > {
   route(hashText: string): GroupAccess | null;
   group(partition: PartitionId): GroupAccess | null;
+  /** The partition that `hashText` is placed in, hosted or not; null until the map is known. */
+  partitionOf(hashText: string): PartitionId | null;
+  /** Advertised client endpoint of another node; "" = unknown, or it has none. */
+  clientEndpointOf?(nodeId: number): string;
   metaGroup(): GroupAccess;
   /** Meta first, then by partition id. */
   groups(): readonly GroupAccess[];

@@ -170,16 +170,13 @@ export class Cluster {
 
   /** Every partition with the client endpoint of its leader, "" when this node does not know it. */
   private leaders(): RoutingAnswer["leaders"] {
-    const { node, settings } = this.serving;
+    const { node, leaders } = this.serving;
     const partitions = node.metaGroup().machine.meta.partitions();
     const ids = partitions
       .filter((partition) => partition.state !== "Removed")
       .map((partition) => partition.partitionId);
     if (!ids.includes(META_PARTITION)) ids.unshift(META_PARTITION);
-    return ids.map((id) => {
-      const leads = node.group(partitionId(id))?.isLeader() === true;
-      return { partitionId: id, endpoint: leads ? settings.clientEndpoint : "" };
-    });
+    return ids.map((id) => ({ partitionId: id, endpoint: leaders.endpointOf(leaders.of(id)) }));
   }
 
   leave(deadlineMs: number, done: (answer: LeaveAnswer) => void): void {

@@ -10,9 +10,9 @@
 import { compareText } from "../base/bytes.js";
 import { isRangeKeySpace } from "../control/ranges.js";
 import type { RangeDescriptor } from "../machine/command.js";
-import type { ProposalResult } from "../host/results.js";
 import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "./administration.js";
-import type { Serving } from "./serving.js";
+import { changeMeta } from "./meta-change.js";
+import type { Course, Serving } from "./serving.js";
 
 /** Longest time that register waits (contract 6.3). */
 const REGISTER_MAX_MS = 10_000;
@@ -21,9 +21,6 @@ const REGISTER_MAX_MS = 10_000;
  * outcome.
  */
 const FLAGS_MAX = 1024;
-/** Upper bound of the size of a range command beside its key space. */
-const COMMAND_BYTES = 64;
-
 type RegisterDone = (answer: RegisterRangeAnswer) => void;
 
 export class KeyRanges {
@@ -77,52 +74,37 @@ export class KeyRanges {
     }
   }
 
-  register(keySpace: string, deadlineMs: number, done: RegisterDone): void {
-    const home = isRangeKeySpace(keySpace) ? this.serving.hashGroup(keySpace) : null;
+  register(keySpace: string, course: Course, done: RegisterDone): void {
+    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     this.setFlag(keySpace, true);
     const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
-    this.serving.node
-      .metaGroup()
-      .propose(
-        { kind: "register-range", keySpace, partitionId: home.partition },
-        COMMAND_BYTES + keySpace.length * 3,
-        Math.min(deadlineMs, latestMs),
-        (result) => {
-          const seeded = metaStatus(result) === "done";
-          if (!seeded && metaStatus(result) !== "unchanged") {
-            return done(this.openRegister(keySpace, result));
-          }
-          this.setFlag(keySpace, true);
-          const status = seeded ? "Seeded" : "AlreadySeeded";
-          done(this.registerAnswer(keySpace, status, true, seeded, ""));
-        },
-      );
+    const bounded = { ...course, deadlineMs: Math.min(course.deadlineMs, latestMs) };
+    const call = { kind: "register-range", keySpace, partitionId: home } as const;
+    changeMeta(this.serving, call, bounded, ({ status }) => {
+      const seeded = status === "done";
+      if (!seeded && status !== "unchanged") return done(this.openRegister(keySpace, status));
+      this.setFlag(keySpace, true);
+      const word = seeded ? "Seeded" : "AlreadySeeded";
+      done(this.registerAnswer(keySpace, word, true, seeded, ""));
+    });
   }
 
-  unregister(keySpace: string, deadlineMs: number, done: RegisterDone): void {
-    const home = isRangeKeySpace(keySpace) ? this.serving.hashGroup(keySpace) : null;
+  unregister(keySpace: string, course: Course, done: RegisterDone): void {
+    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
-    if (this.descriptors(keySpace).some((range) => range.partitionId !== home.partition)) {
+    if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {
       const reason = "A range lies outside the hash partition, and this version moves no data.";
       const answer = this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
       return this.serving.ports.timer.soon(() => done(answer));
     }
-    this.serving.node
-      .metaGroup()
-      .propose(
-        { kind: "unregister-range", keySpace },
-        COMMAND_BYTES + keySpace.length * 3,
-        deadlineMs,
-        (result) => {
-          const status = metaStatus(result);
-          if (status !== "done" && status !== "unchanged") {
-            return done(this.openRegister(keySpace, result));
-          }
-          this.setFlag(keySpace, false);
-          done(this.registerAnswer(keySpace, "Removed", true, false, ""));
-        },
-      );
+    changeMeta(this.serving, { kind: "unregister-range", keySpace }, course, ({ status }) => {
+      if (status !== "done" && status !== "unchanged") {
+        return done(this.openRegister(keySpace, status));
+      }
+      this.setFlag(keySpace, false);
+      done(this.registerAnswer(keySpace, "Removed", true, false, ""));
+    });
   }
 
   private refuseRegister(keySpace: string, done: RegisterDone): void {
@@ -136,8 +118,7 @@ export class KeyRanges {
   }
 
   /** The end of a range change that was not applied, or that apply refused. */
-  private openRegister(keySpace: string, result: ProposalResult): RegisterRangeAnswer {
-    const status = metaStatus(result);
+  private openRegister(keySpace: string, status: string | null): RegisterRangeAnswer {
     if (status === "not-founded") {
       const reason = "The cluster has no data partition.";
       return this.registerAnswer(keySpace, "KeyRangeDisabled", false, false, reason);
@@ -166,9 +147,4 @@ export class KeyRanges {
       reason,
     };
   }
-}
-
-function metaStatus(result: ProposalResult): string | null {
-  if (result.status !== "applied" || result.outcome.kind !== "meta") return null;
-  return result.outcome.status;
 }

@@ -14,8 +14,9 @@ import type { KvPageAnswer } from "./answers.js";
 import { latestEnded } from "./kv.js";
 import { pageItem, sourceOf } from "./kv-pages.js";
 import { Durability, type KvBucketRequest } from "./requests.js";
-import { type Fail, type KeyPlace, type Serving, SlicedShare } from "./serving.js";
+import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { emptyPage } from "./shapes.js";
+import { SlicedShare } from "./slices.js";
 
 type Done = (answer: KvPageAnswer) => void;
 
@@ -74,7 +75,7 @@ function gather(
   if (view === null) return then("invalid");
   const query = { bucket, startKey: null, startInclusive: true, endKey: null, endInclusive: true };
   const items: PageItem[] = [];
-  const share = new SlicedShare(serving);
+  const share = new SlicedShare(serving.sliced);
   let sizeBytes = 0;
   const end = (result: readonly PageItem[] | Cut): void => {
     view.close();

@@ -5,13 +5,15 @@
  * has its own end, in the order of the request. 2. Reads of one partition and durability share one
  * round. 3. The values of one answer are bounded: what does not fit ends as Errored and is to be
  * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is
- * the refusal of the call.
+ * the refusal of the call. 5. The items of one partition that another node leads go there together.
  */
-import { assert, present } from "../base/assert.js";
-import { KvType } from "../machine/command.js";
+import { present } from "../base/assert.js";
+import type { PartitionId } from "../base/ids.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
-import type { KvManyAnswer, KvManyItem, Refusal, RouteHint } from "./answers.js";
+import type { KvManyAnswer, Refusal } from "./answers.js";
+import { Errand } from "./errand.js";
+import { forwardedRoute, isManyOf, isReading } from "./forwarded.js";
 import { isAcceptable } from "./input.js";
 import { type ReadBudget, changeKey, readKeys } from "./kv.js";
 import type {
@@ -22,88 +24,18 @@ import type {
   KvSetManyRequest,
   KvSetRequest,
 } from "./requests.js";
-import type { KeyPlace, Serving } from "./serving.js";
-import {
-  type CommonEnd,
-  KV_ENDS,
-  type ManyResult,
-  NOWHERE,
-  type Origin,
-  bareItem,
-  emptyMany,
-} from "./shapes.js";
+import { ManyCall } from "./many-call.js";
+import type { Whereabouts } from "./places.js";
+import type { Course, Fail, KeyPlace, Serving } from "./serving.js";
+import { type ManyResult, NOWHERE, type Origin } from "./shapes.js";
 
 export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
 type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
-type Done = (answer: KvManyAnswer) => void;
 
-/** Type of a call that ran, whatever its items say (contract 3.4). */
-const RAN: Readonly<Record<KvManyRequest["kind"], number>> = {
-  "kv-set-many": KvType.set,
-  "kv-delete-many": KvType.deleted,
-  "kv-get-many": KvType.got,
-  "kv-exists-many": KvType.got,
-};
-
-/** Gathers the ends of the items of one call. */
-class ManyCall {
-  private readonly items: (KvManyItem | null)[];
-  private readonly routes: RouteHint[] = [];
-  private open: number;
-  private refusals = 0;
-  private refusal: Refusal | null = null;
-
-  constructor(
-    private readonly request: KvManyRequest,
-    private readonly servedFrom: string,
-    private readonly done: Done,
-  ) {
-    this.items = request.items.map(() => null);
-    this.open = request.items.length;
-  }
-
-  end(at: number, result: ManyResult, origin: Origin): void {
-    const item = this.request.items[at];
-    assert(item !== undefined && this.items[at] === null, "an item ends once");
-    const { key, durability } = item;
-    const { servedFrom, route } = origin;
-    const routeIndex = route === null ? 0 : this.numberOf(route);
-    this.items[at] = { key, durability, servedFrom, routeIndex, ...result };
-    this.open--;
-    if (this.open === 0) this.finish();
-  }
-
-  fail(at: number, end: CommonEnd, refusal: Refusal | null, origin: Origin): void {
-    if (refusal !== null) {
-      this.refusals++;
-      this.refusal = refusal;
-    }
-    this.end(at, bareItem(KV_ENDS[end]), origin);
-  }
-
-  /** 1-based number of an equal hint; hints are few, one per partition and generation. */
-  private numberOf(route: RouteHint): number {
-    const { partitionId, generation } = route;
-    const at = this.routes.findIndex((known) => {
-      return known.partitionId === partitionId && known.generation === generation;
-    });
-    return at < 0 ? this.routes.push(route) : at + 1;
-  }
-
-  private finish(): void {
-    const items = this.items.filter((item) => item !== null);
-    const refused = this.refusals === items.length;
-    const origin = refused ? NOWHERE : { servedFrom: this.servedFrom, route: null };
-    const type = refused ? KvType.mustRetry : RAN[this.request.kind];
-    const refusal = refused ? this.refusal : null;
-    this.done({ ...emptyMany(type, origin, refusal), items, routes: this.routes });
-  }
-}
-
-/** One item of a many-read, with its place in the call. */
-interface ReadItem {
+/** One item with its place in the call. */
+interface PlacedItem<R extends ItemRequest> {
   readonly at: number;
-  readonly item: KvGetRequest;
+  readonly item: R;
   readonly origin: Origin;
 }
 
@@ -111,83 +43,182 @@ interface ReadItem {
 export function executeMany(
   serving: Serving,
   request: KvManyRequest,
-  deadlineMs: number,
-  done: Done,
+  course: Course,
+  done: (answer: KvManyAnswer) => void,
 ): void {
   const call = new ManyCall(request, serving.settings.clientEndpoint, done);
-  const batches = new Map<GroupAccess, ReadItem[][]>();
-  request.items.forEach((item: ItemRequest, at) => {
-    const acceptable = isAcceptable(item, serving.settings);
-    const place = acceptable ? serving.keyPlace(item.key) : null;
-    if (place === null) {
-      const end = acceptable ? "mustRetry" : "invalidInput";
-      serving.ports.timer.soon(() => call.fail(at, end, null, NOWHERE));
-    } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
-      changeItem(serving, place, item, deadlineMs, call, at);
-    } else {
-      let byDurability = batches.get(place.group);
-      if (byDurability === undefined) batches.set(place.group, (byDurability = [[], []]));
-      byDurability[item.durability]?.push({ at, item, origin: place.origin });
-    }
-  });
   const budget = { leftBytes: serving.settings.responseMaxBytes };
-  for (const [group, byDurability] of batches) {
-    for (const batch of byDurability) {
-      if (batch.length > 0) readItems(serving, group, batch, budget, deadlineMs, call);
+  new ManySpread(serving, request, course, call, budget).begin();
+}
+
+/** True when this node leads the partition of at least one acceptable item. */
+export function leadsAny(serving: Serving, request: KvManyRequest): boolean {
+  return request.items.some((item: ItemRequest) => {
+    if (!isAcceptable(item, serving.settings)) return true;
+    return serving.keyPlace(item.key)?.group.isLeader() === true;
+  });
+}
+
+/** Spreads the items of one call over the partitions. */
+class ManySpread {
+  constructor(
+    private readonly serving: Serving,
+    private readonly request: KvManyRequest,
+    private readonly course: Course,
+    private readonly call: ManyCall,
+    private readonly budget: ReadBudget,
+  ) {}
+
+  begin(): void {
+    const { serving, call } = this;
+    const here: number[] = [];
+    const there = new Map<PartitionId, number[]>();
+    this.request.items.forEach((item: ItemRequest, at) => {
+      if (!isAcceptable(item, serving.settings)) {
+        return serving.ports.timer.soon(() => call.fail(at, "invalidInput", null, NOWHERE));
+      }
+      if (serving.keyPlace(item.key)?.group.isLeader() === true) {
+        here.push(at);
+        return;
+      }
+      const where = serving.places.keyWhereabouts(item.key);
+      if (where === null) {
+        return serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
+      }
+      const places = there.get(where.partition);
+      if (places === undefined) there.set(where.partition, [at]);
+      else places.push(at);
+    });
+    this.executeHere(here);
+    for (const [partition, places] of there) this.forward(partition, places);
+  }
+
+  /** Carries out the items at `places`, whose partitions this node led a moment ago. */
+  private executeHere(places: readonly number[]): void {
+    const batches = new Map<GroupAccess, PlacedItem<KvGetRequest>[][]>();
+    for (const at of places) {
+      const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
+      const place = this.serving.keyPlace(item.key);
+      if (place === null) {
+        const where = this.serving.places.keyWhereabouts(item.key);
+        this.sendBack([at], where);
+      } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
+        this.change(place, at, item);
+      } else {
+        let byDurability = batches.get(place.group);
+        if (byDurability === undefined) batches.set(place.group, (byDurability = [[], []]));
+        byDurability[item.durability]?.push({ at, item, origin: place.origin });
+      }
+    }
+    for (const [group, byDurability] of batches) {
+      for (const batch of byDurability) if (batch.length > 0) this.read(group, batch);
     }
   }
-}
 
-function changeItem(
-  serving: Serving,
-  place: KeyPlace,
-  item: KvSetRequest | KvDeleteRequest,
-  deadlineMs: number,
-  call: ManyCall,
-  at: number,
-): void {
-  changeKey(
-    serving,
-    place,
-    item,
-    deadlineMs,
-    (end, refusal, executed) => {
-      call.fail(at, end, refusal, executed === null ? NOWHERE : place.origin);
-    },
-    (answer) => {
+  private change(place: KeyPlace, at: number, item: KvSetRequest | KvDeleteRequest): void {
+    const { serving, call, course } = this;
+    const fail = this.failOf([{ at, item, origin: place.origin }]);
+    changeKey(serving, place, item, course.deadlineMs, fail, (answer) => {
       const { type, value, revision, expires, lastModified, state } = answer;
       call.end(at, { type, value, revision, expires, lastModified, state }, place.origin);
-    },
-  );
-}
+    });
+  }
 
-function readItems(
-  serving: Serving,
-  group: GroupAccess,
-  batch: readonly ReadItem[],
-  budget: ReadBudget,
-  deadlineMs: number,
-  call: ManyCall,
-): void {
-  readKeys(
-    serving,
-    group,
-    batch.map(({ item }) => item),
-    budget,
-    deadlineMs,
-    (end, refusal, executed) => {
-      for (const { at, origin } of batch) {
-        call.fail(at, end, refusal, executed === null ? NOWHERE : origin);
-      }
-    },
-    (readings) => {
+  private read(group: GroupAccess, batch: readonly PlacedItem<KvGetRequest>[]): void {
+    const { serving, call, budget } = this;
+    const items = batch.map(({ item }) => item);
+    const fail = this.failOf(batch);
+    readKeys(serving, group, items, budget, this.course.deadlineMs, fail, (readings) => {
       readings.forEach((reading, number) => {
         const { at, origin } = present(batch[number], "every item has its reading");
         if (reading === null) call.fail(at, "errored", null, origin);
         else call.end(at, readingResult(serving, group, reading), origin);
       });
-    },
-  );
+    });
+  }
+
+  /** Ends the items of `batch`, or passes them on where nothing was done or changed. */
+  private failOf(batch: readonly PlacedItem<ItemRequest>[]): Fail {
+    return (end, refusal, executed) => {
+      const moved = end === "moved";
+      const known = moved ? "mustRetry" : end;
+      const retry = known === "mustRetry" && refusal === null;
+      const places = batch.map(({ at }) => at);
+      if (retry && executed !== null && !executed.isLeader()) {
+        if (moved || isReading(this.request.kind)) return this.forward(executed.partition, places);
+      }
+      for (const { at, origin } of batch) {
+        let named = executed === null || moved ? NOWHERE : origin;
+        if (retry && executed !== null && !executed.isLeader()) {
+          named = this.serving.retryOrigin(executed);
+        }
+        this.call.fail(at, known, refusal, named);
+      }
+    };
+  }
+
+  /** Gives the items at `places` to the node that leads `partition`. */
+  private forward(partition: PartitionId, places: readonly number[]): void {
+    const where = { partition, generation: 0 };
+    if (!this.course.mayForward) return this.sendBack(places, where);
+    const { serving, call } = this;
+    const { requestId, deadlineMs } = this.course;
+    const mustRetry = (refusal: Refusal | null): void => {
+      const origin = refusal === null ? serving.elsewhere(where) : NOWHERE;
+      for (const at of places) call.fail(at, "mustRetry", refusal, origin);
+    };
+    new Errand(serving, {
+      partition,
+      request: partOf(this.request, places),
+      requestId,
+      deadlineMs,
+      reading: isReading(this.request.kind),
+      here: () => this.executeHere(places),
+      answered: (answer) => {
+        if (isManyOf(answer, places.length)) this.take(places, answer);
+        else mustRetry(null);
+      },
+      failed: mustRetry,
+    }).go();
+  }
+
+  /** Takes over the results of another node, as far as the answer has room for their values. */
+  private take(places: readonly number[], answer: KvManyAnswer): void {
+    const { budget, call } = this;
+    const hints = this.serving.settings.routingHints;
+    answer.items.forEach((item, number) => {
+      const at = present(places[number], "every result has its item");
+      const hint = item.routeIndex === 0 ? null : (answer.routes[item.routeIndex - 1] ?? null);
+      const origin = { servedFrom: item.servedFrom, route: forwardedRoute(hint, hints) };
+      const { type, value, revision, expires, lastModified, state } = item;
+      const sizeBytes = value?.length ?? 0;
+      budget.leftBytes -= sizeBytes;
+      if (sizeBytes > 0 && budget.leftBytes < 0) return call.fail(at, "errored", null, origin);
+      if (answer.refusal !== null) return call.fail(at, "mustRetry", answer.refusal, NOWHERE);
+      call.end(at, { type, value, revision, expires, lastModified, state }, origin);
+    });
+  }
+
+  private sendBack(places: readonly number[], where: Whereabouts | null): void {
+    const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
+    this.serving.ports.timer.soon(() => {
+      for (const at of places) this.call.fail(at, "mustRetry", null, origin);
+    });
+  }
+}
+
+/** The call for the items at `places` alone. */
+function partOf(request: KvManyRequest, places: readonly number[]): KvManyRequest {
+  const pick = <T>(items: readonly T[]): T[] =>
+    places.map((at) => present(items[at], "the place is one of the call"));
+  switch (request.kind) {
+    case "kv-set-many":
+      return { kind: request.kind, items: pick(request.items) };
+    case "kv-delete-many":
+      return { kind: request.kind, items: pick(request.items), plain: request.plain };
+    default:
+      return { kind: request.kind, items: pick(request.items), plain: request.plain };
+  }
 }
 
 function readingResult(serving: Serving, group: GroupAccess, reading: KvReading): ManyResult {

@@ -15,8 +15,9 @@ import type { Page, PageItem } from "../machine/reading.js";
 import type { StillReads } from "../machine/still-rows.js";
 import type { GroupAccess } from "./access.js";
 import { VISITS_MAX, sourceOf } from "./kv-pages.js";
-import { Durability, type KvScanRequest } from "./requests.js";
-import { type Serving, SlicedShare } from "./serving.js";
+import { Durability } from "./requests.js";
+import type { Serving } from "./serving.js";
+import { SlicedShare } from "./slices.js";
 
 /** Bytes that one partition is read ahead of the others at a time. */
 const SLICE_BYTES = 64 * 1024;
@@ -26,7 +27,15 @@ const SLICE_ITEMS = 512;
 const SLICE_VISITS = 1000;
 const TURN_VISITS = 2000;
 /** What an item costs in a page beside its key and value, as the state machine counts it. */
-const ITEM_OVERHEAD_BYTES = 64;
+export const ITEM_OVERHEAD_BYTES = 64;
+
+/** What a scan looks for, in whichever partitions. */
+export interface ScanQuery {
+  readonly prefix: string;
+  readonly tombstones: boolean;
+  readonly limit: number;
+  readonly durability: number;
+}
 
 export interface FoundItem {
   readonly group: GroupAccess;
@@ -146,16 +155,16 @@ export type MergeCut = "gone" | "late" | "crowded" | "stopping";
 export function mergePage(
   serving: Serving,
   groups: readonly GroupAccess[],
-  request: KvScanRequest,
+  query: ScanQuery,
   after: Uint8Array | null,
   deadlineMs: number,
   then: (merged: MergedPage | MergeCut) => void,
 ): void {
-  const streams = streamsOf(groups, request, after);
+  const streams = streamsOf(groups, query, after);
   if (streams === null) return then("gone");
-  const { limit } = request;
+  const { limit } = query;
   const found: FoundItem[] = [];
-  const share = new SlicedShare(serving);
+  const share = new SlicedShare(serving.sliced);
   let sizeBytes = 0;
   let lastKey = after;
   const end = (result: MergedPage | MergeCut): void => {
@@ -185,7 +194,7 @@ export function mergePage(
     if (serving.ports.clock.monotonicMs() >= deadlineMs) return end("late");
     if (!share.hold(sizeBytes)) return end("crowded");
     // From here on other turns come in between: what is left to read is to stay as it is now.
-    for (const stream of streams) stream.view ??= viewOf(serving, stream.group, request);
+    for (const stream of streams) stream.view ??= viewOf(serving, stream.group, query);
     serving.ports.timer.after(0, slice);
   };
   slice();
@@ -194,7 +203,7 @@ export function mergePage(
 function viewOf(
   serving: Serving,
   group: GroupAccess,
-  { prefix, durability }: KvScanRequest,
+  { prefix, durability }: ScanQuery,
 ): StillReads | null {
   const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
   return holder?.still(prefixStretch(prefix), serving.settings.responseMaxBytes) ?? null;
@@ -203,11 +212,10 @@ function viewOf(
 /** Null: a partition's memory table is gone. */
 function streamsOf(
   groups: readonly GroupAccess[],
-  request: KvScanRequest,
+  query: ScanQuery,
   after: Uint8Array | null,
 ): readonly Stream[] | null {
-  const { prefix, limit, durability } = request;
-  const tombstones = request.kind === "kv-scan-local" && request.includeTombstones;
+  const { prefix, limit, durability, tombstones } = query;
   const sliceItems = limit > 0 ? Math.min(limit, SLICE_ITEMS) : SLICE_ITEMS;
   const visits = Math.ceil(VISITS_MAX / groups.length);
   const streams: Stream[] = [];

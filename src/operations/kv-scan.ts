@@ -1,145 +1,220 @@
 /**
- * Prefix scans: over the whole cluster (K15) and over the partitions that this node leads (K17),
- * page by page.
+ * Prefix scans: over the whole cluster (K15), a part from each node that leads partitions, and over
+ * the partitions that this node leads (K17), page by page.
  *
- * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is
- * proved to lead before anything is read, and all are shown as they are in the one turn in which
- * the last proof came in. 2. A page is in key order over all partitions, and its cursor is the last
- * key that was considered in every one of them: nothing is lost or doubled between pages. 3. A page
- * holds at least one item if there is one.
+ * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
+ * partition was proved and read at one instant, by the node that leads it. 2. A page is in key
+ * order over all partitions, and its cursor serves on every node. 3. A page holds at least one item
+ * if there is one. 4. A part that went nowhere is asked for again, a bounded number of times: a scan
+ * changes nothing.
  */
+import { partitionId } from "../base/ids.js";
 import { KvType } from "../machine/command.js";
 import { decodeCursor, encodeCursor } from "../machine/cursor.js";
 import type { GroupAccess } from "./access.js";
 import type { KvPageAnswer } from "./answers.js";
-import { latestEnded } from "./kv.js";
-import { type MergedPage, mergePage } from "./kv-merge.js";
-import { badCursor, pageItem, queryText } from "./kv-pages.js";
-import { Durability, type KvScanRequest } from "./requests.js";
-import type { Fail, Serving } from "./serving.js";
+import type { CallResult } from "./calls.js";
+import type { ScanQuery } from "./kv-merge.js";
+import { badCursor, queryText } from "./kv-pages.js";
+import type { KvScanRequest } from "./requests.js";
+import { type PagePart, combineParts, readPart } from "./scan-part.js";
+import type { Course, Fail, Serving } from "./serving.js";
 import { emptyPage } from "./shapes.js";
+import type { ScanPartAnswer } from "./wire/calls.js";
 
 type Done = (answer: KvPageAnswer) => void;
 
-/** Carries out one acceptable scan over the data partitions. */
-export function scan(
+/** What a cursor and a page of one scan rest on. */
+interface Scan extends ScanQuery {
+  readonly cursorQuery: string;
+}
+
+function scanOf(request: KvScanRequest): Scan {
+  const { kind, prefix, limit, durability } = request;
+  const tombstones = kind === "kv-scan-local" && request.includeTombstones;
+  const cursorQuery = queryText(kind, prefix, durability, tombstones);
+  return { prefix, limit, durability, tombstones, cursorQuery };
+}
+
+/** The key above which `request` begins; "bad" for a cursor that is not one of it. */
+function startOf(request: KvScanRequest, scan: Scan): Uint8Array | null | "bad" {
+  if (request.cursor === null) return null;
+  return decodeCursor(scan.cursorQuery, request.cursor) ?? "bad";
+}
+
+function pageAnswer(serving: Serving, scan: Scan, { items, next }: PagePart): KvPageAnswer {
+  const origin = { servedFrom: serving.settings.clientEndpoint, route: null };
+  const nextCursor = next === null ? null : encodeCursor(scan.cursorQuery, next);
+  return { ...emptyPage(KvType.got, origin), items, nextCursor, hasMore: next !== null };
+}
+
+/** Carries out one acceptable scan over the partitions that this node leads. */
+export function scanLocal(
   serving: Serving,
   request: KvScanRequest,
   deadlineMs: number,
   fail: Fail,
   done: Done,
 ): void {
-  const local = request.kind === "kv-scan-local";
-  const tombstones = local && request.includeTombstones;
-  const query = queryText(request.kind, request.prefix, request.durability, tombstones);
-  const after = request.cursor === null ? null : decodeCursor(query, request.cursor);
-  if (request.cursor !== null && after === null) {
-    return serving.ports.timer.soon(() => done(badCursor()));
-  }
-  const groups = serving.dataGroups().filter((group) => !local || group.isServing());
+  const scan = scanOf(request);
+  const after = startOf(request, scan);
+  if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
+  const groups = serving.dataGroups().filter((group) => group.isServing());
   const step = (from: Uint8Array | null): void => {
-    proveAll(serving, groups, local, deadlineMs, fail, (proved) => {
-      mergeFresh(serving, proved, request, from, deadlineMs, fail, (merged) => {
-        if (merged.found.length === 0 && merged.next !== null) return step(merged.next);
-        done(scanAnswer(serving, merged, query));
-      });
+    readPart(serving, groups, scan, from, true, deadlineMs, (part) => {
+      if (part.end !== "page") fail(part.end, part.refusal, null);
+      else if (part.items.length === 0 && part.next !== null) step(part.next);
+      else done(pageAnswer(serving, scan, part));
     });
   };
   step(after);
 }
 
-function scanAnswer(serving: Serving, merged: MergedPage, query: string): KvPageAnswer {
-  const origin = { servedFrom: serving.settings.clientEndpoint, route: null };
-  return {
-    ...emptyPage(KvType.got, origin),
-    items: merged.found.map(({ group, item }) => pageItem(serving, group, item)),
-    nextCursor: merged.next === null ? null : encodeCursor(query, merged.next),
-    hasMore: merged.next !== null,
-  };
-}
-
-/**
- * Calls `then` once every group has proved that it leads. A local scan leaves out those that
- * cannot.
- */
-function proveAll(
+/** Carries out one acceptable scan over all data partitions. */
+export function scanCluster(
   serving: Serving,
-  groups: readonly GroupAccess[],
-  local: boolean,
-  deadlineMs: number,
-  fail: Fail,
-  then: (proved: readonly GroupAccess[]) => void,
-): void {
-  const proved: GroupAccess[] = [];
-  let open = groups.length;
-  let failed = false;
-  const end = (): void => {
-    open--;
-    if (open > 0) return;
-    if (failed) fail("mustRetry", null, null);
-    else then(proved);
-  };
-  if (open === 0) return serving.ports.timer.soon(() => then([]));
-  for (const group of groups) {
-    group.read(deadlineMs, (result) => {
-      if (result.status === "confirmed") proved.push(group);
-      else if (!local || result.status === "aborted") failed = true;
-      end();
-    });
-  }
-}
-
-/**
- * Merges; when a lease end that passed is in the way, commits the clocks of those partitions and
- * merges again.
- */
-function mergeFresh(
-  serving: Serving,
-  groups: readonly GroupAccess[],
   request: KvScanRequest,
-  after: Uint8Array | null,
-  deadlineMs: number,
+  course: Course,
   fail: Fail,
-  then: (merged: MergedPage) => void,
+  done: Done,
 ): void {
-  const merge = (end: (merged: MergedPage) => void): void => {
-    mergePage(serving, groups, request, after, deadlineMs, (merged) => {
-      if (merged === "gone" || merged === "late") fail("mustRetry", null, null);
-      else if (merged === "crowded") fail("mustRetry", "overloaded", null);
-      else if (merged === "stopping") fail("aborted", null, null);
-      else end(merged);
-    });
-  };
-  merge((merged) => {
-    const late = request.durability === Durability.persistent ? lateGroups(merged, groups) : [];
-    let open = late.length;
-    if (open === 0) return then(merged);
-    let failed = false;
-    for (const [group, endedMs] of late) {
-      const end = (): void => {
-        open--;
-        if (open > 0) return;
-        if (failed) fail("mustRetry", null, null);
-        else merge(then);
-      };
-      const failOne: Fail = () => {
-        failed = true;
-        end();
-      };
-      serving.advance(group, endedMs, deadlineMs, failOne, end);
-    }
-  });
+  const scan = scanOf(request);
+  const after = startOf(request, scan);
+  if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
+  new ClusterScan(serving, scan, course, fail, done).step(after);
 }
 
-function lateGroups(
-  merged: MergedPage,
-  groups: readonly GroupAccess[],
-): readonly (readonly [GroupAccess, number])[] {
-  const late: [GroupAccess, number][] = [];
-  for (const group of groups) {
-    const own = merged.found.filter((found) => found.group === group).map(({ item }) => item);
-    const endedMs = latestEnded(own, group.leaseNowMs());
-    if (endedMs !== null) late.push([group, endedMs]);
+/** Who reads which partitions. */
+interface Plan {
+  readonly here: readonly GroupAccess[];
+  readonly there: ReadonlyMap<number, readonly number[]>;
+}
+
+/** Times that the parts of one page are asked for anew. */
+const TRIES_MAX = 8;
+/** A node that sent a part back, or lost it, is left alone so long (ms). */
+const AVOID_MS = 50;
+
+class ClusterScan {
+  private tries = 0;
+  private giveUpMs = 0;
+  private readonly avoided = new Map<number, number>();
+
+  constructor(
+    private readonly serving: Serving,
+    private readonly scan: Scan,
+    private readonly course: Course,
+    private readonly fail: Fail,
+    private readonly done: Done,
+  ) {}
+
+  /** Reads on above `after`; the end never comes in the turn of the first call. */
+  step(after: Uint8Array | null): void {
+    const { serving, scan, course } = this;
+    const nowMs = serving.ports.clock.monotonicMs();
+    const plan = this.plan(nowMs);
+    if (plan === null) return this.wait(after, nowMs);
+    const parts: PagePart[] = [];
+    let open = plan.there.size;
+    let again = false;
+    const failures: ScanPartAnswer[] = [];
+    const ended = (part: ScanPartAnswer | "again"): void => {
+      if (part === "again") again = true;
+      else if (part.end === "page") parts.push(part);
+      else failures.push(part);
+      open--;
+      if (open > 0) return;
+      const [failure] = failures;
+      if (failure !== undefined && failure.end !== "page") {
+        this.fail(failure.end, failure.refusal, null);
+      } else if (again) this.wait(after, serving.ports.clock.monotonicMs());
+      else this.combine(parts);
+    };
+    if (plan.here.length > 0 || plan.there.size === 0) {
+      open++;
+      readPart(serving, plan.here, scan, after, false, course.deadlineMs, (part) => {
+        const lost = part.end === "mustRetry" && part.refusal === null;
+        const moved = lost && plan.here.some((group) => !group.isLeader());
+        ended(moved && course.mayForward ? "again" : part);
+      });
+    }
+    for (const [to, partitions] of plan.there) {
+      this.askPart(to, partitions, after, (result) => ended(this.partOf(to, result)));
+    }
   }
-  return late;
+
+  private combine(parts: readonly PagePart[]): void {
+    const { serving, scan } = this;
+    const page = combineParts(parts, scan.limit, serving.settings.pageBytes);
+    if (page.items.length === 0 && page.next !== null) this.step(page.next);
+    else this.done(pageAnswer(serving, scan, page));
+  }
+
+  /** Null when a partition has no leader that could be asked now. */
+  private plan(nowMs: number): Plan | null {
+    const { serving } = this;
+    const { node, leaders, calls } = serving;
+    const here: GroupAccess[] = [];
+    const there = new Map<number, number[]>();
+    for (const partition of serving.places.dataPartitions()) {
+      const group = node.group(partition);
+      if (group?.isLeader() === true) {
+        here.push(group);
+        continue;
+      }
+      const to = leaders.other(partition);
+      if (to === 0 || (this.avoided.get(to) ?? 0) > nowMs) return null;
+      if (!calls.isReachable(to, nowMs)) return null;
+      const partitions = there.get(to);
+      if (partitions === undefined) there.set(to, [partition]);
+      else partitions.push(partition);
+    }
+    if (there.size > 0 && !this.course.mayForward) return null;
+    return { here, there };
+  }
+
+  private askPart(
+    to: number,
+    partitions: readonly number[],
+    after: Uint8Array | null,
+    then: (result: CallResult) => void,
+  ): void {
+    const { prefix, limit, durability } = this.scan;
+    const { requestId, deadlineMs } = this.course;
+    const request = { kind: "scan-part", partitions, prefix, after, limit, durability } as const;
+    const partition = partitionId(partitions[0] ?? 0);
+    this.serving.calls.ask({ to, partition, request, requestId, deadlineMs }, then);
+  }
+
+  private partOf(to: number, result: CallResult): ScanPartAnswer | "again" {
+    const end = { kind: "scan-part", end: "mustRetry", items: [], next: null } as const;
+    if (result.status === "crowded") return { ...end, refusal: "overloaded" };
+    if (result.status === "answered" && result.answer.kind === "scan-part") {
+      const { answer } = result;
+      const stops = answer.refusal !== null && answer.refusal !== "overloaded";
+      if (!stops) return answer;
+    }
+    this.avoided.set(to, this.serving.ports.clock.monotonicMs() + AVOID_MS);
+    return "again";
+  }
+
+  private wait(after: Uint8Array | null, nowMs: number): void {
+    const { serving, course } = this;
+    const { ports, leaders, node, settings } = serving;
+    const retry = (): void => {
+      this.fail("mustRetry", node.shuttingDown ? "shutting-down" : null, null);
+    };
+    if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
+    const untilMs = Math.min(this.giveUpMs, course.deadlineMs);
+    if (!course.mayForward || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
+    const taken = leaders.wait({
+      untilMs,
+      isOver: (thenMs) => this.plan(thenMs) !== null,
+      resume: (came) => {
+        if (came) this.step(after);
+        else retry();
+      },
+    });
+    if (!taken) ports.timer.soon(() => this.fail("mustRetry", "overloaded", null));
+  }
 }

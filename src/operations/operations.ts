@@ -2,53 +2,42 @@
  * The door of this floor: admits requests, hands each to its operation, and sees to exactly one
  * answer each.
  *
- * Owns the admission count. May call base, machine, control, host and this folder. Invariants: 1.
+ * May call base, machine, control, host and this folder. Invariants: 1.
  * Every accepted request gets exactly one answer, never in the turn of the call. 2. Checks of the
  * input come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had
  * no effect.
  */
-import { assert, unreachable } from "../base/assert.js";
+import { assert } from "../base/assert.js";
 import type { BlockKernels } from "../host/blocks.js";
 import type { NodeAccess } from "./access.js";
 import type * as Admin from "./administration.js";
+import { Admission } from "./admission.js";
 import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
 import { refuseBackup } from "./backups.js";
 import { Cluster } from "./cluster.js";
+import { Dispatch, type Finish } from "./dispatch.js";
+import { Executions } from "./executions.js";
 import { isAcceptable } from "./input.js";
 import { KeyRanges } from "./key-ranges.js";
-import { type KvChangeRequest, changeKey, readKey } from "./kv.js";
-import { readBucket } from "./kv-bucket.js";
-import { executeMany } from "./kv-many.js";
-import { readRange } from "./kv-pages.js";
-import { scan } from "./kv-scan.js";
-import { executeLock } from "./locks.js";
 import type { OperationsPort } from "./port.js";
 import { RangeMoves } from "./range-moves.js";
-import type {
-  DataRequest,
-  DataRequestKind,
-  KvBucketRequest,
-  KvGetRequest,
-  KvRangeRequest,
-  RequestContext,
-  SequenceRequest,
-} from "./requests.js";
-import { executeAllocation, executeSequence } from "./sequences.js";
-import { type Fail, type KeyPlace, type OperationsPorts, Serving } from "./serving.js";
+import type { DataRequest, DataRequestKind, RequestContext } from "./requests.js";
+import { type Course, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./shapes.js";
-import { KIND_LABELS, KIND_NUMBERS, type RequestObserver } from "./tally.js";
+import { KIND_NUMBERS, type RequestObserver } from "./tally.js";
+import { readFrame } from "./wire/calls.js";
 
 export type { OperationsPorts } from "./serving.js";
-
-type Finish = (answer: DataAnswer) => void;
 
 export class Operations implements OperationsPort {
   private readonly serving: Serving;
   private readonly keyRanges: KeyRanges;
   private readonly rangeMoves: RangeMoves;
   private readonly cluster: Cluster;
-  private inProgress = 0;
+  private readonly admission: Admission;
+  private readonly dispatch: Dispatch;
+  private readonly executions: Executions;
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
@@ -58,7 +47,7 @@ export class Operations implements OperationsPort {
    * later.
    */
   constructor(
-    private readonly node: NodeAccess,
+    node: NodeAccess,
     private readonly settings: OperationsSettings,
     private readonly ports: OperationsPorts,
     kernels: BlockKernels,
@@ -68,11 +57,14 @@ export class Operations implements OperationsPort {
     this.keyRanges = new KeyRanges(this.serving);
     this.rangeMoves = new RangeMoves(this.serving);
     this.cluster = new Cluster(this.serving, this.keyRanges);
+    this.admission = new Admission(node, settings.inflightMax);
+    this.dispatch = new Dispatch(this.serving);
+    this.executions = new Executions(this.serving, this.dispatch, this.admission);
   }
 
   /** Data requests in progress, for `svc_inflight_requests`. */
   get inflight(): number {
-    return this.inProgress;
+    return this.admission.inProgress;
   }
 
   execute<R extends DataRequest>(
@@ -89,113 +81,61 @@ export class Operations implements OperationsPort {
       assert(!this.taking, "an answer is never given in the turn of a call");
       assert(!ended, "a request is answered once");
       ended = true;
-      this.inProgress--;
+      this.admission.leave();
       const durationMs = this.ports.clock.monotonicMs() - startMs;
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
       // that through a union.
       done(answer as AnswerOf<R>);
     };
-    const refusal = this.admit();
-    this.inProgress++;
+    const refusal = this.admission.enter();
     if (!isAcceptable(request, this.settings)) {
       this.ports.timer.soon(() => finish(unexecuted(request, "invalidInput", null)));
     } else if (refusal !== null) {
       this.ports.timer.soon(() => finish(unexecuted(request, "mustRetry", refusal)));
     } else {
-      const deadlineMs = Math.min(context.deadlineMs, startMs + this.settings.requestTimeoutMs);
-      this.dispatch(request, deadlineMs, finish);
+      this.dispatch.execute(request, this.courseOf(context, startMs), finish);
     }
     this.taking = nested;
   }
 
-  private admit(): Refusal | null {
-    if (this.node.shuttingDown) return "shutting-down";
-    if (!this.node.initialized) return "not-initialized";
-    return this.inProgress >= this.settings.inflightMax ? "overloaded" : null;
+  private courseOf(context: RequestContext, nowMs: number): Course {
+    const { requestId, forwardHops } = context;
+    const deadlineMs = Math.min(context.deadlineMs, nowMs + this.settings.requestTimeoutMs);
+    return { deadlineMs, requestId, mayForward: forwardHops < 1 };
   }
 
-  private dispatch(request: DataRequest, deadlineMs: number, finish: Finish): void {
-    const { serving } = this;
-    const fail: Fail = (end, refusal, executed) => {
-      const origin = executed === null ? NOWHERE : serving.origin(executed);
-      finish(endAnswer(request.kind, end, origin, refusal));
-    };
-    if (isSequenceRequest(request)) return this.dispatchSequence(request, deadlineMs, fail, finish);
-    switch (request.kind) {
-      case "try-lock":
-      case "try-extend":
-      case "try-unlock":
-      case "get-lock": {
-        const group = serving.lockGroup(request.resource);
-        if (group === null) return this.notInitialized(fail);
-        return executeLock(serving, group, request, deadlineMs, fail, finish);
-      }
-      case "kv-set-many":
-      case "kv-delete-many":
-      case "kv-get-many":
-      case "kv-exists-many":
-        return executeMany(serving, request, deadlineMs, finish);
-      case "kv-scan-all":
-      case "kv-scan-local":
-        return scan(serving, request, deadlineMs, fail, finish);
-      default:
-        return this.dispatchKey(request, deadlineMs, fail, finish);
-    }
+  /** An administrative call takes as long as its caller grants. */
+  private adminCourse({ deadlineMs, requestId, forwardHops }: RequestContext): Course {
+    return { deadlineMs, requestId, mayForward: forwardHops < 1 };
   }
 
-  private dispatchKey(
-    request: KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest,
-    deadlineMs: number,
-    fail: Fail,
-    finish: Finish,
-  ): void {
-    const { serving } = this;
-    const place = this.placeOf(request);
-    if (place === null) return this.notInitialized(fail);
-    switch (request.kind) {
-      case "kv-set":
-      case "kv-extend":
-      case "kv-delete":
-        return changeKey(serving, place, request, deadlineMs, fail, finish);
-      case "kv-get":
-      case "kv-exists":
-        return readKey(serving, place, request, deadlineMs, fail, finish);
-      case "kv-bucket":
-        return readBucket(serving, place, request, deadlineMs, fail, finish);
-      case "kv-range":
-        return readRange(serving, place, request, deadlineMs, fail, finish);
-      default:
-        return unreachable(request);
-    }
-  }
-
-  private placeOf(
-    request: KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest,
-  ): KeyPlace | null {
-    if (request.kind === "kv-bucket") return this.serving.bucketPlace(request.bucket);
-    if (request.kind === "kv-range") return this.serving.bucketPlace(request.prefix);
-    return this.serving.keyPlace(request.key);
-  }
-
-  private notInitialized(fail: Fail): void {
-    this.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
-  }
-
-  private dispatchSequence(
-    request: SequenceRequest,
-    deadlineMs: number,
-    fail: Fail,
-    finish: Finish,
-  ): void {
-    const place = this.serving.sequencePlace(request.name);
-    if (place === null) {
-      this.notInitialized(fail);
-    } else if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
-      executeAllocation(this.serving, place, request, deadlineMs, fail, finish);
+  /** A frame of the lane "calls" came from another node, whose handshake was admitted. */
+  callFrame(from: number, bytes: Uint8Array): void {
+    const frame = readFrame(bytes);
+    if (frame === null) {
+      this.ports.logger.log("warn", "unreadable frame of calls", { from });
+    } else if (frame.direction === "answers") {
+      this.serving.calls.answersCame(from, frame);
     } else {
-      executeSequence(this.serving, place, request, deadlineMs, fail, finish);
+      this.serving.calls.linkUp(from);
+      this.executions.take(from, frame);
     }
+  }
+
+  /** What is sent to `nodeId` from now on reaches it, as far as anybody can tell. */
+  linkUp(nodeId: number): void {
+    this.serving.calls.linkUp(nodeId);
+  }
+
+  /** The link to `nodeId` is gone: calls that are on their way end. */
+  linkDown(nodeId: number): void {
+    this.serving.calls.linkDown(nodeId);
+  }
+
+  /** Requests of this node that other nodes have not answered yet. */
+  get forwardedInFlight(): number {
+    return this.serving.calls.inFlight;
   }
 
   invalidInput(kind: DataRequestKind): DataAnswer {
@@ -261,7 +201,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    this.keyRanges.register(keySpace, context.deadlineMs, done);
+    this.keyRanges.register(keySpace, this.adminCourse(context), done);
   }
 
   unregisterRange(
@@ -269,7 +209,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    this.keyRanges.unregister(keySpace, context.deadlineMs, done);
+    this.keyRanges.unregister(keySpace, this.adminCourse(context), done);
   }
 
   splitRange(
@@ -277,7 +217,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.SplitRangeAnswer) => void,
   ): void {
-    this.rangeMoves.split(request, context.deadlineMs, done);
+    this.rangeMoves.split(request, this.adminCourse(context), done);
   }
 
   mergeRanges(context: RequestContext, done: (answer: Admin.MergeRangesAnswer) => void): void {
@@ -293,8 +233,4 @@ export class Operations implements OperationsPort {
     const answer = refuseBackup(request, settings, ports.entropy, ports.logger);
     ports.timer.soon(() => done(answer));
   }
-}
-
-function isSequenceRequest(request: DataRequest): request is SequenceRequest {
-  return KIND_LABELS[KIND_NUMBERS[request.kind]]?.api === "sequences";
 }

@@ -5,14 +5,18 @@
  * for what was read in a proved turn. 2. No further partition can be made in this version: a split
  * that passes every check ends in PartitionCreationFailed, with nothing changed.
  */
+import { partitionId } from "../base/ids.js";
+import { PAGE_LIMIT_MAX } from "../base/limits.js";
 import { findRange, isRangeKeySpace, splitRefusal } from "../control/ranges.js";
 import { keySpaceOf } from "../control/routing.js";
-import type { RangeDescriptor } from "../machine/command.js";
+import { KvType, type RangeDescriptor } from "../machine/command.js";
 import type { GroupAccess } from "./access.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "./administration.js";
+import { Errand } from "./errand.js";
 import { isOpenName } from "./input.js";
 import { VISITS_MAX } from "./kv-pages.js";
-import type { Serving } from "./serving.js";
+import { Durability } from "./requests.js";
+import type { Course, Serving } from "./serving.js";
 
 type SplitDone = (answer: SplitRangeAnswer) => void;
 
@@ -21,7 +25,7 @@ export class RangeMoves {
 
   split(
     request: { readonly keySpace: string; readonly splitKey: string },
-    deadlineMs: number,
+    course: Course,
     done: SplitDone,
   ): void {
     const { keySpace, splitKey } = request;
@@ -30,11 +34,11 @@ export class RangeMoves {
       const reason = "The key space or the split key is not acceptable.";
       return ports.timer.soon(() => done(refusal("InvalidInput", reason)));
     }
-    if (this.serving.dataGroups().length === 0) {
+    if (this.serving.places.hashHome(keySpace) === null) {
       const reason = "The cluster has no data partition.";
       return ports.timer.soon(() => done(refusal("KeyRangeDisabled", reason)));
     }
-    node.metaGroup().read(deadlineMs, (result) => {
+    node.metaGroup().read(course.deadlineMs, (result) => {
       if (result.status !== "confirmed") return done(this.notLeading());
       const descriptors = node.metaGroup().machine.meta.ranges(keySpace);
       const range = findRange(descriptors, splitKey);
@@ -45,13 +49,13 @@ export class RangeMoves {
         const reason = "The split key is outside the key space, or the start of its range.";
         return done(refusal("InvalidSplitKey", reason));
       }
-      this.probe(keySpace, range, deadlineMs, (count) => done(this.splitVerdict(count)));
+      this.probe(keySpace, range, course, (count) => done(this.splitVerdict(count)));
     });
   }
 
   private notLeading(): SplitRangeAnswer {
     const reason = "This node did not prove that it leads the meta partition.";
-    return refusal("NotLeader", reason);
+    return { ...refusal("NotLeader", reason), leaderHint: this.serving.leaders.metaEndpoint() };
   }
 
   private splitVerdict(count: number | null): SplitRangeAnswer {
@@ -68,45 +72,79 @@ export class RangeMoves {
   }
 
   /**
-   * Counts the live keys of a range in a proved turn, up to the smallest size that may be split;
-   * null = unknown.
+   * Counts the live keys of a range at the node that leads its partition, up to the smallest size
+   * that may be split; null = unknown.
    */
   private probe(
     keySpace: string,
     range: RangeDescriptor,
-    deadlineMs: number,
+    course: Course,
     then: (count: number | null) => void,
   ): void {
-    const group = this.groupOf(range);
-    if (group === null) return then(null);
-    const { rangeSplitMinSize } = this.serving.settings;
-    const query = {
-      bucket: keySpace,
-      startKey: range.startKey,
-      startInclusive: true,
-      endKey: range.endKey,
-      endInclusive: false,
-    };
-    let count = 0;
-    const step = (after: Uint8Array | null): void => {
-      group.read(deadlineMs, (result) => {
-        if (result.status !== "confirmed") return then(null);
-        const limit = Math.max(1, rangeSplitMinSize - count);
-        const { pageBytes } = this.serving.settings;
-        const bounds = { after, limit, maxBytes: pageBytes, maxVisits: VISITS_MAX };
-        const reading = group.machine.reads.rangePage(query, bounds, result.leaseMs);
-        if (reading.kind === "invalid") return then(null);
-        count += reading.page.items.length;
-        if (count >= rangeSplitMinSize || reading.page.next === null) return then(count);
-        step(reading.page.next);
-      });
-    };
-    step(null);
+    const { serving } = this;
+    const { deadlineMs, requestId } = course;
+    const probe = { keySpace, range, deadlineMs };
+    const count = (group: GroupAccess): void => this.countHere(group, probe, 0, null, then);
+    const group = serving.node.group(partitionId(range.partitionId));
+    if (group?.isLeader() === true) return count(group);
+    new Errand(serving, {
+      partition: partitionId(range.partitionId),
+      request: {
+        kind: "kv-range",
+        prefix: keySpace,
+        startKey: range.startKey,
+        startInclusive: true,
+        endKey: range.endKey,
+        endInclusive: false,
+        limit: Math.min(PAGE_LIMIT_MAX, Math.max(1, serving.settings.rangeSplitMinSize)),
+        cursor: null,
+        durability: Durability.persistent,
+        plain: true,
+      },
+      requestId,
+      deadlineMs,
+      reading: true,
+      here: count,
+      answered: (answer) => {
+        const found = answer.kind === "kv-page" && answer.type === KvType.got ? answer : null;
+        // A page that ended early says nothing about what lies behind it.
+        const enough = (found?.items.length ?? 0) >= serving.settings.rangeSplitMinSize;
+        then(found === null || (found.hasMore && !enough) ? null : found.items.length);
+      },
+      failed: () => then(null),
+    }).go();
   }
 
-  private groupOf(range: RangeDescriptor): GroupAccess | null {
-    const groups = this.serving.dataGroups();
-    return groups.find((group) => group.partition === range.partitionId) ?? null;
+  private countHere(
+    group: GroupAccess,
+    probe: {
+      readonly keySpace: string;
+      readonly range: RangeDescriptor;
+      readonly deadlineMs: number;
+    },
+    counted: number,
+    after: Uint8Array | null,
+    then: (count: number | null) => void,
+  ): void {
+    const { rangeSplitMinSize, pageBytes } = this.serving.settings;
+    const query = {
+      bucket: probe.keySpace,
+      startKey: probe.range.startKey,
+      startInclusive: true,
+      endKey: probe.range.endKey,
+      endInclusive: false,
+    };
+    group.read(probe.deadlineMs, (result) => {
+      if (result.status !== "confirmed") return then(null);
+      const limit = Math.max(1, rangeSplitMinSize - counted);
+      const bounds = { after, limit, maxBytes: pageBytes, maxVisits: VISITS_MAX };
+      const reading = group.machine.reads.rangePage(query, bounds, result.leaseMs);
+      if (reading.kind === "invalid") return then(null);
+      const count = counted + reading.page.items.length;
+      const { next } = reading.page;
+      if (count >= rangeSplitMinSize || next === null) return then(count);
+      this.countHere(group, probe, count, next, then);
+    });
   }
 
   /**

@@ -184,7 +184,9 @@ export function executeAllocation(
     return;
   }
   blocks.allocate(name, count, deadlineMs, (type, start, end, revision, refusal) => {
-    const origin = refusal === null ? serving.origin(group) : NOWHERE;
+    const retry = type === SequenceType.mustRetry;
+    const executed = retry ? serving.retryOrigin(group) : serving.origin(group);
+    const origin = refusal === null ? executed : NOWHERE;
     const allocation = type === SequenceType.success ? { name, start, end, count, revision } : null;
     done(allocationAnswer(type, allocation, origin, refusal));
   });

@@ -11,7 +11,6 @@
 import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP } from "../base/hlc.js";
 import { META_PARTITION, partitionId } from "../base/ids.js";
-import { findRange } from "../control/ranges.js";
 import {
   keySpaceHashText,
   keySpaceOf,
@@ -20,29 +19,42 @@ import {
 } from "../control/routing.js";
 import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
 import type { ProposalResult } from "../host/results.js";
-import type { Outcome, RangeDescriptor } from "../machine/command.js";
+import type { Outcome } from "../machine/command.js";
 import { trimWhiteSpace } from "../machine/names.js";
-import type { ClockPort, EntropyPort, LoggerPort, MeterPort, TimerPort } from "../ports.js";
+import type { MeterPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
 import { type Refusal, RouteProvenance } from "./answers.js";
+import { Calls, type CallsPorts } from "./calls.js";
 import { Contention } from "./contention.js";
+import type { Roads } from "./errand.js";
+import { Leaders } from "./leaders.js";
+import { Places, type Whereabouts } from "./places.js";
 import type { OperationsSettings } from "./settings.js";
-import type { CommonEnd, Origin } from "./shapes.js";
+import { type CommonEnd, NOWHERE, type Origin } from "./shapes.js";
+import type { SlicedReads } from "./slices.js";
 
 /** The part of the world that operations touch. */
-export interface OperationsPorts {
-  readonly clock: ClockPort;
-  readonly timer: TimerPort;
-  readonly logger: LoggerPort;
-  readonly entropy: EntropyPort;
+export interface OperationsPorts extends CallsPorts {
   readonly meter: MeterPort;
 }
 
 /**
  * Ends a request without a result of its own. With `executed` null nothing was done and nobody is
- * to be named.
+ * to be named. "moved": nothing was done because this node did not prove that it leads.
  */
-export type Fail = (end: CommonEnd, refusal: Refusal | null, executed: GroupAccess | null) => void;
+export type Fail = (
+  end: CommonEnd | "moved",
+  refusal: Refusal | null,
+  executed: GroupAccess | null,
+) => void;
+
+/** What accompanies a data request on its way through this floor. */
+export interface Course {
+  readonly deadlineMs: number;
+  readonly requestId: string;
+  /** Another node may be asked: the request was not forwarded yet. */
+  readonly mayForward: boolean;
+}
 
 export interface SequencePlace {
   /** As trimmed. */
@@ -58,50 +70,17 @@ export interface KeyPlace {
 
 /** Names whose place is remembered. */
 const PLACES_MAX = 8192;
-const NO_RANGES: readonly RangeDescriptor[] = [];
 
-/** Reads that may be between two slices at a time, and what they may hold together (bytes). */
-const SLICED_READS_MAX = 256;
-const SLICED_BYTES_MAX = 256 * 1024 * 1024;
-
-/** What one read between two slices holds of that. */
-export class SlicedShare {
-  private isOpen = false;
-  private heldBytes = 0;
-
-  constructor(private readonly serving: Serving) {}
-
-  /** Holds `totalBytes` from now on; false when there is no room, and nothing has changed. */
-  hold(totalBytes: number): boolean {
-    const { sliced } = this.serving;
-    if (!this.isOpen && sliced.reads >= SLICED_READS_MAX) return false;
-    if (sliced.bytes - this.heldBytes + totalBytes > SLICED_BYTES_MAX) return false;
-    if (!this.isOpen) sliced.reads++;
-    this.isOpen = true;
-    sliced.bytes += totalBytes - this.heldBytes;
-    this.heldBytes = totalBytes;
-    return true;
-  }
-
-  close(): void {
-    const { sliced } = this.serving;
-    if (this.isOpen) sliced.reads--;
-    sliced.bytes -= this.heldBytes;
-    this.isOpen = false;
-    this.heldBytes = 0;
-  }
-}
-
-export class Serving {
+export class Serving implements Roads {
+  readonly leaders: Leaders;
+  readonly places: Places;
+  readonly calls: Calls;
   /** Who is trying for which lock; a quarter of the admission at most for one. */
   readonly contention: Contention;
   /** Reads between two slices, and the bytes that they hold. */
-  readonly sliced = { reads: 0, bytes: 0 };
+  readonly sliced: SlicedReads = { reads: 0, bytes: 0 };
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
-  private readonly ranges = new Map<string, readonly RangeDescriptor[]>();
-  /** Applied index of the meta partition at which `ranges` was read. */
-  private rangesIndex = -1;
   private readonly origins = new Map<number, Origin>();
 
   constructor(
@@ -110,6 +89,10 @@ export class Serving {
     readonly ports: OperationsPorts,
     kernels: BlockKernels,
   ) {
+    this.places = new Places(node);
+    this.leaders = new Leaders(node, settings, ports);
+    const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
+    this.calls = new Calls(ports, perPeerMax, (partition) => this.leaders.of(partition));
     this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
     const blockSettings = {
       defaultBlockSize: settings.sequencerBlockSize,
@@ -119,6 +102,8 @@ export class Serving {
     };
     node.onGroup((group) => {
       const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
+      this.sequencePlaces.clear();
+      this.origins.delete(group.partition);
       this.blocksByGroup.set(group.partition, blocks);
       group.addReset(() => blocks.reset());
       group.addStopHook((propose) => blocks.handBack(propose));
@@ -166,7 +151,7 @@ export class Serving {
   }
 
   private placeIn(keySpace: string, key: string): KeyPlace | null {
-    const range = findRange(this.rangesOf(keySpace), key);
+    const range = this.places.rangeOf(keySpace, key);
     if (range === null) {
       const hashed = this.node.route(keySpaceHashText(keySpace));
       return hashed === null ? null : { group: hashed, origin: this.origin(hashed) };
@@ -181,29 +166,21 @@ export class Serving {
     };
   }
 
-  /** The hash partition of a key space, wherever its ranges lie. */
-  hashGroup(keySpace: string): GroupAccess | null {
-    return this.node.route(keySpaceHashText(keySpace));
-  }
-
-  /**
-   * The descriptors of a key space as this node has applied them; read again when the map changed.
-   */
-  private rangesOf(keySpace: string): readonly RangeDescriptor[] {
-    const { machine } = this.node.metaGroup();
-    if (machine.appliedIndex !== this.rangesIndex) {
-      this.rangesIndex = machine.appliedIndex;
-      this.ranges.clear();
-      for (const space of machine.meta.keySpaces()) {
-        this.ranges.set(space.keySpace, space.descriptors);
-      }
-    }
-    return this.ranges.get(keySpace) ?? NO_RANGES;
-  }
-
   /** The data partitions that this node hosts. */
   dataGroups(): readonly GroupAccess[] {
     return this.node.groups().filter((group) => group.partition !== META_PARTITION);
+  }
+
+  /** Named in a MustRetry of `group`: where to go next, which need not be this node. */
+  retryOrigin(group: GroupAccess): Origin {
+    if (group.isLeader()) return this.origin(group);
+    const route = this.leaders.hint(group.partition, 0);
+    return { servedFrom: this.settings.clientEndpoint, route };
+  }
+
+  /** Named when nothing was done here and another node may know more. */
+  elsewhere({ partition, generation }: Whereabouts): Origin {
+    return { ...NOWHERE, route: this.leaders.hint(partition, generation) };
   }
 
   /** Named in answers that `group` executed on this node. */
@@ -235,7 +212,7 @@ export class Serving {
   ): void {
     group.read(deadlineMs, (result) => {
       if (result.status === "confirmed") then(result.leaseMs);
-      else fail(result.status === "aborted" ? "aborted" : "mustRetry", null, group);
+      else fail(result.status === "aborted" ? "aborted" : "moved", null, group);
     });
   }
 
@@ -246,7 +223,7 @@ export class Serving {
     if (result.status === "applied") return result.outcome;
     if (result.status === "aborted") fail("aborted", null, group);
     else if (result.status === "unknown") fail("mustRetry", null, group);
-    else if (result.reason === "not-leader") fail("mustRetry", null, null);
+    else if (result.reason === "not-leader") fail("moved", null, group);
     else fail("mustRetry", result.reason, null);
     return null;
   }

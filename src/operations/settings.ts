@@ -17,6 +17,8 @@ export interface OperationsSettings {
   readonly routingHints: boolean;
   /** Longest handling time of a data request (contract C9). */
   readonly requestTimeoutMs: number;
+  /** Longest time that a request waits for its partition to have a leader again (ms). */
+  readonly leaderWaitMs: number;
   /** Data requests in progress, then overload. */
   readonly inflightMax: number;
   readonly lockMaxLeaseMs: number;
@@ -48,6 +50,7 @@ export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {
   clientEndpoint: "http://127.0.0.1:8083",
   routingHints: true,
   requestTimeoutMs: 10_000,
+  leaderWaitMs: 2000,
   inflightMax: 4096,
   lockMaxLeaseMs: 86_400_000,
   sequencerBlockSize: 1000,

@@ -42,6 +42,7 @@ export function operationsSettings(
     },
     routingHints: !config.disableRoutingHints,
     requestTimeoutMs: config.requestTimeoutMs,
+    leaderWaitMs: config.endElectionTimeoutMs,
     inflightMax: config.maxInflightRequests,
     lockMaxLeaseMs: config.lockMaxLeaseMs,
     sequencerBlockSize: config.sequencerBlockSize,

@@ -138,6 +138,7 @@ export class Bench {
       checks: () => node.checks(),
       route: (hashText) => orNull(node.route(hashText)),
       group: (id) => orNull(node.group(id)),
+      partitionOf: (hashText) => node.partitionOf(hashText),
       metaGroup: () => wrap(node.metaGroup()),
       groups: () => node.groups().map(wrap),
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),

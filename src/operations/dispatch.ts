@@ -1,0 +1,213 @@
+/**
+ * From a data request to the function that carries it out: here if this node leads the partition,
+ * else on its way to the node that does.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. A request whose partition is led
+ * here costs nothing for those that are not. 2. What another node answered is given on as it is;
+ * only the hint says who forwarded (C11). 3. A request that was forwarded already is not forwarded
+ * again.
+ */
+import { unreachable } from "../base/assert.js";
+import type { PartitionId } from "../base/ids.js";
+import type { DataAnswer } from "./answers.js";
+import { Errand } from "./errand.js";
+import { forwarded, isAnswerTo, isReading } from "./forwarded.js";
+import { type KvChangeRequest, changeKey, readKey } from "./kv.js";
+import { readBucket } from "./kv-bucket.js";
+import { type KvManyRequest, executeMany } from "./kv-many.js";
+import { readRange } from "./kv-pages.js";
+import { scanCluster, scanLocal } from "./kv-scan.js";
+import { executeLock } from "./locks.js";
+import type {
+  DataRequest,
+  KvBucketRequest,
+  KvGetRequest,
+  KvRangeRequest,
+  KvScanRequest,
+  LockRequest,
+  SequenceRequest,
+} from "./requests.js";
+import { executeAllocation, executeSequence } from "./sequences.js";
+import type { Course, Fail, KeyPlace, Serving } from "./serving.js";
+import { NOWHERE, endAnswer } from "./shapes.js";
+
+export type Finish = (answer: DataAnswer) => void;
+
+/** A request about one object, or about one bucket: it has one partition. */
+export type SingleRequest = Exclude<DataRequest, KvManyRequest | KvScanRequest>;
+type KeyRequest = KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest;
+
+export function isSingle(request: DataRequest): request is SingleRequest {
+  return (
+    !("items" in request) && request.kind !== "kv-scan-all" && request.kind !== "kv-scan-local"
+  );
+}
+
+function isLock(request: SingleRequest): request is LockRequest {
+  return "resource" in request;
+}
+
+function isSequence(request: SingleRequest): request is SequenceRequest {
+  return "name" in request;
+}
+
+export class Dispatch {
+  constructor(private readonly serving: Serving) {}
+
+  /** Carries out an acceptable request that was admitted. */
+  execute(request: DataRequest, course: Course, finish: Finish): void {
+    if (isSingle(request)) {
+      this.single(request, course.deadlineMs, finish, (partition) => {
+        if (course.mayForward) this.forward(request, partition, course, finish);
+        else this.sendBack(request, finish);
+      });
+      return;
+    }
+    const { serving } = this;
+    switch (request.kind) {
+      case "kv-scan-all":
+        return scanCluster(serving, request, course, this.failOf(request, finish, null), finish);
+      case "kv-scan-local": {
+        const fail = this.failOf(request, finish, null);
+        return scanLocal(serving, request, course.deadlineMs, fail, finish);
+      }
+      default:
+        return executeMany(serving, request, course, finish);
+    }
+  }
+
+  /**
+   * Carries `request` out if this node leads its partition, else calls `elsewhere`, with nothing
+   * done: in this turn, or later when the leadership is lost before anything happened.
+   */
+  single(
+    request: SingleRequest,
+    deadlineMs: number,
+    finish: Finish,
+    elsewhere: (partition: PartitionId) => void,
+  ): void {
+    const { serving } = this;
+    const fail = this.failOf(request, finish, elsewhere);
+    if (isLock(request)) {
+      const group = serving.lockGroup(request.resource);
+      if (group === null) return this.unhosted(request, fail, elsewhere);
+      if (!group.isLeader()) return elsewhere(group.partition);
+      return executeLock(serving, group, request, deadlineMs, fail, finish);
+    }
+    if (isSequence(request)) {
+      const place = serving.sequencePlace(request.name);
+      if (place === null) return this.unhosted(request, fail, elsewhere);
+      if (!place.group.isLeader()) return elsewhere(place.group.partition);
+      if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
+        return executeAllocation(serving, place, request, deadlineMs, fail, finish);
+      }
+      return executeSequence(serving, place, request, deadlineMs, fail, finish);
+    }
+    const place = this.placeOf(request);
+    if (place === null) return this.unhosted(request, fail, elsewhere);
+    if (!place.group.isLeader()) return elsewhere(place.group.partition);
+    return this.executeKey(request, place, deadlineMs, fail, finish);
+  }
+
+  private executeKey(
+    request: KeyRequest,
+    place: KeyPlace,
+    deadlineMs: number,
+    fail: Fail,
+    finish: Finish,
+  ): void {
+    const { serving } = this;
+    switch (request.kind) {
+      case "kv-set":
+      case "kv-extend":
+      case "kv-delete":
+        return changeKey(serving, place, request, deadlineMs, fail, finish);
+      case "kv-get":
+      case "kv-exists":
+        return readKey(serving, place, request, deadlineMs, fail, finish);
+      case "kv-bucket":
+        return readBucket(serving, place, request, deadlineMs, fail, finish);
+      case "kv-range":
+        return readRange(serving, place, request, deadlineMs, fail, finish);
+      default:
+        return unreachable(request);
+    }
+  }
+
+  private placeOf(request: KeyRequest): KeyPlace | null {
+    if (request.kind === "kv-bucket") return this.serving.bucketPlace(request.bucket);
+    if (request.kind === "kv-range") return this.serving.bucketPlace(request.prefix);
+    return this.serving.keyPlace(request.key);
+  }
+
+  /** Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed. */
+  private failOf(
+    request: DataRequest,
+    finish: Finish,
+    elsewhere: ((partition: PartitionId) => void) | null,
+  ): Fail {
+    const { serving } = this;
+    return (end, refusal, executed) => {
+      const moved = end === "moved";
+      const retry = moved || (end === "mustRetry" && refusal === null);
+      if (retry && executed !== null && elsewhere !== null && !executed.isLeader()) {
+        if (moved || isReading(request.kind)) return elsewhere(executed.partition);
+      }
+      let origin = NOWHERE;
+      if (executed !== null && !(moved && !isReading(request.kind))) {
+        origin = retry ? serving.retryOrigin(executed) : serving.origin(executed);
+      }
+      finish(endAnswer(request.kind, moved ? "mustRetry" : end, origin, refusal));
+    };
+  }
+
+  /** The partition is hosted by other nodes, or there are no partitions yet. */
+  private unhosted(
+    request: SingleRequest,
+    fail: Fail,
+    elsewhere: (partition: PartitionId) => void,
+  ): void {
+    const where = this.serving.places.whereabouts(request);
+    if (where !== null) return elsewhere(where.partition);
+    this.serving.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
+  }
+
+  /** A request that may not go on ends with a hint to where it should have gone. */
+  private sendBack(request: SingleRequest, finish: Finish): void {
+    const where = this.serving.places.whereabouts(request);
+    const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
+    const answer = endAnswer(request.kind, "mustRetry", origin, null);
+    this.serving.ports.timer.soon(() => finish(answer));
+  }
+
+  private forward(
+    request: SingleRequest,
+    partition: PartitionId,
+    course: Course,
+    finish: Finish,
+  ): void {
+    const { serving } = this;
+    const { requestId, deadlineMs } = course;
+    const mustRetry = (): void => {
+      const where = serving.places.whereabouts(request);
+      const origin = where === null ? NOWHERE : serving.elsewhere(where);
+      finish(endAnswer(request.kind, "mustRetry", origin, null));
+    };
+    new Errand(serving, {
+      partition,
+      request,
+      requestId,
+      deadlineMs,
+      reading: isReading(request.kind),
+      here: (_group, moved) => this.single(request, deadlineMs, finish, moved),
+      answered: (answer) => {
+        if (isAnswerTo(request, answer)) finish(forwarded(answer, serving.settings.routingHints));
+        else mustRetry();
+      },
+      failed: (refusal) => {
+        if (refusal === null) mustRetry();
+        else finish(endAnswer(request.kind, "mustRetry", NOWHERE, refusal));
+      },
+    }).go();
+  }
+}

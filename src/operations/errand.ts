@@ -1,0 +1,158 @@
+/**
+ * The way of one request to the node that leads its partition: carried out here, or passed on, or
+ * kept until a leader is known.
+ *
+ * May call base, ports and this folder. Invariants: 1. A request is passed on by the node that took
+ * it in, never by one that got it from a node: one hop (P-109). 2. It is given to a second node
+ * only when it is certain that the first did nothing, or when it changes nothing (P-032). 3. Places
+ * and waits are bounded: a leader that fails is waited for once, for `leaderWaitMs` at most, within
+ * the deadline (P-149). 4. Every errand ends exactly once.
+ */
+import { assert } from "../base/assert.js";
+import type { PartitionId } from "../base/ids.js";
+import type { ClockPort, TimerPort } from "../ports.js";
+import type { GroupAccess, NodeAccess } from "./access.js";
+import type { Refusal } from "./answers.js";
+import type { CallResult, Calls } from "./calls.js";
+import type { Leaders } from "./leaders.js";
+import type { OperationsSettings } from "./settings.js";
+import type { CallAnswer, CallRequest } from "./wire/calls.js";
+
+/** What all errands of a node share. */
+export interface Roads {
+  readonly node: NodeAccess;
+  readonly settings: OperationsSettings;
+  readonly ports: { readonly clock: ClockPort; readonly timer: TimerPort };
+  readonly leaders: Leaders;
+  readonly calls: Calls;
+}
+
+export interface ErrandTask {
+  readonly partition: PartitionId;
+  readonly request: CallRequest;
+  readonly requestId: string;
+  readonly deadlineMs: number;
+  /** The request changes nothing: it may be asked again although its first fate is unknown. */
+  readonly reading: boolean;
+  /**
+   * Carries the request out on this node, which leads `group`, and ends it; or calls `moved` when
+   * nothing was done because this node leads no more.
+   */
+  here(group: GroupAccess, moved: () => void): void;
+  /** Another node answered. */
+  answered(answer: CallAnswer): void;
+  /** A MustRetry end: with a refusal nothing was done; without, that is not known to the caller. */
+  failed(refusal: Refusal | null): void;
+}
+
+/** Nodes that are tried for one request, this one included. */
+const TRIES_MAX = 8;
+/** A node that sent the request back is left alone at first so long (ms), then twice as long. */
+const AVOID_MS = 10;
+
+export class Errand {
+  private tries = 0;
+  private avoided = 0;
+  private avoidUntilMs = 0;
+  /** Named by the node that sent the request back. */
+  private suggested = 0;
+  private giveUpMs = 0;
+
+  constructor(
+    private readonly roads: Roads,
+    private readonly task: ErrandTask,
+  ) {}
+
+  /** Takes the next step; the end never comes in the turn of this call. */
+  go(): void {
+    const { roads, task } = this;
+    const { node, ports } = roads;
+    if (node.shuttingDown) return ports.timer.soon(() => task.failed("shutting-down"));
+    const group = node.group(task.partition);
+    const leads = group?.isLeader() === true;
+    const nowMs = ports.clock.monotonicMs();
+    const to = leads ? 0 : this.target(nowMs);
+    if (!leads && to === 0) return this.wait(nowMs);
+    if (++this.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
+      return ports.timer.soon(() => task.failed(null));
+    }
+    this.suggested = 0;
+    if (group !== null && leads) return task.here(group, () => this.go());
+    const { partition, request, requestId, deadlineMs } = task;
+    roads.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
+      this.asked(to, result);
+    });
+  }
+
+  /** Whom to ask now; 0 = nobody. */
+  private target(nowMs: number): number {
+    const { leaders, calls, settings } = this.roads;
+    const { suggested } = this;
+    const named = suggested === settings.nodeId ? 0 : suggested;
+    const to = named !== 0 ? named : leaders.other(this.task.partition);
+    if (to === 0 || (to === this.avoided && nowMs < this.avoidUntilMs)) return 0;
+    return calls.isReachable(to, nowMs) ? to : 0;
+  }
+
+  private wait(nowMs: number): void {
+    const { roads, task } = this;
+    const { settings, leaders, node, ports } = roads;
+    if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
+    const untilMs = Math.min(this.giveUpMs, task.deadlineMs);
+    this.suggested = 0;
+    const taken = leaders.wait({
+      untilMs,
+      isOver: (thenMs) =>
+        node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
+      resume: (came) => {
+        if (came) this.go();
+        else task.failed(node.shuttingDown ? "shutting-down" : null);
+      },
+    });
+    if (!taken) ports.timer.soon(() => task.failed("overloaded"));
+  }
+
+  private asked(to: number, result: CallResult): void {
+    const { task, roads } = this;
+    switch (result.status) {
+      case "answered":
+        return this.answered(to, result.answer);
+      case "unsent":
+        return this.go();
+      case "crowded":
+        return task.failed("overloaded");
+      case "lost":
+        if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {
+          return task.failed(null);
+        }
+        this.avoid(to);
+        return this.go();
+    }
+  }
+
+  private answered(to: number, answer: CallAnswer): void {
+    const { task, roads } = this;
+    if (answer.kind === "not-taken") {
+      if (answer.unreadable) return task.failed(null);
+      this.avoid(to);
+      this.suggested = answer.leaderNode === to ? 0 : answer.leaderNode;
+      roads.leaders.learn(task.partition, this.suggested);
+      return this.go();
+    }
+    // Whoever is about to stop hands its leadership on: the next leader is asked instead.
+    const refusal = answer.kind === "meta" ? null : answer.refusal;
+    if (refusal === "shutting-down" || refusal === "not-initialized") {
+      this.avoid(to);
+      return this.go();
+    }
+    roads.leaders.learn(task.partition, to);
+    task.answered(answer);
+  }
+
+  private avoid(node: number): void {
+    assert(node !== 0, "a node is avoided, not nobody");
+    this.avoided = node;
+    const nowMs = this.roads.ports.clock.monotonicMs();
+    this.avoidUntilMs = nowMs + AVOID_MS * 2 ** Math.min(this.tries, 5);
+  }
+}

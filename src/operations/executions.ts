@@ -1,0 +1,147 @@
+/**
+ * Requests that this node carries out for others.
+ *
+ * May call base, host, ports and this folder. Invariants: 1. Every call that has an id gets one
+ * answer, in the life of the asker that it belongs to. 2. Nothing is passed on from here: what this
+ * node does not lead goes back, undone, with the name of the leader. 3. The asked node checks input
+ * and admits as for its own callers; who the caller is was established by the first node
+ * (contract 10.1), which is trusted by its handshake.
+ */
+import { FIRST_DATA_PARTITION, META_PARTITION, partitionId } from "../base/ids.js";
+import { NAME_MAX_BYTES, PAGE_LIMIT_MAX } from "../base/limits.js";
+import { isRangeKeySpace } from "../control/ranges.js";
+import type { GroupAccess } from "./access.js";
+import type { Admission } from "./admission.js";
+import type { DataAnswer, Refusal } from "./answers.js";
+import { type Dispatch, isSingle } from "./dispatch.js";
+import { isAcceptable, isOpenName } from "./input.js";
+import { leadsAny } from "./kv-many.js";
+import { proposeMeta } from "./meta-change.js";
+import { type DataRequest, Durability } from "./requests.js";
+import { readPart } from "./scan-part.js";
+import type { Course, Serving } from "./serving.js";
+import { unexecuted } from "./shapes.js";
+import type { CallAnswer, CallItem, Frame, MetaCall, ScanPartRequest } from "./wire/calls.js";
+
+type Reply = (answer: CallAnswer) => void;
+
+/** Asking again would not help: the request is none of this version. */
+const UNREADABLE: CallAnswer = { kind: "not-taken", leaderNode: 0, unreadable: true };
+
+/** True for what a scan of the cluster asks of a node. */
+function isScanPart({ prefix, limit, durability, after, partitions }: ScanPartRequest): boolean {
+  const known = durability === Durability.ephemeral || durability === Durability.persistent;
+  if (!known || !isOpenName(prefix) || limit < 0 || limit > PAGE_LIMIT_MAX) return false;
+  if (after !== null && after.length > NAME_MAX_BYTES) return false;
+  return partitions.length > 0 && new Set(partitions).size === partitions.length;
+}
+
+export class Executions {
+  constructor(
+    private readonly serving: Serving,
+    private readonly dispatch: Dispatch,
+    private readonly admission: Admission,
+  ) {}
+
+  /** Begins with every call of a frame from `from`. */
+  take(from: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
+    for (const { id, content } of items) {
+      const reply: Reply = (answer) => this.serving.calls.reply(from, epoch, id, answer);
+      if (content !== null) this.begin(content, reply);
+      else reply(UNREADABLE);
+    }
+  }
+
+  private begin({ request, budgetMs, requestId }: CallItem, reply: Reply): void {
+    const { settings, ports } = this.serving;
+    const refusal = this.admission.enter();
+    const finish: Reply = (answer) => {
+      this.admission.leave();
+      reply(answer);
+    };
+    const nowMs = ports.clock.monotonicMs();
+    const deadlineMs = nowMs + Math.min(budgetMs, settings.requestTimeoutMs);
+    const course = { deadlineMs, requestId, mayForward: false };
+    switch (request.kind) {
+      case "scan-part":
+        return this.scanPart(request, refusal, deadlineMs, finish);
+      case "register-range":
+      case "unregister-range":
+        return this.metaChange(request, refusal, deadlineMs, finish);
+      default:
+        return this.data(request, refusal, course, finish);
+    }
+  }
+
+  private notTaken(partition: number): CallAnswer {
+    const leaderNode = this.serving.leaders.of(partition);
+    return { kind: "not-taken", leaderNode, unreadable: false };
+  }
+
+  private data(
+    request: DataRequest,
+    refusal: Refusal | null,
+    course: Course,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const { serving, dispatch } = this;
+    if (!isAcceptable(request, serving.settings)) {
+      return finish(unexecuted(request, "invalidInput", null));
+    }
+    if (refusal !== null) return finish(unexecuted(request, "mustRetry", refusal));
+    const done = (answer: DataAnswer): void => finish(answer);
+    if (isSingle(request)) {
+      return dispatch.single(request, course.deadlineMs, done, (partition) => {
+        finish(this.notTaken(partition));
+      });
+    }
+    if ("items" in request && !leadsAny(serving, request)) {
+      const [first] = request.items;
+      const where = first === undefined ? null : serving.places.keyWhereabouts(first.key);
+      return finish(this.notTaken(where?.partition ?? META_PARTITION));
+    }
+    dispatch.execute(request, course, done);
+  }
+
+  private scanPart(
+    request: ScanPartRequest,
+    refusal: Refusal | null,
+    deadlineMs: number,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const { serving } = this;
+    if (refusal !== null) {
+      return finish({ kind: "scan-part", end: "mustRetry", refusal, items: [], next: null });
+    }
+    if (!isScanPart(request)) return finish(UNREADABLE);
+    const groups: GroupAccess[] = [];
+    for (const id of request.partitions) {
+      const group = serving.node.group(partitionId(id));
+      if (group?.isLeader() !== true) return finish(this.notTaken(id));
+      groups.push(group);
+    }
+    const { prefix, limit, durability, after } = request;
+    const query = { prefix, limit, durability, tombstones: false };
+    readPart(serving, groups, query, after, false, deadlineMs, (part) => {
+      const lost = part.end === "mustRetry" && part.refusal === null;
+      const moved = lost ? groups.find((group) => !group.isLeader()) : undefined;
+      finish(moved === undefined ? part : this.notTaken(moved.partition));
+    });
+  }
+
+  private metaChange(
+    call: MetaCall,
+    refusal: Refusal | null,
+    deadlineMs: number,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const moved = (): void => finish(this.notTaken(META_PARTITION));
+    if (!isRangeKeySpace(call.keySpace)) return finish(UNREADABLE);
+    if (call.kind === "register-range" && call.partitionId < FIRST_DATA_PARTITION) {
+      return finish(UNREADABLE);
+    }
+    const stops = refusal !== null && refusal !== "overloaded";
+    if (stops || !this.serving.node.metaGroup().isLeader()) return moved();
+    proposeMeta(this.serving, call, deadlineMs, moved, finish);
+  }
+}
