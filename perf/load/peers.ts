@@ -7,7 +7,7 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import type { PeerNetwork } from "../../src/net/network.js";
-import { openNetwork, peerSettings, until } from "../../test/net/world.js";
+import { type Told, openNetwork, peerSettings, realPorts, until } from "../../test/net/world.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const FRAME_BYTES = 1024;
@@ -22,14 +22,22 @@ async function openNode(
   onFrame: OnFrame,
 ): Promise<{ network: PeerNetwork; endpoint: string; linked: () => boolean }> {
   let endpoint = "";
-  const network = await openNetwork(peerSettings(nodeId, () => endpoint));
+  const told: Told[] = [];
+  const network = await openNetwork(
+    peerSettings(nodeId, () => endpoint),
+    realPorts(told),
+  );
   endpoint = `127.0.0.1:${network.port}`;
   let isUp = false;
   const events: PeerEvents = {
     admit: () => null,
     refused: () => undefined,
     linkUp: () => (isUp = true),
-    linkDown: () => (isUp = false),
+    linkDown: () => {
+      // Frames were lost: what was measured means nothing.
+      console.error(`node ${nodeId} lost the link`, told.at(-1)?.fields);
+      process.exit(1);
+    },
     frame: (_from, lane, bytes) => onFrame(lane, bytes),
     joinAsked: (_request, answer) => answer({ status: "retry", reason: "not here" }),
   };
@@ -106,7 +114,11 @@ async function measure(): Promise<void> {
     child.once("message", (text) => resolve(String(text))),
   );
   node.network.setPeers([{ nodeId: 2, endpoint }]);
-  await until("linked", node.linked);
+  // The other node has its own link to this one: what comes before it stands is not sent back.
+  await until("linked both ways", () => {
+    if (node.linked()) node.network.send(2, "control", new Uint8Array(1));
+    return measuring.arrived > 0;
+  });
   await measuring.roundTrips("log", 500, () => undefined);
   const rows: string[][] = [];
   const row = (name: string, durations: readonly number[]): void => {
