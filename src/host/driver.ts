@@ -9,58 +9,28 @@
  */
 import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
+import { Prng } from "../base/prng.js";
 import type { Machine } from "../machine/machine.js";
 import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
 import { defaultConfig } from "../raft/config.js";
 import type { RestoredState } from "../raft/restored.js";
 import type { SnapshotMeta } from "../raft/types.js";
-import type { Answers } from "./answers.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
-import { Batcher, type Budget } from "./batcher.js";
+import { Batcher } from "./batcher.js";
 import { BatchCutter } from "./cutter.js";
-import { EffectsExecutor, type LogOutbox } from "./effects.js";
-import { type CacheBudget, EntryCache } from "./entry-cache.js";
+import type { DriverShared } from "./driver-world.js";
+import { EffectsExecutor } from "./effects.js";
+import { EntryCache } from "./entry-cache.js";
 import type { FlushableGroup } from "./flusher.js";
 import { GroupMembers } from "./group-members.js";
+import { GroupPeers } from "./group-peers.js";
 import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
-import type { PeerOutbox } from "./peer-outbox.js";
 import { Proposals } from "./proposals.js";
-import type { RaftItem } from "./raft-frames.js";
 import { Reads } from "./reads.js";
-import { Replication } from "./replication.js";
-import type { HostPorts, HostSettings } from "./settings.js";
 
-/** What the groups of a node share. */
-export interface DriverShared {
-  readonly settings: HostSettings;
-  readonly ports: HostPorts;
-  readonly answers: Answers;
-  readonly budget: Budget;
-  readonly outbox: LogOutbox;
-  readonly peers: PeerOutbox;
-  readonly cacheBudget: CacheBudget;
-  readonly images: GroupImages;
-  /** New commands may queue: log and store have room. */
-  admits(): boolean;
-  /** Batches may be cut: also, not too much is unflushed. */
-  intakeOpen(): boolean;
-  /** New callers are turned away: the node stops. */
-  isStopping(): boolean;
-  /** A turn is wanted at `atMs` at the latest. */
-  wakeAt(atMs: number): void;
-  /** `driver` has something to do in a turn. */
-  wake(driver: GroupDriver): void;
-}
-
-/** How images of a whole group travel and are put in place. */
-export interface GroupImages {
-  /** The core of `driver` wants node `to` to get an image. */
-  send(driver: GroupDriver, to: number): void;
-  /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
-  install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
-}
+export type { DriverShared, GroupImages } from "./driver-world.js";
 
 export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly partition: PartitionId;
@@ -70,7 +40,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly reads: Reads;
   readonly leadership: Leadership;
   readonly members: GroupMembers;
-  readonly replication: Replication;
+  readonly peers: GroupPeers;
   flushedIndex: number;
   /** Has once, in this life, applied everything that a leader had committed. */
   caughtUpOnce = false;
@@ -101,18 +71,11 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.batcher = new Batcher(settings, budget, answers);
     this.proposals = new Proposals(budget, answers);
     this.reads = new Reads(answers, settings.waitingReadsMax);
-    const { clock } = ports;
-    this.leadership = new Leadership(settings.nodeId, machine, clock, settings.ephemeralBytesMax);
+    const { nodeId, ephemeralBytesMax } = settings;
+    this.leadership = new Leadership(nodeId, machine, ports.clock, ephemeralBytesMax);
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
-    this.replication = new Replication({
-      partition: this.partition,
-      core: this.core,
-      cache: this.cache,
-      outbox: shared.peers,
-      log: ports.log,
-      wake: () => shared.wake(this),
-    });
+    this.peers = this.makePeers();
     this.cutter = new BatchCutter(shared, this);
     this.applier = new Applier(machine, this.proposals, ports, this);
     this.target = new GroupTarget(this, ports);
@@ -127,22 +90,34 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     );
   }
 
+  private makePeers(): GroupPeers {
+    const { settings, ports, peers: outbox } = this.shared;
+    const random = new Prng(ports.entropy.uint32());
+    return new GroupPeers({
+      partition: this.partition,
+      core: this.core,
+      cache: this.cache,
+      leadership: this.leadership,
+      settings,
+      outbox,
+      log: ports.log,
+      clock: ports.clock,
+      wake: () => this.shared.wake(this),
+      spread: (bound) => random.below(bound),
+      isQuiet: () => this.isQuiet && this.reads.waitingCount === 0,
+    });
+  }
+
   /** A group whose only voter is this node elects itself at once: nobody else could. */
   start(): void {
     if (this.members.isAlone) this.core.campaign();
     this.shared.wake(this);
   }
 
-  /** Takes in a message of another node's core. */
-  receive(item: RaftItem): void {
-    this.replication.receive(item);
-    this.shared.wake(this);
-  }
-
   /** Steps what other nodes sent; before ticks, so that no election starts over a full inbox. */
   stepInbox(): void {
     if (this.executor.isInstalling) return;
-    this.replication.stepInbox(() => this.executor.run());
+    this.peers.stepInbox(this.execute);
   }
 
   /** One turn of this group. */
@@ -187,8 +162,8 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     return !(this.leadership.isLeading && this.members.isAlone);
   }
 
-  tick(count: number): void {
-    this.core.tick(count);
+  tick(count: number, nowMs: number): void {
+    this.peers.tick(count, nowMs);
     if (this.core.hasEffects()) this.shared.wake(this);
   }
 
@@ -255,7 +230,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   replaced(index: number): void {
     if (this.leadership.isLeading) this.target.endLeadership("state replaced");
     this.proposals.dropThrough(index);
-    this.replication.reset();
+    this.peers.replication.reset();
     this.cache.clear();
     this.applier.reset(index);
     this.flushedIndex = index;
@@ -280,6 +255,8 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.batcher.endAll({ status: "aborted" });
     this.proposals.endAll();
   }
+
+  private readonly execute = (): void => this.executor.run();
 
   private apply(nowMs: number, slice: ApplySlice): void {
     if (this.executor.isInstalling) return;

@@ -16,10 +16,10 @@ import type { Batcher } from "./batcher.js";
 import type { EffectsTarget } from "./effects.js";
 import type { EntryCache } from "./entry-cache.js";
 import type { GroupMembers } from "./group-members.js";
+import type { GroupPeers } from "./group-peers.js";
 import type { Leadership } from "./leadership.js";
 import type { Proposals } from "./proposals.js";
 import type { Reads } from "./reads.js";
-import type { Replication } from "./replication.js";
 import type { ProposalResult, ReadResult } from "./results.js";
 import type { HostPorts } from "./settings.js";
 
@@ -35,7 +35,7 @@ export interface TargetGroup {
   readonly reads: Reads;
   readonly leadership: Leadership;
   readonly members: GroupMembers;
-  readonly replication: Replication;
+  readonly peers: GroupPeers;
   readonly cache: EntryCache;
   readonly applier: Applier;
   sendImage(to: number): void;
@@ -63,8 +63,8 @@ export class GroupTarget implements EffectsTarget {
   }
 
   payloadFor(index: number, term: number, kind: number): Uint8Array {
-    const { proposals, replication } = this.group;
-    const known = proposals.at(index, term) ?? replication.received(index, term);
+    const { proposals, peers } = this.group;
+    const known = proposals.at(index, term) ?? peers.replication.received(index, term);
     if (known !== null) return known.payload;
     // The core itself appends the empty entry that begins its term, and the one that leaves a joint
     // configuration; nobody else proposes them.
@@ -88,7 +88,7 @@ export class GroupTarget implements EffectsTarget {
 
   send(message: Message): void {
     if (message.kind === "snapshot") this.group.sendImage(message.to);
-    else this.group.replication.send(message);
+    else this.group.peers.send(message);
   }
 
   install(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
@@ -109,10 +109,10 @@ export class GroupTarget implements EffectsTarget {
 
   /** Ends a leadership with everybody who counted on it. */
   endLeadership(reason: string): void {
-    const { leadership, members, replication, reads, batcher, proposals } = this.group;
+    const { leadership, members, peers, reads, batcher, proposals } = this.group;
     leadership.end(reason);
     members.reset();
-    replication.reset();
+    peers.replication.reset();
     reads.endAll(RETRY);
     batcher.endAll(NOT_LEADER);
     proposals.endAll();

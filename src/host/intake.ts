@@ -29,6 +29,7 @@ export class Intake {
     const { driver, shared } = this;
     if (!driver.leadership.isLeading) return this.refuse(done, "not-leader");
     if (!shared.admits()) return this.refuse(done, "overloaded");
+    driver.peers.rouse();
     const nowMs = shared.ports.clock.monotonicMs();
     const waiter = { command, sizeBytes, deadlineMs, done };
     if (!driver.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
@@ -44,6 +45,7 @@ export class Intake {
       shared.answers.read(done, { status: "retry" });
       return;
     }
+    driver.peers.rouse();
     if (isServing) shared.wake(driver);
     shared.wakeAt(deadlineMs);
   }

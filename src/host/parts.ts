@@ -126,9 +126,18 @@ export class NodeParts implements LoopParts {
       shared.wakeAt,
       shared.wake,
     );
+    const rouse = (): void => {
+      for (const { driver } of this.hosting.all) driver.peers.rouse();
+    };
     this.links.listen({
-      linkUp: (node) => failover.linkUp(node),
-      linkDown: (node) => failover.linkDown(node, this.ports.clock.monotonicMs()),
+      linkUp: (node) => {
+        rouse();
+        failover.linkUp(node);
+      },
+      linkDown: (node) => {
+        rouse();
+        failover.linkDown(node, this.ports.clock.monotonicMs());
+      },
     });
     return failover;
   }

@@ -58,7 +58,7 @@ export class Pulse {
       this.shared.ports.logger.log("warn", "This node stood still for a while.", fields);
     }
     const capped = Math.min(ticks, MISSED_TICKS_MAX);
-    for (const { driver } of this.hosting.all) if (driver.needsTicks) driver.tick(capped);
+    for (const { driver } of this.hosting.all) if (driver.needsTicks) driver.tick(capped, nowMs);
   }
 
   private watchIntake(): void {

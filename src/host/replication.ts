@@ -39,6 +39,11 @@ export interface ReplicationParts {
   readonly wake: () => void;
 }
 
+export interface InboxObserver {
+  before(message: Message): void;
+  after(message: Message): void;
+}
+
 export class Replication {
   private inbox: RaftItem[] = [];
   private inboxBytes = 0;
@@ -69,9 +74,9 @@ export class Replication {
 
   /**
    * Steps everything that has arrived. `execute` takes the core's effects after each message, while
-   * its payloads are at hand.
+   * its payloads are at hand; `observer` sees each message before and after.
    */
-  stepInbox(execute: () => void): void {
+  stepInbox(execute: () => void, observer: InboxObserver): void {
     this.pumpLoaded();
     if (this.inbox.length === 0) return;
     const items = this.inbox;
@@ -80,7 +85,9 @@ export class Replication {
     for (const item of items) {
       this.staged = item;
       // Answers from nodes that are in no part of the configuration any more are refused: fine.
+      observer.before(item.message);
       this.parts.core.step(item.message);
+      observer.after(item.message);
       if (item.entries.length > 0) execute();
       this.staged = null;
     }

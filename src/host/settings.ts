@@ -57,6 +57,8 @@ export interface HostSettings {
   readonly heartbeatMs: number;
   /** Shortest election timeout. */
   readonly electionMs: number;
+  /** A group that was idle for so long stops its heartbeats; 0 = never. */
+  readonly quiesceAfterMs: number;
   /** Commands per entry, at most. */
   readonly batchEntriesMax: number;
   /** Bytes of commands per entry; a larger command travels alone. */
@@ -128,6 +130,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   replicationFactor: 0,
   heartbeatMs: 100,
   electionMs: 1000,
+  quiesceAfterMs: 1500,
   batchEntriesMax: 256,
   batchBytesMax: 1 << 20,
   lingerMs: 0,

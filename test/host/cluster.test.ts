@@ -2,6 +2,7 @@
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../src/host/group.js";
+import { RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
 import { Cluster } from "./peerworld.js";
 import { propose } from "./world.js";
 
@@ -21,6 +22,15 @@ function write(cluster: Cluster, text: string, results: ProposalResult[]): void 
     const group = node.route(text);
     if (group?.isServing() === true) return propose(group, text, results, cluster.nowMs + 10_000);
   }
+}
+
+/** A frame without the items of one group. */
+function without(group: number, bytes: Uint8Array): Uint8Array | null {
+  const writer = new RaftFrameWriter();
+  readRaftFrame(bytes, 1, 2, (item) => {
+    if (item.group !== group) writer.add(item.group, item.message, item.entries);
+  });
+  return writer.take();
 }
 
 void t.test("three nodes elect, found the cluster and become ready", (t) => {
@@ -133,5 +143,55 @@ void t.test("a graceful stop hands its leaderships over first", (t) => {
   cluster.kill(leader);
   cluster.settle();
   t.ok([0, 1, 2, 3].every((partition) => cluster.serverOf(partition) !== null));
+  t.end();
+});
+
+void t.test("P-013 idle groups sleep, and wake for a write, a death and a return", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(4000);
+  const before = cluster.network.frames;
+  cluster.pass(5000);
+  t.equal(cluster.network.frames, before, "nothing is sent while all sleep");
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
+  cluster.pass(100);
+  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  cluster.pass(5000);
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.kill(leader);
+  const tookMs = cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  t.ok(tookMs < 900, `${tookMs} ms`);
+  cluster.pass(5000);
+  cluster.start(leader);
+  cluster.ready();
+  cluster.pass(3000);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});
+
+void t.test("P-013 a whole cluster that restarts asleep elects again", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(5000);
+  for (const id of [1, 2, 3]) cluster.kill(id);
+  for (const id of [1, 2, 3]) cluster.start(id);
+  cluster.ready();
+  cluster.pass(5000);
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.kill(leader);
+  cluster.start(leader);
+  cluster.ready();
+  t.end();
+});
+
+void t.test("P-013 a group that is gone from a living leader is failed over", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(5000);
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.network.filter = (from, bytes) => (from === leader ? without(1, bytes) : bytes);
+  const tookMs = cluster.passUntil(() => ![null, leader].includes(cluster.serverOf(1)), 40_000);
+  t.ok(tookMs < 25_000, `${tookMs} ms`);
   t.end();
 });

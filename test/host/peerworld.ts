@@ -15,6 +15,8 @@ export class FalseNetwork {
   readonly ends = new Map<number, FalsePeers>();
   private readonly cuts = new Set<string>();
   frames = 0;
+  /** What becomes of a frame on its way; null = lost. */
+  filter: (from: number, bytes: Uint8Array) => Uint8Array | null = (_from, bytes) => bytes;
 
   constructor(readonly timer: () => ManualTimer) {}
 
@@ -96,8 +98,10 @@ export class FalsePeers implements PeerPort {
     if (!this.up.has(to)) return false;
     this.network.frames++;
     const other = this.network.ends.get(to);
+    const carried = this.network.filter(this.id, bytes);
     this.network.timer().soon(() => {
-      if (!this.network.isCut(this.id, to)) other?.events?.frame(this.id, lane, bytes);
+      if (carried === null || this.network.isCut(this.id, to)) return;
+      other?.events?.frame(this.id, lane, carried);
     });
     return true;
   }

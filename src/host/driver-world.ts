@@ -1,0 +1,45 @@
+/**
+ * What the drivers of all groups of a node share: settings, ports, budgets, and ways to ask for a
+ * turn.
+ *
+ * Types only.
+ */
+import type { HardState } from "../ports.js";
+import type { SnapshotMeta } from "../raft/types.js";
+import type { Answers } from "./answers.js";
+import type { Budget } from "./batcher.js";
+import type { GroupDriver } from "./driver.js";
+import type { LogOutbox } from "./effects.js";
+import type { CacheBudget } from "./entry-cache.js";
+import type { PeerOutbox } from "./peer-outbox.js";
+import type { HostPorts, HostSettings } from "./settings.js";
+
+/** What the groups of a node share. */
+export interface DriverShared {
+  readonly settings: HostSettings;
+  readonly ports: HostPorts;
+  readonly answers: Answers;
+  readonly budget: Budget;
+  readonly outbox: LogOutbox;
+  readonly peers: PeerOutbox;
+  readonly cacheBudget: CacheBudget;
+  readonly images: GroupImages;
+  /** New commands may queue: log and store have room. */
+  admits(): boolean;
+  /** Batches may be cut: also, not too much is unflushed. */
+  intakeOpen(): boolean;
+  /** New callers are turned away: the node stops. */
+  isStopping(): boolean;
+  /** A turn is wanted at `atMs` at the latest. */
+  wakeAt(atMs: number): void;
+  /** `driver` has something to do in a turn. */
+  wake(driver: GroupDriver): void;
+}
+
+/** How images of a group travel and are put in place. */
+export interface GroupImages {
+  /** The core of `driver` wants node `to` to get an image. */
+  send(driver: GroupDriver, to: number): void;
+  /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
+  install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+}

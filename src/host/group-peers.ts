@@ -1,0 +1,84 @@
+/**
+ * One group and the other nodes: what arrived from them and what goes to them, and whether they all
+ * may sleep.
+ *
+ * May call: base, raft, this folder. Invariants: 1. Everything that arrives is stepped in the order
+ * of arrival, in the group's own turn. 2. What wakes a group is decided in `quiescence.ts` alone.
+ */
+import type { RaftCore } from "../raft/core.js";
+import type { Message } from "../raft/types.js";
+import type { Leadership } from "./leadership.js";
+import type { PeerOutbox } from "./peer-outbox.js";
+import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
+import type { RaftItem } from "./raft-frames.js";
+import { type InboxObserver, Replication, type ReplicationParts } from "./replication.js";
+
+export interface GroupPeersParts extends ReplicationParts {
+  readonly settings: QuiescenceSettings;
+  readonly leadership: Leadership;
+  readonly outbox: PeerOutbox;
+  readonly clock: { monotonicMs(): number };
+  /** A number below `bound`, differing by group and node. */
+  spread(bound: number): number;
+  /** Nothing is queued, on its way to the disk, or unapplied. */
+  isQuiet(): boolean;
+}
+
+export class GroupPeers implements InboxObserver {
+  readonly replication: Replication;
+  private readonly quiescence: Quiescence;
+  readonly core: RaftCore;
+  readonly leadership: Leadership;
+
+  constructor(private readonly parts: GroupPeersParts) {
+    this.core = parts.core;
+    this.leadership = parts.leadership;
+    this.replication = new Replication(parts);
+    this.quiescence = new Quiescence(parts.settings, this, (bound) => parts.spread(bound));
+  }
+
+  get isAsleep(): boolean {
+    return this.quiescence.isAsleep;
+  }
+
+  get isQuiet(): boolean {
+    return this.parts.isQuiet();
+  }
+
+  isLinked(node: number): boolean {
+    return this.parts.outbox.isUp(node);
+  }
+
+  send(message: Message): void {
+    this.replication.send(message);
+  }
+
+  /** Takes in a message of another node's core. */
+  receive(item: RaftItem): void {
+    this.replication.receive(item);
+    this.parts.wake();
+  }
+
+  /** Steps what has arrived; `execute` takes the core's effects. */
+  stepInbox(execute: () => void): void {
+    this.replication.stepInbox(execute, this);
+  }
+
+  /** Lets `count` ticks pass, unless the group sleeps. */
+  tick(count: number, nowMs: number): void {
+    if (this.quiescence.beat(nowMs)) this.core.tick(count);
+  }
+
+  /** Something is wanted of this group, or a member came or went. */
+  rouse(): void {
+    this.quiescence.wake(this.parts.clock.monotonicMs());
+  }
+
+  before(message: Message): void {
+    this.quiescence.before(message);
+  }
+
+  after(message: Message): void {
+    this.quiescence.after(message, this.parts.clock.monotonicMs());
+  }
+}

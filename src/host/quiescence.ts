@@ -1,0 +1,157 @@
+/**
+ * Lets one idle group sleep: no ticks, no heartbeats, until something happens.
+ *
+ * A leader sends its followers to sleep by a heartbeat that is marked (`reject`); whoever is level
+ * with it goes along. A sleeping follower asks its leader from time to time, by a marked answer,
+ * whether the group still lives there, so that a group that is stuck on a living node is failed over
+ * too. May call: base, raft, this folder.
+ * Invariants: 1. A leader sleeps only when every member is linked and has confirmed the last index
+ * (P-013). 2. Every message but the marked ones, every command, read and broken link wakes the
+ * group. 3. A pre-vote of the believed leader proves that its seat is vacant. 4. A sleeping follower
+ * that gets no sign within an election timeout of asking wakes.
+ */
+import type { RaftCore } from "../raft/core.js";
+import type { Message, MessageKind } from "../raft/types.js";
+import type { Leadership } from "./leadership.js";
+
+/** A sleeping follower asks about this often; the spread keeps groups apart (ms). */
+const PROBE_EVERY_MS = 10_000;
+const PROBE_SPREAD_MS = 5000;
+
+export interface QuiescenceSettings {
+  readonly nodeId: number;
+  readonly electionMs: number;
+  /** Idle time before a group sleeps; 0 = never. */
+  readonly quiesceAfterMs: number;
+}
+
+/** The parts of the group. */
+export interface QuiescenceGroup {
+  readonly core: RaftCore;
+  readonly leadership: Leadership;
+  /** Nothing is queued, on its way to the disk, or unapplied. */
+  readonly isQuiet: boolean;
+  isLinked(node: number): boolean;
+  send(message: Message): void;
+}
+
+export class Quiescence {
+  private asleep = false;
+  private activeMs = 0;
+  private probeAtMs = Infinity;
+  private askedMs = Infinity;
+
+  constructor(
+    private readonly settings: QuiescenceSettings,
+    private readonly group: QuiescenceGroup,
+    /** A number below `bound`, differing by group and node. */
+    private readonly spread: (bound: number) => number,
+  ) {}
+
+  get isAsleep(): boolean {
+    return this.asleep;
+  }
+
+  /** Something happened: the group is awake for a while. */
+  wake(nowMs: number): void {
+    this.activeMs = nowMs;
+    this.asleep = false;
+  }
+
+  /** A message is about to be stepped. */
+  before(message: Message): void {
+    const { leadership, core } = this.group;
+    if (message.kind === "preVote" && message.from === leadership.leader) core.forgetLeader();
+  }
+
+  /** A message was stepped. */
+  after(message: Message, nowMs: number): void {
+    if (message.kind === "heartbeat" && message.reject) return this.follow(message, nowMs);
+    if (message.kind === "heartbeatAnswer") {
+      if (message.reject && this.asleep && this.isLeader) this.sendToSleep(message.from);
+      return;
+    }
+    if (message.kind !== "heartbeat") this.activeMs = nowMs;
+    this.asleep = false;
+  }
+
+  /** Called at each beat, before ticks. Returns whether the group is to be ticked. */
+  beat(nowMs: number): boolean {
+    if (!this.asleep) this.rest(nowMs);
+    if (!this.asleep) return true;
+    if (this.isLeader) return false;
+    if (nowMs >= this.askedMs + this.settings.electionMs) this.wake(nowMs);
+    else if (this.askedMs === Infinity && nowMs >= this.probeAtMs) this.ask(nowMs);
+    return !this.asleep;
+  }
+
+  /**
+   * Sends the group to sleep if it is idle. No heartbeat of the core is under way then: it would
+   * overtake the marked one, and wake whoever had just gone to sleep.
+   */
+  private rest(nowMs: number): void {
+    const { quiesceAfterMs } = this.settings;
+    if (quiesceAfterMs === 0 || nowMs < this.activeMs + quiesceAfterMs) return;
+    const { leadership, core } = this.group;
+    if (!leadership.isServing || core.hasEffects() || !this.group.isQuiet) return;
+    if (!this.isLevel(core.lastIndex)) return;
+    const { progress, membership, transferTo } = core.status();
+    if (transferTo !== 0 || membership.votersOutgoing.length > 0) return;
+    const others = progress.filter((peer) => peer.id !== core.id);
+    const allConfirmed = others.every(
+      (peer) => peer.match === core.lastIndex && peer.active && this.group.isLinked(peer.id),
+    );
+    if (others.length === 0 || !allConfirmed) return;
+    for (const peer of others) this.sendToSleep(peer.id);
+    this.asleep = true;
+  }
+
+  private get isLeader(): boolean {
+    return this.group.core.role === "leader";
+  }
+
+  private isLevel(index: number): boolean {
+    const { core } = this.group;
+    return core.lastIndex === index && core.commitIndex === index && core.appliedIndex === index;
+  }
+
+  private follow(message: Message, nowMs: number): void {
+    const { core } = this.group;
+    const isLevel = core.leader === message.from && this.isLevel(message.commit);
+    if (!isLevel || core.term !== message.term) {
+      this.asleep = false;
+      return;
+    }
+    this.asleep = true;
+    this.askedMs = Infinity;
+    this.probeAtMs = nowMs + PROBE_EVERY_MS + this.spread(PROBE_SPREAD_MS);
+  }
+
+  private ask(nowMs: number): void {
+    this.askedMs = nowMs;
+    const { core } = this.group;
+    this.group.send(this.marked("heartbeatAnswer", core.leader, 0));
+  }
+
+  private sendToSleep(to: number): void {
+    this.group.send(this.marked("heartbeat", to, this.group.core.lastIndex));
+  }
+
+  private marked(kind: MessageKind, to: number, commit: number): Message {
+    return {
+      kind,
+      from: this.settings.nodeId,
+      to,
+      term: this.group.core.term,
+      logTerm: 0,
+      index: 0,
+      commit,
+      reject: true,
+      rejectHint: 0,
+      context: 0,
+      entries: null,
+      snapshot: null,
+      proposal: null,
+    };
+  }
+}
