@@ -20,7 +20,7 @@ import { usageError } from "./failures.js";
 import { jsonText, type JsonValue } from "./format.js";
 import { setLastWork, unlessEnding } from "./hang-up.js";
 import { msText, pictureLines } from "./latency.js";
-import { barText } from "./progress.js";
+import { Progress, barText } from "./progress.js";
 import type { Settings } from "./settings.js";
 import type { OptionValues } from "./values.js";
 
@@ -176,6 +176,29 @@ async function clean(load: Subject, options: SvcClientOptions, stops: Stops): Pr
   }
 }
 
+/** Makes what is measured, and the connections: before the clock starts. */
+async function begin(
+  load: Subject,
+  clients: readonly SvcClient[],
+  signal: AbortSignal,
+  settings: Settings,
+): Promise<void> {
+  const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
+  const reachability = new Clients(settings).watch(settings.timeoutMs, (text) =>
+    progress.update(`waiting: ${text}`),
+  );
+  try {
+    await load.prepare(clients[0] as SvcClient, signal);
+    await Promise.all(clients.map((client) => client.cluster.membership({ signal })));
+  } catch (error) {
+    reachability.explain(error);
+    throw error;
+  } finally {
+    reachability.end();
+    progress.end();
+  }
+}
+
 /** Measures `subject`: sequences, locks or kv. Returns the exit code. */
 export async function runBench(
   subject: string,
@@ -192,9 +215,7 @@ export async function runBench(
   const measure = async (): Promise<number> => {
     try {
       const { signal } = stops.measuring;
-      await load.prepare(clients[0] as SvcClient, signal);
-      // Connections are made before the clock starts.
-      await Promise.all(clients.map((client) => client.cluster.membership({ signal })));
+      await begin(load, clients, signal, settings);
       const result = await runLoad(load, clients, plan, signal, showProgress);
       print({ subject, plan, connections, result }, settings);
       return exitOf(result);

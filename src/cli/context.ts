@@ -6,10 +6,11 @@
  * only; remarks go to stderr.
  */
 import { readFileSync } from "node:fs";
-import type { Durability, SvcClient, SvcClientOptions } from "../client/mod.js";
+import type { Durability, SvcClient, SvcClientOptions, TlsOptions } from "../client/mod.js";
 import { EXIT_DONE, EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
 import { usageError } from "./failures.js";
 import type { JsonValue } from "./format.js";
+import { Reachability } from "./reachability.js";
 import type { Settings } from "./settings.js";
 import { readValue, type OptionValues } from "./values.js";
 
@@ -71,18 +72,27 @@ export class Clients {
 
   /** Options of one more client; `bench` opens several to the same place. */
   options(endpoints: readonly string[], channels: number): SvcClientOptions {
-    const { settings } = this;
     const token = this.readToken();
     return {
       endpoints: [...endpoints],
       channels,
       ...(token === null ? {} : { token }),
-      tls: {
-        insecure: settings.insecure,
-        ...(settings.caFile === null ? {} : { ca: readFile(settings.caFile) }),
-        ...(settings.certFile === null ? {} : { cert: readFile(settings.certFile) }),
-        ...(settings.keyFile === null ? {} : { key: readFile(settings.keyFile) }),
-      },
+      tls: this.tls(),
+    };
+  }
+
+  /** Watches from a second on whether the endpoints of the settings can be reached. */
+  watch(limitMs: number | null, onFound: (text: string) => void): Reachability {
+    return new Reachability(this.settings.endpoints, () => this.tls(), limitMs, onFound);
+  }
+
+  private tls(): TlsOptions {
+    const { insecure, caFile, certFile, keyFile } = this.settings;
+    return {
+      insecure,
+      ...(caFile === null ? {} : { ca: readFile(caFile) }),
+      ...(certFile === null ? {} : { cert: readFile(certFile) }),
+      ...(keyFile === null ? {} : { key: readFile(keyFile) }),
     };
   }
 

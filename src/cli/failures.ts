@@ -72,8 +72,19 @@ function exitOf(error: SvcError): ExitCode {
   return isRefusal(error) ? EXIT_REFUSED : EXIT_UNEXPECTED;
 }
 
+const explanations = new WeakMap<Error, string>();
+
+/** Sets what is known about why the service did not answer; it replaces the chain of causes. */
+export function explainFailure(error: Error, explanation: string): void {
+  if (error instanceof TimeoutError || error instanceof UnavailableError) {
+    explanations.set(error, explanation);
+  }
+}
+
 /** The chain of causes in one line: the last one usually says what really happened. */
 function fullMessage(error: Error): string {
+  const explanation = explanations.get(error);
+  if (explanation !== undefined) return `${error.message}: ${explanation}`;
   const parts = [error.message];
   let cause = error.cause;
   for (let depth = 0; depth < 4 && cause instanceof Error; depth++) {

@@ -50,7 +50,9 @@ async function acquire(
   const { resource, values, settings } = run;
   const waitMs = values.number("--wait") ?? 0;
   const limitMs = settings.timeoutMs ?? waitMs + OPERATION_TIMEOUT_DEFAULT_S * 1000;
-  const progress = new Progress(`waiting for the lock ${resource}`);
+  const waiting = `waiting for the lock ${resource}`;
+  const progress = new Progress(waiting);
+  const reachability = clients.watch(limitMs, (text) => progress.update(`${waiting}: ${text}`));
   try {
     const client = await clients.open(settings.endpoints);
     const handle = await client.locks.acquire(resource, {
@@ -67,9 +69,11 @@ async function acquire(
     process.stderr.write(`f0 not acquired ${owner}\n`);
     return EXIT_REFUSED;
   } catch (error) {
+    reachability.explain(error);
     if (signals.stoppedBy === null) throw error;
     return 128 + signalNumber(signals.stoppedBy);
   } finally {
+    reachability.end();
     progress.end();
   }
 }

@@ -60,14 +60,19 @@ export async function carryOut(
   const run = await loadOperation(command);
   const attempt = async (): Promise<Outcome> => {
     const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
+    const limitMs = limitOf(command, values, settings);
+    const reachability = clients.watch(limitMs, (text) => progress.update(`waiting: ${text}`));
     const print = (line: string): void => {
       progress.end();
       printLine(line);
     };
     try {
-      const limitMs = limitOf(command, values, settings);
       return await run(values, new RunContext(clients, signal, limitMs, print));
+    } catch (error) {
+      reachability.explain(error);
+      throw error;
     } finally {
+      reachability.end();
       progress.end();
     }
   };

@@ -155,6 +155,31 @@ t.test("P-151 unreachable is exit code 3, for every operation in both formats", 
   });
 });
 
+t.test("an endpoint that cannot be reached is named with the reason", async (t) => {
+  const taken = createServer(() => undefined);
+  const silent = await new Promise<number>((resolve) => {
+    taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
+  });
+  t.teardown(() => taken.close());
+  const refused = await batch.run(["-c", "127.0.0.1:1", "-t", "2", "--get", "k"]);
+  t.match(refused, { exit: 3, stdout: "" });
+  t.match(
+    refused.stderr,
+    /^error: kv.get: no answer within \d+ ms: cannot reach http:\/\/127.0.0.1:1: connection refused\n$/,
+  );
+  const both = ["-c", `no-such-host.invalid,http://127.0.0.1:${silent}`, "-t", "2.5"];
+  const named = await batch.run([...both, "--format", "json", "--get", "k"]);
+  t.match(named.stderr, /cannot reach http:\/\/no-such-host.invalid:8083: /);
+  t.match(named.stderr, new RegExp(`http://127.0.0.1:${silent} accepts connections`));
+  for (const words of [
+    ["lock-run", "r", "--expires", "5", "--", "true"],
+    ["bench", "kv"],
+  ]) {
+    const ran = await runCli(["-c", "127.0.0.1:1", "-t", "1", ...words]);
+    t.match(ran, { exit: 3, stderr: /connection refused/ }, words.join(" "));
+  }
+});
+
 t.test("P-151 an unknown outcome is exit code 3 and says so, for every operation", async (t) => {
   // A node that accepts connections and never says a word more than HTTP/2 needs would be a model; a stopped
   // one is the real thing: the kernel accepts, nobody answers.

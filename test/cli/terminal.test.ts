@@ -269,6 +269,18 @@ t.test("a token is asked for once and not shown", async (t) => {
   await leave(t, terminal);
 });
 
+t.test("an endpoint that cannot be reached is shown after a second, and wiped", async (t) => {
+  const words = ["-c", "http://127.0.0.1:1", "-t", "3", "--get", "k"];
+  const terminal = await Terminal.start([process.execPath, cliMain, ...words], {}, 100);
+  open.add(terminal);
+  await terminal.see("waiting: cannot reach http://127.0.0.1:1: connection refused");
+  t.equal(await terminal.ended(), 3);
+  await terminal.settle();
+  t.match(terminal.screen, /^error: kv.get: no answer [^\n]*\n?[^\n]*connection refused\n*$/);
+  open.delete(terminal);
+  terminal.close();
+});
+
 t.test(
   "Ctrl+C ends a command that hangs, not the session; SIGTERM releases the locks",
   async (t) => {
