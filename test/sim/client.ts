@@ -71,10 +71,11 @@ export class Client {
     this.world.schedule(delayMs, () => this.act());
   }
 
-  private think(): void {
+  private think(wasAnswered: boolean): void {
     const meanMs = this.plan.thinkMs;
-    // Now and then a burst without any pause.
-    this.later(this.prng.chance(1, 5) ? 0 : 1 + this.prng.below(2 * meanMs));
+    // Now and then a burst without any pause; nobody knocks without a pause at a closed door.
+    const atOnce = wasAnswered && this.prng.chance(1, 5);
+    this.later(atOnce ? 0 : 1 + this.prng.below(2 * meanMs));
   }
 
   private act(): void {
@@ -190,6 +191,6 @@ export class Client {
     // A key that was answered is now and then used again: the answer must be the same.
     else if (keyed && this.prng.chance(1, 10) && this.retriesLeft-- > 0)
       memory.unfinished.push(ask);
-    this.think();
+    this.think(outcome.kind === "ok");
   }
 }

@@ -70,6 +70,8 @@ export class SimDisk {
   isFull = false;
   /** Nothing answers before this time. */
   hungUntilMs = 0;
+  /** Every call takes so many times as long. */
+  slowness = 1;
   /** The next write goes to a wrong place. */
   misdirectNext = false;
   /** The next write or sync fails. */
@@ -167,7 +169,7 @@ export class SimDisk {
 
   delayMs(baseMs: number): number {
     const { prng, temper, world } = this;
-    let delay = baseMs * (0.5 + prng.below(1024) / 1024);
+    let delay = baseMs * this.slowness * (0.5 + prng.below(1024) / 1024);
     if (temper.slowPerMillion > 0 && prng.below(1_000_000) < temper.slowPerMillion) delay *= 20;
     return Math.max(delay, this.hungUntilMs - world.nowMs + delay);
   }

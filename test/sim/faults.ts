@@ -65,7 +65,11 @@ export class Faults {
   healAll(): void {
     this.isOver = true;
     for (const heal of [...this.heals]) heal();
-    for (const server of this.servers) if (!server.isUp) server.start();
+    for (const server of this.servers) {
+      server.disk.hungUntilMs = 0;
+      server.rows.hungUntilMs = 0;
+      if (!server.isUp) server.start();
+    }
   }
 
   /** Has `heal` called once: after `afterMs`, or when all faults end. */
@@ -170,7 +174,6 @@ export class Faults {
 
   private spoilDisk(kind: FaultKind, server: Server, prng: Prng): boolean {
     const { disk, rows } = server;
-    const { temper } = disk;
     const { nowMs } = this.world;
     switch (kind) {
       case "disk-hung":
@@ -180,10 +183,11 @@ export class Faults {
         rows.hungUntilMs = nowMs + World.between(prng, 100, 20_000);
         return true;
       case "disk-slow": {
-        const usual = { ...temper };
-        temper.writeMs *= 10 + prng.below(40);
-        temper.readMs *= 10;
-        this.until(World.between(prng, 500, 10_000), () => Object.assign(temper, usual));
+        if (disk.slowness > 1) return false;
+        disk.slowness = 10 + prng.below(40);
+        this.until(World.between(prng, 500, 10_000), () => {
+          disk.slowness = 1;
+        });
         return true;
       }
       case "disk-full":

@@ -1,69 +1,93 @@
 /**
- * `npm run sim -- --seed N [--ticks T] [--profile P]`: runs one seed and prints what it saw, with
- * the hash of its trace.
+ * `npm run sim`: runs one seed and tells what it saw, or sweeps many. See README.md beside this.
  */
-import { planOf, type PlanOverrides } from "./plan.js";
-import { runPlan } from "./run.js";
+import { type Judged, judge } from "./judge.js";
+import { type Options, USAGE, parseOptions } from "./options.js";
+import { planOf } from "./plan.js";
+import { TIMELINE_LINES, replayCommand, summary, writeTimeline } from "./report.js";
+import { shrink } from "./shrink.js";
+import { type SweepResult, sweep } from "./sweep.js";
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-interface Options {
-  readonly seed: number;
-  readonly profile: string;
-  readonly overrides: PlanOverrides;
-  readonly words: boolean;
+function nowMs(): number {
+  return Number(process.hrtime.bigint() / 1000n) / 1000;
 }
 
-function parse(args: readonly string[]): Options {
-  const value = (name: string): string | undefined => {
-    const at = args.indexOf(`--${name}`);
-    return at < 0 ? undefined : args[at + 1];
-  };
-  const number = (name: string): number | undefined => {
-    const given = value(name);
-    if (given === undefined) return undefined;
-    const parsed = Number(given);
-    if (!Number.isSafeInteger(parsed) || parsed < 0) throw new Error(`--${name} takes a number`);
-    return parsed;
-  };
-  const ticks = number("ticks");
-  const clients = number("clients");
-  const without = value("without");
-  return {
-    seed: number("seed") ?? 1,
-    profile: value("profile") ?? "one",
-    overrides: {
-      ...(ticks === undefined ? {} : { ticks }),
-      ...(clients === undefined ? {} : { clients }),
-      ...(without === undefined ? {} : { without: without.split(",").map(Number) }),
+function explain(judged: Judged, options: Options): void {
+  const drawn = planOf(options.seed, options.profile);
+  print(`replay: ${replayCommand(judged.result.plan, drawn)}`);
+  if (!options.shrinks) return;
+  const small = shrink(judged.result, (plan) => judge(plan), judged.violations);
+  const replay = replayCommand(small.plan, drawn);
+  print(`smaller after ${small.runs} runs: ${replay}`);
+  const told = judge(small.plan, { linesMax: TIMELINE_LINES });
+  print(`timeline: ${writeTimeline(told, replay)}`);
+  for (const line of told.result.words.slice(-15)) print(line.slice(0, 200));
+}
+
+function runOne(options: Options): number {
+  const plan = planOf(options.seed, options.profile, options.overrides);
+  const startedMs = nowMs();
+  const judged = judge(plan, { linesMax: options.words ? Infinity : 0 });
+  const tookMs = nowMs() - startedMs;
+  for (const line of judged.result.words) print(line);
+  for (const line of summary(judged, tookMs)) print(line);
+  if (judged.violations.length === 0) return 0;
+  explain(judged, options);
+  return 1;
+}
+
+function printSweep(result: SweepResult, tookMs: number): void {
+  const names = [...result.numbers.keys()].sort();
+  for (const name of names) print(`  ${name.padEnd(32)} ${result.numbers.get(name) ?? 0}`);
+  for (const [name, count] of [...result.evidence].sort()) {
+    print(`  saw ${name.padEnd(28)} ${count}`);
+  }
+  const days = result.simulatedMs / 86_400_000;
+  const speed = Math.round(result.simulatedMs / tookMs);
+  const rate = Math.round((result.events / tookMs) * 1000);
+  print(`${result.seeds} seeds, ${days.toFixed(3)} simulated days, ${result.events} events`);
+  print(`${(tookMs / 1000).toFixed(1)} s: ${speed} times real time, ${rate} events/s`);
+  print(`${result.undecided} undecided, ${result.failed.length} seeds with violations`);
+}
+
+async function runMany(options: Options, seeds: number, args: readonly string[]): Promise<number> {
+  const startedMs = nowMs();
+  const { seed: firstSeed, profile, overrides, workers } = options;
+  let lastMs = startedMs;
+  let failures = 0;
+  const result = await sweep(
+    { firstSeed, seeds, profile, overrides, workers },
+    args,
+    (report, done) => {
+      for (const violation of report.violations) {
+        failures++;
+        print(`seed ${report.seed}: VIOLATION: ${violation.split("\n").slice(0, 4).join(" | ")}`);
+        print(`  replay: ${report.replay}`);
+      }
+      if (nowMs() - lastMs < 5000) return;
+      lastMs = nowMs();
+      print(
+        `${done}/${seeds} seeds, ${failures} violation(s), ${Math.round((lastMs - startedMs) / 1000)} s`,
+      );
     },
-    words: args.includes("--words"),
-  };
+  );
+  printSweep(result, nowMs() - startedMs);
+  return result.failed.length > 0 ? 1 : 0;
 }
 
 /** Returns the exit code. */
-export function main(args: readonly string[]): number {
-  const options = parse(args);
-  const plan = planOf(options.seed, options.profile, options.overrides);
-  const started = process.hrtime.bigint();
-  const result = runPlan(plan, { linesMax: options.words ? Infinity : 0 });
-  const tookMs = Number(process.hrtime.bigint() - started) / 1e6;
-  for (const line of result.words) print(line);
-  print(
-    `seed ${plan.seed}, profile ${plan.profile}: ${plan.nodes} node(s), ${plan.clients} client(s)`,
-  );
-  print(`clients ${JSON.stringify(result.clients)}`);
-  print(`faults ${JSON.stringify(result.faults)}`);
-  print(`effects ${JSON.stringify(result.effects)}`);
-  const speed = Math.round(result.simulatedMs / tookMs);
-  const rate = Math.round((result.events / tookMs) * 1000);
-  print(`${result.starts} starts, ${result.samples} samples, ${result.events} events`);
-  print(
-    `${Math.round(result.simulatedMs)} ms in ${Math.round(tookMs)} ms: ${speed} x, ${rate} events/s`,
-  );
-  for (const violation of result.violations) print(`VIOLATION: ${violation}`);
-  print(`trace ${result.traceHash}`);
-  return result.violations.length > 0 ? 1 : 0;
+export async function main(args: readonly string[]): Promise<number> {
+  let options: Options;
+  try {
+    options = parseOptions(args);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    process.stderr.write(text === "" ? `${USAGE}\n` : `${text}\n${USAGE}\n`);
+    return 2;
+  }
+  return options.seeds === null ? runOne(options) : runMany(options, options.seeds, args);
 }

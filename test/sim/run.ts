@@ -30,6 +30,8 @@ export interface RunResult {
   readonly clients: ClientCounts;
   readonly faults: Readonly<Record<string, number>>;
   readonly starts: number;
+  /** Faults that the schedule drew, those left out included. */
+  readonly faultsDrawn: number;
   readonly history: History;
   readonly samples: number;
   readonly words: readonly string[];
@@ -215,6 +217,7 @@ class Run {
       clients: this.counts,
       faults: this.faults.seen,
       starts: this.starts,
+      faultsDrawn: this.faults.count,
       history: this.history.history(world.nowMs),
       samples: this.samples,
       words: world.trace.words(),

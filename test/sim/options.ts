@@ -1,0 +1,88 @@
+/**
+ * The command line of the simulator.
+ */
+import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
+import type { PlanOverrides } from "./plan.js";
+import { numbersOf } from "./report.js";
+
+export interface Options {
+  readonly seed: number;
+  /** null: one seed. */
+  readonly seeds: number | null;
+  readonly profile: string;
+  readonly overrides: PlanOverrides;
+  readonly workers: number;
+  /** Print every event. */
+  readonly words: boolean;
+  readonly shrinks: boolean;
+}
+
+export const USAGE = `npm run sim -- [options]
+  --seed N        the seed to run (default 1), or the first of a sweep
+  --seeds N       sweeps N seeds on all workers
+  --profile P     one, three, five, calm, calm-five, ... (default five)
+  --ticks T       simulated milliseconds with faults (default 60000)
+  --clients N     so many clients instead of the drawn number
+  --nodes N       so many nodes instead of the drawn number
+  --faults A,B    these faults instead of the drawn ones; "none" for none
+  --without 3,7-9 leaves these faults of the schedule out
+  --workers N     processes of a sweep (default 2)
+  --words         prints everything that happens
+  --no-shrink     does not make a failing run smaller`;
+
+/** Throws an Error that says what is wrong. */
+export function parseOptions(args: readonly string[]): Options {
+  const values = new Map<string, string>();
+  const flags = new Set<string>();
+  for (let at = 0; at < args.length; at++) {
+    const name = (args[at] as string).replace(/^--/, "");
+    if (["words", "no-shrink", "help"].includes(name)) {
+      flags.add(name);
+      continue;
+    }
+    const known = ["seed", "seeds", "profile", "ticks", "clients", "nodes", "faults", "without"];
+    if (!known.includes(name) && name !== "workers") throw new Error(`no option ${args[at] ?? ""}`);
+    const value = args[++at];
+    if (value === undefined) throw new Error(`--${name} takes a value`);
+    values.set(name, value);
+  }
+  const number = (name: string): number | null => {
+    const given = values.get(name);
+    if (given === undefined) return null;
+    const parsed = Number(given);
+    if (!Number.isSafeInteger(parsed) || parsed < 0) throw new Error(`--${name} takes a number`);
+    return parsed;
+  };
+  if (flags.has("help")) throw new Error("");
+  return {
+    seed: number("seed") ?? 1,
+    seeds: number("seeds"),
+    profile: values.get("profile") ?? "five",
+    overrides: overridesOf(values, number),
+    workers: Math.max(1, number("workers") ?? 2),
+    words: flags.has("words"),
+    shrinks: !flags.has("no-shrink"),
+  };
+}
+
+function overridesOf(
+  values: ReadonlyMap<string, string>,
+  number: (name: string) => number | null,
+): PlanOverrides {
+  const overrides: { -readonly [K in keyof PlanOverrides]: PlanOverrides[K] } = {};
+  const ticks = number("ticks");
+  const clients = number("clients");
+  const nodes = number("nodes");
+  if (ticks !== null) overrides.ticks = ticks;
+  if (clients !== null) overrides.clients = clients;
+  if (nodes !== null) overrides.nodes = nodes;
+  const without = values.get("without");
+  if (without !== undefined) overrides.without = numbersOf(without);
+  const faults = values.get("faults");
+  if (faults !== undefined) {
+    const names = faults === "none" ? [] : faults.split(",");
+    for (const name of names) if (!(name in FAULT_KINDS)) throw new Error(`no fault ${name}`);
+    overrides.faults = names as FaultKind[];
+  }
+  return overrides;
+}
