@@ -4,28 +4,24 @@
  * Owns the calls in flight on its stream. Invariants: 1. Request ids are distinct while in flight.
  * 2. At most IN_FLIGHT_MAX items are in flight, at most 256 items and 1 MiB in a frame. 3. Frames
  * are sent only after the server offered them. 4. When the stream ends, every call in flight fails
- * with an unknown outcome, unless the server has no such stream.
+ * with an unknown outcome; certain is only the verdict about the single one in flight, and that of
+ * a server without such streams.
  */
 import { Metadata, status, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
-import { protoReader, type ProtoReader } from "../proto/codec.js";
+import type { ProtoReader } from "../proto/codec.js";
 import type { Try } from "./call.js";
 import { ServerError, SvcError, UnavailableError } from "./errors.js";
 import { FrameWriter } from "./frame-writer.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import { localFailure, statusError } from "./grpc-status.js";
+import { ItemReader } from "./item-reader.js";
 
 /** What a server takes per stream by default. */
 const IN_FLIGHT_MAX = 1024;
 /** A server that sends no headers is spoken to item by item after this (ms). */
 const HEADERS_WAIT_MS = 250;
 const FRAMES_HEADER = "svc-batch-frames";
-const FRAME_TYPE = 15;
-const FRAME_FIELD = 17;
-const TYPE_TAG = 8;
-const REQUEST_ID_TAG = 16;
-const ITEM_TAG = 10;
-const DATA = 2;
 
 export interface StreamEvents {
   /** There is room again, or the stream stands now. */
@@ -36,6 +32,13 @@ export interface StreamEvents {
   /** For an item that is too large for the stream. */
   sendAlone(attempt: Try): void;
 }
+
+/** With these a server ends a stream over one of its items, before it did anything about it. */
+const VERDICTS: ReadonlySet<number> = new Set([
+  status.INVALID_ARGUMENT,
+  status.PERMISSION_DENIED,
+  status.RESOURCE_EXHAUSTED,
+]);
 
 type Duplex = ClientDuplexStream<Buffer, Buffer>;
 type State = "closed" | "connecting" | "opening" | "open" | "ended";
@@ -48,17 +51,17 @@ export class BatchStream {
   private state: State = "closed";
   private call: Duplex | null = null;
   private frames = false;
+  /** The server sent something on this stream: it has such streams. */
+  private heard = false;
   private slots: (Try | null)[] = [];
   private free: number[] = [];
   private inFlight = 0;
   private readonly writer = new FrameWriter();
-  private receivedMs = 0;
+  private readonly items = new ItemReader();
+  private readonly deliverItem = (reader: ProtoReader): void => this.deliver(reader);
+  /** When the call in each slot was sent. */
+  private sentMs: number[] = [];
   private headersTimer: NodeJS.Timeout | null = null;
-  private type = 0;
-  private requestId = 0;
-  private payloadField = 0;
-  private payloadStart = 0;
-  private payloadEnd = 0;
 
   constructor(path: string, channel: GrpcChannel, events: StreamEvents) {
     this.path = path;
@@ -98,12 +101,14 @@ export class BatchStream {
     }
     this.state = "opening";
     this.frames = false;
+    this.heard = false;
     const client = this.channel.open();
     const call = client.makeBidiStreamRequest(this.path, identity, identity, metadata);
     this.call = call;
     call.on("metadata", (headers: Metadata) => {
       if (this.call !== call) return;
       this.frames = headers.get(FRAMES_HEADER)[0] === "1";
+      this.heard = true;
       this.opened();
     });
     call.on("data", (message: Buffer) => {
@@ -123,13 +128,14 @@ export class BatchStream {
     if (this.headersTimer !== null) clearTimeout(this.headersTimer);
     this.headersTimer = null;
     this.state = "open";
-    this.receivedMs = performance.now();
+    this.channel.alive();
     this.events.onRoom();
   }
 
   /** Sends calls of `waiting` from `from` on, one frame at most. Returns the first not taken. */
   send(waiting: readonly Try[], from: number): number {
     const { writer } = this;
+    const nowMs = performance.now();
     let at = from;
     for (; at < waiting.length; at++) {
       if (this.inFlight === IN_FLIGHT_MAX || writer.items === FRAME_ITEMS_MAX) break;
@@ -152,6 +158,7 @@ export class BatchStream {
       }
       attempt.left = true;
       this.slots[slot] = attempt;
+      this.sentMs[slot] = nowMs;
       this.inFlight += 1;
       if (!this.frames) this.write(writer.takeItem());
     }
@@ -164,12 +171,12 @@ export class BatchStream {
   }
 
   private take(message: Buffer): void {
+    this.heard = true;
     if (this.state === "opening") this.opened();
-    this.receivedMs = performance.now();
+    this.channel.alive();
     const wasFull = this.inFlight === IN_FLIGHT_MAX;
-    const reader = protoReader(message);
     try {
-      this.readMessage(reader, message.length);
+      this.items.read(message, this.deliverItem);
     } catch (error) {
       this.fail(new ServerError("a message cannot be read", { cause: error }, "protocol"));
       return;
@@ -177,69 +184,25 @@ export class BatchStream {
     if (wasFull) this.events.onRoom();
   }
 
-  private readMessage(reader: ProtoReader, end: number): void {
-    this.scan(reader, end);
-    if (this.type !== FRAME_TYPE || this.payloadField !== FRAME_FIELD) {
-      this.deliver(reader);
-      return;
-    }
-    const frameEnd = this.payloadEnd;
-    reader.pos = this.payloadStart;
-    while (reader.pos < frameEnd) {
-      const tag = reader.uint32();
-      if (tag !== ITEM_TAG) {
-        reader.skipType(tag & 7);
-        continue;
-      }
-      const sizeBytes = reader.uint32();
-      const itemEnd = reader.pos + sizeBytes;
-      this.scan(reader, itemEnd);
-      this.deliver(reader);
-      reader.pos = itemEnd;
-    }
-  }
-
-  /** Reads type, request id and place of the payload of one item. */
-  private scan(reader: ProtoReader, end: number): void {
-    this.type = 0;
-    this.requestId = 0;
-    this.payloadField = 0;
-    while (reader.pos < end) {
-      const tag = reader.uint32();
-      if (tag === TYPE_TAG) {
-        this.type = reader.int32();
-      } else if (tag === REQUEST_ID_TAG) {
-        this.requestId = reader.int32();
-      } else if ((tag & 7) === DATA) {
-        const sizeBytes = reader.uint32();
-        this.payloadField = tag >>> 3;
-        this.payloadStart = reader.pos;
-        reader.pos += sizeBytes;
-        this.payloadEnd = reader.pos;
-      } else {
-        reader.skipType(tag & 7);
-      }
-    }
-  }
-
   /** Gives the scanned item to the call that waits for it. */
   private deliver(reader: ProtoReader): void {
-    const slot = this.requestId - 1;
+    const { items } = this;
+    const slot = items.requestId - 1;
     const attempt = this.slots[slot];
     if (attempt === undefined || attempt === null) return;
     this.slots[slot] = null;
     this.free.push(slot);
     this.inFlight -= 1;
     if (attempt.ended) return;
-    if (this.payloadField === 0) {
+    if (items.payloadField === 0) {
       attempt.failed(new SvcError("unimplemented", "the server does not know this item"));
       return;
     }
-    reader.pos = this.payloadStart;
+    reader.pos = items.payloadStart;
     const whole = reader.len;
     let answer: unknown;
     try {
-      answer = attempt.operation.fromGrpc(reader, this.payloadEnd - this.payloadStart);
+      answer = attempt.operation.fromGrpc(reader, items.payloadEnd - items.payloadStart);
     } catch (error) {
       reader.len = whole;
       attempt.failed(new ServerError("the answer cannot be read", { cause: error }, "protocol"));
@@ -252,11 +215,32 @@ export class BatchStream {
   private lost(code: number, details: string): void {
     const opening = this.state === "opening";
     const attempts = this.reset("closed");
-    if (code === status.UNIMPLEMENTED) return this.events.onUnimplemented(attempts);
+    if (code === status.UNIMPLEMENTED && !this.heard) return this.events.onUnimplemented(attempts);
     const failure = statusError(code, details);
-    for (const attempt of attempts) attempt.failed(failure);
+    if (failure instanceof UnavailableError || failure instanceof ServerError) {
+      for (const attempt of attempts) attempt.failed(failure);
+    } else {
+      this.refused(attempts, code, failure);
+    }
     if (opening) this.events.onOpenFailed(failure);
     else this.events.onRoom();
+  }
+
+  /**
+   * The server ended the stream over one item. Alone in flight it is that one; among several any
+   * may have been done, and each goes on outside the streams to its own verdict.
+   */
+  private refused(attempts: readonly Try[], code: number, failure: SvcError): void {
+    const [first] = attempts;
+    if (attempts.length === 1 && first !== undefined && VERDICTS.has(code)) {
+      return first.failed(failure);
+    }
+    for (const attempt of attempts) {
+      attempt.alone = true;
+      const message = `the stream ended: ${failure.message}`;
+      const facts = { outcome: "unknown", cause: failure } as const;
+      attempt.failed(new UnavailableError("connection-lost", message, facts));
+    }
   }
 
   /** Gives the stream up from this side. */
@@ -281,11 +265,13 @@ export class BatchStream {
     return attempts;
   }
 
-  /** A try here got no answer in its time: a connection on which nothing came is given up. */
+  /**
+   * A try here got no answer in its time: the connection is given up when nothing came on it since
+   * that try was sent.
+   */
   suspect(attempt: Try): void {
-    if (!this.slots.includes(attempt)) return;
-    const silentMs = performance.now() - this.receivedMs;
-    if (silentMs < 1) return;
+    const slot = this.slots.indexOf(attempt);
+    if (slot < 0 || this.channel.aliveSince(this.sentMs[slot] as number)) return;
     const why = "nothing came on this connection in time";
     this.channel.renew();
     this.fail(new UnavailableError("connection-lost", why, { outcome: "unknown" }));

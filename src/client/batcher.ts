@@ -7,7 +7,7 @@
  */
 import { BatchStream } from "./batch-stream.js";
 import type { Try } from "./call.js";
-import type { SvcError } from "./errors.js";
+import { UnavailableError, type SvcError } from "./errors.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import type { StreamKind } from "./operation.js";
 
@@ -79,12 +79,20 @@ export class Batcher {
     return best;
   }
 
-  /** A connection could not be made: when no stream stands, what waits goes elsewhere. */
+  /**
+   * A connection could not be made: when no stream stands, what waits goes elsewhere. A stream that
+   * the server refused says nothing about single items: each gets its own verdict.
+   */
   private openFailed(failure: SvcError): void {
     if (this.streams.some((stream) => stream.standing)) return this.askFlush();
     const waiting = this.queue;
     this.queue = [];
-    for (const attempt of waiting) attempt.failed(failure);
+    const refused = !(failure instanceof UnavailableError);
+    for (const attempt of waiting) {
+      if (attempt.ended) continue;
+      if (refused) this.unary(attempt);
+      else attempt.failed(failure);
+    }
   }
 
   private fallBack(attempts: readonly Try[]): void {

@@ -24,6 +24,11 @@ export interface Try {
   readonly request: unknown;
   /** Set by the transport just before the first byte may leave. */
   left: boolean;
+  /**
+   * Travels outside the batch streams. Set by a transport on a try that it fails: so will those
+   * that follow.
+   */
+  alone: boolean;
   /** Nobody waits for this try any more. */
   ended: boolean;
   /** Set by transports that can: stops the try's work. */
@@ -45,8 +50,12 @@ export interface CallHost {
   suspect(endpoint: number, attempt: Try): void;
 }
 
+/** Whatever a server asks for, a call looks after itself at least so often (ms). */
+const WAIT_MAX_MS = 60_000;
+
 class CallTry implements Try {
   left = false;
+  alone = false;
   ended = false;
   abandon: (() => void) | null = null;
   sentMs = 0;
@@ -93,8 +102,10 @@ export class Call implements Expiring {
   private readonly signal: AbortSignal | undefined;
   private readonly attemptMs: number | undefined;
   private readonly trace: CallTrace | undefined;
+  private readonly lastTry: AbortSignal | undefined;
   private current: CallTry | null = null;
   private endpoint = -1;
+  private alone = false;
   private doubtful = false;
   private lastError: SvcError | null = null;
   private backoff: Backoff | null = null;
@@ -119,6 +130,7 @@ export class Call implements Expiring {
     this.signal = calling?.signal;
     this.attemptMs = calling?.attemptMs;
     this.trace = calling?.trace;
+    this.lastTry = calling?.lastTry;
   }
 
   /** Begins the first try. */
@@ -134,6 +146,7 @@ export class Call implements Expiring {
 
   private startTry(): void {
     const attempt = new CallTry(this, this.operation, this.request);
+    attempt.alone = this.alone;
     this.current = attempt;
     if (this.trace !== undefined) attempt.sentMs = this.host.nowMs();
     this.endpoint = this.host.dispatch(attempt, this.endpoint);
@@ -163,19 +176,25 @@ export class Call implements Expiring {
   tryFailed(attempt: CallTry, error: SvcError): void {
     this.current = null;
     this.lastError = error;
+    this.alone ||= attempt.alone;
     if (error.outcome !== "none" && attempt.left) this.noteDoubt(attempt);
+    const last = this.lastTry?.aborted === true;
     const repeatable = error instanceof UnavailableError && error.code !== "aborted";
-    if (!repeatable || (this.doubtful && !this.operation.repeat(this.request))) {
+    if (!repeatable || last || (this.doubtful && !this.operation.repeat(this.request))) {
       return this.settleWith(this.doubtful ? doubted(error) : error);
     }
     if (this.doubtful && this.operation.again !== undefined) {
       this.request = this.operation.again(this.request);
     }
     this.backoff ??= new Backoff();
-    this.waiting = setTimeout(() => {
-      this.waiting = null;
-      this.startTry();
-    }, this.backoff.nextMs(error.retryAfterMs));
+    this.waiting = setTimeout(
+      () => {
+        this.waiting = null;
+        if (this.lastTry?.aborted !== true) this.startTry();
+        else this.settleWith(this.doubtful ? doubted(error) : error);
+      },
+      Math.min(WAIT_MAX_MS, this.backoff.nextMs(error.retryAfterMs)),
+    );
   }
 
   private noteDoubt(attempt: CallTry): void {
@@ -187,7 +206,9 @@ export class Call implements Expiring {
 
   /** The deadline passed. */
   expire(): void {
-    const message = `${this.operation.name}: no answer within ${Math.round(this.durationMs)} ms`;
+    const why = this.lastError === null ? "" : ` (${this.lastError.message})`;
+    const waited = `no answer within ${Math.round(this.durationMs)} ms`;
+    const message = `${this.operation.name}: ${waited}${why}`;
     this.stopTry();
     const outcome = this.doubtful ? "unknown" : "none";
     this.settleWith(new TimeoutError(message, { outcome, cause: this.lastError ?? undefined }));

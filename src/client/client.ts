@@ -56,7 +56,7 @@ export class SvcClient {
     const engine = new Engine(settings, clock);
     this.engine = engine;
     this.sequences = new Sequences(engine, settings.idempotency);
-    this.locks = new Locks({ caller: engine, clock, deadlineMs: settings.deadlineMs });
+    this.locks = new Locks({ caller: engine, clock });
     this.kv = new KeyValues(engine);
     this.cluster = new ClusterAdmin(engine);
     this.ranges = new RangesAdmin(engine);

@@ -11,6 +11,7 @@ import { ClosedError, InvalidInputError, type SvcError } from "./errors.js";
 import { GrpcNode } from "./grpc-node.js";
 import type { Calling, Caller, Operation } from "./operation.js";
 import { checkDeadline, type ClientSettings, type MonotonicClock } from "./options.js";
+import { pause } from "./pause.js";
 import { RestNode } from "./rest-node.js";
 
 /** One endpoint as the engine uses it. */
@@ -34,7 +35,9 @@ interface Place {
 export class Engine implements Caller, CallHost {
   private readonly places: Place[];
   private readonly deadlines = new Deadlines();
-  private readonly deadlineMs: number;
+  readonly deadlineMs: number;
+  /** Waits under way: closing ends them. */
+  private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
   private preferred = 0;
   private closed = false;
@@ -70,6 +73,21 @@ export class Engine implements Caller, CallHost {
       this.deadlines.add(call);
       call.begin();
     });
+  }
+
+  async pause(ms: number, signal?: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const cancelled = (): void => stop.abort(signal?.reason);
+    if (this.closed) stop.abort(new ClosedError());
+    if (signal?.aborted === true) cancelled();
+    signal?.addEventListener("abort", cancelled);
+    this.pauses.add(stop);
+    try {
+      await pause(ms, stop.signal);
+    } finally {
+      this.pauses.delete(stop);
+      signal?.removeEventListener("abort", cancelled);
+    }
   }
 
   dispatch(attempt: Try, avoid: number): number {
@@ -125,6 +143,7 @@ export class Engine implements Caller, CallHost {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
+    for (const stop of this.pauses) stop.abort(new ClosedError());
     this.deadlines.close();
     await Promise.all(this.places.map(({ node }) => node.close()));
   }

@@ -6,6 +6,7 @@
  * timer behind.
  */
 import { isIP } from "node:net";
+import { checkServerIdentity } from "node:tls";
 import * as grpc from "@grpc/grpc-js";
 import { UnavailableError, type SvcError } from "./errors.js";
 import type { ClientSettings, Endpoint } from "./options.js";
@@ -13,6 +14,8 @@ import type { ClientSettings, Endpoint } from "./options.js";
 type PackageChannel = ReturnType<grpc.Client["getChannel"]>;
 type Ready = (failure: SvcError | null) => void;
 
+const HEALTH_PATH = "/grpc.health.v1.Health/Check";
+const plainBytes = (bytes: Buffer): Buffer => bytes;
 const RECONNECT_FIRST_MS = 20;
 const RECONNECT_LAST_MS = 1000;
 
@@ -23,11 +26,22 @@ function bytes(pem: string | Uint8Array | undefined): Buffer | null {
 function credentials(endpoint: Endpoint, settings: ClientSettings): grpc.ChannelCredentials {
   if (!endpoint.secure) return grpc.credentials.createInsecure();
   const { ca, key, cert, insecure } = settings.tls;
+  const address = addressOf(endpoint);
   const verify: grpc.VerifyOptions =
     insecure === true
       ? { rejectUnauthorized: false, checkServerIdentity: () => undefined }
       : { rejectUnauthorized: true };
+  if (insecure !== true && address !== null) {
+    // The name sent to the server is no address; what it shows must be valid for the address.
+    verify.checkServerIdentity = (_name, certificate) => checkServerIdentity(address, certificate);
+  }
   return grpc.credentials.createSsl(bytes(ca), bytes(key), bytes(cert), verify);
+}
+
+/** The host when it is an IP address, without brackets. */
+function addressOf({ host }: Endpoint): string | null {
+  const bare = host.replace(/[[\]]/g, "");
+  return isIP(bare) === 0 ? null : bare;
 }
 
 export class GrpcChannel {
@@ -37,6 +51,7 @@ export class GrpcChannel {
   private client: grpc.Client | null = null;
   private waiting: Ready[] = [];
   private closed = false;
+  private aliveMs = Number.NEGATIVE_INFINITY;
 
   constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
     this.endpoint = endpoint;
@@ -67,11 +82,9 @@ export class GrpcChannel {
     return this.client;
   }
 
-  /** An address is no server name (RFC 6066); where nothing is verified another name will do. */
+  /** An address is no server name (RFC 6066): another one is sent, and the address verified. */
   private serverName(): grpc.ChannelOptions {
-    const { host, secure } = this.endpoint;
-    const named = isIP(host.replace(/[[\]]/g, "")) === 0;
-    if (!secure || named || this.settings.tls.insecure !== true) return {};
+    if (!this.endpoint.secure || addressOf(this.endpoint) === null) return {};
     return { "grpc.ssl_target_name_override": "localhost" };
   }
 
@@ -85,19 +98,51 @@ export class GrpcChannel {
     this.watch(channel, Date.now() + this.settings.connectTimeoutMs);
   }
 
+  /** True while the connection stands. */
+  get ready(): boolean {
+    const { client } = this;
+    if (client === null) return false;
+    return client.getChannel().getConnectivityState(false) === grpc.connectivityState.READY;
+  }
+
+  /** Something came on this connection just now. */
+  alive(): void {
+    this.aliveMs = performance.now();
+  }
+
+  /** Whether something came on it since `sinceMs` (of performance.now). */
+  aliveSince(sinceMs: number): boolean {
+    return this.aliveMs > sinceMs;
+  }
+
   private watch(channel: PackageChannel, untilMs: number): void {
-    const state = channel.getConnectivityState(true);
+    // Asking it to connect would bring a channel that is being closed back to life.
+    const state = channel.getConnectivityState(false);
     if (state === grpc.connectivityState.READY) return this.tell(null);
-    if (state === grpc.connectivityState.TRANSIENT_FAILURE) {
-      return this.tell(this.unreachable("no connection"));
-    }
+    if (state === grpc.connectivityState.TRANSIENT_FAILURE) return this.tellWhy(channel);
     if (state === grpc.connectivityState.SHUTDOWN) {
       return this.tell(this.unreachable("the connection was given up"));
     }
+    if (state === grpc.connectivityState.IDLE) channel.getConnectivityState(true);
     channel.watchConnectivityState(state, untilMs, (error) => {
       if (error === undefined || error === null) return this.watch(channel, untilMs);
       this.tell(this.unreachable("no connection in time"));
     });
+  }
+
+  /** The reason is known to calls only: one that is not sent without a connection asks for it. */
+  private tellWhy(channel: PackageChannel): void {
+    const { client } = this;
+    if (client === null || client.getChannel() !== channel) {
+      return this.tell(this.unreachable("the connection was given up"));
+    }
+    const done = (error: grpc.ServiceError | null): void => {
+      if (error === null) return this.tell(null);
+      const text = /Last error: (.*?)\.?$/.exec(error.details)?.[1] ?? error.details;
+      this.tell(this.unreachable(text));
+    };
+    const none = Buffer.alloc(0);
+    client.makeUnaryRequest(HEALTH_PATH, plainBytes, plainBytes, none, done);
   }
 
   private tell(failure: SvcError | null): void {

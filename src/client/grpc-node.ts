@@ -34,7 +34,7 @@ export class GrpcNode implements TransportNode {
 
   send(attempt: Try): void {
     const place = attempt.operation.stream;
-    if (place === null) return this.sendUnary(attempt);
+    if (place === null || attempt.alone) return this.sendUnary(attempt);
     let batcher = this.batchers.get(place.kind);
     if (batcher === undefined) {
       batcher = new Batcher(place.kind, this.channels, (one) => this.sendUnary(one));
@@ -67,6 +67,7 @@ export class GrpcNode implements TransportNode {
     const bytes = writer.view(0);
     const done = (error: ServiceError | null, answer: Buffer | undefined): void => {
       this.calls.delete(call);
+      if (error === null) channel.alive();
       if (error !== null || answer === undefined) {
         const { code = 2, details = "no answer", metadata: trailers } = error ?? {};
         attempt.failed(statusError(code, details, trailers));

@@ -30,6 +30,8 @@ export function statusError(code: number, details: string, trailers?: Metadata):
     case status.PERMISSION_DENIED:
       return new AccessError("forbidden", details);
     case status.RESOURCE_EXHAUSTED:
+      // The transport reports ENHANCE_YOUR_CALM under this code: it is about the connection.
+      if (details.startsWith("Bandwidth exhausted")) return lostConnection(details);
       return new TooLargeError(details);
     case status.UNIMPLEMENTED:
       return new SvcError("unimplemented", `the server does not offer this: ${details}`);
@@ -38,16 +40,18 @@ export function statusError(code: number, details: string, trailers?: Metadata):
     case status.UNAVAILABLE:
     case status.CANCELLED:
     case status.OK:
-      return new UnavailableError("connection-lost", details, { outcome: "unknown" });
+      return lostConnection(details);
     case status.INTERNAL:
       // The transport reports a reset of its stream under this code.
-      if (/RST_STREAM|Call ended without/.test(details)) {
-        return new UnavailableError("connection-lost", details, { outcome: "unknown" });
-      }
+      if (/RST_STREAM|Call ended without/.test(details)) return lostConnection(details);
       return new ServerError(details);
     default:
       return new ServerError(`status ${status[code] ?? code}: ${details}`);
   }
+}
+
+function lostConnection(details: string): UnavailableError {
+  return new UnavailableError("connection-lost", details, { outcome: "unknown" });
 }
 
 /** Outcomes after which something may have been written. */

@@ -2,8 +2,7 @@
  * Many-calls: independent items in one call, as the client sends and reads them.
  *
  * Owns no state. May call the codec. Invariants: 1. The answer has one item per item of the
- * request, in its order. 2. An item is judged alone; the call as a whole fails only when none was
- * done.
+ * request, in its order. 2. An item is judged alone.
  */
 import * as messages from "../proto/generated/keyvalues.js";
 import { ServerError } from "./errors.js";
@@ -24,13 +23,24 @@ import { bigintOf } from "./json.js";
 import { fromLanes, stampFromJson, stampOf, toLanes } from "./numbers.js";
 import type { Operation } from "./operation.js";
 
-type Many<Request, Answer> = Operation<readonly Request[], readonly Answer[], readonly Answer[]>;
+/** The answers of all items, and whether an earlier try of the call may have changed them. */
+export interface ManyAnswers<Answers> {
+  readonly answers: Answers;
+  readonly doubtful: boolean;
+}
+
+type Many<Request, Answer> = Operation<
+  readonly Request[],
+  readonly Answer[],
+  ManyAnswers<readonly Answer[]>
+>;
 
 function counted<Request, Answer>(
   answers: readonly Answer[],
   requests: readonly Request[],
-): readonly Answer[] {
-  if (answers.length === requests.length) return answers;
+  doubtful: boolean,
+): ManyAnswers<readonly Answer[]> {
+  if (answers.length === requests.length) return { answers, doubtful };
   const message = `${requests.length} items were sent and ${answers.length} answered`;
   throw new ServerError(message, {}, "protocol");
 }

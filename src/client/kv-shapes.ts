@@ -104,6 +104,12 @@ export interface KvPageOptions extends KvCallOptions {
   readonly cursor?: string | undefined;
 }
 
+/** What iterating over all pages takes. */
+export interface KvIterateOptions {
+  /** Longest time of the whole iteration in ms from its first step (default: none). */
+  readonly overallDeadlineMs?: number | undefined;
+}
+
 export interface KvPage {
   readonly items: readonly KvItem[];
   readonly hasMore: boolean;

@@ -28,6 +28,7 @@ import type {
   KvExistence,
   KvGetOptions,
   KvItemKey,
+  KvIterateOptions,
   KvManyResult,
   KvPage,
   KvPageOptions,
@@ -37,6 +38,7 @@ import type {
   KvWrite,
 } from "./kv-shapes.js";
 import { int32Of } from "./numbers.js";
+import { TimeBudget } from "./time-budget.js";
 import type { Caller } from "./operation.js";
 
 const RANGE_LIMIT_DEFAULT = 1000;
@@ -119,8 +121,10 @@ export class KeyValues {
   }
 
   /**
-   * Sets many entries, each on its own (not atomic together). Items that the service asks to repeat
-   * are repeated if that is safe; every other failure is that item's `error`.
+   * Sets many entries, each on its own (not atomic together), in calls of at most 1024. Items that
+   * the service asks to repeat are repeated if that is safe; every other failure is that item's
+   * `error`, with what is known about that item: a part that got no answer in time is `unknown`, a
+   * part that was not sent is `none`. Rejects only when the service answered for none of the items.
    *
    * @example
    * const results = await client.kv.setMany([{ key: "a", value: "1" }, { key: "b", value: "2" }]);
@@ -219,16 +223,21 @@ export class KeyValues {
   }
 
   /**
-   * All entries whose key begins with `prefix`, sorted, page by page (the deadline counts per
-   * page).
+   * All entries whose key begins with `prefix`, sorted, page by page. `deadlineMs` counts per page,
+   * `overallDeadlineMs` for the whole iteration, the time that its consumer takes included.
    *
    * @example
    * for await (const entry of client.kv.scan("user/")) console.log(entry.key, entry.text);
    */
-  async *scan(prefix: string, options: KvPageOptions = {}): AsyncGenerator<KvEntry, void, void> {
+  async *scan(
+    prefix: string,
+    options: KvPageOptions & KvIterateOptions = {},
+  ): AsyncGenerator<KvEntry, void, void> {
+    const budget = new TimeBudget("kv.scan", options.overallDeadlineMs ?? Infinity);
+    const pageMs = options.deadlineMs ?? this.caller.deadlineMs;
     let cursor = options.cursor;
     for (;;) {
-      const page = await this.scanPage(prefix, { ...options, cursor });
+      const page = await this.scanPage(prefix, { ...budget.rest(options, pageMs), cursor });
       yield* page.items;
       if (!page.hasMore || page.nextCursor === null) return;
       cursor = page.nextCursor;
@@ -256,18 +265,20 @@ export class KeyValues {
   }
 
   /**
-   * The entries of a range of one bucket, sorted, page by page.
+   * The entries of a range of one bucket, sorted, page by page; deadlines as in `scan`.
    *
    * @example
    * for await (const entry of client.kv.range({ bucket: "log" })) console.log(entry.key);
    */
   async *range(
     range: BucketRange,
-    options: KvRangeOptions = {},
+    options: KvRangeOptions & KvIterateOptions = {},
   ): AsyncGenerator<KvEntry, void, void> {
+    const budget = new TimeBudget("kv.range", options.overallDeadlineMs ?? Infinity);
+    const pageMs = options.deadlineMs ?? this.caller.deadlineMs;
     let rest = range;
     for (;;) {
-      const page = await this.rangePage(rest, options);
+      const page = await this.rangePage(rest, budget.rest(options, pageMs));
       yield* page.items;
       const last = page.items.at(-1);
       if (!page.hasMore || last === undefined) return;

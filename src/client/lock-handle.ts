@@ -7,10 +7,10 @@
  * handle is never held again.
  */
 import { decodeText } from "../base/bytes.js";
-import { SvcError } from "./errors.js";
+import { SvcError, UnknownOutcomeError } from "./errors.js";
 import { LeaseWatch } from "./lease.js";
 import { getLock, tryExtend, unlock, type LockRequest } from "./lock-operations.js";
-import type { LockInfo } from "./lock-shapes.js";
+import type { LockInfo, UnlockAnswer } from "./lock-shapes.js";
 import { toSafeNumber } from "./numbers.js";
 import { newTrace, type Caller, type Calling } from "./operation.js";
 import { durationMs, type CallOptions, type Durability, type MonotonicClock } from "./options.js";
@@ -65,6 +65,8 @@ export class LockHandle {
   private extending: Promise<unknown> = Promise.resolve();
   private renewTimer: NodeJS.Timeout | null = null;
   private releasing: Promise<boolean> | null = null;
+  private heldUntilReleased = false;
+  private releaseDoubtful = false;
 
   /** @internal `sentMs`: when the grant was asked for; null = not acquired. */
   constructor(facts: HandleFacts, fencingToken: bigint, sentMs: number | null) {
@@ -123,7 +125,7 @@ export class LockHandle {
    * @example
    * if (!(await lock.extend(60_000))) throw new Error("lost");
    */
-  extend(leaseMs: number = this.leaseMs, options?: CallOptions): Promise<boolean> {
+  async extend(leaseMs: number = this.leaseMs, options?: CallOptions): Promise<boolean> {
     durationMs("leaseMs", leaseMs, 1);
     return this.inTurn(() => this.extendNow(leaseMs, options ?? {}));
   }
@@ -142,13 +144,16 @@ export class LockHandle {
   /**
    * Releases the lock. True when it was ours until now; false when it was not (never acquired,
    * lost, released before). The signal aborts at once with `lock-released`. Rejects with
-   * TimeoutError when the service cannot be reached in time: the lease then ends by itself.
+   * TimeoutError when the service cannot be reached in time: the lease then ends by itself. Rejects
+   * with UnknownOutcomeError when an answer got lost and the lock, which was not known to be held
+   * any more, is not ours now.
    *
    * @example
    * await lock.release();
    */
   release(options?: CallOptions): Promise<boolean> {
     if (!this.acquired) return Promise.resolve(false);
+    this.heldUntilReleased ||= this.watch.held;
     this.watch.end("lock-released", "was released");
     this.stop();
     this.releasing ??= this.releaseNow(options).catch((error: unknown) => {
@@ -170,8 +175,18 @@ export class LockHandle {
 
   private async releaseNow(options: CallOptions | undefined): Promise<boolean> {
     const { caller, request } = this.facts;
-    const answer = await caller.call(unlock, request, options);
-    return answer.unlocked;
+    let answer: UnlockAnswer;
+    try {
+      answer = await caller.call(unlock, request, options);
+    } catch (error) {
+      if (error instanceof SvcError && error.outcome !== "none") this.releaseDoubtful = true;
+      throw error;
+    }
+    if (answer.refusal === null) return true;
+    if (!answer.doubtful && !this.releaseDoubtful) return false;
+    // A lost try may have released it. Whoever held it when the release began had it until now.
+    if (this.heldUntilReleased) return true;
+    throw new UnknownOutcomeError(`whether "${this.resource}" was held until now is not known`);
   }
 
   private inTurn<Value>(step: () => Promise<Value>): Promise<Value> {

@@ -1,13 +1,13 @@
 /**
  * Fenced lease locks.
  *
- * Owns the live handles of a client, so that closing it can release them. May call the engine.
- * Invariants: 1. Only an answer "locked" is a grant. 2. A lease is counted from the first try that
- * may have begun it, or from an extend that was answered. 3. What may have been granted and is not
- * handed out is released in the background.
+ * Owns the live handles and the acquires under way of a client, so that closing it can release
+ * them. May call the engine. Invariants: 1. A handle is made from a grant, or says that there is
+ * none. 2. Closing ends every acquire at once, and waits for the release of what they bring.
  */
 import { randomBytes } from "node:crypto";
-import { CancelledError, InvalidInputError, LockNotAcquiredError, TimeoutError } from "./errors.js";
+import { ClosedError, InvalidInputError, LockNotAcquiredError } from "./errors.js";
+import { Acquisition } from "./lock-acquisition.js";
 import { LockHandle } from "./lock-handle.js";
 import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
 import type {
@@ -18,16 +18,13 @@ import type {
   LockInfo,
   UnlockAnswer,
 } from "./lock-shapes.js";
-import { newTrace, type Caller, type CallTrace } from "./operation.js";
-import { durationMs, type Durability, type MonotonicClock } from "./options.js";
+import type { Caller } from "./operation.js";
+import { checkDeadline, durationMs, type Durability, type MonotonicClock } from "./options.js";
 import { pause } from "./pause.js";
 
 const OWNER_BYTES = 16;
 const RETRY_DEFAULT_MS = 100;
-/** A grant asked for so long ago (share of the lease) is confirmed by an extend first. */
-const CONFIRM_SHARE = 1 / 3;
 const QUIET_RELEASE_MIN_MS = 1000;
-const QUIET_RELEASE_MAX_MS = 30_000;
 
 /** Owner and lease of the one-step calls. */
 export interface LockStep extends LockCallOptions {
@@ -49,7 +46,6 @@ function wire(durability: Durability | undefined): 0 | 1 {
 export interface LocksFacts {
   readonly caller: Caller;
   readonly clock: MonotonicClock;
-  readonly deadlineMs: number;
 }
 
 /**
@@ -64,6 +60,8 @@ export class Locks {
   private readonly facts: LocksFacts;
   private readonly handles = new Set<LockHandle>();
   private readonly background = new Set<Promise<unknown>>();
+  private readonly acquiring = new Map<Acquisition, Promise<unknown>>();
+  private closed = false;
 
   /** @internal */
   constructor(facts: LocksFacts) {
@@ -92,13 +90,34 @@ export class Locks {
     };
     const waitMs = options.waitMs ?? 0;
     if (waitMs !== Number.POSITIVE_INFINITY) durationMs("waitMs", waitMs, 0);
-    const retryMs = durationMs("retryMs", options.retryMs ?? RETRY_DEFAULT_MS, 1);
-    const trace = newTrace();
+    const { caller, clock } = this.facts;
+    const wish = {
+      request,
+      ownOwner: options.owner !== undefined,
+      waitMs,
+      retryMs: durationMs("retryMs", options.retryMs ?? RETRY_DEFAULT_MS, 1),
+      deadlineMs:
+        options.deadlineMs === undefined
+          ? waitMs + caller.deadlineMs
+          : checkDeadline(options.deadlineMs),
+      signal: options.signal,
+    };
+    if (this.closed) throw new ClosedError();
+    const acquisition = new Acquisition(caller, clock, wish, (work) => this.inBackground(work));
+    const running = acquisition.run();
+    this.acquiring.set(acquisition, running);
     try {
-      return await this.wait(request, options, waitMs, retryMs, trace);
-    } catch (error) {
-      if (trace.doubtfulSentMs >= 0) this.releaseQuietly(request);
-      throw error;
+      const grant = await running;
+      const facts = this.handleFacts(request);
+      if (grant === null) return new LockHandle({ ...facts, renew: false }, 0n, null);
+      const renew = options.renew ?? true;
+      const handle = new LockHandle({ ...facts, renew }, grant.fencingToken, grant.sentMs);
+      this.handles.add(handle);
+      if (!this.closed) return handle;
+      // Closed in the very turn in which the grant came: closing releases all handles.
+      throw new ClosedError({ outcome: "unknown" });
+    } finally {
+      this.acquiring.delete(acquisition);
     }
   }
 
@@ -178,6 +197,10 @@ export class Locks {
 
   /** @internal Releases what is held and waits for releases, at most `waitMs`; never rejects. */
   async close(waitMs: number): Promise<void> {
+    this.closed = true;
+    const ended = [...this.acquiring.values()];
+    for (const acquisition of this.acquiring.keys()) acquisition.close();
+    await Promise.allSettled(ended);
     for (const handle of [...this.handles]) {
       if (waitMs === 0) handle.abandon();
       else this.inBackground(handle.release({ deadlineMs: waitMs }));
@@ -185,70 +208,13 @@ export class Locks {
     if (this.background.size === 0 || waitMs === 0) return;
     const enough = new AbortController();
     const limit = pause(waitMs, enough.signal).catch(() => undefined);
-    await Promise.race([Promise.all(this.background), limit]);
+    await Promise.race([this.allReleased(), limit]);
     enough.abort();
   }
 
-  private async wait(
-    request: LockRequest,
-    options: AcquireOptions,
-    waitMs: number,
-    retryMs: number,
-    trace: CallTrace,
-  ): Promise<LockHandle> {
-    const { caller, clock, deadlineMs } = this.facts;
-    const startMs = clock.nowMs();
-    const deadlineAtMs = startMs + (options.deadlineMs ?? waitMs + deadlineMs);
-    for (;;) {
-      const leftMs = deadlineAtMs - clock.nowMs();
-      if (leftMs <= 0) throw new TimeoutError(`no lock "${request.resource}" before the deadline`);
-      const calling = { signal: options.signal, deadlineMs: leftMs, trace };
-      const grant = await caller.call(tryLock, request, calling);
-      if (grant.acquired) {
-        const handle = await this.confirm(request, options, grant.fencingToken, trace, leftMs);
-        if (handle !== null) return handle;
-      }
-      const leftToWaitMs = startMs + waitMs - clock.nowMs();
-      if (leftToWaitMs <= 0) {
-        // A try that got lost may still arrive when the lock is free.
-        if (trace.doubtfulSentMs >= 0) this.releaseQuietly(request);
-        return new LockHandle({ ...this.handleFacts(request), renew: false }, 0n, null);
-      }
-      const jitteredMs = retryMs * (0.5 + Math.random());
-      await pause(Math.min(jitteredMs, leftToWaitMs), options.signal);
-    }
-  }
-
-  /** A handle for a grant, or null when its lease is over already. */
-  private async confirm(
-    request: LockRequest,
-    options: AcquireOptions,
-    token: bigint,
-    trace: CallTrace,
-    deadlineMs: number,
-  ): Promise<LockHandle | null> {
-    const { caller, clock } = this.facts;
-    let fencingToken = token;
-    let sentMs = trace.doubtfulSentMs >= 0 ? trace.doubtfulSentMs : trace.sentMs;
-    const old = clock.nowMs() - sentMs > request.expiresMs * CONFIRM_SHARE;
-    if (options.owner !== undefined || old) {
-      // From here on something is held: whatever fails must release it.
-      if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = sentMs;
-      const inner = newTrace();
-      const calling = { signal: options.signal, deadlineMs, trace: inner };
-      const answer = await caller.call(tryExtend, request, calling);
-      if (!answer.extended) return null;
-      fencingToken = answer.fencingToken;
-      sentMs = inner.sentMs;
-    }
-    if (options.signal?.aborted === true) {
-      trace.doubtfulSentMs = sentMs;
-      throw new CancelledError("the acquire was cancelled", { cause: options.signal.reason });
-    }
-    const facts = { ...this.handleFacts(request), renew: options.renew ?? true };
-    const handle = new LockHandle(facts, fencingToken, sentMs);
-    this.handles.add(handle);
-    return handle;
+  /** Late grants add releases while others are waited for. */
+  private async allReleased(): Promise<void> {
+    while (this.background.size > 0) await Promise.all(this.background);
   }
 
   private handleFacts(request: LockRequest) {
@@ -259,14 +225,6 @@ export class Locks {
       request,
       onEnd: (handle: LockHandle): void => void this.handles.delete(handle),
     };
-  }
-
-  private releaseQuietly(request: LockRequest): void {
-    const deadlineMs = Math.min(
-      QUIET_RELEASE_MAX_MS,
-      Math.max(QUIET_RELEASE_MIN_MS, request.expiresMs),
-    );
-    this.inBackground(this.facts.caller.call(unlock, request, { deadlineMs }));
   }
 
   private inBackground(work: Promise<unknown>): void {

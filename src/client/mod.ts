@@ -47,6 +47,7 @@ export type {
   KvGetOptions,
   KvItem,
   KvItemKey,
+  KvIterateOptions,
   KvManyResult,
   KvPage,
   KvPageOptions,

@@ -67,10 +67,19 @@ export interface Calling {
   /** A try without answer is given up after this time and repeated elsewhere (ms). */
   readonly attemptMs?: number | undefined;
   readonly trace?: CallTrace | undefined;
+  /** Once it aborts no further try begins; the one under way is waited for. */
+  readonly lastTry?: AbortSignal | undefined;
 }
 
 /** What runs operations. */
 export interface Caller {
+  /** Deadline of calls that give none (ms). */
+  readonly deadlineMs: number;
+  /**
+   * Waits `ms`; rejects with CancelledError when `signal` aborts first, with ClosedError when the
+   * client closes.
+   */
+  pause(ms: number, signal?: AbortSignal): Promise<void>;
   call<Request, Answer, Result>(
     operation: Operation<Request, Answer, Result>,
     request: Request,

@@ -1,23 +1,40 @@
 /**
  * A wait that an AbortSignal ends.
  *
- * Owns its timer. Invariants: 1. Timer and listener are gone when the wait is over.
+ * Owns its timer. Invariants: 1. Timer and listener are gone when the wait is over. 2. A wait
+ * longer than a timer can be is made of several.
  */
-import { CancelledError } from "./errors.js";
+import { CancelledError, SvcError } from "./errors.js";
 
-/** Waits `ms`; rejects with CancelledError when `signal` aborts first. */
+/** setTimeout fires at once when it is given more (ms). */
+const TIMER_MAX_MS = 2_147_483_647;
+
+/**
+ * Waits `ms`. When `signal` aborts first it rejects: with the reason if that is a SvcError, else
+ * with CancelledError.
+ */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    let leftMs = ms;
+    let timer: NodeJS.Timeout | null = null;
     const cancelled = (): void => {
-      clearTimeout(timer);
-      reject(new CancelledError("the wait was cancelled", { cause: signal?.reason }));
+      if (timer !== null) clearTimeout(timer);
+      const reason: unknown = signal?.reason;
+      if (reason instanceof SvcError) reject(reason);
+      else reject(new CancelledError("the wait was cancelled", { cause: reason }));
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", cancelled);
-      resolve();
-    }, ms);
-    if (signal === undefined) return;
-    if (signal.aborted) cancelled();
-    else signal.addEventListener("abort", cancelled, { once: true });
+    const slice = (): void => {
+      if (leftMs <= 0) {
+        signal?.removeEventListener("abort", cancelled);
+        resolve();
+        return;
+      }
+      const sliceMs = Math.min(leftMs, TIMER_MAX_MS);
+      leftMs -= sliceMs;
+      timer = setTimeout(slice, sliceMs);
+    };
+    if (signal?.aborted === true) return cancelled();
+    signal?.addEventListener("abort", cancelled, { once: true });
+    slice();
   });
 }

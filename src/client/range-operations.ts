@@ -4,10 +4,20 @@
  * Owns no state. May call the codec. Invariants: 1. Refusals are results. 2. Split and merge are
  * not repeated after a lost answer: read the ranges first.
  */
+import type { MessageCodec } from "../proto/codec.js";
 import * as cluster from "../proto/generated/cluster.js";
 import * as keyvalues from "../proto/generated/keyvalues.js";
 import { plain, type NoRequest, type Plain } from "./cluster-operations.js";
-import { bigintOf, boolOf, intOf, jsonText, listOf, textOf, textOrNull } from "./json.js";
+import {
+  bigintOf,
+  boolOf,
+  intOf,
+  jsonText,
+  listOf,
+  textOf,
+  textOrNull,
+  type JsonObject,
+} from "./json.js";
 import { fromLanes } from "./numbers.js";
 import type {
   MergeResult,
@@ -69,75 +79,78 @@ export const readRanges: Plain<KeySpaceRequest, RangeMap> = {
   },
 };
 
-export const registerRange: Plain<KeySpaceRequest, RegisterResult> = {
-  ...plain,
-  name: "ranges.register",
-  path: "/KeyValuer/RegisterKeyRange",
-  rest: {
-    method: "POST",
-    path: () => "/v1/ranges/register",
-    body: (request) => jsonText(request),
-    marker: "success",
-  },
-  write({ keySpace }, writer) {
-    keyvalues.GrpcRegisterKeyRangeRequest.encode({ KeySpace: keySpace }, writer);
-  },
-  fromGrpc(reader, lengthBytes) {
-    const message = keyvalues.GrpcRegisterKeyRangeResponse.decode(reader, lengthBytes);
-    return {
-      success: message.Success,
-      status: message.Status,
-      seeded: message.Seeded,
-      routingMode: message.RoutingMode,
-      descriptorCount: message.DescriptorCount,
-      reason: message.Reason,
-    };
-  },
-  fromRest(body) {
-    return {
-      success: boolOf(body, "success"),
-      status: textOf(body, "status"),
-      seeded: boolOf(body, "seeded"),
-      routingMode: textOf(body, "routingMode"),
-      descriptorCount: intOf(body, "descriptorCount"),
-      reason: textOrNull(body, "reason") ?? "",
-    };
-  },
-};
+/** The members that answers of register and unregister have in common. */
+interface SwitchMessage {
+  readonly Success: boolean;
+  readonly Status: string;
+  readonly RoutingMode: string;
+  readonly DescriptorCount: number;
+  readonly Reason: string;
+}
 
-export const unregisterRange: Plain<KeySpaceRequest, UnregisterResult> = {
-  ...plain,
-  name: "ranges.unregister",
-  path: "/KeyValuer/RemoveKeyRange",
-  rest: {
-    method: "POST",
-    path: () => "/v1/ranges/unregister",
-    body: (request) => jsonText(request),
-    marker: "success",
+/** Register and unregister: the same request, and answers that differ in one member. */
+function routingSwitch<Message extends SwitchMessage, More extends object>(
+  name: string,
+  path: readonly [grpc: string, rest: string],
+  request: MessageCodec<{ KeySpace: string }>,
+  response: MessageCodec<Message>,
+  more: { fromGrpc(message: Message): More; fromRest(body: JsonObject): More },
+): Plain<KeySpaceRequest, UnregisterResult & More> {
+  return {
+    ...plain,
+    name,
+    path: path[0],
+    rest: {
+      method: "POST",
+      path: () => path[1],
+      body: (asked) => jsonText(asked),
+      marker: "success",
+    },
+    write({ keySpace }, writer) {
+      request.encode({ KeySpace: keySpace }, writer);
+    },
+    fromGrpc(reader, lengthBytes) {
+      const message = response.decode(reader, lengthBytes);
+      return {
+        success: message.Success,
+        status: message.Status,
+        routingMode: message.RoutingMode,
+        descriptorCount: message.DescriptorCount,
+        reason: message.Reason,
+        ...more.fromGrpc(message),
+      };
+    },
+    fromRest(body) {
+      return {
+        success: boolOf(body, "success"),
+        status: textOf(body, "status"),
+        routingMode: textOf(body, "routingMode"),
+        descriptorCount: intOf(body, "descriptorCount"),
+        reason: textOrNull(body, "reason") ?? "",
+        ...more.fromRest(body),
+      };
+    },
+  };
+}
+
+export const registerRange: Plain<KeySpaceRequest, RegisterResult> = routingSwitch(
+  "ranges.register",
+  ["/KeyValuer/RegisterKeyRange", "/v1/ranges/register"],
+  keyvalues.GrpcRegisterKeyRangeRequest,
+  keyvalues.GrpcRegisterKeyRangeResponse,
+  {
+    fromGrpc: (message) => ({ seeded: message.Seeded }),
+    fromRest: (body) => ({ seeded: boolOf(body, "seeded") }),
   },
-  write({ keySpace }, writer) {
-    keyvalues.GrpcRemoveKeyRangeRequest.encode({ KeySpace: keySpace }, writer);
-  },
-  fromGrpc(reader, lengthBytes) {
-    const message = keyvalues.GrpcRemoveKeyRangeResponse.decode(reader, lengthBytes);
-    return {
-      success: message.Success,
-      status: message.Status,
-      routingMode: message.RoutingMode,
-      descriptorCount: message.DescriptorCount,
-      reason: message.Reason,
-    };
-  },
-  fromRest(body) {
-    return {
-      success: boolOf(body, "success"),
-      status: textOf(body, "status"),
-      routingMode: textOf(body, "routingMode"),
-      descriptorCount: intOf(body, "descriptorCount"),
-      reason: textOrNull(body, "reason") ?? "",
-    };
-  },
-};
+);
+
+export const unregisterRange: Plain<KeySpaceRequest, UnregisterResult> = routingSwitch(
+  "ranges.unregister",
+  ["/KeyValuer/RemoveKeyRange", "/v1/ranges/unregister"],
+  keyvalues.GrpcRemoveKeyRangeRequest,
+  keyvalues.GrpcRemoveKeyRangeResponse,
+  { fromGrpc: () => ({}), fromRest: () => ({}) },
+);
 
 export const splitRange: Plain<SplitRequest, SplitResult> = {
   ...plain,

@@ -61,7 +61,7 @@ export class RestNode implements TransportNode {
   send(attempt: Try): void {
     void this.exchange(attempt).then(
       (answer) => settle(attempt, answer),
-      (error: unknown) => attempt.failed(this.failure(error)),
+      (error: unknown) => attempt.failed(this.failure(error, attempt.left)),
     );
   }
 
@@ -111,7 +111,7 @@ export class RestNode implements TransportNode {
     return { status: response.statusCode, headers: response.headers, text };
   }
 
-  private failure(error: unknown): SvcError {
+  private failure(error: unknown, left: boolean): SvcError {
     if (error instanceof SvcError) return error;
     const cause = error as { readonly code?: unknown; readonly message?: unknown };
     const { url } = this.endpoint;
@@ -121,7 +121,9 @@ export class RestNode implements TransportNode {
       if (NOT_SENT.has(cause.code)) return new UnavailableError("unreachable", message, { cause });
       return new UnavailableError("connection-lost", message, { cause, outcome: "unknown" });
     }
-    return localFailure(error);
+    if (!left) return localFailure(error);
+    const facts = { cause: error, outcome: "unknown" } as const;
+    return new UnavailableError("connection-lost", `${url}: the exchange failed`, facts);
   }
 
   suspect(): void {

@@ -6,11 +6,13 @@
  */
 import { randomUUID } from "node:crypto";
 import { nextRange, nextValue, reserveRange, type AllocateRequest } from "./allocate-operation.js";
-import { AlreadyExistsError, NotFoundError, SequenceMismatchError } from "./errors.js";
+import { AlreadyExistsError, doubted, NotFoundError, TimeoutError } from "./errors.js";
 import { int32Of, int64Of, toSafeNumber } from "./numbers.js";
 import type { Caller } from "./operation.js";
 import type { CallOptions, Idempotency } from "./options.js";
 import { SequencePrefetch, type PrefetchOptions } from "./prefetch.js";
+import { checked } from "./sequence-check.js";
+import { TimeBudget } from "./time-budget.js";
 import {
   createSequence,
   deleteSequence,
@@ -169,7 +171,7 @@ export class Sequences {
   /**
    * Creates the sequence if there is none, and checks the parameters that were given if there is
    * one: rejects with SequenceMismatchError when they differ (initialValue is descriptive after an
-   * update and is compared as it is now).
+   * update and is compared as it is now). The deadline covers all its steps.
    *
    * @example
    * await client.sequences.ensure("orders", { increment: 1, blockSize: 100 });
@@ -179,17 +181,24 @@ export class Sequences {
     parameters: SequenceParameters = {},
     options?: CallOptions,
   ): Promise<SequenceInfo> {
+    const budget = new TimeBudget(
+      "sequences.ensure",
+      options?.deadlineMs ?? this.caller.deadlineMs,
+    );
+    let doubtful = false;
     for (;;) {
-      const existing = await this.get(name, options);
-      if (existing !== null) return checked(existing, parameters);
       try {
-        return await this.create(name, parameters, options);
+        const existing = await this.get(name, budget.rest(options));
+        if (existing !== null) return checked(existing, parameters);
+        return await this.create(name, parameters, budget.rest(options));
       } catch (error) {
-        if (!(error instanceof AlreadyExistsError)) throw error;
+        if (error instanceof AlreadyExistsError) {
+          // Read it; when others delete it in between, begin again.
+          doubtful ||= error.outcome !== "none";
+        } else {
+          throw doubtful && error instanceof TimeoutError ? doubted(error) : error;
+        }
       }
-      const created = await this.get(name, options);
-      if (created !== null) return checked(created, parameters);
-      // Created and deleted by others in between: begin again.
     }
   }
 
@@ -206,24 +215,6 @@ export class Sequences {
     if (rule === "always" || keyed) return { name, count, key: newKey(), repeatKey: null };
     return { name, count, key: null, repeatKey: newKey };
   }
-}
-
-function checked(info: SequenceInfo, wanted: SequenceParameters): SequenceInfo {
-  const differences: string[] = [];
-  const compare = (label: string, is: bigint | number | null, want: unknown): void => {
-    if (want === undefined) return;
-    const exact = typeof want === "number" && typeof is === "bigint" ? BigInt(want) : want;
-    if (is !== exact) differences.push(`${label} is ${String(is)}, not ${String(exact)}`);
-  };
-  const exact = (value: SequenceParameters["maxValue"]): unknown =>
-    value === undefined || value === null ? value : BigInt(value);
-  compare("initialValue", info.initialValue, exact(wanted.initialValue));
-  compare("increment", info.increment, exact(wanted.increment));
-  compare("maxValue", info.maxValue, exact(wanted.maxValue));
-  compare("blockSize", info.blockSize, wanted.blockSize);
-  if (differences.length === 0) return info;
-  const message = `the sequence "${info.name}" has other parameters: ${differences.join("; ")}`;
-  throw new SequenceMismatchError(message, differences);
 }
 
 /**

@@ -1,0 +1,34 @@
+/**
+ * One deadline for an operation that makes several calls.
+ *
+ * Owns the instant at which it ends. Invariants: 1. No call is given more than what is left, nor
+ * more than it would have had alone.
+ */
+import { TimeoutError } from "./errors.js";
+import { checkDeadline, type CallOptions } from "./options.js";
+
+export class TimeBudget {
+  private readonly name: string;
+  private readonly durationMs: number;
+  private readonly untilMs: number;
+
+  /** Begins now. `durationMs`: may be Infinity. Throws InvalidInputError. */
+  constructor(name: string, durationMs: number) {
+    this.name = name;
+    this.durationMs = checkDeadline(durationMs);
+    this.untilMs = performance.now() + this.durationMs;
+  }
+
+  /** `options` for the next call. Throws TimeoutError when the time is over. */
+  rest<Options extends CallOptions>(
+    options: Options | undefined,
+    callMs = Number.POSITIVE_INFINITY,
+  ): Options & { readonly deadlineMs: number } {
+    const leftMs = this.untilMs - performance.now();
+    if (leftMs <= 0) {
+      const message = `${this.name}: not finished within ${Math.round(this.durationMs)} ms`;
+      throw new TimeoutError(message);
+    }
+    return { ...(options as Options), deadlineMs: Math.min(leftMs, callMs) };
+  }
+}
