@@ -3,11 +3,11 @@
  *
  * Entries that this node proposed are applied from their decoded commands in memory; others come
  * from the cache of new entries, or (a replay after a start) from the log, and are decoded. May
- * call: base, machine, ports, this folder. Invariants: 1. The entry applied is the one after the last applied, and of the term that
- * the core has there (P-028, P-043). 2. What is committed and not applied is always either being
- * applied, being loaded, or waits for the next slice: `hasWork` says so and the group re-arms on
- * it. 3. An entry that cannot be decoded is never skipped: the process ends with it unapplied
- * (P-031). 4. Answers go to `Answers`, never directly to a caller.
+ * call: base, machine, ports, this folder. Invariants: 1. The entry applied is the one after the
+ * last applied, and of the term that the core has there (P-028, P-043). 2. What is committed and
+ * not applied is always either being applied, being loaded, or waits for the next slice: `hasWork`
+ * says so and the group re-arms on it. 3. An entry that cannot be decoded is never skipped: the
+ * process ends with it unapplied (P-031). 4. Answers go to `Answers`, never directly to a caller.
  */
 import { assert } from "../base/assert.js";
 import { decodeEntry, type DecodedEntry } from "../machine/codec.js";

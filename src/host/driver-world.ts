@@ -4,6 +4,7 @@
  *
  * Types only.
  */
+import type { PartitionId } from "../base/ids.js";
 import type { HardState } from "../ports.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import type { Answers } from "./answers.js";
@@ -42,4 +43,6 @@ export interface GroupImages {
   send(driver: GroupDriver, to: number): void;
   /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
   install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+  /** Entries above this index are wanted by a node that gets an image; Infinity when none does. */
+  keepFrom(partition: PartitionId): number;
 }

@@ -28,6 +28,7 @@ import { GroupPeers } from "./group-peers.js";
 import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
 import { Proposals } from "./proposals.js";
+import type { RaftItem } from "./raft-frames.js";
 import { Reads } from "./reads.js";
 
 export type { DriverShared, GroupImages } from "./driver-world.js";
@@ -112,6 +113,11 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   start(): void {
     if (this.members.isAlone) this.core.campaign();
     this.shared.wake(this);
+  }
+
+  /** Queues a message of another node's core for the next turn. */
+  receive(item: RaftItem): void {
+    this.peers.receive(item);
   }
 
   /** Steps what other nodes sent; before ticks, so that no election starts over a full inbox. */
@@ -200,6 +206,11 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   /** Payload bytes applied in this life. */
   get appliedBytes(): number {
     return this.applier.appliedBytes;
+  }
+
+  /** Entries above this are wanted by somebody who installs an image. */
+  get keepFrom(): number {
+    return this.shared.images.keepFrom(this.partition);
   }
 
   get floorIndex(): number {

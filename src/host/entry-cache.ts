@@ -4,8 +4,8 @@
  *
  * Owns nothing durable: whatever is not here is read from the log. May call: base, ports.
  * Invariants: 1. The entries are contiguous and are the newest ones: a gap or a cut drops what no
- * longer belongs. 2. Bytes are bounded per group and over the node; the oldest go first. 3. Payloads
- * are shared, never copied, and never changed.
+ * longer belongs. 2. Bytes are bounded per group and over the node; the oldest go first. 3.
+ * Payloads are shared, never copied, and never changed.
  */
 import { assert } from "../base/assert.js";
 import type { LogEntry } from "../ports.js";
@@ -36,7 +36,9 @@ export class EntryCache {
     return this.bytes;
   }
 
-  /** Takes in an entry that was appended to the group's log. It replaces everything from there on. */
+  /**
+   * Takes in an entry that was appended to the group's log. It replaces everything from there on.
+   */
   put(entry: LogEntry): void {
     const first = this.entries[this.head];
     if (first !== undefined) {

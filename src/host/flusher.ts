@@ -22,6 +22,8 @@ export interface FlushableGroup {
   /** Payload bytes applied in this life. */
   readonly appliedBytes: number;
   readonly floorIndex: number;
+  /** Entries above this are wanted by a node that gets an image; Infinity when none does. */
+  readonly keepFrom: number;
   /** The last index that a durable flush covers. */
   flushedIndex: number;
   /** Raises the floor of the group's log to `index`, which is flushed. */
@@ -187,7 +189,8 @@ export class Flusher {
       const group = this.groups.get(partitionId(moved.group));
       assert(group !== undefined, "a flushed group is one of this node");
       group.flushedIndex = moved.appliedIndex;
-      const floor = moved.appliedIndex - this.settings.compactKeepEntries;
+      const spare = moved.appliedIndex - this.settings.compactKeepEntries;
+      const floor = Math.min(spare, group.keepFrom);
       if (floor > group.floorIndex) group.compact(floor);
     }
     const clean = this.whenClean;

@@ -13,6 +13,7 @@ import { type Result, failure, ok } from "../base/result.js";
 import type { MemberRole } from "../machine/command.js";
 import { Machine } from "../machine/machine.js";
 import { Overlay } from "../machine/overlay.js";
+import type { GroupLogImage } from "../ports.js";
 import { type DriverShared, GroupDriver } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import { Group } from "./group.js";
@@ -22,9 +23,11 @@ import {
   type StartRefusal,
   appliedTermAgrees,
   checkIdentity,
+  mixedState,
   restoredState,
   storedGroups,
 } from "./recovery.js";
+import { installAtStart } from "./snapshot-recovery.js";
 import { Retention } from "./retention.js";
 import { Roster } from "./roster.js";
 
@@ -40,6 +43,7 @@ export class Hosting {
   private list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
+  private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
   private founders: readonly number[] = [];
   private flusher: Flusher | null = null;
   private roster: Roster | null = null;
@@ -68,6 +72,11 @@ export class Hosting {
   onGroup(hook: (group: Group) => void): void {
     this.groupHooks.push(hook);
     for (const { group } of this.list) hook(group);
+  }
+
+  /** `hook` is called for every group that is added from now on. */
+  onAdded(hook: (driver: GroupDriver) => void): void {
+    this.addedHooks.push(hook);
   }
 
   /** Takes up what log and store hold, or founds a new directory. Begins elections. */
@@ -144,8 +153,9 @@ export class Hosting {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
     const machine = new Machine(this.overlay, partition);
-    const image = shared.ports.log.recovered().get(partition) ?? null;
-    const restored = restoredState(image, machine, this.founders);
+    const image = this.imageOf(partition, machine);
+    if (!image.ok) return image;
+    const restored = restoredState(image.value, machine, this.founders);
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
@@ -161,6 +171,24 @@ export class Hosting {
       this.roster = new Roster(shared.settings, shared.ports, driver, intake);
     }
     for (const hook of this.groupHooks) hook(group);
+    for (const hook of this.addedHooks) hook(driver);
     return ok(null);
+  }
+
+  /**
+   * What the log has of a group, after an install that a crash cut short was brought to its end.
+   */
+  private imageOf(
+    partition: PartitionId,
+    machine: Machine,
+  ): Result<GroupLogImage | null, StartRefusal> {
+    const { log } = this.shared.ports;
+    const image = log.recovered().get(partition) ?? null;
+    const { appliedIndex, appliedTerm, installed } = machine;
+    const found = installAtStart({ group: partition, appliedIndex, appliedTerm, installed }, image);
+    if (found.kind === "none") return ok(image);
+    if (found.kind === "mixed") return mixedState(partition, installed.index);
+    log.resetGroup(partition, found.floor, found.hardState, () => undefined);
+    return ok(found.image);
   }
 }

@@ -137,7 +137,7 @@ export class Links implements PeerEvents {
     const bad = readRaftFrame(bytes, from, this.world.settings.nodeId, (item) => {
       const driver = this.world.driver(partitionId(item.group));
       if (driver === null) this.strayItems++;
-      else driver.peers.receive(item);
+      else driver.receive(item);
     });
     if (bad !== 0) this.badItems += Math.abs(bad);
   }

@@ -121,6 +121,7 @@ export class Node {
 
   facts(): NodeFacts {
     const { log, store } = this.ports;
+    const { snapshots, peers } = this.parts;
     return {
       queuedBytes: this.parts.budget.usedBytes,
       unflushedBytes: this.parts.flusher.unflushedBytes,
@@ -131,6 +132,11 @@ export class Node {
       turns: this.parts.turns.count,
       lateTicks: this.parts.pulse.lateCount,
       flushes: this.parts.flusher.count,
+      imagesInstalled: snapshots.installed,
+      imagesDelivered: snapshots.delivered,
+      droppedFrames: peers.droppedFrames,
+      sentFrames: peers.sentFrames,
+      sentFrameBytes: peers.sentBytes,
     };
   }
 

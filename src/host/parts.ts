@@ -21,6 +21,7 @@ import { Loop, type LoopParts } from "./loop.js";
 import { PeerOutbox } from "./peer-outbox.js";
 import { Pulse } from "./pulse.js";
 import type { HostPorts, HostSettings } from "./settings.js";
+import { Snapshots } from "./snapshots.js";
 import { Stopping } from "./stopping.js";
 import { Turns } from "./turns.js";
 
@@ -37,6 +38,7 @@ export class NodeParts implements LoopParts {
   readonly stopping: Stopping;
   readonly links: Links;
   readonly failover: Failover;
+  readonly snapshots: Snapshots;
   private readonly loop: Loop;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -61,7 +63,9 @@ export class NodeParts implements LoopParts {
     this.hosting = new Hosting(shared);
     const wakeQueued = (): void => loop.wakeQueued();
     this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
-    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued);
+    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, (nowMs) =>
+      this.snapshots.tick(nowMs),
+    );
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,
@@ -73,6 +77,8 @@ export class NodeParts implements LoopParts {
       request: () => turns.request(),
       ended: () => turns.close(),
     });
+    this.snapshots = this.makeSnapshots(shared);
+    this.hosting.onAdded((driver) => this.snapshots.added(driver));
     this.links = this.makeLinks(shared);
     this.failover = this.makeFailover(shared);
   }
@@ -92,10 +98,10 @@ export class NodeParts implements LoopParts {
       peers: this.peers,
       cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
       images: {
-        send: (driver, to) => driver.core.reportSnapshot(to, false),
-        install: () => {
-          throw new Error("no images yet");
-        },
+        send: (driver, to) => this.snapshots.send(driver, to),
+        install: (driver, meta, hardState, done) =>
+          this.snapshots.install(driver, meta, hardState, done),
+        keepFrom: (partition) => this.snapshots.keepFrom(partition),
       },
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
@@ -103,6 +109,29 @@ export class NodeParts implements LoopParts {
       wake: (driver) => loop.wake(driver),
       wakeAt: (atMs) => loop.wakeAt(atMs),
     };
+  }
+
+  private makeSnapshots(shared: DriverShared): Snapshots {
+    const { settings, ports, hosting, flusher } = this;
+    return new Snapshots({
+      settings: settings.snapshots,
+      logger: ports.logger,
+      log: ports.log,
+      nodeId: settings.nodeId,
+      sessionSeed: ports.entropy.uint32(),
+      nowMs: () => ports.clock.monotonicMs(),
+      sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
+      find: (partition) => hosting.find(partition)?.driver ?? null,
+      mayFill: () => flusher.intakeOpen,
+      flushSoon: (done) => {
+        flusher.flushSoon(done);
+        this.turns.request();
+      },
+      wake: (partition) => {
+        const hosted = hosting.find(partition);
+        if (hosted !== null) shared.wake(hosted.driver);
+      },
+    });
   }
 
   private makeLinks(shared: DriverShared): Links {
@@ -114,7 +143,7 @@ export class NodeParts implements LoopParts {
       port: this.ports.peers ?? null,
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
       roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
-      bulk: () => undefined,
+      bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
     });
   }
@@ -132,6 +161,7 @@ export class NodeParts implements LoopParts {
     this.links.listen({
       linkUp: (node) => {
         rouse();
+        this.snapshots.linkUp(node);
         failover.linkUp(node);
       },
       linkDown: (node) => {

@@ -27,6 +27,8 @@ export class Pulse {
     private readonly hosting: Hosting,
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
+    /** Called once per beat. */
+    private readonly alsoAtBeat: (nowMs: number) => void,
   ) {
     this.lastTickMs = shared.ports.clock.monotonicMs();
     this.nextMs = this.lastTickMs;
@@ -44,6 +46,7 @@ export class Pulse {
     this.flusher.relieveLog();
     this.flusher.check(nowMs, true);
     this.hosting.look(nowMs);
+    this.alsoAtBeat(nowMs);
   }
 
   private tick(nowMs: number): void {

@@ -58,6 +58,12 @@ function refuse(code: StartRefusal, partition: PartitionId, what: string): Failu
   return failure(code, `Partition ${partition}: ${what} ${RESTORE_HINT}`);
 }
 
+/** An image was installed at `index`, but log and store do not agree about it. */
+export function mixedState(partition: PartitionId, index: number): Failure<StartRefusal> {
+  const what = `an image was installed at index ${index}, which the log does not know.`;
+  return refuse("state-ahead-of-log", partition, what);
+}
+
 /** The restored state of one group. `image`: null when the log knows nothing of it. */
 export function restoredState(
   image: GroupLogImage | null,

@@ -100,4 +100,11 @@ export interface NodeFacts {
   readonly turns: number;
   readonly lateTicks: number;
   readonly flushes: number;
+  /** Images of groups that were installed here, and that other nodes installed from here. */
+  readonly imagesInstalled: number;
+  readonly imagesDelivered: number;
+  /** Frames to other nodes that were dropped for want of room or a link. */
+  readonly droppedFrames: number;
+  readonly sentFrames: number;
+  readonly sentFrameBytes: number;
 }

@@ -21,6 +21,7 @@ import type {
   StorePort,
   TimerPort,
 } from "../ports.js";
+import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshot-settings.js";
 
 export interface HostPorts {
   readonly clock: ClockPort;
@@ -108,6 +109,8 @@ export interface HostSettings {
   readonly applySliceCommands: number;
   /** Time that one turn may spend on applying (ms). */
   readonly applySliceMs: number;
+  /** Bounds of the images that go from node to node. */
+  readonly snapshots: SnapshotSettings;
   readonly lockRecordRetentionMs: number;
   /** 0 = tombstones are kept for ever. */
   readonly tombstoneRetentionMs: number;
@@ -152,6 +155,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   flushRetryMs: 1000,
   applySliceCommands: 4096,
   applySliceMs: 5,
+  snapshots: DEFAULT_SNAPSHOT_SETTINGS,
   lockRecordRetentionMs: 3_600_000,
   tombstoneRetentionMs: 86_400_000,
   collectEveryMs: 10_000,

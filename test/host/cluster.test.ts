@@ -195,3 +195,38 @@ void t.test("P-013 a group that is gone from a living leader is failed over", (t
   t.ok(tookMs < 25_000, `${tookMs} ms`);
   t.end();
 });
+
+void t.test("P-036 P-037 a follower below the floor gets an image while writes go on", (t) => {
+  const settings = { compactKeepEntries: 5, compactEveryEntries: 20, flushAgeMs: 100 };
+  const cluster = new Cluster(3, settings).ready();
+  const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
+  cluster.kill(away);
+  cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 300; at++) {
+    write(cluster, `key${at}`, results);
+    cluster.pass(10);
+  }
+  cluster.start(away);
+  for (let at = 0; at < 100; at++) {
+    write(cluster, `late${at}`, results);
+    cluster.pass(20);
+  }
+  cluster.ready();
+  cluster.pass(3000);
+  t.ok(results.every((result) => result.status === "applied"));
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.ok(cluster.node(away).facts().imagesInstalled >= 3, "every data partition came as an image");
+  cluster.kill(away);
+  cluster.start(away);
+  cluster.ready();
+  cluster.pass(1000);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});

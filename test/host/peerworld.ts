@@ -18,8 +18,6 @@ export class FalseNetwork {
   /** What becomes of a frame on its way; null = lost. */
   filter: (from: number, bytes: Uint8Array) => Uint8Array | null = (_from, bytes) => bytes;
 
-  constructor(readonly timer: () => ManualTimer) {}
-
   isCut(from: number, to: number): boolean {
     return this.cuts.has(`${from}-${to}`);
   }
@@ -58,6 +56,7 @@ export class FalsePeers implements PeerPort {
 
   constructor(
     private readonly network: FalseNetwork,
+    readonly timer: ManualTimer,
     private readonly hello: PeerHello,
   ) {}
 
@@ -76,7 +75,7 @@ export class FalsePeers implements PeerPort {
   }
 
   link(to: number): void {
-    this.network.timer().soon(() => {
+    this.timer.soon(() => {
       const other = this.network.ends.get(to);
       const wanted = this.peers.some((peer) => peer.nodeId === to);
       if (this.up.has(to) || !wanted || other === undefined || this.network.isCut(this.id, to)) {
@@ -91,7 +90,7 @@ export class FalsePeers implements PeerPort {
 
   down(to: number): void {
     if (!this.up.delete(to)) return;
-    this.network.timer().soon(() => this.events?.linkDown(to));
+    this.timer.soon(() => this.events?.linkDown(to));
   }
 
   send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
@@ -99,7 +98,7 @@ export class FalsePeers implements PeerPort {
     this.network.frames++;
     const other = this.network.ends.get(to);
     const carried = this.network.filter(this.id, bytes);
-    this.network.timer().soon(() => {
+    other?.timer.soon(() => {
       if (carried === null || this.network.isCut(this.id, to)) return;
       other?.events?.frame(this.id, lane, carried);
     });
@@ -112,7 +111,7 @@ export class FalsePeers implements PeerPort {
 
   close(done: () => void): void {
     this.events = null;
-    this.network.timer().soon(done);
+    this.timer.soon(done);
   }
 
   /** The process is gone: the others notice. */
@@ -148,7 +147,7 @@ export class Cluster {
     private readonly settings: Partial<HostSettings> = {},
   ) {
     this.founders = Array.from({ length: size }, (_, at) => address(at + 1));
-    this.network = new FalseNetwork(() => this.world(1).timer);
+    this.network = new FalseNetwork();
     for (const { nodeId } of this.founders) this.start(nodeId);
   }
 
@@ -173,7 +172,7 @@ export class Cluster {
     this.worlds.set(id, world);
     world.timer.nowMs = this.nowMs;
     const { clusterId, storageId } = own;
-    world.peers = new FalsePeers(this.network, {
+    world.peers = new FalsePeers(this.network, world.timer, {
       clusterId,
       nodeId,
       storageId,

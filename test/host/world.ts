@@ -147,6 +147,10 @@ export class ManualLog implements LogPort {
   private keep(write: LogWrite): void {
     const old = this.durable.get(write.group) ?? NONE;
     const hardState = write.hardState ?? old.hardState;
+    if ("floor" in write) {
+      this.durable.set(write.group, { hardState, floor: write.floor as LogPosition, entries: [] });
+      return;
+    }
     let entries = old.entries;
     const first = write.entries[0];
     if (first !== undefined) {
@@ -189,8 +193,9 @@ export class ManualLog implements LogPort {
     this.durable.set(group, { ...disk, floor, entries: disk.entries.slice(gone) });
   }
 
-  resetGroup(): void {
-    assert(false, "no snapshot is installed on a node that is alone");
+  resetGroup(group: PartitionId, floor: LogPosition, hardState: HardState, done: () => void): void {
+    this.pending.push({ group, hardState, entries: [], done, floor } as LogWrite);
+    if (this.pending.length === 1 && this.automatic) this.timer.soon(() => this.sync());
   }
 
   forgetGroup(group: PartitionId, done: () => void): void {
