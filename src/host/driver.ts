@@ -203,6 +203,11 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     return this.machine.appliedIndex;
   }
 
+  /** The oldest write that is not durable yet, as an object to know it again by. */
+  get oldestWrite(): object | null {
+    return this.executor.oldestWrite;
+  }
+
   /** Payload bytes applied in this life. */
   get appliedBytes(): number {
     return this.applier.appliedBytes;

@@ -106,6 +106,11 @@ export class EffectsExecutor {
     return this.open.length;
   }
 
+  /** The oldest write that is not durable yet, as an object to know it again by. */
+  get oldestWrite(): object | null {
+    return this.open.find((record) => !record.durable) ?? null;
+  }
+
   /** An image is being installed: log and state are between two lives. */
   get isInstalling(): boolean {
     return this.installing !== null;

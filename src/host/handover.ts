@@ -24,15 +24,18 @@ export class Handover {
     return driver.leadership.isLeading && this.successor(driver) !== null;
   }
 
-  /** Orders the transfer of one group's leadership, unless it was ordered just now. */
-  order(driver: GroupDriver, nowMs: number): void {
+  /**
+   * Orders the transfer of one group's leadership, unless it was ordered just now. True: ordered.
+   */
+  order(driver: GroupDriver, nowMs: number): boolean {
     const orderedMs = this.orderedMs.get(driver) ?? -Infinity;
-    if (nowMs < orderedMs + REPEAT_MS) return;
+    if (nowMs < orderedMs + REPEAT_MS) return false;
     const successor = this.successor(driver);
-    if (successor === null) return;
+    if (successor === null) return false;
     this.orderedMs.set(driver, nowMs);
     driver.core.transferLeadership(successor);
     this.wake(driver);
+    return true;
   }
 
   private successor(driver: GroupDriver): number | null {

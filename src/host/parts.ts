@@ -23,6 +23,7 @@ import { Pulse } from "./pulse.js";
 import type { HostPorts, HostSettings } from "./settings.js";
 import { Snapshots } from "./snapshots.js";
 import { Stopping } from "./stopping.js";
+import { StuckLeaders } from "./stuck.js";
 import { Turns } from "./turns.js";
 
 export class NodeParts implements LoopParts {
@@ -63,14 +64,15 @@ export class NodeParts implements LoopParts {
     this.hosting = new Hosting(shared);
     const wakeQueued = (): void => loop.wakeQueued();
     this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
-    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, (nowMs) =>
-      this.snapshots.tick(nowMs),
-    );
+    const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
+    const stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
+    const atBeat = (nowMs: number): void => this.snapshots.tick(nowMs);
+    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, stuck, atBeat);
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,
       flusher: this.flusher,
-      handover: new Handover((node) => this.peers.isUp(node), shared.wake),
+      handover,
       handoverMs: 2 * settings.electionMs,
       groups: () => this.hosting.all,
       hasAnswers: () => !this.answers.isEmpty,

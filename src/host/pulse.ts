@@ -10,6 +10,7 @@
 import type { DriverShared } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import type { Hosting } from "./hosting.js";
+import type { StuckLeaders } from "./stuck.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
@@ -27,6 +28,7 @@ export class Pulse {
     private readonly hosting: Hosting,
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
+    private readonly stuck: StuckLeaders,
     /** Called once per beat. */
     private readonly alsoAtBeat: (nowMs: number) => void,
   ) {
@@ -61,7 +63,9 @@ export class Pulse {
       this.shared.ports.logger.log("warn", "This node stood still for a while.", fields);
     }
     const capped = Math.min(ticks, MISSED_TICKS_MAX);
-    for (const { driver } of this.hosting.all) if (driver.needsTicks) driver.tick(capped, nowMs);
+    for (const { driver } of this.hosting.all) {
+      if (driver.needsTicks && this.stuck.check(driver, nowMs)) driver.tick(capped, nowMs);
+    }
   }
 
   private watchIntake(): void {

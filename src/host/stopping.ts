@@ -1,7 +1,7 @@
 /**
- * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, leaderships are
- * handed to other nodes, everything applied is flushed, log and store are closed. Step by step, one
- * look per turn.
+ * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, leaderships
+ * are handed to other nodes, everything applied is flushed, log and store are closed. Step by step,
+ * one look per turn.
  *
  * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
  * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",

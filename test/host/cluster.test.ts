@@ -230,3 +230,22 @@ void t.test("P-036 P-037 a follower below the floor gets an image while writes g
   );
   t.end();
 });
+
+void t.test("P-017 a leader whose disk hangs loses its groups", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.world(leader).log.automatic = false;
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 20; at++) write(cluster, `key${at}`, results);
+  const tookMs = cluster.passUntil(() => ![null, leader].includes(cluster.serverOf(1)), 20_000);
+  t.ok(tookMs < 8000, `${tookMs} ms`);
+  cluster.world(leader).log.automatic = true;
+  cluster.world(leader).log.sync();
+  cluster.pass(5000);
+  t.ok(results.every((result) => result.status !== "refused"));
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});
