@@ -45,6 +45,8 @@ export interface LinksWorld {
   /** The records of the meta partition as applied here; null before there are any. */
   roster(): MetaReads | null;
   bulk(from: number, bytes: Uint8Array): void;
+  /** A turn is wanted. */
+  request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
 }
 
@@ -53,6 +55,9 @@ export class Links implements PeerEvents {
   private readonly listeners: PeerListener[] = [];
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
   private rosterVersion = -1;
+  /** Addresses of nodes that called while there was no roster. */
+  private readonly callers = new Map<number, string>();
+  private hasNewCallers = false;
   /** Items of frames that could not be read, and frames of groups that are not here. */
   badItems = 0;
   strayItems = 0;
@@ -61,6 +66,7 @@ export class Links implements PeerEvents {
 
   start(): void {
     this.world.port?.setPeers(this.others(this.world.settings.founders));
+    this.refresh();
     this.world.port?.start(this);
   }
 
@@ -87,7 +93,7 @@ export class Links implements PeerEvents {
   refresh(): void {
     const roster = this.world.roster();
     const cluster = roster?.cluster() ?? null;
-    if (roster === null || cluster === null) return;
+    if (roster === null || cluster === null) return this.refreshUnlisted();
     if (cluster.membershipVersion === this.rosterVersion) return;
     this.rosterVersion = cluster.membershipVersion;
     this.world.port?.setPeers(this.others(roster.members()));
@@ -103,6 +109,7 @@ export class Links implements PeerEvents {
     for (const storageId of [known, seen]) {
       if (storageId !== "" && storageId !== hello.storageId) return "storage-lost";
     }
+    this.meet(hello);
     return null;
   }
 
@@ -146,9 +153,27 @@ export class Links implements PeerEvents {
     this.world.joinAsked(request, answer);
   }
 
+  /** A joiner knows no addresses before it has the roster: whoever calls is called back. */
+  private meet({ nodeId, endpoint }: PeerHello): void {
+    if ((this.world.roster()?.cluster() ?? null) !== null) return;
+    if (this.callers.get(nodeId) === endpoint) return;
+    this.callers.set(nodeId, endpoint);
+    this.hasNewCallers = true;
+    this.world.request();
+  }
+
+  private refreshUnlisted(): void {
+    if (!this.hasNewCallers) return;
+    this.hasNewCallers = false;
+    const known = new Map(this.world.settings.founders.map((peer) => [peer.nodeId, peer.endpoint]));
+    for (const [nodeId, endpoint] of this.callers) known.set(nodeId, endpoint);
+    const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));
+    this.world.port?.setPeers(this.others(peers));
+  }
+
   private others(members: readonly PeerAddress[]): PeerAddress[] {
     const own = this.world.settings.nodeId;
-    const others = members.filter((member) => member.nodeId !== own);
+    const others = members.filter(({ nodeId, endpoint }) => nodeId !== own && endpoint !== "");
     return others.map(({ nodeId, endpoint }) => ({ nodeId, endpoint }));
   }
 }

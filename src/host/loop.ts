@@ -67,7 +67,8 @@ export class Loop {
 
   /** One turn of the whole node. */
   turn(nowMs: number): void {
-    const { stopping, pulse, failover, peers, outbox, flusher, answers, turns, log } = this.parts();
+    const { stopping, pulse, failover, links, peers, outbox } = this.parts();
+    const { flusher, answers, turns, log } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= pulse.nextBeatMs) {
@@ -77,6 +78,7 @@ export class Loop {
       }
       failover.check(nowMs);
       this.runAwake(nowMs);
+      links.refresh();
       peers.flush();
       outbox.submit(log);
       flusher.check(nowMs, false);
@@ -108,7 +110,7 @@ export class Loop {
 
   private runAwake(nowMs: number): void {
     const { awake, slice } = this;
-    const { settings, hosting, links } = this.parts();
+    const { settings, hosting } = this.parts();
     this.sliced = 0;
     if (awake.length === 0) return;
     this.awake = [];
@@ -124,7 +126,6 @@ export class Loop {
     }
     this.sliced = this.awake.length;
     hosting.refresh();
-    links.refresh();
   }
 
   /** Intake may have opened again: whoever has commands queued gets a turn. */

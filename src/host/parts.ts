@@ -145,6 +145,7 @@ export class NodeParts implements LoopParts {
       port: this.ports.peers ?? null,
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
       roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
+      request: () => this.turns.request(),
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
     });
