@@ -101,9 +101,12 @@ export class Client {
     this.counts.calls++;
     this.isWaiting = true;
     let isOpen = true;
+    let isExcused = false;
     const call: OpenCall = {
       ended: () => world.schedule(TRAVEL_MS, () => lose("the node ended")),
-      disturbed: (why) => this.history.lost(id, why, world.nowMs),
+      disturbed: () => {
+        isExcused = true;
+      },
     };
     const close = (): boolean => {
       if (!isOpen) return false;
@@ -159,9 +162,13 @@ export class Client {
         });
       });
     });
-    // A node that stands still answers late; who waited long enough knows nothing.
-    world.schedule(boundMs * 2, () => {
-      if (isOpen) lose("the client lost patience");
+    // A node that stands still answers late; who waited long enough knows nothing. A late answer
+    // without an excuse is for the checkers to find.
+    world.schedule(boundMs - 1, () => {
+      if (isOpen && isExcused) lose("the client lost patience");
+    });
+    world.schedule(2 * boundMs, () => {
+      if (close()) this.ended(ask, id, { kind: "unknown", reason: "no answer" });
     });
   }
 

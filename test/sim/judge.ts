@@ -2,24 +2,104 @@
  * Runs a plan with everything that judges it: the checkers of nodes while it runs, those of the
  * history after it.
  *
- * Invariants: 1. A checker that saw too little says so; whether that fails a run is decided over
- * many seeds, never over one.
+ * Invariants: 1. A checker that saw too little says so; whether that fails is decided over many
+ * seeds, never over one. 2. What could not be decided is told, and is no pass.
  */
-import type { Plan } from "./plan.js";
+import {
+  HISTORY_CHECKS,
+  type HistoryCheckOptions,
+  checkHistory,
+  withDrift,
+} from "./checkers/history-checks.js";
+import type { Verdict } from "./checkers/verdict.js";
+import { hostSettingsOf, operationsSettingsOf, type Plan } from "./plan.js";
+import { NodeChecks } from "./nodechecks.js";
 import { type RunOptions, type RunResult, runPlan } from "./run.js";
 
 export interface Judged {
   readonly result: RunResult;
   /** Of the run and of all checkers. */
   readonly violations: readonly string[];
-  /** Name of each checker with how much it saw. */
+  /** What the checkers saw, by checker and kind of evidence. */
   readonly evidence: Readonly<Record<string, number>>;
-  /** Checkers that saw too little in this run, or could not decide. */
+  /** Checkers that saw too little in this run. */
   readonly vacuous: readonly string[];
   readonly undecided: readonly string[];
+  /** Processor time of the checkers of the history (ms). */
+  readonly checkMs: number;
+}
+
+/** The fastest clock of a world is so much too fast; see the faults of clocks. */
+export const CLOCK_DRIFT = 0.05;
+/** Log bytes beyond this are a leak: the workload writes less in a whole run. */
+const LOG_BYTES_MAX = 64 << 20;
+
+function historyOptions(plan: Plan): HistoryCheckOptions {
+  const base = withDrift(CLOCK_DRIFT, HISTORY_CHECKS);
+  const host = hostSettingsOf(plan, 1, "");
+  const operations = operationsSettingsOf(plan, 1);
+  const { linearizability } = base;
+  return {
+    ...base,
+    linearizability: {
+      ...linearizability,
+      lock: {
+        ...linearizability.lock,
+        recordRetentionMs: host.lockRecordRetentionMs,
+        maxLeaseMs: operations.lockMaxLeaseMs,
+      },
+      sequence: {
+        ...linearizability.sequence,
+        defaultBlockSize: operations.sequencerBlockSize,
+        keysRetainedMax: operations.keysRetainedMax,
+        keysRetainedMs: operations.keysRetainedMs,
+      },
+      kv: {
+        ...linearizability.kv,
+        revisionsRetained: operations.revisionsRetained,
+        tombstoneRetentionMs: host.tombstoneRetentionMs,
+        maxValueBytes: operations.valueMaxBytes,
+      },
+      // A history that needs more is told as undecided.
+      budget: { ...linearizability.budget, stepsMax: 300_000 },
+    },
+  };
+}
+
+function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs"> {
+  const violations: string[] = [];
+  const evidence: Record<string, number> = {};
+  const vacuous: string[] = [];
+  const undecided: string[] = [];
+  for (const verdict of verdicts) {
+    const { property, kind, seen } = verdict;
+    for (const [name, count] of Object.entries(seen)) evidence[`${property}: ${name}`] = count;
+    for (const violation of verdict.violations) violations.push(`${property}: ${violation}`);
+    if (kind === "vacuous") vacuous.push(property);
+    for (const open of verdict.open) undecided.push(`${property}: ${open}`);
+  }
+  return { violations, evidence, vacuous, undecided };
 }
 
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
-  const result = runPlan(plan, options);
-  return { result, violations: result.violations, evidence: {}, vacuous: [], undecided: [] };
+  let violate: (text: string) => void = () => undefined;
+  const unflushedBytes = 2 * hostSettingsOf(plan, 1, "").unflushedBytesMax;
+  const checks = new NodeChecks((text) => violate(text), {
+    logBytes: LOG_BYTES_MAX,
+    unflushedBytes,
+  });
+  const result = runPlan(plan, {
+    ...options,
+    checks,
+    onViolate: (report) => {
+      violate = report;
+    },
+  });
+  const before = process.cpuUsage();
+  const verdicts = [...checks.verdicts(), ...checkHistory(result.history, historyOptions(plan))];
+  const collected = collect(verdicts);
+  const own = result.violations.filter((text) => !collected.violations.includes(text));
+  const { user, system } = process.cpuUsage(before);
+  const checkMs = (user + system) / 1000;
+  return { result, ...collected, violations: [...own, ...collected.violations], checkMs };
 }

@@ -7,6 +7,7 @@
  */
 import type { Group } from "../../src/host/group.js";
 import type { Node } from "../../src/host/node.js";
+import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {
   readonly atMs: number;
@@ -15,6 +16,8 @@ export interface GroupSample {
   readonly life: number;
   readonly partition: number;
   readonly term: number;
+  /** The term that a restart cannot forget. */
+  readonly durableTerm: number;
   readonly leading: boolean;
   readonly serving: boolean;
   readonly leaderNode: number;
@@ -28,11 +31,22 @@ export interface GroupSample {
   readonly stateDigest: string;
   readonly tokenFloor: bigint;
   readonly leaseMs: number;
+  /** Term of an entry of this node's log; null below its floor, undefined beyond its end. */
+  readonly termAt: (index: number) => number | null | undefined;
 }
 
 /** Told of everything that a checker of nodes may want. All members are cheap to leave out. */
 export interface Observer {
   sample?(sample: GroupSample): void;
+  entry?(
+    node: number,
+    group: number,
+    index: number,
+    term: number,
+    previousTerm: number,
+    digest: number,
+  ): void;
+  size?(node: number, logBytes: number, unflushedBytes: number): void;
   started?(node: number, life: number, atMs: number): void;
   ended?(node: number, life: number, atMs: number, why: string): void;
 }
@@ -52,6 +66,7 @@ export class GroupWatch {
   constructor(
     private readonly node: number,
     private readonly life: number,
+    private readonly log: Pick<LogMirror, "termAt" | "durableTerm">,
   ) {}
 
   /** Calls `tell` for every group that looks other than at the last call. */
@@ -88,6 +103,7 @@ export class GroupWatch {
       life: this.life,
       partition: facts.partition,
       term: facts.term,
+      durableTerm: this.log.durableTerm(facts.partition),
       leading: facts.leading,
       serving: facts.serving,
       leaderNode: facts.leaderNode,
@@ -99,6 +115,7 @@ export class GroupWatch {
       stateDigest: machine.stateDigest,
       tokenFloor: machine.tokenFloor,
       leaseMs: machine.leaseMs,
+      termAt: (index) => this.log.termAt(facts.partition, index),
     };
   }
 }

@@ -8,6 +8,10 @@
  */
 import { Prng } from "../../src/base/prng.js";
 import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
+import {
+  DEFAULT_OPERATIONS_SETTINGS,
+  type OperationsSettings,
+} from "../../src/operations/settings.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
 
 export const OPERATION_KINDS = [
@@ -210,5 +214,16 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
     clusterId: CLUSTER_ID,
     storageId,
     founders,
+  };
+}
+
+export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSettings {
+  return {
+    ...DEFAULT_OPERATIONS_SETTINGS,
+    nodeId,
+    peerEndpoint: endpointOf(nodeId),
+    clientEndpoint: `http://node-${nodeId}:8083`,
+    requestTimeoutMs: plan.requestTimeoutMs,
+    sequencerBlockSize: plan.blockSize,
   };
 }

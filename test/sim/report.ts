@@ -50,7 +50,7 @@ function counts(record: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-/** `tookMs`: real time of the run. */
+/** `tookMs`: processor time of the run and of its checkers. */
 export function summary(judged: Judged, tookMs: number): string[] {
   const { result } = judged;
   const { plan } = result;
@@ -62,7 +62,7 @@ export function summary(judged: Judged, tookMs: number): string[] {
     `faults: ${counts(result.faults) || "none"}`,
     `effects: ${counts(result.effects)}`,
     `${result.starts} starts, ${result.samples} changes of groups, ${result.events} events`,
-    `${Math.round(result.simulatedMs)} ms in ${Math.round(tookMs)} ms: ${speed} times real time, ${rate} events/s`,
+    `${Math.round(result.simulatedMs)} ms in ${Math.round(tookMs)} ms of processor time: ${speed} times real time, ${rate} events/s`,
   ];
   if (Object.keys(judged.evidence).length > 0) lines.push(`evidence: ${counts(judged.evidence)}`);
   if (judged.vacuous.length > 0) lines.push(`saw too little: ${judged.vacuous.join(", ")}`);

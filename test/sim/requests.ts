@@ -416,7 +416,7 @@ function allocationResult(answer: AllocationAnswer): AllocationResult | null {
   const type = SEQUENCE_NAMES.get(answer.type);
   if (type === undefined) return null;
   const { allocation } = answer;
-  if (allocation === null) return { type, start: 0n, end: 0n, count: 0, revision: -1n };
+  if (allocation === null) return { type, start: 0n, end: 0n, count: 0, revision: 0n };
   const { start, end, count, revision } = allocation;
   return { type, start: start.toBigInt(), end: end.toBigInt(), count, revision: BigInt(revision) };
 }

@@ -42,7 +42,10 @@ export interface RunResult {
 export interface RunOptions {
   /** Lines of words kept; 0 = none. */
   readonly linesMax?: number;
-  readonly observers?: readonly Observer[];
+  /** Told of everything that nodes do. */
+  readonly checks?: Observer;
+  /** Called with what reports a violation and ends the run. */
+  readonly onViolate?: (violate: (text: string) => void) => void;
   /** Called with the world before it begins: tests plant faults of their own. */
   readonly prepare?: (world: World, servers: readonly Server[]) => void;
 }
@@ -65,14 +68,14 @@ class Run {
   readonly network: SimNetwork;
   starts = 0;
   samples = 0;
-  private readonly observers: readonly Observer[];
+  private readonly checks: Observer;
 
   constructor(
     readonly plan: Plan,
     options: RunOptions,
   ) {
     this.world = new World(plan.seed, options.linesMax ?? 0);
-    this.observers = options.observers ?? [];
+    this.checks = options.checks ?? {};
     const electionMs = plan.host.electionMs ?? 1000;
     this.network = new SimNetwork(this.world, { ...plan.network, silenceMs: electionMs * 0.7 });
     for (let nodeId = 1; nodeId <= plan.nodes; nodeId++) {
@@ -80,9 +83,9 @@ class Run {
         new Server(this.world, plan, nodeId, this.network, {
           violation: (text) => this.violate(text),
           started: (server) => this.started(server),
+          entry: (...entry) => this.checks.entry?.(...entry),
           ended: (server, why) => {
-            const { nodeId: node, lifeNumber } = server;
-            for (const one of this.observers) one.ended?.(node, lifeNumber, this.world.nowMs, why);
+            this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
             this.faults.restartLater(server);
           },
         }),
@@ -99,8 +102,7 @@ class Run {
 
   private started(server: Server): void {
     this.starts++;
-    const { nodeId, lifeNumber } = server;
-    for (const one of this.observers) one.started?.(nodeId, lifeNumber, this.world.nowMs);
+    this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
   }
 
   violate(text: string): void {
@@ -132,7 +134,7 @@ class Run {
       const at = `term ${term}, applied ${appliedIndex}/${commitIndex} ${chainDigest.slice(0, 6)}`;
       this.world.say(sample.node, `partition ${partition}: ${role}, ${at}`);
     }
-    for (const one of this.observers) one.sample?.(sample);
+    this.checks.sample?.(sample);
   };
 
   /** Runs everything; a bug of the production code becomes a violation. */
@@ -141,12 +143,25 @@ class Run {
       for (const server of this.servers) server.start();
       for (const client of this.clients) client.start();
       this.faults.start();
+      this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
     } catch (error) {
       const text = error instanceof Error ? String(error.stack ?? error.message) : String(error);
       this.violate(text);
     }
+  }
+
+  /** Sizes, once a second. */
+  private measure(): void {
+    this.world.schedule(1000, () => {
+      for (const { running, nodeId } of this.servers) {
+        if (running === null) continue;
+        const { logBytes, unflushedBytes } = running.node.facts();
+        this.checks.size?.(nodeId, logBytes, unflushedBytes);
+      }
+      this.measure();
+    });
   }
 
   private peace(): void {
@@ -230,6 +245,7 @@ class Run {
 export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   const run = new Run(plan, options);
   options.prepare?.(run.world, run.servers);
+  options.onViolate?.((text) => run.violate(text));
   guarded(() => run.go());
   return run.result();
 }

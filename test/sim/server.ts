@@ -15,14 +15,14 @@ import { Node } from "../../src/host/node.js";
 import type { HostPorts } from "../../src/host/settings.js";
 import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
-import { DEFAULT_OPERATIONS_SETTINGS } from "../../src/operations/settings.js";
 import { RequestTally } from "../../src/operations/tally.js";
 import type { FatalPort, LoggerPort, MeterPort, PeerHello } from "../../src/ports.js";
 import { SimDisk, type EndKind } from "./disk.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
+import { type EntryHook, LogMirror } from "./logmirror.js";
 import type { SimNetwork } from "./network.js";
 import { GroupWatch } from "./observe.js";
-import { CLUSTER_ID, type Plan, endpointOf, hostSettingsOf } from "./plan.js";
+import { CLUSTER_ID, type Plan, endpointOf, hostSettingsOf, operationsSettingsOf } from "./plan.js";
 import { type ClockError, Life, ProcessEnd } from "./process.js";
 import { SimRows } from "./store.js";
 import type { World } from "./world.js";
@@ -35,6 +35,8 @@ export interface ServerEvents {
   /** Something happened that must not. */
   violation(text: string): void;
   started(server: Server): void;
+  /** A node appended an entry to its log. */
+  entry(node: number, ...entry: Parameters<EntryHook>): void;
   ended(server: Server, why: string): void;
 }
 
@@ -176,7 +178,8 @@ export class Server {
     });
   }
 
-  private openNode(life: Life, log: WriteAheadLog): void {
+  private openNode(life: Life, real: WriteAheadLog): void {
+    const log = new LogMirror(real, (...entry) => this.events.entry(this.nodeId, ...entry));
     const shared = sharedKernels();
     const entropy = this.world.prng(`entropy ${this.nodeId} ${life.number}`);
     const ports: HostPorts = {
@@ -194,16 +197,18 @@ export class Server {
     const opened = Node.open(hostSettingsOf(this.plan, this.nodeId, this.storageId), ports);
     if (!opened.ok) return this.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
     const node = opened.value;
-    const settings = {
-      ...DEFAULT_OPERATIONS_SETTINGS,
-      nodeId: this.nodeId,
-      peerEndpoint: endpointOf(this.nodeId),
-      clientEndpoint: `http://node-${this.nodeId}:8083`,
-      requestTimeoutMs: this.plan.requestTimeoutMs,
-      sequencerBlockSize: this.plan.blockSize,
-    };
-    const operations = new Operations(node, settings, ports, shared, new RequestTally());
-    const watch = new GroupWatch(this.nodeId, life.number);
+    const settings = operationsSettingsOf(this.plan, this.nodeId);
+    const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
+    const operations = new Operations(
+      node,
+      settings,
+      { ...ports, calls },
+      shared,
+      new RequestTally(),
+    );
+    node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
+    node.links.listen(operations);
+    const watch = new GroupWatch(this.nodeId, life.number, log);
     this.running = { life, node, operations, watch };
     this.expectsFatal = this.disk.failNext;
     this.world.say(this.nodeId, "is open");

@@ -28,6 +28,10 @@ export interface SeedReport {
   readonly replay: string;
   readonly simulatedMs: number;
   readonly events: number;
+  /** Processor time of the run alone (ms). */
+  readonly runMs: number;
+  /** Processor time with the checkers (ms). */
+  readonly usedMs: number;
   readonly numbers: Readonly<Record<string, number>>;
   readonly evidence: Readonly<Record<string, number>>;
 }
@@ -37,7 +41,9 @@ const TWICE_EVERY = 10;
 
 export function runSeed(seed: number, profile: string, overrides: PlanOverrides): SeedReport {
   const plan = planOf(seed, profile, overrides);
+  const startedMs = usedMs();
   const judged = judge(plan);
+  const tookMs = usedMs() - startedMs;
   const { result } = judged;
   const violations = [...judged.violations];
   if (seed % TWICE_EVERY === 0) {
@@ -57,9 +63,16 @@ export function runSeed(seed: number, profile: string, overrides: PlanOverrides)
     replay: replayCommand(plan, planOf(seed, profile)),
     simulatedMs: result.simulatedMs,
     events: result.events,
+    runMs: tookMs - judged.checkMs,
+    usedMs: tookMs,
     numbers,
     evidence: judged.evidence,
   };
+}
+
+function usedMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
 }
 
 export interface SweepResult {
@@ -67,6 +80,10 @@ export interface SweepResult {
   readonly seeds: number;
   readonly simulatedMs: number;
   readonly events: number;
+  /** Processor time of the run alone (ms). */
+  readonly runMs: number;
+  /** Processor time with the checkers (ms). */
+  readonly usedMs: number;
   readonly numbers: ReadonlyMap<string, number>;
   readonly evidence: ReadonlyMap<string, number>;
   readonly undecided: number;
@@ -96,11 +113,15 @@ export function sweep(
   let simulatedMs = 0;
   let events = 0;
   let undecided = 0;
+  let runMs = 0;
+  let allMs = 0;
   const take = (report: SeedReport): void => {
     done++;
     simulatedMs += report.simulatedMs;
     events += report.events;
     undecided += report.undecided.length;
+    runMs += report.runMs;
+    allMs += report.usedMs;
     add(numbers, report.numbers);
     add(evidence, report.evidence);
     if (report.violations.length > 0) failed.push(report);
@@ -123,7 +144,17 @@ export function sweep(
       child.on("exit", (code) => {
         if (code !== 0) reject(new Error(`seed ${running} ended its process with code ${code}`));
         else if (--open === 0) {
-          resolve({ failed, seeds: done, simulatedMs, events, numbers, evidence, undecided });
+          resolve({
+            failed,
+            seeds: done,
+            simulatedMs,
+            events,
+            runMs,
+            usedMs: allMs,
+            numbers,
+            evidence,
+            undecided,
+          });
         }
       });
     }

@@ -1,0 +1,155 @@
+/**
+ * Sees what one node writes to its log, entry by entry, and keeps the terms: for the checkers that
+ * compare logs.
+ *
+ * Invariants: 1. The log below is called as before, with the same arguments. 2. What was written
+ * counts from the call on, durable or not; a new life begins with what recovery found.
+ */
+import type { PartitionId } from "../../src/base/ids.js";
+import type {
+  GroupLogImage,
+  HardState,
+  LogEntry,
+  LogPort,
+  LogPosition,
+  LogWrite,
+} from "../../src/ports.js";
+
+/** Told of every entry that a node appends. `digest` is over kind and payload. */
+export type EntryHook = (
+  group: number,
+  index: number,
+  term: number,
+  previousTerm: number,
+  digest: number,
+) => void;
+
+class GroupTerms {
+  /** Terms of the entries above `floor`, in order. */
+  terms: number[] = [];
+
+  constructor(public floor: LogPosition) {}
+
+  /** null: below the floor. undefined: beyond the end. */
+  at(index: number): number | null | undefined {
+    if (index === this.floor.index) return this.floor.term;
+    if (index < this.floor.index) return null;
+    return this.terms[index - this.floor.index - 1];
+  }
+}
+
+function digestOf(entry: LogEntry): number {
+  let sum = entry.kind ^ 0x9e3779b9;
+  const { payload } = entry;
+  for (let at = 0; at < payload.length; at++) {
+    sum = Math.imul(sum ^ (payload[at] as number), 0x01000193);
+  }
+  return sum >>> 0;
+}
+
+export class LogMirror implements LogPort {
+  private readonly groups = new Map<number, GroupTerms>();
+  private readonly durableTerms = new Map<number, number>();
+
+  constructor(
+    private readonly log: LogPort,
+    private readonly onEntry: EntryHook,
+  ) {
+    for (const [group, image] of log.recovered()) {
+      this.groups.set(group, mirrored(image));
+      this.durableTerms.set(group, image.hardState.term);
+    }
+  }
+
+  /** The term that a restart cannot forget. */
+  durableTerm(group: number): number {
+    return this.durableTerms.get(group) ?? 0;
+  }
+
+  termAt(group: number, index: number): number | null | undefined {
+    return this.groups.get(group)?.at(index);
+  }
+
+  recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
+    return this.log.recovered();
+  }
+
+  write(write: LogWrite): void {
+    const first = write.entries[0];
+    if (first !== undefined) {
+      let group = this.groups.get(write.group);
+      if (group === undefined) {
+        group = new GroupTerms({ term: 0, index: 0 });
+        this.groups.set(write.group, group);
+      }
+      group.terms.length = first.index - group.floor.index - 1;
+      for (const entry of write.entries) {
+        const previous = group.at(entry.index - 1) ?? 0;
+        group.terms.push(entry.term);
+        this.onEntry(write.group, entry.index, entry.term, previous, digestOf(entry));
+      }
+    }
+    const { hardState, group, done } = write;
+    if (hardState === null || hardState.term === this.durableTerm(group)) {
+      return this.log.write(write);
+    }
+    this.log.write({
+      ...write,
+      done: () => {
+        this.durableTerms.set(group, hardState.term);
+        done();
+      },
+    });
+  }
+
+  read(...parameters: Parameters<LogPort["read"]>): void {
+    this.log.read(...parameters);
+  }
+
+  raiseFloor(group: PartitionId, floor: LogPosition): void {
+    const mirror = this.groups.get(group);
+    if (mirror !== undefined && floor.index > mirror.floor.index) {
+      mirror.terms = mirror.terms.slice(floor.index - mirror.floor.index);
+      mirror.floor = floor;
+    }
+    this.log.raiseFloor(group, floor);
+  }
+
+  resetGroup(group: PartitionId, floor: LogPosition, state: HardState, done: () => void): void {
+    this.groups.set(group, new GroupTerms(floor));
+    this.log.resetGroup(group, floor, state, () => {
+      this.durableTerms.set(group, state.term);
+      done();
+    });
+  }
+
+  forgetGroup(group: PartitionId, done: () => void): void {
+    this.groups.delete(group);
+    this.log.forgetGroup(group, done);
+  }
+
+  space(): ReturnType<LogPort["space"]> {
+    return this.log.space();
+  }
+
+  sizeBytes(): number {
+    return this.log.sizeBytes();
+  }
+
+  pinningGroups(): readonly PartitionId[] {
+    return this.log.pinningGroups();
+  }
+
+  close(done: () => void): void {
+    this.log.close(done);
+  }
+}
+
+function mirrored(image: GroupLogImage): GroupTerms {
+  const group = new GroupTerms(image.floor);
+  for (const [at, run] of image.termRuns.entries()) {
+    const next = image.termRuns[at + 1]?.firstIndex ?? image.lastIndex + 1;
+    for (let index = run.firstIndex; index < next; index++) group.terms.push(run.term);
+  }
+  return group;
+}

@@ -1,0 +1,99 @@
+/**
+ * Hands what the world sees of its nodes to the checkers of nodes, while a run goes on.
+ *
+ * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
+ * a checker saw is in its verdict.
+ */
+import { BoundedSize } from "./checkers/bounded-size.js";
+import { ElectionSafety } from "./checkers/election-safety.js";
+import { LeaderCompleteness } from "./checkers/leader-completeness.js";
+import { LogMatching } from "./checkers/log-matching.js";
+import { NeverBack } from "./checkers/never-back.js";
+import { StateEquality } from "./checkers/state-equality.js";
+import type { Verdict } from "./checkers/verdict.js";
+import type { GroupSample, Observer } from "./observe.js";
+
+interface Seen {
+  life: number;
+  term: number;
+  leading: boolean;
+  applied: number;
+}
+
+export class NodeChecks implements Observer {
+  private readonly elections = new ElectionSafety();
+  private readonly completeness = new LeaderCompleteness();
+  private readonly matching = new LogMatching();
+  private readonly neverBack = new NeverBack();
+  private readonly equality = new StateEquality();
+  private readonly sizes = new BoundedSize();
+  private readonly last = new Map<number, Seen>();
+  private known = 0;
+
+  /** `violate` ends the run. `bounds`: of memory and log of a node (bytes). */
+  constructor(
+    private readonly violate: (text: string) => void,
+    private readonly bounds: { readonly logBytes: number; readonly unflushedBytes: number },
+  ) {}
+
+  entry(
+    node: number,
+    group: number,
+    index: number,
+    term: number,
+    previousTerm: number,
+    digest: number,
+  ): void {
+    this.matching.entry(node, group, index, term, previousTerm, digest.toString(16));
+  }
+
+  sample(sample: GroupSample): void {
+    const { node, life, partition: group, term, appliedIndex, commitIndex } = sample;
+    const key = node * 4096 + group;
+    let seen = this.last.get(key);
+    if (seen === undefined || seen.life !== life) {
+      seen = { life, term: 0, leading: false, applied: appliedIndex };
+      this.last.set(key, seen);
+    }
+    if (sample.leading && (!seen.leading || seen.term !== term)) {
+      this.elections.leader(group, term, node);
+      this.completeness.leader(node, group, term, sample.termAt);
+    }
+    for (let index = seen.applied + 1; index <= appliedIndex; index++) {
+      const own = sample.termAt(index);
+      if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
+    }
+    const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
+    // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
+    this.neverBack.observe({ ...progress, term: sample.durableTerm, durable: null });
+    if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
+    seen.term = term;
+    seen.leading = sample.leading;
+    seen.applied = appliedIndex;
+    this.tell();
+  }
+
+  size(node: number, logBytes: number, unflushedBytes: number): void {
+    this.sizes.sample(node, "log bytes", logBytes, this.bounds.logBytes);
+    this.sizes.sample(node, "unflushed bytes", unflushedBytes, this.bounds.unflushedBytes);
+    this.tell();
+  }
+
+  verdicts(): Verdict[] {
+    const { elections, completeness, matching, neverBack, equality, sizes } = this;
+    return [elections, completeness, matching, neverBack, equality, sizes].map((checker) =>
+      checker.verdict(),
+    );
+  }
+
+  /** Ends the run at the first violation. Looked at only now and then where it costs. */
+  private tell(): void {
+    if (++this.known % 16 !== 0) return;
+    for (const verdict of this.verdicts()) {
+      if (verdict.kind === "fail") {
+        this.violate(`${verdict.property}: ${verdict.violations[0] ?? ""}`);
+        return;
+      }
+    }
+  }
+}
