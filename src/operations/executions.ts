@@ -15,7 +15,7 @@ import type { Admission } from "./admission.js";
 import type { DataAnswer, Refusal } from "./answers.js";
 import { type Dispatch, isSingle } from "./dispatch.js";
 import { isAcceptable, isOpenName } from "./input.js";
-import { leadsAny } from "./kv-many.js";
+import { executeMany } from "./kv-many.js";
 import { proposeMeta } from "./meta-change.js";
 import { type DataRequest, Durability } from "./requests.js";
 import { readPart } from "./scan-part.js";
@@ -95,12 +95,12 @@ export class Executions {
         finish(this.notTaken(partition));
       });
     }
-    if ("items" in request && !leadsAny(serving, request)) {
+    if (!("items" in request)) return dispatch.execute(request, course, done);
+    executeMany(serving, request, course, done, () => {
       const [first] = request.items;
       const where = first === undefined ? null : serving.places.keyWhereabouts(first.key);
-      return finish(this.notTaken(where?.partition ?? META_PARTITION));
-    }
-    dispatch.execute(request, course, done);
+      finish(this.notTaken(where?.partition ?? META_PARTITION));
+    });
   }
 
   private scanPart(

@@ -39,28 +39,31 @@ interface PlacedItem<R extends ItemRequest> {
   readonly origin: Origin;
 }
 
-/** Carries out one many-call that is acceptable as a whole. */
+/**
+ * Carries out one many-call that is acceptable as a whole. `sentBack` is called instead of `done`
+ * when nothing was done for any item, because other nodes lead.
+ */
 export function executeMany(
   serving: Serving,
   request: KvManyRequest,
   course: Course,
   done: (answer: KvManyAnswer) => void,
+  sentBack: (() => void) | null = null,
 ): void {
-  const call = new ManyCall(request, serving.settings.clientEndpoint, done);
-  const budget = { leftBytes: serving.settings.responseMaxBytes };
-  new ManySpread(serving, request, course, call, budget).begin();
-}
-
-/** True when this node leads the partition of at least one acceptable item. */
-export function leadsAny(serving: Serving, request: KvManyRequest): boolean {
-  return request.items.some((item: ItemRequest) => {
-    if (!isAcceptable(item, serving.settings)) return true;
-    return serving.keyPlace(item.key)?.group.isLeader() === true;
+  const call: ManyCall = new ManyCall(request, serving.settings.clientEndpoint, (answer) => {
+    if (sentBack !== null && spread.undone === request.items.length) sentBack();
+    else done(answer);
   });
+  const budget = { leftBytes: serving.settings.responseMaxBytes };
+  const spread = new ManySpread(serving, request, course, call, budget);
+  spread.begin();
 }
 
 /** Spreads the items of one call over the partitions. */
 class ManySpread {
+  /** Items for which certainly nothing was done, and that may not be passed on from here. */
+  undone = 0;
+
   constructor(
     private readonly serving: Serving,
     private readonly request: KvManyRequest,
@@ -200,6 +203,7 @@ class ManySpread {
   }
 
   private sendBack(places: readonly number[], where: Whereabouts | null): void {
+    this.undone += places.length;
     const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
     this.serving.ports.timer.soon(() => {
       for (const at of places) this.call.fail(at, "mustRetry", null, origin);

@@ -93,8 +93,8 @@ export class Leaders {
   }
 
   /**
-   * Calls `resume` in a later turn: with true once `isOver` says so, with false at `untilMs` or when
-   * the node stops. Returns false, and takes nothing, when too many wait.
+   * Calls `resume` in a later turn: with true once `isOver` says so, with false at `untilMs` or
+   * when the node stops. Returns false, and takes nothing, when too many wait.
    */
   wait(waiting: Waiting): boolean {
     if (this.waiting.length >= Math.max(1, this.settings.inflightMax / 2)) return false;

@@ -2,8 +2,8 @@
  * What one node asks another and how it is answered, and the frames that carry many of both.
  *
  * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
- * each counted. A call: id, time that is left (ms), request id, request. An answer: id, answer. Pure.
- * May call base and the vocabulary.
+ * each counted. A call: id, time that is left (ms), request id, request. An answer: id, answer.
+ * Pure. May call base and the vocabulary.
  *
  * Invariants: 1. An item that cannot be read is told apart by its id and spoils nothing but itself.
  * 2. A frame of another version, or of another life of the asking node, is not read at all.
