@@ -79,6 +79,14 @@ const COMPLETE_MARK = "complete.json";
 
 type Done = (result: Result<Disk, DiskCode>) => void;
 
+/** The identity of an existing directory, without opening it; null when there is none yet. */
+export function storedIdentity(
+  options: Pick<DiskOptions, "adapter" | "path" | "revision">,
+): Result<LogIdentity | null, DiskCode> {
+  if (options.adapter === "memory") return ok(null);
+  return readIdentity(`${options.path}/${options.revision}/identity.json`);
+}
+
 export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): void {
   if (options.adapter === "memory") return openMemory(options, ports, done);
   const walPath = options.walPath ?? `${options.path}/wal`;

@@ -17,6 +17,9 @@ export interface LaneOwner extends Pick<ConnectionOwner, "admit" | "refused"> {
   laneClosed(lane: PeerLane): void;
 }
 
+/** A peer that refused is asked again, but not at the pace of one that is starting (ms). */
+const REFUSED_PAUSE_MS = 2000;
+
 type State = "idle" | "connecting" | "up" | "waiting" | "closing" | "closed";
 
 export class Lane {
@@ -26,6 +29,7 @@ export class Lane {
   private pauseMs: number;
   private early: Uint8Array[] = [];
   private earlyBytes = 0;
+  private wasRefused = false;
   private readonly bounds: LaneBounds;
   private readonly connectionOwner: ConnectionOwner;
 
@@ -40,7 +44,10 @@ export class Lane {
     this.pauseMs = settings.reconnectFirstMs;
     this.connectionOwner = {
       admit: (hello) => owner.admit(hello),
-      refused: (by, refusal) => owner.refused(by, refusal),
+      refused: (by, refusal) => {
+        this.wasRefused = true;
+        owner.refused(by, refusal);
+      },
       up: (hello) => this.connectionUp(hello),
       ended: (reason) => this.connectionEnded(reason),
     };
@@ -116,6 +123,7 @@ export class Lane {
     if (this.state === "closing") return this.closed();
     this.state = "idle";
     if (!this.bounds.lazy) this.wait();
+    this.wasRefused = false;
     this.owner.laneDown(this.name, reason);
   }
 
@@ -124,7 +132,8 @@ export class Lane {
     const { reconnectLastMs } = this.settings;
     // Between half of the pause and all of it: nodes that lost each other do not meet in step.
     const chance = this.ports.entropy.uint32() / 0x1_0000_0000;
-    const pauseMs = this.pauseMs * (0.5 + chance / 2);
+    const fullMs = this.wasRefused ? REFUSED_PAUSE_MS : this.pauseMs;
+    const pauseMs = fullMs * (0.5 + chance / 2);
     this.pauseMs = Math.min(this.pauseMs * 2, reconnectLastMs);
     this.timer = this.ports.timer.after(pauseMs, () => this.connect());
   }

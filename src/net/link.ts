@@ -74,7 +74,7 @@ export class PeerLink implements LaneOwner {
     if (!control.isUp || !log.isUp || this.isUp) return;
     this.isUp = true;
     this.lastReason = "";
-    this.ports.logger.log("info", "Linked with a peer.", this.fields());
+    this.ports.logger.log("debug", "Linked with a peer.", this.fields());
     this.owner.linkUp(hello);
   }
 
@@ -87,7 +87,7 @@ export class PeerLink implements LaneOwner {
     const wasUp = this.isUp;
     if (wasUp || (reason !== this.lastReason && reason !== RESET_REASON)) {
       const event = wasUp ? "Lost the link to a peer." : "Cannot link with a peer yet.";
-      this.ports.logger.log(wasUp ? "warn" : "info", event, { ...this.fields(), lane, reason });
+      this.ports.logger.log("info", event, { ...this.fields(), lane, reason });
       this.lastReason = reason;
     }
     if (!wasUp) return;

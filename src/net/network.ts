@@ -29,6 +29,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   /** Links that were let go and still end. */
   private readonly leaving = new Set<PeerLink>();
   private readonly listener: PeerListener;
+  /** Peers that were named before the start. */
+  private early: readonly PeerAddress[] = [];
   private events: PeerEvents | null = null;
   private closing: (() => void) | null = null;
   private isClosed = false;
@@ -76,11 +78,16 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   start(events: PeerEvents): void {
     assert(this.events === null && this.closing === null, "a peer port is started once");
     this.events = events;
+    this.setPeers(this.early);
+    this.early = [];
   }
 
   setPeers(peers: readonly PeerAddress[]): void {
-    assert(this.events !== null, "a peer port is started first");
     if (this.closing !== null) return;
+    if (this.events === null) {
+      this.early = peers;
+      return;
+    }
     const wanted = new Map(peers.map((peer) => [peer.nodeId, peer.endpoint]));
     assert(wanted.size === peers.length, "a peer is listed once");
     assert(!wanted.has(this.settings.hello().nodeId), "a node is no peer of its own");

@@ -7,13 +7,13 @@
  * rooms of the house.
  */
 import { META_PARTITION } from "../base/ids.js";
-import { failure, ok, type Result } from "../base/result.js";
+import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
 import { KernelSorter } from "../machine/kernel-sorter.js";
-import type { FatalPort, LoggerPort } from "../ports.js";
+import type { FatalPort, LoggerPort, PeerAddress } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
 import { isWildcard } from "./addresses.js";
@@ -21,6 +21,7 @@ import type { ServerConfig } from "./config.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
 import { openListeners, type ListenAddresses, type Listeners } from "./listeners.js";
 import { Metrics } from "./metrics.js";
+import { type Peers, findClusterId, findFounders, openPeers, randomHex } from "./peers.js";
 import { Authenticator, TokenFile } from "./tokens.js";
 import { VERSION } from "./version.js";
 
@@ -64,14 +65,9 @@ function clientEndpointOf(config: ServerConfig, addresses: ListenAddresses): str
   return addresses.https === null ? "" : `https://${addresses.https}`;
 }
 
-function randomHex(digits: number): string {
-  let text = "";
-  while (text.length < digits) text += systemEntropy.uint32().toString(16).padStart(8, "0");
-  return text.slice(0, digits);
-}
-
 function openStorage(
   config: ServerConfig,
+  clusterId: string,
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,
@@ -84,7 +80,7 @@ function openStorage(
         revision: config.storageRevision,
         walPath: config.walPath,
         maxBytes: config.storageMaxBytes,
-        identity: { clusterId: randomHex(32), nodeId: config.nodeId },
+        identity: { clusterId, nodeId: config.nodeId },
         kernels: createKernels({ mode: config.kernels }),
       },
       { timers: systemTimers, logger, fatal, clock: systemClock, meter: metrics },
@@ -96,11 +92,15 @@ function openStorage(
 function openNode(
   config: ServerConfig,
   disk: Disk,
+  peers: Peers,
+  founders: readonly PeerAddress[],
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,
 ): ReturnType<typeof Node.open> {
-  return Node.open(hostSettings(config), {
+  const { endpoint } = peers;
+  const { clusterId, storageId } = peers.self;
+  return Node.open(hostSettings(config, { endpoint, clusterId, storageId, founders }), {
     clock: systemClock,
     timer: systemTimers,
     log: disk.log,
@@ -109,6 +109,7 @@ function openNode(
     logger,
     fatal,
     meter: metrics,
+    peers: peers.network,
     sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });
 }
@@ -121,31 +122,40 @@ function openTokens(config: ServerConfig, logger: LoggerPort): Result<TokenFile 
   });
 }
 
+/** What stands below the operations. */
+interface Stack {
+  readonly peers: Peers;
+  readonly disk: Disk;
+  readonly node: Node;
+}
+
+interface Parts extends Stack {
+  readonly listeners: Listeners;
+  readonly tokens: TokenFile | null;
+}
+
 class Assembled implements RunningServer {
   constructor(
     private readonly config: ServerConfig,
-    private readonly node: Node,
-    private readonly disk: Disk,
-    private readonly listeners: Listeners,
-    private readonly tokens: TokenFile | null,
+    private readonly parts: Parts,
     private readonly metrics: Metrics,
     private readonly logger: LoggerPort,
     private readonly fatal: FatalPort,
   ) {}
 
   get addresses(): ListenAddresses {
-    return this.listeners.addresses;
+    return this.parts.listeners.addresses;
   }
 
   get listeningLine(): string {
     const { grpc, https, http } = this.addresses;
-    const shown = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
-    // A cluster of one has nobody to hear: the peer listener comes with the second node.
-    return `svc-server ${VERSION} listening ${shown} peer=off node=${this.config.nodeId}`;
+    const clients = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
+    const shown = `${clients} peer=${this.parts.peers.address}`;
+    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}`;
   }
 
   reloadTokens(): void {
-    this.tokens?.reload();
+    this.parts.tokens?.reload();
   }
 
   stop(done: () => void): void {
@@ -159,15 +169,18 @@ class Assembled implements RunningServer {
       open -= 1;
       if (open > 0) return;
       hardStop.cancel();
-      this.tokens?.close();
+      this.parts.tokens?.close();
       this.metrics.close();
       this.logger.log("info", "stopped");
       done();
     };
-    // The node closes log and store; the locks of the directory go last.
-    this.node.stop(systemClock.monotonicMs() + graceMs, () => this.disk.close(ended));
-    this.listeners.drain();
-    this.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);
+    // The node hands its leaderships over and closes log and store; then nobody is to be heard any
+    // more, and the locks of the directory go last.
+    this.parts.node.stop(systemClock.monotonicMs() + graceMs, () => {
+      this.parts.peers.network.close(() => this.parts.disk.close(ended));
+    });
+    this.parts.listeners.drain();
+    this.parts.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);
   }
 }
 
@@ -177,6 +190,41 @@ function attachMetrics(metrics: Metrics, node: Node, operations: Operations): vo
     node: () => node.facts(),
     inflight: () => operations.inflight,
   });
+}
+
+/** Peer listener, disk and host; on failure nothing of them stays open. */
+async function openStack(
+  config: ServerConfig,
+  logger: LoggerPort,
+  fatal: FatalPort,
+  metrics: Metrics,
+): Promise<Result<Stack, RefusalKind>> {
+  const opened = await openPeers(config, logger);
+  if (!opened.ok) return opened;
+  const peers = opened.value;
+  const closePeers = (): Promise<void> => new Promise((resolve) => peers.network.close(resolve));
+  const clusterId = await findClusterId(config, peers, logger);
+  const disk = clusterId.ok
+    ? await openStorage(config, clusterId.value, logger, fatal, metrics)
+    : clusterId;
+  if (!disk.ok) {
+    await closePeers();
+    return failure(refusalKind(disk.code), disk.message);
+  }
+  const giveUp = async (code: RefusalKind, message: string): Promise<Failure<RefusalKind>> => {
+    await new Promise<void>((resolve) => disk.value.close(resolve));
+    await closePeers();
+    return failure(code, message);
+  };
+  const { identity } = disk.value;
+  peers.self.clusterId = identity.clusterId;
+  // What is only in memory is another storage with every process.
+  peers.self.storageId = identity.storageId === "" ? randomHex(32) : identity.storageId;
+  const founders = await findFounders(config, peers, disk.value, logger);
+  if (!founders.ok) return giveUp("usage", founders.message);
+  const node = openNode(config, disk.value, peers, founders.value, logger, fatal, metrics);
+  if (!node.ok) return giveUp(refusalKind(node.code), node.message);
+  return ok({ peers, disk: disk.value, node: node.value });
 }
 
 /** Starts a node. The failure's message says which flag or file to look at. */
@@ -190,27 +238,24 @@ export async function startServer(
   const metrics = new Metrics(VERSION, tally);
   let operations: Operations | null = null;
   const fatal = processFatal((reason) => operations?.setFatalFault(reason));
-  const disk = await openStorage(config, logger, fatal, metrics);
+  const stack = await openStack(config, logger, fatal, metrics);
   const giveUp = <F>(refusal: F): F => {
     tokens.value?.close();
     metrics.close();
     return refusal;
   };
-  if (!disk.ok) return giveUp(failure(refusalKind(disk.code), disk.message));
-  const closeDisk = (): Promise<void> => new Promise((resolve) => disk.value.close(resolve));
-  const node = openNode(config, disk.value, logger, fatal, metrics);
-  if (!node.ok) {
-    await closeDisk();
-    return giveUp(failure(refusalKind(node.code), node.message));
-  }
+  if (!stack.ok) return giveUp(stack);
+  const { node, disk, peers } = stack.value;
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
-  const settings = operationsSettings(config, () => clientEndpointOf(config, addresses));
+  const clientEndpoint = (): string => clientEndpointOf(config, addresses);
+  peers.self.clientEndpoint = clientEndpoint;
+  const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
   const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
   const kernels = createKernels({ mode: config.kernels });
   const world = { ...ports, logger, meter: metrics };
-  const serving = new Operations(node.value, settings, world, kernels, tally);
+  const serving = new Operations(node, settings, world, kernels, tally);
   operations = serving;
-  attachMetrics(metrics, node.value, serving);
+  attachMetrics(metrics, node, serving);
   const listeners = await openListeners(config, {
     operations: serving,
     metrics,
@@ -219,30 +264,22 @@ export async function startServer(
     onFault: (error) => fatal.fatal("unexpected fault in a front end", { error: errorText(error) }),
   });
   if (!listeners.ok) {
-    await new Promise<void>((resolve) => node.value.stop(systemClock.monotonicMs(), resolve));
-    await closeDisk();
+    await new Promise<void>((resolve) => node.stop(systemClock.monotonicMs(), resolve));
+    await new Promise<void>((resolve) => peers.network.close(resolve));
+    await new Promise<void>((resolve) => disk.close(resolve));
     return giveUp(listeners);
   }
   addresses = listeners.value.addresses;
   logger.log("info", "started", {
     version: VERSION,
     node: config.nodeId,
+    cluster: peers.self.clusterId,
     storage: config.storage === "memory" ? "memory" : config.storagePath,
-    newDirectory: disk.value.isNew,
+    newDirectory: disk.isNew,
     metaPartition: META_PARTITION,
   });
-  return ok(
-    new Assembled(
-      config,
-      node.value,
-      disk.value,
-      listeners.value,
-      tokens.value,
-      metrics,
-      logger,
-      fatal,
-    ),
-  );
+  const parts = { node, disk, peers, listeners: listeners.value, tokens: tokens.value };
+  return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 
 function errorText(error: unknown): string {

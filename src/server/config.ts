@@ -8,6 +8,7 @@
 import { hostname, homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { failure, ok, type Result } from "../base/result.js";
+import { parseMembers, parseSeeds } from "./cluster-flags.js";
 import type { RawFlags } from "./flags.js";
 import { checkRelations } from "./relations.js";
 import type { ServerConfig } from "./server-config.js";
@@ -20,6 +21,10 @@ class Reader {
 
   constructor(raw: RawFlags) {
     this.raw = raw;
+  }
+
+  isGiven(name: string): boolean {
+    return this.raw.given.has(name);
   }
 
   number(name: string): number {
@@ -62,16 +67,27 @@ function buildConfig(
   environment: Readonly<Record<string, string | undefined>>,
 ): ServerConfig {
   const host = read.text("--host");
-  const peerHost = read.optionalText("--peer-host") ?? host;
-  const shownPeerHost = peerHost.includes(":") ? `[${peerHost}]` : peerHost;
+  const nodeId = read.number("--raft-nodeid");
+  // A list that cannot be read is refused with the other relations, whatever it counts as here.
+  const members = parseMembers(read.optionalText("--initial-cluster") ?? "");
+  const initialCluster = members.ok ? members.value : [];
+  const seeds = parseSeeds(read.optionalText("--join") ?? "");
+  const listedAs = initialCluster.find((member) => member.nodeId === nodeId)?.endpoint ?? null;
   return {
     host,
     grpcPort: read.port("--grpc-port"),
     httpsPort: read.port("--https-port"),
     httpPort: read.port("--http-port"),
-    advertisedPeerEndpoint:
-      read.optionalText("--advertised-peer-endpoint") ??
-      `${shownPeerHost}:${read.number("--peer-port")}`,
+    peerHost: read.optionalText("--peer-host") ?? host,
+    peerPort: read.number("--peer-port"),
+    peerPortGiven: read.isGiven("--peer-port"),
+    advertisedPeerEndpoint: read.optionalText("--advertised-peer-endpoint") ?? listedAs,
+    initialCluster,
+    join: seeds.ok ? seeds.value : [],
+    peerTlsCertFile: read.file("--peer-tls-cert"),
+    peerTlsKeyFile: read.file("--peer-tls-key"),
+    peerTlsCaFile: read.file("--peer-tls-ca"),
+    peerPingIntervalMs: read.number("--raft-peer-ping-interval"),
     advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),
     disableRoutingHints: read.boolean("--disable-routing-hints"),
     requestTimeoutMs: read.number("--request-timeout"),
@@ -91,7 +107,7 @@ function buildConfig(
     storageRevision: read.text("--storage-revision"),
     storageMaxBytes: read.number("--storage-max-bytes"),
     walPath: read.file("--wal-path"),
-    nodeId: read.number("--raft-nodeid"),
+    nodeId,
     nodeName: read.optionalText("--raft-nodename") ?? hostname(),
     partitions: read.number("--initial-cluster-partitions"),
     startElectionTimeoutMs: read.number("--raft-start-election-timeout"),

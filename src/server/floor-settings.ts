@@ -4,14 +4,21 @@ import type { OperationsSettings } from "../operations/settings.js";
 import type { ServerConfig } from "./config.js";
 import { VERSION } from "./version.js";
 
-export function hostSettings(config: ServerConfig): HostSettings {
+/** What is known of the node's cluster only once its listener and its disk are open. */
+export type ClusterSettings = Pick<
+  HostSettings,
+  "endpoint" | "clusterId" | "storageId" | "founders"
+>;
+
+export function hostSettings(config: ServerConfig, cluster: ClusterSettings): HostSettings {
   return {
     ...DEFAULT_HOST_SETTINGS,
+    ...cluster,
     nodeId: config.nodeId,
-    endpoint: config.advertisedPeerEndpoint,
     initialPartitions: config.partitions,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,
+    quiesceAfterMs: config.enableQuiescence ? config.quiesceAfterMs : 0,
     batchEntriesMax: Math.min(config.maxBatchEntries, config.maxQueuedProposals),
     batchBytesMax: config.maxBatchBytes,
     lingerMs: config.batchLingerMs,
@@ -31,12 +38,13 @@ export function hostSettings(config: ServerConfig): HostSettings {
  */
 export function operationsSettings(
   config: ServerConfig,
+  peerEndpoint: string,
   clientEndpoint: () => string,
 ): OperationsSettings {
   return {
     version: VERSION,
     nodeId: config.nodeId,
-    peerEndpoint: config.advertisedPeerEndpoint,
+    peerEndpoint,
     get clientEndpoint(): string {
       return clientEndpoint();
     },

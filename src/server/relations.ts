@@ -12,6 +12,7 @@ import {
   VALUE_CONFIGURABLE_MAX_BYTES,
 } from "../base/limits.js";
 import { isLoopback, isWildcard } from "./addresses.js";
+import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
 
 import type { RawFlags } from "./flags.js";
 import type { ServerConfig } from "./server-config.js";
@@ -33,33 +34,56 @@ function firstOf(...violations: (string | null)[]): string | null {
  * on them.
  */
 const UNAVAILABLE: readonly (readonly [string, string])[] = [
-  ["--join", "this version runs clusters of one node; joining is not available yet"],
-  ["--peer-tls-cert", "this version has no peer traffic to protect"],
-  ["--peer-tls-key", "this version has no peer traffic to protect"],
-  ["--peer-tls-ca", "this version has no peer traffic to protect"],
-  ["--graceful-leave-on-shutdown", "the only node of a cluster cannot leave it"],
-  ["--raft-enable-placement-rebalancer", "a cluster of one node has nothing to rebalance"],
+  ["--graceful-leave-on-shutdown", "this version leaves a cluster only when it is told to"],
+  [
+    "--raft-enable-placement-rebalancer",
+    "in this version every voter hosts every partition; there is nothing to rebalance",
+  ],
   ["--pitr-backup-dir", "this version cannot take backups yet"],
   ["--pitr-restore-root", "this version cannot restore backups yet"],
   ["--pitr-backup-mac-key-file", "this version cannot take backups yet"],
 ];
 
-const checkAvailable: Check = (config, raw) => {
+const checkAvailable: Check = (_config, raw) => {
   for (const [flag, reason] of UNAVAILABLE) {
     const value = raw.values.get(flag);
     if (raw.given.has(flag) && value !== false && value !== "") return `${flag}: ${reason}`;
   }
-  const members = (raw.values.get("--initial-cluster") as string | null) ?? "";
-  if (members === "") return null;
-  const entries = members.split(",").map((entry) => entry.trim());
-  if (entries.length > 1) {
-    return `--initial-cluster lists ${entries.length} members; this version runs clusters of one node`;
+  return null;
+};
+
+const checkCluster: Check = (config, raw) => {
+  const text = (name: string): string => (raw.values.get(name) as string | null) ?? "";
+  const members = parseMembers(text("--initial-cluster"));
+  if (!members.ok) return members.message;
+  const seeds = parseSeeds(text("--join"));
+  if (!seeds.ok) return seeds.message;
+  if (members.value.length > 0 && seeds.value.length > 0) {
+    return `--initial-cluster is "${text("--initial-cluster")}" and --join is "${text("--join")}": a node founds a cluster or joins one; give one of the two`;
   }
-  const match = /^(\d+)=([^=]+:\d+)$/.exec(entries[0] as string);
-  if (match === null) return `--initial-cluster: "${members}" is not of the form id=host:port`;
-  return Number(match[1]) === config.nodeId
+  const given = text("--advertised-peer-endpoint");
+  const advertised = given === "" ? null : given;
+  return membershipMistake(members.value, config.nodeId, advertised, config.peerPort);
+};
+
+const checkPeerListener: Check = (config) => {
+  const files = [config.peerTlsCertFile, config.peerTlsKeyFile, config.peerTlsCaFile];
+  const missing = files.filter((file) => file === null).length;
+  if (missing !== 0 && missing !== files.length) {
+    return "--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together; give all three or none";
+  }
+  const { peerHost } = config;
+  if (isWildcard(peerHost) && config.advertisedPeerEndpoint === null) {
+    // The roster keeps this address for good, and nobody can reach a wildcard.
+    return `--peer-host is ${peerHost}, which stands for every address: give --advertised-peer-endpoint host:port, under which the roster lists this node`;
+  }
+  if (!isLoopback(peerHost) && missing > 0 && !config.allowInsecure) {
+    return `the peer listener would open on ${peerHost}, which is not loopback: give --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure`;
+  }
+  const endpoint = config.advertisedPeerEndpoint;
+  return endpoint === null || isEndpoint(endpoint)
     ? null
-    : `--initial-cluster lists node ${match[1]}, but --raft-nodeid is ${config.nodeId}: list this node itself`;
+    : `--advertised-peer-endpoint "${endpoint}" is not of the form host:port`;
 };
 
 const checkListeners: Check = (config) => {
@@ -111,8 +135,9 @@ const checkTimes: Check = (config) => {
 };
 
 const checkPeerTimes: Check = (config, raw) => {
-  const ping = raw.values.get("--raft-peer-ping-interval") as number;
+  const ping = config.peerPingIntervalMs;
   const window = raw.values.get("--pitr-window") as number;
+  if (ping < 10) return `--raft-peer-ping-interval is ${ping}ms; it must be at least 10ms`;
   if (ping >= config.startElectionTimeoutMs) {
     return `--raft-peer-ping-interval is ${ping}ms; it must be below --raft-start-election-timeout (${config.startElectionTimeoutMs}ms)`;
   }
@@ -162,12 +187,7 @@ const checkRanges: Check = (config, raw) => {
   );
 };
 
-const checkNames: Check = (config, raw) => {
-  const peerHost = (raw.values.get("--peer-host") as string | null) ?? config.host;
-  if (isWildcard(peerHost) && raw.values.get("--advertised-peer-endpoint") === null) {
-    // The roster keeps this address for good, and nobody can reach a wildcard.
-    return `--peer-host is ${peerHost}, which stands for every address: give --advertised-peer-endpoint host:port, under which the roster lists this node`;
-  }
+const checkNames: Check = (config) => {
   if (
     !/^[A-Za-z0-9._-]{1,64}$/.test(config.storageRevision) ||
     /^\.+$/.test(config.storageRevision)
@@ -178,14 +198,14 @@ const checkNames: Check = (config, raw) => {
   if (endpoint !== null && !/^https?:\/\/[^/\s]+$/.test(endpoint)) {
     return `--advertised-client-endpoint "${endpoint}" is not a base URL such as http://host:8083`;
   }
-  return /^\S+:\d{1,5}$/.test(config.advertisedPeerEndpoint)
-    ? null
-    : `--advertised-peer-endpoint "${config.advertisedPeerEndpoint}" is not of the form host:port`;
+  return null;
 };
 
 const CHECKS: readonly Check[] = [
   checkAvailable,
   checkListeners,
+  checkPeerListener,
+  checkCluster,
   checkTimes,
   checkPeerTimes,
   checkSizes,

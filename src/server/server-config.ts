@@ -4,14 +4,30 @@
  * Types only. Invariants: 1. Durations are in milliseconds, sizes in bytes. 2. It is frozen when it
  * is made and never read from flags again.
  */
+import type { PeerAddress } from "../ports.js";
 
 export interface ServerConfig {
   readonly host: string;
   readonly grpcPort: number | null;
   readonly httpsPort: number | null;
   readonly httpPort: number | null;
-  /** host:port of the peer listener as the roster lists it. */
-  readonly advertisedPeerEndpoint: string;
+  readonly peerHost: string;
+  readonly peerPort: number;
+  /** The port was chosen, it is not only the default. */
+  readonly peerPortGiven: boolean;
+  /**
+   * host:port under which the roster lists this node, given or from the list of first members;
+   * null = where the peer listener is.
+   */
+  readonly advertisedPeerEndpoint: string | null;
+  /** All first members, by ascending id; empty: the node founds a cluster alone, or joins one. */
+  readonly initialCluster: readonly PeerAddress[];
+  /** Endpoints of members to join through. */
+  readonly join: readonly string[];
+  readonly peerTlsCertFile: string | null;
+  readonly peerTlsKeyFile: string | null;
+  readonly peerTlsCaFile: string | null;
+  readonly peerPingIntervalMs: number;
   /** Explicit base URL for route hints; null = derived once the listeners are open. */
   readonly advertisedClientEndpoint: string | null;
   readonly disableRoutingHints: boolean;

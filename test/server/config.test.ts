@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
+import { clusterIdOf } from "../../src/server/cluster-flags.js";
 import { makeConfig, type ServerConfig } from "../../src/server/config.js";
 import { FLAGS } from "../../src/server/flag-table.js";
 import { readFlags } from "../../src/server/flags.js";
@@ -39,7 +40,9 @@ t.test("defaults are those of the contract, and they agree with each other", (t)
     sequencerKeysRetainedMs: 600_000,
     kvMaxValueBytes: 1024 ** 2,
     maxBatchEntries: 256,
-    advertisedPeerEndpoint: "127.0.0.1:8084",
+    advertisedPeerEndpoint: null,
+    peerHost: "127.0.0.1",
+    peerPort: 8084,
   });
   t.ok(Object.isFrozen(config));
   t.end();
@@ -103,9 +106,28 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     ],
     [["--peer-host=::"], /--advertised-peer-endpoint/],
     [["--host=0.0.0.0", "--grpc-port=off"], /HTTPS listener.*--tls-client-ca/],
-    [["--initial-cluster=1=a:1,2=b:1"], /lists 2 members/],
+    [["--initial-cluster=1=a"], /"1=a" is not of the form id=host:port/],
+    [["--initial-cluster=1=a:8084,70000=b:1"], /70000 is not 1 to 65535/],
+    [["--initial-cluster=1=a:8084,1=b:1"], /name one node twice/],
+    [["--initial-cluster=1=a:8084,2=A:8084"], /1=a:8084 and 2=A:8084 name one node twice/],
+    [
+      [
+        `--initial-cluster=${Array.from({ length: 10 }, (_, at) => `${at + 1}=a:${at + 1}`).join()}`,
+      ],
+      /lists 10 members.*9 voters/,
+    ],
     [["--initial-cluster=2=a:1"], /lists node 2, but --raft-nodeid is 1/],
-    [["--join=a:1"], /--join/],
+    [["--initial-cluster=2=a:1,3=b:1"], /lists nodes 2, 3, but --raft-nodeid is 1/],
+    [["--initial-cluster=1=a:9001"], /at a:9001, but --peer-port is 8084/],
+    [
+      ["--initial-cluster=1=a:8084", "--advertised-peer-endpoint=b:8084"],
+      /a:8084, but --advertised-peer-endpoint is b:8084/,
+    ],
+    [["--initial-cluster=1=a:8084", "--join=b:1"], /1=a:8084.*b:1.*one of the two/],
+    [["--join=a"], /--join: "a" is not/],
+    [["--peer-tls-cert=c"], /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together/],
+    [["--peer-host=10.0.0.1"], /peer listener.*10\.0\.0\.1.*--peer-tls-cert.*--allow-insecure/],
+    [["--advertised-peer-endpoint=a"], /--advertised-peer-endpoint "a"/],
     [["--pitr-backup-dir=/b"], /cannot take backups/],
     [["--storage-revision=../x"], /--storage-revision/],
     [["--advertised-client-endpoint=host:1"], /base URL/],
@@ -116,6 +138,22 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   t.type(configure(["--host=0.0.0.0", "--allow-insecure", listed]), "object");
   t.type(configure(["--host=0.0.0.0", "--allow-insecure", "--peer-host=::1"]), "object");
   t.type(configure(["--host=127.1.2.3"]), "object");
+  const three = "--initial-cluster=1=a:8084,2=b:8084,3=c:8084";
+  t.match(configure([three]), { advertisedPeerEndpoint: "a:8084", initialCluster: { length: 3 } });
+  t.type(configure([three, "--peer-host=0.0.0.0", "--allow-insecure"]), "object");
+  t.type(configure(["--initial-cluster=1=a:1", "--advertised-peer-endpoint=A:1"]), "object");
+  t.match(configure(["--join=a:1, [::1]:2"]), { join: ["a:1", "[::1]:2"] });
+  t.equal(
+    clusterIdOf([
+      { nodeId: 2, endpoint: "B:1" },
+      { nodeId: 1, endpoint: "a:1" },
+    ]),
+    clusterIdOf([
+      { nodeId: 1, endpoint: "A:1" },
+      { nodeId: 2, endpoint: "b:1" },
+    ]),
+    "the id of a cluster does not depend on the order of its list",
+  );
   t.end();
 });
 

@@ -1,0 +1,196 @@
+/**
+ * This node among the others: opens the peer listener, finds out which cluster the node belongs to,
+ * and asks to be taken in where it belongs to none.
+ *
+ * Invariants: 1. The listener is bound before the disk is opened, and serves nobody before the host
+ * begins. 2. The cluster id comes from the data directory, else from the seeds, else from the list
+ * of first members, else it is drawn. 3. A node asks to join until it was accepted or refused; with
+ * the same storage it may ask again.
+ */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { failure, ok, type Result } from "../base/result.js";
+import { storedIdentity, type Disk, type DiskCode } from "../disk/open.js";
+import { IDENTITY_KEY } from "../host/identity.js";
+import { fromByteKey } from "../machine/keys.js";
+import { askIdentity, askToJoin } from "../net/asking.js";
+import { PeerNetwork } from "../net/network.js";
+import {
+  PEER_NETWORK_DEFAULTS,
+  PEER_PROTOCOL,
+  type PeerNetworkPorts,
+  type PeerTls,
+  laneBounds,
+} from "../net/settings.js";
+import type { LoggerPort, PeerAddress, PeerHello } from "../ports.js";
+import { systemClock, systemEntropy, systemTimers } from "../sys.js";
+import { hostAndPort, isLoopback } from "./addresses.js";
+import { clusterIdOf } from "./cluster-flags.js";
+import type { ServerConfig } from "./config.js";
+
+/** The node as the others know it; what is not known yet is "". */
+export interface PeerSelf {
+  clusterId: string;
+  storageId: string;
+  endpoint: string;
+  clientEndpoint: () => string;
+}
+
+export interface Peers {
+  readonly network: PeerNetwork;
+  /** host:port that is listened on. */
+  readonly address: string;
+  /** Advertised endpoint. */
+  readonly endpoint: string;
+  readonly self: PeerSelf;
+  readonly tls: PeerTls | null;
+}
+
+export function randomHex(digits: number): string {
+  let text = "";
+  while (text.length < digits) text += systemEntropy.uint32().toString(16).padStart(8, "0");
+  return text.slice(0, digits);
+}
+
+function peerPorts(logger: LoggerPort): PeerNetworkPorts {
+  return { clock: systemClock, timer: systemTimers, entropy: systemEntropy, logger };
+}
+
+/** The text of a PEM file; throws with the flag and the path when `check` does not take it. */
+function pemText(flag: string, path: string, check: (text: string) => unknown): string {
+  try {
+    const text = readFileSync(path, "utf8");
+    check(text);
+    return text;
+  } catch (error) {
+    throw new Error(`${flag}: ${path} is not usable: ${(error as Error).message}`);
+  }
+}
+
+function peerTls(config: ServerConfig): Result<PeerTls | null, "usage"> {
+  const { peerTlsCertFile, peerTlsKeyFile, peerTlsCaFile } = config;
+  if (peerTlsCertFile === null || peerTlsKeyFile === null || peerTlsCaFile === null) {
+    return ok(null);
+  }
+  const isCertificate = (text: string): unknown => new X509Certificate(text);
+  try {
+    const ca = pemText("--peer-tls-ca", peerTlsCaFile, isCertificate);
+    const certificate = pemText("--peer-tls-cert", peerTlsCertFile, isCertificate);
+    const key = pemText("--peer-tls-key", peerTlsKeyFile, (text) =>
+      createSecureContext({ cert: certificate, key: text }),
+    );
+    return ok({ certificate, key, ca });
+  } catch (error) {
+    return failure("usage", (error as Error).message);
+  }
+}
+
+function bind(
+  config: ServerConfig,
+  port: number,
+  tls: PeerTls | null,
+  hello: () => PeerHello,
+  logger: LoggerPort,
+): Promise<Result<PeerNetwork, "cannot-listen">> {
+  const times = {
+    pingIntervalMs: config.peerPingIntervalMs,
+    electionMs: config.startElectionTimeoutMs,
+  };
+  const settings = {
+    ...PEER_NETWORK_DEFAULTS,
+    host: config.peerHost,
+    port,
+    tls,
+    hello,
+    lanes: laneBounds(times),
+  };
+  return new Promise((resolve) => PeerNetwork.open(settings, peerPorts(logger), resolve));
+}
+
+/** Binds the peer listener, or says which flag to change. */
+export async function openPeers(
+  config: ServerConfig,
+  logger: LoggerPort,
+): Promise<Result<Peers, "usage">> {
+  const tls = peerTls(config);
+  if (!tls.ok) return tls;
+  const { nodeId, peerHost, peerPort } = config;
+  const self: PeerSelf = { clusterId: "", storageId: "", endpoint: "", clientEndpoint: () => "" };
+  const hello = (): PeerHello => {
+    const { clusterId, storageId, endpoint, clientEndpoint } = self;
+    const known = { nodeId, clusterId, storageId, endpoint };
+    return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
+  };
+  let bound = await bind(config, peerPort, tls.value, hello, logger);
+  if (!bound.ok && isFreeToMove(config)) {
+    logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
+    bound = await bind(config, 0, tls.value, hello, logger);
+  }
+  if (!bound.ok) {
+    return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
+  }
+  if (!isLoopback(peerHost) && tls.value === null) {
+    logger.log("warn", "the peer listener is open off loopback without TLS", { peerHost });
+  }
+  const address = hostAndPort(peerHost, bound.value.port);
+  self.endpoint = config.advertisedPeerEndpoint ?? address;
+  return ok({ network: bound.value, address, endpoint: self.endpoint, self, tls: tls.value });
+}
+
+/** Nobody was told where this node would be: it is alone, and its port is only the default. */
+function isFreeToMove(config: ServerConfig): boolean {
+  const isAlone = config.initialCluster.length === 0 && config.join.length === 0;
+  return isAlone && !config.peerPortGiven && config.advertisedPeerEndpoint === null;
+}
+
+/** The cluster that the data directory belongs to, or will belong to. */
+export async function findClusterId(
+  config: ServerConfig,
+  peers: Peers,
+  logger: LoggerPort,
+): Promise<Result<string, DiskCode>> {
+  const { storage: adapter, storagePath: path, storageRevision: revision } = config;
+  const stored = storedIdentity({ adapter, path, revision });
+  if (!stored.ok) return stored;
+  if (stored.value !== null) return ok(stored.value.clusterId);
+  if (config.initialCluster.length > 0) return ok(clusterIdOf(config.initialCluster));
+  if (config.join.length === 0) return ok(randomHex(32));
+  logger.log("info", "asking which cluster to join", { seeds: config.join.join(",") });
+  const options = { tls: peers.tls, ports: peerPorts(logger) };
+  const hello = await new Promise<PeerHello>((resolve) => {
+    askIdentity(config.join, options, resolve);
+  });
+  return ok(hello.clusterId);
+}
+
+/**
+ * The nodes that the cluster is or was founded with. A joiner's come from the cluster, with ids
+ * only: its roster brings the addresses.
+ */
+export async function findFounders(
+  config: ServerConfig,
+  peers: Peers,
+  disk: Disk,
+  logger: LoggerPort,
+): Promise<Result<readonly PeerAddress[], "usage">> {
+  const { nodeId, initialCluster, join } = config;
+  const { endpoint, self, tls } = peers;
+  if (initialCluster.length > 0) return ok(initialCluster);
+  const isFounded = disk.store.get(fromByteKey(IDENTITY_KEY)) !== null;
+  if (join.length === 0 || isFounded) return ok([{ nodeId, endpoint }]);
+  logger.log("info", "asking to join", { seeds: join.join(","), endpoint });
+  const request = { nodeId, storageId: self.storageId, endpoint };
+  const answer = await new Promise<Parameters<Parameters<typeof askToJoin>[3]>[0]>((resolve) => {
+    askToJoin(join, request, { tls, ports: peerPorts(logger) }, resolve);
+  });
+  if (answer.status === "refused") {
+    return failure("usage", `--join: the cluster refused this node: ${answer.reason}`);
+  }
+  if (answer.clusterId !== self.clusterId) {
+    const both = `${answer.clusterId}, but this data directory belongs to ${self.clusterId}`;
+    return failure("usage", `--join: the seeds belong to cluster ${both}`);
+  }
+  logger.log("info", "taken in by the cluster", { clusterId: answer.clusterId });
+  return ok(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "" })));
+}
