@@ -45,6 +45,7 @@ export interface StoppingWorld {
 export class Stopping {
   private step: Step = "running";
   private deadlineMs = Infinity;
+  /** Everything is flushed, or is not going to be. */
   private flushed = false;
   private handUntilMs = 0;
   private lookAtMs = 0;
@@ -111,8 +112,10 @@ export class Stopping {
   }
 
   private flush(nowMs: number): void {
-    const hopeless = this.world.flusher.storeFull || nowMs >= this.deadlineMs;
-    if (!this.flushed && !hopeless) return;
+    if (this.world.flusher.storeFull || nowMs >= this.deadlineMs) this.flushed = true;
+    if (!this.flushed) return;
+    // What is left to wait for says so itself: a flush that hangs must not spin the loop.
+    this.deadlineMs = Infinity;
     if (this.world.flusher.isWriting || this.world.hasAnswers()) return;
     this.step = "closing";
     this.world.log.close(() => this.world.store.close(() => this.close()));

@@ -849,3 +849,24 @@ t.test(
     t.equal(group.facts().appliedIndex, length + 1, "the collect command is applied");
   },
 );
+
+void t.test("P-162 a stop past its deadline does not spin while a flush hangs", (t) => {
+  const world = new World();
+  const node = world.ready();
+  const results: ProposalResult[] = [];
+  propose(world.group(node), "x", results);
+  world.settle();
+  world.store.automatic = false;
+  let stopped = false;
+  node.stop(world.timer.nowMs + 100, () => (stopped = true));
+  world.pass(500);
+  const { turns } = node.facts();
+  world.pass(1000, 1);
+  t.ok(node.facts().turns - turns < 20, `${node.facts().turns - turns} turns`);
+  t.notOk(stopped);
+  world.store.automatic = true;
+  world.store.finish();
+  world.settle();
+  t.ok(stopped);
+  t.end();
+});
