@@ -51,7 +51,7 @@ export class LaneSender {
     return true;
   }
 
-  /** Writes a packet at once, before what waits. For the few small ones of the connection itself. */
+  /** Writes a packet at once, before what waits: for the few small ones of the connection. */
   packet(kind: number, body: Uint8Array): void {
     if (!this.corked) {
       // Everything of one turn leaves in one piece.

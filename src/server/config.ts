@@ -62,22 +62,29 @@ function defaultStoragePath(environment: Readonly<Record<string, string | undefi
   return join(base, "svc", "data");
 }
 
-function buildConfig(
+type ClusterFields =
+  | "peerHost"
+  | "peerPort"
+  | "peerPortGiven"
+  | "advertisedPeerEndpoint"
+  | "initialCluster"
+  | "join"
+  | "peerTlsCertFile"
+  | "peerTlsKeyFile"
+  | "peerTlsCaFile";
+
+/** Where the node is among the others, and who they are. */
+function clusterConfig(
   read: Reader,
-  environment: Readonly<Record<string, string | undefined>>,
-): ServerConfig {
-  const host = read.text("--host");
-  const nodeId = read.number("--raft-nodeid");
+  host: string,
+  nodeId: number,
+): Pick<ServerConfig, ClusterFields> {
   // A list that cannot be read is refused with the other relations, whatever it counts as here.
   const members = parseMembers(read.optionalText("--initial-cluster") ?? "");
   const initialCluster = members.ok ? members.value : [];
   const seeds = parseSeeds(read.optionalText("--join") ?? "");
   const listedAs = initialCluster.find((member) => member.nodeId === nodeId)?.endpoint ?? null;
   return {
-    host,
-    grpcPort: read.port("--grpc-port"),
-    httpsPort: read.port("--https-port"),
-    httpPort: read.port("--http-port"),
     peerHost: read.optionalText("--peer-host") ?? host,
     peerPort: read.number("--peer-port"),
     peerPortGiven: read.isGiven("--peer-port"),
@@ -87,6 +94,21 @@ function buildConfig(
     peerTlsCertFile: read.file("--peer-tls-cert"),
     peerTlsKeyFile: read.file("--peer-tls-key"),
     peerTlsCaFile: read.file("--peer-tls-ca"),
+  };
+}
+
+function buildConfig(
+  read: Reader,
+  environment: Readonly<Record<string, string | undefined>>,
+): ServerConfig {
+  const host = read.text("--host");
+  const nodeId = read.number("--raft-nodeid");
+  return {
+    host,
+    grpcPort: read.port("--grpc-port"),
+    httpsPort: read.port("--https-port"),
+    httpPort: read.port("--http-port"),
+    ...clusterConfig(read, host, nodeId),
     peerPingIntervalMs: read.number("--raft-peer-ping-interval"),
     advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),
     disableRoutingHints: read.boolean("--disable-routing-hints"),
