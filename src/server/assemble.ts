@@ -252,9 +252,12 @@ export async function startServer(
   const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
   const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
   const kernels = createKernels({ mode: config.kernels });
-  const world = { ...ports, logger, meter: metrics };
+  const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
+  const world = { ...ports, logger, meter: metrics, calls };
   const serving = new Operations(node, settings, world, kernels, tally);
   operations = serving;
+  node.links.listen(serving);
+  node.links.handleCalls((from, bytes) => serving.callFrame(from, bytes));
   attachMetrics(metrics, node, serving);
   const listeners = await openListeners(config, {
     operations: serving,
