@@ -233,6 +233,7 @@ async function measure(subjects: readonly Subject[], rounds: number): Promise<vo
 function rowOf(name: string, load: Load, found: Found | undefined): string[] {
   if (found === undefined) return [];
   const { rates, times, perWrite, disk } = found;
+  const tail = percentile(disk, 0.99);
   const bound = (1000 * load.producers * load.window) / mean(disk);
   return [
     `${name}, ${String(load.producers)} x ${String(load.window)}`,
@@ -241,7 +242,7 @@ function rowOf(name: string, load: Load, found: Found | undefined): string[] {
     median(perWrite).toFixed(0),
     percentile(times, 0.5).toFixed(2),
     percentile(times, 0.99).toFixed(2),
-    `${mean(disk).toFixed(3)} / ${percentile(disk, 0.5).toFixed(3)} / ${percentile(disk, 0.99).toFixed(1)}`,
+    [mean(disk).toFixed(3), percentile(disk, 0.5).toFixed(3), tail.toFixed(1)].join(" / "),
     thousands(bound),
     `${((100 * median(rates)) / bound).toFixed(0)} %`,
   ];

@@ -33,6 +33,11 @@ export interface DataRouteOptions<R extends DataRequest, M extends Members> {
   build(values: ValuesOf<M>, decoded: Decoded): R | null;
   /** The text of the answer. `numeric`: the form of 3.3. */
   write(answer: AnswerOf<R>, numeric: boolean, exchange: Exchange): string;
+  /**
+   * Writes an answer that is so large that it would hold everybody else up, in slices over several
+   * turns; false when `write` may do it at once.
+   */
+  writeLater?(answer: AnswerOf<R>, done: (text: Buffer) => void): boolean;
   /** Answers that are no answer object; true when it has answered. */
   divert?(answer: AnswerOf<R>, exchange: Exchange): boolean;
 }
@@ -53,16 +58,16 @@ export function dataRoute<R extends DataRequest, M extends Members>(
     numeric: boolean,
     port: OperationsPort,
   ): void => {
-    if (answer.refusal !== null) refuse(exchange, answer, answer.refusal, numeric);
-    else if (options.divert?.(answer, exchange) !== true) {
-      const text = options.write(answer, numeric, exchange);
-      if (exchange.admits(text.length)) exchange.json(200, text);
-      else {
-        // Only reads have large answers, so nothing was done that this refusal denies.
-        const refused = port.mustRetry(kind, "overloaded") as AnswerOf<R>;
-        refuse(exchange, refused, "overloaded", numeric);
-      }
-    }
+    if (answer.refusal !== null) return refuse(exchange, answer, answer.refusal, numeric);
+    if (options.divert?.(answer, exchange) === true) return;
+    const send = (text: string | Buffer): void => {
+      if (exchange.admits(text.length)) return exchange.json(200, text);
+      // Only reads have large answers, so nothing was done that this refusal denies.
+      const refused = port.mustRetry(kind, "overloaded") as AnswerOf<R>;
+      refuse(exchange, refused, "overloaded", numeric);
+    };
+    if (options.writeLater?.(answer, send) === true) return;
+    send(options.write(answer, numeric, exchange));
   };
   return {
     method: "POST",

@@ -17,7 +17,7 @@ import { type Clash, type ProblemCode, problemText } from "./problems.js";
 export interface ResponseSink {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
   write(text: string): unknown;
-  end(text?: string): unknown;
+  end(text?: string | Buffer): unknown;
   once(event: "close", listener: () => void): unknown;
   destroy(): unknown;
 }
@@ -143,7 +143,7 @@ export class Exchange {
   private head(
     status: number,
     type: string,
-    text: string,
+    text: string | Buffer,
     extra: ExtraHeaders | null,
     close: boolean,
   ): void {
@@ -159,7 +159,12 @@ export class Exchange {
   }
 
   /** Answers with `text`. */
-  send(status: number, type: string, text: string, extra: ExtraHeaders | null = null): void {
+  send(
+    status: number,
+    type: string,
+    text: string | Buffer,
+    extra: ExtraHeaders | null = null,
+  ): void {
     this.head(status, type, text, extra, this.state.draining);
     this.state.unsent.track(this.sink, text.length);
     if (this.raw.method === "HEAD") this.sink.end();
@@ -175,7 +180,7 @@ export class Exchange {
     this.finish(status);
   }
 
-  json(status: number, text: string): void {
+  json(status: number, text: string | Buffer): void {
     this.send(status, JSON_TYPE, text);
   }
 

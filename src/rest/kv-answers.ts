@@ -14,6 +14,8 @@ import type {
 import type { Exchange } from "./exchange.js";
 import {
   base64OrNull,
+  isLongList,
+  listPieces,
   listText,
   quoted,
   quotedOrNull,
@@ -192,16 +194,53 @@ function pageItem(item: KvPageItem): string {
   );
 }
 
-function pageStart(answer: KvPageAnswer): string {
-  const items = listText(answer.items, pageItem);
-  return `{"type":${answer.type},"items":${items},"servedFrom":${quotedOrNull(answer.servedFrom)}`;
+/** What an answer of many items has before and behind them. */
+interface Frame {
+  readonly start: string;
+  readonly end: string;
+}
+
+function bucketFrame(answer: KvPageAnswer): Frame {
+  const start = `{"type":${answer.type},"items":`;
+  return { start, end: `,"servedFrom":${quotedOrNull(answer.servedFrom)}}` };
+}
+
+function pageFrame(answer: KvPageAnswer): Frame {
+  const { start } = bucketFrame(answer);
+  const more = `"nextCursor":${quotedOrNull(answer.nextCursor)},"hasMore":${answer.hasMore}`;
+  return { start, end: `,"servedFrom":${quotedOrNull(answer.servedFrom)},${more}}` };
+}
+
+function framed(answer: KvPageAnswer, { start, end }: Frame): string {
+  return start + listText(answer.items, pageItem) + end;
+}
+
+function framedLater(
+  answer: KvPageAnswer,
+  { start, end }: Frame,
+  done: (text: Buffer) => void,
+): boolean {
+  if (!isLongList(answer.items)) return false;
+  listPieces(answer.items, pageItem, (pieces) => {
+    done(Buffer.concat([Buffer.from(start), ...pieces, Buffer.from(end)]));
+  });
+  return true;
 }
 
 export function bucketText(answer: KvPageAnswer): string {
-  return `${pageStart(answer)}}`;
+  return framed(answer, bucketFrame(answer));
+}
+
+/** See `DataRouteOptions.writeLater`. */
+export function bucketTextLater(answer: KvPageAnswer, done: (text: Buffer) => void): boolean {
+  return framedLater(answer, bucketFrame(answer), done);
 }
 
 export function pageText(answer: KvPageAnswer): string {
-  const cursor = quotedOrNull(answer.nextCursor);
-  return `${pageStart(answer)},"nextCursor":${cursor},"hasMore":${answer.hasMore}}`;
+  return framed(answer, pageFrame(answer));
+}
+
+/** See `DataRouteOptions.writeLater`. */
+export function pageTextLater(answer: KvPageAnswer, done: (text: Buffer) => void): boolean {
+  return framedLater(answer, pageFrame(answer), done);
 }

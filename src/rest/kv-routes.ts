@@ -177,6 +177,7 @@ const READ_ROUTES: readonly Route[] = [
     statuses: [422],
     build: ([bucket, durability], { plain }) => ({ kind: "kv-bucket", bucket, durability, plain }),
     write: answers.bucketText,
+    writeLater: answers.bucketTextLater,
     divert: divertLarge,
   }),
   dataRoute<KvScanRequest, typeof scanTable.members>({
@@ -191,6 +192,7 @@ const READ_ROUTES: readonly Route[] = [
       return { kind: "kv-scan-all", prefix, ...page, durability, plain };
     },
     write: answers.pageText,
+    writeLater: answers.pageTextLater,
   }),
   dataRoute<KvRangeRequest, typeof rangeTable.members>({
     ...read,
@@ -212,6 +214,7 @@ const READ_ROUTES: readonly Route[] = [
       plain,
     }),
     write: answers.pageText,
+    writeLater: answers.pageTextLater,
   }),
 ];
 

@@ -24,7 +24,7 @@ interface Traffic {
   readonly writes: string[];
 }
 
-/** Real calls without O_DIRECT, and what went through them. The options are codes to refuse with. */
+/** Real calls without O_DIRECT, and what went through them; `refusals` has codes to refuse with. */
 function pretending(
   traffic: Traffic,
   refusals: { readonly open?: string; readonly write?: string; readonly takes?: number } = {},

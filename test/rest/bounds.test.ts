@@ -367,6 +367,42 @@ t.test("P-164 odd request targets are answered", async (t) => {
   t.equal(rig.server.inFlight(), 0);
 });
 
+t.test("P-127 pages of many rows arrive whole, over both protocols", async (t) => {
+  const rig = await rigFor(t);
+  const stamps = { expires: NO_STAMP, lastModified: NO_STAMP };
+  for (const [path, kind, body] of [
+    ["/v1/kv/get-by-range", "kv-range", '{"prefix":"k"}'],
+    ["/v1/kv/get-by-bucket", "kv-bucket", '{"prefixKey":"k"}'],
+    ["/v1/kv/scan-all-by-prefix", "kv-scan-all", '{"prefixKey":"k"}'],
+  ] as const) {
+    for (const count of [1000, 1001, 10_000]) {
+      const items = Array.from({ length: count }, (_, at) => {
+        return {
+          key: `k/${at} é`,
+          value: Buffer.from([at & 255]),
+          revision: at,
+          state: 1,
+          ...stamps,
+        };
+      });
+      const page = { ...blankAnswer(kind, 3), items, hasMore: false } as KvPageAnswer;
+      rig.port.answers.push(page, page);
+      const first = await rig.call("POST", path, body);
+      const headers = { ...POST, ":path": path };
+      const second = await requestHttp2(rig.http2(), headers, body);
+      for (const { status, text, body: got } of [first, second]) {
+        t.equal(status, 200, `${path}, ${count} rows`);
+        const list = (got?.["items"] ?? []) as readonly { readonly key: string }[];
+        t.equal(list.length, count);
+        t.equal(list.at(-1)?.key, `k/${count - 1} é`);
+        t.equal(text, first.text);
+      }
+      t.equal(Number(first.headers["content-length"]), Buffer.byteLength(first.text));
+    }
+  }
+  t.strictSame(rig.faults, []);
+});
+
 t.test("P-153 answers that nobody reads are bounded", async (t) => {
   const unsent = new UnsentAnswers();
   const responses: EventEmitter[] = [];

@@ -7,7 +7,7 @@ import { isWellFormedText } from "../../src/base/bytes.js";
 import { decodeBase64, encodeBase64 } from "../../src/rest/base64.js";
 import { type BodyFault, decodeBody } from "../../src/rest/decoder.js";
 import { JsonScanner } from "../../src/rest/json-scanner.js";
-import { ownerText, quoted } from "../../src/rest/json-text.js";
+import { isLongList, listPieces, listText, ownerText, quoted } from "../../src/rest/json-text.js";
 import {
   base64,
   bool,
@@ -328,4 +328,23 @@ t.test("P-145 special names stay data, and items are bounded", (t) => {
   const many = `{"items":[${new Array(600_000).fill("{}").join(",")}]}`;
   t.equal((valuesOf(many)[8] as unknown[]).length, 2048, "a flood of items is not kept");
   t.end();
+});
+
+t.test("P-127 long lists are written in slices, to the same text", async (t) => {
+  const write = (at: number): string => quoted(`é ${at}`);
+  for (const count of [0, 1, 999, 1000, 1001, 2000, 2001, 12_345]) {
+    const list = Array.from({ length: count }, (_, at) => at);
+    t.equal(isLongList(list), count > 1000);
+    let turns = 0;
+    let running = true;
+    const turn = (): void => {
+      turns++;
+      if (running) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const pieces = await new Promise<Buffer[]>((resolve) => listPieces(list, write, resolve));
+    running = false;
+    t.equal(Buffer.concat(pieces).toString(), listText(list, write), `${count} items`);
+    t.ok(turns >= Math.floor(count / 1000), `others had ${turns} turns`);
+  }
 });
