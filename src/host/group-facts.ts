@@ -4,7 +4,7 @@
  * May call: this folder. Pure: reads, never changes.
  */
 import type { GroupDriver } from "./driver.js";
-import type { GroupFacts } from "./results.js";
+import type { GroupFacts, PeerGroupFacts } from "./results.js";
 
 export function groupFacts(driver: GroupDriver): GroupFacts {
   const { core, leadership, batcher, proposals } = driver;
@@ -24,5 +24,16 @@ export function groupFacts(driver: GroupDriver): GroupFacts {
     pendingProposals: proposals.waitingCount,
     inFlightEntries: proposals.entryCount,
     waitingReads: driver.reads.waitingCount,
+    asleep: driver.peers.isAsleep,
+    peers: leadership.isLeading && !driver.members.isAlone ? peerFacts(driver) : NO_PEERS,
   };
+}
+
+const NO_PEERS: readonly PeerGroupFacts[] = [];
+
+function peerFacts({ core }: GroupDriver): PeerGroupFacts[] {
+  const others = core.status().progress.filter((peer) => peer.id !== core.id);
+  return others.map(({ id: node, state, learner, match, inflightCount: inFlight }) => {
+    return { node, state, learner, lagEntries: Math.max(0, core.lastIndex - match), inFlight };
+  });
 }

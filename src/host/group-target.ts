@@ -43,6 +43,8 @@ export interface TargetGroup {
 }
 
 export class GroupTarget implements EffectsTarget {
+  private lastLeader = 0;
+
   constructor(
     private readonly group: TargetGroup,
     private readonly ports: HostPorts,
@@ -50,6 +52,9 @@ export class GroupTarget implements EffectsTarget {
 
   roleChanged(soft: SoftState): void {
     const { leadership, core, partition } = this.group;
+    const isNew = soft.leader !== 0 && soft.leader !== this.lastLeader;
+    if (isNew) this.ports.meter.leaderChanged(partition);
+    if (isNew) this.lastLeader = soft.leader;
     leadership.setLeader(soft.leader);
     const leads = soft.role === "leader";
     if (leadership.isLeading && !(leads && leadership.term === core.term)) {
@@ -57,7 +62,6 @@ export class GroupTarget implements EffectsTarget {
     }
     if (!leads || leadership.isLeading) return;
     leadership.begin(core.term);
-    this.ports.meter.leaderChanged(partition);
     const fields = { partition, term: core.term };
     this.ports.logger.log("debug", "This node leads a partition.", fields);
   }

@@ -23,6 +23,7 @@ import type {
 import type { GroupDriver } from "./driver.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { readRaftFrame } from "./raft-frames.js";
+import type { PeerNodeFacts } from "./results.js";
 import type { HostSettings } from "./settings.js";
 
 /** Version of what travels between nodes. */
@@ -87,6 +88,14 @@ export class Links implements PeerEvents {
   /** Base URL under which clients reach a node; "" while unknown. */
   clientEndpointOf(node: number): string {
     return this.hellos.get(node)?.clientEndpoint ?? "";
+  }
+
+  /** The nodes that were ever linked in this life. */
+  facts(): PeerNodeFacts[] {
+    const { outbox } = this.world;
+    return [...this.hellos.values()].map(({ nodeId: node, endpoint, clientEndpoint }) => {
+      return { node, linked: outbox.isUp(node), endpoint, clientEndpoint };
+    });
   }
 
   /** Follows the roster: cheap while it does not change. */

@@ -121,7 +121,7 @@ export class Node {
 
   facts(): NodeFacts {
     const { log, store } = this.ports;
-    const { snapshots, peers } = this.parts;
+    const { snapshots, peers, links, stuck } = this.parts;
     return {
       queuedBytes: this.parts.budget.usedBytes,
       unflushedBytes: this.parts.flusher.unflushedBytes,
@@ -137,6 +137,11 @@ export class Node {
       droppedFrames: peers.droppedFrames,
       sentFrames: peers.sentFrames,
       sentFrameBytes: peers.sentBytes,
+      badItems: links.badItems,
+      strayItems: links.strayItems,
+      stuckHandovers: stuck.count,
+      peers: links.facts(),
+      transfers: snapshots.facts(),
     };
   }
 

@@ -40,6 +40,7 @@ export class NodeParts implements LoopParts {
   readonly links: Links;
   readonly failover: Failover;
   readonly snapshots: Snapshots;
+  readonly stuck: StuckLeaders;
   private readonly loop: Loop;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -65,9 +66,9 @@ export class NodeParts implements LoopParts {
     const wakeQueued = (): void => loop.wakeQueued();
     this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
-    const stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
+    this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
     const atBeat = (nowMs: number): void => this.snapshots.tick(nowMs);
-    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, stuck, atBeat);
+    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,

@@ -6,6 +6,7 @@
  */
 import type { PartitionId } from "../base/ids.js";
 import type { Command, Outcome } from "../machine/command.js";
+import type { TransferFacts } from "./snapshots.js";
 
 export type RefusalReason = "not-leader" | "overloaded" | "shutting-down" | "not-initialized";
 
@@ -51,6 +52,25 @@ export type StopHook = (propose: FinalPropose) => void;
  */
 export type ResetHook = (reason: string) => void;
 
+/** How far a leader knows another member of its group to be. */
+export interface PeerGroupFacts {
+  readonly node: number;
+  readonly state: "probe" | "replicate" | "snapshot";
+  readonly learner: boolean;
+  /** Entries of the leader's log that are not known to be there. */
+  readonly lagEntries: number;
+  /** Appends on their way. */
+  readonly inFlight: number;
+}
+
+/** Another node, as this one sees it. */
+export interface PeerNodeFacts {
+  readonly node: number;
+  readonly linked: boolean;
+  readonly endpoint: string;
+  readonly clientEndpoint: string;
+}
+
 /** Numbers for metrics; a snapshot. */
 export interface GroupFacts {
   readonly partition: PartitionId;
@@ -71,6 +91,10 @@ export interface GroupFacts {
   readonly pendingProposals: number;
   readonly inFlightEntries: number;
   readonly waitingReads: number;
+  /** No ticks and no heartbeats until something happens. */
+  readonly asleep: boolean;
+  /** Empty unless this node leads the group. */
+  readonly peers: readonly PeerGroupFacts[];
 }
 
 export interface HealthFacts {
@@ -107,4 +131,11 @@ export interface NodeFacts {
   readonly droppedFrames: number;
   readonly sentFrames: number;
   readonly sentFrameBytes: number;
+  /** Frames and items that could not be read, and messages for groups that are not here. */
+  readonly badItems: number;
+  readonly strayItems: number;
+  /** Leaderships offered to others because the disk hung. */
+  readonly stuckHandovers: number;
+  readonly peers: readonly PeerNodeFacts[];
+  readonly transfers: readonly TransferFacts[];
 }

@@ -10,6 +10,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { PartitionId } from "../base/ids.js";
 import type { GroupFacts, NodeFacts } from "../host/results.js";
 import { DURATION_BOUNDS_MS, KIND_LABELS, type RequestTally } from "../operations/tally.js";
+import { groupLines, nodeLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
 import type { MeterPort } from "../ports.js";
 
@@ -79,12 +80,6 @@ export class Metrics implements MeterPort {
       labelNames: ["version"],
       registers: [this.registry],
     }).set({ version }, 1);
-    new Counter({
-      name: "svc_snapshots_total",
-      help: "Snapshots sent and received",
-      labelNames: ["direction", "result"],
-      registers: [this.registry],
-    });
     this.gauge("svc_backup_last_success_timestamp_seconds", "0 = no backup was taken");
   }
 
@@ -187,37 +182,11 @@ export class Metrics implements MeterPort {
   private groupLines(lines: string[]): void {
     if (this.sources === null) return;
     scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
-    const groups = this.sources.groups();
-    const perGroup: readonly (readonly [string, string, (facts: GroupFacts) => number])[] = [
-      ["svc_raft_is_leader", "gauge", (facts) => (facts.leading ? 1 : 0)],
-      ["svc_raft_term", "gauge", (facts) => facts.term],
-      ["svc_raft_commit_index", "gauge", (facts) => facts.commitIndex],
-      ["svc_raft_applied_index", "gauge", (facts) => facts.appliedIndex],
-      ["svc_raft_flushed_index", "gauge", (facts) => facts.flushedIndex],
-      ["svc_raft_pending_proposals", "gauge", (facts) => facts.pendingProposals],
-      ["svc_raft_queued_commands", "gauge", (facts) => facts.queuedCommands],
-      ["svc_raft_waiting_reads", "gauge", (facts) => facts.waitingReads],
-    ];
-    for (const [name, type, read] of perGroup) {
-      lines.push(`# TYPE ${name} ${type}`);
-      for (const facts of groups) {
-        lines.push(`${name}{partition="${facts.partition}"} ${read(facts)}`);
-      }
-    }
-    const node = this.sources.node();
-    scalar(lines, "svc_queued_bytes", "gauge", node.queuedBytes);
-    scalar(lines, "svc_unflushed_bytes", "gauge", node.unflushedBytes);
-    scalar(lines, "svc_wal_size_bytes", "gauge", node.logBytes);
-    scalar(lines, "svc_wal_full", "gauge", node.logFull ? 1 : 0);
-    scalar(lines, "svc_store_size_bytes", "gauge", node.storeBytes);
-    scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
+    groupLines(lines, this.sources.groups());
+    nodeLines(lines, this.sources.node());
   }
 
   close(): void {
     this.loopDelay.disable();
   }
-}
-
-function scalar(lines: string[], name: string, type: string, value: number): void {
-  lines.push(`# TYPE ${name} ${type}`, `${name} ${value}`);
 }
