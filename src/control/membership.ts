@@ -1,10 +1,19 @@
 /**
- * Who may leave the cluster: the decision of contract 5.3, as a pure function of committed facts.
+ * Who may leave the cluster, and which change of the roster is due, as pure functions of committed
+ * facts (contract 5.2, 5.3).
  *
- * May call machine records. Invariants: 1. Facts in, decision out; nothing is read or changed here.
- * 2. The last voter that any hosted partition needs never leaves. 3. One drain at a time.
+ * May call machine records, raft types and arithmetic. Invariants: 1. Facts in, decision out;
+ * nothing is read or changed here. 2. The last voter that any hosted partition needs never leaves.
+ * 3. One drain at a time. 4. A member is removed only when no group counts on its vote, and becomes
+ * a voter only when it votes in every group (P-091).
  */
-import type { Member } from "../machine/command.js";
+import { VOTERS_MAX } from "../base/limits.js";
+import type { MemberRole, Member } from "../machine/command.js";
+import { isVoter } from "../raft/membership.js";
+import type { Membership } from "../raft/types.js";
+
+export { nextGroupChange, wishedVoters } from "./group-plan.js";
+export type { GroupPlanFacts, GroupStep } from "./group-plan.js";
 
 export interface LeaveFacts {
   /** The committed roster; null = not known yet. */
@@ -14,6 +23,8 @@ export interface LeaveFacts {
   readonly metaLed: boolean;
   /** Voters other than this node, per partition that this node hosts. */
   readonly otherVoters: readonly number[];
+  /** How many of them answer; all of them when it is not told. */
+  readonly liveOtherVoters?: readonly number[];
 }
 
 export type LeaveDecision =
@@ -27,15 +38,48 @@ export type LeaveDecision =
 
 /** What speaks first against a node leaving; `remove` when nothing does. */
 export function decideLeave(facts: LeaveFacts): LeaveDecision {
-  const { members, nodeId } = facts;
+  const { members, nodeId, otherVoters } = facts;
   if (members === null) return "NotInitialized";
   if (!members.some((member) => member.nodeId === nodeId)) return "NotAMember";
   if (!facts.metaLed) return "NoLeader";
   const others = members.filter((member) => member.nodeId !== nodeId);
   if (others.some((member) => member.role === "leaving")) return "RefusedDrainInProgress";
   const voters = others.filter((member) => member.role === "voter").length;
-  if (voters === 0 || facts.otherVoters.some((count) => count === 0)) {
-    return "RefusedInsufficientVoters";
-  }
-  return "remove";
+  const live = facts.liveOtherVoters ?? otherVoters;
+  const stands = otherVoters.every((count, at) => count > 0 && (live[at] ?? 0) * 2 > count);
+  return voters === 0 || !stands ? "RefusedInsufficientVoters" : "remove";
+}
+
+/** One group as the leader of the meta partition sees it in its own replica. */
+export interface GroupView {
+  readonly membership: Membership;
+  /** The replica has a leader and has applied all that it knows to be committed. */
+  readonly isFresh: boolean;
+}
+
+export type RosterStep =
+  | { readonly kind: "set-member-role"; readonly nodeId: number; readonly role: MemberRole }
+  | { readonly kind: "remove-member"; readonly nodeId: number };
+
+/**
+ * The change of the roster that is due; null when there is none, or when not every group can be
+ * seen. `groups`: all groups of the cluster, the meta partition among them.
+ */
+export function nextRosterChange(
+  members: readonly Member[],
+  groups: readonly GroupView[],
+): RosterStep | null {
+  if (groups.length === 0 || groups.some((group) => !group.isFresh)) return null;
+  const votes = (nodeId: number, group: GroupView): boolean => isVoter(group.membership, nodeId);
+  const gone = members.find(({ nodeId, role }) => {
+    return role === "leaving" && !groups.some((group) => votes(nodeId, group));
+  });
+  if (gone !== undefined) return { kind: "remove-member", nodeId: gone.nodeId };
+  const counted = members.filter((member) => member.role !== "learner").length;
+  if (counted >= VOTERS_MAX) return null;
+  const risen = members.find(({ nodeId, role }) => {
+    return role === "learner" && groups.every((group) => votes(nodeId, group));
+  });
+  if (risen === undefined) return null;
+  return { kind: "set-member-role", nodeId: risen.nodeId, role: "voter" };
 }

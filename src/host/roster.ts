@@ -1,70 +1,132 @@
 /**
- * Brings the cluster's own records into being and keeps this node's line in them true: founds the
- * cluster on a new data directory, and rewrites this node's endpoint when it was started under
- * another one.
+ * Brings the cluster's own records into being and keeps them true: founds the cluster, keeps this
+ * node's line (endpoint and data directory), and, where this node leads the meta partition, moves
+ * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out.
  *
- * May call: base, machine, ports, this folder. Invariants: 1. Acts on applied state of a serving
- * meta group only, through commands. 2. One command is on its way at a time; what came to nothing
- * is tried again at the next look.
+ * May call: base, control, machine, ports, this folder. Invariants: 1. Acts on applied state,
+ * through commands; founding and moving only as the serving leader of the meta group. 2. One command
+ * is on its way at a time; what came to nothing is tried again later. 3. What is due follows from
+ * committed records and the groups' memberships alone, so that it goes on under any leader (P-094).
  */
-import type { MetaCommand } from "../machine/command.js";
-import type { EntropyPort, LoggerPort } from "../ports.js";
+import { type GroupView, nextRosterChange } from "../control/membership.js";
+import type { Member, MetaCommand } from "../machine/command.js";
+import type { MemberCommand } from "../machine/meta-members.js";
+import type { EntropyPort, LoggerPort, PeerAddress } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
 import type { Intake } from "./intake.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
 import type { ProposalResult } from "./results.js";
-import type { HostSettings } from "./settings.js";
 
 const COMMAND_BYTES = 512;
+const FOUNDER_BYTES = 1200;
 const PATIENCE_MS = 10_000;
+/** Pause after a try that came to nothing (ms). */
+const RETRY_MS = 1000;
+
+export interface RosterSettings {
+  readonly nodeId: number;
+  readonly endpoint: string;
+  readonly clusterId: string;
+  readonly storageId: string;
+  readonly founders: readonly PeerAddress[];
+  readonly initialPartitions: number;
+  readonly replicationFactor: number;
+}
 
 export interface RosterPorts {
   readonly entropy: EntropyPort;
   readonly logger: LoggerPort;
 }
 
+/** What leads beyond this node; a node without a network has none of it. */
+export interface RosterSeams {
+  /** Has a command decided by whoever leads the meta partition. */
+  readonly proposeOnMeta: ProposeOnMeta;
+  /** All groups of the cluster as this node's replicas see them; null unless it hosts all of them. */
+  groups(): readonly GroupView[] | null;
+}
+
 export class Roster {
   private onItsWay = false;
+  private notBeforeMs = 0;
+  private seams: RosterSeams | null = null;
+  private version = -1;
+  private members: readonly Member[] = [];
 
   constructor(
-    private readonly settings: HostSettings,
+    private readonly settings: RosterSettings,
     private readonly ports: RosterPorts,
-    private readonly driver: GroupDriver,
-    private readonly intake: Intake,
+    private readonly driver: Pick<GroupDriver, "leadership" | "machine">,
+    private readonly intake: Pick<Intake, "propose">,
   ) {}
+
+  /** Once, when the other nodes can be reached. */
+  connect(seams: RosterSeams): void {
+    this.seams = seams;
+  }
 
   /**
    * Proposes what the records lack. Called by the housekeeping and when the meta group begins to
    * serve.
    */
   check(nowMs: number): void {
-    if (this.onItsWay || !this.driver.leadership.isServing) return;
-    const command = this.missing();
+    if (this.onItsWay || nowMs < this.notBeforeMs) return;
+    const serves = this.driver.leadership.isServing;
+    if (this.driver.machine.meta.cluster() === null) {
+      if (serves) this.propose(this.founding(), nowMs);
+      return;
+    }
+    this.follow();
+    const command = this.ownLine() ?? (serves ? this.nextStep() : null);
     if (command === null) return;
-    this.onItsWay = true;
-    const done = (result: ProposalResult): void => this.finish(command, result);
-    this.intake.propose(command, COMMAND_BYTES, nowMs + PATIENCE_MS, done);
+    if (serves) this.propose(command, nowMs);
+    else this.send(command, nowMs);
   }
 
-  private missing(): MetaCommand | null {
-    const { settings } = this;
+  /** Reads the roster anew when it changed. */
+  private follow(): void {
     const { meta } = this.driver.machine;
-    if (meta.cluster() === null) {
-      return {
-        kind: "found-cluster",
-        clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
-        dataPartitions: settings.initialPartitions,
-        replicationFactor: settings.replicationFactor,
-        members: settings.founders.map(({ nodeId, endpoint }) => ({
-          nodeId,
-          endpoint,
-          storageId: nodeId === settings.nodeId ? settings.storageId : "",
-        })),
-      };
-    }
-    const member = meta.member(settings.nodeId);
-    if (member === null || member.endpoint === settings.endpoint) return null;
-    const { nodeId, endpoint } = settings;
-    return { kind: "update-member", nodeId, endpoint, storageId: "" };
+    const version = meta.cluster()?.membershipVersion ?? 0;
+    if (version === this.version) return;
+    this.version = version;
+    this.members = meta.members();
+  }
+
+  private founding(): MetaCommand {
+    const { settings } = this;
+    const { nodeId, endpoint, storageId, founders } = settings;
+    const others = founders.some((founder) => founder.nodeId === nodeId)
+      ? founders.filter((founder) => founder.nodeId !== nodeId)
+      : [];
+    const members = others.map((other) => {
+      return { nodeId: other.nodeId, endpoint: other.endpoint, storageId: "" };
+    });
+    members.push({ nodeId, endpoint, storageId });
+    return {
+      kind: "found-cluster",
+      clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
+      dataPartitions: settings.initialPartitions,
+      replicationFactor: settings.replicationFactor,
+      members: members.sort((a, b) => a.nodeId - b.nodeId),
+    };
+  }
+
+  /** What this node's own line lacks. */
+  private ownLine(): MemberCommand | null {
+    const { nodeId, endpoint, storageId } = this.settings;
+    const member = this.members.find((listed) => listed.nodeId === nodeId);
+    if (member === undefined) return null;
+    const isKnown = storageId === "" || member.storageId === storageId;
+    if (isKnown && member.endpoint === endpoint) return null;
+    // The line is that of another data directory: this node is not the member that it names.
+    if (!isKnown && member.storageId !== "") return null;
+    return { kind: "update-member", nodeId, endpoint, storageId };
+  }
+
+  private nextStep(): MemberCommand | null {
+    if (this.members.every((member) => member.role === "voter")) return null;
+    const groups = this.seams?.groups() ?? null;
+    return groups === null ? null : nextRosterChange(this.members, groups);
   }
 
   private newClusterId(): string {
@@ -73,9 +135,29 @@ export class Roster {
     return id;
   }
 
-  private finish(command: MetaCommand, result: ProposalResult): void {
+  private propose(command: MetaCommand, nowMs: number): void {
+    this.onItsWay = true;
+    const founders = command.kind === "found-cluster" ? command.members.length : 0;
+    const sizeBytes = COMMAND_BYTES + founders * FOUNDER_BYTES;
+    this.intake.propose(command, sizeBytes, nowMs + PATIENCE_MS, (result: ProposalResult) => {
+      const isApplied = result.status === "applied";
+      this.finish(command, isApplied ? 0 : nowMs + RETRY_MS, result.status);
+    });
+  }
+
+  private send(command: MemberCommand, nowMs: number): void {
+    if (this.seams === null) return;
+    this.onItsWay = true;
+    this.seams.proposeOnMeta(command, nowMs + PATIENCE_MS, (result: MetaResult) => {
+      // The change comes back through the log: until then it is not proposed again and again.
+      this.finish(command, nowMs + RETRY_MS, result.status);
+    });
+  }
+
+  private finish(command: MetaCommand, notBeforeMs: number, result: string): void {
     this.onItsWay = false;
-    const fields = { command: command.kind, result: result.status };
+    this.notBeforeMs = notBeforeMs;
+    const fields = { command: command.kind, result };
     this.ports.logger.log("info", "The roster was brought up to date.", fields);
   }
 }
