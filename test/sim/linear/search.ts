@@ -6,7 +6,8 @@
  * Invariants: 1. Operations without an answer may be placed anywhere after their call, or never. 2. The budget counts
  * steps and remembered configurations, not time, so that a verdict is reproducible; when it is used up the verdict is
  * "undecided" (P-176). 3. Configurations are remembered by 64 random bits of their set; before "not linearizable" is
- * said the search is made once more with other bits.
+ * said the search is made once more with other bits. 4. An answered operation that may be placed now without changing
+ * the state is placed now, and nothing else is tried there: every order that has it later also has it here.
  */
 import { Prng } from "../../../src/base/prng.js";
 import type { Attempt } from "../history.js";
@@ -46,6 +47,8 @@ interface Frame<State> {
   branch: number;
   /** Next operation to try from the list of open ones; -1 before the due one itself was tried. */
   cursor: number;
+  /** The one operation to be placed here was found. */
+  isSettled: boolean;
   tried: Set<string> | null;
 }
 
@@ -95,7 +98,7 @@ class Search<State> {
     this.high = Uint32Array.from({ length: count }, () => prng.nextUint32());
     this.low = Uint32Array.from({ length: count }, () => prng.nextUint32());
     this.signatures = attempts.map((attempt) =>
-      isAnswered(attempt) ? "" : model.signature(attempt),
+      isAnswered(attempt) ? "" : ` ${model.signature(attempt)}`,
     );
     this.farthestState = model.initial;
   }
@@ -114,7 +117,9 @@ class Search<State> {
         const state = frame.branches[frame.branch++] as State;
         this.place(frame.operation);
         const { callMs } = this.operations[frame.operation] as Attempt;
-        if (this.enter(stack, frame.due, state, Math.max(frame.nowMs, callMs))) {
+        // What changes nothing may have happened earlier or later: it says nothing about the time of the others.
+        const nowMs = state === frame.state ? frame.nowMs : Math.max(frame.nowMs, callMs);
+        if (this.enter(stack, frame.due, state, nowMs)) {
           return { kind: "linearizable", steps: this.steps };
         }
         continue;
@@ -157,12 +162,35 @@ class Search<State> {
       this.farthestOpen = this.openAt(due);
     }
     const fresh = { operation: NONE, branches: [], branch: 0, cursor: NONE, tried: null };
-    stack.push({ due, state, nowMs, ...fresh });
+    const frame: Frame<State> = { due, state, nowMs, isSettled: false, ...fresh };
+    this.settle(frame);
+    stack.push(frame);
     return false;
+  }
+
+  /** Looks for an answered operation that changes nothing here. */
+  private settle(frame: Frame<State>): void {
+    const dueAttempt = this.operations[this.returns[frame.due] as number] as Attempt;
+    const limit = returnOrder(dueAttempt);
+    const count = this.operations.length;
+    let at = this.following[count] as number;
+    for (; at !== count; at = this.following[at] as number) {
+      if (this.signatures[at] !== "") continue;
+      const attempt = this.operations[at] as Attempt;
+      if (attempt.callOrder > limit) return;
+      this.steps++;
+      const branches = this.model.step(frame.state, this.stepOf(frame, at, dueAttempt));
+      if (branches.length !== 1 || branches[0] !== frame.state) continue;
+      frame.operation = at;
+      frame.branches = branches;
+      frame.isSettled = true;
+      return;
+    }
   }
 
   /** Finds the next operation that may be placed at `frame`; false when there is none left. */
   private nextCandidate(frame: Frame<State>): boolean {
+    if (frame.isSettled) return false;
     const due = this.returns[frame.due] as number;
     const dueAttempt = this.operations[due] as Attempt;
     const count = this.operations.length;

@@ -148,7 +148,7 @@ export class KvModel implements Model<KvState> {
     const certain = step.term !== null && state.term !== null;
     if (this.options.ephemeral && certain && step.term < state.term) return [];
     const sameTerm = !this.options.ephemeral || !certain || step.term === state.term;
-    if (sameTerm) found.push({ ...state, term });
+    if (sameTerm) found.push(term === state.term ? state : { ...state, term });
     if (state.revision === -1n) return found.length === 0 ? [{ ...state, term }] : found;
     const mayBeLost = this.options.ephemeral && (!certain || step.term !== state.term);
     if (mayBeLost || this.mayBeDropped(state, step)) found.push({ ...NEVER, term });

@@ -112,7 +112,7 @@ export class LockModel implements Model<LockState> {
   private bases(state: LockState, step: Step): readonly LockState[] {
     if (!this.options.ephemeral) return [state];
     const term = step.term ?? state.term;
-    const kept = { ...state, term };
+    const kept = term === state.term ? state : { ...state, term };
     const lost = { ...state, grant: null, term };
     if (step.term === null || state.term === null) {
       return state.grant === null ? [kept] : [kept, lost];
