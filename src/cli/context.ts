@@ -24,6 +24,8 @@ export interface Outcome {
   readonly document: JsonValue;
   /** One sentence for stderr: why it was refused. */
   readonly remark: string | null;
+  /** Colours a line that was made safe, on terminals that show colours. */
+  readonly paint?: (line: string) => string;
 }
 
 export function outcome(
@@ -48,12 +50,24 @@ export class Clients {
   }
 
   /** A client for these endpoints. Loads the library at the first call. */
-  async open(endpoints: readonly string[], channels = 1): Promise<SvcClient> {
-    const name = endpoints.join(",");
+  open(endpoints: readonly string[]): Promise<SvcClient> {
+    return this.openAs(endpoints, "grpc");
+  }
+
+  /** A client that speaks REST to this https endpoint. */
+  openRest(endpoint: string): Promise<SvcClient> {
+    return this.openAs([endpoint], "rest");
+  }
+
+  private async openAs(
+    endpoints: readonly string[],
+    transport: "grpc" | "rest",
+  ): Promise<SvcClient> {
+    const name = `${transport} ${endpoints.join(",")}`;
+    const { SvcClient } = await import("../client/mod.js");
     const known = this.clients.get(name);
     if (known !== undefined) return known;
-    const { SvcClient } = await import("../client/mod.js");
-    const client = new SvcClient(this.options(endpoints, channels));
+    const client = new SvcClient({ ...this.options(endpoints, 1), transport });
     this.clients.set(name, client);
     return client;
   }
@@ -86,7 +100,8 @@ export class Clients {
     return new Reachability(this.settings.endpoints, () => this.tls(), limitMs, onFound);
   }
 
-  private tls(): TlsOptions {
+  /** How servers are verified, from the settings. */
+  tls(): TlsOptions {
     const { insecure, caFile, certFile, keyFile } = this.settings;
     return {
       insecure,

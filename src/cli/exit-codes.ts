@@ -13,9 +13,14 @@ export const EXIT_MEANINGS: readonly (readonly [ExitCode, string])[] = [
   [
     EXIT_REFUSED,
     "refused, or without effect: not found, not acquired, not set, not unlocked, not left, " +
-      "InvalidInput, AlreadyExists, MaxValueExceeded, a refusing status or backup outcome",
+      "InvalidInput, AlreadyExists, MaxValueExceeded, a refusing status or backup outcome; " +
+      "--cluster-status: something is wrong",
   ],
   [EXIT_USAGE, "usage: unknown, missing or contradictory options, bad value, several operations"],
   [EXIT_UNREACHABLE, "could not connect, or timed out (MustRetry until the timeout included)"],
-  [EXIT_UNEXPECTED, "unexpected: Errored, Aborted, not authenticated or authorised, anything else"],
+  [
+    EXIT_UNEXPECTED,
+    "unexpected: Errored, Aborted, not authenticated or authorised, an answer that leaves the outcome " +
+      "of a lost try unknown, anything else",
+  ],
 ];

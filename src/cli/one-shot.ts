@@ -13,21 +13,9 @@ import { jsonText } from "./format.js";
 import { Progress } from "./progress.js";
 import { canAsk, confirm, secret } from "./prompts.js";
 import { loadOperation } from "./run/table.js";
+import { printLine } from "./screen.js";
 import type { Settings } from "./settings.js";
-import { visibleText } from "./text-width.js";
 import type { OptionValues } from "./values.js";
-
-/**
- * Answers may hold anything that was ever stored: on a terminal control characters are made
- * visible.
- */
-export function safeLine(line: string): string {
-  return process.stdout.isTTY ? visibleText(line) : line;
-}
-
-export function printLine(line: string): void {
-  process.stdout.write(`${safeLine(line)}\n`);
-}
 
 /** The time limit of an operation (ms); null = none. Waiting for a lock comes on top. */
 function limitOf(command: CommandSpec, values: OptionValues, settings: Settings): number | null {
@@ -57,6 +45,10 @@ export async function carryOut(
   const { settings } = clients;
   const question = questionOf(command, values, settings);
   if (question !== null && !(await confirm(question))) return null;
+  if (values.flag("--watch")) {
+    const { watchOperation } = await import("./watch.js");
+    return watchOperation(command, values, clients, signal, limitOf(command, values, settings));
+  }
   const run = await loadOperation(command);
   const attempt = async (): Promise<Outcome> => {
     const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
@@ -98,7 +90,7 @@ async function askedForToken(error: unknown, clients: Clients): Promise<boolean>
 /** Prints an outcome in the format of the settings. */
 export function printOutcome(result: Outcome, settings: Settings): void {
   if (settings.format === "json") printLine(jsonText(result.document));
-  else for (const line of result.lines) printLine(line);
+  else for (const line of result.lines) printLine(line, result.paint);
   if (result.remark !== null && settings.format === "console") {
     process.stderr.write(`note: ${result.remark}\n`);
   }

@@ -108,6 +108,39 @@ export const MEMBERS_DOCUMENT = object({
   localRole: TEXT,
   initialized: BOOLEAN,
 });
+export const STATUS_DOCUMENT = object({
+  healthy: BOOLEAN,
+  problems: list(TEXT),
+  initialized: BOOLEAN,
+  membershipVersion: INTEGER,
+  replicationFactor: INTEGER,
+  rebalancerEnabled: BOOLEAN,
+  nodes: list(
+    object({
+      nodeId: INTEGER_OR_NULL,
+      endpoint: TEXT_OR_NULL,
+      clientEndpoint: TEXT_OR_NULL,
+      role: TEXT_OR_NULL,
+      state: {
+        type: "string",
+        enum: ["ready", "not-ready", "unreachable", "failed", "not-asked"],
+      },
+      reason: TEXT_OR_NULL,
+      leaderships: INTEGER,
+      hostedPartitions: INTEGER_OR_NULL,
+      membershipVersion: INTEGER_OR_NULL,
+      version: TEXT_OR_NULL,
+      uptimeMs: INTEGER_OR_NULL,
+    }),
+  ),
+  partitions: object({
+    total: INTEGER,
+    withoutLeader: list(INTEGER),
+    disputed: list(INTEGER),
+    underReplicated: list(INTEGER),
+    withoutMajority: list(INTEGER),
+  }),
+});
 export const LEAVE_DOCUMENT = object({
   left: BOOLEAN,
   drained: BOOLEAN,

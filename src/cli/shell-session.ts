@@ -15,10 +15,11 @@ import { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, type ExitCode } from "./exit-codes
 import { CliError, describeFailure, failureText, usageError } from "./failures.js";
 import { HeldLocks, type HeldLock } from "./held-locks.js";
 import { nearest } from "./nearest.js";
-import { carryOut, printLine, printOutcome } from "./one-shot.js";
+import { carryOut, printOutcome } from "./one-shot.js";
 import { newOwner } from "./owners.js";
 import { bind, type Bound } from "./shell-binding.js";
 import { canAsk, choose } from "./prompts.js";
+import { printLine } from "./screen.js";
 import { SeenNames } from "./seen-names.js";
 import type { Settings } from "./settings.js";
 import { shellAnswer } from "./shell-answers.js";

@@ -185,6 +185,12 @@ export const ADMINISTRATION_STEPS: readonly Step[] = [
     { membershipVersion: 1, localRole: "Voter", initialized: true },
   ),
   step(
+    "--cluster-status",
+    0,
+    /^healthy: 1 node\(s\), 1 ready; membership version \d+\n\nState +Node +Role +Leads +Hosts +[\s\S]*\nPartitions: 5 of 5 have a leader\n/,
+    { healthy: true, problems: [], partitions: { total: 5, withoutLeader: [] } },
+  ),
+  step(
     "--cluster-leave --node NODE",
     1,
     /^Node NODE {2}Outcome RefusedInsufficientVoters {2}Membership version 1\n/,

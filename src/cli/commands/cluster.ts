@@ -8,12 +8,32 @@ import {
   RANGES_DOCUMENT,
   REGISTER_DOCUMENT,
   SPLIT_DOCUMENT,
+  STATUS_DOCUMENT,
   UNREGISTER_DOCUMENT,
 } from "../schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 
 const CLUSTER: readonly CommandSpec[] = [
+  command({
+    name: "--cluster-status",
+    area: "Membership",
+    meaning: "the whole cluster at a glance: nodes, leaders, replication, what is wrong",
+    optional: ["--watch"],
+    examples: [
+      "svc-cli --cluster-status",
+      "svc-cli -c http://a:8083,http://b:8083 --cluster-status --watch",
+    ],
+    answers: [
+      "healthy: 3 node(s), 3 ready; membership version 3",
+      "DEGRADED: 3 node(s), 2 ready, 1 unreachable; membership version 3 (exit code 1)",
+      "! node 3 (http://c:8083) cannot be reached: connection refused",
+      "(table)",
+      "Partitions: 17 of 17 have a leader",
+    ],
+    module: "status",
+    document: STATUS_DOCUMENT,
+  }),
   command({
     name: "--cluster-members",
     area: "Membership",

@@ -53,7 +53,7 @@ export const AREAS = [
 export type Area = (typeof AREAS)[number];
 
 /** The modules that carry operations out; each is loaded only when one of its operations runs. */
-export type RunModule = "kv" | "locks" | "sequences" | "cluster" | "ranges" | "backups";
+export type RunModule = "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups";
 
 export interface CommandSpec {
   /** The option that selects the operation, "--get". */

@@ -115,6 +115,7 @@ export const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--current-value", "int64", "n", "continue after this value"),
   option("--count", "int32", "n", "how many values", { defaultText: "1" }),
   option("--idempotency-key", "text", "key", "a repeat with the same key gives the same values"),
+  option("--watch", "none", "", "repeat it every 2 seconds until Ctrl+C, on a terminal"),
   option("--partition", "int32", "id", "the partition"),
   option("--key-space", "text", "name", "only this key space"),
   option("--split-key", "text", "key", "where the right-hand range begins"),

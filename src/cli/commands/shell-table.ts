@@ -10,6 +10,13 @@ import { at, shell } from "./shell-entry.js";
 
 const ADMINISTRATION: readonly ShellCommand[] = [
   shell({
+    words: "cluster status",
+    operation: "--cluster-status",
+    area: "Membership",
+    meaning: "the whole cluster at a glance",
+    examples: ["cluster status", "cluster status --watch"],
+  }),
+  shell({
     words: "cluster members",
     operation: "--cluster-members",
     area: "Membership",

@@ -18,6 +18,8 @@ async function loadModule(name: RunModule): Promise<RunTable> {
       return (await import("./sequences.js")).SEQUENCES_RUN;
     case "cluster":
       return (await import("./cluster.js")).CLUSTER_RUN;
+    case "status":
+      return (await import("./status.js")).STATUS_RUN;
     case "ranges":
       return (await import("./ranges.js")).RANGES_RUN;
     case "backups":

@@ -1,0 +1,33 @@
+/**
+ * The state of the whole cluster, carried out.
+ *
+ * Invariants: 1. One node that answers is enough for a view; none is an error. 2. The exit code is 1
+ * when something is wrong, so that a script can ask.
+ */
+import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
+import { EXIT_UNREACHABLE } from "../exit-codes.js";
+import { CliError } from "../failures.js";
+import { clusterFacts } from "../status-facts.js";
+import { gather, type NodeReport } from "../status-gather.js";
+import { paintStatus, statusDocument, statusLines } from "../status-view.js";
+import type { OptionValues } from "../values.js";
+
+/** Why there is no view: what a node refused, before that none could be reached. */
+function noAnswer(reports: readonly NodeReport[], context: RunContext): unknown {
+  const refused = reports.find((report) => !report.isUnreachable);
+  if (refused !== undefined) return refused.error;
+  if (context.signal.aborted) return reports[0]?.error;
+  const reasons = reports.map(({ url, problem }) => `${url}: ${problem}`).join("; ");
+  return new CliError(EXIT_UNREACHABLE, "unreachable", `no node can be reached: ${reasons}`);
+}
+
+async function status(_values: OptionValues, context: RunContext): Promise<Outcome> {
+  const reports = await gather(context);
+  if (reports.every((report) => report.answers === null)) throw noAnswer(reports, context);
+  const facts = clusterFacts(reports);
+  const isHealthy = facts.problems.length === 0;
+  const answer = outcome(isHealthy, statusLines(facts, context.columns), statusDocument(facts));
+  return { ...answer, paint: paintStatus };
+}
+
+export const STATUS_RUN: RunTable = { "--cluster-status": status };
