@@ -154,6 +154,24 @@ t.test(
   },
 );
 
+t.test("P-037 losses and repeats alone cost no second image", (t) => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const random = new Prng(seed);
+    const world = pair(150);
+    world.lane.script = (bytes) => {
+      const dice = random.below(12);
+      return dice === 0 ? [] : dice === 1 ? [bytes, bytes] : [bytes];
+    };
+    order(world);
+    const { leader, lane } = world;
+    if (!lane.run(() => leader.group().core.reports.length > 0)) t.fail(`seed ${seed} ends`);
+    t.strictSame(leader.group().core.reports, ["4 ok"], `seed ${seed}`);
+    t.ok(isInstalled(world));
+    t.notOk(leader.lines.some((line) => line.includes("begins anew")));
+  }
+  t.end();
+});
+
 t.test("P-040 a term that rises before the last chunk, and before the offer", (t) => {
   const half = pair();
   order(half);
