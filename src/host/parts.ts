@@ -8,6 +8,7 @@ import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";
 import type { LogFields } from "../ports.js";
 import { Answers } from "./answers.js";
+import { Balancer } from "./balancer.js";
 import { Budget } from "./batcher.js";
 import type { DriverShared } from "./driver.js";
 import { LogOutbox } from "./effects.js";
@@ -67,7 +68,11 @@ export class NodeParts implements LoopParts {
     this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
-    const atBeat = (nowMs: number): void => this.snapshots.tick(nowMs);
+    const balancer = this.makeBalancer(shared);
+    const atBeat = (nowMs: number): void => {
+      this.snapshots.tick(nowMs);
+      if (!this.stopping.isStopping) balancer.check(nowMs);
+    };
     this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
     this.stopping = new Stopping({
       log: ports.log,
@@ -150,6 +155,18 @@ export class NodeParts implements LoopParts {
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
     });
+  }
+
+  private makeBalancer(shared: DriverShared): Balancer {
+    const { settings, ports } = this;
+    return new Balancer(
+      settings.nodeId,
+      settings.leaderBalanceEveryMs,
+      () => this.hosting.all.map(({ driver }) => driver),
+      (node) => this.peers.isUp(node),
+      shared.wake,
+      ports.clock.monotonicMs(),
+    );
   }
 
   private makeFailover(shared: DriverShared): Failover {

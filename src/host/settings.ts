@@ -60,6 +60,8 @@ export interface HostSettings {
   readonly electionMs: number;
   /** A group that was idle for so long stops its heartbeats; 0 = never. */
   readonly quiesceAfterMs: number;
+  /** Pause between looks at how leaderships are spread; 0 = they stay where they are. */
+  readonly leaderBalanceEveryMs: number;
   /** Commands per entry, at most. */
   readonly batchEntriesMax: number;
   /** Bytes of commands per entry; a larger command travels alone. */
@@ -134,6 +136,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   heartbeatMs: 100,
   electionMs: 1000,
   quiesceAfterMs: 1500,
+  leaderBalanceEveryMs: 30_000,
   batchEntriesMax: 256,
   batchBytesMax: 1 << 20,
   lingerMs: 0,

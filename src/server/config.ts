@@ -137,6 +137,8 @@ function buildConfig(
     heartbeatIntervalMs: read.number("--raft-heartbeat-interval"),
     enableQuiescence: read.boolean("--raft-enable-quiescence"),
     quiesceAfterMs: read.number("--raft-quiesce-after"),
+    enableLeaderBalancer: read.boolean("--raft-enable-leader-balancer"),
+    leaderBalancerIntervalMs: read.number("--raft-leader-balancer-interval"),
     compactEveryEntries: read.number("--raft-compact-every-entries"),
     compactEveryBytes: read.number("--raft-compact-every-bytes"),
     compactKeepEntries: read.number("--raft-compact-keep-entries"),

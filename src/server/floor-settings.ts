@@ -19,6 +19,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,
     quiesceAfterMs: config.enableQuiescence ? config.quiesceAfterMs : 0,
+    leaderBalanceEveryMs: config.enableLeaderBalancer ? config.leaderBalancerIntervalMs : 0,
     batchEntriesMax: Math.min(config.maxBatchEntries, config.maxQueuedProposals),
     batchBytesMax: config.maxBatchBytes,
     lingerMs: config.batchLingerMs,

@@ -57,6 +57,8 @@ export interface ServerConfig {
   readonly heartbeatIntervalMs: number;
   readonly enableQuiescence: boolean;
   readonly quiesceAfterMs: number;
+  readonly enableLeaderBalancer: boolean;
+  readonly leaderBalancerIntervalMs: number;
   readonly compactEveryEntries: number;
   readonly compactEveryBytes: number;
   readonly compactKeepEntries: number;

@@ -249,3 +249,18 @@ void t.test("P-017 a leader whose disk hangs loses its groups", (t) => {
   );
   t.end();
 });
+
+void t.test("leaderships are spread over the nodes, and then stay", (t) => {
+  const cluster = new Cluster(3, { initialPartitions: 9, leaderBalanceEveryMs: 2000 }).ready();
+  for (const id of [2, 3]) cluster.kill(id);
+  for (const id of [2, 3]) cluster.start(id);
+  cluster.ready();
+  cluster.pass(15_000);
+  const led = (): number[] =>
+    [1, 2, 3].map((id) => cluster.node(id).groups().filter((group) => group.isServing()).length);
+  t.same(led().sort(), [3, 3, 4]);
+  const before = led();
+  cluster.pass(10_000);
+  t.same(led(), before);
+  t.end();
+});

@@ -166,8 +166,14 @@ export class Cluster {
   /** Starts a node, with the disk that it had. `extra`: a joiner's settings, say. */
   start(id: number, extra: Partial<HostSettings> = {}): Node {
     const { nodeId, endpoint } = address(id);
-    const own = { nodeId, endpoint, clusterId: "c", storageId: `s${id}`, initialPartitions: 3 };
-    const settings = { founders: this.founders, ...this.settings, ...own, ...extra };
+    const own = { nodeId, endpoint, clusterId: "c", storageId: `s${id}` };
+    const settings = {
+      founders: this.founders,
+      initialPartitions: 3,
+      ...this.settings,
+      ...own,
+      ...extra,
+    };
     const world = this.worlds.get(id) ?? new MemberWorld(settings, id);
     this.worlds.set(id, world);
     world.timer.nowMs = this.nowMs;
