@@ -72,8 +72,6 @@ export class SimDisk {
   hungUntilMs = 0;
   /** Every call takes so many times as long. */
   slowness = 1;
-  /** The next write goes to a wrong place. */
-  misdirectNext = false;
   /** The next write or sync fails. */
   failNext = false;
   readonly counts = { writes: 0, bytes: 0, torn: 0, errors: 0, lostNames: 0, refusedSpace: 0 };
@@ -135,25 +133,29 @@ export class SimDisk {
     return this.names.size === 0;
   }
 
-  /** Turns one bit of what lies on the platter. False when there is nothing to turn. */
-  flipBit(): boolean {
-    const place = this.somePlace();
-    if (place === null) return false;
-    const { inode, at } = place;
-    inode.bytes[at] = (inode.bytes[at] as number) ^ (1 << this.prng.below(8));
-    return true;
-  }
-
-  /** A byte that is not zero, in some file: zeros are mostly room that nothing uses yet. */
-  private somePlace(): { inode: Inode; at: number } | null {
-    const inodes = [...this.names.values()].filter((inode) => inode.bytes.length > 0);
-    if (inodes.length === 0) return null;
-    for (let attempt = 0; attempt < 64; attempt++) {
+  /**
+   * Turns one bit of what lies on the platter, or puts a stray sector over it. Only old files are
+   * spoiled: damage of the last records looks like a write that was torn, and no log can tell it
+   * from one. False when there is nothing to spoil.
+   */
+  damage(kind: "bit" | "sector"): boolean {
+    const old = [...this.names].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, -2);
+    const inodes = old.map(([, inode]) => inode);
+    for (let attempt = 0; attempt < 64 && inodes.length > 0; attempt++) {
       const inode = inodes[this.prng.below(inodes.length)] as Inode;
-      const at = this.prng.below(inode.bytes.length);
-      if (inode.bytes[at] !== 0) return { inode, at };
+      const at = this.prng.below(Math.max(1, inode.bytes.length));
+      // Zeros are room that nothing uses.
+      if (inode.bytes[at] === 0 || inode.bytes[at] === undefined) continue;
+      if (kind === "bit") inode.bytes[at] = (inode.bytes[at] as number) ^ (1 << this.prng.below(8));
+      else {
+        const from = this.prng.below(Math.floor(inode.bytes.length / TEAR_BYTES)) * TEAR_BYTES;
+        const to = at - (at % TEAR_BYTES);
+        if (from === to) continue;
+        inode.bytes.set(inode.bytes.slice(from, from + TEAR_BYTES), to);
+      }
+      return true;
     }
-    return null;
+    return false;
   }
 
   /** In the system's memory; the platter's content is kept until a sync. */
@@ -216,13 +218,6 @@ export class SimDisk {
           this.put(inode, offset + at, bytes.subarray(at, at + TEAR_BYTES));
       }
       return "failed";
-    }
-    if (this.misdirectNext) {
-      this.misdirectNext = false;
-      const sectors = Math.floor(inode.bytes.length / TEAR_BYTES);
-      const wrong = this.prng.below(sectors) * TEAR_BYTES;
-      inode.bytes.set(bytes.subarray(0, inode.bytes.length - wrong), wrong);
-      return "written";
     }
     inode.bytes.set(bytes, offset);
     for (let at = offset - (offset % TEAR_BYTES); at < offset + bytes.length; at += TEAR_BYTES) {

@@ -35,6 +35,12 @@ export const FAULT_KINDS = {
   "link-break": { needsPeers: true },
   "lane-break": { needsPeers: true },
   clog: { needsPeers: true },
+  /** One bit on a disk turns; the node may be lost for good. */
+  "bit-flip": { needsPeers: true },
+  /** A stray write lands on old data; the node may be lost for good. */
+  "stray-write": { needsPeers: true },
+  /** The machine comes back with an empty disk; the node is lost for good. */
+  wipe: { needsPeers: true },
   "kill-leader": { needsPeers: true },
   "kill-several": { needsPeers: true },
   "pause-leader": { needsPeers: true },

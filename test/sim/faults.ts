@@ -125,9 +125,28 @@ export class Faults {
       case "pause-leader":
       case "kill-several":
         return this.strikeSeveral(kind, prng);
+      case "bit-flip":
+      case "stray-write":
+      case "wipe":
+        return this.destroy(kind, server);
       default:
         return this.spoilDisk(kind, server, prng) || this.spoilNetwork(kind, server, prng);
     }
+  }
+
+  /** The atlas: what is destroyed for good stays below a majority. */
+  private destroy(kind: FaultKind, server: Server): boolean {
+    const spoiled = this.servers.filter((other) => other.isDamaged).length;
+    const allowed = Math.floor((this.servers.length - 1) / 2);
+    if (!server.isDamaged && spoiled >= allowed) return false;
+    if (kind === "wipe") {
+      server.isDamaged = true;
+      server.wipe();
+      return true;
+    }
+    if (!server.disk.damage(kind === "bit-flip" ? "bit" : "sector")) return false;
+    server.isDamaged = true;
+    return true;
   }
 
   private strikeSeveral(kind: FaultKind, prng: Prng): boolean {

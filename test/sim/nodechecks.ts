@@ -59,7 +59,9 @@ export class NodeChecks implements Observer {
       this.elections.leader(group, term, node);
       this.completeness.leader(node, group, term, sample.termAt);
     }
-    for (let index = seen.applied + 1; index <= appliedIndex; index++) {
+    // Right after the install of an image the log is still the old one: it says nothing then.
+    const isOwnLog = sample.termAt(appliedIndex) === sample.appliedTerm;
+    for (let index = seen.applied + 1; isOwnLog && index <= appliedIndex; index++) {
       const own = sample.termAt(index);
       if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
     }
@@ -71,6 +73,10 @@ export class NodeChecks implements Observer {
     seen.leading = sample.leading;
     seen.applied = appliedIndex;
     this.tell();
+  }
+
+  wiped(node: number): void {
+    this.neverBack.wiped(node);
   }
 
   size(node: number, logBytes: number, unflushedBytes: number): void {

@@ -23,6 +23,8 @@ export interface GroupSample {
   readonly leaderNode: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;
+  /** Term of the entry that was applied last. */
+  readonly appliedTerm: number;
   readonly lastIndex: number;
   readonly flushedIndex: number;
   /** Digest over all entries applied up to `appliedIndex`: equal on all nodes at equal index. */
@@ -47,6 +49,8 @@ export interface Observer {
     digest: number,
   ): void;
   size?(node: number, logBytes: number, unflushedBytes: number): void;
+  /** The disk of a node is empty now. */
+  wiped?(node: number): void;
   started?(node: number, life: number, atMs: number): void;
   ended?(node: number, life: number, atMs: number, why: string): void;
 }
@@ -109,6 +113,7 @@ export class GroupWatch {
       leaderNode: facts.leaderNode,
       commitIndex: facts.commitIndex,
       appliedIndex: facts.appliedIndex,
+      appliedTerm: machine.appliedTerm,
       lastIndex: facts.lastIndex,
       flushedIndex: facts.flushedIndex,
       chainDigest: machine.chainDigest,

@@ -34,6 +34,8 @@ export interface ClockError {
 
 const SOON_GENERATIONS_MAX = 3;
 const SAME_TIME_MAX = 200_000;
+/** Pieces of input of one process in one second; more is a loop that waits for something. */
+const INPUT_PER_SECOND_MAX = 50_000;
 
 type Callback = () => void;
 
@@ -54,6 +56,8 @@ export class Life implements TimerPort {
   private running = false;
   private sameTimeMs = -1;
   private sameTimeCount = 0;
+  private second = -1;
+  private secondCount = 0;
   private readonly startedMs: number;
   private readonly monotonicStartMs: number;
 
@@ -192,6 +196,14 @@ export class Life implements TimerPort {
     if (this.world.nowMs !== this.sameTimeMs) {
       this.sameTimeMs = this.world.nowMs;
       this.sameTimeCount = 0;
+    }
+    const second = Math.floor(this.world.nowMs / 1000);
+    if (second !== this.second) {
+      this.second = second;
+      this.secondCount = 0;
+    }
+    if (++this.secondCount > INPUT_PER_SECOND_MAX) {
+      throw new Error(`node ${this.node} spins: it works all the time while nothing happens`);
     }
     if (++this.sameTimeCount > SAME_TIME_MAX) {
       throw new Error(`node ${this.node} works without end and lets no time pass`);

@@ -83,6 +83,7 @@ class Run {
         new Server(this.world, plan, nodeId, this.network, {
           violation: (text) => this.violate(text),
           started: (server) => this.started(server),
+          wiped: (server) => this.checks.wiped?.(server.nodeId),
           entry: (...entry) => this.checks.entry?.(...entry),
           ended: (server, why) => {
             this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
@@ -188,7 +189,8 @@ class Run {
     const served = new Set<number>();
     const wanted = new Set<number>();
     for (const server of this.servers) {
-      if (server.isLost) continue;
+      // Whatever it still does, nobody promised that it is whole.
+      if (server.isLost || server.isDamaged) continue;
       const { running, nodeId } = server;
       if (running === null) return `node ${nodeId} is not up`;
       const health = running.node.health();

@@ -38,6 +38,7 @@ export interface ServerEvents {
   /** A node appended an entry to its log. */
   entry(node: number, ...entry: Parameters<EntryHook>): void;
   ended(server: Server, why: string): void;
+  wiped(server: Server): void;
 }
 
 /** Somebody who waits for an answer. */
@@ -70,7 +71,8 @@ export class Server {
   /** Refused to start with damaged data; stays down. */
   isLost = false;
   private hasLog = false;
-  private readonly storageId: string;
+  private storageId: string;
+  private isWiped = false;
   private readonly calls = new Set<OpenCall>();
   private disturbances = 0;
 
@@ -139,6 +141,17 @@ export class Server {
     this.calls.clear();
     for (const call of told) call.ended(why);
     this.events.ended(this, why);
+  }
+
+  /** The machine dies and comes back with nothing on its disk. */
+  wipe(): void {
+    this.end("power-loss", "its disk was taken away");
+    this.disk.wipe();
+    this.rows.wipe();
+    this.hasLog = false;
+    this.isWiped = true;
+    this.storageId += "w";
+    this.events.wiped(this);
   }
 
   /** Asks the process to stop by itself; it has ended when `isUp` is false. */
@@ -241,6 +254,7 @@ export class Server {
         if (!this.expectsFatal && !this.isDamaged) {
           this.events.violation(`node ${this.nodeId} met a fatal fault: ${text}`);
         }
+        if (this.isWiped) this.isLost = true;
         throw new ProcessEnd(life, `fatal fault: ${text}`);
       },
     };

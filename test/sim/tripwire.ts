@@ -58,7 +58,8 @@ export function guarded<T>(body: () => T): T {
         throw new TripwireError(`${wire.name} of the platform was used during a simulated run`);
       };
       Object.defineProperty(wire.owner, wire.name, {
-        value: trip,
+        // Date has functions of its own.
+        value: Object.assign(trip, { now: trip }),
         configurable: true,
         writable: true,
       });

@@ -1,0 +1,201 @@
+/**
+ * The simulator itself: same seed, same trace; leaks are caught; the false ports keep the contracts
+ * of the real ones; and a bounded number of seeds of each profile.
+ */
+import t from "tap";
+import { openLog } from "../../src/disk/recovery.js";
+import type { LogPort } from "../../src/ports.js";
+import { type LogHarness, logConformance } from "../conformance/log.js";
+import { type StoreHarness, storeConformance } from "../conformance/store.js";
+import { SimDisk } from "./disk.js";
+import { judge } from "./judge.js";
+import { freshLogKernels } from "./kernelpool.js";
+import { planOf } from "./plan.js";
+import { Life } from "./process.js";
+import { numbersOf, ranges, replayCommand } from "./report.js";
+import { runPlan } from "./run.js";
+import { kindOfFailure, shrink } from "./shrink.js";
+import { SimRows } from "./store.js";
+import { TripwireError, guarded } from "./tripwire.js";
+import { World } from "./world.js";
+
+/** A machine of its own for one port, whose world is run until an answer is there. */
+class Bed {
+  readonly world = new World(7);
+  private life: Life | null = null;
+  private lives = 0;
+
+  newLife(): Life {
+    this.life?.end();
+    this.life = new Life(this.world, 1, ++this.lives, { rate: 1, wallOffsetMs: 0 });
+    return this.life;
+  }
+
+  call<T>(start: (done: (value: T) => void) => void): Promise<T> {
+    const found: T[] = [];
+    start((value) => found.push(value));
+    const endMs = this.world.nowMs + 60_000;
+    while (found.length === 0 && this.world.nowMs < endMs) this.world.run(this.world.nowMs + 5);
+    if (found.length === 0) throw new Error("the port never answered");
+    return Promise.resolve(found[0] as T);
+  }
+}
+
+const TEMPER = {
+  readMs: 0.2,
+  writeMs: 1,
+  slowPerMillion: 10_000,
+  writeErrorPerMillion: 0,
+  readErrorPerMillion: 0,
+};
+
+function logHarness(): LogHarness {
+  const bed = new Bed();
+  const disk = new SimDisk(bed.world, 1, bed.world.prng("disk"), TEMPER);
+  let isFirst = true;
+  return {
+    survives: true,
+    async open(): Promise<LogPort> {
+      const life = bed.newLife();
+      const options = {
+        directory: "/wal",
+        identity: { storageId: "a", clusterId: "b", nodeId: 1 },
+        segmentBytes: 1 << 20,
+        spaceRetryMs: 50,
+        mayCreate: isFirst,
+      };
+      isFirst = false;
+      const ports = {
+        files: disk.files(life),
+        timers: life,
+        clock: life.clock,
+        logger: { log: () => undefined },
+        fatal: {
+          fatal: (reason: string) => {
+            throw new Error(reason);
+          },
+        },
+        meter: { logSyncMs: () => undefined },
+      };
+      return bed.call<LogPort>((done) => {
+        openLog(options, ports, freshLogKernels(99), (opened) => {
+          if (!opened.ok) throw new Error(opened.message);
+          done(opened.value);
+        });
+      });
+    },
+    call: (start) => bed.call(start),
+    finish: () => Promise.resolve(),
+  };
+}
+
+function storeHarness(): StoreHarness {
+  const bed = new Bed();
+  const rows = new SimRows(bed.world, 1, bed.world.prng("store"), { commitMs: 5 });
+  return {
+    survives: true,
+    open: () => Promise.resolve(rows.port(bed.newLife())),
+    call: (start) => bed.call(start),
+    finish: () => Promise.resolve(),
+  };
+}
+
+logConformance(t, "P-170 simulated log", logHarness);
+storeConformance(t, "P-170 simulated store", storeHarness);
+
+t.test("P-171 the same seed gives the same trace, word for word", (t) => {
+  for (const profile of ["one", "three"]) {
+    const plan = planOf(5, profile, { ticks: 8000 });
+    const first = runPlan(plan, { linesMax: Infinity });
+    const second = runPlan(plan, { linesMax: Infinity });
+    t.equal(second.traceHash, first.traceHash);
+    t.equal(second.words.join("\n"), first.words.join("\n"));
+    t.equal(second.events, first.events);
+    t.not(runPlan(planOf(6, profile, { ticks: 8000 })).traceHash, first.traceHash);
+    const silent = runPlan(plan);
+    t.equal(silent.traceHash, first.traceHash, "with or without words");
+  }
+  t.end();
+});
+
+t.test("P-171 a planted leak of the platform is caught", (t) => {
+  const leaks: Record<string, () => unknown> = {
+    "Date.now": () => Date.now(),
+    "new Date": () => new Date(),
+    "Math.random": () => Math.random(),
+    "performance.now": () => performance.now(),
+    setTimeout: () => setTimeout(() => undefined, 1),
+    setImmediate: () => setImmediate(() => undefined),
+    queueMicrotask: () => queueMicrotask(() => undefined),
+    crypto: () => globalThis.crypto.getRandomValues(new Uint8Array(1)),
+  };
+  for (const [name, leak] of Object.entries(leaks)) {
+    t.throws(() => guarded(leak), TripwireError, name);
+    const result = runPlan(planOf(1, "calm", { ticks: 2000 }), {
+      prepare: (world) => void world.schedule(1000, leak),
+    });
+    t.match(result.violations[0], /was used during a simulated run/, name);
+  }
+  t.type(Date.now(), "number", "and everything is as before");
+  t.ok(Math.random() < 1);
+  t.end();
+});
+
+t.test("P-171 a leak into the schedule changes the trace", (t) => {
+  let calls = 0;
+  const leaky = (): string =>
+    runPlan(planOf(2, "calm", { ticks: 2000 }), {
+      prepare: (world, servers) => {
+        const delayMs = 500 + calls++;
+        world.schedule(delayMs, () => servers[0]?.end("kill", "a leak"));
+        world.schedule(delayMs + 100, () => servers[0]?.start());
+      },
+    }).traceHash;
+  t.not(leaky(), leaky());
+  t.end();
+});
+
+t.test("a failure is shrunk and replayed", (t) => {
+  const drawn = planOf(3, "one", { ticks: 20_000 });
+  const failing = (plan: typeof drawn): ReturnType<typeof runPlan> =>
+    runPlan(plan, {
+      prepare: (world, servers) => {
+        world.schedule(4000, () => {
+          if (servers[0]?.running === null) return;
+          throw new Error("planted bug 17");
+        });
+      },
+    });
+  const first = failing(drawn);
+  t.match(first.violations[0], /planted bug 17/);
+  const small = shrink(first, (plan) => {
+    const result = failing(plan);
+    return { result, violations: result.violations };
+  });
+  t.match(small.result.violations[0], /planted bug 17/);
+  t.ok(small.plan.ticks < drawn.ticks && small.plan.clients === 1);
+  t.equal(kindOfFailure("Error: node 3 at 17"), kindOfFailure("Error: node 4 at 18"));
+  t.match(replayCommand(small.plan, drawn), /--seed 3 --profile one --ticks \d+/);
+  t.same(numbersOf(ranges([3, 1, 2, 9])), [1, 2, 3, 9]);
+  t.end();
+});
+
+t.test("bounded seeds of each profile", (t) => {
+  const seen = new Map<string, number>();
+  let ok = 0;
+  for (const [profile, first, count, ticks] of [
+    ["one", 100, 6, 20_000],
+    ["three", 200, 6, 20_000],
+    ["five", 300, 3, 20_000],
+  ] as const) {
+    for (let seed = first; seed < first + count; seed++) {
+      const judged = judge(planOf(seed, profile, { ticks }));
+      t.same(judged.violations, [], `${profile}, seed ${seed}`);
+      ok += judged.result.clients.ok;
+      for (const kind of Object.keys(judged.result.faults)) seen.set(kind, 1);
+    }
+  }
+  t.ok(ok > 1000, `P-175 enough was answered: ${ok}`);
+  t.ok(seen.size >= 12, `P-173 enough kinds of faults were seen: ${seen.size}`);
+  t.end();
+});
