@@ -8,7 +8,7 @@
 import { fromLanes } from "./numbers.js";
 import type { Int64Lanes, ProtoReader, ProtoWriter } from "../proto/codec.js";
 import { asObject, bigintOf, intOf, jsonText, textOf, type JsonObject } from "./json.js";
-import type { Operation } from "./operation.js";
+import type { Operation, RoutePlace } from "./operation.js";
 import { sequenceFailure, SequenceType, SUCCESS } from "./sequence-answers.js";
 import type { SequenceRange } from "./sequence-shapes.js";
 
@@ -103,7 +103,12 @@ function writeReserve(request: AllocateRequest, writer: ProtoWriter): void {
   writer.uint32(RESERVE_DURABILITY).int32(PERSISTENT);
 }
 
-const shared = { fromGrpc, fromRest, repeat, again };
+const route: RoutePlace<AllocateRequest> = {
+  space: "sequences",
+  field: 5,
+  name: ({ name }) => name,
+};
+const shared = { fromGrpc, fromRest, repeat, again, route };
 
 const nextPlace = {
   name: "sequences.next",

@@ -10,12 +10,13 @@
 import { Metadata, status, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { ProtoReader } from "../proto/codec.js";
-import type { Try } from "./call.js";
+import type { Try } from "./try.js";
 import { ServerError, SvcError, UnavailableError } from "./errors.js";
 import { FrameWriter } from "./frame-writer.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import { localFailure, statusError } from "./grpc-status.js";
 import { ItemReader } from "./item-reader.js";
+import type { HintReader, RouteHint } from "./route-hint.js";
 
 /** What a server takes per stream by default. */
 const IN_FLIGHT_MAX = 1024;
@@ -48,6 +49,7 @@ export class BatchStream {
   private readonly path: string;
   private readonly channel: GrpcChannel;
   private readonly events: StreamEvents;
+  private readonly hints: HintReader | null;
   private state: State = "closed";
   private call: Duplex | null = null;
   private frames = false;
@@ -63,8 +65,10 @@ export class BatchStream {
   private sentMs: number[] = [];
   private headersTimer: NodeJS.Timeout | null = null;
 
-  constructor(path: string, channel: GrpcChannel, events: StreamEvents) {
+  /** `hints`: reads the hints of answers; null = they are not wanted. */
+  constructor(path: string, channel: GrpcChannel, hints: HintReader | null, events: StreamEvents) {
     this.path = path;
+    this.hints = hints;
     this.channel = channel;
     this.events = events;
   }
@@ -200,15 +204,21 @@ export class BatchStream {
     }
     reader.pos = items.payloadStart;
     const whole = reader.len;
+    const { route } = attempt.operation;
     let answer: unknown;
+    let hint: RouteHint | null = null;
     try {
+      if (this.hints !== null && route !== undefined) {
+        hint = this.hints.find(reader, items.payloadEnd, route.field);
+        reader.pos = items.payloadStart;
+      }
       answer = attempt.operation.fromGrpc(reader, items.payloadEnd - items.payloadStart);
     } catch (error) {
       reader.len = whole;
       attempt.failed(new ServerError("the answer cannot be read", { cause: error }, "protocol"));
       return;
     }
-    attempt.answered(answer);
+    attempt.answered(answer, hint);
   }
 
   /** The stream ended by itself. */

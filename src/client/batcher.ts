@@ -6,10 +6,11 @@
  * 3. Without batch streams at the server everything goes out as single calls.
  */
 import { BatchStream } from "./batch-stream.js";
-import type { Try } from "./call.js";
+import type { Try } from "./try.js";
 import { UnavailableError, type SvcError } from "./errors.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import type { StreamKind } from "./operation.js";
+import type { HintReader } from "./route-hint.js";
 
 const PATHS: Readonly<Record<StreamKind, string>> = {
   sequences: "/Sequencer/BatchClientSequenceRequests",
@@ -25,11 +26,16 @@ export class Batcher {
   private withoutStreams = false;
   private turn = 0;
 
-  constructor(kind: StreamKind, channels: readonly GrpcChannel[], unary: (attempt: Try) => void) {
+  constructor(
+    kind: StreamKind,
+    channels: readonly GrpcChannel[],
+    hints: HintReader | null,
+    unary: (attempt: Try) => void,
+  ) {
     this.unary = unary;
     this.streams = channels.map(
       (channel) =>
-        new BatchStream(PATHS[kind], channel, {
+        new BatchStream(PATHS[kind], channel, hints, {
           onRoom: () => this.askFlush(),
           onOpenFailed: (failure) => this.openFailed(failure),
           onUnimplemented: (attempts) => this.fallBack(attempts),

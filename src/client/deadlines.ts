@@ -10,7 +10,8 @@
 
 /** What can expire. The links belong to the lists. */
 export interface Expiring {
-  readonly durationMs: number;
+  /** Changes only while it is in no list. */
+  durationMs: number;
   expireAtMs: number;
   /** True while it is in a list. */
   listed: boolean;
@@ -36,11 +37,14 @@ export class Deadlines {
   private timer: NodeJS.Timeout | null = null;
   private timerAtMs = Number.POSITIVE_INFINITY;
   private count = 0;
+  /** When the last watch began: of a call that just begins, now. */
+  addedMs = 0;
 
   /** Begins to watch; `expireAtMs` is set from now. */
   add(entry: Expiring): void {
     const { durationMs } = entry;
-    entry.expireAtMs = performance.now() + durationMs;
+    this.addedMs = performance.now();
+    entry.expireAtMs = this.addedMs + durationMs;
     let list = this.lists.get(durationMs);
     if (list === undefined) {
       list = { first: null, last: null };
@@ -107,14 +111,17 @@ export class Deadlines {
 
   private expireDue(): void {
     const nowMs = performance.now();
-    let earliestMs = Number.POSITIVE_INFINITY;
     for (const list of this.lists.values()) {
       while (list.first !== null && list.first.expireAtMs <= nowMs) {
         const entry = list.first;
         this.remove(entry);
         entry.expire();
       }
-      if (list.first !== null) earliestMs = Math.min(earliestMs, list.first.expireAtMs);
+    }
+    // What expired may have begun to be watched anew, in any list.
+    let earliestMs = Number.POSITIVE_INFINITY;
+    for (const { first } of this.lists.values()) {
+      if (first !== null) earliestMs = Math.min(earliestMs, first.expireAtMs);
     }
     this.arm(earliestMs);
   }

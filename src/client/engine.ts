@@ -1,58 +1,59 @@
 /**
- * Runs calls: chooses endpoints, keeps deadlines, ends everything at close.
+ * Runs calls: chooses places, keeps deadlines, ends everything at close.
  *
- * Owns the endpoints' transports and the calls under way. Invariants: 1. Every call settles. 2. An
- * endpoint that cannot be reached is left alone for a growing while when there is another. 3. After
+ * Owns the places and the calls under way. Invariants: 1. Every call settles. 2. A hint is followed
+ * only to a place whose connection stands; everything else goes to a configured endpoint. 3. After
  * close nothing is left.
  */
-import { Call, type CallHost, type Try } from "./call.js";
+import { Call } from "./call.js";
 import { Deadlines, type Expiring } from "./deadlines.js";
 import { ClosedError, InvalidInputError, type SvcError } from "./errors.js";
 import { GrpcNode } from "./grpc-node.js";
+import { MetadataRefresh } from "./metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./operation.js";
 import { checkDeadline, type ClientSettings, type MonotonicClock } from "./options.js";
 import { pause } from "./pause.js";
+import { Places, type Place } from "./places.js";
 import { RestNode } from "./rest-node.js";
+import { RouteCache } from "./route-cache.js";
+import { Provenance, type RouteHint } from "./route-hint.js";
+import { readRouting } from "./routing-operation.js";
+import type { CallHost, Try } from "./try.js";
 
-/** One endpoint as the engine uses it. */
-export interface TransportNode {
-  send(attempt: Try): void;
-  /** A try got no answer in its time: look after the connection that it went to. */
-  suspect(attempt: Try): void;
-  /** Resolves when its connections are gone; never rejects. */
-  close(): Promise<void>;
-}
-
-const COOLING_FIRST_MS = 10;
-const COOLING_LAST_MS = 1000;
-
-interface Place {
-  readonly node: TransportNode;
-  failures: number;
-  coolUntilMs: number;
-}
+const METADATA_DEADLINE_MS = 5000;
 
 export class Engine implements Caller, CallHost {
-  private readonly places: Place[];
-  private readonly deadlines = new Deadlines();
   readonly deadlineMs: number;
+  private readonly places: Places;
+  private readonly routes: RouteCache<Place> | null;
+  private readonly metadata: MetadataRefresh;
+  private readonly deadlines = new Deadlines();
   /** Waits under way: closing ends them. */
   private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
-  private preferred = 0;
   private closed = false;
 
   constructor(settings: ClientSettings, clock: MonotonicClock) {
     this.deadlineMs = settings.deadlineMs;
     this.clock = clock;
-    this.places = settings.endpoints.map((endpoint, at) => {
-      const unreachable = (): void => this.unreachable(at);
-      const node =
-        settings.transport === "rest"
-          ? new RestNode(endpoint, settings, unreachable)
-          : new GrpcNode(endpoint, settings, unreachable);
-      return { node, failures: 0, coolUntilMs: 0 };
-    });
+    const rest = settings.transport === "rest";
+    this.places = new Places(
+      settings.endpoints,
+      (endpoint, failed) =>
+        rest ? new RestNode(endpoint, settings, failed) : new GrpcNode(endpoint, settings, failed),
+      // What nodes advertise in clear text is where they speak gRPC.
+      !rest,
+    );
+    this.routes = settings.followRoutes ? new RouteCache() : null;
+    const asking = { deadlineMs: METADATA_DEADLINE_MS };
+    this.metadata = new MetadataRefresh(
+      () => this.call(readRouting, { keySpace: "" }, asking),
+      (metadata) => {
+        const from = this.places.configured[0] as Place;
+        const placeOf = (name: string): Place | null => this.places.named(name, from);
+        this.routes?.take(metadata, placeOf, performance.now());
+      },
+    );
   }
 
   call<Request, Answer, Result>(
@@ -70,7 +71,6 @@ export class Engine implements Caller, CallHost {
       const erased = operation as unknown as Operation<unknown, unknown, unknown>;
       const settle = resolve as (value: unknown) => void;
       const call = new Call(this, erased, request, calling, durationMs, settle, reject);
-      this.deadlines.add(call);
       call.begin();
     });
   }
@@ -90,45 +90,64 @@ export class Engine implements Caller, CallHost {
     }
   }
 
-  dispatch(attempt: Try, avoid: number): number {
-    const at = this.choose(avoid);
-    (this.places[at] as Place).node.send(attempt);
-    return at;
+  get placeCount(): number {
+    return this.places.count;
   }
 
-  /** The preferred endpoint, or the next one after `avoid`; cooling ones only when all are. */
-  private choose(avoid: number): number {
-    const { places } = this;
-    if (places.length === 1) return 0;
-    const first = avoid < 0 ? this.preferred : avoid + 1;
-    const nowMs = performance.now();
-    let best = first % places.length;
-    for (let step = 0; step < places.length; step++) {
-      const at = (first + step) % places.length;
-      const place = places[at] as Place;
-      if (place.coolUntilMs <= nowMs) return at;
-      if (place.coolUntilMs < (places[best] as Place).coolUntilMs) best = at;
+  dispatch(attempt: Try, last: Place | null, stay: boolean): Place {
+    // The first try begins in the turn in which its deadline was set.
+    const nowMs = last === null ? this.deadlines.addedMs : performance.now();
+    const place = this.hinted(attempt, last, nowMs) ?? this.places.next(last, stay, nowMs);
+    place.node.send(attempt);
+    return place;
+  }
+
+  /** Where the object of this try is served, if that can be asked right now. */
+  private hinted({ operation, request }: Try, last: Place | null, nowMs: number): Place | null {
+    const { route } = operation;
+    if (this.routes === null || route === undefined || this.places.count < 2) return null;
+    const place = this.routes.find(route.space, route.name(request), nowMs);
+    if (place === null || place === last || place.coolUntilMs > nowMs) return null;
+    if (place.node.ready) return place;
+    place.node.warm();
+    return null;
+  }
+
+  answered(place: Place, { operation, request }: Try, hint: RouteHint | null): void {
+    this.places.worked(place);
+    if (hint === null || this.routes === null || operation.route === undefined) return;
+    let serving: Place | null = null;
+    if (hint.provenance === Provenance.executed) {
+      serving = this.places.executed(place, hint.endpoint);
+    } else if (hint.provenance === Provenance.forwarded) {
+      serving = this.places.forwarded(place, hint.endpoint);
+      this.metadata.wanted(this.deadlines.addedMs);
     }
-    return best;
+    if (serving === null || hint.partitionId < 1 || this.places.count < 2) return;
+    const { space, name } = operation.route;
+    this.routes.learn(space, name(request), hint, serving, this.deadlines.addedMs);
   }
 
-  worked(endpoint: number): void {
-    const place = this.places[endpoint] as Place;
-    if (place.failures === 0) return;
-    place.failures = 0;
-    place.coolUntilMs = 0;
+  refused(place: Place, { operation, request }: Try): void {
+    this.places.worked(place);
+    if (operation.route !== undefined) {
+      this.routes?.forget(operation.route.space, operation.route.name(request));
+    }
   }
 
-  private unreachable(at: number): void {
-    const place = this.places[at] as Place;
-    const ceilingMs = Math.min(COOLING_LAST_MS, COOLING_FIRST_MS * 2 ** place.failures);
-    place.failures = Math.min(place.failures + 1, 16);
-    place.coolUntilMs = performance.now() + ceilingMs * (0.5 + Math.random() / 2);
-    if (this.preferred === at) this.preferred = (at + 1) % this.places.length;
+  failed(place: Place): void {
+    this.places.failed(place);
+    this.routes?.forgetPlace(place);
   }
 
-  suspect(endpoint: number, attempt: Try): void {
-    (this.places[endpoint] as Place).node.suspect(attempt);
+  suspect(place: Place, attempt: Try): void {
+    place.node.suspect(attempt);
+  }
+
+  watch(call: Expiring, durationMs: number): void {
+    this.deadlines.remove(call);
+    call.durationMs = durationMs;
+    this.deadlines.add(call);
   }
 
   ended(call: Expiring): void {
@@ -145,7 +164,7 @@ export class Engine implements Caller, CallHost {
     this.closed = true;
     for (const stop of this.pauses) stop.abort(new ClosedError());
     this.deadlines.close();
-    await Promise.all(this.places.map(({ node }) => node.close()));
+    await this.places.close();
   }
 }
 

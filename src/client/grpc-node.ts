@@ -8,11 +8,12 @@
 import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { ProtoWriter, protoReader } from "../proto/codec.js";
 import { Batcher } from "./batcher.js";
-import type { Try } from "./call.js";
+import type { Try } from "./try.js";
 import { ServerError } from "./errors.js";
 import { GrpcChannel } from "./grpc-channel.js";
 import { localFailure, statusError } from "./grpc-status.js";
-import type { TransportNode } from "./engine.js";
+import { HintReader, type RouteHint } from "./route-hint.js";
+import type { TransportNode } from "./transport-node.js";
 import type { StreamKind } from "./operation.js";
 import type { ClientSettings, Endpoint } from "./options.js";
 
@@ -22,14 +23,28 @@ export class GrpcNode implements TransportNode {
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
   private readonly calls = new Set<ClientUnaryCall>();
+  private readonly hints: HintReader | null;
+  /** Connections that are being made although nothing waits for them. */
+  private warming = 0;
   private turn = 0;
   private closed = false;
 
   constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+    this.hints = settings.followRoutes ? new HintReader() : null;
     this.channels = Array.from(
       { length: settings.channels },
       () => new GrpcChannel(endpoint, settings, onUnreachable),
     );
+  }
+
+  get ready(): boolean {
+    return !this.closed && this.channels.some((channel) => channel.ready);
+  }
+
+  warm(): void {
+    if (this.closed || this.warming > 0) return;
+    this.warming = this.channels.length;
+    for (const channel of this.channels) channel.whenReady(() => void (this.warming -= 1));
   }
 
   send(attempt: Try): void {
@@ -37,7 +52,7 @@ export class GrpcNode implements TransportNode {
     if (place === null || attempt.alone) return this.sendUnary(attempt);
     let batcher = this.batchers.get(place.kind);
     if (batcher === undefined) {
-      batcher = new Batcher(place.kind, this.channels, (one) => this.sendUnary(one));
+      batcher = new Batcher(place.kind, this.channels, this.hints, (one) => this.sendUnary(one));
       this.batchers.set(place.kind, batcher);
     }
     batcher.push(attempt);
@@ -72,7 +87,7 @@ export class GrpcNode implements TransportNode {
         const { code = 2, details = "no answer", metadata: trailers } = error ?? {};
         attempt.failed(statusError(code, details, trailers));
       } else {
-        take(attempt, answer);
+        take(attempt, answer, this.hints);
       }
     };
     const path = operation.path;
@@ -95,13 +110,19 @@ export class GrpcNode implements TransportNode {
 }
 
 /** Reads a whole message as the answer of a try. */
-function take(attempt: Try, bytes: Buffer): void {
+function take(attempt: Try, bytes: Buffer, hints: HintReader | null): void {
+  const { operation } = attempt;
   let answer: unknown;
+  let hint: RouteHint | null = null;
   try {
-    answer = attempt.operation.fromGrpc(protoReader(bytes), bytes.length);
+    const { route } = operation;
+    if (hints !== null && route !== undefined) {
+      hint = hints.find(protoReader(bytes), bytes.length, route.field);
+    }
+    answer = operation.fromGrpc(protoReader(bytes), bytes.length);
   } catch (error) {
     attempt.failed(new ServerError("the answer cannot be read", { cause: error }, "protocol"));
     return;
   }
-  attempt.answered(answer);
+  attempt.answered(answer, hint);
 }

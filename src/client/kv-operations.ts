@@ -133,6 +133,7 @@ export const setKey: Operation<KvSetRequest, KvWriteAnswer, KvWrite> = {
   name: "kv.set",
   path: "/KeyValuer/TrySetKeyValue",
   stream: { kind: "kv", type: 1, field: 3 },
+  route: { space: "keys", field: 8, name: ({ key }) => key },
   rest: {
     method: "POST",
     path: () => "/v1/kv/try-set",
@@ -151,6 +152,7 @@ export const extendKey: Operation<KvExtendRequest, KvWriteAnswer, KvWrite> = {
   name: "kv.extend",
   path: "/KeyValuer/TryExtendKeyValue",
   stream: { kind: "kv", type: 3, field: 7 },
+  route: { space: "keys", field: 8, name: ({ key }) => key },
   rest: { method: "POST", path: () => "/v1/kv/try-extend", body: (request) => jsonText(request) },
   write({ key, expiresMs, durability }, writer) {
     const fields = { Key: key, ExpiresMs: expiresMs, Durability: durability };
@@ -166,6 +168,7 @@ export const deleteKey: Operation<KvKeyRequest, KvWriteAnswer, KvDelete> = {
   name: "kv.delete",
   path: "/KeyValuer/TryDeleteKeyValue",
   stream: { kind: "kv", type: 4, field: 6 },
+  route: { space: "keys", field: 8, name: ({ key }) => key },
   rest: { method: "POST", path: () => "/v1/kv/try-delete", body: (request) => jsonText(request) },
   write({ key, durability }, writer) {
     messages.GrpcTryDeleteKeyValueRequest.encode({ Key: key, Durability: durability }, writer);
@@ -192,6 +195,7 @@ export const getKey: Operation<KvReadRequest, KvReadAnswer, KvEntry | null> = {
   name: "kv.get",
   path: "/KeyValuer/TryGetKeyValue",
   stream: { kind: "kv", type: 5, field: 5 },
+  route: { space: "keys", field: 16, name: ({ key }) => key },
   rest: { method: "POST", path: () => "/v1/kv/try-get", body: (request) => jsonText(request) },
   write: (request, writer) =>
     void messages.GrpcTryGetKeyValueRequest.encode(writeRead(request), writer),
@@ -208,6 +212,7 @@ export const existsKey: Operation<KvReadRequest, KvReadAnswer, KvExistence | nul
   name: "kv.exists",
   path: "/KeyValuer/TryExistsKeyValue",
   stream: { kind: "kv", type: 6, field: 8 },
+  route: { space: "keys", field: 15, name: ({ key }) => key },
   rest: { method: "POST", path: () => "/v1/kv/try-exists", body: (request) => jsonText(request) },
   write: (request, writer) =>
     void messages.GrpcTryExistsKeyValueRequest.encode(writeRead(request), writer),

@@ -107,6 +107,7 @@ export const tryLock: Operation<LockRequest, LockAnswer, LockGrant> = {
   name: "locks.tryLock",
   path: "/Locker/TryLock",
   stream: { kind: "locks", type: 1, field: 3 },
+  route: { space: "locks", field: 4, name: ({ resource }) => resource },
   rest: { method: "POST", path: () => "/v1/locks/try-lock", body: restBody },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
@@ -126,6 +127,7 @@ export const tryExtend: Operation<LockRequest, LockAnswer, LockExtension> = {
   name: "locks.tryExtend",
   path: "/Locker/TryExtendLock",
   stream: { kind: "locks", type: 2, field: 5 },
+  route: { space: "locks", field: 4, name: ({ resource }) => resource },
   rest: { method: "POST", path: () => "/v1/locks/try-extend", body: restBody },
   write: tryLock.write,
   fromGrpc: answerFromGrpc,
@@ -144,6 +146,7 @@ export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
   name: "locks.unlock",
   path: "/Locker/Unlock",
   stream: { kind: "locks", type: 3, field: 4 },
+  route: { space: "locks", field: 3, name: ({ resource }) => resource },
   rest: {
     method: "POST",
     path: () => "/v1/locks/try-unlock",
@@ -169,6 +172,7 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
   name: "locks.info",
   path: "/Locker/GetLock",
   stream: { kind: "locks", type: 4, field: 6 },
+  route: { space: "locks", field: 8, name: ({ resource }) => resource },
   rest: {
     method: "POST",
     path: () => "/v1/locks/get-info",

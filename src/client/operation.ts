@@ -21,6 +21,17 @@ export interface StreamPlace {
   readonly field: number;
 }
 
+/** Kinds of objects that have a partition. */
+export type RouteSpace = "sequences" | "locks" | "keys";
+
+/** By what an operation is routed, and where its answer says so. */
+export interface RoutePlace<Request> {
+  readonly space: RouteSpace;
+  /** Field number of the hint in the answer over gRPC. */
+  readonly field: number;
+  name(request: Request): string;
+}
+
 export interface RestPlace<Request> {
   readonly method: "GET" | "POST";
   path(request: Request): string;
@@ -37,6 +48,8 @@ export interface Operation<Request, Answer, Result> {
   readonly path: string;
   readonly stream: StreamPlace | null;
   readonly rest: RestPlace<Request>;
+  /** Only operations on one object have it. */
+  readonly route?: RoutePlace<Request>;
   write(request: Request, writer: ProtoWriter): void;
   fromGrpc(reader: ProtoReader, lengthBytes: number): Answer;
   fromRest(body: JsonObject): Answer;

@@ -70,6 +70,11 @@ export interface SvcClientOptions {
    * and rejects with outcome `unknown`.
    */
   readonly idempotency?: Idempotency | undefined;
+  /**
+   * Send requests straight to the node that serves their object, as far as answers told (default
+   * true). Endpoints learned so are used beside the configured ones, with their scheme and token.
+   */
+  readonly followRoutes?: boolean | undefined;
   /** Monotonic clock for leases; default `performance.now`, corrected for suspended machines. */
   readonly clock?: MonotonicClock | undefined;
 }
@@ -85,6 +90,7 @@ export interface ClientSettings {
   readonly connectTimeoutMs: number;
   readonly keepAliveMs: number;
   readonly idempotency: Idempotency;
+  readonly followRoutes: boolean;
 }
 
 /** One place to send requests to. */
@@ -178,5 +184,6 @@ export function clientSettings(options: SvcClientOptions): ClientSettings {
     connectTimeoutMs: durationMs("connectTimeoutMs", connectTimeoutMs, 1),
     keepAliveMs: durationMs("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS, 10),
     idempotency,
+    followRoutes: options.followRoutes ?? true,
   };
 }

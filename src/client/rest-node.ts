@@ -6,8 +6,7 @@
  * repeated here.
  */
 import type { Agent } from "undici";
-import type { Try } from "./call.js";
-import type { TransportNode } from "./engine.js";
+import type { Try } from "./try.js";
 import {
   AccessError,
   InvalidInputError,
@@ -19,6 +18,8 @@ import {
 import { backupError, localFailure } from "./grpc-status.js";
 import { parseJson, type JsonObject, type JsonValue } from "./json.js";
 import type { ClientSettings, Endpoint } from "./options.js";
+import { hintFromRest, type RouteHint } from "./route-hint.js";
+import type { TransportNode } from "./transport-node.js";
 
 type Undici = typeof import("undici");
 
@@ -58,9 +59,19 @@ export class RestNode implements TransportNode {
     this.onUnreachable = onUnreachable;
   }
 
+  /** Requests make their connections themselves. */
+  get ready(): boolean {
+    return !this.closed;
+  }
+
+  warm(): void {
+    // Nothing stands before a request needs it.
+  }
+
   send(attempt: Try): void {
+    const { followRoutes } = this.settings;
     void this.exchange(attempt).then(
-      (answer) => settle(attempt, answer),
+      (answer) => settle(attempt, answer, followRoutes),
       (error: unknown) => attempt.failed(this.failure(error, attempt.left)),
     );
   }
@@ -137,7 +148,7 @@ export class RestNode implements TransportNode {
   }
 }
 
-function settle(attempt: Try, answer: Answer): void {
+function settle(attempt: Try, answer: Answer, followRoutes: boolean): void {
   if (attempt.ended) return;
   let body: JsonValue;
   try {
@@ -155,13 +166,15 @@ function settle(attempt: Try, answer: Answer): void {
   const own = answer.status === 200 || (marker !== undefined && object[marker] !== undefined);
   if (!own) return attempt.failed(statusFailure(answer, object));
   let result: unknown;
+  let hint: RouteHint | null = null;
   try {
     result = attempt.operation.fromRest(object);
+    if (followRoutes && attempt.operation.route !== undefined) hint = hintFromRest(object);
   } catch (error) {
     const failure = new ServerError("the answer cannot be read", { cause: error }, "protocol");
     return attempt.failed(error instanceof SvcError ? error : failure);
   }
-  attempt.answered(result);
+  attempt.answered(result, hint);
 }
 
 /** The error of a problem document (RFC 9457), or of a body that is none. */

@@ -106,6 +106,7 @@ export const createSequence: Operation<CreateRequest, SequenceAnswer, SequenceIn
   name: "sequences.create",
   path: "/Sequencer/CreateSequence",
   stream: { kind: "sequences", type: 1, field: 3 },
+  route: { space: "sequences", field: 6, name: ({ name }) => name },
   rest: {
     method: "POST",
     path: () => "/v1/sequences/create",
@@ -134,6 +135,7 @@ export const updateSequence: Operation<UpdateRequest, SequenceAnswer, SequenceIn
   name: "sequences.update",
   path: "/Sequencer/UpdateSequence",
   stream: { kind: "sequences", type: 2, field: 4 },
+  route: { space: "sequences", field: 6, name: ({ name }) => name },
   rest: {
     method: "POST",
     path: () => "/v1/sequences/update",
@@ -166,6 +168,7 @@ export const getSequence: Operation<NameRequest, SequenceAnswer, SequenceInfo | 
   name: "sequences.get",
   path: "/Sequencer/GetSequence",
   stream: { kind: "sequences", type: 3, field: 5 },
+  route: { space: "sequences", field: 6, name: ({ name }) => name },
   rest: {
     method: "POST",
     path: () => "/v1/sequences/get",
@@ -189,6 +192,7 @@ export const deleteSequence: Operation<NameRequest, SequenceAnswer, boolean> = {
   name: "sequences.delete",
   path: "/Sequencer/DeleteSequence",
   stream: { kind: "sequences", type: 6, field: 8 },
+  route: { space: "sequences", field: 6, name: ({ name }) => name },
   rest: {
     method: "POST",
     path: () => "/v1/sequences/delete",
