@@ -12,17 +12,10 @@
  */
 import { assert } from "../base/assert.js";
 import { ByteWriter } from "../base/codec.js";
-import { FRAME_MAX_BYTES } from "../base/limits.js";
 import { DeadlineSweep } from "../host/block-deadlines.js";
 import type { ClockPort, EntropyPort, LoggerPort, TimerPort } from "../ports.js";
-import { Draft } from "./draft.js";
-import {
-  type CallAnswer,
-  type CallRequest,
-  type Frame,
-  writeAnswer,
-  writeCall,
-} from "./wire/calls.js";
+import { type CallAnswer, type CallRequest, callAnswer, writeCall } from "./wire/calls.js";
+import { Draft, type Frame, type OutFrame } from "./wire/frames.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
 export interface CallsPort {
@@ -79,8 +72,6 @@ interface Peer {
 
 /** Bytes of calls in flight to one peer. */
 const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
-/** From this size on a frame is sent before the turn ends. */
-const FRAME_BYTES = FRAME_MAX_BYTES / 2;
 /** How often calls in flight are compared with who leads now (ms). */
 const WATCH_MS = 50;
 /** What a deposed leader still gets to answer in (ms): it may have decided before. */
@@ -139,7 +130,7 @@ export class Calls {
     const leftMs = Math.max(0, deadlineMs - nowMs);
     const budgetMs = Math.floor(Math.max(1, leftMs - Math.min(MARGIN_MS, leftMs / 4)));
     const writer = this.scratch.reset();
-    writeCall(writer, { id, budgetMs, requestId, request });
+    writeCall(writer, { budgetMs, requestId, request });
     const body = writer.finish();
     const call = { ...asking, sizeBytes: body.length, done, movedMs: 0 };
     this.open.set(id, call);
@@ -152,7 +143,7 @@ export class Calls {
   /** Sends `answer` to the call `id` that `from` made in its life `epoch`. */
   reply(from: number, epoch: number, id: number, answer: CallAnswer): void {
     const writer = this.scratch.reset();
-    writeAnswer(writer, id, answer);
+    callAnswer.write(writer, answer);
     this.queue(from, this.peer(from).answers, epoch, id, writer.finish());
   }
 
@@ -177,8 +168,8 @@ export class Calls {
     this.unreachable.set(node, this.ports.clock.monotonicMs());
     const peer = this.peers.get(node);
     if (peer === undefined) return;
-    const unsent = new Set(peer.calls.drop());
-    peer.answers.drop();
+    const unsent = new Set(peer.calls.take().flatMap(({ ids }) => ids));
+    peer.answers.take();
     peer.stalled = [];
     for (const [id, call] of [...this.open]) {
       if (call.to === node) this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });
@@ -197,22 +188,27 @@ export class Calls {
   }
 
   private queue(to: number, draft: Draft, epoch: number, id: number, body: Uint8Array): void {
-    if (!draft.isEmpty && draft.epoch !== epoch) this.flush(to, draft);
-    const begun = draft.isEmpty;
+    if (draft.isEmpty) this.ports.timer.soon(() => this.flush(to, draft));
     draft.add(epoch, id, body);
-    if (begun) this.ports.timer.soon(() => this.flush(to, draft));
-    else if (draft.sizeBytes >= FRAME_BYTES) this.ports.timer.soon(() => this.flush(to, draft));
   }
 
   private flush(to: number, draft: Draft): void {
-    if (draft.isEmpty) return;
-    const { direction } = draft;
-    const bytes = draft.finish();
-    const ids = draft.drop();
-    if (direction === "answers") return this.sendAnswers(to, bytes);
-    if (this.ports.calls?.send(to, bytes) === true) return;
+    const unsent = new Set<number>();
+    for (const frame of draft.take()) {
+      if (draft.direction === "answers") {
+        this.sendAnswers(to, frame.bytes);
+      } else if (frame.ids.some((id) => unsent.has(id)) || !this.sendCalls(to, frame)) {
+        // Of a call that left in part only, nothing can be carried out.
+        for (const id of frame.ids) unsent.add(id);
+      }
+    }
+    for (const id of unsent) this.end(id, { status: "unsent" });
+  }
+
+  private sendCalls(to: number, frame: OutFrame): boolean {
+    if (this.ports.calls?.send(to, frame.bytes) === true) return true;
     this.unreachable.set(to, this.ports.clock.monotonicMs());
-    for (const id of ids) this.end(id, { status: "unsent" });
+    return false;
   }
 
   /** An answer that finds no room in the lane is tried again: the work is done. */

@@ -21,7 +21,8 @@ import { type DataRequest, Durability } from "./requests.js";
 import { readPart } from "./scan-part.js";
 import type { Course, Serving } from "./serving.js";
 import { unexecuted } from "./shapes.js";
-import type { CallAnswer, CallItem, Frame, MetaCall, ScanPartRequest } from "./wire/calls.js";
+import type { CallAnswer, CallItem, MetaCall, ScanPartRequest } from "./wire/calls.js";
+import type { Frame } from "./wire/frames.js";
 
 type Reply = (answer: CallAnswer) => void;
 

@@ -26,9 +26,12 @@ import { type Course, type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./shapes.js";
 import { KIND_NUMBERS, type RequestObserver } from "./tally.js";
-import { readFrame } from "./wire/calls.js";
+import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving.js";
+
+/** Beyond twice the largest response: keys, stamps and names of items without values (bytes). */
+const PARTS_ROOM_BYTES = 8 * 1024 * 1024;
 
 export class Operations implements OperationsPort {
   private readonly serving: Serving;
@@ -38,6 +41,7 @@ export class Operations implements OperationsPort {
   private readonly admission: Admission;
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
+  private readonly inboxes = new Map<number, Inbox>();
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
@@ -112,7 +116,12 @@ export class Operations implements OperationsPort {
 
   /** A frame of the lane "calls" came from another node, whose handshake was admitted. */
   callFrame(from: number, bytes: Uint8Array): void {
-    const frame = readFrame(bytes);
+    let inbox = this.inboxes.get(from);
+    if (inbox === undefined) {
+      inbox = new Inbox(2 * this.settings.responseMaxBytes + PARTS_ROOM_BYTES);
+      this.inboxes.set(from, inbox);
+    }
+    const frame = inbox.open(bytes);
     if (frame === null) {
       this.ports.logger.log("warn", "unreadable frame of calls", { from });
     } else if (frame.direction === "answers") {
@@ -130,6 +139,7 @@ export class Operations implements OperationsPort {
 
   /** The link to `nodeId` is gone: calls that are on their way end. */
   linkDown(nodeId: number): void {
+    this.inboxes.delete(nodeId);
     this.serving.calls.linkDown(nodeId);
   }
 

@@ -5,6 +5,7 @@
  */
 import { assert } from "../../src/base/assert.js";
 import { partitionId } from "../../src/base/ids.js";
+import { FRAME_MAX_BYTES } from "../../src/base/limits.js";
 import type { Group, ProposalResult, ReadResult, ResetHook } from "../../src/host/group.js";
 import type { Node } from "../../src/host/node.js";
 import type { Command } from "../../src/machine/command.js";
@@ -17,7 +18,7 @@ import {
   type OperationsSettings,
 } from "../../src/operations/settings.js";
 import { RequestTally } from "../../src/operations/tally.js";
-import { type Frame, readFrame } from "../../src/operations/wire/calls.js";
+import { type Frame, Inbox } from "../../src/operations/wire/frames.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
 import {
@@ -124,6 +125,7 @@ export class Trio {
   /** Partitions that a node has no replica of: "node/partition". */
   unhosted = new Set<string>();
   private readonly leaders = new Map<number, number>();
+  private readonly inspected = new Map<string, Inbox>();
 
   constructor(settings: Partial<OperationsSettings> = {}) {
     this.world = new World();
@@ -187,7 +189,11 @@ export class Trio {
   }
 
   private send(from: number, to: number, bytes: Uint8Array): boolean {
-    const frame = readFrame(bytes);
+    assert(bytes.length <= FRAME_MAX_BYTES, "a frame is not larger than its bound");
+    const lane = `${from}/${to}`;
+    const inbox = this.inspected.get(lane) ?? new Inbox(1 << 26);
+    this.inspected.set(lane, inbox);
+    const frame = inbox.open(bytes);
     assert(frame !== null, "what is sent can be read");
     const sent = { from, to, frame };
     this.sent.push(sent);

@@ -1,12 +1,9 @@
 /**
- * What one node asks another and how it is answered, and the frames that carry many of both.
+ * What one node asks another, and how it is answered.
  *
- * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
- * each counted. A call: id, time that is left (ms), request id, request. An answer: id, answer.
- * Pure. May call base and the vocabulary.
- *
- * Invariants: 1. An item that cannot be read is told apart by its id and spoils nothing but itself.
- * 2. A frame of another version, or of another life of the asking node, is not read at all.
+ * A call: time that is left (ms), request id, request. Pure. May call base and the vocabulary.
+ * Invariants: 1. Every request has one kind of answer, or "not-taken". 2. What cannot be read whole
+ * is not read at all.
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
 import { PARTITIONS_MAX } from "../../base/limits.js";
@@ -100,22 +97,7 @@ export const callAnswer = union<CallAnswer>({
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
 });
 
-const VERSION = 1;
-const DIRECTIONS = ["calls", "answers"] as const;
-export type Direction = (typeof DIRECTIONS)[number];
-
-/** Bytes of a frame before its items. */
-export const FRAME_HEAD_BYTES = 6;
-
-/** Begins a frame; `epoch` names this life of the asking node. */
-export function beginFrame(writer: ByteWriter, direction: Direction, epoch: number): void {
-  writer
-    .reset()
-    .uint8(VERSION)
-    .uint8(DIRECTIONS.indexOf(direction) + 1)
-    .uint32(epoch);
-}
-
+/** One call as it travels. */
 export interface CallItem {
   readonly id: number;
   /** Time that the asked node has (ms). */
@@ -124,75 +106,24 @@ export interface CallItem {
   readonly request: CallRequest;
 }
 
-/** Writes one call, without the count of its bytes. */
-export function writeCall(writer: ByteWriter, call: CallItem): void {
-  writer.uint53(call.id).uint32(call.budgetMs).text(call.requestId);
+/** Writes a call without its id. */
+export function writeCall(writer: ByteWriter, call: Omit<CallItem, "id">): void {
+  writer.uint32(call.budgetMs).text(call.requestId);
   callRequest.write(writer, call.request);
 }
 
-/** Writes one answer, without the count of its bytes. */
-export function writeAnswer(writer: ByteWriter, id: number, answer: CallAnswer): void {
-  writer.uint53(id);
-  callAnswer.write(writer, answer);
-}
-
-/** What an item of a frame says; `content` is null when only its id could be read. */
-export interface FrameItem<T> {
-  readonly id: number;
-  readonly content: T | null;
-}
-
-export type Frame =
-  | {
-      readonly direction: "calls";
-      readonly epoch: number;
-      readonly items: readonly FrameItem<CallItem>[];
-    }
-  | {
-      readonly direction: "answers";
-      readonly epoch: number;
-      readonly items: readonly FrameItem<CallAnswer>[];
-    };
-
-/**
- * Reads a frame; null when it is none of this version. An item without a readable id is dropped,
- * and so is everything behind a damaged count.
- */
-export function readFrame(frame: Uint8Array): Frame | null {
-  const reader = new ByteReader(frame);
-  const version = reader.uint8();
-  const direction = DIRECTIONS[reader.uint8() - 1];
-  const epoch = reader.uint32();
-  if (reader.failed || version !== VERSION || direction === undefined) return null;
-  if (direction === "calls") return { direction, epoch, items: readItems(frame, reader, readCall) };
-  return { direction, epoch, items: readItems(frame, reader, readAnswer) };
-}
-
-function readItems<T>(
-  frame: Uint8Array,
-  reader: ByteReader,
-  read: (item: ByteReader, id: number) => T,
-): FrameItem<T>[] {
-  const items: FrameItem<T>[] = [];
-  while (reader.remainingBytes > 0) {
-    const sizeBytes = reader.length();
-    const start = reader.position;
-    if (!reader.skip(sizeBytes)) break;
-    const item = new ByteReader(frame, start, start + sizeBytes);
-    const id = item.uint53();
-    if (item.failed) continue;
-    const content = read(item, id);
-    items.push({ id, content: item.isComplete() ? content : null });
-  }
-  return items;
-}
-
-function readCall(reader: ByteReader, id: number): CallItem {
+/** Null when `body` is no call of this version. */
+export function readCall(id: number, body: Uint8Array): CallItem | null {
+  const reader = new ByteReader(body);
   const budgetMs = reader.uint32();
   const requestId = reader.text();
-  return { id, budgetMs, requestId, request: callRequest.read(reader) };
+  const request = callRequest.read(reader);
+  return reader.isComplete() ? { id, budgetMs, requestId, request } : null;
 }
 
-function readAnswer(reader: ByteReader): CallAnswer {
-  return callAnswer.read(reader);
+/** Null when `body` is no answer of this version. */
+export function readAnswer(body: Uint8Array): CallAnswer | null {
+  const reader = new ByteReader(body);
+  const answer = callAnswer.read(reader);
+  return reader.isComplete() ? answer : null;
 }
