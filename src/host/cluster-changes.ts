@@ -1,0 +1,143 @@
+/**
+ * Everything on a node that changes who belongs to the cluster, joined: the roster's own line and
+ * its next step, the members of the groups led here, nodes that join, this node's leave, and the
+ * errands to the leader of the meta partition that all of them run.
+ *
+ * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here. 2. A
+ * group counts as seen only when this node's replica of it is up to what it knows to be committed.
+ */
+import { META_PARTITION, type PartitionId } from "../base/ids.js";
+import type { GroupView } from "../control/membership.js";
+import type { MetaReads } from "../machine/meta-reads.js";
+import type { JoinAnswer, JoinRequest, LoggerPort } from "../ports.js";
+import type { GroupDriver } from "./driver.js";
+import type { Hosted } from "./hosting.js";
+import { Joining } from "./joining.js";
+import { type LeaveDone, Leaving } from "./leaving.js";
+import { MetaErrands, isErrandFrame } from "./meta-errands.js";
+import { Reconcile } from "./reconcile.js";
+import type { RosterSeams } from "./roster.js";
+import type { HostSettings } from "./settings.js";
+
+/** What is needed of the hosting of groups. */
+export interface HostedGroups {
+  readonly all: readonly Hosted[];
+  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  readonly dataPartitions: number;
+  /** The nodes that the cluster was founded with. */
+  readonly founderIds: readonly number[];
+  find(partition: PartitionId): Hosted | null;
+}
+
+export interface ClusterChangesWorld {
+  readonly settings: HostSettings;
+  readonly logger: LoggerPort;
+  readonly hosting: HostedGroups;
+  nowMs(): number;
+  /** Calls back after the current turn. */
+  soon(callback: () => void): void;
+  isLinked(node: number): boolean;
+  /** Queues a frame on the lane "control"; false: it was dropped. */
+  sendControl(to: number, bytes: Uint8Array): boolean;
+  /** Gives the group a turn. */
+  wake(driver: GroupDriver): void;
+}
+
+export class ClusterChanges {
+  readonly reconcile: Reconcile;
+  /** For the roster of this node. */
+  readonly seams: RosterSeams;
+  private readonly errands: MetaErrands;
+  private readonly joining: Joining;
+  private readonly leaving: Leaving;
+
+  constructor(private readonly world: ClusterChangesWorld) {
+    const { settings, logger, hosting } = world;
+    const { nodeId, electionMs, clusterId } = settings;
+    const nowMs = (): number => world.nowMs();
+    const soon = (callback: () => void): void => world.soon(callback);
+    const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
+    const roster = (): MetaReads | null => this.meta()?.driver.machine.meta ?? null;
+    this.errands = new MetaErrands({
+      nodeId,
+      nowMs,
+      soon,
+      leader: metaLeader,
+      propose: (command, sizeBytes, deadlineMs, done) => {
+        const meta = this.meta();
+        if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
+        else meta.intake.propose(command, sizeBytes, deadlineMs, done);
+      },
+      send: (to, bytes) => world.sendControl(to, bytes),
+    });
+    const proposeOnMeta = this.errands.propose;
+    this.seams = { proposeOnMeta, groups: () => this.views() };
+    this.reconcile = new Reconcile({
+      nodeId,
+      electionMs,
+      logger,
+      roster,
+      groups: () => hosting.all.map(({ driver }) => driver),
+      isLinked: (node) => world.isLinked(node),
+      wake: (partition) => this.rouse(partition),
+    });
+    const founders = (): readonly number[] => hosting.founderIds;
+    const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
+    this.joining = new Joining({ clusterId, founders, logger, ...both });
+    this.leaving = new Leaving({
+      nodeId,
+      memberships: () => hosting.all.map(({ driver }) => driver.members.membership),
+      isLive: (node) => world.isLinked(node),
+      ...both,
+    });
+  }
+
+  /** Once per beat, inside a turn; not while the node stops. */
+  tick(nowMs: number): void {
+    this.errands.tick(nowMs);
+    this.leaving.tick(nowMs);
+    this.reconcile.check(nowMs);
+  }
+
+  /** Takes a frame of the lane "control" if it is one of an errand; false: it is not. */
+  frame(from: number, bytes: Uint8Array): boolean {
+    if (!isErrandFrame(bytes)) return false;
+    this.errands.frame(from, bytes);
+    return true;
+  }
+
+  linkDown(node: number): void {
+    this.errands.linkDown(node);
+  }
+
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    this.joining.asked(request, answer);
+  }
+
+  /** Takes this node out of the cluster; see `Leaving`. */
+  leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
+    this.leaving.leave(deadlineMs, drainMs, done);
+  }
+
+  private meta(): Hosted | null {
+    return this.world.hosting.find(META_PARTITION);
+  }
+
+  private rouse(partition: PartitionId): void {
+    const driver = this.world.hosting.find(partition)?.driver;
+    if (driver === undefined) return;
+    driver.peers.rouse();
+    this.world.wake(driver);
+  }
+
+  /** All groups of the cluster as seen here; null unless all of them are hosted. */
+  private views(): readonly GroupView[] | null {
+    const { all, dataPartitions } = this.world.hosting;
+    if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
+    return all.map(({ driver }) => {
+      const { machine, core, leadership, members } = driver;
+      const isFresh = leadership.leader !== 0 && machine.appliedIndex >= core.commitIndex;
+      return { membership: members.membership, isFresh };
+    });
+  }
+}
