@@ -78,7 +78,9 @@ export function dial(
     settings: { ...PEER_HTTP2_SETTINGS },
     maxSessionMemory: CONNECTION_MEMORY_MB,
   });
+  // The session does not always tell the end of a socket that TLS refused.
   socket.on("error", (error) => failed(error.message));
+  socket.on("close", () => failed("the connection was closed"));
   session.on("error", (error) => failed(error.message));
   session.on("close", () => failed("the connection was closed"));
   session.on("goaway", () => failed("the other side goes away"));

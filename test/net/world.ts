@@ -82,7 +82,12 @@ export async function until(what: string, condition: () => boolean): Promise<voi
   } while (!condition());
 }
 
+const closed = new Set<PeerPort>();
+
+/** Closes a port unless that was done already. */
 export function closePort(port: PeerPort): Promise<void> {
+  if (closed.has(port)) return Promise.resolve();
+  closed.add(port);
   return new Promise((resolve) => port.close(resolve));
 }
 
