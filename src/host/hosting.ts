@@ -29,7 +29,7 @@ import {
 } from "./recovery.js";
 import { installAtStart } from "./snapshot-recovery.js";
 import { Retention } from "./retention.js";
-import { Roster } from "./roster.js";
+import { Roster, type RosterSeams } from "./roster.js";
 
 export interface Hosted {
   readonly driver: GroupDriver;
@@ -44,6 +44,7 @@ export class Hosting {
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
+  private seams: RosterSeams | null = null;
   private founders: readonly number[] = [];
   private flusher: Flusher | null = null;
   private roster: Roster | null = null;
@@ -72,6 +73,16 @@ export class Hosting {
   onGroup(hook: (group: Group) => void): void {
     this.groupHooks.push(hook);
     for (const { group } of this.list) hook(group);
+  }
+
+  /** The nodes that the cluster was founded with. */
+  get founderIds(): readonly number[] {
+    return this.founders;
+  }
+
+  /** What the roster of this node reaches beyond it; before `recover`. */
+  connectRoster(seams: RosterSeams): void {
+    this.seams = seams;
   }
 
   /** `hook` is called for every group that is added from now on. */
@@ -169,6 +180,7 @@ export class Hosting {
     present(this.flusher, "recovery has the flusher").add(driver);
     if (partition === META_PARTITION) {
       this.roster = new Roster(shared.settings, shared.ports, driver, intake);
+      if (this.seams !== null) this.roster.connect(this.seams);
     }
     for (const hook of this.groupHooks) hook(group);
     for (const hook of this.addedHooks) hook(driver);

@@ -46,6 +46,8 @@ export interface LinksWorld {
   /** The records of the meta partition as applied here; null before there are any. */
   roster(): MetaReads | null;
   bulk(from: number, bytes: Uint8Array): void;
+  /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
+  errand(from: number, bytes: Uint8Array): boolean;
   /** A turn is wanted. */
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
@@ -150,6 +152,7 @@ export class Links implements PeerEvents {
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.world.bulk(from, bytes);
+    if (lane === "control" && this.world.errand(from, bytes)) return;
     const bad = readRaftFrame(bytes, from, this.world.settings.nodeId, (item) => {
       const driver = this.world.driver(partitionId(item.group));
       if (driver === null) this.strayItems++;

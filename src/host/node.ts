@@ -11,6 +11,7 @@ import type { Group } from "./group.js";
 import { groupFacts } from "./group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
 import type { Hosting } from "./hosting.js";
+import type { LeaveDone } from "./leaving.js";
 import type { Links } from "./links.js";
 import { NodeParts } from "./parts.js";
 import type { StartRefusal } from "./recovery.js";
@@ -90,6 +91,11 @@ export class Node {
   /** The other nodes: who is linked, calls to them. */
   get links(): Links {
     return this.parts.links;
+  }
+
+  /** Takes this node out of the cluster (contract 5.3); `done` is called once, in no turn. */
+  leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
+    this.parts.changes.leave(deadlineMs, drainMs, done);
   }
 
   /** Base URL under which clients reach another node; "" while unknown. */

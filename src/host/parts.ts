@@ -11,6 +11,7 @@ import { Answers } from "./answers.js";
 import { Balancer } from "./balancer.js";
 import { Budget } from "./batcher.js";
 import type { DriverShared } from "./driver.js";
+import { ClusterChanges } from "./cluster-changes.js";
 import { LogOutbox } from "./effects.js";
 import { CacheBudget } from "./entry-cache.js";
 import { Failover } from "./failover.js";
@@ -42,6 +43,7 @@ export class NodeParts implements LoopParts {
   readonly failover: Failover;
   readonly snapshots: Snapshots;
   readonly stuck: StuckLeaders;
+  readonly changes: ClusterChanges;
   private readonly loop: Loop;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -71,7 +73,9 @@ export class NodeParts implements LoopParts {
     const balancer = this.makeBalancer(shared);
     const atBeat = (nowMs: number): void => {
       this.snapshots.tick(nowMs);
-      if (!this.stopping.isStopping) balancer.check(nowMs);
+      if (this.stopping.isStopping) return;
+      this.changes.tick(nowMs);
+      balancer.check(nowMs);
     };
     this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
     this.stopping = new Stopping({
@@ -87,6 +91,8 @@ export class NodeParts implements LoopParts {
     });
     this.snapshots = this.makeSnapshots(shared);
     this.hosting.onAdded((driver) => this.snapshots.added(driver));
+    this.changes = this.makeChanges(shared);
+    this.hosting.connectRoster(this.changes.seams);
     this.links = this.makeLinks(shared);
     this.failover = this.makeFailover(shared);
   }
@@ -153,7 +159,22 @@ export class NodeParts implements LoopParts {
       roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
       request: () => this.turns.request(),
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
-      joinAsked: (_request, answer) => answer({ status: "retry", reason: "not yet" }),
+      errand: (from, bytes) => this.changes.frame(from, bytes),
+      joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
+    });
+  }
+
+  private makeChanges(shared: DriverShared): ClusterChanges {
+    const { settings, ports, hosting } = this;
+    return new ClusterChanges({
+      settings,
+      logger: ports.logger,
+      hosting,
+      nowMs: () => ports.clock.monotonicMs(),
+      soon: (callback) => ports.timer.soon(callback),
+      isLinked: (node) => this.peers.isUp(node),
+      sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
+      wake: shared.wake,
     });
   }
 
@@ -187,6 +208,7 @@ export class NodeParts implements LoopParts {
       },
       linkDown: (node) => {
         rouse();
+        this.changes.linkDown(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
       },
     });

@@ -3,7 +3,9 @@ import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../src/host/group.js";
 import { RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
-import { Cluster } from "./peerworld.js";
+import type { GroupDriver } from "../../src/host/driver.js";
+import type { JoinAnswer } from "../../src/ports.js";
+import { Cluster, address } from "./peerworld.js";
 import { propose } from "./world.js";
 
 function digests(cluster: Cluster): string[] {
@@ -257,10 +259,100 @@ void t.test("leaderships are spread over the nodes, and then stay", (t) => {
   cluster.ready();
   cluster.pass(15_000);
   const led = (): number[] =>
-    [1, 2, 3].map((id) => cluster.node(id).groups().filter((group) => group.isServing()).length);
+    [1, 2, 3].map(
+      (id) =>
+        cluster
+          .node(id)
+          .groups()
+          .filter((group) => group.isServing()).length,
+    );
   t.same(led().sort(), [3, 3, 4]);
   const before = led();
   cluster.pass(10_000);
   t.same(led(), before);
+  t.end();
+});
+
+function rosterOf(cluster: Cluster, id: number): string {
+  const members = cluster.node(id).metaGroup().machine.meta.members();
+  return members.map((member) => `${member.nodeId}${member.role}`).join(" ");
+}
+
+/** Has node `id` join through `through` and waits until it votes everywhere. */
+function join(cluster: Cluster, id: number, through: number): void {
+  let answer: JoinAnswer | null = null;
+  const ask = (): void => {
+    const request = { nodeId: id, storageId: `s${id}`, endpoint: address(id).endpoint };
+    cluster.node(through).links.joinAsked(request, (got) => (answer = got));
+  };
+  const isIn = (): boolean => {
+    if (answer?.status === "accepted") return true;
+    if (answer !== null) {
+      answer = null;
+      ask();
+    }
+    return false;
+  };
+  ask();
+  cluster.passUntil(isIn);
+  const { founders } = answer as unknown as { founders: number[] };
+  cluster.start(id, { founders: founders.map((nodeId) => ({ nodeId, endpoint: "" })) });
+  cluster.passUntil(() => rosterOf(cluster, through).includes(`${id}voter`), 60_000);
+}
+
+void t.test(
+  "P-015 P-091 a node joins as a learner and becomes a voter, also of idle groups",
+  (t) => {
+    const cluster = new Cluster(1).ready();
+    const results: ProposalResult[] = [];
+    for (let at = 0; at < 30; at++) write(cluster, `key${at}`, results);
+    cluster.pass(5000);
+    join(cluster, 2, 1);
+    join(cluster, 3, 2);
+    cluster.ready();
+    cluster.pass(3000);
+    t.equal(rosterOf(cluster, 3), "1voter 2voter 3voter");
+    for (const { partition } of cluster.node(1).groups()) {
+      const { membership } = (
+        cluster.node(1) as unknown as {
+          parts: { hosting: { find(p: number): { driver: GroupDriver } } };
+        }
+      ).parts.hosting.find(partition).driver.members;
+      t.same(membership.voters, [1, 2, 3]);
+    }
+    t.ok(
+      digests(cluster).every((digest) => digest === "equal"),
+      digests(cluster).join("; "),
+    );
+    cluster.kill(1);
+    cluster.passUntil(() => [0, 1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+    for (let at = 0; at < 30; at++) write(cluster, `more${at}`, results);
+    cluster.pass(500);
+    t.equal(results.filter((result) => result.status === "applied").length, 60);
+    t.end();
+  },
+);
+
+void t.test("P-096 a leave commits the removal; the last needed voter is refused", (t) => {
+  const cluster = new Cluster(3).ready();
+  const outcomes: string[] = [];
+  cluster.node(3).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
+  cluster.passUntil(() => outcomes.length === 1, 60_000);
+  t.same(outcomes, ["Committed"]);
+  cluster.passUntil(() => rosterOf(cluster, 1) === "1voter 2voter", 60_000);
+  cluster.kill(3);
+  cluster.pass(1000);
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
+  cluster.pass(500);
+  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  cluster.node(2).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
+  cluster.passUntil(() => outcomes.length === 2, 60_000);
+  const last = cluster.nodes.has(1) ? 1 : 2;
+  cluster.kill(2);
+  cluster.pass(3000);
+  cluster.node(last).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
+  cluster.passUntil(() => outcomes.length === 3, 60_000);
+  t.equal(outcomes[2], "RefusedInsufficientVoters");
   t.end();
 });
