@@ -220,6 +220,7 @@ export class SimDisk {
       return "failed";
     }
     inode.bytes.set(bytes, offset);
+    if (inode.unsynced.size === 0) return "written";
     for (let at = offset - (offset % TEAR_BYTES); at < offset + bytes.length; at += TEAR_BYTES) {
       inode.unsynced.delete(at);
     }

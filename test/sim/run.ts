@@ -189,6 +189,9 @@ class Run {
     const served = new Set<number>();
     const wanted = new Set<number>();
     for (const server of this.servers) {
+      for (const group of server.running?.node.groups() ?? []) {
+        if (group.isServing()) served.add(group.partition);
+      }
       // Whatever it still does, nobody promised that it is whole.
       if (server.isLost || server.isDamaged) continue;
       const { running, nodeId } = server;
@@ -198,7 +201,6 @@ class Run {
       for (const group of running.node.groups()) {
         const { partition, machine } = group;
         wanted.add(partition);
-        if (group.isServing()) served.add(partition);
         const digest = `${machine.appliedIndex} ${machine.chainDigest} ${machine.stateDigest}`;
         const other = digests.get(String(partition));
         if (other !== undefined && other !== digest) {

@@ -45,9 +45,18 @@ export class Trace {
   }
 
   mixBytes(bytes: Uint8Array): void {
-    let sum = bytes.length;
-    for (let at = 0; at < bytes.length; at++)
-      sum = Math.imul(sum ^ (bytes[at] as number), 0x5bd1e995);
+    const { length, byteOffset, buffer } = bytes;
+    let sum = length;
+    let at = 0;
+    if (byteOffset % 4 === 0 && length >= 64) {
+      const words = new Int32Array(buffer, byteOffset, length >>> 2);
+      for (let word = 0; word < words.length; word++) {
+        sum = Math.imul(sum ^ (words[word] as number), 0x5bd1e995);
+        sum ^= sum >>> 15;
+      }
+      at = words.length * 4;
+    }
+    for (; at < length; at++) sum = Math.imul(sum ^ (bytes[at] as number), 0x5bd1e995);
     this.mix(sum);
   }
 
