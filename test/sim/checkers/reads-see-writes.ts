@@ -59,8 +59,10 @@ function checkKey(
   options: ReadsOptions,
 ): void {
   const shown = attempts.map(shownRevision).filter((answer) => answer !== null);
+  // A refusal may show the revision of a tombstone that is about to be forgotten: it is judged, and
+  // promises nothing.
   const returns = shown
-    .slice()
+    .filter((answer) => !isRefusal(answer.attempt))
     .sort((a, b) => (a.attempt.returnOrder ?? 0) - (b.attempt.returnOrder ?? 0));
   const byAttempt = new Map(shown.map((answer) => [answer.attempt, answer]));
   const endings = attempts.filter((attempt) => mayEnd(attempt));
@@ -114,6 +116,10 @@ function judge(
   findings.count("compared");
   const text = `${object}: not found after revision ${highest.revision} was received`;
   findings.violation(text, [highest.attempt, attempt]);
+}
+
+function isRefusal({ outcome }: Attempt): boolean {
+  return outcome?.kind === "ok" && outcome.result.type === "NotSet";
 }
 
 /** True when the attempt may be the reason that the key is not found: a delete, or an expiry that it set. */
