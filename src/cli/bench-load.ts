@@ -29,7 +29,7 @@ export interface Subject {
   /** One operation of worker `worker`, its `turn`-th. */
   operate(client: SvcClient, worker: number, turn: number): Promise<unknown>;
   /** Deletes what was made, or may have been; nothing is sent when nothing was. */
-  clean(client: SvcClient, signal: AbortSignal): Promise<void>;
+  clean(client: SvcClient): Promise<void>;
 }
 
 const LEASE_MS = 30_000;
@@ -51,8 +51,8 @@ function sequenceSubject(name: string): Subject {
       });
     },
     operate: (client) => client.sequences.next(name),
-    clean: async (client, signal) => {
-      if (isMade) await client.sequences.delete(name, { signal });
+    clean: async (client) => {
+      if (isMade) await client.sequences.delete(name);
     },
   };
 }
@@ -78,8 +78,7 @@ function lockSubject(name: string): Subject {
       used.add(resource);
       return client.locks.tryLock(resource, { owner, leaseMs: LEASE_MS });
     },
-    clean: (client, signal) =>
-      forAll(used, (resource) => client.locks.unlock(resource, { owner, signal })),
+    clean: (client) => forAll(used, (resource) => client.locks.unlock(resource, { owner })),
   };
 }
 
@@ -92,7 +91,7 @@ function kvSubject(name: string): Subject {
       keys.add(key);
       return client.kv.set(key, VALUE);
     },
-    clean: (client, signal) => forAll(keys, (key) => client.kv.delete(key, { signal })),
+    clean: (client) => forAll(keys, (key) => client.kv.delete(key)),
   };
 }
 

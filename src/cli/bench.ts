@@ -5,6 +5,7 @@
  * the end of its terminal, as far as that is possible in bounded time. 2. Failed operations make the
  * exit code 1 (some) or 3 (all), a signal 128 + its number. 3. The figures say how they were taken.
  */
+import { setMaxListeners } from "node:events";
 import { constants } from "node:os";
 import { SvcClient, type SvcClientOptions } from "../client/mod.js";
 import {
@@ -33,7 +34,7 @@ const JSON_BANDS = 64;
 /** Longest time for deleting what was made (ms). */
 const CLEAN_MS = 30_000;
 /** The same when somebody waits for the end. */
-const CLEAN_AFTER_STOP_MS = 5000;
+const CLEAN_AFTER_STOP_MS = 10_000;
 const STOPPING: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 const PERCENTILES: readonly (readonly [string, number])[] = [
@@ -152,6 +153,8 @@ class Stops {
   };
 
   begin(): void {
+    // Every connection listens while it is made.
+    setMaxListeners(CONNECTIONS_MAX + 8, this.measuring.signal);
     for (const signal of STOPPING) process.on(signal, this.take);
   }
 
@@ -164,9 +167,12 @@ class Stops {
 async function clean(load: Subject, options: SvcClientOptions, stops: Stops): Promise<void> {
   const limitMs = stops.exit === null ? CLEAN_MS : CLEAN_AFTER_STOP_MS;
   const client = new SvcClient({ ...options, deadlineMs: limitMs });
-  const timer = setTimeout(() => stops.cleaning.abort(), limitMs);
+  // Ends what is under way, all at once.
+  const end = (): void => void client.close();
+  const timer = setTimeout(end, limitMs);
+  stops.cleaning.signal.addEventListener("abort", end, { once: true });
   try {
-    await load.clean(client, stops.cleaning.signal);
+    await load.clean(client);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     process.stderr.write(`note: not everything that was made could be deleted: ${why}\n`);

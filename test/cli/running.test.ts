@@ -231,12 +231,14 @@ t.test("bench: Ctrl+C shows what was measured, cleans up and ends with 130", asy
     ["locks", null],
     ["kv", "--scan-by-prefix"],
   ] as const) {
-    const child = startCli(["-c", node, "bench", subject, "--duration", "60"]);
+    const words = ["bench", subject, "--duration", "60", "--inflight", "8", "--connections", "16"];
+    const child = startCli(["-c", node, ...words]);
     const ran = ending(child);
     await sleep(1200);
     child.kill("SIGINT");
     const { exit, stdout, stderr } = await ran;
     t.equal(exit, 130, stderr);
+    t.equal(stderr, "");
     t.match(stdout, /operations in/);
     if (left !== null) t.match(await runCli(["-c", node, left, "svc-bench"]), { stdout: "" });
   }
@@ -245,7 +247,18 @@ t.test("bench: Ctrl+C shows what was measured, cleans up and ends with 130", asy
 t.test(
   "bench: a failure and a stopped node end in bounded time, what was made is deleted",
   async (t) => {
-    const child = startCli(["-c", node, "-t", "2", "bench", "kv", "--duration", "60"]);
+    const child = startCli([
+      "-c",
+      node,
+      "-t",
+      "2",
+      "bench",
+      "kv",
+      "--duration",
+      "60",
+      "--inflight",
+      "8",
+    ]);
     const ran = ending(child);
     await sleep(1200);
     server.signal("SIGSTOP");
