@@ -50,6 +50,8 @@ const PATIENCE_MS = 5000;
 /** What is kept back of the deadline for giving the role back. */
 const RESERVE_MS = 5000;
 const WAITING_MAX = 64;
+/** An election is waited for so long before "NoLeader" (ms). */
+const ELECTION_PATIENCE_MS = 3000;
 
 interface Call {
   readonly deadlineMs: number;
@@ -64,6 +66,8 @@ export class Leaving {
   private phase: Phase = "deciding";
   private drainEndMs = 0;
   private nextMs = 0;
+  /** When the call that is served looked first; Infinity before. */
+  private lookedMs = Infinity;
   private onItsWay = false;
   private formerRole: MemberRole = "voter";
 
@@ -98,6 +102,7 @@ export class Leaving {
     this.phase = "deciding";
     this.nextMs = 0;
     this.onItsWay = false;
+    this.lookedMs = Infinity;
   }
 
   private expireWaiting(nowMs: number): void {
@@ -130,6 +135,9 @@ export class Leaving {
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => world.isLive(node)).length),
     });
+    this.lookedMs = Math.min(this.lookedMs, nowMs);
+    const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;
+    if (isElecting) return;
     if (decision !== "remove") return this.end(decision);
     const role = this.ownRole();
     if (role !== null && role !== "leaving") this.formerRole = role;

@@ -385,6 +385,10 @@ t.test("leaves that are refused, and two at once (5.3, P-096)", (t) => {
   world.catchUpMs = 0;
   t.ok(world.run(() => ends.length === 2));
   t.strictSame(ends, ["2 Committed", "2 NotAMember"], "one after the other");
+  const silent = founded(3);
+  silent.node(1).isUp = false;
+  silent.node(3).isUp = false;
+  t.equal(leave(silent, 2), "NoLeader", "after an election could have ended");
   const fresh = new MemberWorld([{ nodeId: 1, endpoint: "n1:1" }], 1);
   const early: LeaveOutcome[] = [];
   fresh.node(1).leaving.leave(99_000, 1000, (outcome) => void early.push(outcome));
