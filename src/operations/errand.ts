@@ -97,6 +97,7 @@ export class Errand {
   private wait(nowMs: number): void {
     const { roads, task } = this;
     const { settings, leaders, node, ports } = roads;
+    if (leaders.isGivenUp(task.partition)) return ports.timer.soon(() => task.failed(null));
     if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
     const untilMs = Math.min(this.giveUpMs, task.deadlineMs);
     this.suggested = 0;
@@ -105,8 +106,10 @@ export class Errand {
       isOver: (thenMs) =>
         node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
       resume: (came) => {
-        if (came) this.go();
-        else task.failed(node.shuttingDown ? "shutting-down" : null);
+        if (came) return this.go();
+        const late = ports.clock.monotonicMs() >= this.giveUpMs;
+        if (late && !node.shuttingDown) leaders.giveUp(task.partition);
+        task.failed(node.shuttingDown ? "shutting-down" : null);
       },
     });
     if (!taken) ports.timer.soon(() => task.failed("overloaded"));
@@ -118,6 +121,8 @@ export class Errand {
       case "answered":
         return this.answered(to, result.answer);
       case "unsent":
+        // No node was tried: whoever cannot be reached is waited for, within the same time.
+        this.tries--;
         return this.go();
       case "crowded":
         return task.failed("overloaded");

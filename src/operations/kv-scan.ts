@@ -90,8 +90,8 @@ interface Plan {
   readonly there: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Times that the parts of one page are asked for anew. */
-const TRIES_MAX = 8;
+/** Times that parts are asked for anew; the wait for leaders bounds it, too. */
+const TRIES_MAX = 32;
 /** A node that sent a part back, or lost it, is left alone so long (ms). */
 const AVOID_MS = 50;
 
@@ -206,7 +206,8 @@ class ClusterScan {
     };
     if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
     const untilMs = Math.min(this.giveUpMs, course.deadlineMs);
-    if (!course.mayForward || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
+    const given = serving.places.dataPartitions().some((id) => leaders.isGivenUp(id));
+    if (given || !course.mayForward || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
     const taken = leaders.wait({
       untilMs,
       isOver: (thenMs) => this.plan(thenMs) !== null,

@@ -26,6 +26,8 @@ const LEARNED_MAX = 4096;
 
 export class Leaders {
   private readonly learned = new Map<number, number>();
+  /** Partitions whose next leader was waited for in vain. */
+  private readonly leaderless = new Set<number>();
   private waiting: Waiting[] = [];
   private looking = false;
   private turns = 0;
@@ -103,6 +105,21 @@ export class Leaders {
     return true;
   }
 
+  /**
+   * Nobody led `partition` for as long as is waited: until somebody does, nobody waits for it. A
+   * node that lost the others answers at once, so that its callers go elsewhere (P-150).
+   */
+  giveUp(partition: PartitionId): void {
+    if (this.of(partition) !== 0 || this.node.group(partition) === null) return;
+    this.leaderless.add(partition);
+    if (!this.looking) this.lookLater();
+  }
+
+  /** Whether it was given up to wait for a leader of `partition`. */
+  isGivenUp(partition: PartitionId): boolean {
+    return this.leaderless.has(partition);
+  }
+
   private lookLater(): void {
     this.looking = true;
     this.ports.timer.after(LOOK_MS, () => {
@@ -110,13 +127,17 @@ export class Leaders {
       const all = this.waiting;
       this.waiting = [];
       const nowMs = this.ports.clock.monotonicMs();
+      for (const partition of this.leaderless) {
+        if (this.of(partition) !== 0) this.leaderless.delete(partition);
+      }
       for (const waiting of all) {
         if (this.node.shuttingDown) waiting.resume(false);
         else if (waiting.isOver(nowMs)) waiting.resume(true);
         else if (waiting.untilMs <= nowMs) waiting.resume(false);
         else this.waiting.push(waiting);
       }
-      if (this.waiting.length > 0 && !this.looking) this.lookLater();
+      const more = this.waiting.length > 0 || this.leaderless.size > 0;
+      if (more && !this.looking && !this.node.shuttingDown) this.lookLater();
     });
   }
 }

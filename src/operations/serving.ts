@@ -10,7 +10,7 @@
  */
 import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP } from "../base/hlc.js";
-import { META_PARTITION, partitionId } from "../base/ids.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import {
   keySpaceHashText,
   keySpaceOf,
@@ -23,7 +23,7 @@ import type { Outcome } from "../machine/command.js";
 import { trimWhiteSpace } from "../machine/names.js";
 import type { MeterPort } from "../ports.js";
 import type { GroupAccess, NodeAccess } from "./access.js";
-import { type Refusal, RouteProvenance } from "./answers.js";
+import { type Refusal, type RouteHint, RouteProvenance } from "./answers.js";
 import { Calls, type CallsPorts } from "./calls.js";
 import { Contention } from "./contention.js";
 import type { Roads } from "./errand.js";
@@ -174,13 +174,21 @@ export class Serving implements Roads {
   /** Named in a MustRetry of `group`: where to go next, which need not be this node. */
   retryOrigin(group: GroupAccess): Origin {
     if (group.isLeader()) return this.origin(group);
-    const route = this.leaders.hint(group.partition, 0);
+    const route = this.hint(group.partition, 0);
     return { servedFrom: this.settings.clientEndpoint, route };
   }
 
   /** Named when nothing was done here and another node may know more. */
   elsewhere({ partition, generation }: Whereabouts): Origin {
-    return { ...NOWHERE, route: this.leaders.hint(partition, generation) };
+    return { ...NOWHERE, route: this.hint(partition, generation) };
+  }
+
+  /** Nobody is sent to a node that this one just failed to reach (P-150). */
+  private hint(partition: PartitionId, generation: number): RouteHint | null {
+    const leader = this.leaders.of(partition);
+    const nowMs = this.ports.clock.monotonicMs();
+    if (!this.calls.isReachable(leader, nowMs)) return null;
+    return this.leaders.hint(partition, generation);
   }
 
   /** Named in answers that `group` executed on this node. */

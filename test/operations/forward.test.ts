@@ -424,6 +424,48 @@ t.test("overload, stopping and uninitialised nodes on the way", async (t) => {
   t.equal(answers[0]?.type, SequenceType.notFound);
   t.equal(written[0]?.type, KvType.set);
   t.equal(cut.proposals.length, 1, "proposed once");
+  // It is waited for as long as for any leader, not for a number of tries.
+  cut.moveAll(2);
+  const long = [cut.post(1, set("n", "v")), cut.post(1, scanAll("n"))];
+  cut.world.pass(1700);
+  t.same(
+    long.map((list) => list.length),
+    [0, 0],
+  );
+  cut.fate = () => "arrives";
+  cut.world.pass(300);
+  t.same(
+    long.map((list) => list[0]?.type),
+    [KvType.set, KvType.got],
+  );
+  t.equal(cut.open, 0);
+});
+
+t.test("P-150: a node that lost the others answers at once, until it finds them", async (t) => {
+  const trio = new Trio({ leaderWaitMs: 500 });
+  trio.moveAll(0);
+  const first = everyRequest("n").map((request) => trio.post(1, request));
+  trio.world.pass(600);
+  t.ok(
+    first.every((list) => list.length === 1),
+    "the first wait",
+  );
+  for (const request of everyRequest("n")) {
+    const answer = trio.ask(1, request);
+    t.same([...new Set(endTypes(answer))], [mustRetryOf(request.kind)], request.kind);
+    t.same(routesOf(answer), []);
+  }
+  trio.moveAll(3);
+  trio.world.pass(20);
+  t.equal(trio.ask(1, set("n", "v")).type, KvType.set);
+  trio.moveAll(0);
+  const again = trio.post(1, set("n", "v"));
+  trio.world.pass(200);
+  t.equal(again.length, 0, "the next loss is waited for again");
+  trio.moveAll(2);
+  trio.world.pass(20);
+  t.equal(again[0]?.type, KvType.set);
+  t.equal(trio.open, 0);
 });
 
 t.test("a proposal refused before it entered the log goes to the new leader", async (t) => {
