@@ -1,4 +1,5 @@
 /** The client in front of several nodes: it learns who serves what, and no single node's loss reaches its callers. */
+import { createServer, type Socket } from "node:net";
 import t from "tap";
 import { SvcClient, SvcError, type RoutingMetadata } from "../../src/client/mod.js";
 import { parseEndpoint } from "../../src/client/options.js";
@@ -108,8 +109,14 @@ t.test("P-150 a hinted node that dies, refuses, is closed or silent costs no cal
     return { type: 5 };
   };
   cluster.leader = (partition) => (partition % 3 === 2 ? 1 : partition % 3);
+  // No answer says who leads now: only forgetting helps.
+  cluster.hints = false;
   await Promise.all(names.map((name) => client.sequences.next(name)));
-  t.ok(refusals > 0 && refusals <= 2 * names.length, `${refusals} refusals`);
+  t.ok(refusals > 0 && refusals <= names.length, `${refusals} refusals`);
+  refusals = 0;
+  await Promise.all(names.map((name) => client.sequences.next(name)));
+  t.equal(refusals, 0, "a refused hint is not followed again");
+  cluster.hints = true;
   cluster.before = () => null;
   cluster.leader = (partition) => cluster.natural(partition);
   await learned(client, cluster, names);
@@ -119,7 +126,7 @@ t.test("P-150 a hinted node that dies, refuses, is closed or silent costs no cal
   cluster.leader = (partition) => (partition % 3 === 1 ? 0 : partition % 3);
   await Promise.all(names.map((name) => client.sequences.next(name)));
   const tookMs = performance.now() - begin;
-  t.ok(tookMs > 2500 && tookMs < 6000, `one attempt deadline: ${Math.round(tookMs)} ms`);
+  t.ok(tookMs > 2500 && tookMs < 8000, `one attempt deadline: ${Math.round(tookMs)} ms`);
   await client.sequences.next(names[0] as string);
   await client.close();
   cluster.close();
@@ -129,18 +136,33 @@ t.test("hints that lead nowhere: closed ports, wrong nodes, other schemes", asyn
   const cluster = await StandInCluster.open(2);
   const closed = await StandIn.open(() => "silence");
   closed.stop();
+  // Takes connections and says nothing on them.
+  const sockets: Socket[] = [];
+  const deaf = createServer((socket) => void sockets.push(socket.on("error", () => undefined)));
+  await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
+  const deafAddress = deaf.address();
+  const deafPort = typeof deafAddress === "object" && deafAddress !== null ? deafAddress.port : 0;
   cluster.leader = () => 1;
   cluster.describes = false;
-  for (const name of [closed.endpoint, `https://${cluster.nodes[1]?.address}`, "nonsense:", ""]) {
+  const nowhere = [
+    closed.endpoint,
+    `http://127.0.0.1:${deafPort}`,
+    `https://${cluster.nodes[1]?.address}`,
+    "nonsense:",
+    "",
+  ];
+  for (const name of nowhere) {
     cluster.endpointOf = () => name;
     const client = new SvcClient({ endpoints: cluster.addresses[0] as string });
     const begin = performance.now();
     for (let round = 0; round < 3; round++) {
       await Promise.all(names.map((one) => client.sequences.next(one)));
     }
-    t.ok(performance.now() - begin < 3000, `not waited for ${name}`);
+    t.ok(performance.now() - begin < 2500, `not waited for ${name}`);
     await client.close();
   }
+  for (const socket of sockets) socket.destroy();
+  deaf.close();
   // A stale hint: node 0 says node 1 leads, which says node 0 does.
   cluster.endpointOf = (at) => (cluster.nodes[at] as StandIn).endpoint;
   cluster.leader = (_partition, at) => 1 - at;
@@ -213,7 +235,7 @@ t.test("P-150 a rolling restart: no call fails, no value twice", async (t) => {
     running = false;
     await Promise.all(loops);
     t.same(failures, [], `${configured} configured, ${calls} calls`);
-    t.ok(calls > 500, `${calls} calls`);
+    t.ok(calls > 60, `${calls} calls`);
     t.equal(handle.held, true, "a lock is held through all restarts");
     t.equal(await handle.release(), true);
     await client.close();

@@ -23,6 +23,8 @@ export class StandInCluster {
   before: (asked: Asked, at: number) => Reply | null = () => null;
   /** The leader of a partition as node `at` sees it; -1 = none. */
   leader: (partition: number, at: number) => number = (partition) => this.natural(partition);
+  /** Whether answers carry hints. */
+  hints = true;
   /** Whether GetRoutingMetadata is answered. */
   describes = true;
   /** What a node is called in hints; default: as it is reached. */
@@ -86,7 +88,7 @@ export class StandInCluster {
     else this.forwarded += 1;
     const provenance = leader === at ? 1 : 2;
     const route: Hint = { partitionId: partition, endpoint: this.endpointOf(leader), provenance };
-    return { ...this.execute(asked), route };
+    return { ...this.execute(asked), route: this.hints ? route : null };
   }
 
   private metadata(at: number): Reply {
