@@ -100,10 +100,12 @@ export type LockResultType =
   | "InvalidInput";
 export interface LockResult {
   readonly type: LockResultType;
-  readonly token: bigint;
+  /** null: the front end does not show it (unlock over gRPC). */
+  readonly token: bigint | null;
   /** Of get-lock that found one. */
   readonly owner: string | null;
-  readonly expiresInMs: number;
+  /** null: the front end does not show it. */
+  readonly expiresInMs: number | null;
 }
 export type SequenceResultType =
   "Success" | "NotFound" | "AlreadyExists" | "InvalidInput" | "MaxValueExceeded";

@@ -29,6 +29,7 @@ export function shownToken(attempt: Attempt): Shown | null {
   if (attempt.outcome?.kind !== "ok") return null;
   const operation = attempt.operation as LockOperation;
   const { type, token, owner } = attempt.outcome.result as LockResult;
+  if (token === null) return null;
   if (type === "Got") return { attempt, token, owner: owner ?? "" };
   if (type !== "Locked" && type !== "Extended" && type !== "Unlocked") return null;
   return { attempt, token, owner: operation.owner };

@@ -136,7 +136,7 @@ export class LockModel implements Model<LockState> {
   private lease(operation: LockOperation, step: Step): Lease {
     const { fromMs, toMs } = step;
     const leaseMs = operation.expiresMs;
-    return { leaseMs, startMinMs: fromMs, startMaxMs: toMs, seenOver: false };
+    return { leaseMs, startMinMs: step.askedMs ?? fromMs, startMaxMs: toMs, seenOver: false };
   }
 
   private granted(
@@ -172,6 +172,7 @@ export class LockModel implements Model<LockState> {
     const described =
       type === "Locked" || type === "Extended" || type === "Unlocked" || type === "Got";
     if (!described && token !== 0n) return [];
+    if (token === null && type !== "Unlocked") return [];
     switch (operation.kind) {
       case "try-lock":
         if (type === "Locked") return this.locked(state, operation, token, step);
@@ -189,9 +190,10 @@ export class LockModel implements Model<LockState> {
   }
 
   /** The state in which the last grant is known to have this token; null when it cannot have. */
-  private withToken(state: LockState, token: bigint): LockState | null {
+  private withToken(state: LockState, token: bigint | null): LockState | null {
     const { grant, floor } = state;
     if (grant === null) return null;
+    if (token === null) return state;
     if (grant.token !== null) return grant.token === token ? state : null;
     if (token < floor) return null;
     return { ...state, grant: { ...grant, token }, floor: token };
@@ -201,11 +203,11 @@ export class LockModel implements Model<LockState> {
   private locked(
     state: LockState,
     operation: LockOperation,
-    token: bigint,
+    token: bigint | null,
     step: Step,
   ): readonly LockState[] {
     const reached: LockState[] = [];
-    if (token > state.floor && this.isFree(state, step)) {
+    if (token !== null && token > state.floor && this.isFree(state, step)) {
       reached.push(this.granted(state, operation, step, token));
     }
     if (this.isHeld(state, step) && state.grant?.owner === operation.owner) {
@@ -228,7 +230,7 @@ export class LockModel implements Model<LockState> {
   private extended(
     state: LockState,
     operation: LockOperation,
-    token: bigint,
+    token: bigint | null,
     step: Step,
   ): readonly LockState[] {
     if (!this.isHeld(state, step) || state.grant?.owner !== operation.owner) return [];
@@ -274,7 +276,10 @@ export class LockModel implements Model<LockState> {
     if (!this.isHeld(state, step) || state.grant?.owner !== result.owner) return [];
     const { lease } = state.grant;
     const { time } = this.options;
-    if (!mayRemain(lease, time, step.fromMs, step.toMs, result.expiresInMs)) return [];
+    const { expiresInMs } = result;
+    if (expiresInMs !== null && !mayRemain(lease, time, step.fromMs, step.toMs, expiresInMs)) {
+      return [];
+    }
     const same = this.withToken(state, result.token);
     return same === null ? [] : [same];
   }

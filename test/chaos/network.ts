@@ -1,0 +1,143 @@
+/**
+ * The network between the nodes of a chaos run: one TCP proxy per node, which the node advertises. A connection's two
+ * directions can be held (bytes wait), delayed, or the connection cut.
+ *
+ * Who dialled is read from the kernel's table of connections, so that a cut can have a direction. Invariants: 1. Bytes of
+ * one direction keep their order. 2. What is held is bounded by the sockets' own buffers: reading stops.
+ */
+import { readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { type Server, type Socket, connect, createServer } from "node:net";
+
+/** Finds the node whose process owns the near end of a connection; 0 when it is none of them. */
+function dialler(remotePort: number, localPort: number, pids: ReadonlyMap<number, number>): number {
+  const port = (value: number): string => value.toString(16).toUpperCase().padStart(4, "0");
+  const near = `0100007F:${port(remotePort)}`;
+  const far = `0100007F:${port(localPort)}`;
+  const line = readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .find((text) => text.includes(`${near} ${far}`));
+  const inode = line?.trim().split(/\s+/)[9];
+  if (inode === undefined) return 0;
+  for (const [node, pid] of pids) {
+    try {
+      for (const file of readdirSync(`/proc/${pid}/fd`)) {
+        try {
+          if (readlinkSync(`/proc/${pid}/fd/${file}`) === `socket:[${inode}]`) return node;
+        } catch {
+          // Closed meanwhile.
+        }
+      }
+    } catch {
+      // The process has ended.
+    }
+  }
+  return 0;
+}
+
+interface Pair {
+  readonly from: number;
+  readonly to: number;
+  readonly near: Socket;
+  readonly far: Socket;
+}
+
+export class ChaosNetwork {
+  private readonly servers: Server[] = [];
+  private readonly pairs = new Set<Pair>();
+  /** Directions that are held, as "from>to"; 0 stands for a dialler that was not found. */
+  private readonly held = new Set<string>();
+  private readonly delays = new Map<string, number>();
+  /** Process ids by node, kept by the cluster. */
+  readonly pids = new Map<number, number>();
+  readonly addresses = new Map<number, string>();
+  /** Connections whose dialler was found, and was not. */
+  known = 0;
+  strangers = 0;
+
+  /** Opens the proxy of `node`, whose peer listener is at `port`. Returns the address to advertise. */
+  async open(node: number, port: number): Promise<string> {
+    const server = createServer({ pauseOnConnect: true }, (near) => this.accept(node, port, near));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy has a port");
+    this.servers.push(server);
+    const text = `127.0.0.1:${address.port}`;
+    this.addresses.set(node, text);
+    return text;
+  }
+
+  /** Bytes from `from` to `to` wait, on all connections, until `release`. */
+  hold(from: number, to: number): void {
+    this.held.add(`${from}>${to}`);
+    this.settle();
+  }
+
+  release(): void {
+    this.held.clear();
+    this.delays.clear();
+    this.settle();
+  }
+
+  /** Bytes from `from` to `to` arrive later by this (ms). */
+  delay(from: number, to: number, delayMs: number): void {
+    this.delays.set(`${from}>${to}`, delayMs);
+  }
+
+  /** Ends the connections between two nodes; new ones may be made. */
+  cut(one: number, other: number): void {
+    for (const pair of [...this.pairs]) {
+      const isBetween =
+        (pair.from === one && pair.to === other) || (pair.from === other && pair.to === one);
+      if (isBetween) pair.near.destroy();
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const pair of [...this.pairs]) pair.near.destroy();
+    for (const server of this.servers) await new Promise((resolve) => server.close(resolve));
+  }
+
+  private accept(to: number, port: number, near: Socket): void {
+    const from = dialler(near.remotePort ?? 0, near.localPort ?? 0, this.pids);
+    if (from === 0) this.strangers++;
+    else this.known++;
+    const far = connect({ host: "127.0.0.1", port });
+    const pair: Pair = { from, to, near, far };
+    this.pairs.add(pair);
+    const end = (): void => {
+      this.pairs.delete(pair);
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of [near, far]) {
+      socket.setNoDelay(true);
+      socket.on("error", end);
+      socket.on("close", end);
+    }
+    this.carry(near, far, `${from}>${to}`);
+    this.carry(far, near, `${to}>${from}`);
+    this.settlePair(pair);
+  }
+
+  private carry(source: Socket, target: Socket, direction: string): void {
+    let dueMs = 0;
+    source.on("data", (chunk: Buffer) => {
+      const nowMs = performance.now();
+      // Never before what was sent earlier.
+      dueMs = Math.max(dueMs, nowMs + (this.delays.get(direction) ?? 0));
+      if (dueMs <= nowMs) target.write(chunk);
+      else setTimeout(() => target.destroyed || target.write(chunk), dueMs - nowMs);
+    });
+  }
+
+  private settle(): void {
+    for (const pair of this.pairs) this.settlePair(pair);
+  }
+
+  private settlePair({ from, to, near, far }: Pair): void {
+    if (this.held.has(`${from}>${to}`)) near.pause();
+    else near.resume();
+    if (this.held.has(`${to}>${from}`)) far.pause();
+    else far.resume();
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The nodes of a chaos run: real server processes with fixed ports on loopback, each behind its proxy.
+ *
+ * Invariants: 1. Only processes that were started here are signalled, by id. 2. A node's directory outlives its
+ * processes and is removed at the end.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { ServerProcess, endAll, sleep, temporaryDirectory } from "../cluster/server-process.js";
+import { ChaosNetwork } from "./network.js";
+
+export interface NodePorts {
+  readonly grpc: number;
+  readonly http: number;
+  readonly peer: number;
+}
+
+/** Longest handling time that the nodes are told (ms). */
+export const REQUEST_TIMEOUT_MS = 5000;
+export const BLOCK_SIZE = 50;
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("a listener has a port");
+  return address.port;
+}
+
+export class ChaosNodes {
+  readonly network = new ChaosNetwork();
+  readonly ports = new Map<number, NodePorts>();
+  private readonly directory = temporaryDirectory();
+  private readonly processes = new Map<number, ServerProcess>();
+  private readonly tracers = new Set<ChildProcess>();
+  private members = "";
+  /** How often each node was disturbed: an answer that was asked for before and is missing is excused. */
+  readonly disturbances = new Map<number, number>();
+  /** What nodes that ended by themselves said last. */
+  readonly lastWords: string[] = [];
+
+  private constructor(readonly count: number) {}
+
+  static async start(count: number): Promise<ChaosNodes> {
+    const nodes = new ChaosNodes(count);
+    const members: string[] = [];
+    for (let node = 1; node <= count; node++) {
+      const ports = { grpc: await freePort(), http: await freePort(), peer: await freePort() };
+      nodes.ports.set(node, ports);
+      members.push(`${node}=${await nodes.network.open(node, ports.peer)}`);
+    }
+    nodes.members = members.join(",");
+    for (let node = 1; node <= count; node++) nodes.launch(node);
+    await nodes.allReady();
+    return nodes;
+  }
+
+  get all(): number[] {
+    return Array.from({ length: this.count }, (_, at) => at + 1);
+  }
+
+  isRunning(node: number): boolean {
+    return this.processes.has(node);
+  }
+
+  disturb(node: number): void {
+    this.disturbances.set(node, (this.disturbances.get(node) ?? 0) + 1);
+  }
+
+  launch(node: number): void {
+    if (this.processes.has(node)) return;
+    const ports = this.ports.get(node) as NodePorts;
+    const server = new ServerProcess([
+      `--raft-nodeid=${node}`,
+      `--grpc-port=${ports.grpc}`,
+      `--http-port=${ports.http}`,
+      "--https-port=off",
+      `--peer-port=${ports.peer}`,
+      ...(this.count > 1 ? [`--initial-cluster=${this.members}`] : []),
+      "--initial-cluster-partitions=4",
+      `--request-timeout=${REQUEST_TIMEOUT_MS}ms`,
+      `--sequencer-block-size=${BLOCK_SIZE}`,
+      "--sequencer-block-lease=1s",
+      "--raft-compact-every-entries=2000",
+      "--raft-compact-keep-entries=200",
+      `--storage-path=${join(this.directory.path, `node${node}`)}`,
+      "--log-level=warn",
+    ]);
+    this.processes.set(node, server);
+    if (server.child.pid !== undefined) this.network.pids.set(node, server.child.pid);
+    void server.ended.then(({ code, signal }) => {
+      if (this.processes.get(node) !== server) return;
+      this.processes.delete(node);
+      this.disturb(node);
+      if (signal !== "SIGKILL" && code !== 0) {
+        const words = server.log.trim().split("\n").slice(-3).join("\n    ");
+        this.lastWords.push(`node ${node} ended with ${code ?? signal}: ${words}`);
+      }
+    });
+  }
+
+  signal(node: number, name: NodeJS.Signals): void {
+    this.disturb(node);
+    this.processes.get(node)?.signal(name);
+  }
+
+  async kill(node: number): Promise<void> {
+    this.disturb(node);
+    await this.processes.get(node)?.kill();
+    this.processes.delete(node);
+  }
+
+  /** SIGTERM; SIGKILL when it has not ended in time. */
+  async stop(node: number): Promise<void> {
+    const server = this.processes.get(node);
+    if (server === undefined) return;
+    this.disturb(node);
+    server.signal("SIGTERM");
+    await Promise.race([server.ended, sleep(20_000)]);
+    await this.kill(node);
+  }
+
+  /** Every write of the node's log fails from now on: it has to end. False where that cannot be done. */
+  async failWrites(node: number): Promise<boolean> {
+    const server = this.processes.get(node);
+    const pid = server?.child.pid;
+    if (server === undefined || pid === undefined) return false;
+    const calls = "pwrite64,pwritev,pwritev2,fsync,fdatasync";
+    const inject = `inject=${calls}:error=EIO`;
+    const tracer = spawn(
+      "strace",
+      ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${calls}`, "-e", inject, "-p", String(pid)],
+      { stdio: "ignore" },
+    );
+    this.tracers.add(tracer);
+    const failed = new Promise<false>((resolve) => tracer.on("error", () => resolve(false)));
+    tracer.on("exit", () => this.tracers.delete(tracer));
+    const ended = await Promise.race([
+      server.ended.then(() => true as const),
+      failed,
+      sleep(10_000).then(() => false as const),
+    ]);
+    tracer.kill("SIGTERM");
+    return ended;
+  }
+
+  async allReady(): Promise<void> {
+    for (const [, server] of this.processes) await server.addresses();
+    const deadline = performance.now() + 90_000;
+    for (const node of this.all) {
+      const url = `http://127.0.0.1:${this.ports.get(node)?.http}/readyz`;
+      for (;;) {
+        try {
+          const answer = await fetch(url, { signal: AbortSignal.timeout(2000) });
+          await answer.text();
+          if (answer.status === 200) break;
+        } catch {
+          // Not there yet: the deadline decides.
+        }
+        if (performance.now() > deadline) {
+          throw new Error(`node ${node} is not ready:\n${this.processes.get(node)?.log ?? "gone"}`);
+        }
+        await sleep(50);
+      }
+    }
+  }
+
+  /** Sum of the terms of all partitions at one node that answers: it rises with every election. */
+  async terms(): Promise<number> {
+    let most = 0;
+    for (const node of this.all) {
+      try {
+        const url = `http://127.0.0.1:${this.ports.get(node)?.http}/metrics`;
+        const text = await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text();
+        let sum = 0;
+        for (const match of text.matchAll(/^svc_raft_term\{[^}]*\} (\d+)/gm))
+          sum += Number(match[1]);
+        most = Math.max(most, sum);
+      } catch {
+        // Another node answers.
+      }
+    }
+    return most;
+  }
+
+  async end(): Promise<void> {
+    for (const tracer of this.tracers) tracer.kill("SIGKILL");
+    for (const [, server] of this.processes) server.signal("SIGCONT");
+    await endAll();
+    await this.network.close();
+    this.directory.remove();
+  }
+}
