@@ -6,7 +6,10 @@
  */
 
 export interface SnapshotSettings {
-  /** Size at which a chunk is full; one row more may be in it (bytes). */
+  /**
+   * Size at which a chunk is full; one row more may be in it (bytes). Making or taking one stalls
+   * the loop: small rows cost some microseconds each, and 32 KiB hold about 700 of them.
+   */
   readonly chunkBytes: number;
   /** Chunks on their way that were not acknowledged. */
   readonly windowChunks: number;
@@ -34,8 +37,8 @@ export interface SnapshotSettings {
 }
 
 export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
-  chunkBytes: 128 << 10,
-  windowChunks: 4,
+  chunkBytes: 32 << 10,
+  windowChunks: 8,
   heldBytesMax: 32 << 20,
   sendersMax: 2,
   receiversMax: 4,
