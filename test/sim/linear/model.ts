@@ -12,6 +12,8 @@ export interface Step {
   readonly operation: Operation;
   /** null: not known; every effect that the operation may have had is possible. */
   readonly result: OperationResult | null;
+  /** When it was asked: a lease begins when the leader stamps it, which is before it takes effect. */
+  readonly askedMs?: number;
   readonly fromMs: number;
   readonly toMs: number;
   readonly callOrder: number;

@@ -232,6 +232,7 @@ class Search<State> {
     return {
       operation: attempt.operation,
       result: outcome?.kind === "ok" ? outcome.result : null,
+      askedMs: attempt.callMs,
       fromMs: Math.max(frame.nowMs, attempt.callMs),
       toMs: due.returnMs ?? Number.POSITIVE_INFINITY,
       callOrder: attempt.callOrder,

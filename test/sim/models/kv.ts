@@ -293,7 +293,12 @@ function seenOver(state: KvState): KvState {
 }
 
 function leaseFrom(step: Step, leaseMs: number): Lease {
-  return { leaseMs, startMinMs: step.askedMs ?? step.fromMs, startMaxMs: step.toMs, seenOver: false };
+  return {
+    leaseMs,
+    startMinMs: step.askedMs ?? step.fromMs,
+    startMaxMs: step.toMs,
+    seenOver: false,
+  };
 }
 
 function isResult(result: KvResult | null, type: KvResult["type"], revision: bigint): boolean {
