@@ -22,6 +22,8 @@ const DIRECTIONS = ["calls", "answers"] as const;
 export type Direction = (typeof DIRECTIONS)[number];
 
 const Part = { whole: 0, first: 1, middle: 2, last: 3 } as const;
+/** Id and part of an item. */
+const ITEM_HEAD_BYTES = 9;
 /** A body beyond this is sent in parts of this size. */
 const PART_BYTES = FRAME_MAX_BYTES / 2;
 /** From this size on a frame takes no more items. */
@@ -36,7 +38,6 @@ export interface OutFrame {
 /** Frames in the making, to one peer in one direction. */
 export class Draft {
   private readonly writer = new ByteWriter(1024);
-  private readonly head = new ByteWriter(16);
   private ids: number[] = [];
   private epoch = 0;
   private sealed: OutFrame[] = [];
@@ -74,12 +75,9 @@ export class Draft {
       const direction = DIRECTIONS.indexOf(this.direction) + 1;
       writer.reset().uint8(VERSION).uint8(direction).uint32(epoch);
     }
-    const head = this.head.reset().uint53(id).uint8(part).finish();
     this.ids.push(id);
-    writer
-      .length(head.length + body.length)
-      .raw(head)
-      .raw(body);
+    writer.length(ITEM_HEAD_BYTES + body.length);
+    writer.uint53(id).uint8(part).raw(body);
   }
 
   private seal(): void {

@@ -167,10 +167,9 @@ export function union<U extends Kinded>(kinds: Kinds<U>): Shape<U> {
       const found = number === undefined ? undefined : members.get(number);
       assert(number !== undefined && found !== undefined, "the kind is declared");
       writer.uint8(number);
-      for (const [name, shape] of found[1]) {
-        const member: unknown = Reflect.get(value, name);
-        shape.write(writer, member);
-      }
+      const whole: object = value;
+      const source = whole as Readonly<Record<string, unknown>>;
+      for (const [name, shape] of found[1]) shape.write(writer, source[name]);
     },
     read(reader) {
       const found = members.get(reader.uint8());
