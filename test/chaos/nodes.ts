@@ -53,7 +53,12 @@ export class ChaosNodes {
     }
     nodes.members = members.join(",");
     for (let node = 1; node <= count; node++) nodes.launch(node);
-    await nodes.allReady();
+    try {
+      await nodes.allReady();
+    } catch (error) {
+      await nodes.end();
+      throw error;
+    }
     return nodes;
   }
 
@@ -78,7 +83,12 @@ export class ChaosNodes {
       `--http-port=${ports.http}`,
       "--https-port=off",
       `--peer-port=${ports.peer}`,
-      ...(this.count > 1 ? [`--initial-cluster=${this.members}`] : []),
+      ...(this.count > 1
+        ? [
+            `--initial-cluster=${this.members}`,
+            `--advertised-peer-endpoint=${this.network.addresses.get(node)}`,
+          ]
+        : []),
       "--initial-cluster-partitions=4",
       `--request-timeout=${REQUEST_TIMEOUT_MS}ms`,
       `--sequencer-block-size=${BLOCK_SIZE}`,
