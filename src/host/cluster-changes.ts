@@ -3,8 +3,9 @@
  * its next step, the members of the groups led here, nodes that join, this node's leave, and the
  * errands to the leader of the meta partition that all of them run.
  *
- * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here. 2. A
- * group counts as seen only when this node's replica of it is up to what it knows to be committed.
+ * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here.
+ * 2. A group counts as seen only when this node's replica of it is up to what it knows to be
+ * committed.
  */
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
 import type { GroupView } from "../control/membership.js";

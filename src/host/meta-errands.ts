@@ -1,13 +1,13 @@
 /**
- * Commands about members that a node wants decided by the meta partition, whoever leads it: proposed
- * here, or sent to the leader, who proposes them and answers.
+ * Commands about members that a node wants decided by the meta partition, whoever leads it:
+ * proposed here, or sent to the leader, who proposes them and answers.
  *
  * For the host's own errands (its line in the roster, joins, leaves); clients' requests travel on
- * their own. Frames go on the lane "control" and begin with a byte that no other frame there begins
- * with. May call: base, machine, ports, this folder. Invariants: 1. `done` comes exactly once, by the
- * deadline at the latest, and in no turn. 2. "refused" means certainly not proposed; whatever may
- * have been is "unknown". 3. One hop: who is asked and does not lead refuses. 4. Reading is strict
- * and bounded, and only commands about members are taken (P-128).
+ * their own. Frames go on the lane "control" and begin with a byte that no other frame there
+ * begins with. May call: base, machine, ports, this folder. Invariants: 1. `done` comes exactly
+ * once, by the deadline at the latest, and in no turn. 2. "refused" means certainly not proposed;
+ * whatever may have been is "unknown". 3. One hop: who is asked and does not lead refuses. 4.
+ * Reading is strict and bounded, and only commands about members are taken (P-128).
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { readCommand } from "../machine/command-reader.js";

@@ -4,9 +4,10 @@
  * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out.
  *
  * May call: base, control, machine, ports, this folder. Invariants: 1. Acts on applied state,
- * through commands; founding and moving only as the serving leader of the meta group. 2. One command
- * is on its way at a time; what came to nothing is tried again later. 3. What is due follows from
- * committed records and the groups' memberships alone, so that it goes on under any leader (P-094).
+ * through commands; founding and moving only as the serving leader of the meta group. 2. One
+ * command is on its way at a time; what came to nothing is tried again later. 3. What is due
+ * follows from committed records and the groups' memberships alone, so that it goes on under any
+ * leader (P-094).
  */
 import { type GroupView, nextRosterChange } from "../control/membership.js";
 import type { Member, MetaCommand } from "../machine/command.js";
@@ -42,7 +43,7 @@ export interface RosterPorts {
 export interface RosterSeams {
   /** Has a command decided by whoever leads the meta partition. */
   readonly proposeOnMeta: ProposeOnMeta;
-  /** All groups of the cluster as this node's replicas see them; null unless it hosts all of them. */
+  /** All groups of the cluster as this node's replicas see them; null unless it hosts them all. */
   groups(): readonly GroupView[] | null;
 }
 

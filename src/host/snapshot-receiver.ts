@@ -1,6 +1,6 @@
 /**
- * One transfer of a group's image to this node: takes chunks in order into a fresh generation, waits
- * until its rows are durable, and then offers it to the core as a snapshot message.
+ * One transfer of a group's image to this node: takes chunks in order into a fresh generation,
+ * waits until its rows are durable, and then offers it to the core as a snapshot message.
  *
  * The core decides (P-038): it ignores an image that it does not need, and otherwise orders the
  * install, which comes back as `install`. Then, in this order: the machine switches to the new
@@ -9,10 +9,10 @@
  * types, machine, this folder.
  *
  * Invariants: 1. Nothing that readers see changes before `install` (P-041). 2. Every frame is
- * checked against session and sequence, the whole against digest, announced position and membership,
- * and the term again when it is offered and when it is stepped (P-040, P-130). 3. What waits in
- * memory is bounded; rows enter the overlay only while it has room (P-127, P-128). 4. From the offer
- * on it is not replaced: the core may have taken it.
+ * checked against session and sequence, the whole against digest, announced position and
+ * membership, and the term again when it is offered and when it is stepped (P-040, P-130). 3.
+ * What waits in memory is bounded; rows enter the overlay only while it has room (P-127, P-128).
+ * 4. From the offer on it is not replaced: the core may have taken it.
  */
 import { assert } from "../base/assert.js";
 import type { RestoreSink } from "../machine/restore.js";

@@ -4,17 +4,17 @@
  *
  * An install makes two things durable, one after the other: first the state store's switch to the
  * new generation (rows, position, floors, membership and the mark "installed at (index, term)" in
- * one transaction), then the log's reset to the floor (index, term). Nothing of the group is written
- * to the log in between, and nothing behind the image is applied before the reset is durable. So a
- * start finds one of:
+ * one transaction), then the log's reset to the floor (index, term). Nothing of the group is
+ * written to the log in between, and nothing behind the image is applied before the reset is
+ * durable. So a start finds one of:
  *
  * 1. log floor ≥ installed index: the install ended, or there was none.
  * 2. log floor < installed index = applied index: the switch is durable, the reset is not. Whatever
  *    the log holds is of the time before (it may end below the index or above it, then with another
  *    term there: the core resets only a log that does not contain the image's position). It is
  *    void: the reset is done again, first of all, and the group begins as if it had been done.
- * 3. log floor < installed index ≠ applied index: no order of crashes leads there; log and store are
- *    not of one moment.
+ * 3. log floor < installed index ≠ applied index: no order of crashes leads there; log and store
+ *    are not of one moment.
  *
  * Pure. May call: ports types, this folder. Invariants: 1. A vote is never forgotten: term and vote
  * of the log survive the reset (P-112, P-117). 2. Nothing is guessed: case 3 is a refusal (P-024).
@@ -44,7 +44,7 @@ export type InstallAtStart =
   /** Log and store are not of one moment. */
   | { readonly kind: "mixed" };
 
-/** Which of the three cases a start found. `image`: null when the log knows nothing of the group. */
+/** Which of the three cases a start found. `image`: null when the log does not know the group. */
 export function installAtStart(state: InstalledState, image: GroupLogImage | null): InstallAtStart {
   const { index, term } = state.installed;
   if (index === 0 || (image !== null && image.floor.index >= index)) return { kind: "none" };

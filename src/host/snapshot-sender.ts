@@ -1,9 +1,9 @@
 /**
  * One transfer of a group's image to one other node, from the leader's side.
  *
- * Makes the image chunk by chunk as acknowledgements come, keeps what is not acknowledged, and sends
- * it again from where the receiver says. Driven by frames and by `tick`; has no timers. May call:
- * base, raft types, machine, this folder.
+ * Makes the image chunk by chunk as acknowledgements come, keeps what is not acknowledged, and
+ * sends it again from where the receiver says. Driven by frames and by `tick`; has no timers. May
+ * call: base, raft types, machine, this folder.
  *
  * Invariants: 1. It ends exactly once: done, failed, or superseded by the end of the leadership
  * (P-037). 2. Memory: `windowChunks` chunks and what the image holds; beyond that the image begins

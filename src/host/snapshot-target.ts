@@ -25,7 +25,7 @@ export interface SnapshotGroup {
   readonly members: { readonly membership: Membership };
   /** Queues a message for the core, to be stepped in the group's next turn. */
   receive(item: RaftItem): void;
-  /** An image took the place of the state, up to `index`: everything derived from it goes (P-042). */
+  /** An image took the place of the state, up to `index`: what is derived goes (P-042). */
   replaced(index: number): void;
 }
 

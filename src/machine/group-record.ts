@@ -30,8 +30,8 @@ export interface GroupRecord {
   readonly membership: Uint8Array | null;
   readonly membershipIndex: number;
   /**
-   * Position of the last image that was installed here; 0 when there was none. While the log's floor
-   * is below it, the log has not been reset yet.
+   * Position of the last image that was installed here; 0 when there was none. While the log's
+   * floor is below it, the log has not been reset yet.
    */
   readonly installedIndex: number;
   readonly installedTerm: number;

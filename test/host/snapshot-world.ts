@@ -1,6 +1,6 @@
 /**
- * A false world for snapshot transfers: machines on a store in memory, cores reduced to what decides
- * about an image, and a lane between them that a script may damage.
+ * A false world for snapshot transfers: machines on a store in memory, cores reduced to what
+ * decides about an image, and a lane between them that a script may damage.
  *
  * Nothing happens by itself; `step` delivers what is on its way, flushes, steps inboxes and ticks.
  */
