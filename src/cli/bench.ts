@@ -2,8 +2,9 @@
  * `bench`: a measurement as a user can make it, with a picture of the latencies.
  *
  * Invariants: 1. What it made in the service is deleted afterwards, also after a failure, Ctrl+C or
- * the end of its terminal, as far as that is possible in bounded time. 2. Failed operations make the
- * exit code 1 (some) or 3 (all), a signal 128 + its number. 3. The figures say how they were taken.
+ * the end of its terminal, as far as that is possible in bounded time. 2. Failed operations make
+ * the exit code 1 (some) or 3 (all), a signal 128 + its number. 3. The figures say how they were
+ * taken.
  */
 import { setMaxListeners } from "node:events";
 import { constants } from "node:os";

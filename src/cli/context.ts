@@ -179,8 +179,8 @@ export class RunContext {
   }
 
   /**
-   * What every call of the library gets. `among`: how many endpoints are still to be asked one after
-   * the other; each gets its share of the time, so that a dead one does not use up all of it.
+   * What every call of the library gets. `among`: how many endpoints are still to be asked one
+   * after the other; each gets its share of the time, so that a dead one does not use up all of it.
    */
   calling(among = 1): { readonly signal: AbortSignal; readonly deadlineMs: number } {
     return { signal: this.signal, deadlineMs: Math.max(1, this.leftMs() / among) };

@@ -54,7 +54,9 @@ export function isRefusal(error: unknown): boolean {
   return isInvalid && error.outcome === "none";
 }
 
-/** An answer that does not tell whether an earlier try, whose own answer was lost, had an effect. */
+/**
+ * An answer that does not tell whether an earlier try, whose own answer was lost, had an effect.
+ */
 export function doubt(message: string): SvcError {
   return new UnknownOutcomeError(message);
 }

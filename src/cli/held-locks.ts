@@ -3,8 +3,8 @@
  *
  * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant; beside it one
  * per owner whose request to lock has an unknown outcome, because it may hold the lock instead. 2.
- * The end of a lease is counted on the monotonic clock from before the request was sent: an entry is
- * never shown as held longer than it is.
+ * The end of a lease is counted on the monotonic clock from before the request was sent: an entry
+ * is never shown as held longer than it is.
  */
 import type { Durability } from "../client/mod.js";
 import { cutColumns, visibleText } from "./text-width.js";
@@ -53,8 +53,8 @@ export class HeldLocks {
   }
 
   /**
-   * "svc> ", with locks "svc [printer f3]> "; a lease that may have ended has a "?" behind it, a lock
-   * that was perhaps never granted is "printer ?".
+   * "svc> ", with locks "svc [printer f3]> "; a lease that may have ended has a "?" behind it, a
+   * lock that was perhaps never granted is "printer ?".
    */
   prompt(nowMs: number): string {
     const all = this.all();

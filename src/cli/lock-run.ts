@@ -3,9 +3,10 @@
  *
  * Owns the child process it starts. Invariants: 1. The child is started only after the lock was
  * granted, and only while it is held. 2. When the lock may be lost, which is before its lease can
- * have ended, the child gets SIGTERM at once and SIGKILL after the grace time. 3. Signals are passed
- * on; one that comes before the child is there ends the wait for it. 4. A lost lock never ends with
- * exit code 0. 5. stdout belongs to the child. 6. What may be held at the end is released.
+ * have ended, the child gets SIGTERM at once and SIGKILL after the grace time. 3. Signals are
+ * passed on; one that comes before the child is there ends the wait for it. 4. A lost lock never
+ * ends with exit code 0. 5. stdout belongs to the child. 6. What may be held at the end is
+ * released.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";

@@ -1,8 +1,8 @@
 /**
  * Why an endpoint cannot be reached, in words, found by connecting to it once beside the client.
  *
- * Owns its one socket until it answers. Invariants: 1. It ends within its limit. 2. It sends nothing
- * but what TLS itself needs. 3. It never keeps the process alive.
+ * Owns its one socket until it answers. Invariants: 1. It ends within its limit. 2. It sends
+ * nothing but what TLS itself needs. 3. It never keeps the process alive.
  */
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

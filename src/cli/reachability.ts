@@ -19,7 +19,9 @@ export class Reachability {
   private isEnded = false;
   private found: string | null = null;
 
-  /** `limitMs`: time limit of the command, null = none. `onFound` gets what a person should know. */
+  /**
+   * `limitMs`: time limit of the command, null = none. `onFound` gets what a person should know.
+   */
   constructor(
     endpoints: readonly string[],
     tls: () => TlsOptions,

@@ -2,8 +2,8 @@
  * Lines as they go to a person: safe, and coloured where colours are wanted.
  *
  * Invariants: 1. Answers may hold anything that was ever stored: on a terminal control characters
- * are made visible, and only then is the line coloured. 2. No codes go to a pipe, nor where NO_COLOR
- * is set or the terminal is a dumb one.
+ * are made visible, and only then is the line coloured. 2. No codes go to a pipe, nor where
+ * NO_COLOR is set or the terminal is a dumb one.
  */
 import { visibleText } from "./text-width.js";
 

@@ -2,8 +2,8 @@
  * What the answers to lock commands of a shell session mean for its list of held locks.
  *
  * May change the list it is given. Invariants: 1. A lock that was granted, or may have been, is in
- * the list until it was certainly released, refused or replaced. 2. A doubt never makes a lease look
- * longer.
+ * the list until it was certainly released, refused or replaced. 2. A doubt never makes a lease
+ * look longer.
  */
 import { SvcError, UnknownOutcomeError } from "../client/errors.js";
 import type { ShellCommand } from "./commands/command.js";

@@ -3,8 +3,8 @@
  *
  * Owns the held locks and the names seen. Invariants: 1. A line is one command; what it prints ends
  * with an empty line. 2. A lock that the session was granted is in the list until it was released,
- * refused or replaced; one that it may have been granted too. 3. A failure is one line on stderr and an exit code; it never ends the
- * session.
+ * refused or replaced, and so is one that it may have been granted. 3. A failure is one line on
+ * stderr and an exit code; it never ends the session.
  */
 import { readFileSync } from "node:fs";
 import type { ShellCommand } from "./commands/command.js";
@@ -189,7 +189,9 @@ export class ShellSession {
     return result.exit;
   }
 
-  /** Commands on a lock of the session. `unlock` also releases what may be held beside the grant. */
+  /**
+   * Commands on a lock of the session. `unlock` also releases what may be held beside the grant.
+   */
   private async answerForHeld({ spec, values }: Bound): Promise<ExitCode> {
     const resource = String(values.get(spec.operation ?? ""));
     const known = this.held.find(resource, durabilityIn(values));

@@ -4,7 +4,8 @@
  * Owns the session, the history and the terminal. Invariants: 1. Locks of the session are released
  * before it ends, whichever way it ends short of a kill. 2. A pipe sees no terminal codes, and its
  * exit code is that of the first line that did not succeed. 3. Ctrl+C while a command runs ends
- * that command only; a session from a pipe ends with it. 4. A terminal that is gone is never asked anything: the session ends.
+ * that command only; a session from a pipe ends with it. 4. A terminal that is gone is never asked
+ * anything: the session ends.
  */
 import { createInterface } from "node:readline";
 import { EXIT_DONE, type ExitCode } from "./exit-codes.js";

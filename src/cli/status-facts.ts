@@ -136,7 +136,7 @@ function pair(members: readonly ClusterMember[], reports: readonly NodeReport[])
   if (left.size === 1 && open.size === 1 && member !== undefined && report !== undefined) {
     join(member, report);
   }
-  // As many members as silent endpoints: none of them answers, although nobody can say which is which.
+  // As many members as silent endpoints: none of them answers, nobody can say which is which.
   const isAllOut = [...open].every((one) => one.isUnreachable);
   if (left.size > 1 && left.size === open.size && isAllOut) {
     const silent = [...left].map((one) => ({

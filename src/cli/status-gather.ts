@@ -3,8 +3,8 @@
  * leaders.
  *
  * May call the client library. Invariants: 1. Every node is asked once, all at the same time, each
- * in bounded time: a dead one delays nobody. 2. An endpoint that was learned from an answer is asked
- * only when that is no less safe than what the person named. 3. A node that answers under two
+ * in bounded time: a dead one delays nobody. 2. An endpoint that was learned from an answer is
+ * asked only when that is no less safe than what the person named. 3. A node that answers under two
  * addresses is reported once.
  */
 import type {
@@ -52,8 +52,8 @@ function isAsSafe(url: string, from: string, settings: Settings): boolean {
 }
 
 /**
- * Health with all its members where the endpoint speaks REST too (https): over gRPC it is a yes or no,
- * which is enough when the rest cannot be had.
+ * Health with all its members where the endpoint speaks REST too (https): over gRPC it is a yes or
+ * no, which is enough when the rest cannot be had.
  */
 async function healthOf(
   url: string,

@@ -1,8 +1,8 @@
 /**
  * The state of a cluster as lines for people and as a document.
  *
- * Owns nothing; pure. Invariants: 1. Without colours nothing is lost: what is red is also a word. 2.
- * Only whole words that this file wrote are coloured, after the text was made safe.
+ * Owns nothing; pure. Invariants: 1. Without colours nothing is lost: what is red is also a word.
+ * 2. Only whole words that this file wrote are coloured, after the text was made safe.
  */
 import { tableLines, type JsonValue } from "./format.js";
 import type { ClusterFacts, NodeFacts, NodeState } from "./status-facts.js";

@@ -368,6 +368,16 @@ t.test("held locks in the prompt", (t) => {
   held.put(lock("printer", 10));
   t.equal(held.prompt(5), "svc [printer f3]> ");
   t.equal(held.prompt(10), "svc [printer f3?]> ", "a lease that may have ended is marked");
+  const doubt = { ...lock("printer", 10), owner: "o2", fencingToken: null };
+  held.put(doubt);
+  t.equal(held.prompt(5), "svc [printer f3, printer ?]> ", "it may be held by either");
+  t.same(
+    held.find("printer", "persistent").map((one) => one.fencingToken),
+    ["3", null],
+  );
+  held.put({ ...doubt, fencingToken: "4" });
+  t.equal(held.prompt(5), "svc [printer f4]> ", "a doubt that became a grant is one entry");
+  held.put(lock("printer", 10));
   for (const name of ["b", "c", "d\x1b[2J"]) held.put(lock(name, 10));
   t.equal(held.prompt(5), "svc [b f3, c f3, d\\u001b[2J f3 +1]> ");
   t.end();

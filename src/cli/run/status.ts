@@ -1,8 +1,8 @@
 /**
  * The state of the whole cluster, carried out.
  *
- * Invariants: 1. One node that answers is enough for a view; none is an error. 2. The exit code is 1
- * when something is wrong, so that a script can ask.
+ * Invariants: 1. One node that answers is enough for a view; none is an error. 2. The exit code is
+ * 1 when something is wrong, so that a script can ask.
  */
 import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
 import { EXIT_UNREACHABLE } from "../exit-codes.js";
