@@ -8,7 +8,6 @@
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../base/limits.js";
-import { type LeaveDecision, decideLeave } from "../control/membership.js";
 import { placePartitions } from "../control/placement.js";
 import {
   GROUP_SEPARATOR,
@@ -180,26 +179,15 @@ export class Cluster {
   }
 
   leave(deadlineMs: number, done: (answer: LeaveAnswer) => void): void {
-    const { node } = this.serving;
-    node.metaGroup().read(deadlineMs, (result) => {
-      done(this.leaveAnswer(result.status === "confirmed"));
-    });
+    const { node, settings } = this.serving;
+    node.leave(deadlineMs, settings.drainTimeoutMs, (outcome) => done(this.leaveAnswer(outcome)));
   }
 
-  private leaveAnswer(metaLed: boolean): LeaveAnswer {
-    const { node, settings } = this.serving;
-    const { meta } = node.metaGroup().machine;
-    const cluster = meta.cluster();
-    const decision = decideLeave({
-      members: cluster === null ? null : meta.members(),
-      nodeId: settings.nodeId,
-      metaLed,
-      // Every group of this version has one voter, this node.
-      otherVoters: node.groups().map(() => 0),
-    });
-    const outcome = outcomeOf(decision);
+  private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {
+    const cluster = this.serving.node.metaGroup().machine.meta.cluster();
     return {
       left: outcome === "Committed" || outcome === "NotAMember",
+      // With full replication there is nothing to drain (contract 5.3).
       drained: false,
       outcome,
       membershipVersion: cluster === null ? 0 : cluster.membershipVersion,
@@ -265,8 +253,3 @@ export class Cluster {
 
 /** Upper bound of the size of a command of the meta partition without texts. */
 const META_COMMAND_BYTES = 64;
-
-function outcomeOf(decision: LeaveDecision): LeaveAnswer["outcome"] {
-  // A removal needs another voter of every hosted partition, and this version has none to count on.
-  return decision === "remove" ? "RefusedInsufficientVoters" : decision;
-}

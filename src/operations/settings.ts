@@ -37,6 +37,8 @@ export interface OperationsSettings {
   /** Joint keys below which neighbours merge, 0 = off. */
   readonly rangeMergeMinSize: number;
   readonly rebalancerEnabled: boolean;
+  /** Longest time that a leaving node is drained (ms). */
+  readonly drainTimeoutMs: number;
   /** A backup directory is configured. */
   readonly backupsConfigured: boolean;
   readonly restoreConfigured: boolean;
@@ -64,6 +66,7 @@ export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {
   rangeSplitMinSize: 10,
   rangeMergeMinSize: 10,
   rebalancerEnabled: false,
+  drainTimeoutMs: 120_000,
   backupsConfigured: false,
   restoreConfigured: false,
 };

@@ -64,6 +64,7 @@ export function operationsSettings(
     responseMaxBytes: config.maxResponseBytes,
     rangeSplitMinSize: config.rangeSplitMinRangeSize,
     rangeMergeMinSize: config.rangeMergeMinSize,
+    drainTimeoutMs: config.drainTimeoutMs,
     rebalancerEnabled: false,
     backupsConfigured: false,
     restoreConfigured: false,

@@ -118,7 +118,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds, connections: Connection
     version: VERSION,
     monotonicMs: systemClock.monotonicMs,
     requestTimeoutMs: config.requestTimeoutMs,
-    leaveTimeoutMs: config.requestTimeoutMs + 30_000,
+    leaveTimeoutMs: config.drainTimeoutMs + 30_000,
     adminTimeoutMs: config.requestTimeoutMs,
     maxRequestBytes: config.maxRequestBytes,
     authenticator: ends.authenticator.required ? ends.authenticator : null,

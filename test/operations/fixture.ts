@@ -136,6 +136,7 @@ export class Bench {
       },
       health: () => node.health(),
       checks: () => node.checks(),
+      leave: (deadlineMs, drainMs, done) => node.leave(deadlineMs, drainMs, done),
       route: (hashText) => orNull(node.route(hashText)),
       group: (id) => orNull(node.group(id)),
       partitionOf: (hashText) => node.partitionOf(hashText),

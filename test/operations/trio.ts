@@ -171,6 +171,7 @@ export class Trio {
       },
       health: () => host.health(),
       checks: () => host.checks(),
+      leave: (deadlineMs, drainMs, done) => host.leave(deadlineMs, drainMs, done),
       route: (hashText) => {
         const partition = host.partitionOf(hashText);
         return partition === null ? null : find(partition);
