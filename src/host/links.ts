@@ -115,11 +115,15 @@ export class Links implements PeerEvents {
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
-    const known = this.world.roster()?.member(hello.nodeId)?.storageId ?? "";
-    const seen = this.hellos.get(hello.nodeId)?.storageId ?? "";
-    for (const storageId of [known, seen]) {
-      if (storageId !== "" && storageId !== hello.storageId) return "storage-lost";
-    }
+    const { nodeId, storageId } = hello;
+    const roster = this.world.roster();
+    const member = roster?.member(nodeId) ?? null;
+    const former = roster?.formerMember(nodeId) ?? null;
+    if (member === null && former?.storageIds.includes(storageId) === true) return "not-a-member";
+    // Before the roster knows the data directory of a member, the first one seen counts.
+    const seen = this.hellos.get(nodeId)?.storageId ?? "";
+    const known = member === null ? "" : member.storageId === "" ? seen : member.storageId;
+    if (known !== "" && known !== storageId) return "storage-lost";
     this.meet(hello);
     return null;
   }

@@ -67,7 +67,11 @@ export class NodeParts implements LoopParts {
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
     const wakeQueued = (): void => loop.wakeQueued();
-    this.flusher = new Flusher(this.hosting.overlay, ports, settings, wakeQueued, wakeQueued);
+    const flushed = (): void => {
+      wakeQueued();
+      this.snapshots.tick(ports.clock.monotonicMs());
+    };
+    this.flusher = new Flusher(this.hosting.overlay, ports, settings, flushed, wakeQueued);
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
     const balancer = this.makeBalancer(shared);
@@ -136,7 +140,7 @@ export class NodeParts implements LoopParts {
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => hosting.find(partition)?.driver ?? null,
-      mayFill: () => flusher.intakeOpen,
+      mayFill: () => flusher.intakeOpen && hosting.overlay.rows < 2 * settings.flushRows,
       flushSoon: (done) => {
         flusher.flushSoon(done);
         this.turns.request();
