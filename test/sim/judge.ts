@@ -22,6 +22,8 @@ export interface Judged {
   readonly violations: readonly string[];
   /** What the checkers saw, by checker and kind of evidence. */
   readonly evidence: Readonly<Record<string, number>>;
+  /** How much of it there must be, over a whole sweep at least. */
+  readonly minimum: Readonly<Record<string, number>>;
   /** Checkers that saw too little in this run. */
   readonly vacuous: readonly string[];
   readonly undecided: readonly string[];
@@ -69,16 +71,20 @@ function historyOptions(plan: Plan): HistoryCheckOptions {
 function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs"> {
   const violations: string[] = [];
   const evidence: Record<string, number> = {};
+  const minimum: Record<string, number> = {};
   const vacuous: string[] = [];
   const undecided: string[] = [];
   for (const verdict of verdicts) {
     const { property, kind, seen } = verdict;
+    for (const [name, least] of Object.entries(verdict.minimum)) {
+      minimum[`${property}: ${name}`] = least;
+    }
     for (const [name, count] of Object.entries(seen)) evidence[`${property}: ${name}`] = count;
     for (const violation of verdict.violations) violations.push(`${property}: ${violation}`);
     if (kind === "vacuous") vacuous.push(property);
     for (const open of verdict.open) undecided.push(`${property}: ${open}`);
   }
-  return { violations, evidence, vacuous, undecided };
+  return { violations, evidence, minimum, vacuous, undecided };
 }
 
 export function judge(plan: Plan, options: RunOptions = {}): Judged {

@@ -59,6 +59,7 @@ function printSweep(result: SweepResult, tookMs: number): void {
   const seconds = (result.usedMs / 1000).toFixed(1);
   print(`${(tookMs / 1000).toFixed(1)} s, ${seconds} s of processor time with all checkers`);
   print(`runs alone, one core: ${speed} times real time, ${rate} events/s`);
+  for (const name of result.vacuous) print(`SAW TOO LITTLE over all seeds: ${name}`);
   print(`${result.undecided} undecided, ${result.failed.length} seeds with violations`);
 }
 
@@ -84,7 +85,7 @@ async function runMany(options: Options, seeds: number, args: readonly string[])
     },
   );
   printSweep(result, nowMs() - startedMs);
-  return result.failed.length > 0 ? 1 : 0;
+  return result.failed.length > 0 || result.vacuous.length > 0 ? 1 : 0;
 }
 
 /** Returns the exit code. */

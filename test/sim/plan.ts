@@ -48,6 +48,9 @@ export interface Profile {
   /** Mean pause of a client between operations (ms), drawn from. */
   readonly thinkMs: readonly number[];
   readonly clients: readonly number[];
+  /** Instead of what the seed would draw. */
+  readonly host?: Partial<HostSettings>;
+  readonly ticks?: number;
 }
 
 const ALL_FAULTS = Object.keys(FAULT_KINDS) as FaultKind[];
@@ -77,6 +80,17 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     clients: [2, 5, 10],
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
+  /** Many nodes and groups under little load: how cost grows with the cluster. */
+  crowd: {
+    name: "crowd",
+    // A cluster has nine voters at most.
+    nodes: [9],
+    faults: ["kill", "isolate", "link-break"],
+    thinkMs: [500],
+    clients: [10],
+    host: { initialPartitions: 222, heartbeatMs: 100, electionMs: 1000 },
+    ticks: 10_000,
+  },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };
 
@@ -178,13 +192,13 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     seed,
     profile: profileName,
     nodes,
-    ticks: 60_000,
+    ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
     operations: weights(prng),
     faults: chosen,
     faultEveryMs: pick(prng, [500, 2000, 5000, 15_000]),
-    host: hostSettings(prng),
+    host: { ...hostSettings(prng), ...profile.host },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
     sequences: pick(prng, [1, 3, 10]),

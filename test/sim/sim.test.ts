@@ -184,9 +184,9 @@ t.test("bounded seeds of each profile", (t) => {
   const seen = new Map<string, number>();
   let ok = 0;
   for (const [profile, first, count, ticks] of [
-    ["one", 100, 6, 20_000],
-    ["three", 200, 6, 20_000],
-    ["five", 300, 3, 20_000],
+    ["one", 100, 5, 12_000],
+    ["three", 200, 5, 12_000],
+    ["five", 300, 3, 12_000],
   ] as const) {
     for (let seed = first; seed < first + count; seed++) {
       const judged = judge(planOf(seed, profile, { ticks }));
@@ -195,7 +195,7 @@ t.test("bounded seeds of each profile", (t) => {
       for (const kind of Object.keys(judged.result.faults)) seen.set(kind, 1);
     }
   }
-  t.ok(ok > 1000, `P-175 enough was answered: ${ok}`);
+  t.ok(ok > 300, `P-175 enough was answered: ${ok}`);
   t.ok(seen.size >= 12, `P-173 enough kinds of faults were seen: ${seen.size}`);
   t.end();
 });

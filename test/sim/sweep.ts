@@ -34,6 +34,7 @@ export interface SeedReport {
   readonly usedMs: number;
   readonly numbers: Readonly<Record<string, number>>;
   readonly evidence: Readonly<Record<string, number>>;
+  readonly minimum: Readonly<Record<string, number>>;
 }
 
 /** Every so many seeds one is run twice. */
@@ -67,6 +68,7 @@ export function runSeed(seed: number, profile: string, overrides: PlanOverrides)
     usedMs: tookMs,
     numbers,
     evidence: judged.evidence,
+    minimum: judged.minimum,
   };
 }
 
@@ -87,6 +89,8 @@ export interface SweepResult {
   readonly numbers: ReadonlyMap<string, number>;
   readonly evidence: ReadonlyMap<string, number>;
   readonly undecided: number;
+  /** Evidence that all seeds together have too little of. */
+  readonly vacuous: readonly string[];
 }
 
 /** In the child: seeds come as messages, reports go back. */
@@ -107,6 +111,7 @@ export function sweep(
   const { firstSeed, seeds, workers } = options;
   const numbers = new Map<string, number>();
   const evidence = new Map<string, number>();
+  const minimum: Record<string, number> = {};
   const failed: SeedReport[] = [];
   let next = firstSeed;
   let done = 0;
@@ -124,6 +129,7 @@ export function sweep(
     allMs += report.usedMs;
     add(numbers, report.numbers);
     add(evidence, report.evidence);
+    Object.assign(minimum, report.minimum);
     if (report.violations.length > 0) failed.push(report);
     progress(report, done);
   };
@@ -154,6 +160,9 @@ export function sweep(
             numbers,
             evidence,
             undecided,
+            vacuous: Object.keys(minimum).filter(
+              (name) => (evidence.get(name) ?? 0) < (minimum[name] ?? 0),
+            ),
           });
         }
       });
