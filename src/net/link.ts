@@ -21,7 +21,8 @@ export class PeerLink implements LaneOwner {
   private isUp = false;
   private isClosing = false;
   private closedLanes = 0;
-  private lastReason = "";
+  /** The first failure of a time without a link was told. */
+  private isTold = false;
 
   constructor(
     readonly peer: PeerAddress,
@@ -73,7 +74,7 @@ export class PeerLink implements LaneOwner {
     if (lane === "bulk" || lane === "calls" || this.isClosing) return;
     if (!control.isUp || !log.isUp || this.isUp) return;
     this.isUp = true;
-    this.lastReason = "";
+    this.isTold = false;
     this.ports.logger.log("debug", "Linked with a peer.", this.fields());
     this.owner.linkUp(hello);
   }
@@ -85,10 +86,11 @@ export class PeerLink implements LaneOwner {
       return;
     }
     const wasUp = this.isUp;
-    if (wasUp || (reason !== this.lastReason && reason !== RESET_REASON)) {
+    if (reason !== RESET_REASON) {
       const event = wasUp ? "Lost the link to a peer." : "Cannot link with a peer yet.";
-      this.ports.logger.log("info", event, { ...this.fields(), lane, reason });
-      this.lastReason = reason;
+      const level = wasUp || !this.isTold ? "info" : "debug";
+      this.ports.logger.log(level, event, { ...this.fields(), lane, reason });
+      this.isTold = true;
     }
     if (!wasUp) return;
     this.isUp = false;

@@ -1,10 +1,8 @@
 /**
- * Puts a node together: ports, disk, host, operations, front ends; and takes it apart in the
- * reverse order.
+ * Puts a node together: ports, links, disk, host, operations, front ends.
  *
- * Owns the parts. Invariants: 1. A start that fails leaves nothing open. 2. The stop ends intake
- * first, then answers what was accepted, then closes log and store. 3. Only this file knows all
- * rooms of the house.
+ * Invariants: 1. A start that fails leaves nothing open. 2. Only this file knows all rooms of the
+ * house.
  */
 import { META_PARTITION } from "../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
@@ -19,22 +17,15 @@ import { createKernels } from "../wasm/kernels.js";
 import { isWildcard } from "./addresses.js";
 import type { ServerConfig } from "./config.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
-import { openListeners, type ListenAddresses, type Listeners } from "./listeners.js";
+import { openListeners, type ListenAddresses } from "./listeners.js";
 import { Metrics } from "./metrics.js";
 import { type Peers, findClusterId, findFounders, openPeers, randomHex } from "./peers.js";
+import { Assembled, type RunningServer, type Stack } from "./running.js";
 import { Authenticator, TokenFile } from "./tokens.js";
 import { VERSION } from "./version.js";
 
 export type { ListenAddresses } from "./listeners.js";
-
-export interface RunningServer {
-  readonly addresses: ListenAddresses;
-  /** The one line for stdout. */
-  readonly listeningLine: string;
-  reloadTokens(): void;
-  /** Graceful stop; `done` is called when everything is closed. */
-  stop(done: () => void): void;
-}
+export type { RunningServer } from "./running.js";
 
 /** Why a start was refused: something to set right on the command line, or in the storage. */
 export type RefusalKind = "usage" | "storage";
@@ -50,13 +41,6 @@ const USAGE_CODES: readonly (DiskCode | StartRefusal)[] = [
 function refusalKind(code: DiskCode | StartRefusal): RefusalKind {
   return USAGE_CODES.includes(code) ? "usage" : "storage";
 }
-
-/** After the deadline of the stop, connections get this long to take their last bytes (ms). */
-const CLOSE_GRACE_MS = 500;
-/**
- * A disk that never answers cannot hold the process: this long after the deadline it is ended (ms).
- */
-const HARD_STOP_MS = 5000;
 
 function clientEndpointOf(config: ServerConfig, addresses: ListenAddresses): string {
   if (config.advertisedClientEndpoint !== null) return config.advertisedClientEndpoint;
@@ -120,68 +104,6 @@ function openTokens(config: ServerConfig, logger: LoggerPort): Result<TokenFile 
     if (mistake === null) logger.log("info", "token file reloaded");
     else logger.log("error", "token file not reloaded, the old content stays", { mistake });
   });
-}
-
-/** What stands below the operations. */
-interface Stack {
-  readonly peers: Peers;
-  readonly disk: Disk;
-  readonly node: Node;
-}
-
-interface Parts extends Stack {
-  readonly listeners: Listeners;
-  readonly tokens: TokenFile | null;
-}
-
-class Assembled implements RunningServer {
-  constructor(
-    private readonly config: ServerConfig,
-    private readonly parts: Parts,
-    private readonly metrics: Metrics,
-    private readonly logger: LoggerPort,
-    private readonly fatal: FatalPort,
-  ) {}
-
-  get addresses(): ListenAddresses {
-    return this.parts.listeners.addresses;
-  }
-
-  get listeningLine(): string {
-    const { grpc, https, http } = this.addresses;
-    const clients = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
-    const shown = `${clients} peer=${this.parts.peers.address}`;
-    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}`;
-  }
-
-  reloadTokens(): void {
-    this.parts.tokens?.reload();
-  }
-
-  stop(done: () => void): void {
-    this.logger.log("info", "stopping");
-    const graceMs = this.config.shutdownTimeoutMs;
-    const hardStop = systemTimers.after(graceMs + HARD_STOP_MS, () => {
-      this.fatal.fatal("the stop did not end: log or state store do not answer");
-    });
-    let open = 2;
-    const ended = (): void => {
-      open -= 1;
-      if (open > 0) return;
-      hardStop.cancel();
-      this.parts.tokens?.close();
-      this.metrics.close();
-      this.logger.log("info", "stopped");
-      done();
-    };
-    // The node hands its leaderships over and closes log and store; then nobody is to be heard any
-    // more, and the locks of the directory go last.
-    this.parts.node.stop(systemClock.monotonicMs() + graceMs, () => {
-      this.parts.peers.network.close(() => this.parts.disk.close(ended));
-    });
-    this.parts.listeners.drain();
-    this.parts.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);
-  }
 }
 
 function attachMetrics(metrics: Metrics, node: Node, operations: Operations): void {

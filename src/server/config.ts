@@ -114,6 +114,8 @@ function buildConfig(
     disableRoutingHints: read.boolean("--disable-routing-hints"),
     requestTimeoutMs: read.number("--request-timeout"),
     shutdownTimeoutMs: read.number("--shutdown-timeout"),
+    gracefulLeave: read.boolean("--graceful-leave-on-shutdown"),
+    drainTimeoutMs: read.number("--raft-decommission-drain-timeout"),
     maxRequestBytes: read.number("--max-request-bytes"),
     grpcMaxReceiveBytes: read.number("--grpc-max-receive-bytes"),
     maxResponseBytes: read.number("--max-response-bytes"),

@@ -34,7 +34,6 @@ function firstOf(...violations: (string | null)[]): string | null {
  * on them.
  */
 const UNAVAILABLE: readonly (readonly [string, string])[] = [
-  ["--graceful-leave-on-shutdown", "this version leaves a cluster only when it is told to"],
   [
     "--raft-enable-placement-rebalancer",
     "in this version every voter hosts every partition; there is nothing to rebalance",

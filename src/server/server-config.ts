@@ -33,6 +33,10 @@ export interface ServerConfig {
   readonly disableRoutingHints: boolean;
   readonly requestTimeoutMs: number;
   readonly shutdownTimeoutMs: number;
+  /** The node leaves the roster before it stops. */
+  readonly gracefulLeave: boolean;
+  /** Longest time for moving replicas away before a node leaves. */
+  readonly drainTimeoutMs: number;
   readonly maxRequestBytes: number;
   readonly grpcMaxReceiveBytes: number;
   readonly maxResponseBytes: number;

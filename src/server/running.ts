@@ -1,0 +1,109 @@
+/**
+ * A node that runs: where it listens, and how it is taken apart.
+ *
+ * Owns the parts. Invariants: 1. The stop ends intake first, then answers what was accepted and
+ * hands leaderships over, then closes log and store, then the links, and gives the directory back
+ * last. 2. A stop that does not end ends the process.
+ */
+import type { Disk } from "../disk/open.js";
+import type { Node } from "../host/node.js";
+import type { FatalPort, LoggerPort } from "../ports.js";
+import { systemClock, systemTimers } from "../sys.js";
+import type { ServerConfig } from "./config.js";
+import type { ListenAddresses, Listeners } from "./listeners.js";
+import type { Metrics } from "./metrics.js";
+import type { Peers } from "./peers.js";
+import type { TokenFile } from "./tokens.js";
+import { VERSION } from "./version.js";
+
+export interface RunningServer {
+  readonly addresses: ListenAddresses;
+  /** The one line for stdout. */
+  readonly listeningLine: string;
+  reloadTokens(): void;
+  /** Graceful stop; `done` is called when everything is closed. */
+  stop(done: () => void): void;
+}
+
+/** After the deadline of the stop, connections get this long to take their last bytes (ms). */
+const CLOSE_GRACE_MS = 500;
+/**
+ * A disk that never answers cannot hold the process: this long after the deadline it is ended (ms).
+ */
+const HARD_STOP_MS = 5000;
+
+/** Beside the drain, a node that leaves gets this long to have it committed (ms). */
+const LEAVE_CONFIRM_MS = 30_000;
+
+/** What stands below the operations. */
+export interface Stack {
+  readonly peers: Peers;
+  readonly disk: Disk;
+  readonly node: Node;
+}
+
+export interface Parts extends Stack {
+  readonly listeners: Listeners;
+  readonly tokens: TokenFile | null;
+}
+
+export class Assembled implements RunningServer {
+  constructor(
+    private readonly config: ServerConfig,
+    private readonly parts: Parts,
+    private readonly metrics: Metrics,
+    private readonly logger: LoggerPort,
+    private readonly fatal: FatalPort,
+  ) {}
+
+  get addresses(): ListenAddresses {
+    return this.parts.listeners.addresses;
+  }
+
+  get listeningLine(): string {
+    const { grpc, https, http } = this.addresses;
+    const clients = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
+    const shown = `${clients} peer=${this.parts.peers.address}`;
+    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}`;
+  }
+
+  reloadTokens(): void {
+    this.parts.tokens?.reload();
+  }
+
+  stop(done: () => void): void {
+    this.logger.log("info", "stopping");
+    if (!this.config.gracefulLeave) return this.end(done);
+    const { drainTimeoutMs } = this.config;
+    const deadlineMs = systemClock.monotonicMs() + drainTimeoutMs + LEAVE_CONFIRM_MS;
+    this.parts.node.leave(deadlineMs, drainTimeoutMs, (outcome) => {
+      const left = outcome === "Committed" || outcome === "NotAMember";
+      this.logger.log(left ? "info" : "warn", "leaving the cluster before the stop", { outcome });
+      this.end(done);
+    });
+  }
+
+  private end(done: () => void): void {
+    const graceMs = this.config.shutdownTimeoutMs;
+    const hardStop = systemTimers.after(graceMs + HARD_STOP_MS, () => {
+      this.fatal.fatal("the stop did not end: log or state store do not answer");
+    });
+    let open = 2;
+    const ended = (): void => {
+      open -= 1;
+      if (open > 0) return;
+      hardStop.cancel();
+      this.parts.tokens?.close();
+      this.metrics.close();
+      this.logger.log("info", "stopped");
+      done();
+    };
+    // The node hands its leaderships over and closes log and store; then nobody is to be heard any
+    // more, and the locks of the directory go last.
+    this.parts.node.stop(systemClock.monotonicMs() + graceMs, () => {
+      this.parts.peers.network.close(() => this.parts.disk.close(ended));
+    });
+    this.parts.listeners.drain();
+    this.parts.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);
+  }
+}
