@@ -86,7 +86,11 @@ export function explainFailure(error: Error, explanation: string): void {
 /** The chain of causes in one line: the last one usually says what really happened. */
 function fullMessage(error: Error): string {
   const explanation = explanations.get(error);
-  if (explanation !== undefined) return `${error.message}: ${explanation}`;
+  if (explanation !== undefined) {
+    // The last failure may stand in the message too: what was found says it better.
+    const last = error.cause instanceof Error ? ` (${error.cause.message})` : "";
+    return `${error.message.replace(last, "")}: ${explanation}`;
+  }
   const parts = [error.message];
   let cause = error.cause;
   for (let depth = 0; depth < 4 && cause instanceof Error; depth++) {

@@ -214,12 +214,12 @@ t.test(
     t.match(await runCli([...at, "-t", "0.5", ...words]), { exit: 3 });
     t.equal(node.count("Unlock"), 1, "after a timeout");
     node.asked.length = 0;
-  // The grant is under way when the signal comes: it is awaited, and given back.
-  node.answers.set("TryLock", async () => {
-    await sleep(600);
-    return GRANTED;
-  });
-  const signalled = startCli([...at, ...words]);
+    // The grant is under way when the signal comes: it is awaited, and given back.
+    node.answers.set("TryLock", async () => {
+      await sleep(600);
+      return GRANTED;
+    });
+    const signalled = startCli([...at, ...words]);
     const ran = ending(signalled);
     while (node.count("TryLock") < 1) await sleep(10);
     signalled.kill("SIGTERM");
