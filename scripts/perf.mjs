@@ -13,6 +13,9 @@ const parts = new Set([
   "grpc-driver.ts",
   "grpc-items.ts",
   "lean-http2.ts",
+  "three-nodes.ts",
+  "grpc-options.ts",
+  "grpc-tally.ts",
 ]);
 const programs = filesBelow(join(root, "perf"), [".ts"])
   .filter((path) => !path.endsWith(".d.ts") && !parts.has(path.split("/").pop()))

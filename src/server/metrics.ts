@@ -152,6 +152,8 @@ export class Metrics implements MeterPort {
     const delay = this.loopDelay;
     scalar(lines, "svc_event_loop_lag_p99_seconds", "gauge", delay.percentile(99) / 1e9);
     scalar(lines, "svc_event_loop_lag_max_seconds", "gauge", delay.max / 1e9);
+    const { user, system } = process.cpuUsage();
+    scalar(lines, "process_cpu_seconds_total", "counter", (user + system) / 1e6);
     scalar(lines, "process_resident_memory_bytes", "gauge", process.memoryUsage.rss());
     return `${lines.join("\n")}\n`;
   }

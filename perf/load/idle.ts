@@ -1,0 +1,40 @@
+/**
+ * What 1,000 idle groups on three nodes cost: processor time, frames and bytes between nodes, while
+ * nobody asks for anything. Run: npm run perf -- load/idle
+ */
+import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { phaseSeconds, printMachine, printTable } from "./report.js";
+import { ThreeNodes } from "./three-nodes.js";
+
+const PARTITIONS = 1000;
+const SETTLE_SECONDS = 15;
+
+printMachine();
+const nodes = await ThreeNodes.start([`--initial-cluster-partitions=${PARTITIONS}`]);
+try {
+  await sleep(SETTLE_SECONDS * 1000);
+  const seconds = phaseSeconds(30);
+  const before = await Promise.all(nodes.ids.map((id) => nodes.metrics(id)));
+  await sleep(seconds * 1000);
+  const rows: string[][] = [];
+  for (const [at, id] of nodes.ids.entries()) {
+    const after = await nodes.metrics(id);
+    const grown = (name: string): number => (after.get(name) ?? 0) - (before[at]?.get(name) ?? 0);
+    const asleep = [...after].filter(
+      ([name, value]) => name.startsWith("svc_raft_asleep{") && value === 1,
+    ).length;
+    rows.push([
+      `node ${id}`,
+      String(asleep),
+      ((grown("process_cpu_seconds_total") / seconds) * 100).toFixed(1),
+      (grown("svc_peer_sent_frames_total") / seconds).toFixed(1),
+      (grown("svc_peer_sent_bytes_total") / seconds).toFixed(0),
+      ((after.get("process_resident_memory_bytes") ?? 0) / 1024 ** 2).toFixed(0),
+    ]);
+  }
+  const header = ["idle", "groups asleep", "CPU %", "frames/s", "bytes/s", "resident MiB"];
+  printTable(header, rows);
+} finally {
+  await nodes.end();
+  await endAll();
+}
