@@ -115,6 +115,11 @@ export class ClusterChanges {
     this.joining.asked(request, answer);
   }
 
+  /** Another node says that this one is no member. */
+  refusedAsStranger(): void {
+    this.leaving.refusedAsStranger();
+  }
+
   /** Takes this node out of the cluster; see `Leaving`. */
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
     this.leaving.leave(deadlineMs, drainMs, done);

@@ -98,6 +98,11 @@ export class Leaving {
     else this.mark(nowMs);
   }
 
+  /** Another node refuses this one as no member: after the mark, the removal is through. */
+  refusedAsStranger(): void {
+    if (this.phase === "draining") this.end("Committed");
+  }
+
   private begin(): void {
     this.phase = "deciding";
     this.nextMs = 0;

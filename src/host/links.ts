@@ -51,6 +51,7 @@ export interface LinksWorld {
   /** A turn is wanted. */
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
+  refusedAsStranger(): void;
 }
 
 export class Links implements PeerEvents {
@@ -137,6 +138,7 @@ export class Links implements PeerEvents {
       return;
     }
     this.world.logger.log("error", "Another node refuses this one.", fields);
+    if (refusal === "not-a-member") this.world.refusedAsStranger();
   }
 
   linkUp(hello: PeerHello): void {
