@@ -6,6 +6,7 @@
  * the end the outcome is "none" only when no try can have taken effect. 4. When there is another
  * place to ask, one silent node costs a share of the deadline, not all of it.
  */
+import { onAbort } from "./abort.js";
 import { Backoff } from "./backoff.js";
 import type { Expiring } from "./deadlines.js";
 import {
@@ -89,7 +90,7 @@ export class Call implements Expiring {
   private lastError: SvcError | null = null;
   private backoff: Backoff | null = null;
   private waiting: NodeJS.Timeout | null = null;
-  private cancel: (() => void) | null = null;
+  private unlisten: (() => void) | null = null;
 
   constructor(
     host: CallHost,
@@ -120,8 +121,7 @@ export class Call implements Expiring {
     const { signal } = this.calling;
     if (signal !== undefined) {
       if (signal.aborted) return this.cancelled();
-      this.cancel = (): void => this.cancelled();
-      signal.addEventListener("abort", this.cancel, { once: true });
+      this.unlisten = onAbort(signal, () => this.cancelled());
     }
     this.startTry();
   }
@@ -283,7 +283,7 @@ export class Call implements Expiring {
   private end(): void {
     this.current = null;
     if (this.waiting !== null) clearTimeout(this.waiting);
-    if (this.cancel !== null) this.calling.signal?.removeEventListener("abort", this.cancel);
+    this.unlisten?.();
     this.host.ended(this);
   }
 }

@@ -5,6 +5,7 @@
  * only to a place whose connection stands; everything else goes to a configured endpoint. 3. After
  * close nothing is left.
  */
+import { onAbort } from "./abort.js";
 import { Call } from "./call.js";
 import { Deadlines, type Expiring } from "./deadlines.js";
 import { ClosedError, InvalidInputError, type SvcError } from "./errors.js";
@@ -80,13 +81,13 @@ export class Engine implements Caller, CallHost {
     const cancelled = (): void => stop.abort(signal?.reason);
     if (this.closed) stop.abort(new ClosedError());
     if (signal?.aborted === true) cancelled();
-    signal?.addEventListener("abort", cancelled);
+    const unlisten = signal === undefined ? null : onAbort(signal, cancelled);
     this.pauses.add(stop);
     try {
       await pause(ms, stop.signal);
     } finally {
       this.pauses.delete(stop);
-      signal?.removeEventListener("abort", cancelled);
+      unlisten?.();
     }
   }
 

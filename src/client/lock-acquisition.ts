@@ -6,6 +6,7 @@
  * 3. What may have been granted and is not handed out is released in the background; while its try
  * is under way, only after that: nothing orders a release behind a grant that is still on its way.
  */
+import { onAbort } from "./abort.js";
 import { CancelledError, ClosedError, TimeoutError } from "./errors.js";
 import { tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
 import { newTrace, type Caller, type Calling } from "./operation.js";
@@ -70,7 +71,7 @@ export class Acquisition {
     const { signal } = this.wish;
     const cancel = (): void => this.ending.abort();
     if (signal?.aborted === true) cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
+    const unlisten = signal === undefined ? null : onAbort(signal, cancel);
     try {
       const grant = await this.wait();
       if (grant !== null) this.checkEnded();
@@ -81,7 +82,7 @@ export class Acquisition {
       this.cleanUp();
       throw this.ending.signal.aborted ? this.reason() : error;
     } finally {
-      signal?.removeEventListener("abort", cancel);
+      unlisten?.();
     }
   }
 

@@ -197,6 +197,28 @@ t.test("UNIMPLEMENTED after the stream stood: what was sent is unknown", async (
   node.stop();
 });
 
+t.test("one signal ends any number of calls, without a warning", async (t) => {
+  const warnings: string[] = [];
+  const listen = (warning: Error): void => void warnings.push(warning.message);
+  process.on("warning", listen);
+  const node = await StandIn.open((asked) => (asked.name === "l" ? { type: BUSY } : "silence"));
+  const client = new SvcClient({ endpoints: node.address });
+  const stop = new AbortController();
+  const { signal } = stop;
+  const calls = keysOf(30).flatMap((key) => [
+    failure(client.kv.get(key, { signal })),
+    failure(client.locks.acquire("l", { leaseMs: 1000, waitMs: 60_000, retryMs: 60_000, signal })),
+  ]);
+  await sleep(50);
+  stop.abort();
+  for (const error of await Promise.all(calls)) t.equal(error.code, "cancelled");
+  await sleep(5);
+  process.off("warning", listen);
+  t.same(warnings, []);
+  await client.close();
+  node.stop();
+});
+
 t.test("closing releases late grants and wakes those who wait", async (t) => {
   let holds = true;
   const node = await StandIn.open(async (asked) => {
