@@ -143,12 +143,12 @@ function introduction(options) {
     `    curl ${base(1)}/v1/kv/try-set ${json} -d '{"key":"greeting","value":"aGVsbG8="}'`,
     `    curl ${base(last)}/v1/kv/try-get ${json} -d '{"key":"greeting"}'`,
     `    curl ${base(last)}/v1/cluster/membership`,
-    `    npm run cli -- --endpoint ${endpoints.join(",")}`,
+    `    npm run cli -- -c ${endpoints.join(",")} --cluster-status`,
     "",
     "  Stop one and the others go on:",
     "",
   );
-  return lines.join("\n");
+  return `${lines.join("\n")}\n`;
 }
 
 await setup();
