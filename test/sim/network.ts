@@ -12,7 +12,7 @@
  * from the network's generator.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { PeerHello } from "../../src/ports.js";
+import type { JoinAnswer, JoinRequest, PeerHello } from "../../src/ports.js";
 import type { Life } from "./process.js";
 import { SimPeers } from "./peers.js";
 import type { World } from "./world.js";
@@ -78,8 +78,18 @@ export class SimNetwork {
     return port !== undefined && port.isListening ? port : null;
   }
 
-  all(): Iterable<SimPeers> {
-    return this.ports.values();
+  /** Whoever listens at `endpoint` now. */
+  listenerAt(endpoint: string): SimPeers | null {
+    for (const port of this.ports.values()) {
+      if (port.hello.endpoint === endpoint) return port.isListening ? port : null;
+    }
+    return null;
+  }
+
+  /** `port` was closed in peace and everything that it sent has arrived. */
+  portClosed(port: SimPeers): void {
+    const { nodeId } = port.hello;
+    if (this.ports.get(nodeId) === port) this.lifeEnded(nodeId, true);
   }
 
   direction(from: number, to: number): Direction {
@@ -125,6 +135,19 @@ export class SimNetwork {
   /** Node `nodeId` stands still: nobody gets an echo from it. */
   silent(nodeId: number): void {
     for (const port of this.ports.values()) port.link(nodeId)?.suspect();
+  }
+
+  /** A node without links asks the node `seed` to take it in; nobody there answers "retry". */
+  askToJoin(seed: number, request: JoinRequest, done: (answer: JoinAnswer) => void): void {
+    const { world } = this;
+    const back = (answer: JoinAnswer): void => {
+      world.schedule(this.delayMs(seed, request.nodeId), () => done(answer));
+    };
+    world.schedule(this.delayMs(request.nodeId, seed), () => {
+      const listener = this.isCut(request.nodeId, seed) ? null : this.listener(seed);
+      if (listener === null) return back({ status: "retry", reason: "nobody answers there" });
+      listener.tell((events) => events.joinAsked(request, back));
+    });
   }
 
   /** The process of `nodeId` is gone. `isKnown`: the system tells the other ends of its connections. */

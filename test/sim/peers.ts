@@ -4,6 +4,7 @@
  * Same contract as the real one (`src/peerports.ts`). Invariants: see `network.ts`.
  */
 import { assert } from "../../src/base/assert.js";
+import { PEER_FRAME_MAX_BYTES } from "../../src/base/limits.js";
 import type {
   PeerAddress,
   PeerEvents,
@@ -85,6 +86,7 @@ export class SimPeers implements PeerPort {
 
   send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
     this.life.touch("peers");
+    assert(bytes.length <= PEER_FRAME_MAX_BYTES, "a frame is within its bound");
     return this.links.get(to)?.send(lane, bytes) ?? false;
   }
 
@@ -95,10 +97,12 @@ export class SimPeers implements PeerPort {
   close(done: () => void): void {
     assert(!this.isClosed, "a port is closed once");
     this.isClosed = true;
-    for (const link of this.links.values()) link.letGo();
+    // What was sent before the end still arrives, in front of it.
+    const lastMs = Math.max(0, ...[...this.links.values()].map((link) => link.leave()));
     this.links.clear();
-    this.network.lifeEnded(this.hello.nodeId, true);
-    this.life.at(1, done);
+    const { network, life } = this;
+    network.world.schedule(lastMs, () => network.portClosed(this));
+    life.at(1, done);
   }
 
   /** The process is gone; what was on its way may arrive, up to any frame. */
@@ -107,11 +111,14 @@ export class SimPeers implements PeerPort {
     this.links.clear();
   }
 
-  /** Gives `call` to the process, if it still listens. */
+  /** Gives `call` to the process, if it still listens. Never inside a call of the process. */
   tell(call: (events: PeerEvents) => void): void {
-    this.life.enter(() => {
-      if (this.events !== null && !this.isClosed) call(this.events);
-    });
+    this.life.enter(() => this.tellNow(call));
+  }
+
+  /** For callbacks that are in the process already. */
+  tellNow(call: (events: PeerEvents) => void): void {
+    if (this.events !== null && !this.isClosed) call(this.events);
   }
 }
 
@@ -151,10 +158,11 @@ export class SimLink {
     };
     if (network.isCut(from, to) || network.isCut(to, from)) return;
     world.schedule(network.delayMs(from, to), () => {
-      const receiver = network.listener(to);
+      const receiver = network.listenerAt(this.peer.endpoint);
       if (receiver === null) return void world.schedule(network.delayMs(to, from), fail);
       receiver.tell((events) => {
-        const refusal = events.admit(this.port.hello);
+        const isOther = receiver.hello.nodeId !== to;
+        const refusal = isOther ? "other-node" : events.admit(this.port.hello);
         world.schedule(network.delayMs(to, from), () => {
           if (connection !== this.connection || network.isCut(to, from)) return;
           world.cancel(timeout);
@@ -273,13 +281,23 @@ export class SimLink {
     this.dropFlights();
     this.state = "gone";
     this.connection++;
-    if (wasUp) this.port.tell((events) => events.linkDown(this.to));
+    // Not in the turn of the call that let the peer go.
+    if (wasUp) this.port.life.at(0, () => this.port.tellNow((events) => events.linkDown(this.to)));
   }
 
   /** The sender's process ended: a first part of what it sent still arrives. */
   orphan(): void {
     for (const lane of Object.values(this.lanes)) this.cutShort(lane);
     this.state = "gone";
+  }
+
+  /** The port closes in peace: returns in how long everything has arrived (ms). */
+  leave(): number {
+    this.state = "gone";
+    this.connection++;
+    const { nowMs } = this.network.world;
+    const last = LANES.map((lane) => this.lanes[lane].flights.at(-1)?.atMs ?? nowMs);
+    return Math.max(...last) - nowMs;
   }
 
   private cutShort(lane: LaneState): void {

@@ -6,10 +6,12 @@ import t from "tap";
 import { openLog } from "../../src/disk/recovery.js";
 import type { LogPort } from "../../src/ports.js";
 import { type LogHarness, logConformance } from "../conformance/log.js";
+import { CLUSTER, type PeerHarness, peerConformance } from "../conformance/peers.js";
 import { type StoreHarness, storeConformance } from "../conformance/store.js";
 import { SimDisk } from "./disk.js";
 import { judge } from "./judge.js";
 import { freshLogKernels } from "./kernelpool.js";
+import { SimNetwork } from "./network.js";
 import { planOf } from "./plan.js";
 import { Life } from "./process.js";
 import { numbersOf, ranges, replayCommand } from "./report.js";
@@ -100,6 +102,48 @@ function storeHarness(): StoreHarness {
   };
 }
 
+function peerHarness(): PeerHarness {
+  const bed = new Bed();
+  const { world } = bed;
+  const temper = { baseMs: 0.5, jitterMs: 1, slowPerMillion: 10_000, silenceMs: 700 };
+  const network = new SimNetwork(world, temper);
+  const lives = new Map<number, number>();
+  const endpointOf = (nodeId: number): string => `node-${nodeId}:8084`;
+  const step = (ms: number): void => world.run(world.nowMs + ms);
+  return {
+    open(nodeId, clusterId = CLUSTER) {
+      const number = (lives.get(nodeId) ?? 0) + 1;
+      lives.set(nodeId, number);
+      const life = new Life(world, nodeId, number, { rate: 1, wallOffsetMs: 0 });
+      return Promise.resolve(
+        network.port(life, {
+          clusterId,
+          nodeId,
+          storageId: `storage-${nodeId}`,
+          endpoint: endpointOf(nodeId),
+          clientEndpoint: `http://node-${nodeId}:8083`,
+          protocol: 1,
+        }),
+      );
+    },
+    endpointOf,
+    until(what, condition) {
+      const endMs = world.nowMs + 60_000;
+      while (!condition() && world.nowMs < endMs) step(5);
+      return condition() ? Promise.resolve() : Promise.reject(new Error(`never: ${what}`));
+    },
+    settle() {
+      step(3000);
+      return Promise.resolve();
+    },
+    close: (port) =>
+      bed.call<undefined>((done) => port.close(() => done(undefined))) as Promise<void>,
+    askToJoin: (seed, request, done) => network.askToJoin(seed, request, done),
+    finish: () => Promise.resolve(),
+  };
+}
+
+await peerConformance(t, () => Promise.resolve(peerHarness()));
 logConformance(t, "P-170 simulated log", logHarness);
 storeConformance(t, "P-170 simulated store", storeHarness);
 
