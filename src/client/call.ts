@@ -176,7 +176,9 @@ export class Call implements Expiring {
   tryLost(attempt: CallTry, error: SvcError): void {
     // A transport that fails at once does so before the place is known here.
     if (this.place !== null && error instanceof UnavailableError) {
+      const hurried = error.code === "no-answer" && this.calling.attemptMs !== undefined;
       if (DECIDED.has(error.code)) this.host.refused(this.place, attempt);
+      else if (hurried) this.host.unanswered(attempt);
       else this.host.failed(this.place);
     }
     this.tryFailed(attempt, error);

@@ -129,8 +129,12 @@ export class Engine implements Caller, CallHost {
     this.routes.learn(space, name(request), hint, serving, this.deadlines.addedMs);
   }
 
-  refused(place: Place, { operation, request }: Try): void {
+  refused(place: Place, attempt: Try): void {
     this.places.worked(place);
+    this.unanswered(attempt);
+  }
+
+  unanswered({ operation, request }: Try): void {
     if (operation.route !== undefined) {
       this.routes?.forget(operation.route.space, operation.route.name(request));
     }

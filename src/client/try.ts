@@ -43,6 +43,8 @@ export interface CallHost {
   answered(place: Place, attempt: Try, hint: RouteHint | null): void;
   /** The place asked to try again. */
   refused(place: Place, attempt: Try): void;
+  /** Somebody in a hurry got no answer: that says little about the place. */
+  unanswered(attempt: Try): void;
   /** The place could not be reached, or gave no answer. */
   failed(place: Place): void;
   /** The place did not answer this try in time. */
