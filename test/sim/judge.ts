@@ -90,10 +90,8 @@ function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
   const unflushedBytes = 2 * hostSettingsOf(plan, 1, "").unflushedBytesMax;
-  const checks = new NodeChecks((text) => violate(text), {
-    logBytes: LOG_BYTES_MAX,
-    unflushedBytes,
-  });
+  const bounds = { logBytes: LOG_BYTES_MAX, unflushedBytes };
+  const checks = new NodeChecks((text) => violate(text), bounds, plan.nodes);
   const result = runPlan(plan, {
     ...options,
     checks,
