@@ -146,6 +146,7 @@ export function nodeFlags(path: string, ...more: string[]): string[] {
     "--grpc-port=0",
     "--http-port=0",
     "--https-port=off",
+    ...(more.some((flag) => flag.startsWith("--peer-port")) ? [] : ["--peer-port=0"]),
     `--storage-path=${path}`,
     "--log-level=warn",
     ...more,

@@ -105,6 +105,7 @@ export async function starting(t: Test): Promise<void> {
         peer,
         "--grpc-port=0",
         "--https-port=0",
+        "--peer-port=0",
         "--allow-insecure",
       ]);
       t.match((await open.addresses()).grpc, /^0\.0\.0\.0:/);
