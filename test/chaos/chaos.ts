@@ -49,25 +49,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
     const pace = prng.fork("pace");
-    try {
-      await sleep(1000);
-      while (performance.now() < deadline) {
-        await faults.inject();
-        await sleep(500 + pace.below(2000));
-      }
-      await sleep(1000);
-    } finally {
-      workload.stop();
-      await clients;
-    }
-    await workload.sweep();
-    workload.close();
+    const stuck = await disturb(faults, deadline, pace);
     const termsAfter = await nodes.terms();
+    const losesDisk = options.nodes > 1 && stuck === null;
+    const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
+    workload.stop();
+    await clients;
+    const unserved = await workload.sweep();
+    workload.close();
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded),
       workload.store.verdict(),
       effects(faults, nodes, termsAfter - termsBefore),
+      served(unserved, stuck),
+      ...wiped,
     ];
     return report(options, nodes, workload, faults, verdicts, recorded);
   } finally {
@@ -81,6 +77,51 @@ function judge(history: History): Verdict[] {
   const { linearizability } = base;
   const sequence = { ...linearizability.sequence, defaultBlockSize: BLOCK_SIZE };
   return checkHistory(history, { ...base, linearizability: { ...linearizability, sequence } });
+}
+
+/** Faults until the deadline. Says what went wrong when the nodes did not come back after one; null when they did. */
+async function disturb(
+  faults: ChaosFaults,
+  deadlineMs: number,
+  pace: Prng,
+): Promise<string | null> {
+  try {
+    await sleep(1000);
+    while (performance.now() < deadlineMs) {
+      await faults.inject();
+      await sleep(500 + pace.below(2000));
+    }
+    await sleep(1000);
+    return null;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** A node whose disk was lost is not let back under its old identity, while the others go on serving. */
+async function loseDisk(
+  nodes: ChaosNodes,
+  node: number,
+  say: (text: string) => void,
+): Promise<Verdict> {
+  const findings = new Findings("a wiped node is not let back", { wiped: 1 });
+  say(`wiped disk, node ${node}`);
+  const words = await nodes.wipe(node);
+  findings.count("wiped");
+  if (words === null) findings.violation(`node ${node} runs under its old identity without data`);
+  else if (!/data that is not here any more/.test(words)) {
+    findings.violation(`node ${node} ended without saying why: ${words.slice(-300)}`);
+  }
+  return findings.verdict();
+}
+
+/** After the faults everything is served, even without the node whose disk was lost. */
+function served(unserved: number, stuck: string | null): Verdict {
+  const findings = new Findings("everything is served in the end", { sweeps: 1 });
+  findings.count("sweeps");
+  if (stuck !== null) findings.violation(`after a fault: ${stuck}`);
+  if (unserved > 0) findings.violation(`${unserved} objects could not be read`);
+  return findings.verdict();
 }
 
 /** P-167: the faults must have had an effect that can be seen. */
@@ -114,7 +155,7 @@ function report(
     `operations ${history.attempts.length}: ok ${ok}, refused ${refused}, unknown ${unknown}`,
     `unknown because: ${counts(workload.unknownReasons)}`,
     `faults: ${counts(faults.injected)}`,
-    `not available here: ${counts(faults.unavailable)}; not injected: full disk, wiped disk`,
+    `not available here: ${counts(faults.unavailable)}`,
     `links: ${nodes.network.known} between known nodes, ${nodes.network.strangers} of unknown diallers`,
     ...nodes.lastWords,
     ...verdicts.map(verdictText),

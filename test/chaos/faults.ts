@@ -21,6 +21,7 @@ export const FAULT_KINDS = [
   "cut connections",
   "delay",
   "write error",
+  "full disk",
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -98,6 +99,14 @@ export class ChaosFaults {
         await nodes.allReady();
         return done;
       }
+      case "full disk":
+        if (nodes.fillable === 0) return false;
+        nodes.fillDisk();
+        await sleep(lastsMs);
+        nodes.freeDisk();
+        // A node that could not go on without space may have ended itself.
+        nodes.launch(nodes.fillable);
+        break;
       default:
         await this.disturbNetwork(kind, node, lastsMs);
     }

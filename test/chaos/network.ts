@@ -34,8 +34,12 @@ function dialler(remotePort: number, localPort: number, pids: ReadonlyMap<number
   return 0;
 }
 
+/** A process that has just dialled may not show its connection yet. */
+const SECOND_LOOK_MS = 100;
+
 interface Pair {
-  readonly from: number;
+  /** 0: not known, or not yet. */
+  from: number;
   readonly to: number;
   readonly near: Socket;
   readonly far: Socket;
@@ -98,12 +102,19 @@ export class ChaosNetwork {
   }
 
   private accept(to: number, port: number, near: Socket): void {
-    const from = dialler(near.remotePort ?? 0, near.localPort ?? 0, this.pids);
-    if (from === 0) this.strangers++;
-    else this.known++;
+    const ports = [near.remotePort ?? 0, near.localPort ?? 0] as const;
+    const from = dialler(...ports, this.pids);
     const far = connect({ host: "127.0.0.1", port });
     const pair: Pair = { from, to, near, far };
     this.pairs.add(pair);
+    const look = (): void => {
+      if (pair.from === 0) pair.from = dialler(...ports, this.pids);
+      if (pair.from === 0) this.strangers++;
+      else this.known++;
+      this.settlePair(pair);
+    };
+    if (from === 0) setTimeout(look, SECOND_LOOK_MS);
+    else look();
     const end = (): void => {
       this.pairs.delete(pair);
       near.destroy();
@@ -114,17 +125,17 @@ export class ChaosNetwork {
       socket.on("error", end);
       socket.on("close", end);
     }
-    this.carry(near, far, `${from}>${to}`);
-    this.carry(far, near, `${to}>${from}`);
+    this.carry(near, far, () => `${pair.from}>${to}`);
+    this.carry(far, near, () => `${to}>${pair.from}`);
     this.settlePair(pair);
   }
 
-  private carry(source: Socket, target: Socket, direction: string): void {
+  private carry(source: Socket, target: Socket, direction: () => string): void {
     let dueMs = 0;
     source.on("data", (chunk: Buffer) => {
       const nowMs = performance.now();
       // Never before what was sent earlier.
-      dueMs = Math.max(dueMs, nowMs + (this.delays.get(direction) ?? 0));
+      dueMs = Math.max(dueMs, nowMs + (this.delays.get(direction()) ?? 0));
       if (dueMs <= nowMs) target.write(chunk);
       else setTimeout(() => target.destroyed || target.write(chunk), dueMs - nowMs);
     });
@@ -135,6 +146,7 @@ export class ChaosNetwork {
   }
 
   private settlePair({ from, to, near, far }: Pair): void {
+    if (near.destroyed || far.destroyed) return;
     if (this.held.has(`${from}>${to}`)) near.pause();
     else near.resume();
     if (this.held.has(`${to}>${from}`)) far.pause();

@@ -4,7 +4,8 @@
  * Invariants: 1. Only processes that were started here are signalled, by id. 2. A node's directory outlives its
  * processes and is removed at the end.
  */
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { ServerProcess, endAll, sleep, temporaryDirectory } from "../cluster/server-process.js";
@@ -19,6 +20,12 @@ export interface NodePorts {
 /** Longest handling time that the nodes are told (ms). */
 export const REQUEST_TIMEOUT_MS = 5000;
 export const BLOCK_SIZE = 50;
+
+/** Size of the file system of the node whose disk can be filled: the log, the state file, and something to fill. */
+const SMALL_DISK = "600m";
+/** A node with a lost disk learns within this time that it is not welcome. */
+const WIPED_WAIT_MS = 30_000;
+const FILLER_CHUNK_BYTES = 1024 * 1024;
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -38,6 +45,8 @@ export class ChaosNodes {
   private members = "";
   /** How often each node was disturbed: an answer that was asked for before and is missing is excused. */
   readonly disturbances = new Map<number, number>();
+  /** The node whose directory is a small file system of its own; 0 where this process may not mount one. */
+  fillable = 0;
   /** What nodes that ended by themselves said last. */
   readonly lastWords: string[] = [];
 
@@ -52,6 +61,7 @@ export class ChaosNodes {
       members.push(`${node}=${await nodes.network.open(node, ports.peer)}`);
     }
     nodes.members = members.join(",");
+    nodes.mountSmallDisk(count);
     for (let node = 1; node <= count; node++) nodes.launch(node);
     try {
       await nodes.allReady();
@@ -95,7 +105,7 @@ export class ChaosNodes {
       "--sequencer-block-lease=1s",
       "--raft-compact-every-entries=2000",
       "--raft-compact-keep-entries=200",
-      `--storage-path=${join(this.directory.path, `node${node}`)}`,
+      `--storage-path=${join(this.directory.path, `node${node}`, "data")}`,
       "--log-level=warn",
     ]);
     this.processes.set(node, server);
@@ -156,6 +166,48 @@ export class ChaosNodes {
     return ended;
   }
 
+  /**
+   * Kills the node, removes its data, and starts it under its old identity. Says how it ended: it must not be let back;
+   * null when it still runs after a while.
+   */
+  async wipe(node: number): Promise<string | null> {
+    await this.kill(node);
+    rmSync(join(this.directory.path, `node${node}`, "data"), { recursive: true, force: true });
+    this.launch(node);
+    const server = this.processes.get(node) as ServerProcess;
+    const ended = await Promise.race([server.ended, sleep(WIPED_WAIT_MS).then(() => null)]);
+    return ended === null || ended.code === 0 ? null : server.log;
+  }
+
+  /** Fills the disk of `fillable` to the last byte. */
+  fillDisk(): void {
+    this.disturb(this.fillable);
+    const file = openSync(this.fillerPath(), "w");
+    try {
+      for (;;) writeSync(file, Buffer.alloc(FILLER_CHUNK_BYTES));
+    } catch {
+      // The disk is full: that is what it is for.
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  freeDisk(): void {
+    rmSync(this.fillerPath(), { force: true });
+  }
+
+  private fillerPath(): string {
+    return join(this.directory.path, `node${this.fillable}`, "filler");
+  }
+
+  private mountSmallDisk(node: number): void {
+    const path = join(this.directory.path, `node${node}`);
+    mkdirSync(path, { mode: 0o700 });
+    const options = `size=${SMALL_DISK},mode=0700`;
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", path]);
+    if (mounted.status === 0) this.fillable = node;
+  }
+
   async allReady(): Promise<void> {
     for (const [, server] of this.processes) await server.addresses();
     const deadline = performance.now() + 90_000;
@@ -200,6 +252,9 @@ export class ChaosNodes {
     for (const [, server] of this.processes) server.signal("SIGCONT");
     await endAll();
     await this.network.close();
+    if (this.fillable !== 0) {
+      spawnSync("umount", ["-l", join(this.directory.path, `node${this.fillable}`)]);
+    }
     this.directory.remove();
   }
 }
