@@ -90,6 +90,8 @@ export class Clients {
     return {
       endpoints: [...endpoints],
       channels,
+      // Whoever names one node means that one, not the one that leads.
+      ...(this.settings.node === null ? {} : { followRoutes: false }),
       ...(token === null ? {} : { token }),
       tls: this.tls(),
     };

@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
+import { Clients } from "../../src/cli/context.js";
 import { ALL_OPTIONS, findOption } from "../../src/cli/commands/options.js";
 import { SHELL_COMMANDS, shellUsage } from "../../src/cli/commands/shell-table.js";
 import { COMMANDS } from "../../src/cli/commands/table.js";
@@ -153,6 +154,10 @@ t.test("settings: command line, variable, default", (t) => {
     endpoints: ["http://c:3"],
     format: "console",
   });
+  const optionsOf = (words: readonly string[]) =>
+    new Clients(settingsOf(words)).options(["d:4"], 1);
+  t.equal(optionsOf(["--node", "d:4"]).followRoutes, false, "the named node is meant");
+  t.equal(optionsOf(["-c", "d:4"]).followRoutes, undefined);
   t.match(settingsOf(["-c", "c:3", "--node", "d:4"]), {
     endpoints: ["http://d:4"],
     node: "http://d:4",
