@@ -59,7 +59,7 @@ export async function cluster(t: Test, node: Node): Promise<void> {
       membershipVersion: 1,
       localRole: "Voter",
       initialized: true,
-      members: [{ endpoint: "127.0.0.1:8084", nodeId: 1, role: "Voter", joinedVersion: 1 }],
+      members: [{ endpoint: /^127\.0\.0\.1:\d+$/, nodeId: 1, role: "Voter", joinedVersion: 1 }],
     });
     const leave = await post(http, "/v1/cluster/leave", {});
     t.equal(leave.status, 409);
@@ -86,7 +86,7 @@ export async function cluster(t: Test, node: Node): Promise<void> {
     });
     t.match((await grpc.call("Cluster", "GetMembership", {})).fields, {
       MembershipVersion: "1",
-      Members: [{ Endpoint: "127.0.0.1:8084", NodeId: 1, Role: 1, JoinedVersion: "1" }],
+      Members: [{ Endpoint: /^127\.0\.0\.1:\d+$/, NodeId: 1, Role: 1, JoinedVersion: "1" }],
       LocalRole: 1,
       Initialized: true,
     });
@@ -99,7 +99,7 @@ export async function cluster(t: Test, node: Node): Promise<void> {
       replicationFactor: 0,
       rebalancerEnabled: false,
       initialized: true,
-      localEndpoint: "127.0.0.1:8084",
+      localEndpoint: /^127\.0\.0\.1:\d+$/,
       hostedPartitionCount: 16,
     });
     const partitions = placement["partitions"] as Record<string, unknown>[];
