@@ -18,14 +18,14 @@ import { BUDGET, type SearchBudget, type SearchVerdict, searchOrder } from "../l
 import { FLAG, KV_OPTIONS, KvModel, type KvModelOptions } from "../models/kv.js";
 import { type LeaseTime, leaseTime } from "../models/lease-time.js";
 import { LOCK_OPTIONS, LockModel, type LockModelOptions } from "../models/lock.js";
-import { SEQUENCE_OPTIONS, SequenceModel, type SequenceModelOptions } from "../models/sequence.js";
+import { SEQUENCE_OPTIONS, SequenceModel } from "../models/sequence.js";
 import { byObject, endOrder } from "./intervals.js";
 import { Findings, type Verdict, attemptText } from "./verdict.js";
 
 export interface LinearizabilityOptions {
   readonly time: LeaseTime;
   readonly lock: Omit<LockModelOptions, "time" | "ephemeral">;
-  readonly sequence: Omit<SequenceModelOptions, "time" | "hasUnknownAllocations">;
+  readonly sequence: typeof SEQUENCE_OPTIONS;
   readonly kv: Omit<KvModelOptions, "time" | "ephemeral" | "valuesNamed" | "readsRevisions">;
   readonly budget: SearchBudget;
   /** Least operations with a result per kind of object; 0 switches a kind off that the workload does not use. */
@@ -103,7 +103,9 @@ function searchObject(
     const hasUnknownAllocations = attempts.some(
       (attempt) => attempt.operation.kind === "allocate" && attempt.outcome?.kind !== "ok",
     );
-    return search(new SequenceModel({ ...options.sequence, time, hasUnknownAllocations }));
+    const keysRepeated = repeatedKeys(attempts);
+    const more = { time, hasUnknownAllocations, keysRepeated };
+    return search(new SequenceModel({ ...options.sequence, ...more }));
   }
   const ephemeral = kind.startsWith("ephemeral");
   if (kind === "lock" || kind === "ephemeral-lock") {
@@ -115,6 +117,18 @@ function searchObject(
   );
   const valuesNamed = namedValues(attempts);
   return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
+}
+
+function repeatedKeys(attempts: readonly Attempt[]): Set<string> {
+  const once = new Set<string>();
+  const repeated = new Set<string>();
+  for (const { operation } of attempts) {
+    if (operation.kind !== "allocate" || operation.idempotencyKey === null) continue;
+    const key = operation.idempotencyKey.trim();
+    if (once.has(key)) repeated.add(key);
+    once.add(key);
+  }
+  return repeated;
 }
 
 /** Every value that a read saw or a condition compares with. */

@@ -42,9 +42,14 @@ export interface SequenceModelOptions {
    * may be larger than anybody knows.
    */
   readonly hasUnknownAllocations: boolean;
+  /** Idempotency keys that more than one attempt has: the others are not told apart. */
+  readonly keysRepeated: ReadonlySet<string>;
 }
 
-export const SEQUENCE_OPTIONS: Omit<SequenceModelOptions, "time" | "hasUnknownAllocations"> = {
+export const SEQUENCE_OPTIONS: Omit<
+  SequenceModelOptions,
+  "time" | "hasUnknownAllocations" | "keysRepeated"
+> = {
   defaultBlockSize: 1000,
   keysRetainedMax: 256,
   keysRetainedMs: 600_000,
@@ -113,7 +118,12 @@ export class SequenceModel implements Model<State> {
   }
 
   signature(attempt: Attempt): string {
-    return JSON.stringify(attempt.operation, (_name, value: unknown) =>
+    let { operation } = attempt;
+    if (operation.kind === "allocate" && operation.idempotencyKey !== null) {
+      const isRepeated = this.options.keysRepeated.has(operation.idempotencyKey.trim());
+      if (!isRepeated) operation = { ...operation, idempotencyKey: "any" };
+    }
+    return JSON.stringify(operation, (_name, value: unknown) =>
       typeof value === "bigint" ? value.toString() : value,
     );
   }
