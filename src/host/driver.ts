@@ -272,7 +272,10 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.proposals.endAll();
   }
 
-  private readonly execute = (): void => this.executor.run();
+  private readonly execute = (): boolean => {
+    this.executor.run();
+    return !this.executor.isInstalling;
+  };
 
   private apply(nowMs: number, slice: ApplySlice): void {
     if (this.executor.isInstalling) return;

@@ -59,8 +59,8 @@ export class GroupPeers implements InboxObserver {
     this.parts.wake();
   }
 
-  /** Steps what has arrived; `execute` takes the core's effects. */
-  stepInbox(execute: () => void): void {
+  /** Steps what has arrived; `execute` takes the core's effects, false: an image is installed. */
+  stepInbox(execute: () => boolean): void {
     this.replication.stepInbox(execute, this);
   }
 

@@ -45,6 +45,8 @@ export interface LinksWorld {
   driver(partition: PartitionId): GroupDriver | null;
   /** The records of the meta partition as applied here; null before there are any. */
   roster(): MetaReads | null;
+  /** The index that they stand at; 0 before. */
+  rosterIndex(): number;
   bulk(from: number, bytes: Uint8Array): void;
   /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
   errand(from: number, bytes: Uint8Array): boolean;
@@ -59,6 +61,7 @@ export class Links implements PeerEvents {
   private readonly listeners: PeerListener[] = [];
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
   private rosterVersion = -1;
+  private rosterIndex = -1;
   /** Addresses of nodes that called while there was no roster. */
   private readonly callers = new Map<number, string>();
   private hasNewCallers = false;
@@ -103,6 +106,9 @@ export class Links implements PeerEvents {
 
   /** Follows the roster: cheap while it does not change. */
   refresh(): void {
+    const index = this.world.rosterIndex();
+    if (index === this.rosterIndex && !this.hasNewCallers) return;
+    this.rosterIndex = index;
     const roster = this.world.roster();
     const cluster = roster?.cluster() ?? null;
     if (roster === null || cluster === null) return this.refreshUnlisted();

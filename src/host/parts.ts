@@ -161,6 +161,7 @@ export class NodeParts implements LoopParts {
       port: this.ports.peers ?? null,
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
       roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
+      rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.turns.request(),
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       errand: (from, bytes) => this.changes.frame(from, bytes),

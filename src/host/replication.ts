@@ -68,28 +68,38 @@ export class Replication {
       this.droppedCount++;
       return;
     }
-    this.inboxBytes += bytes;
+    this.keep(item);
+  }
+
+  private keep(item: RaftItem): void {
+    this.inboxBytes += item.message.entries?.sizeBytes ?? 0;
     this.inbox.push(item);
   }
 
   /**
-   * Steps everything that has arrived. `execute` takes the core's effects after each message, while
-   * its payloads are at hand; `observer` sees each message before and after.
+   * Steps everything that has arrived. `execute` takes the core's effects while the payloads of the
+   * message are at hand; it returns false when an image is being installed: what is left waits
+   * until that is done, for its payloads are wanted then. `observer` sees each message before and
+   * after.
    */
-  stepInbox(execute: () => void, observer: InboxObserver): void {
+  stepInbox(execute: () => boolean, observer: InboxObserver): void {
     this.pumpLoaded();
     if (this.inbox.length === 0) return;
     const items = this.inbox;
     this.inbox = [];
     this.inboxBytes = 0;
-    for (const item of items) {
+    for (const [at, item] of items.entries()) {
       this.staged = item;
       // Answers from nodes that are in no part of the configuration any more are refused: fine.
       observer.before(item.message);
       this.parts.core.step(item.message);
       observer.after(item.message);
-      if (item.entries.length > 0) execute();
+      const matters = item.entries.length > 0 || item.message.kind === "snapshot";
+      const goesOn = !matters || execute();
       this.staged = null;
+      if (goesOn) continue;
+      for (const rest of items.slice(at + 1)) this.keep(rest);
+      return;
     }
     execute();
   }
