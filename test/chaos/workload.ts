@@ -24,7 +24,7 @@ import { type Endpoint, grpcEndpoint, restEndpoint } from "./wire.js";
 const PATIENCE_MS = REQUEST_TIMEOUT_MS + 15_000;
 /** An answer is due this long after its call: handling time, and slack for a busy machine. */
 const BOUND_MS = REQUEST_TIMEOUT_MS + 12_000;
-const ERA_MS = 8000;
+const ERA_MS = 5000;
 const LOCKS = 4;
 const SEQUENCES = 5;
 const KEYS = 6;
