@@ -9,7 +9,6 @@
  */
 import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
-import { Prng } from "../base/prng.js";
 import type { Machine } from "../machine/machine.js";
 import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
@@ -93,7 +92,6 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   private makePeers(): GroupPeers {
     const { settings, ports, peers: outbox } = this.shared;
-    const random = new Prng(ports.entropy.uint32());
     return new GroupPeers({
       partition: this.partition,
       core: this.core,
@@ -104,7 +102,6 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
       log: ports.log,
       clock: ports.clock,
       wake: () => this.shared.wake(this),
-      spread: (bound) => random.below(bound),
       isQuiet: () => this.isQuiet && this.reads.waitingCount === 0,
     });
   }

@@ -18,8 +18,6 @@ export interface GroupPeersParts extends ReplicationParts {
   readonly leadership: Leadership;
   readonly outbox: PeerOutbox;
   readonly clock: { monotonicMs(): number };
-  /** A number below `bound`, differing by group and node. */
-  spread(bound: number): number;
   /** Nothing is queued, on its way to the disk, or unapplied. */
   isQuiet(): boolean;
 }
@@ -34,7 +32,7 @@ export class GroupPeers implements InboxObserver {
     this.core = parts.core;
     this.leadership = parts.leadership;
     this.replication = new Replication(parts);
-    this.quiescence = new Quiescence(parts.settings, this, (bound) => parts.spread(bound));
+    this.quiescence = new Quiescence(parts.settings, this);
   }
 
   get isAsleep(): boolean {

@@ -14,9 +14,12 @@ import type { RaftCore } from "../raft/core.js";
 import type { Message, MessageKind } from "../raft/types.js";
 import type { Leadership } from "./leadership.js";
 
-/** A sleeping follower asks about this often; the spread keeps groups apart (ms). */
+/**
+ * A sleeping follower asks about this often, at times that are multiples of the step, so that all
+ * groups ask in one frame (ms).
+ */
 const PROBE_EVERY_MS = 10_000;
-const PROBE_SPREAD_MS = 5000;
+const PROBE_STEP_MS = 5000;
 
 export interface QuiescenceSettings {
   readonly nodeId: number;
@@ -44,8 +47,6 @@ export class Quiescence {
   constructor(
     private readonly settings: QuiescenceSettings,
     private readonly group: QuiescenceGroup,
-    /** A number below `bound`, differing by group and node. */
-    private readonly spread: (bound: number) => number,
   ) {}
 
   get isAsleep(): boolean {
@@ -124,7 +125,7 @@ export class Quiescence {
     }
     this.asleep = true;
     this.askedMs = Infinity;
-    this.probeAtMs = nowMs + PROBE_EVERY_MS + this.spread(PROBE_SPREAD_MS);
+    this.probeAtMs = Math.ceil((nowMs + PROBE_EVERY_MS) / PROBE_STEP_MS) * PROBE_STEP_MS;
   }
 
   private ask(nowMs: number): void {
