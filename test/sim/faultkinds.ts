@@ -43,6 +43,8 @@ export const FAULT_KINDS = {
   wipe: { needsPeers: true },
   "kill-leader": { needsPeers: true },
   "kill-several": { needsPeers: true },
+  /** All machines lose power in the same moment. */
+  "power-loss-all": { needsPeers: true },
   "pause-leader": { needsPeers: true },
 } as const;
 

@@ -124,6 +124,7 @@ export class Faults {
       case "kill-leader":
       case "pause-leader":
       case "kill-several":
+      case "power-loss-all":
         return this.strikeSeveral(kind, prng);
       case "bit-flip":
       case "stray-write":
@@ -150,11 +151,12 @@ export class Faults {
   }
 
   private strikeSeveral(kind: FaultKind, prng: Prng): boolean {
-    if (kind === "kill-several") {
+    if (kind === "kill-several" || kind === "power-loss-all") {
       let count = 0;
-      const power = prng.chance(1, 2);
+      const isAll = kind === "power-loss-all";
+      const power = isAll || prng.chance(1, 2);
       for (const server of this.servers) {
-        if (!server.isUp || prng.chance(1, 3)) continue;
+        if (!server.isUp || (!isAll && prng.chance(1, 3))) continue;
         server.end(power ? "power-loss" : "kill", "killed with others");
         count++;
       }

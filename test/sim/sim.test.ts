@@ -224,6 +224,23 @@ t.test("a failure is shrunk and replayed", (t) => {
   t.end();
 });
 
+t.test("P-172 all machines lose power at once: nothing acknowledged is missing", (t) => {
+  let losses = 0;
+  let ok = 0;
+  let compared = 0;
+  for (let seed = 700; seed < 706; seed++) {
+    const faults = ["power-loss-all", "disk-slow"] as const;
+    const judged = judge(planOf(seed, "three", { ticks: 15_000, faults }));
+    t.same(judged.violations, [], `seed ${seed}`);
+    losses += judged.result.faults["power-loss-all"] ?? 0;
+    ok += judged.result.clients.ok;
+    compared += judged.evidence["reads see completed writes: compared"] ?? 0;
+  }
+  t.ok(losses >= 6, `the power went off: ${losses}`);
+  t.ok(ok > 200 && compared > 20, `it was worked in between: ${ok} answers, ${compared} reads`);
+  t.end();
+});
+
 t.test("bounded seeds of each profile", (t) => {
   const seen = new Map<string, number>();
   let ok = 0;
