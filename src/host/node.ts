@@ -5,8 +5,9 @@
  * once. 2. A stop answers what was accepted.
  */
 import { present } from "../base/assert.js";
-import { META_PARTITION, type PartitionId } from "../base/ids.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { type Result, ok } from "../base/result.js";
+import { hashPartition } from "../base/routing.js";
 import type { Group } from "./group.js";
 import { groupFacts } from "./group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
@@ -16,7 +17,6 @@ import type { Links } from "./links.js";
 import { NodeParts } from "./parts.js";
 import type { StartRefusal } from "./recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./results.js";
-import { partitionOf } from "./router.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
 
 export type { StartRefusal } from "./recovery.js";
@@ -56,7 +56,7 @@ export class Node {
   /** The group that `hashText` is placed in (contract 6.1); null until the cluster is founded. */
   route(hashText: string): Group | null {
     const poolSize = this.hosting.dataPartitions;
-    return poolSize === 0 ? null : this.group(partitionOf(hashText, poolSize));
+    return poolSize === 0 ? null : this.group(partitionId(hashPartition(hashText, poolSize)));
   }
 
   /** The group of `partition`; null when this node does not host it. */
@@ -67,7 +67,7 @@ export class Node {
   /** The partition that `hashText` is placed in; null until the cluster is founded. */
   partitionOf(hashText: string): PartitionId | null {
     const poolSize = this.hosting.dataPartitions;
-    return poolSize === 0 ? null : partitionOf(hashText, poolSize);
+    return poolSize === 0 ? null : partitionId(hashPartition(hashText, poolSize));
   }
 
   metaGroup(): Group {

@@ -3,7 +3,6 @@
  */
 import fc from "fast-check";
 import t from "tap";
-import { encodeText } from "../../src/base/bytes.js";
 import { partitionId } from "../../src/base/ids.js";
 import { Answers } from "../../src/host/answers.js";
 import { Batcher, Budget, type Waiter } from "../../src/host/batcher.js";
@@ -12,66 +11,13 @@ import { LeaseClock } from "../../src/host/leaseclock.js";
 import { Proposals, type ProposedEntry } from "../../src/host/proposals.js";
 import { Reads } from "../../src/host/reads.js";
 import type { ProposalResult, ReadResult } from "../../src/host/results.js";
-import { jumpHash, partitionOf } from "../../src/host/router.js";
 import { DEFAULT_HOST_SETTINGS, assertSettings } from "../../src/host/settings.js";
 import { Turns } from "../../src/host/turns.js";
-import { xxh32 } from "../../src/machine/digest.js";
 import { defaultConfig } from "../../src/raft/config.js";
 import { RaftCore } from "../../src/raft/core.js";
 import { proof } from "../../perf/micro/bench.js";
 import { comparisons } from "../../perf/micro/host.js";
 import { ManualLog, ManualTimer, setCommand } from "./world.js";
-
-const HIGH_SEED = 0xaaaaaaaa;
-const LOW_SEED = 0x55555555;
-
-t.test("placement follows the contract's vectors", async (t) => {
-  const vectors: readonly (readonly [string, string, string, string])[] = [
-    ["", "eb497740", "4dc4251d", "2/2/225"],
-    ["a", "45677835", "ede2c224", "1/14/726"],
-    ["abc", "94247a12", "24610b04", "2/2/644"],
-    ["orders", "b9a68a18", "0742f76f", "1/1/49"],
-    ["orders/42", "e299b034", "fa518019", "1/8/897"],
-    ["users", "813b0f13", "2b70096d", "2/7/276"],
-    ["café", "fff437d7", "781c2722", "1/13/366"],
-    ["日本/東京", "298a6b18", "655f78bf", "0/15/33"],
-    ["a".repeat(40), "fcfb799a", "2666cb22", "0/7/232"],
-    ["__svc:sequences:orders", "ec582048", "4b36c5d3", "1/13/324"],
-  ];
-  for (const [text, high, low, buckets] of vectors) {
-    const bytes = encodeText(text);
-    const hashes = [xxh32(bytes, HIGH_SEED), xxh32(bytes, LOW_SEED)] as const;
-    t.same(
-      hashes.map((hash) => hash.toString(16).padStart(8, "0")),
-      [high, low],
-    );
-    t.equal([3, 16, 1024].map((count) => jumpHash(...hashes, count)).join("/"), buckets, text);
-    t.equal(partitionOf(text, 16), jumpHash(...hashes, 16) + 1);
-  }
-});
-
-t.test("the jump hash in limbs equals the one in big integers", async (t) => {
-  const naive = (hash: bigint, count: number): number => {
-    let state = hash;
-    let bucket = -1;
-    let next = 0;
-    while (next < count) {
-      bucket = next;
-      state = BigInt.asUintN(64, state * 2862933555777941757n + 1n);
-      next = Math.floor((bucket + 1) * (2 ** 31 / (Number(state >> 33n) + 1)));
-    }
-    return bucket;
-  };
-  const uint32 = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constant(2 ** 32 - 1));
-  fc.assert(
-    fc.property(uint32, uint32, fc.integer({ min: 1, max: 2000 }), (high, low, count) => {
-      const hash = (BigInt(high) << 32n) | BigInt(low);
-      return jumpHash(high, low, count) === naive(hash, count);
-    }),
-    { numRuns: 2000 },
-  );
-  t.pass("2000 runs");
-});
 
 function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
   const done = (result: ProposalResult): void => void results.push(result);
