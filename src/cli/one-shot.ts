@@ -3,8 +3,9 @@
  *
  * Invariants: 1. With --format json exactly one document goes to stdout, or none and an error to
  * stderr. 2. A question is asked only on a terminal, and a no means that nothing was sent. 3. A
- * missing token is asked for once; the service did nothing before.
+ * missing token is asked for once, and only when the service certainly did nothing before.
  */
+import { AccessError } from "../client/errors.js";
 import type { CommandSpec } from "./commands/command.js";
 import { OPERATION_TIMEOUT_DEFAULT_S } from "./commands/options.js";
 import { RunContext, type Clients, type Outcome } from "./context.js";
@@ -78,8 +79,9 @@ export async function carryOut(
 
 /** True when the service wants a token, somebody could be asked for it, and gave one. */
 async function askedForToken(error: unknown, clients: Clients): Promise<boolean> {
+  // An earlier try may have been done all the same: to repeat it is for the person to decide.
   const isUnauthenticated =
-    error instanceof Error && "code" in error && error.code === "unauthenticated";
+    error instanceof AccessError && error.code === "unauthenticated" && error.outcome === "none";
   if (!isUnauthenticated || !canAsk()) return false;
   const token = await secret("The service asks for a token:");
   if (token === null) return false;

@@ -2,10 +2,11 @@
  * The signals of `lock-run`, from its first moment to its last: they stop it while there is no
  * command yet, and reach the command from its start on.
  *
- * Owns the handlers of the signals it takes. Invariants: 1. No signal is lost, and none ends the
- * process by its default action, between `begin` and `end`. 2. What the terminal sends to the whole
- * foreground group is not passed on a second time, except in the instant of the start, when the
- * command may not have been there to get it.
+ * Owns the handlers of the signals it takes. Invariants: 1. Between `begin` and `end` none of them
+ * ends the process by its default action. The first one that stops is never lost; SIGUSR1, SIGUSR2
+ * and SIGWINCH are dropped while there is no command, to which alone they could mean something. 2.
+ * What the terminal sends to the whole foreground group is not passed on a second time, except in
+ * the instant of the start, when the command may not have been there to get it.
  */
 import type { ChildProcess } from "node:child_process";
 

@@ -11,7 +11,7 @@ import { Metadata, status, type ClientDuplexStream, type StatusObject } from "@g
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { ProtoReader } from "../proto/codec.js";
 import type { Try } from "./try.js";
-import { ServerError, SvcError, UnavailableError } from "./errors.js";
+import { goneWith, ServerError, SvcError, UnavailableError } from "./errors.js";
 import { FrameWriter } from "./frame-writer.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import { localFailure, statusError } from "./grpc-status.js";
@@ -52,6 +52,8 @@ export class BatchStream {
   private readonly hints: HintReader | null;
   private state: State = "closed";
   private call: Duplex | null = null;
+  /** The connection of the channel that it was made on. */
+  private connection = 0;
   private frames = false;
   /** The server sent something on this stream: it has such streams. */
   private heard = false;
@@ -107,6 +109,7 @@ export class BatchStream {
     this.frames = false;
     this.heard = false;
     const client = this.channel.open();
+    this.connection = this.channel.connection;
     const call = client.makeBidiStreamRequest(this.path, identity, identity, metadata);
     this.call = call;
     call.on("metadata", (headers: Metadata) => {
@@ -132,7 +135,7 @@ export class BatchStream {
     if (this.headersTimer !== null) clearTimeout(this.headersTimer);
     this.headersTimer = null;
     this.state = "open";
-    this.channel.alive();
+    this.channel.alive(this.connection);
     this.events.onRoom();
   }
 
@@ -147,18 +150,13 @@ export class BatchStream {
       if (attempt.ended) continue;
       const slot = this.free.pop() ?? this.slots.length;
       const sizeBytes = writer.add(slot + 1, attempt.operation, attempt.request);
-      if (sizeBytes > FRAME_MAX_BYTES) {
+      if (writer.sizeBytes > FRAME_MAX_BYTES && (sizeBytes > FRAME_MAX_BYTES || writer.items > 1)) {
         writer.dropLast();
         this.free.push(slot);
         if (slot === this.slots.length) this.slots.push(null);
+        if (sizeBytes <= FRAME_MAX_BYTES) break;
         this.events.sendAlone(attempt);
         continue;
-      }
-      if (writer.sizeBytes > FRAME_MAX_BYTES && writer.items > 1) {
-        writer.dropLast();
-        this.free.push(slot);
-        if (slot === this.slots.length) this.slots.push(null);
-        break;
       }
       attempt.left = true;
       this.slots[slot] = attempt;
@@ -177,7 +175,7 @@ export class BatchStream {
   private take(message: Buffer): void {
     this.heard = true;
     if (this.state === "opening") this.opened();
-    this.channel.alive();
+    this.channel.alive(this.connection);
     const wasFull = this.inFlight === IN_FLIGHT_MAX;
     try {
       this.items.read(message, this.deliverItem);
@@ -224,28 +222,30 @@ export class BatchStream {
   /** The stream ended by itself. */
   private lost(code: number, details: string): void {
     const opening = this.state === "opening";
+    // Counted with those for whom nobody waits any more: the server still had them.
+    const alone = this.inFlight === 1;
     const attempts = this.reset("closed");
     if (code === status.UNIMPLEMENTED && !this.heard) return this.events.onUnimplemented(attempts);
     const failure = statusError(code, details);
     if (failure instanceof UnavailableError || failure instanceof ServerError) {
       for (const attempt of attempts) attempt.failed(failure);
     } else {
-      this.refused(attempts, code, failure);
+      this.refused(attempts, alone && VERDICTS.has(code), failure);
     }
     if (opening) this.events.onOpenFailed(failure);
     else this.events.onRoom();
   }
 
   /**
-   * The server ended the stream over one item. Alone in flight it is that one; among several any
-   * may have been done, and each goes on outside the streams to its own verdict.
+   * The server ended the stream over one item. Alone in flight it `isVerdict` about that one; among
+   * several any may have been done, and each goes on outside the streams to its own verdict.
    */
-  private refused(attempts: readonly Try[], code: number, failure: SvcError): void {
-    const [first] = attempts;
-    if (attempts.length === 1 && first !== undefined && VERDICTS.has(code)) {
-      return first.failed(failure);
-    }
+  private refused(attempts: readonly Try[], isVerdict: boolean, failure: SvcError): void {
     for (const attempt of attempts) {
+      if (isVerdict) {
+        attempt.failed(failure);
+        continue;
+      }
       attempt.alone = true;
       const message = `the stream ended: ${failure.message}`;
       const facts = { outcome: "unknown", cause: failure } as const;
@@ -277,19 +277,24 @@ export class BatchStream {
 
   /**
    * A try here got no answer in its time: the connection is given up when nothing came on it since
-   * that try was sent.
+   * that try was sent. Another stream may have given it up already, for a newer one.
    */
   suspect(attempt: Try): void {
     const slot = this.slots.indexOf(attempt);
-    if (slot < 0 || this.channel.aliveSince(this.sentMs[slot] as number)) return;
+    if (slot < 0) return;
+    if (this.connection === this.channel.connection) {
+      if (this.channel.aliveSince(this.sentMs[slot] as number)) return;
+      this.channel.renew();
+    }
     const why = "nothing came on this connection in time";
-    this.channel.renew();
     this.fail(new UnavailableError("connection-lost", why, { outcome: "unknown" }));
   }
 
+  /** For good: what is in flight goes elsewhere. */
   close(): void {
     const { call } = this;
-    this.reset("ended");
+    const attempts = this.reset("ended");
     call?.cancel();
+    for (const attempt of attempts) attempt.failed(goneWith(attempt));
   }
 }

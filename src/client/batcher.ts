@@ -7,7 +7,7 @@
  */
 import { BatchStream } from "./batch-stream.js";
 import type { Try } from "./try.js";
-import { UnavailableError, type SvcError } from "./errors.js";
+import { goneWith, UnavailableError, type SvcError } from "./errors.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import type { StreamKind } from "./operation.js";
 import type { HintReader } from "./route-hint.js";
@@ -24,6 +24,7 @@ export class Batcher {
   private queue: Try[] = [];
   private flushAsked: NodeJS.Immediate | null = null;
   private withoutStreams = false;
+  private closed = false;
   private turn = 0;
 
   constructor(
@@ -45,6 +46,7 @@ export class Batcher {
   }
 
   push(attempt: Try): void {
+    if (this.closed) return attempt.failed(goneWith(attempt));
     if (this.withoutStreams) return this.unary(attempt);
     this.queue.push(attempt);
     this.askFlush();
@@ -113,10 +115,14 @@ export class Batcher {
     for (const stream of this.streams) stream.suspect(attempt);
   }
 
+  /** For good: what waits goes elsewhere, and so does whatever still comes. */
   close(): void {
     if (this.flushAsked !== null) clearImmediate(this.flushAsked);
     this.flushAsked = null;
+    this.closed = true;
+    const waiting = this.queue;
     this.queue = [];
     for (const stream of this.streams) stream.close();
+    for (const attempt of waiting) attempt.failed(goneWith(attempt));
   }
 }

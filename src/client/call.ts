@@ -150,7 +150,10 @@ export class Call implements Expiring {
     if (this.calling.trace !== undefined) attempt.sentMs = this.host.nowMs();
     const code = this.lastError?.code ?? "";
     const stay = STAYS.has(code) && this.refusals % REFUSALS_PER_PLACE !== 0;
-    this.place = this.host.dispatch(attempt, this.place, stay);
+    const last = this.place;
+    // A transport that fails at once does so before its place is known: `last` is not to blame.
+    this.place = null;
+    this.place = this.host.dispatch(attempt, last, stay);
   }
 
   tryAnswered(attempt: CallTry, answer: unknown, hint: RouteHint | null): void {
@@ -174,7 +177,6 @@ export class Call implements Expiring {
 
   /** The try ended without an answer of the operation. */
   tryLost(attempt: CallTry, error: SvcError): void {
-    // A transport that fails at once does so before the place is known here.
     if (this.place !== null && error instanceof UnavailableError) {
       const hurried = error.code === "no-answer" && this.calling.attemptMs !== undefined;
       if (DECIDED.has(error.code)) this.host.refused(this.place, attempt);

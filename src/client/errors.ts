@@ -159,6 +159,12 @@ export class UnavailableError extends SvcError {
   }
 }
 
+/** The failure of a try whose transport was closed; unknown if it may have left. */
+export function goneWith(attempt: { readonly left: boolean }): UnavailableError {
+  const outcome = attempt.left ? "unknown" : "none";
+  return new UnavailableError("connection-lost", "the connection was closed", { outcome });
+}
+
 /**
  * `outcome-unknown`: the call was repeated after a lost answer, and what came back does not tell
  * whether the first try worked (a conditional set that says "not set").

@@ -52,6 +52,7 @@ export class GrpcChannel {
   private waiting: Ready[] = [];
   private closed = false;
   private aliveMs = Number.NEGATIVE_INFINITY;
+  private renewals = 0;
 
   constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
     this.endpoint = endpoint;
@@ -105,9 +106,14 @@ export class GrpcChannel {
     return client.getChannel().getConnectivityState(false) === grpc.connectivityState.READY;
   }
 
-  /** Something came on this connection just now. */
-  alive(): void {
-    this.aliveMs = performance.now();
+  /** Which connection it is on: another number, another connection. */
+  get connection(): number {
+    return this.renewals;
+  }
+
+  /** Something came just now on `connection`; of one that was given up that says nothing. */
+  alive(connection: number): void {
+    if (connection === this.renewals) this.aliveMs = performance.now();
   }
 
   /** Whether something came on it since `sinceMs` (of performance.now). */
@@ -166,6 +172,7 @@ export class GrpcChannel {
 
   /** Gives the connection up; the next use makes a new one. */
   renew(): void {
+    this.renewals += 1;
     this.client?.close();
     this.client = null;
   }

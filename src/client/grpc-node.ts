@@ -9,7 +9,7 @@ import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { ProtoWriter, protoReader } from "../proto/codec.js";
 import { Batcher } from "./batcher.js";
 import type { Try } from "./try.js";
-import { ServerError } from "./errors.js";
+import { goneWith, ServerError } from "./errors.js";
 import { GrpcChannel } from "./grpc-channel.js";
 import { localFailure, statusError } from "./grpc-status.js";
 import { HintReader, type RouteHint } from "./route-hint.js";
@@ -22,7 +22,7 @@ const identity = (bytes: Buffer): Buffer => bytes;
 export class GrpcNode implements TransportNode {
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
-  private readonly calls = new Set<ClientUnaryCall>();
+  private readonly calls = new Map<ClientUnaryCall, Try>();
   private readonly hints: HintReader | null;
   /** Connections that are being made although nothing waits for them. */
   private warming = 0;
@@ -63,7 +63,8 @@ export class GrpcNode implements TransportNode {
     channel.whenReady((failure) => {
       if (attempt.ended) return;
       if (failure !== null) attempt.failed(failure);
-      else if (!this.closed) this.sendNow(channel, attempt);
+      else if (this.closed) attempt.failed(goneWith(attempt));
+      else this.sendNow(channel, attempt);
     });
   }
 
@@ -79,10 +80,11 @@ export class GrpcNode implements TransportNode {
     }
     attempt.left = true;
     const client = channel.open();
+    const { connection } = channel;
     const bytes = writer.view(0);
     const done = (error: ServiceError | null, answer: Buffer | undefined): void => {
       this.calls.delete(call);
-      if (error === null) channel.alive();
+      if (error === null) channel.alive(connection);
       if (error !== null || answer === undefined) {
         const { code = 2, details = "no answer", metadata: trailers } = error ?? {};
         attempt.failed(statusError(code, details, trailers));
@@ -92,7 +94,7 @@ export class GrpcNode implements TransportNode {
     };
     const path = operation.path;
     const call = client.makeUnaryRequest(path, identity, identity, bytes, metadata, {}, done);
-    this.calls.add(call);
+    this.calls.set(call, attempt);
     attempt.abandon = (): void => call.cancel();
   }
 
@@ -103,7 +105,10 @@ export class GrpcNode implements TransportNode {
   close(): Promise<void> {
     this.closed = true;
     for (const batcher of this.batchers.values()) batcher.close();
-    for (const call of this.calls) call.cancel();
+    for (const [call, attempt] of this.calls) {
+      attempt.failed(goneWith(attempt));
+      call.cancel();
+    }
     for (const channel of this.channels) channel.close();
     return Promise.resolve();
   }

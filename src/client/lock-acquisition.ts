@@ -91,14 +91,12 @@ export class Acquisition {
     const { request, waitMs, retryMs, deadlineMs } = this.wish;
     const startMs = clock.nowMs();
     for (;;) {
-      const leftMs = startMs + deadlineMs - clock.nowMs();
-      if (leftMs <= 0) throw new TimeoutError(`no lock "${request.resource}" before the deadline`);
-      const calling = this.calling(leftMs, { trace });
+      const calling = this.calling(startMs + deadlineMs, { trace });
       const { acquired, fencingToken } = await this.abandonable(() =>
         this.caller.call(tryLock, request, calling),
       );
       if (acquired) {
-        const grant = await this.confirmed(fencingToken, leftMs);
+        const grant = await this.confirmed(fencingToken, startMs + deadlineMs);
         if (grant !== null) return grant;
       }
       const leftToWaitMs = startMs + waitMs - clock.nowMs();
@@ -109,7 +107,7 @@ export class Acquisition {
   }
 
   /** The grant, or null when its lease is over already. */
-  private async confirmed(fencingToken: bigint, deadlineMs: number): Promise<Grant | null> {
+  private async confirmed(fencingToken: bigint, endMs: number): Promise<Grant | null> {
     const { clock, trace } = this;
     const { request, ownOwner } = this.wish;
     const sentMs = trace.doubtfulSentMs >= 0 ? trace.doubtfulSentMs : trace.sentMs;
@@ -118,15 +116,22 @@ export class Acquisition {
     const old = clock.nowMs() - sentMs > request.expiresMs * CONFIRM_SHARE;
     if (!ownOwner && !old) return { fencingToken, sentMs };
     const inner = newTrace();
-    const calling = this.calling(deadlineMs, { trace: inner });
+    const calling = this.calling(endMs, { trace: inner });
     const answer = await this.abandonable(() => this.caller.call(tryExtend, request, calling));
     if (!answer.extended) return null;
     return { fencingToken: answer.fencingToken, sentMs: inner.sentMs };
   }
 
-  private calling(deadlineMs: number, more: Calling): Calling {
-    const finite = deadlineMs === Number.POSITIVE_INFINITY || deadlineMs <= INT32_MAX;
-    return { ...more, deadlineMs: finite ? deadlineMs : INT32_MAX, lastTry: this.ending.signal };
+  /** For a call that ends with the acquire, at `endMs` of the clock; throws TimeoutError then. */
+  private calling(endMs: number, more: Calling): Calling {
+    const leftMs = endMs - this.clock.nowMs();
+    if (leftMs <= 0) {
+      const outcome = this.trace.doubtfulSentMs >= 0 ? "unknown" : "none";
+      const message = `no lock "${this.wish.request.resource}" before the deadline`;
+      throw new TimeoutError(message, { outcome });
+    }
+    const finite = leftMs === Number.POSITIVE_INFINITY || leftMs <= INT32_MAX;
+    return { ...more, deadlineMs: finite ? leftMs : INT32_MAX, lastTry: this.ending.signal };
   }
 
   /** Waits for a call unless the acquire is ended first; the call then goes on without a repeat. */

@@ -117,8 +117,9 @@ export const tryLock: Operation<LockRequest, LockAnswer, LockGrant> = {
   fromRest: answerFromRest,
   repeat: () => true,
   settle(answer, request, doubtful) {
-    if (answer.type === LOCKED) return { acquired: true, fencingToken: answer.fencingToken };
-    if (answer.type === BUSY) return { acquired: false, fencingToken: 0n };
+    const { fencingToken } = answer;
+    if (answer.type === LOCKED) return { acquired: true, fencingToken, doubtful };
+    if (answer.type === BUSY) return { acquired: false, fencingToken: 0n, doubtful };
     throw failure(answer.type, request.resource, doubtful);
   },
 };

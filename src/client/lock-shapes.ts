@@ -26,11 +26,16 @@ export interface AcquireOptions extends LockCallOptions {
   readonly renew?: boolean | undefined;
 }
 
-/** Answer of `tryLock`. `busy`: another owner holds it. */
+/** Answer of `tryLock`. Not acquired: another owner holds it now. */
 export interface LockGrant {
   readonly acquired: boolean;
   /** Fencing token of the grant; 0n when not acquired. */
   readonly fencingToken: bigint;
+  /**
+   * True when the answer of an earlier try of this call was lost. Not acquired, that one may still
+   * have taken the lock, or may yet: `unlock` with the same owner settles it.
+   */
+  readonly doubtful: boolean;
 }
 
 /** Answer of `tryExtend`. */

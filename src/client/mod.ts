@@ -21,6 +21,7 @@ export type {
 export { toSafeNumber, type Int64Input, type Timestamp } from "./numbers.js";
 export { Sequence, Sequences, type AllocateOptions } from "./sequences.js";
 export type {
+  SequenceDelete,
   SequenceInfo,
   SequenceParameters,
   SequenceRange,

@@ -25,13 +25,12 @@ type Undici = typeof import("undici");
 
 /** Connections per endpoint: one request at a time each. */
 const CONNECTIONS = 64;
+/** Failures before the request can have left, when a connection was being made. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]);
 /** Failures before the request can have left. */
 const NOT_SENT: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -124,12 +123,14 @@ export class RestNode implements TransportNode {
 
   private failure(error: unknown, left: boolean): SvcError {
     if (error instanceof SvcError) return error;
-    const cause = error as { readonly code?: unknown; readonly message?: unknown };
+    const cause = error as Readonly<Record<"code" | "message" | "syscall", unknown>>;
     const { url } = this.endpoint;
     if (typeof cause.code === "string") {
       this.onUnreachable();
       const message = `${url}: ${String(cause.message)}`;
-      if (NOT_SENT.has(cause.code)) return new UnavailableError("unreachable", message, { cause });
+      if (neverLeft(cause.code, cause.syscall)) {
+        return new UnavailableError("unreachable", message, { cause });
+      }
       return new UnavailableError("connection-lost", message, { cause, outcome: "unknown" });
     }
     if (!left) return localFailure(error);
@@ -146,6 +147,12 @@ export class RestNode implements TransportNode {
     const loaded = await this.loaded?.catch(() => null);
     await loaded?.[1].destroy();
   }
+}
+
+/** A network may also fail below a request: reading and writing meet the same codes. */
+function neverLeft(code: string, syscall: unknown): boolean {
+  if (NOT_CONNECTED.has(code)) return syscall === undefined || syscall === "connect";
+  return NOT_SENT.has(code);
 }
 
 function settle(attempt: Try, answer: Answer, followRoutes: boolean): void {

@@ -19,7 +19,7 @@ import {
 import { fromLanes, stampFromJson, stampOf, toLanes, toLanesOrNull } from "./numbers.js";
 import type { Operation } from "./operation.js";
 import { sequenceFailure, SequenceType, SUCCESS } from "./sequence-answers.js";
-import type { SequenceInfo } from "./sequence-shapes.js";
+import type { SequenceDelete, SequenceInfo } from "./sequence-shapes.js";
 
 export interface NameRequest {
   readonly name: string;
@@ -188,7 +188,7 @@ export const getSequence: Operation<NameRequest, SequenceAnswer, SequenceInfo | 
   },
 };
 
-export const deleteSequence: Operation<NameRequest, SequenceAnswer, boolean> = {
+export const deleteSequence: Operation<NameRequest, SequenceAnswer, SequenceDelete> = {
   name: "sequences.delete",
   path: "/Sequencer/DeleteSequence",
   stream: { kind: "sequences", type: 6, field: 8 },
@@ -206,10 +206,9 @@ export const deleteSequence: Operation<NameRequest, SequenceAnswer, boolean> = {
   fromRest: answerFromRest,
   repeat: () => true,
   settle(answer, request, doubtful) {
-    if (answer.type === SUCCESS) return true;
+    if (answer.type === SUCCESS) return { deleted: true, doubtful };
     const failure = sequenceFailure(answer.type, request.name, doubtful);
-    // After a lost answer, "not found" is what the first try left behind.
-    if (failure instanceof NotFoundError) return doubtful;
+    if (failure instanceof NotFoundError) return { deleted: false, doubtful };
     throw failure;
   },
 };

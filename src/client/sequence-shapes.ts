@@ -43,6 +43,14 @@ export interface SequenceInfo {
   readonly updatedAt: Timestamp;
 }
 
+/** Answer of delete. */
+export interface SequenceDelete {
+  /** Whether this call found the sequence and deleted it. */
+  readonly deleted: boolean;
+  /** An earlier try of this call may have deleted it. */
+  readonly doubtful: boolean;
+}
+
 /** Values handed out by one call: `count` values from `start` to `end` in equal steps. */
 export interface SequenceRange {
   readonly name: string;

@@ -20,6 +20,7 @@ import {
   updateSequence,
 } from "./sequence-operations.js";
 import type {
+  SequenceDelete,
   SequenceInfo,
   SequenceParameters,
   SequenceRange,
@@ -116,13 +117,12 @@ export class Sequences {
   }
 
   /**
-   * Deletes a sequence. True when this call deleted it (or an earlier try of it may have); false
-   * when there was none.
+   * Deletes a sequence; whatever the answer, there is none now.
    *
    * @example
-   * await client.sequences.delete("orders");
+   * const { deleted } = await client.sequences.delete("orders");
    */
-  delete(name: string, options?: CallOptions): Promise<boolean> {
+  delete(name: string, options?: CallOptions): Promise<SequenceDelete> {
     return this.caller.call(deleteSequence, { name }, options);
   }
 
@@ -285,7 +285,7 @@ export class Sequence {
   }
 
   /** See `Sequences.delete`. */
-  delete(options?: CallOptions): Promise<boolean> {
+  delete(options?: CallOptions): Promise<SequenceDelete> {
     return this.all.delete(this.name, options);
   }
 }

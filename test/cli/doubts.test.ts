@@ -70,6 +70,16 @@ t.test("an unknown outcome is no refusal: delete, set, unlock, create-sequence",
       reply(sequences.GrpcSequenceResponse, { Type: INVALID_SEQUENCE }),
       ["--create-sequence", "s"],
     ],
+    [
+      "DeleteSequence",
+      reply(sequences.GrpcSequenceResponse, { Type: 1 }),
+      ["--delete-sequence", "s"],
+    ],
+    [
+      "TryLock",
+      reply(locks.GrpcTryLockResponse, { Type: 1 }),
+      ["--lock", "r", "--expires", "5", "--owner", "o"],
+    ],
   ];
   for (const [method, then, words] of cases) {
     for (const format of ["console", "json"]) {
@@ -178,6 +188,22 @@ t.test("shell: a lock that may be held is on the list and released at the end", 
   t.match(ran.stderr, /outcome is unknown/);
   t.match(ran.stdout, /Disposing persistent lock [0-9a-f]{32}/);
   t.same([...new Set(lockOwners())], unlockOwners(), "released under the owner that was sent");
+});
+
+t.test("shell: busy after a lost try leaves the lock on the list", async (t) => {
+  const busy = reply(locks.GrpcTryLockResponse, { Type: 1 });
+  node.answers.set("TryLock", lostFirst(busy));
+  node.answers.set("Unlock", UNLOCKED);
+  const ran = await runCli(at, {}, "lock r 60000\n");
+  t.equal(ran.exit, 4, ran.stderr);
+  t.match(ran.stdout, /Disposing persistent lock [0-9a-f]{32}/);
+  t.same([...new Set(lockOwners())], unlockOwners());
+  node.asked.length = 0;
+  // The doubt of one try stays with those that follow within --wait.
+  const words = ["--lock", "r", "--expires", "60000", "--owner", "o", "--wait", "300"];
+  const waited = await batch.run([...at, ...words]);
+  t.ok(node.count("TryLock") > 2, "several tries");
+  t.match(waited, { exit: 4, stdout: "", stderr: /if it was granted, --unlock r --owner o/ });
 });
 
 t.test("shell: a doubtful lock keeps an older one, and unlock releases both", async (t) => {

@@ -73,7 +73,10 @@ async function steps(client: SvcClient, prefix: string): Promise<unknown[]> {
   seen.push(facts(await failure(client.sequences.next(`${name}-none`))));
   seen.push(await client.sequences.get(`${name}-none`));
   seen.push((await client.sequences.update(name, { maxValue: null, blockSize: null })).incarnation);
-  seen.push(await client.sequences.delete(name), await client.sequences.delete(name));
+  seen.push(
+    (await client.sequences.delete(name)).deleted,
+    (await client.sequences.delete(name)).deleted,
+  );
   const key = `${prefix}/ключ`;
   const plain = ({ applied, revision }: { applied: boolean; revision: bigint }): unknown[] => [
     applied,

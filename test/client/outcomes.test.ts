@@ -170,6 +170,30 @@ t.test(
   },
 );
 
+t.test("a stream ended by a status: what a cancelled neighbour caused says nothing", async (t) => {
+  const node = await StandIn.open(async (asked) => {
+    if (asked.name === "forbidden") {
+      await sleep(60);
+      return { status: status.PERMISSION_DENIED, details: "this item" };
+    }
+    if (!asked.alone && asked.name !== "warm") return "silence";
+    return { type: 0, value: 7 };
+  });
+  const client = new SvcClient({ endpoints: node.address, channels: 1 });
+  await client.sequences.next("warm");
+  const strict = failure(client.sequences.next("strict", { idempotency: "off" }));
+  const stop = new AbortController();
+  const forbidden = failure(client.sequences.next("forbidden", { signal: stop.signal }));
+  while (!node.asked.some((one) => one.name === "forbidden")) await sleep(1);
+  await sleep(10);
+  stop.abort();
+  t.type(await forbidden, CancelledError);
+  const { code, outcome } = await strict;
+  t.same([code, outcome], ["connection-lost", "unknown"], "the server had both in flight");
+  await client.close();
+  node.stop();
+});
+
 t.test("ENHANCE_YOUR_CALM is the connection's business, no verdict about an item", async (t) => {
   const node = await StandIn.open((asked) => {
     const calm = {

@@ -6,6 +6,7 @@
  * or as a refusal.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { doubted } from "../../client/errors.js";
 import { SvcError, type Durability, type LockGrant } from "../../client/mod.js";
 import {
   INVALID_INPUT_REMARK,
@@ -37,7 +38,15 @@ async function orInvalid<T>(action: Promise<T>): Promise<T | null> {
 
 const RETRY_MS = 100;
 
-/** Tries until the lock is granted or `waitMs` is over; null: the request is not acceptable. */
+/** A failure after a try that may have been granted. */
+function keepDoubt(error: unknown): never {
+  throw error instanceof SvcError ? doubted(error) : doubt("interrupted after a lost answer");
+}
+
+/**
+ * Tries until the lock is granted or `waitMs` is over; null: the request is not acceptable. Once a
+ * try may have been granted, every end but a grant is a doubt.
+ */
 async function tryUntil(
   resource: string,
   step: { readonly owner: Uint8Array; readonly leaseMs: number; readonly durability: Durability },
@@ -46,15 +55,21 @@ async function tryUntil(
 ): Promise<LockGrant | null> {
   const client = await context.client();
   const endMs = performance.now() + waitMs;
+  let isDoubtful = false;
   for (;;) {
-    const grant = await orInvalid(
-      client.locks.tryLock(resource, { ...context.calling(), ...step }),
-    );
+    const call = client.locks.tryLock(resource, { ...context.calling(), ...step });
+    const grant: LockGrant | null = await orInvalid(isDoubtful ? call.catch(keepDoubt) : call);
+    if (grant?.acquired === true) return grant;
+    isDoubtful ||= grant?.doubtful === true;
     const leftMs = endMs - performance.now();
-    if (grant === null || grant.acquired || leftMs <= 0) return grant;
+    if (grant === null || leftMs <= 0) {
+      if (!isDoubtful) return grant;
+      throw doubt(`${resource}: not granted now; an earlier try whose answer was lost may be`);
+    }
     // Jitter keeps waiters apart that were started together.
     const pauseMs = Math.min(leftMs, RETRY_MS * (0.5 + Math.random()));
-    await sleep(pauseMs, undefined, { signal: context.signal });
+    const pause = sleep(pauseMs, undefined, { signal: context.signal });
+    await (isDoubtful ? pause.catch(keepDoubt) : pause);
   }
 }
 

@@ -22,6 +22,7 @@ import {
   type RunContext,
   type RunTable,
 } from "../context.js";
+import { doubt } from "../failures.js";
 import type { JsonValue } from "../format.js";
 import type { OptionValues } from "../values.js";
 
@@ -172,7 +173,12 @@ async function remove(values: OptionValues, context: RunContext): Promise<Outcom
   const name = values.requiredText("--delete-sequence");
   const client = await context.client();
   try {
-    const deleted = await client.sequences.delete(name, context.calling());
+    const { deleted, doubtful } = await client.sequences.delete(name, context.calling());
+    if (!deleted && doubtful) {
+      throw doubt(
+        `${name}: not there now; an earlier try whose answer was lost may have deleted it`,
+      );
+    }
     return outcome(deleted, [deleted ? "deleted" : "not found"], { name, deleted });
   } catch (error) {
     const type = refusalType(error);
