@@ -94,7 +94,7 @@ Cluster
   --raft-replication-factor integer 0
     replicas per partition, 0 = every voter, max 9
   --raft-enable-placement-rebalancer boolean -
-    move replicas toward the factor; drain on leave
+    move replicas toward the factor; drain on leave; refused in this version
     default: true if the factor > 0
   --raft-placement-pass-interval duration 5s
     pause between rebalancer passes
@@ -165,13 +165,13 @@ Key ranges
     pause between range checks
 Backups
   --pitr-backup-dir text -
-    backup directory; empty = NotConfigured
+    backup directory; empty = NotConfigured; refused in this version
   --pitr-backup-cluster-id text -
     cluster id written to manifests
   --pitr-restore-root text -
-    directory below which remote restore may write; empty = refused
+    directory below which remote restore may write; refused in this version
   --pitr-backup-mac-key-file text -
-    key file for manifest signatures
+    key file for manifest signatures; refused in this version
   --pitr-window duration 1h
     log kept for incremental backups, up to 6h
   --backup-retention-max-chains integer 0
