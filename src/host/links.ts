@@ -7,6 +7,7 @@
  * without its data (P-090). 3. A message never creates a group (P-097).
  */
 import { type PartitionId, partitionId } from "../base/ids.js";
+import { PEER_PROTOCOL } from "../base/limits.js";
 import type { MetaReads } from "../machine/meta-reads.js";
 import type {
   JoinAnswer,
@@ -25,9 +26,6 @@ import type { PeerOutbox } from "./peer-outbox.js";
 import { readRaftFrame } from "./raft-frames.js";
 import type { PeerNodeFacts } from "./results.js";
 import type { HostSettings } from "./settings.js";
-
-/** Version of what travels between nodes. */
-export const PEER_PROTOCOL = 1;
 
 /** What the other floors hear of the links. */
 export interface PeerListener {

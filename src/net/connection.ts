@@ -11,7 +11,7 @@
 import { randomBytes } from "node:crypto";
 import type { ClientHttp2Stream } from "node:http2";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
-import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal, TimerHandle } from "../ports.js";
 import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection } from "./dial.js";
 import { MessageReader } from "./messages.js";
@@ -26,7 +26,7 @@ import {
   encodeRefusal,
 } from "./packets.js";
 import { LaneSender } from "./sending.js";
-import { PEER_PROTOCOL, type PeerNetworkPorts, type PeerNetworkSettings } from "./settings.js";
+import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
 
 export interface ConnectionOwner {
   admit(hello: PeerHello): PeerRefusal | null;

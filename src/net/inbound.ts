@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
-import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
 import { GRPC_CONTENT_TYPE } from "./dial.js";
 import { MessageReader, writePacket } from "./messages.js";
@@ -22,7 +22,6 @@ import {
   encodeGreeting,
   encodeRefusal,
 } from "./packets.js";
-import { PEER_PROTOCOL } from "./settings.js";
 
 export interface InboundOwner {
   /** False: not started yet, or closing; nobody is let in, and nobody is judged. */

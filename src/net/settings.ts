@@ -70,9 +70,6 @@ export interface PeerNetworkSettings {
   readonly joinWithinMs: number;
 }
 
-/** Version of the peer protocol that this program speaks. */
-export const PEER_PROTOCOL = 1;
-
 export const PEER_LANES: readonly PeerLane[] = ["control", "log", "bulk", "calls"];
 
 /** High-water mark of a stream of the platform (bytes). */

@@ -10,6 +10,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { PEER_PROTOCOL } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { storedIdentity, type Disk, type DiskCode } from "../disk/open.js";
 import { IDENTITY_KEY } from "../host/identity.js";
@@ -18,7 +19,6 @@ import { askIdentity, askToJoin } from "../net/asking.js";
 import { PeerNetwork } from "../net/network.js";
 import {
   PEER_NETWORK_DEFAULTS,
-  PEER_PROTOCOL,
   type PeerNetworkPorts,
   type PeerTls,
   laneBounds,

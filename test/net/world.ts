@@ -2,12 +2,12 @@
  * Real peer ports on loopback for tests: settings, endpoints that a restarted node keeps, and a
  * world that goes on by itself.
  */
+import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { JoinAnswer, JoinRequest, LogFields, PeerPort } from "../../src/ports.js";
 import { askToJoin } from "../../src/net/asking.js";
 import { PeerNetwork } from "../../src/net/network.js";
 import {
   PEER_NETWORK_DEFAULTS,
-  PEER_PROTOCOL,
   type PeerNetworkPorts,
   type PeerNetworkSettings,
   laneBounds,

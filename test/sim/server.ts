@@ -10,7 +10,7 @@
 import { BudgetedFiles } from "../../src/disk/budget.js";
 import { openLog } from "../../src/disk/recovery.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
-import { PEER_PROTOCOL } from "../../src/host/links.js";
+import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import { Node } from "../../src/host/node.js";
 import type { HostPorts } from "../../src/host/settings.js";
 import { KernelSorter } from "../../src/machine/kernel-sorter.js";
