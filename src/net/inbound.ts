@@ -32,7 +32,8 @@ export interface InboundOwner {
   /** The handshake is through. */
   opened(inbound: InboundLane): void;
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
-  ended(inbound: InboundLane): void;
+  /** `wasOpen`: frames may have been on it. */
+  ended(inbound: InboundLane, wasOpen: boolean): void;
   nowMs(): number;
 }
 
@@ -87,10 +88,11 @@ export class InboundLane {
   /** Ends it and its connection; `ended` follows at once. */
   end(): void {
     if (this.phase === "ended") return;
+    const wasOpen = this.isOpen;
     this.phase = "ended";
     this.stream.destroy();
     this.session?.destroy();
-    this.owner.ended(this);
+    this.owner.ended(this, wasOpen);
   }
 
   private write(kind: number, body: Uint8Array): void {

@@ -1,9 +1,9 @@
 /**
  * The link to one peer: its four lanes, and whether what is sent to it gets there.
  *
- * Invariants: 1. The link is up while "control" and "log" are admitted. 2. When either is lost all
- * lanes begin anew: nothing of an old connection arrives behind something of a new one. 3. Ups and
- * downs alternate.
+ * Invariants: 1. The link is up once "control" and "log" are admitted. 2. When any lane is lost all
+ * begin anew: nothing of an old connection arrives behind something of a new one, and whoever waits
+ * for what was sent on the lost one is told by the end of the link. 3. Ups and downs alternate.
  */
 import type { PeerAddress, PeerEvents, PeerHello, PeerLane } from "../ports.js";
 import { Lane, type LaneOwner } from "./lane.js";
@@ -80,11 +80,6 @@ export class PeerLink implements LaneOwner {
   }
 
   laneDown(lane: PeerLane, reason: string): void {
-    if (lane === "bulk" || lane === "calls") {
-      const fields = { ...this.fields(), lane, reason };
-      this.ports.logger.log("debug", "A lane to a peer ended.", fields);
-      return;
-    }
     const wasUp = this.isUp;
     if (reason !== RESET_REASON) {
       const event = wasUp ? "Lost the link to a peer." : "Cannot link with a peer yet.";
@@ -92,9 +87,23 @@ export class PeerLink implements LaneOwner {
       this.ports.logger.log(level, event, { ...this.fields(), lane, reason });
       this.isTold = true;
     }
-    if (!wasUp) return;
+    if (wasUp) this.goDown();
+  }
+
+  /**
+   * The peer's own connection for calls ended: answers that were on it are lost, and nobody but
+   * this side knows who waits for them.
+   */
+  answersLost(): void {
+    if (!this.isUp || this.isClosing) return;
+    const event = "Lost the answers of a peer: its connection for calls ended.";
+    this.ports.logger.log("info", event, this.fields());
+    this.goDown();
+  }
+
+  private goDown(): void {
     this.isUp = false;
-    for (const other of Object.values(this.lanes)) other.reset(RESET_REASON);
+    for (const lane of Object.values(this.lanes)) lane.reset(RESET_REASON);
     this.owner.linkDown(this.peer.nodeId);
   }
 

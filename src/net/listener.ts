@@ -36,6 +36,8 @@ export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "
   joinAsked: UnaryOwner["joinAsked"];
   /** A lane of a node was admitted. */
   heardOf(nodeId: number): void;
+  /** The lane of a node on which it answers calls ended, or was replaced. */
+  answersLost(nodeId: number): void;
 }
 
 const STATUS_UNIMPLEMENTED = "12";
@@ -129,8 +131,9 @@ export class PeerListener implements InboundOwner {
     this.owner.heardOf(lane.nodeId);
   }
 
-  ended(lane: InboundLane): void {
+  ended(lane: InboundLane, wasOpen: boolean): void {
     this.lanes.delete(lane);
+    if (wasOpen && lane.lane === "calls") this.owner.answersLost(lane.nodeId);
   }
 
   private makeServer(): Http2Server | Http2SecureServer {

@@ -155,6 +155,10 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     this.links.get(nodeId)?.wake();
   }
 
+  answersLost(nodeId: number): void {
+    this.links.get(nodeId)?.answersLost();
+  }
+
   linkClosed(link: PeerLink): void {
     this.leaving.delete(link);
     if (this.closing !== null) this.closeListener();

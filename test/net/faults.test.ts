@@ -149,11 +149,50 @@ class SlowReader {
     if (one !== null && !far.destroyed) far.write(one);
   }
 
+  /** Connections that came so far. */
+  get accepted(): number {
+    return this.sockets.size / 2;
+  }
+
+  /** Ends one connection alone, counted in the order in which they came. */
+  cut(at: number): void {
+    [...this.sockets][2 * at]?.destroy();
+  }
+
   async close(): Promise<void> {
     for (const socket of this.sockets) socket.destroy();
     await new Promise((resolve) => this.server.close(resolve));
   }
 }
+
+t.test(
+  "P-049 P-152 a lost lane of calls or of bulk takes the link with it, on both sides",
+  async (t) => {
+    for (const lane of ["calls", "bulk"] as const) {
+      const [one, two] = [await open(t, 1), await open(t, 2)];
+      const reader = await SlowReader.open(two.endpoint);
+      t.teardown(() => reader.close());
+      one.node.peers({ nodeId: 2, endpoint: reader.address });
+      two.node.peers({ nodeId: 1, endpoint: one.endpoint });
+      await until("linked", () => one.node.isUp(2) && two.node.isUp(1));
+      t.equal(reader.accepted, 2, "control and log");
+      t.ok(one.node.send(2, lane, numbered(1, 64, lane)));
+      await until("it came", () => two.node.from(1, lane).length === 1);
+      t.equal(reader.accepted, 3);
+      reader.cut(2);
+      await until(`${lane}: node 1 is told`, () => one.node.count("down 2") === 1);
+      await until("and linked again", () => one.node.isUp(2));
+      t.ok(one.node.send(2, lane, numbered(2, 64, lane)));
+      await until("frames pass again", () => two.node.from(1, lane).length === 2);
+      // Answers to what node 2 asked were on that connection: node 2 is told as well.
+      if (lane === "calls") await until("node 2 is told", () => two.node.count("down 1") === 1);
+      await until("and is linked again", () => two.node.isUp(1));
+      await sleep(200);
+      const times = one.node.count("down 2") + two.node.count("down 1");
+      t.equal(times, lane === "calls" ? 2 : 1, "and that once only");
+    }
+  },
+);
 
 t.test("P-153 a peer that reads a byte per second costs a bounded queue", async (t) => {
   const lanes = laneBounds(TIMES);
