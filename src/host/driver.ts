@@ -44,6 +44,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   flushedIndex: number;
   /** Has once, in this life, applied everything that a leader had committed. */
   caughtUpOnce = false;
+  private started = false;
   /** In the list of groups that the next turn runs. */
   isAwake = false;
   private floor: number;
@@ -108,13 +109,14 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** A group whose only voter is this node elects itself at once: nobody else could. */
   start(): void {
+    this.started = true;
     if (this.members.isAlone) this.core.campaign();
     this.shared.wake(this);
   }
 
   /** Queues a message of another node's core for the next turn. */
   receive(item: RaftItem): void {
-    this.peers.receive(item);
+    if (this.started) this.peers.receive(item);
   }
 
   /** Steps what other nodes sent; before ticks, so that no election starts over a full inbox. */
@@ -162,7 +164,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Whether raft time matters to this group: a member that is alone and leads needs none. */
   get needsTicks(): boolean {
-    return !(this.leadership.isLeading && this.members.isAlone);
+    return this.started && !(this.leadership.isLeading && this.members.isAlone);
   }
 
   tick(count: number, nowMs: number): void {
@@ -188,6 +190,12 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     const lingers = this.proposals.entryCount === 0 && this.leadership.isServing;
     if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
     return Math.min(deadlineMs, this.batcher.lingerEndMs);
+  }
+
+  /** Somebody waits for an answer of this group. */
+  get hasWaiters(): boolean {
+    const { batcher, proposals, reads } = this;
+    return batcher.queuedCommands + proposals.waitingCount + reads.waitingCount > 0;
   }
 
   /** Nothing of this group is queued, on its way to the disk or unapplied. */

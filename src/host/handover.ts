@@ -33,6 +33,7 @@ export class Handover {
     const successor = this.successor(driver);
     if (successor === null) return false;
     this.orderedMs.set(driver, nowMs);
+    driver.peers.rouse();
     driver.core.transferLeadership(successor);
     this.wake(driver);
     return true;

@@ -90,8 +90,11 @@ export class Hosting {
     this.addedHooks.push(hook);
   }
 
-  /** Takes up what log and store hold, or founds a new directory. Begins elections. */
-  recover(flusher: Flusher): Result<null, StartRefusal> {
+  /**
+   * Takes up what log and store hold, or founds a new directory. Begins elections. `identified` is
+   * called when it is durable whose directory this is: other nodes are heard only then.
+   */
+  recover(flusher: Flusher, identified: () => void): Result<null, StartRefusal> {
     this.flusher = flusher;
     const { settings, ports } = this.shared;
     const images = ports.log.recovered();
@@ -105,7 +108,7 @@ export class Hosting {
     if (!checked.ok) return checked;
     if (identity === null) {
       const founders = settings.founders.map((founder) => founder.nodeId).sort((a, b) => a - b);
-      this.found({ nodeId: settings.nodeId, founders });
+      this.found({ nodeId: settings.nodeId, founders }, identified);
       return ok(null);
     }
     this.founders = identity.founders;
@@ -116,6 +119,7 @@ export class Hosting {
     }
     for (const { driver } of this.list) driver.start();
     this.refresh();
+    identified();
     return ok(null);
   }
 
@@ -151,13 +155,16 @@ export class Hosting {
     return meta?.member(this.shared.settings.nodeId)?.role ?? null;
   }
 
-  private found(identity: NodeIdentity): void {
+  private found(identity: NodeIdentity, identified: () => void): void {
     this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
     this.founders = identity.founders;
     const added = this.add(META_PARTITION);
     assert(added.ok, "a new directory can always begin");
     const { driver } = present(this.find(META_PARTITION), "the meta group was added");
-    present(this.flusher, "recovery has the flusher").flushSoon(() => driver.start());
+    present(this.flusher, "recovery has the flusher").flushSoon(() => {
+      driver.start();
+      identified();
+    });
   }
 
   private add(partition: PartitionId): Result<null, StartRefusal> {

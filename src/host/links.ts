@@ -22,6 +22,7 @@ import type {
   PeerRefusal,
 } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
+import { KnownPeers, type KnownPeersWorld } from "./known-peers.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { readRaftFrame } from "./raft-frames.js";
 import type { PeerNodeFacts } from "./results.js";
@@ -40,6 +41,8 @@ export interface LinksWorld {
   readonly outbox: PeerOutbox;
   /** null on a node without a network. */
   readonly port: PeerPort | null;
+  /** Rows of the node itself. */
+  readonly rows: KnownPeersWorld;
   driver(partition: PartitionId): GroupDriver | null;
   /** The records of the meta partition as applied here; null before there are any. */
   roster(): MetaReads | null;
@@ -56,6 +59,9 @@ export interface LinksWorld {
 
 export class Links implements PeerEvents {
   private readonly hellos = new Map<number, PeerHello>();
+  private readonly known: KnownPeers;
+  /** Linked nodes that a newer roster would not let in any more. */
+  private readonly banned = new Set<number>();
   private readonly listeners: PeerListener[] = [];
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
   private rosterVersion = -1;
@@ -67,9 +73,12 @@ export class Links implements PeerEvents {
   badItems = 0;
   strayItems = 0;
 
-  constructor(private readonly world: LinksWorld) {}
+  constructor(private readonly world: LinksWorld) {
+    this.known = new KnownPeers(world.rows);
+  }
 
   start(): void {
+    this.known.load();
     this.world.port?.setPeers(this.others(this.world.settings.founders));
     this.refresh();
     this.world.port?.start(this);
@@ -113,6 +122,20 @@ export class Links implements PeerEvents {
     if (cluster.membershipVersion === this.rosterVersion) return;
     this.rosterVersion = cluster.membershipVersion;
     this.world.port?.setPeers(this.others(roster.members()));
+    // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
+    this.world.rows.flushSoon(() => undefined);
+    for (const hello of this.hellos.values()) this.judgeAgain(hello);
+  }
+
+  private judgeAgain(hello: PeerHello): void {
+    const { nodeId: node } = hello;
+    // Who was removed may hear of it to the end; who lost its data is not listened to.
+    if (this.judge(hello) !== "storage-lost") this.banned.delete(node);
+    else if (!this.banned.has(node)) {
+      this.banned.add(node);
+      this.world.outbox.linkDown(node);
+      this.world.logger.log("error", "A linked node is not listened to any more.", { node });
+    }
   }
 
   admit(hello: PeerHello): PeerRefusal | null {
@@ -120,17 +143,25 @@ export class Links implements PeerEvents {
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
-    const { nodeId, storageId } = hello;
+    const refusal = this.judge(hello);
+    if (refusal !== null) return refusal;
+    this.known.learn(hello.nodeId, hello.storageId);
+    this.meet(hello);
+    return null;
+  }
+
+  /**
+   * By the roster; where it does not know the data directory of a member, the first one met counts.
+   */
+  private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
     const roster = this.world.roster();
     const member = roster?.member(nodeId) ?? null;
     const former = roster?.formerMember(nodeId) ?? null;
     if (member === null && former?.storageIds.includes(storageId) === true) return "not-a-member";
-    // Before the roster knows the data directory of a member, the first one seen counts.
-    const seen = this.hellos.get(nodeId)?.storageId ?? "";
-    const known = member === null ? "" : member.storageId === "" ? seen : member.storageId;
-    if (known !== "" && known !== storageId) return "storage-lost";
-    this.meet(hello);
-    return null;
+    const isListed = member !== null || (roster?.cluster() ?? null) === null;
+    const met = isListed ? this.known.storageIdOf(nodeId) : "";
+    const known = member === null || member.storageId === "" ? met : member.storageId;
+    return known !== "" && known !== storageId ? "storage-lost" : null;
   }
 
   refused(by: PeerAddress, refusal: PeerRefusal): void {
@@ -148,18 +179,25 @@ export class Links implements PeerEvents {
   linkUp(hello: PeerHello): void {
     const { nodeId: node, endpoint } = hello;
     this.hellos.set(node, hello);
+    if (this.judge(hello) === "storage-lost") {
+      this.banned.add(node);
+      return;
+    }
+    this.banned.delete(node);
     this.world.outbox.linkUp(node);
     this.world.logger.log("info", "A node is linked.", { node, endpoint });
     for (const listener of this.listeners) listener.linkUp(node);
   }
 
   linkDown(node: number): void {
+    if (this.banned.delete(node)) return;
     this.world.outbox.linkDown(node);
     this.world.logger.log("warn", "The link to a node is down.", { node });
     for (const listener of this.listeners) listener.linkDown(node);
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
+    if (this.banned.has(from) || !this.known.isDurable(from)) return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.world.bulk(from, bytes);
     if (lane === "control" && this.world.errand(from, bytes)) return;

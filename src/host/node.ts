@@ -43,12 +43,11 @@ export class Node {
     assertSettings(settings);
     const node = new Node(settings, ports);
     const { hosting, flusher, turns, links } = node.parts;
-    const recovered = hosting.recover(flusher);
+    const recovered = hosting.recover(flusher, () => links.start());
     if (!recovered.ok) {
       turns.close();
       return recovered;
     }
-    links.start();
     turns.wakeAt(ports.clock.monotonicMs());
     return ok(node);
   }

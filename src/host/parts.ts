@@ -129,6 +129,11 @@ export class NodeParts implements LoopParts {
     };
   }
 
+  private flushSoon(done: () => void): void {
+    this.flusher.flushSoon(done);
+    this.turns.request();
+  }
+
   private makeSnapshots(shared: DriverShared): Snapshots {
     const { settings, ports, hosting, flusher } = this;
     return new Snapshots({
@@ -141,10 +146,7 @@ export class NodeParts implements LoopParts {
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => hosting.find(partition)?.driver ?? null,
       mayFill: () => flusher.intakeOpen && hosting.overlay.rows < 2 * settings.flushRows,
-      flushSoon: (done) => {
-        flusher.flushSoon(done);
-        this.turns.request();
-      },
+      flushSoon: (done) => this.flushSoon(done),
       wake: (partition) => {
         const hosted = hosting.find(partition);
         if (hosted !== null) shared.wake(hosted.driver);
@@ -159,6 +161,11 @@ export class NodeParts implements LoopParts {
       fatal: shared.ports.fatal,
       outbox: this.peers,
       port: this.ports.peers ?? null,
+      rows: {
+        get: (key) => this.hosting.overlay.get(key),
+        put: (key, value) => this.hosting.overlay.put(key, value),
+        flushSoon: (done) => this.flushSoon(done),
+      },
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
       roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
       rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
@@ -215,6 +222,7 @@ export class NodeParts implements LoopParts {
       linkDown: (node) => {
         rouse();
         this.changes.linkDown(node);
+        for (const { driver } of this.hosting.all) driver.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
       },
     });

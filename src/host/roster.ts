@@ -80,8 +80,9 @@ export class Roster {
     this.follow();
     const command = this.ownLine() ?? (serves ? this.nextStep() : null);
     if (command === null) return;
+    const { leader } = this.driver.leadership;
     if (serves) this.propose(command, nowMs);
-    else this.send(command, nowMs);
+    else if (leader !== 0 && leader !== this.settings.nodeId) this.send(command, nowMs);
   }
 
   /** Reads the roster anew when it changed. */

@@ -47,8 +47,10 @@ export class Stopping {
   private deadlineMs = Infinity;
   /** Everything is flushed, or is not going to be. */
   private flushed = false;
+  private beganMs = 0;
+  private drainEndMs = Infinity;
   private handUntilMs = 0;
-  private lookAtMs = 0;
+  private lookAtMs = Infinity;
   private readonly whenClosed: (() => void)[] = [];
 
   constructor(private readonly world: StoppingWorld) {}
@@ -64,7 +66,8 @@ export class Stopping {
 
   get wakeAtMs(): number {
     if (this.step === "handing") return this.lookAtMs;
-    return this.step === "draining" || this.step === "flushing" ? this.deadlineMs : Infinity;
+    if (this.step === "draining") return Math.min(this.lookAtMs, this.drainEndMs);
+    return this.step === "flushing" ? this.deadlineMs : Infinity;
   }
 
   /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
@@ -79,17 +82,33 @@ export class Stopping {
 
   /** Looks whether the next step is due; called at the end of each turn. */
   advance(nowMs: number): void {
-    if (this.step === "draining") this.drain(nowMs);
+    if (this.step === "draining") {
+      if (this.beganMs === 0) this.beganMs = nowMs;
+      this.drain(nowMs);
+    }
     if (this.step === "handing") this.hand(nowMs);
     if (this.step === "flushing") this.flush(nowMs);
   }
 
+  /** Each group is handed over as soon as nobody waits in it: it is led without a break. */
   private drain(nowMs: number): void {
+    const { handover } = this.world;
     const groups = this.world.groups();
-    if (nowMs < this.deadlineMs) {
-      const quiet = groups.every(({ driver }) => driver.isQuiet && driver.reads.waitingCount === 0);
-      if (!quiet || this.world.hasAnswers()) return;
+    let waits = this.world.hasAnswers();
+    let endMs = this.deadlineMs;
+    this.lookAtMs = Infinity;
+    for (const { driver } of groups) {
+      const isNeeded = handover.isNeeded(driver);
+      if (isNeeded) endMs = this.deadlineMs - this.world.handoverMs;
+      // A group of others goes on without this node; one that is alone is brought to its end.
+      if (driver.hasWaiters || (driver.members.isAlone && !driver.isQuiet)) waits = true;
+      else if (isNeeded) {
+        handover.order(driver, nowMs);
+        this.lookAtMs = nowMs + LOOK_MS;
+      }
     }
+    this.drainEndMs = Math.max(endMs, this.beganMs + (this.deadlineMs - this.beganMs) / 2);
+    if (waits && nowMs < this.drainEndMs) return;
     for (const { driver } of groups) driver.endAll();
     this.step = "handing";
     this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.world.handoverMs);

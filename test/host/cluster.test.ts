@@ -5,6 +5,7 @@ import type { ProposalResult, ReadResult } from "../../src/host/group.js";
 import { RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
 import type { GroupDriver } from "../../src/host/driver.js";
 import type { JoinAnswer } from "../../src/ports.js";
+import { KeySpace } from "../../src/machine/keys.js";
 import { Cluster, address } from "./peerworld.js";
 import { propose } from "./world.js";
 
@@ -356,3 +357,58 @@ void t.test("P-096 a leave commits the removal; the last needed voter is refused
   t.equal(outcomes[2], "RefusedInsufficientVoters");
   t.end();
 });
+
+void t.test("P-162 a stop under the others' load hands over at once, and nobody waits", (t) => {
+  const cluster = new Cluster(3, { initialPartitions: 9, leaderBalanceEveryMs: 1000 }).ready();
+  cluster.pass(5000);
+  const victim = 1;
+  const results: ProposalResult[] = [];
+  let stopped = false;
+  const startMs = cluster.nowMs;
+  for (let at = 0; at < 60; at++) {
+    // The disk of the node that stops is never idle: its groups always have something open.
+    for (let key = 0; key < 20; key++) write(cluster, `key${at}-${key}`, results);
+    if (at === 5) cluster.node(victim).stop(cluster.nowMs + 10_000, () => (stopped = true));
+    for (const world of cluster.worlds.values()) {
+      world.timer.nowMs += 5;
+      for (let step = 0; step < 40; step++) world.timer.step();
+    }
+  }
+  cluster.passUntil(() => stopped);
+  t.ok(cluster.nowMs - startMs < 3000, `${cluster.nowMs - startMs} ms`);
+  cluster.kill(victim);
+  cluster.settle();
+  for (let partition = 0; partition <= 9; partition++) {
+    t.ok([2, 3].includes(cluster.serverOf(partition) ?? 0), `partition ${partition} is led`);
+  }
+  t.end();
+});
+
+void t.test(
+  "P-090 a founder that lost its disk is refused, also before the roster says so",
+  (t) => {
+    const cluster = new Cluster(3).ready();
+    cluster.pass(500);
+    cluster.kill(3);
+    const hello = {
+      clusterId: "c",
+      nodeId: 3,
+      endpoint: address(3).endpoint,
+      clientEndpoint: "",
+      protocol: 1,
+    };
+    t.equal(cluster.node(1).links.admit({ ...hello, storageId: "s3" }), null);
+    t.equal(cluster.node(1).links.admit({ ...hello, storageId: "other" }), "storage-lost");
+    cluster.kill(1);
+    const world = cluster.world(1);
+    world.log.durable.clear();
+  for (const key of world.store.rows.keys()) {
+    if (key.charCodeAt(0) !== KeySpace.node) world.store.rows.delete(key);
+  }
+    const node = cluster.start(1);
+    t.equal(node.metaGroup().machine.meta.cluster(), null, "the roster is not known again yet");
+    t.equal(node.links.admit({ ...hello, storageId: "other" }), "storage-lost");
+    t.equal(node.links.admit({ ...hello, storageId: "s3" }), null);
+    t.end();
+  },
+);
