@@ -149,8 +149,11 @@ export class RestNode implements TransportNode {
   }
 }
 
-/** A network may also fail below a request: reading and writing meet the same codes. */
-function neverLeft(code: string, syscall: unknown): boolean {
+/**
+ * Whether a failure with this code came before the request can have left. A network may also fail
+ * below a request: reading and writing meet some of the same codes.
+ */
+export function neverLeft(code: string, syscall: unknown): boolean {
   if (NOT_CONNECTED.has(code)) return syscall === undefined || syscall === "connect";
   return NOT_SENT.has(code);
 }

@@ -5,6 +5,7 @@ import t, { type Test } from "tap";
 import { tokenDigestText } from "../../src/server/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { cliMain, runCli } from "./programs.js";
+import { LOST, StandIn } from "./stand-in.js";
 import { Terminal } from "./terminal.js";
 
 const directory = temporaryDirectory();
@@ -22,6 +23,7 @@ const CTRL_D = "\x04";
 const UP = "\x1b[A";
 const LEFT = "\x1b[D";
 const PROMPT = "svc> ";
+const UNAUTHENTICATED = 16;
 
 let homes = 0;
 function newHome(): string {
@@ -267,6 +269,22 @@ t.test("a token is asked for once and not shown", async (t) => {
   t.notOk((await terminal.raw()).includes(token));
   await terminal.send(CTRL_D);
   await leave(t, terminal);
+});
+
+t.test("no token is asked for when an earlier try may have been done", async (t) => {
+  const stranger = await new StandIn().start();
+  t.teardown(() => stranger.stop());
+  stranger.answers.set("TryDeleteKeyValue", (_request, number) =>
+    number === 1 ? LOST : { status: UNAUTHENTICATED },
+  );
+  const terminal = await shell(newHome(), 80, ["-c", stranger.endpoint]);
+  await enter(terminal, "delete k", "outcome is unknown");
+  t.equal(stranger.count("TryDeleteKeyValue"), 2, "not repeated once more");
+  t.notMatch(await terminal.raw(), /asks for a token/);
+  await terminal.send(CTRL_D);
+  t.equal((await terminal.ended()) === null, false);
+  open.delete(terminal);
+  terminal.close();
 });
 
 t.test("an endpoint that cannot be reached is shown after a second, and wiped", async (t) => {

@@ -364,6 +364,26 @@ t.test("wrong leases reject, long waits wait", async (t) => {
   node.stop();
 });
 
+t.test("the deadline of an acquire covers the extend that confirms a late grant", async (t) => {
+  const node = await StandIn.open(async (asked) => {
+    if (asked.method === "extend") return "silence";
+    if (asked.method === "unlock") return { type: UNLOCKED };
+    await sleep(700);
+    return { type: LOCKED, value: 1 };
+  });
+  const client = new SvcClient({ endpoints: node.address });
+  const begin = performance.now();
+  const options = { leaseMs: 60_000, owner: "mine", deadlineMs: 1000 };
+  const error = await failure(client.locks.acquire("r", options));
+  t.type(error, TimeoutError);
+  t.equal(error.outcome, "unknown", "it was granted");
+  const tookMs = performance.now() - begin;
+  t.ok(tookMs < 1500, `${Math.round(tookMs)} ms`);
+  await client.close();
+  t.equal(node.count("unlock"), 1, "given back");
+  node.stop();
+});
+
 t.test("deadlines cover a whole ensure and, when asked, a whole scan", async (t) => {
   const node = await StandIn.open(async (asked) => {
     if (asked.method === "scan") {
