@@ -64,6 +64,8 @@ export class ClusterChanges {
       nowMs,
       soon,
       leader: metaLeader,
+      roster,
+      groups: () => (this.meta()?.driver.leadership.isServing === true ? this.views() : null),
       propose: (command, sizeBytes, deadlineMs, done) => {
         const meta = this.meta();
         if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));

@@ -6,7 +6,7 @@
  * roster holds the node with that data directory; a repeat is accepted again. 2. Whoever cannot
  * tell says "retry", with the leader's address when it knows one: "leader=host:port". 3. What
  * apply refuses is refused for good (contract 5.2, P-090, P-096). 4. Requests under way are
- * bounded.
+ * bounded. 5. An id of a former member is free when no group lists it any more (P-097).
  */
 import type { MetaStatus } from "../machine/command.js";
 import type { MetaReads } from "../machine/meta-reads.js";
@@ -16,6 +16,7 @@ import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
 const UNDER_WAY_MAX = 16;
 const PATIENCE_MS = 5000;
 
+const STILL_LISTED = "a partition still lists this node id, or is not seen by its leader yet";
 /** Why a node is not taken in, for its operator. */
 const REFUSALS: Partial<Record<MetaStatus, string>> = {
   "storage-lost":
@@ -68,6 +69,7 @@ export class Joining {
   }
 
   private answerTo(result: MetaResult, foundedAs: string): JoinAnswer {
+    if (result.status === "later") return { status: "retry", reason: STILL_LISTED };
     if (result.status !== "applied") return { status: "retry", reason: this.leaderHint() };
     const { outcome } = result;
     if (outcome === "done" || outcome === "unchanged") {

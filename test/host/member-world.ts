@@ -11,7 +11,7 @@ import { MetaErrands, isErrandFrame } from "../../src/host/meta-errands.js";
 import { type ReconcileGroup, Reconcile } from "../../src/host/reconcile.js";
 import { Roster } from "../../src/host/roster.js";
 import type { ProposalDone, ProposalResult } from "../../src/host/results.js";
-import type { Command, MetaOutcome, Outcome } from "../../src/machine/command.js";
+import type { Command, Member, MetaOutcome, Outcome } from "../../src/machine/command.js";
 import { Machine } from "../../src/machine/machine.js";
 import { Overlay } from "../../src/machine/overlay.js";
 import { allMembers, changeMembership } from "../../src/raft/membership.js";
@@ -75,10 +75,13 @@ export class MemberNode {
       nowMs,
       soon,
       leader,
+      roster: () => this.machine.meta,
+      groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh })),
       propose,
       send: (to, bytes) => {
         assert(isErrandFrame(bytes), "errands are marked");
         if (!this.isUp || !world.isUp(to) || world.losesFrames) return false;
+        if (world.loses(nodeId, to)) return true;
         soon(() => {
           if (world.isUp(to)) world.node(to).errands.frame(nodeId, bytes);
         });
@@ -187,6 +190,12 @@ export class MemberWorld {
   queue: QueuedCommand[] = [];
   changes: QueuedChange[] = [];
   losesFrames = false;
+  /** Frames of errands that are lost although they were sent. */
+  loses: (from: number, to: number) => boolean = () => false;
+  /** Groups change nobody while this is set. */
+  changesHeld = false;
+  /** The replicas at the leader of the meta partition are up to date. */
+  isFresh = true;
   /** Time that a new member of a group takes to be level. */
   catchUpMs = 500;
   readonly groups: FakeGroup[] = [];
@@ -239,6 +248,14 @@ export class MemberWorld {
     return members.map(({ nodeId, role }) => `${nodeId} ${role}`).join(", ");
   }
 
+  /** Ids of nodes that were members and are not any more. */
+  removedIds(): number[] {
+    return [...this.nodes.keys()].filter((id) => {
+      const former = this.log.some((one) => one.kind === "remove-member" && one.nodeId === id);
+      return former && this.memberOf(id) === null;
+    });
+  }
+
   statusOf(group: FakeGroup): CoreStatus {
     const progress = allMembers(group.membership).map((id): PeerProgress => {
       const sinceMs = group.caughtUp.get(id) ?? 0;
@@ -282,6 +299,7 @@ export class MemberWorld {
       const isAlive = this.isUp(by) && this.meta.leader === by && this.meta.hasQuorum(this.isUp);
       done(isAlive ? this.commit(command) : { status: "unknown" });
     }
+    if (this.changesHeld) return;
     for (const change of this.changes.splice(0)) this.change(change);
   }
 
@@ -300,11 +318,23 @@ export class MemberWorld {
   private commit(command: Command): ProposalResult {
     this.log.push(command);
     let outcome: Outcome = { kind: "done" };
+    const known = command.kind === "add-member" ? this.memberOf(command.nodeId) : null;
     for (const node of this.nodes.values()) {
       // Nodes that are down learn of it when they come back: they hold the same log.
       outcome = this.applyOn(node, command);
     }
+    if (command.kind === "add-member" && known === null && this.memberOf(command.nodeId) !== null) {
+      const isListed = this.groups.some(({ membership }) => {
+        return allMembers(membership).includes(command.nodeId);
+      });
+      assert(!isListed, "no group lists the id of a node that begins anew (P-097)");
+    }
     return { status: "applied", outcome, leaseMs: 0, term: 1, index: this.log.length };
+  }
+
+  private memberOf(nodeId: number): Member | null {
+    const [node] = this.nodes.values();
+    return node?.machine.meta.member(nodeId) ?? null;
   }
 
   private applyOn(node: MemberNode, command: Command): MetaOutcome {

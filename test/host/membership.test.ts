@@ -362,6 +362,7 @@ t.test("a leave: hands over, is removed, does not come back by itself (5.3, P-09
   t.equal(leave(world, 1), "NotAMember");
   t.match(join(world, 2, 1, "s1"), { status: "refused", reason: /empty data directory/ });
   t.match(join(world, 2, 1, "s1 anew"), { status: "accepted" });
+  world.add(1, "s1 anew");
   t.equal(leave(world, 2), "Committed", "two voters to one");
   t.end();
 });
@@ -431,6 +432,49 @@ t.test("P-094 P-096 who leaves dies in the drain, or the meta leader does: it go
   t.end();
 });
 
+t.test("P-097 an id is given out again when no group lists its former life", (t) => {
+  const world = founded(4);
+  // The leaders of the groups cannot take the last step: they list node 3 as a learner.
+  t.ok(world.run(() => world.groups.every(({ membership }) => membership.voters.length === 4)));
+  const outcomes: LeaveOutcome[] = [];
+  world.node(3).leaving.leave(world.nowMs + 90_000, 60_000, (end) => void outcomes.push(end));
+  while (outcomes.length === 0) {
+    world.step();
+    const listed = world.groups.every(({ membership }) => membership.learners.includes(3));
+    if (listed) world.changesHeld = true;
+  }
+  t.strictSame(outcomes, ["Committed"]);
+  t.equal(world.roster(), "1 voter, 2 voter, 4 voter");
+  for (const via of [1, 2, 4]) {
+    t.match(join(world, via, 3, "anew"), { status: "retry", reason: /still lists/ }, `via ${via}`);
+  }
+  t.match(join(world, 1, 3, "s3"), { status: "retry" }, "nor its former disk, for now");
+  t.match(join(world, 2, 4, "s4"), { status: "accepted" }, "a member asks again");
+  t.match(join(world, 2, 4, "other"), { status: "refused", reason: /other data/ });
+  world.changesHeld = false;
+  t.ok(world.run(() => world.groups.every(({ membership }) => !membership.learners.includes(3))));
+  world.isFresh = false;
+  t.match(
+    join(world, 2, 3, "anew"),
+    { status: "retry" },
+    "who does not see the groups cannot tell",
+  );
+  world.isFresh = true;
+  t.match(join(world, 2, 3, "s3"), { status: "refused", reason: /empty data directory/ });
+  t.match(join(world, 2, 3, "anew"), { status: "accepted" });
+  // The removal is on its way when the next life asks: it must not slip in behind it.
+  t.match(join(world, 2, 5, "s5"), { status: "accepted" });
+  const late: JoinAnswer[] = [];
+  const leader = world.node(world.meta.leader);
+  const remove = { kind: "remove-member", nodeId: 5 } as const;
+  leader.errands.propose(remove, world.nowMs + 5000, () => undefined);
+  const request = { nodeId: 5, storageId: "s5 anew", endpoint: "n5:1" };
+  leader.joining.asked(request, (answer) => void late.push(answer));
+  t.ok(world.run(() => late.length > 0));
+  t.match(late[0], { status: "retry" });
+  t.end();
+});
+
 t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", (t) => {
   let commits = 0;
   for (let seed = 1; seed <= 40; seed++) {
@@ -441,9 +485,11 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", 
       const ids = [...world.nodes.keys()];
       const id = ids[random.below(ids.length)] as number;
       const dice = random.below(4);
-      if (dice === 0 && ids.length < 7) {
-        const fresh = Math.max(...ids) + 1;
-        const via = ids.find((node) => world.isUp(node)) as number;
+      const gone = world.removedIds();
+      if (dice === 0 && (ids.length < 7 || gone.length > 0)) {
+        // An id of a former member is used again, with an empty disk.
+        const fresh = gone[0] ?? Math.max(...ids) + 1;
+        const via = ids.find((node) => node !== fresh && world.isUp(node)) as number;
         const request = { nodeId: fresh, storageId: `life ${lives++}`, endpoint: "x:1" };
         world.node(via).joining.asked(request, () => undefined);
         world.add(fresh, request.storageId, "x:1");
