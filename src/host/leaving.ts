@@ -10,7 +10,8 @@
  * Invariants: 1. "Committed" is told only when the removal is committed: until then the process
  * must not end. 2. One call at a time, the others after it; each ends by its deadline. 3.
  * Repeating is safe: every step is a no-op when it was done (P-094). 4. A drain that takes too
- * long ends with the former role, unless the removal won (P-096).
+ * long ends with the former role, unless the removal won (P-096): when the call ended before that
+ * was committed, it is gone on with, or left to the next call.
  */
 import { decideLeave } from "../control/membership.js";
 import type { MemberRole } from "../machine/command.js";
@@ -59,6 +60,10 @@ interface Call {
   readonly done: LeaveDone;
 }
 
+/** Longest pause between tries to give the role back after the call ended (ms), and their number. */
+const OWED_PAUSE_MAX_MS = 10_000;
+const OWED_TRIES_MAX = 1000;
+
 type Phase = "deciding" | "marking" | "draining" | "restoring";
 
 export class Leaving {
@@ -70,6 +75,8 @@ export class Leaving {
   private lookedMs = Infinity;
   private onItsWay = false;
   private formerRole: MemberRole = "voter";
+  /** The role is to be given back although no call waits for it: tries left. */
+  private owedTries = 0;
 
   constructor(private readonly world: LeavingWorld) {}
 
@@ -86,7 +93,7 @@ export class Leaving {
   /** Once per beat. */
   tick(nowMs: number): void {
     const call = this.calls[0];
-    if (call === undefined) return;
+    if (call === undefined) return this.giveBack(nowMs);
     this.expireWaiting(nowMs);
     if (nowMs >= call.deadlineMs) return this.end("Timeout");
     if (this.onItsWay || nowMs < this.nextMs) return;
@@ -106,7 +113,6 @@ export class Leaving {
   private begin(): void {
     this.phase = "deciding";
     this.nextMs = 0;
-    this.onItsWay = false;
     this.lookedMs = Infinity;
   }
 
@@ -148,6 +154,7 @@ export class Leaving {
     if (role !== null && role !== "leaving") this.formerRole = role;
     this.drainEndMs = Math.min(nowMs + call.drainMs, call.deadlineMs - RESERVE_MS);
     this.phase = "marking";
+    this.owedTries = 0;
     this.mark(nowMs);
   }
 
@@ -177,20 +184,35 @@ export class Leaving {
     });
   }
 
+  /**
+   * No call is served. The former role is proposed until it is committed; behind whatever was on
+   * its way when the call ended, because that may be the mark.
+   */
+  private giveBack(nowMs: number): void {
+    if (this.owedTries === 0 || this.onItsWay || nowMs < this.nextMs) return;
+    this.owedTries--;
+    const pauseMs = PAUSE_MS * 2 ** Math.min(10, OWED_TRIES_MAX - this.owedTries);
+    this.nextMs = nowMs + Math.min(OWED_PAUSE_MAX_MS, pauseMs);
+    this.propose(this.formerRole, nowMs, (result) => {
+      if (result.status === "applied") this.owedTries = 0;
+    });
+  }
+
   private propose(role: MemberRole, nowMs: number, then: (result: MetaResult) => void): void {
     const { world } = this;
     const call = this.calls[0];
     this.onItsWay = true;
     const command = { kind: "set-member-role", nodeId: world.nodeId, role } as const;
     world.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
-      // The call may have ended at its deadline meanwhile.
-      if (call !== this.calls[0]) return;
       this.onItsWay = false;
-      then(result);
+      // The call may have ended at its deadline meanwhile.
+      if (call === this.calls[0]) then(result);
     });
   }
 
   private end(outcome: LeaveOutcome): void {
+    // Until the former role is known to be committed, this node may be marked.
+    if (outcome === "Timeout" && this.phase !== "deciding") this.owedTries = OWED_TRIES_MAX;
     const call = this.calls.shift();
     if (call !== undefined) this.world.soon(() => call.done(outcome));
     this.begin();

@@ -412,6 +412,60 @@ t.test("P-096 a drain that takes too long gives the role back; a retry resumes",
   t.end();
 });
 
+t.test("P-096 the role comes back although the call ended before that was committed", (t) => {
+  for (const moves of [false, true]) {
+    const world = founded(3);
+    for (const group of world.groups) world.elect(group, 2);
+    world.elect(world.meta, 1);
+    world.catchUpMs = 1e9;
+    const outcomes: LeaveOutcome[] = [];
+    const { nowMs } = world;
+    world.node(2).leaving.leave(nowMs + 30_000, 20_000, (end) => void outcomes.push(end));
+    t.ok(world.run(() => world.roster().includes("2 leaving")));
+    // From now on nothing that node 2 asks arrives.
+    world.loses = (from, to) => from === 2 || to === 2;
+    t.ok(world.run(() => outcomes.length > 0));
+    t.strictSame(outcomes, ["Timeout"]);
+    for (let step = 0; step < 300; step++) world.step();
+    t.match(world.roster(), /2 leaving/);
+    if (moves) world.elect(world.meta, 3);
+    world.loses = () => false;
+    t.ok(
+      world.run(() => world.roster() === "1 voter, 2 voter, 3 voter", 300),
+      world.roster(),
+    );
+    const before = world.log.length;
+    for (let step = 0; step < 200; step++) world.step();
+    t.equal(world.log.length, before, "and then nothing more is proposed");
+    world.catchUpMs = 0;
+    t.equal(leave(world, 2), "Committed");
+  }
+  t.end();
+});
+
+t.test("errands that are lost on the lane are asked again, and carried out once", (t) => {
+  const world = founded(3);
+  world.elect(world.meta, 1);
+  for (const lost of ["asks", "answers"] as const) {
+    const before = world.log.length;
+    let count = 0;
+    // Two frames of one direction are lost.
+    world.loses = (from) => (from === 2) === (lost === "asks") && count++ < 2;
+    const results: string[] = [];
+    const nodeId = lost === "asks" ? 6 : 7;
+    const { nowMs } = world;
+    const add = { kind: "add-member", nodeId, endpoint: "x:1", storageId: "x" } as const;
+    world.node(2).errands.propose(add, nowMs + 10_000, (result) => {
+      results.push(result.status === "applied" ? result.outcome : result.status);
+    });
+    t.ok(world.run(() => results.length > 0));
+    t.strictSame(results, ["done"], lost);
+    t.ok(world.nowMs - nowMs < 3000, `${lost}: after ${world.nowMs - nowMs} ms`);
+    t.equal(world.log.length, before + 1, `${lost}: proposed once`);
+  }
+  t.end();
+});
+
 t.test("P-094 P-096 who leaves dies in the drain, or the meta leader does: it goes on", (t) => {
   const world = founded(4);
   const { nowMs } = world;
