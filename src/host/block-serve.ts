@@ -21,6 +21,7 @@ import {
   type BlockSettings,
   SHARE_ITEMS_MAX,
   type Waiter,
+  endMoved,
   endWaiter,
 } from "./block.js";
 import { SequenceEntry } from "./block-entry.js";
@@ -221,7 +222,7 @@ export class BlockServing {
     const waiting = batch.filter((waiter) => !waiter.ended);
     if (epoch !== this.epoch) {
       entry.unpin(pinned, { status: "unknown" }, null);
-      for (const waiter of waiting) endWaiter(waiter, SequenceType.mustRetry, null);
+      for (const waiter of waiting) endMoved(waiter);
       return;
     }
     if (result.status === "applied") {
@@ -239,11 +240,13 @@ export class BlockServing {
 
   private refuse(entry: SequenceEntry, waiting: readonly Waiter[], result: ProposalResult): void {
     if (result.status !== "refused") {
-      const type = result.status === "aborted" ? SequenceType.aborted : SequenceType.mustRetry;
-      for (const waiter of waiting) endWaiter(waiter, type, null);
+      for (const waiter of waiting) {
+        if (result.status === "aborted") endWaiter(waiter, SequenceType.aborted, null);
+        else endMoved(waiter);
+      }
       return;
     }
-    const refusal = result.reason === "not-leader" ? null : result.reason;
+    const refusal = result.reason === "not-leader" ? "moved" : result.reason;
     // Whoever gathered meanwhile would meet the same refusal: saying it now costs less than another
     // try.
     for (const waiter of [...waiting, ...entry.ready.splice(0)]) {

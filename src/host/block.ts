@@ -44,8 +44,11 @@ export interface BlockPorts {
   readonly meter: Pick<MeterPort, "sequenceValues">;
 }
 
-/** Why an allocation was refused although nothing was done; null for every other end. */
-export type BlockRefusal = "overloaded" | "not-initialized" | "shutting-down" | null;
+/**
+ * Why an allocation was refused although nothing was done; null for every other end. "moved": this
+ * leadership ended before a value was handed out. Asking its successor skips values at most (S8).
+ */
+export type BlockRefusal = "overloaded" | "not-initialized" | "shutting-down" | "moved" | null;
 
 /**
  * `type`: a SequenceType. On success `start` to `end`, covered by the record's `revision`; else
@@ -79,6 +82,11 @@ export function endWaiter(waiter: Waiter, type: number, refusal: BlockRefusal): 
   if (waiter.ended) return;
   waiter.ended = true;
   waiter.done(type, Int64.ZERO, Int64.ZERO, 0, refusal);
+}
+
+/** Ends a waiter whose leader leads no more: its values, if any were reserved, are skipped. */
+export function endMoved(waiter: Waiter): void {
+  endWaiter(waiter, SequenceType.mustRetry, "moved");
 }
 
 export class Block {

@@ -26,6 +26,7 @@ import {
   type BlockPorts,
   type BlockSettings,
   type Waiter,
+  endMoved,
   endWaiter,
 } from "./block.js";
 import { DeadlineSweep } from "./block-deadlines.js";
@@ -170,7 +171,7 @@ export class SequenceBlocks {
     this.serving.entries.clear();
     for (const entry of dropped) {
       entry.block = null;
-      for (const waiter of entry.ready.splice(0)) endWaiter(waiter, SequenceType.mustRetry, null);
+      for (const waiter of entry.ready.splice(0)) endMoved(waiter);
       endUpdate(entry, { status: "refused", reason: "not-leader" });
       for (const waiting of entry.settling.splice(0)) waiting.resume();
     }
@@ -213,9 +214,10 @@ export class SequenceBlocks {
 
   private confirmed(batch: readonly Waiter[], epoch: number, result: ReadResult): void {
     if (result.status !== "confirmed" || epoch !== this.serving.epoch) {
-      const aborted = result.status === "aborted";
-      const type = aborted ? SequenceType.aborted : SequenceType.mustRetry;
-      for (const waiter of batch) endWaiter(waiter, type, null);
+      for (const waiter of batch) {
+        if (result.status === "aborted") endWaiter(waiter, SequenceType.aborted, null);
+        else endMoved(waiter);
+      }
       return;
     }
     const touched: SequenceEntry[] = [];

@@ -12,7 +12,6 @@ import type { PartitionId } from "../base/ids.js";
 import type { Machine } from "../machine/machine.js";
 import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
-import { defaultConfig } from "../raft/config.js";
 import type { RestoredState } from "../raft/restored.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
@@ -28,6 +27,7 @@ import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
 import { Proposals } from "./proposals.js";
 import type { RaftItem } from "./raft-frames.js";
+import { raftSettings } from "./raft-settings.js";
 import { Reads } from "./reads.js";
 
 export type { DriverShared, GroupImages } from "./driver-world.js";
@@ -63,12 +63,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.partition = machine.group;
     this.flushedIndex = machine.appliedIndex;
     this.floor = restored.floorIndex;
-    const config = {
-      ...defaultConfig(settings.nodeId, ports.entropy.uint32()),
-      electionTicks: Math.ceil(settings.electionMs / settings.heartbeatMs),
-      maxPendingReads: Math.max(2, settings.waitingReadsMax),
-    };
-    this.core = new RaftCore(config, restored);
+    this.core = new RaftCore(raftSettings(settings, ports.entropy.uint32()), restored);
     this.batcher = new Batcher(settings, budget, answers);
     this.proposals = new Proposals(budget, answers);
     this.reads = new Reads(answers, settings.waitingReadsMax);

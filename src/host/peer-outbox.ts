@@ -21,6 +21,8 @@ interface Lanes {
 export class PeerOutbox {
   private readonly lanes = new Map<number, Lanes>();
   private readonly up = new Set<number>();
+  /** Since when a node that is not up has been missed. */
+  private readonly missedMs = new Map<number, number>();
   /** Frames that the port dropped. */
   droppedFrames = 0;
   sentFrames = 0;
@@ -36,7 +38,16 @@ export class PeerOutbox {
     return this.up.has(node);
   }
 
+  /** How long a node has not been linked, as far as anybody asked (ms); 0 while it is. */
+  unlinkedMs(node: number, nowMs: number): number {
+    if (this.up.has(node)) return 0;
+    const sinceMs = this.missedMs.get(node) ?? nowMs;
+    this.missedMs.set(node, sinceMs);
+    return nowMs - sinceMs;
+  }
+
   linkUp(node: number): void {
+    this.missedMs.delete(node);
     this.up.add(node);
   }
 

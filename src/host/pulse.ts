@@ -70,6 +70,7 @@ export class Pulse {
 
   private watchIntake(): void {
     const closed = !this.shared.intakeOpen();
+    this.stuck.noteIntake(!closed, this.shared.ports.clock.monotonicMs());
     if (this.wasClosed && !closed) this.onIntakeOpened();
     this.wasClosed = closed;
   }

@@ -21,6 +21,9 @@ import type { Leadership } from "./leadership.js";
 const PROBE_EVERY_MS = 10_000;
 const PROBE_STEP_MS = 5000;
 
+/** A member counts as away after so many election timeouts without a link. */
+const AWAY_ELECTIONS = 5;
+
 export interface QuiescenceSettings {
   readonly nodeId: number;
   readonly electionMs: number;
@@ -34,7 +37,8 @@ export interface QuiescenceGroup {
   readonly leadership: Leadership;
   /** Nothing is queued, on its way to the disk, or unapplied. */
   readonly isQuiet: boolean;
-  isLinked(node: number): boolean;
+  /** How long a node has not been linked (ms); 0 while it is. */
+  unlinkedMs(node: number, nowMs: number): number;
   send(message: Message): void;
 }
 
@@ -69,7 +73,7 @@ export class Quiescence {
   after(message: Message, nowMs: number): void {
     if (message.kind === "heartbeat" && message.reject) return this.follow(message, nowMs);
     if (message.kind === "heartbeatAnswer") {
-      if (message.reject && this.asleep && this.isLeader) this.sendToSleep(message.from);
+      if (message.reject && this.asleep && this.isLeader) this.answerProbe(message);
       return;
     }
     if (message.kind !== "heartbeat") this.activeMs = nowMs;
@@ -98,13 +102,30 @@ export class Quiescence {
     if (!this.isLevel(core.lastIndex)) return;
     const { progress, membership, transferTo } = core.status();
     if (transferTo !== 0 || membership.votersOutgoing.length > 0) return;
-    const others = progress.filter((peer) => peer.id !== core.id);
-    const allConfirmed = others.every(
-      (peer) => peer.match === core.lastIndex && peer.active && this.group.isLinked(peer.id),
-    );
-    if (others.length === 0 || !allConfirmed) return;
-    for (const peer of others) this.sendToSleep(peer.id);
+    let votes = membership.voters.includes(core.id) ? 1 : 0;
+    const level: number[] = [];
+    for (const peer of progress) {
+      if (peer.id === core.id || this.isAway(peer.id, nowMs)) continue;
+      if (peer.match !== core.lastIndex || !peer.active) return;
+      if (!peer.learner) votes++;
+      level.push(peer.id);
+    }
+    if (level.length === 0 || votes * 2 <= membership.voters.length) return;
+    for (const id of level) this.sendToSleep(id);
     this.asleep = true;
+  }
+
+  /** A member that was not linked for long is waited for asleep: its return wakes the group. */
+  private isAway(node: number, nowMs: number): boolean {
+    return this.group.unlinkedMs(node, nowMs) > AWAY_ELECTIONS * this.settings.electionMs;
+  }
+
+  private answerProbe(probe: Message): void {
+    const { core } = this.group;
+    const peer = core.status().progress.find((each) => each.id === probe.from);
+    const isLevel = peer !== undefined && peer.match === core.lastIndex;
+    if (isLevel && probe.term === core.term) this.sendToSleep(probe.from);
+    else this.asleep = false;
   }
 
   private get isLeader(): boolean {

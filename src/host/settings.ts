@@ -58,6 +58,8 @@ export interface HostSettings {
   readonly heartbeatMs: number;
   /** Shortest election timeout. */
   readonly electionMs: number;
+  /** Longest one: each is drawn in between. */
+  readonly electionEndMs: number;
   /** A group that was idle for so long stops its heartbeats; 0 = never. */
   readonly quiesceAfterMs: number;
   /** Pause between looks at how leaderships are spread; 0 = they stay where they are. */
@@ -135,6 +137,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   replicationFactor: 0,
   heartbeatMs: 100,
   electionMs: 1000,
+  electionEndMs: 2000,
   quiesceAfterMs: 1500,
   leaderBalanceEveryMs: 30_000,
   batchEntriesMax: 256,

@@ -1,6 +1,6 @@
 /**
- * A leader whose disk hangs gives its groups away: its heartbeats would go on, and nothing would
- * ever commit (P-017).
+ * A leader whose disk hangs, or that takes no writes for want of space, gives its groups away: its
+ * heartbeats would go on, and nothing would ever commit (P-017).
  *
  * May call: this folder. Invariants: 1. Only writes that were handed to the log count: a lost
  * quorum is no reason. 2. First the leadership is offered; where nobody takes it, the group falls
@@ -9,6 +9,9 @@
 import type { GroupDriver } from "./driver.js";
 import type { Handover } from "./handover.js";
 
+/** A node without room offers a group this often: another one may be full as well (ms). */
+const OFFER_EVERY_MS = 30_000;
+
 interface Open {
   readonly record: object;
   readonly sinceMs: number;
@@ -16,6 +19,9 @@ interface Open {
 
 export class StuckLeaders {
   private readonly open = new Map<GroupDriver, Open>();
+  private closedSinceMs = Infinity;
+  /** When each group was last offered because of closed intake: nobody may have room. */
+  private readonly offeredMs = new Map<GroupDriver, number>();
   /** Groups that were given away, or fell silent, because of a hanging write. */
   count = 0;
 
@@ -27,8 +33,15 @@ export class StuckLeaders {
     private readonly patienceMs: number,
   ) {}
 
+  /** Told once per beat whether the node takes writes. */
+  noteIntake(isOpen: boolean, nowMs: number): void {
+    if (isOpen) this.closedSinceMs = Infinity;
+    else if (this.closedSinceMs === Infinity) this.closedSinceMs = nowMs;
+  }
+
   /** Looks at one group, once per beat. Returns whether it is to be ticked. */
   check(driver: GroupDriver, nowMs: number): boolean {
+    if (nowMs >= this.closedSinceMs + this.stuckAfterMs) this.giveAway(driver, nowMs);
     const record = driver.oldestWrite;
     if (record === null || !driver.leadership.isLeading || driver.members.isAlone) {
       this.open.delete(driver);
@@ -43,5 +56,12 @@ export class StuckLeaders {
     if (ageMs < this.stuckAfterMs) return true;
     if (this.handover.order(driver, nowMs)) this.count++;
     return ageMs < this.stuckAfterMs + this.patienceMs;
+  }
+
+  private giveAway(driver: GroupDriver, nowMs: number): void {
+    if (!this.handover.isNeeded(driver)) return;
+    if (nowMs < (this.offeredMs.get(driver) ?? -Infinity) + OFFER_EVERY_MS) return;
+    this.offeredMs.set(driver, nowMs);
+    if (this.handover.order(driver, nowMs)) this.count++;
   }
 }

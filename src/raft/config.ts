@@ -15,10 +15,12 @@ export const unlimited = Number.MAX_SAFE_INTEGER;
 export interface CoreConfig {
   readonly id: NodeId;
   /**
-   * The shortest election timeout in ticks; the actual one is drawn from [electionTicks, 2 *
-   * electionTicks).
+   * The shortest election timeout in ticks; the actual one is drawn from [electionTicks,
+   * electionTicks + electionSpreadTicks).
    */
   readonly electionTicks: number;
+  /** 0 = as many as electionTicks. */
+  readonly electionSpreadTicks: number;
   readonly heartbeatTicks: number;
   readonly preVote: boolean;
   readonly checkQuorum: boolean;
@@ -69,6 +71,7 @@ export function defaultConfig(id: NodeId, seed: number): CoreConfig {
   return {
     id,
     electionTicks: 10,
+    electionSpreadTicks: 0,
     heartbeatTicks: 1,
     preVote: true,
     checkQuorum: true,

@@ -122,9 +122,10 @@ export class RaftState {
   }
 
   drawElectionTimeout(): void {
-    const { electionTicks, fixedElectionTicks } = this.config;
+    const { electionTicks, electionSpreadTicks, fixedElectionTicks } = this.config;
+    const spread = electionSpreadTicks > 0 ? electionSpreadTicks : electionTicks;
     this.electionTimeout =
-      fixedElectionTicks > 0 ? fixedElectionTicks : electionTicks + this.prng.below(electionTicks);
+      fixedElectionTicks > 0 ? fixedElectionTicks : electionTicks + this.prng.below(spread);
   }
 
   /**

@@ -66,12 +66,18 @@ export function parseSeeds(text: string): Result<readonly string[], "usage"> {
     : failure("usage", `--join lists ${seeds.length} nodes; name at most ${SEEDS_MAX}`);
 }
 
-/** The id of the cluster that `members` found together: the same on each of them. */
-export function clusterIdOf(members: readonly PeerAddress[]): string {
+/**
+ * The id of the cluster that `members` found together, with so many data partitions: the same on
+ * each of them, and another one where a flag differs, so that they refuse each other (P-165).
+ */
+export function clusterIdOf(members: readonly PeerAddress[], partitions: number): string {
   const lines = [...members]
     .sort((a, b) => a.nodeId - b.nodeId)
     .map(({ nodeId, endpoint }) => `${nodeId}=${endpoint.toLowerCase()}`);
-  return createHash("sha256").update(lines.join(",")).digest("hex").slice(0, 32);
+  return createHash("sha256")
+    .update(`${partitions} ${lines.join(",")}`)
+    .digest("hex")
+    .slice(0, 32);
 }
 
 /** What is wrong with a member list beside its form; null when it fits this node. */

@@ -18,6 +18,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     initialPartitions: config.partitions,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,
+    electionEndMs: config.endElectionTimeoutMs,
     quiesceAfterMs: config.enableQuiescence ? config.quiesceAfterMs : 0,
     leaderBalanceEveryMs: config.enableLeaderBalancer ? config.leaderBalancerIntervalMs : 0,
     batchEntriesMax: Math.min(config.maxBatchEntries, config.maxQueuedProposals),

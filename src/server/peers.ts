@@ -154,7 +154,8 @@ export async function findClusterId(
   const stored = storedIdentity({ adapter, path, revision });
   if (!stored.ok) return stored;
   if (stored.value !== null) return ok(stored.value.clusterId);
-  if (config.initialCluster.length > 0) return ok(clusterIdOf(config.initialCluster));
+  if (config.initialCluster.length > 0)
+    return ok(clusterIdOf(config.initialCluster, config.partitions));
   if (config.join.length === 0) return ok(randomHex(32));
   logger.log("info", "asking which cluster to join", { seeds: config.join.join(",") });
   const options = { tls: peers.tls, ports: peerPorts(logger) };

@@ -175,6 +175,29 @@ void t.test("P-013 idle groups sleep, and wake for a write, a death and a return
   t.end();
 });
 
+void t.test("P-013 a member that is away for long does not keep the others awake", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.kill(3);
+  cluster.passUntil(() => [0, 1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  cluster.pass(12_000);
+  const before = cluster.network.frames;
+  cluster.pass(4000);
+  t.ok(cluster.network.frames - before <= 8, `${cluster.network.frames - before} frames`);
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
+  cluster.pass(200);
+  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  cluster.pass(12_000);
+  cluster.start(3);
+  cluster.ready();
+  cluster.pass(3000);
+  t.ok(
+    digests(cluster).every((digest) => digest === "equal"),
+    digests(cluster).join("; "),
+  );
+  t.end();
+});
+
 void t.test("P-013 a whole cluster that restarts asleep elects again", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(5000);
@@ -402,9 +425,9 @@ void t.test(
     cluster.kill(1);
     const world = cluster.world(1);
     world.log.durable.clear();
-  for (const key of world.store.rows.keys()) {
-    if (key.charCodeAt(0) !== KeySpace.node) world.store.rows.delete(key);
-  }
+    for (const key of world.store.rows.keys()) {
+      if (key.charCodeAt(0) !== KeySpace.node) world.store.rows.delete(key);
+    }
     const node = cluster.start(1);
     t.equal(node.metaGroup().machine.meta.cluster(), null, "the roster is not known again yet");
     t.equal(node.links.admit({ ...hello, storageId: "other" }), "storage-lost");
@@ -412,3 +435,12 @@ void t.test(
     t.end();
   },
 );
+
+void t.test("P-017 a leader without room for writes gives its groups away", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.world(leader).log.spaceState = "full";
+  const tookMs = cluster.passUntil(() => ![null, leader].includes(cluster.serverOf(1)), 20_000);
+  t.ok(tookMs < 8000, `${tookMs} ms`);
+  t.end();
+});

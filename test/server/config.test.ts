@@ -143,15 +143,18 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   t.type(configure([three, "--peer-host=0.0.0.0", "--allow-insecure"]), "object");
   t.type(configure(["--initial-cluster=1=a:1", "--advertised-peer-endpoint=A:1"]), "object");
   t.match(configure(["--join=a:1, [::1]:2"]), { join: ["a:1", "[::1]:2"] });
+  const founders = [
+    { nodeId: 2, endpoint: "B:1" },
+    { nodeId: 1, endpoint: "a:1" },
+  ];
+  const same = [
+    { nodeId: 1, endpoint: "A:1" },
+    { nodeId: 2, endpoint: "b:1" },
+  ];
+  t.not(clusterIdOf(founders, 16), clusterIdOf(founders, 17), "P-165 nor are other flags let in");
   t.equal(
-    clusterIdOf([
-      { nodeId: 2, endpoint: "B:1" },
-      { nodeId: 1, endpoint: "a:1" },
-    ]),
-    clusterIdOf([
-      { nodeId: 1, endpoint: "A:1" },
-      { nodeId: 2, endpoint: "b:1" },
-    ]),
+    clusterIdOf(founders, 16),
+    clusterIdOf(same, 16),
     "the id of a cluster does not depend on the order of its list",
   );
   t.end();
