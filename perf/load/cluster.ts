@@ -1,12 +1,14 @@
 /**
  * Three nodes under load from a lean driver in another process, which speaks to one of them: two of
  * three operations are forwarded. And one client alone, with its latency. Beside it the same on a
- * three-node etcd, where etcd is installed. Run: npm run perf -- load/cluster
+ * three-node etcd, in turns round by round, where etcd is installed.
+ * Run: npm run perf -- load/cluster
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 import { ThreeNodes } from "./three-nodes.js";
 
@@ -38,6 +40,10 @@ function drive(port: number, flags: readonly string[]): Promise<Report> {
 interface Shape {
   readonly title: string;
   readonly flags: readonly string[];
+  /** What etcd does for the same end; absent: nothing of it is like this. */
+  readonly etcd?: readonly string[];
+  /** What the ratio of the rates is meant to be at least. */
+  readonly aim?: string;
 }
 
 function unary(kind: string, inflight: number, ...more: string[]): string[] {
@@ -49,58 +55,128 @@ function streamed(kind: string, inflight: number, frame: number, ...more: string
 }
 
 const SHAPES: readonly Shape[] = [
-  { title: "set 100 B, 1 client, unary", flags: unary("set", 1) },
-  { title: "set 100 B, 64 clients, unary", flags: unary("set", 64) },
-  { title: "set 100 B, 256 clients, unary", flags: unary("set", 256) },
+  {
+    title: "set 100 B, 1 client, unary",
+    flags: unary("set", 1),
+    etcd: unary("etcd-put", 1),
+    aim: "p50 at most etcd's",
+  },
+  {
+    title: "set 100 B, 64 clients, unary",
+    flags: unary("set", 64),
+    etcd: unary("etcd-put", 64),
+    aim: "1.5",
+  },
+  {
+    title: "set 100 B, 256 clients, unary",
+    flags: unary("set", 256),
+    etcd: unary("etcd-put", 256),
+    aim: "1.5",
+  },
   { title: "set 100 B, 256 in flight, batched", flags: streamed("set", 256, 64) },
-  { title: "lock + unlock, 64 clients, unary", flags: unary("lock", 64) },
+  {
+    title: "lock + unlock, 64 clients, unary",
+    flags: unary("lock", 64),
+    etcd: unary("etcd-lock", 64),
+    aim: "3",
+  },
   { title: "lock + unlock, 256 in flight, batched", flags: streamed("lock", 256, 64) },
   {
     title: "next, one hot sequence, 64 clients, unary",
     flags: unary("next", 64, "--objects", "1"),
+    etcd: unary("etcd-counter", 64, "--objects", "1"),
+    aim: "50",
   },
   {
     title: "next, one hot sequence, 256 in flight, batched",
     flags: streamed("next", 256, 64, "--objects", "1"),
   },
-  { title: "get (linearizable), 64 clients, unary", flags: unary("get", 64) },
+  {
+    title: "get (linearizable), 64 clients, unary",
+    flags: unary("get", 64),
+    etcd: unary("etcd-get", 64),
+    aim: "1",
+  },
   { title: "get (linearizable), 256 in flight, batched", flags: streamed("get", 256, 64) },
 ];
 
-function etcdIsInstalled(): boolean {
-  return spawnSync("etcd", ["--version"], { stdio: "ignore" }).status === 0;
+type Figure = (report: Report) => number;
+const rate: Figure = (report) => report.operationsPerSecond;
+const p50: Figure = (report) => report.latencyMs.p50;
+const p99: Figure = (report) => report.latencyMs.p99;
+
+function middle(reports: readonly Report[], pick: Figure): number {
+  return median(reports.map(pick));
+}
+
+function row(title: string, reports: readonly Report[]): string[] {
+  const rates = reports.map(rate);
+  return [
+    title,
+    thousands(median(rates)),
+    `${thousands(Math.min(...rates))}-${thousands(Math.max(...rates))}`,
+    middle(reports, p50).toFixed(2),
+    middle(reports, p99).toFixed(2),
+    JSON.stringify(reports[0]?.outcomes),
+  ];
+}
+
+/** How both compare: the medians, and the ratios of each round, which saw the same machine. */
+function ratioRow(
+  { title, aim }: Shape,
+  own: readonly Report[],
+  etcd: readonly Report[],
+): string[] {
+  const ratios = own.map((report, round) => rate(report) / rate(etcd[round] as Report));
+  return [
+    title,
+    thousands(middle(own, rate)),
+    thousands(middle(etcd, rate)),
+    median(ratios).toFixed(2),
+    `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`,
+    aim ?? "",
+    middle(own, p50).toFixed(2),
+    middle(etcd, p50).toFixed(2),
+  ];
 }
 
 printMachine();
+const version = etcdVersion();
 const nodes = await ThreeNodes.start([]);
+let etcd: EtcdNodes | null = null;
 try {
+  if (version !== null) etcd = await EtcdNodes.start();
   await sleep(1000);
   const rows: string[][] = [];
-  for (const { title, flags } of SHAPES) {
+  const etcdRows: string[][] = [];
+  const ratios: string[][] = [];
+  for (const shape of SHAPES) {
     const reports: Report[] = [];
+    const besides: Report[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      reports.push(await drive(nodes.portsOf((round % 3) + 1).grpc, flags));
+      const id = (round % 3) + 1;
+      reports.push(await drive(nodes.portsOf(id).grpc, shape.flags));
+      if (etcd === null || shape.etcd === undefined) continue;
+      besides.push(await drive(etcd.clientPort(id), shape.etcd));
     }
-    const rates = reports.map((report) => report.operationsPerSecond);
-    rows.push([
-      title,
-      thousands(median(rates)),
-      `${thousands(Math.min(...rates))}-${thousands(Math.max(...rates))}`,
-      median(reports.map((report) => report.latencyMs.p50)).toFixed(2),
-      median(reports.map((report) => report.latencyMs.p99)).toFixed(2),
-      JSON.stringify(reports[0]?.outcomes),
-    ]);
+    rows.push(row(shape.title, reports));
+    if (besides.length === 0) continue;
+    etcdRows.push(row(shape.title, besides));
+    ratios.push(ratioRow(shape, reports, besides));
   }
-  const header = ["three nodes", "operations/s", "spread", "p50 ms", "p99 ms", "outcomes by type"];
-  printTable(header, rows);
+  const figures = ["operations/s", "spread", "p50 ms", "p99 ms", "outcomes by type"];
+  printTable(["three nodes", ...figures], rows);
   console.log(`resident after the load: ${await nodes.residentMiB()}`);
-  console.log(
-    etcdIsInstalled()
-      ? "etcd is installed: start three nodes of it and compare by its own benchmark tool"
-      : "SKIPPED: the comparison with etcd, which is not installed on this machine",
-  );
+  if (version === null) {
+    console.log("SKIPPED: the comparison with etcd, which is not installed on this machine");
+  } else {
+    printTable([`three nodes of ${version}`, ...figures], etcdRows);
+    const sides = ["svc/s", "etcd/s", "ratio", "of the rounds", "aim", "svc p50 ms", "etcd p50 ms"];
+    printTable(["svc beside etcd", ...sides], ratios);
+  }
   printMachine();
 } finally {
+  await etcd?.end();
   await nodes.end();
   await endAll();
 }

@@ -5,6 +5,8 @@
  * node dist/perf/load/grpc-driver.js --address 127.0.0.1:8083 --kind next --inflight 1024 --frame
  * 128 --seconds 5
  *
+ * Kinds that begin with "etcd-" speak to an etcd node instead, always by unary calls.
+ *
  * Owns its connections. Invariants: 1. Closed loop: a slot sends its next operation when the last
  * one is answered. 2. What was answered during the warm-up is not counted. 3. Latency is from the
  * write of an item to the arrival of the data that holds its answer. 4. Outcomes are counted by the
@@ -12,25 +14,22 @@
  */
 import { EnvelopeScanner, NO_ITEM, NOT_A_FRAME } from "../../src/grpc/envelope.js";
 import { protoReader, type ProtoReader } from "../../src/proto/codec.js";
-import { createSequenceBody, frameMessage, planOf, type Plan, type Step } from "./grpc-items.js";
-import { options, type Options } from "./grpc-options.js";
+import { driveEtcd } from "./etcd-calls.js";
+import { ETCD_KINDS } from "./etcd-items.js";
+import {
+  createSequenceBody,
+  frameMessage,
+  KINDS,
+  planOf,
+  type Plan,
+  type Step,
+} from "./grpc-items.js";
+import { headersFor, options, type Options } from "./grpc-options.js";
 import { MessageCutter, outcomeOf, Tally } from "./grpc-tally.js";
-import { headerBlock, LeanConnection } from "./lean-http2.js";
+import { LeanConnection } from "./lean-http2.js";
 
 const ALL_PAYLOADS = ~0b111;
 const FRAME_TYPE = 15;
-
-function blockFor(settings: Options, path: string): Buffer {
-  return headerBlock({
-    ":method": "POST",
-    ":scheme": settings.tls ? "https" : "http",
-    ":path": path,
-    ":authority": `${settings.host}:${settings.port}`,
-    "content-type": "application/grpc",
-    te: "trailers",
-    ...(settings.token === "" ? {} : { authorization: `Bearer ${settings.token}` }),
-  });
-}
 
 /** A connection with one batch stream and its slots. */
 class StreamDriver {
@@ -71,7 +70,7 @@ class StreamDriver {
       onEnd: failed,
       onClose: failed,
     });
-    this.stream = this.connection.request(blockFor(this.settings, path));
+    this.stream = this.connection.request(headersFor(this.settings, path));
     this.sendFree();
     this.connection.flush();
   }
@@ -156,7 +155,7 @@ async function driveUnary(settings: Options, plan: Plan, slots: number, tally: T
     turns[slot] = ((turns[slot] ?? 0) + 1) % own.length;
     let block = blocks.get(step.unaryPath);
     if (block === undefined) {
-      block = blockFor(settings, step.unaryPath);
+      block = headersFor(settings, step.unaryPath);
       blocks.set(step.unaryPath, block);
     }
     const stream = connection.call(block, step.unaryBody);
@@ -205,7 +204,7 @@ async function prepare(settings: Options): Promise<void> {
     };
     const { host, port, tls } = settings;
     LeanConnection.open(host, port, tls, handlers).then((connection) => {
-      const block = blockFor(settings, "/Sequencer/CreateSequence");
+      const block = headersFor(settings, "/Sequencer/CreateSequence");
       for (let index = 0; index < settings.objects; index++) {
         connection.call(block, createSequenceBody(index));
       }
@@ -214,22 +213,25 @@ async function prepare(settings: Options): Promise<void> {
   });
 }
 
+/** Begins the load of one connection; returns what ends it. */
+function begin(settings: Options, prefix: string, slots: number, tally: Tally) {
+  const { kind, objects, valueBytes } = settings;
+  const etcdKind = ETCD_KINDS.find((one) => one === kind);
+  if (etcdKind !== undefined) return driveEtcd(settings, etcdKind, prefix, slots, tally);
+  const ownKind = KINDS.find((one) => one === kind);
+  if (ownKind === undefined) throw new Error(`nothing is known of ${kind}`);
+  const drive = settings.mode === "stream" ? driveStream : driveUnary;
+  return drive(settings, planOf(ownKind, objects, prefix, valueBytes), slots, tally);
+}
+
 async function main(): Promise<void> {
   const settings = options();
   await prepare(settings);
   const tally = new Tally();
-  const plan = (connection: number): Plan =>
-    planOf(
-      settings.kind,
-      settings.objects,
-      `${settings.prefix}/${connection}`,
-      settings.valueBytes,
-    );
   const slots = Math.max(1, Math.floor(settings.inflight / settings.connections));
-  const drive = settings.mode === "stream" ? driveStream : driveUnary;
   const stops: (() => void)[] = [];
   for (let connection = 0; connection < settings.connections; connection++) {
-    stops.push(await drive(settings, plan(connection), slots, tally));
+    stops.push(await begin(settings, `${settings.prefix}/${connection}`, slots, tally));
   }
   await new Promise((resolve) => setTimeout(resolve, settings.warmupSeconds * 1000));
   tally.begin();

@@ -4,14 +4,16 @@
  * Owns no state.
  */
 import { parseArgs } from "node:util";
+import { ETCD_KINDS, type EtcdKind } from "./etcd-items.js";
 import { KINDS, type Kind } from "./grpc-items.js";
+import { headerBlock } from "./lean-http2.js";
 
 export interface Options {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
   readonly token: string;
-  readonly kind: Kind;
+  readonly kind: Kind | EtcdKind;
   readonly mode: "stream" | "unary";
   readonly inflight: number;
   readonly frame: number;
@@ -21,6 +23,22 @@ export interface Options {
   readonly prefix: string;
   readonly seconds: number;
   readonly warmupSeconds: number;
+}
+
+/** The header block of a call. */
+export function headersFor(
+  { host, port, tls, token }: Pick<Options, "host" | "port" | "tls" | "token">,
+  path: string,
+): Buffer {
+  return headerBlock({
+    ":method": "POST",
+    ":scheme": tls ? "https" : "http",
+    ":path": path,
+    ":authority": `${host}:${port}`,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+  });
 }
 
 /** Reads the command line; throws with a sentence when it cannot be meant. */
@@ -43,10 +61,11 @@ export function options(): Options {
       "warmup-seconds": text("1"),
     },
   });
-  const kind = KINDS.find((one) => one === values.kind);
+  const kinds = [...KINDS, ...ETCD_KINDS];
+  const kind = kinds.find((one) => one === values.kind);
   const mode = values.mode === "stream" || values.mode === "unary" ? values.mode : undefined;
   if (kind === undefined || mode === undefined) {
-    throw new Error(`--kind is one of ${KINDS.join(", ")}; --mode is stream or unary`);
+    throw new Error(`--kind is one of ${kinds.join(", ")}; --mode is stream or unary`);
   }
   const at = values.address.lastIndexOf(":");
   return {

@@ -16,7 +16,7 @@ export interface NodePorts {
 }
 
 /** A port that nobody listens on now. */
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
