@@ -21,6 +21,7 @@ import {
   type BlockSettings,
   SHARE_ITEMS_MAX,
   type Waiter,
+  endAborted,
   endMoved,
   endWaiter,
 } from "./block.js";
@@ -222,8 +223,7 @@ export class BlockServing {
     const waiting = batch.filter((waiter) => !waiter.ended);
     if (epoch !== this.epoch) {
       entry.unpin(pinned, { status: "unknown" }, null);
-      for (const waiter of waiting) endMoved(waiter);
-      return;
+      return waiting.forEach(endMoved);
     }
     if (result.status === "applied") {
       assert(result.outcome.kind === "allocation", "a reservation ends as an allocation");
@@ -240,10 +240,8 @@ export class BlockServing {
 
   private refuse(entry: SequenceEntry, waiting: readonly Waiter[], result: ProposalResult): void {
     if (result.status !== "refused") {
-      for (const waiter of waiting) {
-        if (result.status === "aborted") endWaiter(waiter, SequenceType.aborted, null);
-        else endMoved(waiter);
-      }
+      const end = result.status === "aborted" ? endAborted : endMoved;
+      for (const waiter of waiting) end(waiter);
       return;
     }
     const refusal = result.reason === "not-leader" ? "moved" : result.reason;

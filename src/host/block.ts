@@ -84,6 +84,11 @@ export function endWaiter(waiter: Waiter, type: number, refusal: BlockRefusal): 
   waiter.done(type, Int64.ZERO, Int64.ZERO, 0, refusal);
 }
 
+/** Ends a waiter that was stopped before anything was done for it. */
+export function endAborted(waiter: Waiter): void {
+  endWaiter(waiter, SequenceType.aborted, null);
+}
+
 /** Ends a waiter whose leader leads no more: its values, if any were reserved, are skipped. */
 export function endMoved(waiter: Waiter): void {
   endWaiter(waiter, SequenceType.mustRetry, "moved");

@@ -26,6 +26,7 @@ import {
   type BlockPorts,
   type BlockSettings,
   type Waiter,
+  endAborted,
   endMoved,
   endWaiter,
 } from "./block.js";
@@ -214,10 +215,8 @@ export class SequenceBlocks {
 
   private confirmed(batch: readonly Waiter[], epoch: number, result: ReadResult): void {
     if (result.status !== "confirmed" || epoch !== this.serving.epoch) {
-      for (const waiter of batch) {
-        if (result.status === "aborted") endWaiter(waiter, SequenceType.aborted, null);
-        else endMoved(waiter);
-      }
+      const end = result.status === "aborted" ? endAborted : endMoved;
+      for (const waiter of batch) end(waiter);
       return;
     }
     const touched: SequenceEntry[] = [];

@@ -21,6 +21,8 @@ import { Draft, type Frame, type OutFrame } from "./wire/frames.js";
 export interface CallsPort {
   /** Queues a frame; false: it was dropped, nothing of it will arrive. */
   send(to: number, bytes: Uint8Array): boolean;
+  /** Bytes queued for `to`: what is not sent while there are any has found the lane full. */
+  queuedBytes?(to: number): number;
 }
 
 export interface CallsPorts {
@@ -36,7 +38,7 @@ export type CallResult =
   | { readonly status: "answered"; readonly answer: CallAnswer }
   /** It never left: the link is down. */
   | { readonly status: "unsent" }
-  /** It never left: too much is in flight to that node. */
+  /** It never left: too much is in flight or queued to that node, which can be reached. */
   | { readonly status: "crowded" }
   /** It left, and nobody knows what became of it. */
   | { readonly status: "lost" };
@@ -69,6 +71,9 @@ interface Peer {
   stalled: Uint8Array[];
   stalledTries: number;
 }
+
+/** What became of a frame at the lane. */
+type Sending = "sent" | "unsent" | "crowded";
 
 /** Bytes of calls in flight to one peer. */
 const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
@@ -194,21 +199,31 @@ export class Calls {
 
   private flush(to: number, draft: Draft): void {
     const unsent = new Set<number>();
+    let status: "unsent" | "crowded" = "unsent";
     for (const frame of draft.take()) {
       if (draft.direction === "answers") {
         this.sendAnswers(to, frame.bytes);
-      } else if (frame.ids.some((id) => unsent.has(id)) || !this.sendCalls(to, frame)) {
+        continue;
+      }
+      const sent: Sending = frame.ids.some((id) => unsent.has(id))
+        ? status
+        : this.sendCalls(to, frame);
+      if (sent !== "sent") {
+        status = sent;
         // Of a call that left in part only, nothing can be carried out.
         for (const id of frame.ids) unsent.add(id);
       }
     }
-    for (const id of unsent) this.end(id, { status: "unsent" });
+    for (const id of unsent) this.end(id, { status });
   }
 
-  private sendCalls(to: number, frame: OutFrame): boolean {
-    if (this.ports.calls?.send(to, frame.bytes) === true) return true;
-    this.unreachable.set(to, this.ports.clock.monotonicMs());
-    return false;
+  /** A lane that is full says nothing against its node: only a link that is down does. */
+  private sendCalls(to: number, frame: OutFrame): Sending {
+    const { calls, clock } = this.ports;
+    if (calls?.send(to, frame.bytes) === true) return "sent";
+    if ((calls?.queuedBytes?.(to) ?? 0) > 0) return "crowded";
+    this.unreachable.set(to, clock.monotonicMs());
+    return "unsent";
   }
 
   /** An answer that finds no room in the lane is tried again: the work is done. */

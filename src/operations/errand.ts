@@ -45,22 +45,28 @@ export interface ErrandTask {
   failed(refusal: Refusal | null): void;
 }
 
+/** What one request has spent on its way, whichever errands it is given to. */
+export interface Journey {
+  tries: number;
+  /** When it waits for a leader no longer; 0 = it has not waited. */
+  giveUpMs: number;
+}
+
 /** Nodes that are tried for one request, this one included. */
 const TRIES_MAX = 8;
 /** A node that sent the request back is left alone at first so long (ms), then twice as long. */
 const AVOID_MS = 10;
 
 export class Errand {
-  private tries = 0;
   private avoided = 0;
   private avoidUntilMs = 0;
   /** Named by the node that sent the request back. */
   private suggested = 0;
-  private giveUpMs = 0;
 
   constructor(
     private readonly roads: Roads,
     private readonly task: ErrandTask,
+    private readonly journey: Journey = { tries: 0, giveUpMs: 0 },
   ) {}
 
   /** Takes the next step; the end never comes in the turn of this call. */
@@ -73,7 +79,7 @@ export class Errand {
     const nowMs = ports.clock.monotonicMs();
     const to = leads ? 0 : this.target(nowMs);
     if (!leads && to === 0) return this.wait(nowMs);
-    if (++this.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
+    if (++this.journey.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
       return ports.timer.soon(() => task.failed(null));
     }
     this.suggested = 0;
@@ -95,11 +101,11 @@ export class Errand {
   }
 
   private wait(nowMs: number): void {
-    const { roads, task } = this;
+    const { roads, task, journey } = this;
     const { settings, leaders, node, ports } = roads;
     if (leaders.isGivenUp(task.partition)) return ports.timer.soon(() => task.failed(null));
-    if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
-    const untilMs = Math.min(this.giveUpMs, task.deadlineMs);
+    if (journey.giveUpMs === 0) journey.giveUpMs = nowMs + settings.leaderWaitMs;
+    const untilMs = Math.min(journey.giveUpMs, task.deadlineMs);
     this.suggested = 0;
     const taken = leaders.wait({
       untilMs,
@@ -107,7 +113,7 @@ export class Errand {
         node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
       resume: (came) => {
         if (came) return this.go();
-        const late = ports.clock.monotonicMs() >= this.giveUpMs;
+        const late = ports.clock.monotonicMs() >= journey.giveUpMs;
         if (late && !node.shuttingDown) leaders.giveUp(task.partition);
         task.failed(node.shuttingDown ? "shutting-down" : null);
       },
@@ -122,7 +128,7 @@ export class Errand {
         return this.answered(to, result.answer);
       case "unsent":
         // No node was tried: whoever cannot be reached is waited for, within the same time.
-        this.tries--;
+        this.journey.tries--;
         return this.go();
       case "crowded":
         return task.failed("overloaded");
@@ -158,6 +164,6 @@ export class Errand {
     assert(node !== 0, "a node is avoided, not nobody");
     this.avoided = node;
     const nowMs = this.roads.ports.clock.monotonicMs();
-    this.avoidUntilMs = nowMs + AVOID_MS * 2 ** Math.min(this.tries, 5);
+    this.avoidUntilMs = nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5);
   }
 }

@@ -14,6 +14,7 @@ import type { GroupAccess } from "./access.js";
 import type { Admission } from "./admission.js";
 import type { DataAnswer, Refusal } from "./answers.js";
 import { type Dispatch, isSingle } from "./dispatch.js";
+import { isAborted } from "./forwarded.js";
 import { isAcceptable, isOpenName } from "./input.js";
 import { executeMany } from "./kv-many.js";
 import { proposeMeta } from "./meta-change.js";
@@ -90,7 +91,12 @@ export class Executions {
       return finish(unexecuted(request, "invalidInput", null));
     }
     if (refusal !== null) return finish(unexecuted(request, "mustRetry", refusal));
-    const done = (answer: DataAnswer): void => finish(answer);
+    const done = (answer: DataAnswer): void => {
+      // What the stop of this node ended without effect is for the next leader (contract 1.5).
+      const isCut = serving.node.shuttingDown && isAborted(request, answer);
+      const isLate = serving.ports.clock.monotonicMs() >= course.deadlineMs;
+      finish(isCut && !isLate ? unexecuted(request, "mustRetry", "shutting-down") : answer);
+    };
     if (isSingle(request)) {
       return dispatch.single(request, course.deadlineMs, done, (partition) => {
         finish(this.notTaken(partition));
@@ -126,6 +132,9 @@ export class Executions {
     readPart(serving, groups, query, after, false, deadlineMs, (part) => {
       const lost = part.end === "mustRetry" && part.refusal === null;
       const moved = lost ? groups.find((group) => !group.isLeader()) : undefined;
+      if (part.end === "aborted") {
+        return finish({ ...part, end: "mustRetry", refusal: "shutting-down" });
+      }
       finish(moved === undefined ? part : this.notTaken(moved.partition));
     });
   }

@@ -2,9 +2,11 @@
  * What the first node knows about a request that another one carried out: which answers belong to
  * it, which requests change nothing, and how its hint reads.
  *
- * Pure. May call the vocabulary. Invariants: 1. Nothing of an answer is changed but the provenance
+ * Pure. May call base, machine records and the vocabulary. Invariants: 1. Nothing of an answer is changed but the provenance
  * of its hints. 2. An answer of another kind than its request is none.
  */
+import { unreachable } from "../base/assert.js";
+import { KvType, LockType, SequenceType } from "../machine/command.js";
 import { type DataAnswer, type KvManyAnswer, type RouteHint, RouteProvenance } from "./answers.js";
 import type { DataRequest, DataRequestKind } from "./requests.js";
 import type { CallAnswer } from "./wire/calls.js";
@@ -56,6 +58,29 @@ export function isReading(kind: DataRequestKind): boolean {
 /** True when `answer` is of the kind that `request` is answered with. */
 export function isAnswerTo(request: DataRequest, answer: CallAnswer): answer is DataAnswer {
   return answer.kind === ANSWER_KINDS[request.kind];
+}
+
+/**
+ * True when the answer to `request` says that it was stopped before it had any effect, for every
+ * item of a call that changes something.
+ */
+export function isAborted(request: DataRequest, answer: DataAnswer): boolean {
+  switch (answer.kind) {
+    case "lock":
+      return answer.type === LockType.aborted;
+    case "sequence":
+    case "allocation":
+      return answer.type === SequenceType.aborted;
+    case "kv":
+    case "kv-page":
+      return answer.type === KvType.aborted;
+    case "kv-many": {
+      const aborted = answer.items.filter(({ type }) => type === KvType.aborted).length;
+      return aborted > 0 && (isReading(request.kind) || aborted === answer.items.length);
+    }
+    default:
+      return unreachable(answer);
+  }
 }
 
 /** True when `answer` has a result for each of `count` items, with routes that exist. */

@@ -12,7 +12,7 @@ import type { PartitionId } from "../base/ids.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvManyAnswer, Refusal } from "./answers.js";
-import { Errand } from "./errand.js";
+import { Errand, type ErrandTask, type Journey } from "./errand.js";
 import { forwardedRoute, isManyOf, isReading } from "./forwarded.js";
 import { isAcceptable } from "./input.js";
 import { type ReadBudget, changeKey, readKeys } from "./kv.js";
@@ -63,6 +63,8 @@ export function executeMany(
 class ManySpread {
   /** Items for which certainly nothing was done, and that may not be passed on from here. */
   undone = 0;
+  /** What the items that were passed on have spent on their way, so that bounces are bounded. */
+  private readonly journeys = new Map<number, Journey>();
 
   constructor(
     private readonly serving: Serving,
@@ -170,7 +172,7 @@ class ManySpread {
       const origin = refusal === null ? serving.elsewhere(where) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);
     };
-    new Errand(serving, {
+    const task: ErrandTask = {
       partition,
       request: partOf(this.request, places),
       requestId,
@@ -182,7 +184,22 @@ class ManySpread {
         else mustRetry(null);
       },
       failed: mustRetry,
-    }).go();
+    };
+    new Errand(serving, task, this.journeyOf(places)).go();
+  }
+
+  /** The journey of the items at `places`: as far as the one that has come farthest. */
+  private journeyOf(places: readonly number[]): Journey {
+    const journey: Journey = { tries: 0, giveUpMs: 0 };
+    for (const at of places) {
+      const { tries, giveUpMs } = this.journeys.get(at) ?? journey;
+      journey.tries = Math.max(journey.tries, tries);
+      if (giveUpMs !== 0 && (journey.giveUpMs === 0 || giveUpMs < journey.giveUpMs)) {
+        journey.giveUpMs = giveUpMs;
+      }
+      this.journeys.set(at, journey);
+    }
+    return journey;
   }
 
   /** Takes over the results of another node, as far as the answer has room for their values. */

@@ -36,7 +36,8 @@ export function readPart(
   const fail = (end: "mustRetry" | "aborted", refusal: Refusal | null): void =>
     then({ kind: "scan-part", end, refusal, items: [], next: null });
   proveAll(serving, groups, some, deadlineMs, (proved) => {
-    if (proved === null) return fail("mustRetry", null);
+    const refusal = serving.node.shuttingDown ? "shutting-down" : null;
+    if (proved === null) return fail("mustRetry", refusal);
     mergeFresh(serving, proved, query, after, deadlineMs, fail, ({ found, next }) => {
       const items = found.map(({ group, item }) => pageItem(serving, group, item));
       then({ kind: "scan-part", end: "page", refusal: null, items, next });

@@ -218,6 +218,10 @@ export class Serving implements Roads {
     fail: Fail,
     then: (leaseMs: number) => void,
   ): void {
+    // As a proposal is refused: nothing was begun, and another node is to be asked.
+    if (this.node.shuttingDown) {
+      return this.ports.timer.soon(() => fail("mustRetry", "shutting-down", null));
+    }
     group.read(deadlineMs, (result) => {
       if (result.status === "confirmed") then(result.leaseMs);
       else fail(result.status === "aborted" ? "aborted" : "moved", null, group);

@@ -174,7 +174,10 @@ export async function startServer(
   const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
   const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
   const kernels = createKernels({ mode: config.kernels });
-  const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
+  const calls = {
+    send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
+    queuedBytes: (to: number) => peers.network.queuedBytes(to, "calls"),
+  };
   const world = { ...ports, logger, meter: metrics, calls };
   const serving = new Operations(node, settings, world, kernels, tally);
   operations = serving;

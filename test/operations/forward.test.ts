@@ -15,7 +15,19 @@ import { combineParts } from "../../src/operations/scan-part.js";
 import { KIND_LABELS, KIND_NUMBERS } from "../../src/operations/tally.js";
 import { callAnswer } from "../../src/operations/wire/calls.js";
 import { Draft } from "../../src/operations/wire/frames.js";
-import { create, encode, get, info, lock, next, range, scanAll, set, unlock } from "./fixture.js";
+import {
+  create,
+  encode,
+  get,
+  info,
+  lock,
+  next,
+  range,
+  reserve,
+  scanAll,
+  set,
+  unlock,
+} from "./fixture.js";
 import { Trio, body, everyRequest } from "./trio.js";
 
 const reading = new Set(["get-lock", "get-sequence", "kv-get", "kv-exists"]);
@@ -490,15 +502,144 @@ t.test("a proposal refused before it entered the log goes to the new leader", as
       trio.world.pass(200);
       t.equal(answers.length, 1, request.kind);
       const answer = answers[0] as DataAnswer;
-      const fromBlock = request.kind === "next-sequence" && request.idempotencyKey === null;
-      // Blocks do not tell a round that failed from a reservation that is unknown.
-      if (fromBlock || request.kind === "reserve-sequence") continue;
       t.notOk(endTypes(answer).includes(mustRetryOf(request.kind)), `${request.kind} at ${at}`);
       for (const route of routesOf(answer)) t.equal(route.endpoint, "http://n2");
     }
     t.ok(moved > 5, `${moved} proposals were refused`);
     t.equal(trio.open, 0);
   }
+});
+
+t.test("S8: keyless next and reserve go on when their leader ends under them", async (t) => {
+  for (const at of [1, 3]) {
+    for (const when of ["round", "reservation", "unknown"] as const) {
+      const trio = new Trio();
+      trio.moveAll(1);
+      trio.ask(2, create("n", { blockSize: 10 }));
+      // A block is open at node 1: what is left of it is skipped, never given again.
+      const first = trio.ask(at, reserve("n", 3));
+      t.equal(first.allocation?.end.toBigInt(), 3n);
+      const answers = when === "round" ? [next("n"), reserve("n", 2)] : [reserve("n", 20)];
+      const node = (id: number) => id === 1 && trio.leaderOf(trio.partitionOf("n")) === 1;
+      if (when === "round") {
+        trio.read = (id) => {
+          if (id !== 1) return null;
+          trio.moveAll(2);
+          return { status: "retry" };
+        };
+      } else {
+        const end = (_command: unknown, id: number): ProposalResult | null => {
+          if (!node(id)) return null;
+          trio.moveAll(2);
+          if (when === "unknown") return { status: "unknown" };
+          return { status: "refused", reason: "not-leader" };
+        };
+        if (when === "unknown") trio.hide = end;
+        else trio.propose = end;
+      }
+      const lists = answers.map((request) => trio.post(at, request));
+      trio.world.pass(300);
+      const seen = new Set<bigint>([1n, 2n, 3n]);
+      for (const [answer] of lists) {
+        t.equal(answer?.type, SequenceType.success, `${when} at ${at}`);
+        const { start, end } = answer?.allocation ?? {};
+        for (let value = start?.toBigInt() ?? 1n; value <= (end?.toBigInt() ?? 1n); value++) {
+          t.notOk(seen.has(value), `${value} is given once`);
+          seen.add(value);
+        }
+      }
+      t.ok(seen.size > 5);
+      t.equal(trio.open, 0);
+    }
+  }
+});
+
+t.test("what the stop of a leader ends without effect goes to the next one", async (t) => {
+  for (const status of ["read", "proposal"] as const) {
+    const trio = new Trio();
+    trio.moveAll(2);
+    trio.ask(2, create("n"));
+    // Node 2 begins to stop while it has the request, and ends it.
+    const stop = (node: number) => {
+      if (node !== 2) return null;
+      trio.stopping.add(2);
+      return { status: "aborted" } as const;
+    };
+    if (status === "read") trio.read = stop;
+    else trio.propose = (_command, node) => stop(node);
+    for (const request of everyRequest("n")) {
+      trio.stopping.clear();
+      trio.moveAll(2);
+      const answers = trio.post(1, request);
+      trio.world.pass(100);
+      trio.moveAll(3);
+      trio.world.pass(400);
+      const label = `${status}: ${request.kind}`;
+      t.equal(answers.length, 1, label);
+      const [type] = endTypes(answers[0] as DataAnswer);
+      t.not(type, mustRetryOf(request.kind), label);
+      t.not(type, mustRetryOf(request.kind) + 3, label);
+      t.equal(answers[0]?.servedFrom === "http://n2" && trio.stopping.has(2), false, label);
+    }
+    // Without a stop, "aborted" is an end of its own: a deadline passed in a queue.
+    trio.stopping.clear();
+    trio.moveAll(2);
+    trio.propose = () => ({ status: "aborted" });
+    trio.read = null;
+    t.equal(trio.ask(1, set("n", "v")).type, KvType.aborted);
+    t.equal(trio.open, 0);
+  }
+  // The node that stops itself ends what it has begun.
+  const trio = new Trio();
+  trio.moveAll(1);
+  const late = trio.post(1, get("n"));
+  trio.stopping.add(1);
+  trio.world.settle();
+  t.match(late[0], { type: KvType.doesNotExist, refusal: null }, "a read that was begun ends");
+});
+
+t.test("a many-call that bounces is bounded, as any other", async (t) => {
+  const trio = new Trio({ leaderWaitMs: 2000 });
+  trio.moveAll(1);
+  let proposed = 0;
+  trio.propose = () => {
+    proposed++;
+    // This node lost its leadership, and has it again at once.
+    trio.moveAll(0);
+    trio.world.timer.after(1, () => trio.moveAll(1));
+    return { status: "refused", reason: "not-leader" };
+  };
+  const single = trio.post(1, set("a", "v"));
+  trio.world.pass(20_000);
+  t.equal(single.length, 1);
+  const ofSingle = proposed;
+  const many = trio.post(1, { kind: "kv-set-many", items: [set("a", "v")] });
+  trio.world.pass(20_000);
+  t.same(
+    many[0]?.items.map(({ type }) => type),
+    [KvType.mustRetry],
+  );
+  t.ok(proposed - ofSingle <= ofSingle + 1, `${proposed - ofSingle} proposals, not ${ofSingle}`);
+  t.equal(trio.open, 0);
+});
+
+t.test("a lane that is full is no node that cannot be reached", async (t) => {
+  const trio = new Trio();
+  trio.moveAll(2);
+  trio.queuedBytes = 1 << 20;
+  trio.fate = ({ to }) => (to === 2 ? "refused" : "arrives");
+  for (const request of everyRequest("n")) {
+    const answers = trio.post(1, request);
+    trio.world.settle();
+    t.match(answers[0], { refusal: "overloaded" }, request.kind);
+  }
+  trio.fate = () => "arrives";
+  t.equal(trio.ask(1, set("n", "v")).type, KvType.set, "and the next request is forwarded");
+  trio.fate = ({ to }) => (to === 2 ? "refused" : "arrives");
+  trio.ask(1, set("n", "v"));
+  const hopped = trio.ask(1, set("n", "v"), 1);
+  t.equal(hopped.route?.endpoint, "http://n2", "hints name it");
+  t.equal(trio.open, 0);
 });
 
 t.test("K11, K15: many-calls and scans over three leaders", async (t) => {

@@ -118,6 +118,8 @@ export class Trio {
   hide: ((command: Command, node: number) => ProposalResult | null) | null = null;
   read: ((node: number) => ReadResult | null) | null = null;
   fate: (sent: Sent) => Fate = () => "arrives";
+  /** What every lane holds: more than nothing, and a frame that is refused found it full. */
+  queuedBytes = 0;
   /** What a node that does not host the partition would not know; 0 = nobody. */
   beliefs = new Map<string, number>();
   stopping = new Set<number>();
@@ -145,7 +147,10 @@ export class Trio {
       peerEndpoint: `n${id}:8084`,
       routingHints: true,
     };
-    const calls = { send: (to: number, bytes: Uint8Array) => this.send(id, to, bytes) };
+    const calls = {
+      send: (to: number, bytes: Uint8Array) => this.send(id, to, bytes),
+      queuedBytes: () => this.queuedBytes,
+    };
     const operations = new Operations(
       this.access(id),
       { ...DEFAULT_OPERATIONS_SETTINGS, ...own, ...settings },
