@@ -10,6 +10,9 @@ const wanted = process.argv.slice(2);
 const parts = new Set([
   "bench.ts",
   "report.ts",
+  "etcd-calls.ts",
+  "etcd-items.ts",
+  "etcd-nodes.ts",
   "grpc-driver.ts",
   "grpc-items.ts",
   "lean-http2.ts",
