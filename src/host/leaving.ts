@@ -60,7 +60,7 @@ interface Call {
   readonly done: LeaveDone;
 }
 
-/** Longest pause between tries to give the role back after the call ended (ms), and their number. */
+/** Longest pause between tries to give the role back after the call (ms), and their number. */
 const OWED_PAUSE_MAX_MS = 10_000;
 const OWED_TRIES_MAX = 1000;
 

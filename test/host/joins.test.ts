@@ -144,6 +144,53 @@ void t.test("a joining group that sleeps is woken (P-091)", (t) => {
   t.end();
 });
 
+void t.test("P-097 an id comes back with an empty disk", (t) => {
+  const cluster = new Cluster(4, { compactKeepEntries: 5, compactEveryEntries: 20 }).ready();
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 60; at++) {
+    write(cluster, `key${at}`, results);
+    cluster.pass(20);
+  }
+  cluster.pass(3000);
+  let outcome: LeaveOutcome | null = null;
+  cluster.node(4).leave(cluster.nowMs + 60_000, 50_000, (end) => {
+    outcome = end;
+  });
+  cluster.passUntil(() => outcome !== null, 60_000);
+  t.equal(outcome, "Committed");
+  cluster.kill(4);
+  const listed = (): boolean => {
+    return [1, 2, 3].some((id) => {
+      const groups = cluster.node(id).groups();
+      return groups.some((group) => group.facts().peers.some(({ node }) => node === 4));
+    });
+  };
+  // Whoever asks at once, and again and again, is accepted when nobody lists it, not before.
+  let answer: JoinAnswer | null = null;
+  let refused = 0;
+  while (answer === null) {
+    const answers: JoinAnswer[] = [];
+    const request = { nodeId: 4, storageId: "anew", endpoint: address(4).endpoint };
+    cluster.world(1).peers?.events?.joinAsked(request, (end) => void answers.push(end));
+    cluster.passUntil(() => answers.length > 0);
+    if (answers[0]?.status === "accepted") answer = answers[0];
+    else refused++;
+    if (refused > 1000) throw new Error("the join is accepted");
+  }
+  t.notOk(listed(), "accepted when no group lists it");
+  cluster.worlds.delete(4);
+  cluster.start(4, { storageId: "anew" });
+  const all = "1 voter, 2 voter, 3 voter, 4 voter";
+  cluster.passUntil(() => roster(cluster, 4) === all, 60_000);
+  for (let at = 0; at < 40; at++) {
+    write(cluster, `late${at}`, results);
+    cluster.pass(20);
+  }
+  cluster.passUntil(() => isLevel(cluster), 30_000);
+  t.ok(results.every((result) => result.status === "applied"));
+  t.end();
+});
+
 /** Kills and restarts a node between joins and leaves, as long as every group keeps a majority. */
 function disturb(cluster: Cluster, random: Prng, away: Set<number>): void {
   for (const id of away) {

@@ -177,7 +177,8 @@ export class Cluster {
     const world = this.worlds.get(id) ?? new MemberWorld(settings, id);
     this.worlds.set(id, world);
     world.timer.nowMs = this.nowMs;
-    const { clusterId, storageId } = own;
+    const { clusterId } = own;
+    const storageId = extra.storageId ?? own.storageId;
     world.peers = new FalsePeers(this.network, world.timer, {
       clusterId,
       nodeId,
