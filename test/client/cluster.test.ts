@@ -1,4 +1,7 @@
-/** The client in front of a real cluster of three nodes: routes are learned, and nodes go away one after the other. */
+/**
+ * The client in front of a real cluster of three nodes: routes are learned, and nodes go
+ * away one after the other.
+ */
 import { createServer } from "node:net";
 import { join } from "node:path";
 import t from "tap";
@@ -33,29 +36,32 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-const ports = await freePorts(2 * NODES);
-const grpcPort = (at: number): number => ports[at] as number;
-const peers = Array.from({ length: NODES }, (_, at) => `${at + 1}=127.0.0.1:${ports[NODES + at]}`);
-
-function start(at: number): ServerProcess {
-  return new ServerProcess([
-    `--grpc-port=${grpcPort(at)}`,
-    "--http-port=0",
-    "--https-port=off",
-    `--peer-port=${ports[NODES + at]}`,
-    `--raft-nodeid=${at + 1}`,
-    `--initial-cluster=${peers.join()}`,
-    "--initial-cluster-partitions=6",
-    `--storage-path=${join(directory.path, `node-${at + 1}`)}`,
-    "--log-level=warn",
-  ]);
+/** Three members that know each other's ports; `start` is also the restart, with the data. */
+async function makeCluster(name: string) {
+  const ports = await freePorts(2 * NODES);
+  const peer = (at: number): string => `${at + 1}=127.0.0.1:${ports[NODES + at]}`;
+  const members = Array.from({ length: NODES }, (_, at) => peer(at)).join();
+  const endpoints = ports.slice(0, NODES).map((port) => `127.0.0.1:${port}`);
+  const start = (at: number): ServerProcess =>
+    new ServerProcess([
+      `--grpc-port=${ports[at]}`,
+      "--http-port=0",
+      "--https-port=off",
+      `--peer-port=${ports[NODES + at]}`,
+      `--raft-nodeid=${at + 1}`,
+      `--initial-cluster=${members}`,
+      "--initial-cluster-partitions=6",
+      `--storage-path=${join(directory.path, `${name}-${at + 1}`)}`,
+      "--log-level=warn",
+    ]);
+  const nodes = Array.from({ length: NODES }, (_, at) => start(at));
+  await Promise.all(nodes.map((node) => node.ready()));
+  return { start, endpoints, nodes };
 }
 
 t.test("P-150 nodes of a cluster go away in turn: no call fails, no value twice", async (t) => {
   const beginMs = performance.now();
-  const nodes = Array.from({ length: NODES }, (_, at) => start(at));
-  await Promise.all(nodes.map((node) => node.ready()));
-  const endpoints = Array.from({ length: NODES }, (_, at) => `127.0.0.1:${grpcPort(at)}`);
+  const { start, endpoints, nodes } = await makeCluster("turns");
   const client = new SvcClient({ endpoints: endpoints.join(), keepAliveMs: 1000 });
   t.comment(`ready at ${Math.round(performance.now() - beginMs)} ms`);
   const names = Array.from({ length: 8 }, (_, at) => `roll-${at}`);
@@ -139,4 +145,108 @@ t.test("P-150 nodes of a cluster go away in turn: no call fails, no value twice"
   await proxy.close();
   await Promise.all(nodes.map((node) => node.stop()));
   t.comment(`ended at ${Math.round(performance.now() - beginMs)} ms`);
+});
+
+/** What eight callers do at once until they are stopped, and what was wrong with the answers. */
+class MixedLoad {
+  readonly failures: unknown[] = [];
+  readonly calls = { next: 0, set: 0, get: 0, tryLock: 0, unlock: 0 };
+  slowestMs = 0;
+  private readonly seen = new Set<string>();
+  private readonly loops: Promise<void>[] = [];
+  private running = true;
+
+  constructor(private readonly client: SvcClient) {}
+
+  async begin(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.client.sequences.ensure(name);
+    for (const name of names) {
+      this.loops.push(this.sequence(name), this.keys(name), this.lock(name));
+    }
+  }
+
+  async end(): Promise<void> {
+    this.running = false;
+    await Promise.all(this.loops);
+  }
+
+  private async call<T>(kind: keyof MixedLoad["calls"], call: () => Promise<T>): Promise<T | null> {
+    const beginMs = performance.now();
+    try {
+      const answer = await call();
+      this.calls[kind] += 1;
+      return answer;
+    } catch (error) {
+      this.failures.push({ kind, error });
+      return null;
+    } finally {
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - beginMs);
+    }
+  }
+
+  private async sequence(name: string): Promise<void> {
+    while (this.running) {
+      const value = await this.call("next", () => this.client.sequences.next(name));
+      if (value === null) continue;
+      if (this.seen.has(`${name} ${value}`)) this.failures.push(`twice: ${name} ${value}`);
+      this.seen.add(`${name} ${value}`);
+    }
+  }
+
+  private async keys(name: string): Promise<void> {
+    const key = `${name}/key`;
+    for (let turn = 1; this.running; turn++) {
+      const written = await this.call("set", () => this.client.kv.set(key, String(turn)));
+      const entry = await this.call("get", () => this.client.kv.get(key));
+      const read = entry?.text ?? null;
+      // Whoever wrote last reads what it wrote: nobody else writes this key.
+      if (written !== null && read !== String(turn)) this.failures.push({ key, turn, read });
+    }
+  }
+
+  private async lock(name: string): Promise<void> {
+    const owner = `owner of ${name}`;
+    let last = -1n;
+    while (this.running) {
+      const lease = { owner, leaseMs: 60_000 };
+      const grant = await this.call("tryLock", () => this.client.locks.tryLock(name, lease));
+      if (grant === null) continue;
+      const isNew = grant.acquired && grant.fencingToken > last;
+      if (!isNew) this.failures.push({ name, last, grant });
+      last = grant.fencingToken;
+      const ended = await this.call("unlock", () => this.client.locks.unlock(name, { owner }));
+      if (ended !== null && !ended.unlocked && !ended.doubtful) this.failures.push({ name, ended });
+    }
+  }
+}
+
+t.test("P-150 all nodes are restarted in turn by SIGTERM: no call fails", async (t) => {
+  const { start, endpoints, nodes } = await makeCluster("rolling");
+  const client = new SvcClient({ endpoints: endpoints.join() });
+  const load = new MixedLoad(client);
+  await load.begin(Array.from({ length: 8 }, (_, at) => `rolling-${at}`));
+  await sleep(500);
+  for (let at = 0; at < NODES; at++) {
+    const before = { ...load.calls };
+    const beginMs = performance.now();
+    const ended = await (nodes[at] as ServerProcess).stop();
+    const stoppedMs = performance.now() - beginMs;
+    t.strictSame(ended, { code: 0, signal: null }, `node ${at + 1} ends as it was asked to`);
+    nodes[at] = start(at);
+    await (nodes[at] as ServerProcess).ready();
+    const readyMs = performance.now() - beginMs - stoppedMs;
+    t.comment(
+      `node ${at + 1} stopped in ${Math.round(stoppedMs)} ms, ready after ${Math.round(readyMs)} ms;` +
+        ` slowest call so far ${Math.round(load.slowestMs)} ms`,
+    );
+    for (const kind of ["next", "set", "get", "tryLock", "unlock"] as const) {
+      t.ok(load.calls[kind] > before[kind], `${kind} went on meanwhile`);
+    }
+  }
+  await sleep(500);
+  await load.end();
+  t.comment(`calls: ${JSON.stringify(load.calls)}`);
+  t.same(load.failures.slice(0, 5), []);
+  await client.close();
+  await Promise.all(nodes.map((node) => node.stop()));
 });
