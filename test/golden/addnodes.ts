@@ -68,6 +68,7 @@ function configFor(command: Command, id: number): CoreConfig {
   return {
     id,
     electionTicks: 3,
+    electionSpreadTicks: 0,
     heartbeatTicks: 1,
     preVote: flag("prevote"),
     checkQuorum: flag("checkquorum"),
