@@ -22,6 +22,7 @@ export const FAULT_KINDS = [
   "delay",
   "write error",
   "full disk",
+  "clock jump",
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -90,6 +91,10 @@ export class ChaosFaults {
       case "graceful restart":
         await nodes.stop(node);
         nodes.launch(node);
+        break;
+      case "clock jump":
+        nodes.signal(node, "SIGUSR2");
+        await sleep(lastsMs);
         break;
       case "write error": {
         const done = await nodes.failWrites(node);

@@ -8,8 +8,17 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { ServerProcess, endAll, sleep, temporaryDirectory } from "../cluster/server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  serverMain,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
 import { ChaosNetwork } from "./network.js";
+
+/** Loaded into each node: its wall clock jumps on SIGUSR2. */
+const wallClock = new URL("wallclock.js", import.meta.url).href;
 
 export interface NodePorts {
   readonly grpc: number;
@@ -87,7 +96,7 @@ export class ChaosNodes {
   launch(node: number): void {
     if (this.processes.has(node)) return;
     const ports = this.ports.get(node) as NodePorts;
-    const server = new ServerProcess([
+    const flags = [
       `--raft-nodeid=${node}`,
       `--grpc-port=${ports.grpc}`,
       `--http-port=${ports.http}`,
@@ -107,7 +116,8 @@ export class ChaosNodes {
       "--raft-compact-keep-entries=200",
       `--storage-path=${join(this.directory.path, `node${node}`, "data")}`,
       "--log-level=warn",
-    ]);
+    ];
+    const server = new ServerProcess(flags, [process.execPath, "--import", wallClock, serverMain]);
     this.processes.set(node, server);
     if (server.child.pid !== undefined) this.network.pids.set(node, server.child.pid);
     void server.ended.then(({ code, signal }) => {
