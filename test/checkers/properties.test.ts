@@ -17,7 +17,7 @@ import { REPLAY, checkReplay } from "../sim/checkers/replay.js";
 import { StateEquality } from "../sim/checkers/state-equality.js";
 import { checkTokensGrow } from "../sim/checkers/tokens-grow.js";
 import { checkValuesUnique } from "../sim/checkers/values-unique.js";
-import { type Verdict, allPass, verdictText } from "../sim/checkers/verdict.js";
+import { Findings, type Verdict, allPass, verdictText } from "../sim/checkers/verdict.js";
 import {
   type History,
   HistoryRecorder,
@@ -460,4 +460,25 @@ t.test("histories survive as JSON lines, int64 exact, and are merged by time", (
     "equal times count as overlapping",
   );
   test.end();
+});
+
+t.test("P-176 few undecided objects of many are green only where a quota says so", (t) => {
+  const verdictOf = (objects: number, open: number): Verdict => {
+    const findings = new Findings("p", { operations: 10 });
+    findings.count("operations", 20);
+    findings.count("objects", objects);
+    for (let at = 0; at < open; at++) findings.undecided(`object ${at}`);
+    return findings.verdict();
+  };
+  t.equal(verdictOf(100, 5).kind, "undecided");
+  t.notOk(allPass([verdictOf(100, 5)]));
+  t.ok(allPass([verdictOf(100, 5)], 0.05));
+  t.notOk(allPass([verdictOf(100, 6)], 0.05));
+  t.ok(allPass([verdictOf(100, 0)]));
+  const failed = new Findings("p", {});
+  failed.count("objects", 1000);
+  failed.undecided("one");
+  failed.violation("two");
+  t.notOk(allPass([failed.verdict()], 0.05), "a violation outweighs everything");
+  t.end();
 });

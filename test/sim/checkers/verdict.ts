@@ -1,6 +1,6 @@
 /**
  * What a checker says: pass, fail with the events that show it, vacuous when it saw too little to say anything, or
- * undecided when it ran out of its budget. Only pass is green (P-166, P-176).
+ * undecided when it ran out of its budget. Only pass is green, or few undecided objects of many (P-166, P-176).
  *
  * Invariants: 1. A violation outweighs everything. 2. The evidence is counted by name, and each minimum names evidence.
  */
@@ -51,6 +51,7 @@ export class Findings {
 
   undecided(text: string): void {
     this.openCount++;
+    this.count("undecided");
     if (this.open.length < LISTED_MAX) this.open.push(text);
   }
 
@@ -91,7 +92,16 @@ export function verdictText(verdict: Verdict): string {
   return lines.join("\n");
 }
 
-/** True when every verdict is green. */
-export function allPass(verdicts: readonly Verdict[]): boolean {
-  return verdicts.length > 0 && verdicts.every((verdict) => verdict.kind === "pass");
+/**
+ * True when every verdict is green. `openShare`: the share of a checker's objects that may stay
+ * undecided (P-176: red above a quota); what it saw of the others must be enough.
+ */
+export function allPass(verdicts: readonly Verdict[], openShare = 0): boolean {
+  return verdicts.length > 0 && verdicts.every((verdict) => isGreen(verdict, openShare));
+}
+
+function isGreen({ kind, seen, minimum }: Verdict, openShare: number): boolean {
+  if (kind !== "undecided") return kind === "pass";
+  const saw = Object.entries(minimum).every(([name, least]) => (seen[name] ?? 0) >= least);
+  return saw && (seen["undecided"] ?? 0) <= openShare * (seen["objects"] ?? 0);
 }
