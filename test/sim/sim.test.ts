@@ -241,6 +241,11 @@ t.test("P-172 all machines lose power at once: nothing acknowledged is missing",
   t.end();
 });
 
+t.test("seed 8100: a keyless allocation that lost its leader may skip a block", (t) => {
+  t.same(judge(planOf(8100, "three")).violations, []);
+  t.end();
+});
+
 t.test("bounded seeds of each profile", (t) => {
   const seen = new Map<string, number>();
   let ok = 0;

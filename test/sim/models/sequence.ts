@@ -60,6 +60,8 @@ type State = SequenceState | null;
 
 const COUNT_MAX = 2 ** 31 - 1;
 const NAME_BYTES_MAX = 1024;
+/** Leaders that one keyless allocation may lose before it is answered. */
+const LOST_TRIES_MAX = 2;
 const KEYS_LOOKED_AT_MAX = 4096;
 
 function isInt64(value: bigint | null): boolean {
@@ -258,16 +260,24 @@ export class SequenceModel implements Model<State> {
     if (key === null) reached.push(...this.fromBlock(state, operation.count, result, step));
     const bases = state.served === state.blockEnd ? [state.served] : [state.served, state.blockEnd];
     for (const base of bases) {
-      if (roomAbove(state, base) < count) continue;
-      const next = this.reserved(state, base, operation.count, key, step);
-      const end = base + count * state.increment;
-      const start = base + state.increment;
-      if (result === null) {
-        reached.push(next);
-        // Reserved, but whoever it was for had gone: the block serves others.
-        if (key === null) reached.push({ ...next, served: base });
-      } else if (isAllocated(result, start, end, operation.count, next.revision)) {
-        reached.push(next);
+      let from = state;
+      let at = base;
+      for (let lost = 0; lost <= LOST_TRIES_MAX && roomAbove(from, at) >= count; lost++) {
+        const next = this.reserved(from, at, operation.count, key, step);
+        const end = at + count * state.increment;
+        const start = at + state.increment;
+        if (result === null) {
+          reached.push(next);
+          // Reserved, but whoever it was for had gone: the block serves others.
+          if (key === null) reached.push({ ...next, served: at });
+        } else if (isAllocated(result, start, end, operation.count, next.revision)) {
+          reached.push(next);
+        }
+        if (key !== null || result === null) break;
+        // Its leader went before it could answer, and the call was carried to the next one: a keyless
+        // allocation may skip a whole block (S8).
+        from = { ...next, served: at };
+        at = next.blockEnd;
       }
     }
     return reached;
