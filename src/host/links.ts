@@ -119,6 +119,8 @@ export class Links implements PeerEvents {
     const roster = this.world.roster();
     const cluster = roster?.cluster() ?? null;
     if (roster === null || cluster === null) return this.refreshUnlisted();
+    // The roster has every address now: nothing is left to be looked at in later turns.
+    this.hasNewCallers = false;
     if (cluster.membershipVersion === this.rosterVersion) return;
     this.rosterVersion = cluster.membershipVersion;
     this.world.port?.setPeers(this.others(roster.members()));
@@ -132,8 +134,8 @@ export class Links implements PeerEvents {
     // Who was removed may hear of it to the end; who lost its data is not listened to.
     if (this.judge(hello) !== "storage-lost") this.banned.delete(node);
     else if (!this.banned.has(node)) {
+      if (this.world.outbox.isUp(node)) this.linkDown(node);
       this.banned.add(node);
-      this.world.outbox.linkDown(node);
       this.world.logger.log("error", "A linked node is not listened to any more.", { node });
     }
   }
