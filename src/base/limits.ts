@@ -26,7 +26,10 @@ export const FRAME_ITEMS_MAX = 256;
 export const FRAME_MAX_BYTES = MIB;
 export const STREAMS_PER_CONNECTION_MAX = 256;
 export const CONNECTIONS_MAX = 10_000;
-export const PARTITIONS_MAX = 1024;
+/** Data partitions that a cluster is founded with, by its flag. */
+export const INITIAL_PARTITIONS_MAX = 1024;
+/** Data partitions of a cluster: more than it may be founded with, since ranges can be split. */
+export const PARTITIONS_MAX = 4096;
 export const REPLICATION_FACTOR_MAX = 9;
 export const NODE_ID_MAX = 65_535;
 /** Voters of the cluster, and so of any group; further nodes stay learners (contract 11). */

@@ -173,7 +173,10 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
 export function assertSettings(settings: HostSettings): void {
   assert(settings.nodeId >= 1 && settings.nodeId <= NODE_ID_MAX, "the node id is 1 to 65535");
   const partitions = settings.initialPartitions;
-  assert(partitions >= 1 && partitions <= PARTITIONS_MAX, "there are 1 to 1024 data partitions");
+  assert(
+    partitions >= 1 && partitions <= PARTITIONS_MAX,
+    `there are 1 to ${PARTITIONS_MAX} data partitions`,
+  );
   for (const [name, value] of Object.entries(settings)) {
     if (typeof value !== "number" || name === "applySliceMs") continue;
     assert(Number.isSafeInteger(value) && value >= 0, `${name} is a whole number, not ${value}`);

@@ -6,9 +6,9 @@
  */
 import {
   ENTRY_PAYLOAD_MAX_BYTES,
+  INITIAL_PARTITIONS_MAX,
   LEASE_MAX_MS,
   NODE_ID_MAX,
-  PARTITIONS_MAX,
   VALUE_CONFIGURABLE_MAX_BYTES,
 } from "../base/limits.js";
 import { isLoopback, isWildcard } from "./addresses.js";
@@ -167,7 +167,7 @@ const checkRanges: Check = (config, raw) => {
   }
   return firstOf(
     outside("--raft-nodeid", config.nodeId, 1, NODE_ID_MAX),
-    outside("--initial-cluster-partitions", config.partitions, 1, PARTITIONS_MAX),
+    outside("--initial-cluster-partitions", config.partitions, 1, INITIAL_PARTITIONS_MAX),
     outside("--lock-max-lease (ms)", config.lockMaxLeaseMs, 1, LEASE_MAX_MS),
     outside("--kv-revisions-retained", config.kvRevisionsRetained, 1, 65_535),
     outside("--kv-max-value-bytes", config.kvMaxValueBytes, 1, VALUE_CONFIGURABLE_MAX_BYTES),

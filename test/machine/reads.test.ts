@@ -7,6 +7,7 @@ import t from "tap";
 import { compareBytes, compareText, encodeText } from "../../src/base/bytes.js";
 import { ByteWriter } from "../../src/base/codec.js";
 import { INT64_MAX, INT64_MIN } from "../../src/base/int64.js";
+import { PARTITIONS_MAX } from "../../src/base/limits.js";
 import { commandSizeBytes, decodeEntry, encodeEntry } from "../../src/machine/codec.js";
 import type { Command, MemberRole, MetaOutcome } from "../../src/machine/command.js";
 import { decodeCursor, encodeCursor } from "../../src/machine/cursor.js";
@@ -374,7 +375,7 @@ t.test("meta partition: founding, members, factors, key spaces (5.2, 5.4, 6.2, 6
     ],
   };
   t.equal(meta({ ...found, members: [] } as Command), "invalid 0");
-  t.equal(meta({ ...found, dataPartitions: 1025 } as Command), "invalid 0");
+  t.equal(meta({ ...found, dataPartitions: PARTITIONS_MAX + 1 } as Command), "invalid 0");
   t.equal(meta(found), "done 1");
   t.equal(meta({ ...found, clusterId: "other" } as Command), "unchanged 0");
   t.match(bench.machine.meta.cluster(), {

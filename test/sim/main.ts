@@ -1,8 +1,10 @@
 /**
  * `npm run sim`: runs one seed and tells what it saw, or sweeps many. See README.md beside this.
  */
+import { measureGrowth } from "./growth.js";
+import { growthHead, growthLine } from "./growthtable.js";
 import { type Judged, judge } from "./judge.js";
-import { type Options, USAGE, parseOptions } from "./options.js";
+import { type GrowthSize, type Options, USAGE, parseOptions } from "./options.js";
 import { planOf } from "./plan.js";
 import { TIMELINE_LINES, replayCommand, summary, writeTimeline } from "./report.js";
 import { shrink } from "./shrink.js";
@@ -88,6 +90,15 @@ async function runMany(options: Options, seeds: number, args: readonly string[])
   return result.failed.length > 0 || result.vacuous.length > 0 ? 1 : 0;
 }
 
+/** Where cost goes when a cluster grows; see README.md. */
+function grow(sizes: readonly GrowthSize[], seed: number): number {
+  for (const line of growthHead()) print(line);
+  for (const { nodes, groups } of sizes) {
+    print(growthLine(measureGrowth({ seed, nodes, groups, idleMs: 20_000, loadMs: 10_000 })));
+  }
+  return 0;
+}
+
 /** Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   let options: Options;
@@ -98,5 +109,6 @@ export async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(text === "" ? `${USAGE}\n` : `${text}\n${USAGE}\n`);
     return 2;
   }
+  if (options.growth !== null) return grow(options.growth, options.seed);
   return options.seeds === null ? runOne(options) : runMany(options, options.seeds, args);
 }

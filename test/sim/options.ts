@@ -15,7 +15,17 @@ export interface Options {
   /** Print every event. */
   readonly words: boolean;
   readonly shrinks: boolean;
+  /** Measures how cost grows over these sizes of cluster; null: runs seeds. */
+  readonly growth: readonly GrowthSize[] | null;
 }
+
+export interface GrowthSize {
+  readonly nodes: number;
+  readonly groups: number;
+}
+
+/** Nodes and groups of a growth without sizes. */
+export const GROWTH_SIZES = "3x500,5x500,9x50,9x250,9x500,9x1000,9x2000";
 
 export const USAGE = `npm run sim -- [options]
   --seed N        the seed to run (default 1), or the first of a sweep
@@ -24,11 +34,42 @@ export const USAGE = `npm run sim -- [options]
   --ticks T       simulated milliseconds with faults (default 60000)
   --clients N     so many clients instead of the drawn number
   --nodes N       so many nodes instead of the drawn number
+  --groups N      so many data partitions instead of the drawn number
   --faults A,B    these faults instead of the drawn ones; "none" for none
   --without 3,7-9 leaves these faults of the schedule out
   --workers N     processes of a sweep (default 2)
   --words         prints everything that happens
-  --no-shrink     does not make a failing run smaller`;
+  --no-shrink     does not make a failing run smaller
+  --grow          measures how cost grows with nodes and groups, and prints a table
+  --sizes A,B     what it measures, as nodes x groups (default
+                  ${GROWTH_SIZES})`;
+
+const VALUED = [
+  "seed",
+  "seeds",
+  "profile",
+  "ticks",
+  "clients",
+  "nodes",
+  "groups",
+  "faults",
+  "without",
+  "workers",
+  "sizes",
+];
+
+/** "9x500,9x2000" for nodes and groups. */
+export function sizesOf(text: string): GrowthSize[] {
+  return text.split(",").map((size) => {
+    const [nodes, groups, more] = size.split("x").map(Number);
+    const isSize = (number: number | undefined): number is number =>
+      Number.isSafeInteger(number) && (number ?? 0) >= 1;
+    if (!isSize(nodes) || !isSize(groups) || more !== undefined) {
+      throw new Error(`no size of a cluster: ${size}`);
+    }
+    return { nodes, groups };
+  });
+}
 
 /** Throws an Error that says what is wrong. */
 export function parseOptions(args: readonly string[]): Options {
@@ -36,12 +77,11 @@ export function parseOptions(args: readonly string[]): Options {
   const flags = new Set<string>();
   for (let at = 0; at < args.length; at++) {
     const name = (args[at] as string).replace(/^--/, "");
-    if (["words", "no-shrink", "help"].includes(name)) {
+    if (["words", "no-shrink", "help", "grow"].includes(name)) {
       flags.add(name);
       continue;
     }
-    const known = ["seed", "seeds", "profile", "ticks", "clients", "nodes", "faults", "without"];
-    if (!known.includes(name) && name !== "workers") throw new Error(`no option ${args[at] ?? ""}`);
+    if (!VALUED.includes(name)) throw new Error(`no option ${args[at] ?? ""}`);
     const value = args[++at];
     if (value === undefined) throw new Error(`--${name} takes a value`);
     values.set(name, value);
@@ -62,6 +102,7 @@ export function parseOptions(args: readonly string[]): Options {
     workers: Math.max(1, number("workers") ?? 2),
     words: flags.has("words"),
     shrinks: !flags.has("no-shrink"),
+    growth: flags.has("grow") ? sizesOf(values.get("sizes") ?? GROWTH_SIZES) : null,
   };
 }
 
@@ -76,6 +117,8 @@ function overridesOf(
   if (ticks !== null) overrides.ticks = ticks;
   if (clients !== null) overrides.clients = clients;
   if (nodes !== null) overrides.nodes = nodes;
+  const groups = number("groups");
+  if (groups !== null) overrides.groups = groups;
   const without = values.get("without");
   if (without !== undefined) overrides.without = numbersOf(without);
   const faults = values.get("faults");

@@ -91,6 +91,16 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     host: { initialPartitions: 222, heartbeatMs: 100, electionMs: 1000 },
     ticks: 10_000,
   },
+  /** The largest world: two thousand groups, with the settings that ship, under light load. */
+  wide: {
+    name: "wide",
+    nodes: [9],
+    faults: ["kill", "isolate", "link-break"],
+    thinkMs: [500],
+    clients: [20],
+    host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
+    ticks: 10_000,
+  },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };
 
@@ -127,6 +137,8 @@ export interface PlanOverrides {
   readonly ticks?: number;
   readonly clients?: number;
   readonly nodes?: number;
+  /** Data partitions. */
+  readonly groups?: number;
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
 }
@@ -213,7 +225,9 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     },
     without: [],
   };
-  return { ...plan, ...overrides };
+  const { groups, ...others } = overrides;
+  const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
+  return { ...plan, ...others, host };
 }
 
 /** The host's settings of one node of a plan. */

@@ -16,6 +16,8 @@ export function replayCommand(plan: Plan, drawn: Plan): string {
   const parts = [`npm run sim -- --seed ${plan.seed} --profile ${plan.profile}`];
   if (plan.ticks !== drawn.ticks) parts.push(`--ticks ${plan.ticks}`);
   if (plan.clients !== drawn.clients) parts.push(`--clients ${plan.clients}`);
+  const groups = plan.host.initialPartitions;
+  if (groups !== drawn.host.initialPartitions) parts.push(`--groups ${groups ?? 0}`);
   if (plan.without.length > 0) parts.push(`--without ${ranges(plan.without)}`);
   return parts.join(" ");
 }
