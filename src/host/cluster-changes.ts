@@ -19,6 +19,7 @@ import { MetaErrands, isErrandFrame } from "./meta-errands.js";
 import { Reconcile } from "./reconcile.js";
 import type { RosterSeams } from "./roster.js";
 import type { HostSettings } from "./settings.js";
+import type { Touched } from "./touched.js";
 
 /** What is needed of the hosting of groups. */
 export interface HostedGroups {
@@ -34,6 +35,7 @@ export interface ClusterChangesWorld {
   readonly settings: HostSettings;
   readonly logger: LoggerPort;
   readonly hosting: HostedGroups;
+  readonly touched: Touched;
   nowMs(): number;
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
@@ -81,6 +83,7 @@ export class ClusterChanges {
       logger,
       roster,
       groups: () => hosting.all.map(({ driver }) => driver),
+      touched: () => world.touched.all(),
       isLinked: (node) => world.isLinked(node),
       wake: (partition) => this.rouse(partition),
     });

@@ -40,6 +40,8 @@ export interface FlusherPorts {
 
 export class Flusher {
   private readonly groups = new Map<PartitionId, FlushableGroup>();
+  /** Groups that may have applied something that is in no flush. */
+  private readonly moving = new Set<FlushableGroup>();
   private readonly bytesAtFreeze = new Map<PartitionId, number>();
   private frozen: FrozenTable | null = null;
   private writing = false;
@@ -65,6 +67,8 @@ export class Flusher {
     private readonly settings: HostSettings,
     private readonly onSettled: () => void,
     private readonly onOpened: () => void,
+    /** Groups that were run since the last beat. */
+    private readonly touched: { all(): Iterable<FlushableGroup> },
   ) {}
 
   add(group: FlushableGroup): void {
@@ -101,9 +105,10 @@ export class Flusher {
 
   /**
    * Looks whether a flush is due, and starts it: once per turn. `everyGroup`: looks at each group
-   * too, which the housekeeping asks for.
+   * that moved too, which the housekeeping asks for.
    */
   check(nowMs: number, everyGroup: boolean): void {
+    if (everyGroup) this.gather();
     if (this.writing) return;
     if (this.frozen !== null) {
       if (nowMs >= this.retryAtMs) this.write(this.frozen, nowMs);
@@ -119,9 +124,8 @@ export class Flusher {
     this.wanted = false;
     this.dirtySinceMs = Infinity;
     this.frozen = this.overlay.freeze();
-    for (const group of this.groups.values()) {
-      this.bytesAtFreeze.set(group.partition, group.appliedBytes);
-    }
+    this.gather();
+    for (const group of this.moving) this.bytesAtFreeze.set(group.partition, group.appliedBytes);
     if (this.frozen.changes.length === 0) this.finish(this.frozen);
     else this.write(this.frozen, nowMs);
     if (!wasOpen && this.intakeOpen) this.onOpened();
@@ -144,10 +148,15 @@ export class Flusher {
     }
   }
 
+  private gather(): void {
+    for (const group of this.touched.all()) this.moving.add(group);
+  }
+
   private lookAtGroups(): void {
-    for (const group of this.groups.values()) {
+    for (const group of this.moving) {
       const behind = group.appliedIndex - group.flushedIndex;
       if (behind > 0) this.moved = true;
+      else this.moving.delete(group);
       const bytes = group.appliedBytes - (this.bytesAtFreeze.get(group.partition) ?? 0);
       const { compactEveryEntries, compactEveryBytes } = this.settings;
       if (behind >= compactEveryEntries || bytes >= compactEveryBytes) this.wanted = true;

@@ -31,6 +31,11 @@ import { installAtStart } from "./snapshot-recovery.js";
 import { Retention } from "./retention.js";
 import { Roster, type RosterSeams } from "./roster.js";
 
+/** Every group is looked at within so many beats. */
+const LOOK_BEATS = 8;
+/** Groups that each beat looks at anyway. */
+const LOOK_MIN = 64;
+
 export interface Hosted {
   readonly driver: GroupDriver;
   readonly intake: Intake;
@@ -40,7 +45,7 @@ export interface Hosted {
 
 export class Hosting {
   readonly overlay: Overlay;
-  private list: Hosted[] = [];
+  private readonly list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
@@ -50,6 +55,7 @@ export class Hosting {
   private roster: Roster | null = null;
   private poolSize = 0;
   private metaSeenAt = -1;
+  private lookNext = 0;
 
   constructor(readonly shared: DriverShared) {
     const { store, sorter } = shared.ports;
@@ -146,7 +152,17 @@ export class Hosting {
   look(nowMs: number): void {
     this.roster?.check(nowMs);
     if (this.shared.isStopping()) return;
-    for (const { retention } of this.list) retention.check(nowMs);
+    this.lookAtRetention(nowMs);
+  }
+
+  /** Some of the groups in each beat: their pace is in seconds. */
+  private lookAtRetention(nowMs: number): void {
+    const { list } = this;
+    const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_BEATS)));
+    for (let done = 0; done < count; done++) {
+      if (this.lookNext >= list.length) this.lookNext = 0;
+      list[this.lookNext++]?.retention.check(nowMs);
+    }
   }
 
   /** This node's role in the roster; null when it is not listed or nothing is known yet. */
@@ -183,7 +199,7 @@ export class Hosting {
     const retention = new Retention(shared.settings, driver, intake);
     const hosted = { driver, intake, group, retention };
     this.byPartition.set(partition, hosted);
-    this.list = [...this.list, hosted].sort((a, b) => a.driver.partition - b.driver.partition);
+    this.insert(hosted);
     present(this.flusher, "recovery has the flusher").add(driver);
     if (partition === META_PARTITION) {
       this.roster = new Roster(shared.settings, shared.ports, driver, intake);
@@ -192,6 +208,16 @@ export class Hosting {
     for (const hook of this.groupHooks) hook(group);
     for (const hook of this.addedHooks) hook(driver);
     return ok(null);
+  }
+
+  /** Keeps the order by partition. Groups come in that order but for the meta group at the most. */
+  private insert(hosted: Hosted): void {
+    const { list } = this;
+    let at = list.length;
+    while (at > 0 && present(list[at - 1], "in range").driver.partition > hosted.driver.partition) {
+      at--;
+    }
+    list.splice(at, 0, hosted);
   }
 
   /**

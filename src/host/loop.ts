@@ -20,6 +20,7 @@ import type { PeerOutbox } from "./peer-outbox.js";
 import type { Pulse } from "./pulse.js";
 import type { HostSettings } from "./settings.js";
 import type { Stopping } from "./stopping.js";
+import type { Touched } from "./touched.js";
 import type { Turns } from "./turns.js";
 
 /** What a turn works on. */
@@ -36,6 +37,7 @@ export interface LoopParts {
   readonly pulse: Pulse;
   readonly failover: Failover;
   readonly links: Links;
+  readonly touched: Touched;
 }
 
 export class Loop {
@@ -110,7 +112,7 @@ export class Loop {
 
   private runAwake(nowMs: number): void {
     const { awake, slice } = this;
-    const { settings, hosting } = this.parts();
+    const { settings, hosting, touched } = this.parts();
     this.sliced = 0;
     if (awake.length === 0) return;
     this.awake = [];
@@ -125,6 +127,7 @@ export class Loop {
       this.wakeAt(driver.wakeAtMs);
     }
     this.sliced = this.awake.length;
+    touched.add(awake);
     hosting.refresh();
   }
 

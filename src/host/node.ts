@@ -155,6 +155,13 @@ export class Node {
     this.hosting.onGroup(hook);
   }
 
+  /** `hook` is told after each turn which partitions it ran: nothing of the others changed. */
+  onRun(hook: (partition: PartitionId) => void): void {
+    this.parts.touched.listen((drivers) => {
+      for (const { partition } of drivers) hook(partition);
+    });
+  }
+
   /**
    * Graceful stop: ends intake, lets stop hooks propose, answers what was accepted (at `deadlineMs`
    * at the latest), flushes, closes log and store. Calls `done` once.

@@ -26,6 +26,7 @@ import type { HostPorts, HostSettings } from "./settings.js";
 import { Snapshots } from "./snapshots.js";
 import { Stopping } from "./stopping.js";
 import { StuckLeaders } from "./stuck.js";
+import { Touched } from "./touched.js";
 import { Turns } from "./turns.js";
 
 export class NodeParts implements LoopParts {
@@ -34,6 +35,7 @@ export class NodeParts implements LoopParts {
   readonly answers: Answers;
   readonly budget: Budget;
   readonly outbox = new LogOutbox();
+  readonly touched = new Touched();
   readonly peers: PeerOutbox;
   readonly hosting: Hosting;
   readonly flusher: Flusher;
@@ -71,15 +73,18 @@ export class NodeParts implements LoopParts {
       wakeQueued();
       this.snapshots.tick(ports.clock.monotonicMs());
     };
-    this.flusher = new Flusher(this.hosting.overlay, ports, settings, flushed, wakeQueued);
+    const { touched } = this;
+    this.flusher = new Flusher(this.hosting.overlay, ports, settings, flushed, wakeQueued, touched);
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
     const balancer = this.makeBalancer(shared);
     const atBeat = (nowMs: number): void => {
       this.snapshots.tick(nowMs);
-      if (this.stopping.isStopping) return;
-      this.changes.tick(nowMs);
-      balancer.check(nowMs);
+      if (!this.stopping.isStopping) {
+        this.changes.tick(nowMs);
+        balancer.check(nowMs);
+      }
+      this.touched.clear();
     };
     this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
     this.stopping = new Stopping({
@@ -183,6 +188,7 @@ export class NodeParts implements LoopParts {
       settings,
       logger: ports.logger,
       hosting,
+      touched: this.touched,
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),

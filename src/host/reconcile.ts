@@ -2,8 +2,8 @@
  * Brings the membership of the groups that this node leads in line with the roster, one change per
  * group at a time.
  *
- * Looks at each beat, cheaply while roster and memberships stand still; measures how far learners
- * are; carries out what the planner says. May call: base, raft types, machine, control, this
+ * Looks at each beat at the groups that were run and those that are not settled; measures how far
+ * learners are; carries out what the planner says. May call: base, raft types, machine, control, this
  * folder. Invariants: 1. Steps come from the planner alone, from facts of now: nothing is
  * remembered between two steps but measurements of this leadership (P-094). 2. A learner counts
  * as level after `levelMs` without a break within `lagEntries` of the end (P-091). 3. A sleeping
@@ -38,6 +38,8 @@ export interface ReconcileWorld {
   /** The meta partition as applied here; null before there is one. */
   roster(): MetaReads | null;
   groups(): readonly ReconcileGroup[];
+  /** Those of them that were run since the last beat: nothing of the others has changed. */
+  touched(): Iterable<ReconcileGroup>;
   isLinked(node: number): boolean;
   /** Ends a sleep of the group and gives it a turn. */
   wake(partition: PartitionId): void;
@@ -78,6 +80,8 @@ interface RosterView {
 export class Reconcile {
   private readonly watches = new Map<PartitionId, Watch>();
   private view: RosterView | null = null;
+  /** Groups of which it is not known that nothing is left to do, by partition. */
+  private readonly open = new Map<PartitionId, ReconcileGroup>();
   /** Changes that were applied. */
   changes = 0;
 
@@ -85,11 +89,15 @@ export class Reconcile {
 
   /** Once per beat, inside a turn. */
   check(nowMs: number): void {
+    const known = this.view;
     const view = this.readRoster();
     if (view === null) return;
-    for (const group of this.world.groups()) {
-      if (group.leadership.isServing) this.look(group, view, nowMs);
-      else if (this.watches.size > 0) this.watches.delete(group.partition);
+    const news = view === known ? this.world.touched() : this.world.groups();
+    for (const group of news) this.open.set(group.partition, group);
+    for (const group of this.open.values()) {
+      if (group.leadership.isServing && !this.look(group, view, nowMs)) continue;
+      this.open.delete(group.partition);
+      if (!group.leadership.isServing) this.watches.delete(group.partition);
     }
   }
 
@@ -131,14 +139,15 @@ export class Reconcile {
     return watch;
   }
 
-  private look(group: ReconcileGroup, view: RosterView, nowMs: number): void {
+  /** Returns whether nothing is left to do in this group. */
+  private look(group: ReconcileGroup, view: RosterView, nowMs: number): boolean {
     const watch = this.watchOf(group);
     const { membershipIndex } = group.machine;
-    if (watch.settledRoster === view.version && watch.settledAt === membershipIndex) return;
-    if (watch.pending) return;
+    if (watch.settledRoster === view.version && watch.settledAt === membershipIndex) return true;
+    if (watch.pending) return false;
     const status = group.core.status();
     this.measure(watch, status, nowMs);
-    if (nowMs < watch.notBeforeMs) return;
+    if (nowMs < watch.notBeforeMs) return false;
     const step = nextGroupChange({
       self: this.world.nodeId,
       membership: status.membership,
@@ -150,11 +159,12 @@ export class Reconcile {
       watch.settledRoster = view.version;
       watch.settledAt = membershipIndex;
       watch.waitingFor = "";
-      return;
+      return true;
     }
     // A sleeping group hears nothing of its members: it is woken, and measured from then on.
     this.world.wake(group.partition);
     this.carryOut(group, watch, step, nowMs);
+    return false;
   }
 
   private measure(watch: Watch, status: CoreStatus, nowMs: number): void {

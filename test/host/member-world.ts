@@ -115,6 +115,7 @@ export class MemberNode {
       logger,
       roster: reads,
       groups: () => world.groups.map((group) => this.groupView(group)),
+      touched: () => world.groups.map((group) => this.groupView(group)),
       isLinked: (node) => world.isUp(node),
       wake: () => undefined,
     });

@@ -5,6 +5,7 @@
  * Types, and the cheap look that finds out whether something changed. Invariants: 1. A sample is
  * taken between two pieces of input of its process, never inside one. 2. Looking changes nothing.
  */
+import type { PartitionId } from "../../src/base/ids.js";
 import type { Group } from "../../src/host/group.js";
 import type { Node } from "../../src/host/node.js";
 import type { LogMirror } from "./logmirror.js";
@@ -63,8 +64,13 @@ interface Last {
   leader: number;
 }
 
-/** Looks at the groups of one life. */
+/** All groups are looked at this often, whatever the node says that it ran (ms). */
+const FULL_EVERY_MS = 250;
+
+/** Looks at the groups of one life: at those that were run, and now and then at all. */
 export class GroupWatch {
+  private fullAtMs = -Infinity;
+  private readonly ran: PartitionId[] = [];
   private readonly last = new Map<Group, Last>();
 
   constructor(
@@ -75,27 +81,38 @@ export class GroupWatch {
 
   /** Calls `tell` for every group that looks other than at the last call. */
   look(from: Node, atMs: number, tell: (sample: GroupSample) => void): void {
-    for (const group of from.groups()) {
-      const { machine } = group;
-      let last = this.last.get(group);
-      const term = group.term();
-      const leading = group.isLeader();
-      const serving = group.isServing();
-      const applied = machine.appliedIndex;
-      const leader = group.leaderNode();
-      if (last === undefined) {
-        last = { term: -1, leading, serving, applied, leader };
-        this.last.set(group, last);
+    if (this.fullAtMs === -Infinity) from.onRun((partition) => this.ran.push(partition));
+    if (atMs >= this.fullAtMs + FULL_EVERY_MS) {
+      this.fullAtMs = atMs;
+      for (const group of from.groups()) this.lookAt(group, atMs, tell);
+    } else {
+      for (const partition of this.ran) {
+        const group = from.group(partition);
+        if (group !== null) this.lookAt(group, atMs, tell);
       }
-      const same = last.term === term && last.applied === applied && last.leading === leading;
-      if (same && last.serving === serving && last.leader === leader) continue;
-      last.term = term;
-      last.leading = leading;
-      last.serving = serving;
-      last.applied = applied;
-      last.leader = leader;
-      tell(this.sample(group, atMs));
     }
+    this.ran.length = 0;
+  }
+
+  private lookAt(group: Group, atMs: number, tell: (sample: GroupSample) => void): void {
+    let last = this.last.get(group);
+    const term = group.term();
+    const leading = group.isLeader();
+    const serving = group.isServing();
+    const applied = group.machine.appliedIndex;
+    const leader = group.leaderNode();
+    if (last === undefined) {
+      last = { term: -1, leading, serving, applied, leader };
+      this.last.set(group, last);
+    }
+    const same = last.term === term && last.applied === applied && last.leading === leading;
+    if (same && last.serving === serving && last.leader === leader) return;
+    last.term = term;
+    last.leading = leading;
+    last.serving = serving;
+    last.applied = applied;
+    last.leader = leader;
+    tell(this.sample(group, atMs));
   }
 
   sample(group: Group, atMs: number): GroupSample {
