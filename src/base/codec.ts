@@ -11,6 +11,7 @@ import { assert } from "./assert.js";
 import { EMPTY_BYTES, decodeText } from "./bytes.js";
 
 const textEncoder = new TextEncoder();
+const scratch = new DataView(new ArrayBuffer(8));
 
 export class ByteWriter {
   private buffer: Uint8Array;
@@ -152,7 +153,6 @@ export class ByteWriter {
 
 export class ByteReader {
   private readonly buffer: Uint8Array;
-  private readonly view: DataView;
   private readonly end: number;
   private at: number;
   private broken = false;
@@ -160,7 +160,6 @@ export class ByteReader {
   constructor(buffer: Uint8Array, start = 0, end = buffer.length) {
     assert(start >= 0 && start <= end && end <= buffer.length, "a reader stays inside its buffer");
     this.buffer = buffer;
-    this.view = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     this.at = start;
     this.end = end;
   }
@@ -197,6 +196,13 @@ export class ByteReader {
     return start;
   }
 
+  // Readers are made by the thousand and read little: a view would cost more than it saves.
+  private word(at: number): number {
+    const { buffer } = this;
+    const low = (buffer[at] as number) | ((buffer[at + 1] as number) << 8);
+    return low | ((buffer[at + 2] as number) << 16) | ((buffer[at + 3] as number) << 24);
+  }
+
   uint8(): number {
     const at = this.take(1);
     return at < 0 ? 0 : (this.buffer[at] as number);
@@ -210,29 +216,29 @@ export class ByteReader {
 
   uint32(): number {
     const at = this.take(4);
-    return at < 0 ? 0 : this.view.getUint32(at, true);
+    return at < 0 ? 0 : this.word(at) >>> 0;
   }
 
   int32(): number {
     const at = this.take(4);
-    return at < 0 ? 0 : this.view.getInt32(at, true);
+    return at < 0 ? 0 : this.word(at);
   }
 
   uint53(): number {
     const at = this.take(8);
     if (at < 0) return 0;
-    const high = this.view.getUint32(at + 4, true);
+    const high = this.word(at + 4) >>> 0;
     if (high >= 0x20_0000) {
       this.broken = true;
       return 0;
     }
-    return high * 0x1_0000_0000 + this.view.getUint32(at, true);
+    return high * 0x1_0000_0000 + (this.word(at) >>> 0);
   }
 
   int53(): number {
     const at = this.take(8);
     if (at < 0) return 0;
-    const value = this.view.getInt32(at + 4, true) * 0x1_0000_0000 + this.view.getUint32(at, true);
+    const value = this.word(at + 4) * 0x1_0000_0000 + (this.word(at) >>> 0);
     if (!Number.isSafeInteger(value)) {
       this.broken = true;
       return 0;
@@ -242,7 +248,10 @@ export class ByteReader {
 
   int64(): bigint {
     const at = this.take(8);
-    return at < 0 ? 0n : this.view.getBigInt64(at, true);
+    if (at < 0) return 0n;
+    scratch.setInt32(0, this.word(at), true);
+    scratch.setInt32(4, this.word(at + 4), true);
+    return scratch.getBigInt64(0, true);
   }
 
   length(): number {

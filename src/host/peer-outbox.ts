@@ -8,7 +8,7 @@
  */
 import type { LogEntry, PeerLane, PeerPort } from "../ports.js";
 import type { Message } from "../raft/types.js";
-import { RaftFrameWriter } from "./raft-frames.js";
+import { FrameRoom, RaftFrameWriter } from "./raft-frames.js";
 
 /** A frame is sent before the end of the turn when it has grown to this (bytes). */
 const FRAME_TARGET_BYTES = 1 << 20;
@@ -20,6 +20,7 @@ interface Lanes {
 
 export class PeerOutbox {
   private readonly lanes = new Map<number, Lanes>();
+  private readonly room = new FrameRoom();
   private readonly up = new Set<number>();
   /** Since when a node that is not up has been missed. */
   private readonly missedMs = new Map<number, number>();
@@ -60,7 +61,8 @@ export class PeerOutbox {
   add(group: number, message: Message, entries: readonly LogEntry[]): void {
     let lanes = this.lanes.get(message.to);
     if (lanes === undefined) {
-      lanes = { control: new RaftFrameWriter(), log: new RaftFrameWriter() };
+      const { room } = this;
+      lanes = { control: new RaftFrameWriter(room), log: new RaftFrameWriter(room) };
       this.lanes.set(message.to, lanes);
     }
     const lane = message.kind === "append" || message.kind === "appendAnswer" ? "log" : "control";
@@ -78,15 +80,17 @@ export class PeerOutbox {
   }
 
   private send(to: number, lane: PeerLane, writer: RaftFrameWriter): void {
-    const groups = [...writer.groupsWithEntries];
     const frame = writer.take();
     if (frame === null || this.port === null) return;
     if (this.port.send(to, lane, frame)) {
       this.sentFrames++;
       this.sentBytes += frame.length;
+      writer.forgetGroups();
       return;
     }
     this.droppedFrames++;
+    const groups = [...writer.groupsWithEntries];
+    writer.forgetGroups();
     for (const group of groups) this.undelivered(group, to);
   }
 }

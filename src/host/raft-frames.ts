@@ -50,14 +50,37 @@ export function isFramed(kind: MessageKind): boolean {
   return KIND_NUMBERS.has(kind);
 }
 
+/** Smaller frames share buffers: a buffer of its own costs more to make than to fill. */
+const SMALL_FRAME_BYTES = 4096;
+const ROOM_BYTES = 64 << 10;
+const WRITER_BYTES = 512;
+
+/** Room for small frames, one behind the other; no byte is used twice. */
+export class FrameRoom {
+  private buffer = new Uint8Array(ROOM_BYTES);
+  private usedBytes = 0;
+
+  take(sizeBytes: number): Uint8Array {
+    if (this.usedBytes + sizeBytes > ROOM_BYTES) {
+      this.buffer = new Uint8Array(ROOM_BYTES);
+      this.usedBytes = 0;
+    }
+    const start = this.usedBytes;
+    this.usedBytes += sizeBytes;
+    return this.buffer.subarray(start, start + sizeBytes);
+  }
+}
+
 /** Gathers the messages to one node on one lane. */
 export class RaftFrameWriter {
-  private writer: ByteWriter | null = null;
+  private writer = new ByteWriter(WRITER_BYTES);
   /** Groups whose entries or images are in it: they want to know if it is dropped. */
   private readonly appended = new Set<number>();
 
+  constructor(private readonly room: FrameRoom) {}
+
   get sizeBytes(): number {
-    return this.writer === null ? 0 : this.writer.sizeBytes;
+    return this.writer.sizeBytes;
   }
 
   get groupsWithEntries(): ReadonlySet<number> {
@@ -65,8 +88,8 @@ export class RaftFrameWriter {
   }
 
   add(group: number, message: Message, entries: readonly LogEntry[]): void {
-    this.writer ??= new ByteWriter(512).uint8(VERSION);
     const { writer } = this;
+    if (writer.sizeBytes === 0) writer.uint8(VERSION);
     let payloadBytes = 0;
     for (const entry of entries) payloadBytes += ITEM_ENTRY_BYTES + entry.payload.length;
     if (message.kind === "append") this.appended.add(group);
@@ -80,12 +103,23 @@ export class RaftFrameWriter {
     }
   }
 
+  /** The frame is with the port, or its groups know that it is not. */
+  forgetGroups(): void {
+    if (this.appended.size > 0) this.appended.clear();
+  }
+
   /** The frame, and an empty writer; null when nothing was added. */
   take(): Uint8Array | null {
-    if (this.writer === null) return null;
-    const frame = this.writer.finish();
-    this.writer = null;
-    this.appended.clear();
+    const { writer } = this;
+    const sizeBytes = writer.sizeBytes;
+    if (sizeBytes === 0) return null;
+    if (sizeBytes > SMALL_FRAME_BYTES) {
+      this.writer = new ByteWriter(WRITER_BYTES);
+      return writer.finish();
+    }
+    const frame = this.room.take(sizeBytes);
+    writer.copyTo(frame);
+    writer.reset();
     return frame;
   }
 }

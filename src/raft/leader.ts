@@ -5,7 +5,8 @@
  * May call: proposals, reads, roles, replication and below.
  * Invariants:
  * 1. Answers count only from members; match rises only by accepted appends of this term.
- * 2. When the commit index moves, everybody whose flow allows hears of it at once.
+ * 2. When the commit index moves, everybody whose flow allows hears of it: at once where
+ *    `announceCommits` or a membership change wants it, else with the next entries or heartbeat.
  * 3. While leadership is being handed over nothing is proposed; that ends after one election
  *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.
@@ -43,14 +44,19 @@ function advanceFlow(raft: RaftState, peer: Progress, index: number): void {
   }
 }
 
+/** Whether everybody hears at once of a commit index that moved. */
+function announces(raft: RaftState): boolean {
+  return raft.config.announceCommits || raft.pendingChangeIndex > raft.log.applied;
+}
+
 function handleAcknowledgement(raft: RaftState, peer: Progress, message: Message): void {
   const news = peer.acknowledge(message.index);
   if (!news && !(peer.state === "probe" && peer.match === message.index)) return;
   advanceFlow(raft, peer, message.index);
   if (maybeCommit(raft)) {
     releaseWaiting(raft);
-    broadcastAppend(raft);
-  } else if (peer.id !== raft.id && peer.canUseCommit(raft.log.committed)) {
+    if (announces(raft)) broadcastAppend(raft);
+  } else if (peer.id !== raft.id && announces(raft) && peer.canUseCommit(raft.log.committed)) {
     sendAppend(raft, peer, true);
   }
   if (peer.id === raft.id) return;

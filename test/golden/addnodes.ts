@@ -34,6 +34,7 @@ const optionNames = [
   "max-inflight-size",
   "max-message-size",
   "cautious-transfer",
+  "quiet-commits",
 ];
 
 /** How election timeouts are drawn in a run: at random from a seed, or always the same. */
@@ -74,6 +75,7 @@ function configFor(command: Command, id: number): CoreConfig {
     checkQuorum: flag("checkquorum"),
     stepDownOnRemoval: flag("step-down-on-removal"),
     cautiousTransfer: flag("cautious-transfer"),
+    announceCommits: !flag("quiet-commits"),
     readMode: readMode(command),
     maxMessageBytes,
     maxInflightMessages: limit("inflight"),

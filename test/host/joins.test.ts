@@ -68,6 +68,8 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
     clusterId: "c",
     founders: [1, 2, 3],
   });
+  // Followers hear of a commit with the next entries or heartbeat.
+  cluster.pass(200);
   t.equal(roster(cluster, 1), "1 voter, 2 voter, 3 voter, 4 learner");
   cluster.start(4);
   for (let at = 0; at < 100; at++) {

@@ -22,7 +22,10 @@ interface Transaction {
 /** The rows of one machine. */
 export class SimRows {
   private rows = new Map<string, Uint8Array>();
+  /** The keys in order, as far as `fresh` and `removed` do not say otherwise. */
   private sorted: string[] = [];
+  private fresh: string[] = [];
+  private removed = false;
   private pending: Transaction | null = null;
   bytes = 0;
   isFull = false;
@@ -51,6 +54,7 @@ export class SimRows {
   wipe(): void {
     this.rows = new Map();
     this.sorted = [];
+    this.fresh = [];
     this.pending = null;
     this.bytes = 0;
   }
@@ -65,6 +69,7 @@ export class SimRows {
 
   /** Position of the first row at or above `key`. */
   seek(key: string): number {
+    this.settle();
     let low = 0;
     let high = this.sorted.length;
     while (low < high) {
@@ -113,23 +118,38 @@ export class SimRows {
   private keep(transaction: Transaction): void {
     this.counts.transactions++;
     const { keys, values } = transaction;
-    const fresh: string[] = [];
-    let removed = false;
     for (let at = 0; at < keys.length; at++) {
       const key = keys[at] as string;
       const value = values[at] as Uint8Array | null;
       const old = this.rows.get(key);
       if (old !== undefined) this.bytes -= key.length + old.length;
       if (value === null) {
-        removed = this.rows.delete(key) || removed;
+        if (old === undefined) continue;
+        this.rows.delete(key);
+        this.removed = true;
         continue;
       }
-      if (old === undefined) fresh.push(key);
+      if (old === undefined) this.fresh.push(key);
       this.bytes += key.length + value.length;
       this.rows.set(key, value);
     }
+  }
+
+  /** Scans are rare, transactions are not: the order is made for those who want it. */
+  private settle(): void {
+    const { fresh, removed } = this;
+    if (fresh.length === 0 && !removed) return;
+    this.fresh = [];
+    this.removed = false;
     if (removed) this.sorted = this.sorted.filter((key) => this.rows.has(key));
-    if (fresh.length > 0) this.sorted = merged(this.sorted, fresh);
+    if (fresh.length === 0) return;
+    const alive = new Set(this.sorted);
+    const added = fresh.filter((key) => this.rows.has(key) && !alive.has(key));
+    added.sort((a, b) => (a < b ? -1 : 1));
+    this.sorted = merged(
+      this.sorted,
+      added.filter((key, at) => key !== added[at - 1]),
+    );
   }
 }
 
