@@ -5,6 +5,7 @@
  * May call the overlay. Invariants: 1. Every change goes through the digest, so that replicas with
  * equal digests made equal changes. 2. A name part never leaves its kind: scans end with the kind.
  */
+import { present } from "../base/assert.js";
 import type { StateDigest } from "./digest.js";
 import { ROW_KIND_END, RowKind, readUint32Key, type ByteKey } from "./keys.js";
 import type { Overlay, RowVisitor } from "./overlay.js";
@@ -24,10 +25,17 @@ export interface Rows extends ReadableRows {
   delete(kind: number, name: ByteKey): void;
 }
 
+const KINDS: readonly number[] = Object.values(RowKind);
+/** The place of each kind in a table of those that there are. */
+const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
+for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
+const NO_PREFIXES: readonly ByteKey[] = [];
+
 export class GroupRows implements Rows {
   private readonly overlay: Overlay;
   private readonly digest: StateDigest | null;
-  private readonly prefixes: readonly ByteKey[];
+  /** What all rows of a kind begin with, by the kind's slot; of a group without rows, nothing. */
+  private prefixes: readonly ByteKey[] = NO_PREFIXES;
   /**
    * The key made last: a decision reads a row and then writes it, and need not build and hash the
    * key twice.
@@ -47,20 +55,23 @@ export class GroupRows implements Rows {
   ) {
     this.overlay = overlay;
     this.digest = digest;
-    const prefixes: ByteKey[] = [];
-    for (let kind = 0; kind <= ROW_KIND_END; kind++) {
-      prefixes.push(prefix + String.fromCharCode(kind));
-    }
-    this.prefixes = prefixes;
+  }
+
+  private prefixOf(kind: number): ByteKey {
+    const slot = SLOTS[kind] as number;
+    const known = this.prefixes[slot];
+    if (known !== undefined) return known;
+    this.prefixes = KINDS.map((each) => this.prefix + String.fromCharCode(each));
+    return present(this.prefixes[slot], "rows have a known kind");
   }
 
   private key(kind: number, name: ByteKey): ByteKey {
     // History rows are touched once each: comparing their long names would cost more than it saves.
-    if (kind === RowKind.history) return (this.prefixes[kind] as string) + name;
+    if (kind === RowKind.history) return this.prefixOf(kind) + name;
     if (kind !== this.lastKind || name !== this.lastName) {
       this.lastKind = kind;
       this.lastName = name;
-      this.lastKey = (this.prefixes[kind] as string) + name;
+      this.lastKey = this.prefixOf(kind) + name;
     }
     return this.lastKey;
   }
@@ -99,8 +110,8 @@ export class GroupRows implements Rows {
   }
 
   scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
-    const prefix = this.prefixes[kind] as string;
-    const end = last === null ? (this.prefixes[kind + 1] as string) : prefix + last;
+    const prefix = this.prefixOf(kind);
+    const end = last === null ? this.prefix + String.fromCharCode(kind + 1) : prefix + last;
     const size = prefix.length;
     this.overlay.scan(prefix + first, end, (key, value) => visit(key.slice(size), value));
   }

@@ -9,11 +9,14 @@
 import { assert } from "../base/assert.js";
 import type { LogIndex } from "./types.js";
 
+/** Of a window that was never used: most are not, and there is one per group and member. */
+const NOTHING: number[] = [];
+
 export class Inflight {
   private readonly maxCount: number;
   private readonly maxBytes: number;
-  private lasts: LogIndex[] = [];
-  private sizes: number[] = [];
+  private lasts: LogIndex[] = NOTHING;
+  private sizes: number[] = NOTHING;
   private head = 0;
   private used = 0;
   private bytes = 0;

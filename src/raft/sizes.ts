@@ -17,8 +17,8 @@ export class SizeLog {
    * Restored stretches: the total up to markTotals[n] belongs to index markIndexes[n]; between
    * marks it is a line.
    */
-  private readonly markIndexes: LogIndex[] = [];
-  private readonly markTotals: number[] = [];
+  private readonly markIndexes: LogIndex[];
+  private readonly markTotals: number[];
   /** The total up to exactBase + 1 + n is number n of `totals`. */
   private exactBase: LogIndex;
   private readonly totals = new Totals();
@@ -26,8 +26,9 @@ export class SizeLog {
   constructor(floor: LogIndex, runs: readonly SizeRun[], last: LogIndex) {
     let total = 0;
     let end = floor;
-    this.markIndexes.push(floor);
-    this.markTotals.push(0);
+    // Pushed to, an empty array would take room for sixteen at once.
+    this.markIndexes = [floor];
+    this.markTotals = [0];
     for (let at = 0; at < runs.length; at++) {
       const run = runs[at] as SizeRun;
       const next = runs[at + 1];

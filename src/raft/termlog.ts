@@ -73,7 +73,11 @@ export class TermLog {
   /** Appends `count` entries of one term. */
   append(term: Term, count: number): void {
     assert(count > 0 && term >= this.lastTerm && term > 0, "terms never fall along the log");
-    if (this.terms.length === 0 || this.lastTerm !== term) {
+    if (this.terms.length === 0) {
+      // Exactly as long as it is: most logs have one run, and pushing takes room for sixteen.
+      this.firsts = [this.lastAt + 1];
+      this.terms = [term];
+    } else if (this.lastTerm !== term) {
       this.firsts.push(this.lastAt + 1);
       this.terms.push(term);
     }
