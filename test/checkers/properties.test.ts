@@ -7,7 +7,7 @@ import { checkAnsweredOnce } from "../sim/checkers/answered-once.js";
 import { BoundedSize } from "../sim/checkers/bounded-size.js";
 import { ElectionSafety } from "../sim/checkers/election-safety.js";
 import { FencedStore } from "../sim/checkers/fenced-store.js";
-import { checkHistory } from "../sim/checkers/history-checks.js";
+import { HISTORY_CHECKS, checkHistory } from "../sim/checkers/history-checks.js";
 import { LeaderCompleteness } from "../sim/checkers/leader-completeness.js";
 import { LogMatching } from "../sim/checkers/log-matching.js";
 import { NeverBack } from "../sim/checkers/never-back.js";
@@ -419,7 +419,9 @@ t.test(
 );
 
 t.test("P-166 every history checker is vacuous on an empty history", (test) => {
-  const verdicts = checkHistory(historyOf([]));
+  const scans = { pages: 1, rows: 1, untouched: 1 };
+  const minimum = { ...HISTORY_CHECKS.minimum, scans };
+  const verdicts = checkHistory(historyOf([]), { ...HISTORY_CHECKS, minimum });
   test.same(new Set(verdicts.map((verdict) => verdict.kind)), new Set(["vacuous"]));
   test.equal(allPass(verdicts), false);
   test.equal(allPass([]), false, "no verdict is no pass");

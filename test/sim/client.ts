@@ -1,25 +1,25 @@
 /**
- * A client of the world: asks one node after the other, one operation at a time, waits for the
- * answer as long as it has patience, tries again with the same key, and now and then vanishes.
+ * A client of the world: asks one node after the other, waits for the answers as long as it has
+ * patience, tries again, also with the same key through another node, and now and then vanishes.
  *
- * It lives outside of all machines. Invariants: 1. Every attempt is recorded with its call, and its
- * answer if one came. 2. An answer that the client did not wait for is no answer. 3. The draws of a
- * client are its own.
+ * It lives outside of all machines. Invariants: 1. Every attempt is recorded (see call.ts). 2. The
+ * draws of a client are its own. 3. It waits for the answers to all that it asked, then thinks, then
+ * goes on.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { DataAnswer } from "../../src/operations/answers.js";
+import { type Ask, type ClientMemory, type SharedWork, remember, see } from "./asks.js";
+import { Call, type CallManner } from "./call.js";
+import type { Errand } from "./errands.js";
 import type { HistoryRecorder, Outcome } from "./history.js";
-import { type Ask, type ClientMemory, RequestSource, outcomeOf } from "./requests.js";
+import { RequestSource } from "./requests.js";
 import type { Plan } from "./plan.js";
-import type { OpenCall, Server } from "./server.js";
+import type { Server } from "./server.js";
 import type { World } from "./world.js";
 
-/** Time that a request or an answer takes between client and node, at least (ms). */
-const TRAVEL_MS = 0.2;
-/** After the service's own bound a client waits this much longer before it calls it a breach. */
-const BOUND_SLACK_MS = 1500;
-/** An idempotency key is tried again at most so often. */
+/** What is tried again is tried at most so often in a row. */
 const RETRIES_MAX = 3;
+/** Asks that wait to be tried again, at most. */
+const UNFINISHED_MAX = 16;
 
 export interface ClientCounts {
   calls: number;
@@ -37,8 +37,8 @@ export class Client {
   private isStopped = false;
   private life = 0;
   private retriesLeft = RETRIES_MAX;
-  /** Waits for an answer. */
-  isWaiting = false;
+  private waitsFor = 0;
+  private errand: Errand | null = null;
 
   constructor(
     private readonly world: World,
@@ -47,11 +47,16 @@ export class Client {
     private readonly servers: readonly Server[],
     private readonly history: HistoryRecorder,
     private readonly counts: ClientCounts,
-    cursor: { unique: number },
+    shared: SharedWork,
   ) {
     this.prng = world.prng(`client ${number}`);
-    this.source = new RequestSource(plan, this.prng, cursor);
-    this.memory = { owner: `owner-${number}`, unfinished: [], lastValue: null, lastRevision: 0n };
+    this.source = new RequestSource(plan, this.prng, shared);
+    this.memory = { owner: `owner-${number}`, unfinished: [], keyed: [], seen: new Map() };
+  }
+
+  /** Waits for an answer. */
+  get isWaiting(): boolean {
+    return this.waitsFor > 0;
   }
 
   start(): void {
@@ -61,10 +66,6 @@ export class Client {
   /** Asks nothing any more. */
   stop(): void {
     this.isStopped = true;
-  }
-
-  private get name(): string {
-    return `client-${this.number}.${this.life}`;
   }
 
   private later(delayMs: number): void {
@@ -80,124 +81,107 @@ export class Client {
 
   private act(): void {
     if (this.isStopped || this.history.isFull()) return;
-    const { prng, memory } = this;
-    const again = memory.unfinished.length > 0 && prng.chance(2, 3);
-    const ask = again ? (memory.unfinished.pop() as Ask) : this.source.next(memory);
-    if (again) this.counts.retries++;
-    else this.retriesLeft = RETRIES_MAX;
-    const server = this.servers[prng.below(this.servers.length)] as Server;
-    this.ask(server, ask);
+    const { prng, memory, errand } = this;
+    if (errand !== null) return this.step(errand, null);
+    if (memory.unfinished.length > 0 && prng.chance(2, 3)) {
+      this.counts.retries++;
+      return this.askAll([memory.unfinished.pop() as Ask]);
+    }
+    this.retriesLeft = RETRIES_MAX;
+    const next = this.source.next(memory);
+    if (next.kind === "asks") return this.askAll(next.asks);
+    this.errand = next.errand;
+    this.step(next.errand, null);
+  }
+
+  /** Takes the next step of an errand. */
+  private step(errand: Errand, last: Outcome | null): void {
+    const step = errand.next(last);
+    if (step === null) {
+      this.errand = null;
+      return this.think(last?.kind === "ok");
+    }
+    const { ask, afterMs } = step;
+    if (ask === null) return this.later(afterMs);
+    this.world.schedule(afterMs, () => {
+      if (!this.isStopped && !this.history.isFull()) this.askAll([ask]);
+    });
+  }
+
+  /** Asks one node for all of them at once. */
+  private askAll(asks: readonly Ask[]): void {
+    const server = this.servers[this.prng.below(this.servers.length)] as Server;
+    this.waitsFor += asks.length;
+    for (const ask of asks) this.ask(server, ask);
+  }
+
+  private manner(): CallManner {
+    const { prng, plan } = this;
+    const { vanishPerMille, forwardedPercent } = plan.work;
+    const most = plan.requestTimeoutMs;
+    return {
+      timeoutMs: prng.chance(1, 8) ? 1 + prng.below(most) : most,
+      forwardHops: prng.chance(forwardedPercent, 100) ? 1 : 0,
+      vanishAfterMs: prng.chance(vanishPerMille, 1000) ? prng.below(20) : null,
+    };
   }
 
   private ask(server: Server, ask: Ask): void {
-    const { world, prng, plan } = this;
-    const timeoutMs = prng.chance(1, 8)
-      ? 1 + prng.below(plan.requestTimeoutMs)
-      : plan.requestTimeoutMs;
-    const vanishes = prng.chance(1, 200);
-    const boundMs = plan.requestTimeoutMs + BOUND_SLACK_MS;
-    const nowMs = world.nowMs;
-    const id = this.history.call(this.name, server.nodeId, ask.operation, nowMs, boundMs);
+    const { world, history } = this;
+    const manner = this.manner();
     this.counts.calls++;
-    this.isWaiting = true;
-    let isOpen = true;
-    let isExcused = false;
-    const call: OpenCall = {
-      ended: () => world.schedule(TRAVEL_MS, () => lose("the node ended")),
-      disturbed: () => {
-        isExcused = true;
-      },
-    };
-    const close = (): boolean => {
-      if (!isOpen) return false;
-      isOpen = false;
-      this.isWaiting = false;
-      server.closeCall(call);
-      return true;
-    };
-    const lose = (reason: string): void => {
-      if (!close()) return;
-      this.history.lost(id, reason, world.nowMs);
-      this.ended(ask, id, { kind: "unknown", reason });
-    };
-    const answer = (outcome: Outcome): void => {
-      if (!close()) return;
-      this.history.answered(id, outcome, world.nowMs);
-      this.ended(ask, id, outcome);
-    };
-    if (world.trace.hasWords) {
-      const { kind, ...rest } = ask.operation;
-      const words = JSON.stringify(rest, (_name, value: unknown) =>
-        typeof value === "bigint" ? `${value}` : value,
-      );
-      world.say(
-        0,
-        `#${id} ${this.name} asks node ${server.nodeId}: ${kind} ${words.slice(0, 160)}`,
-      );
-    }
-    const travelMs = TRAVEL_MS + prng.below(1000) / 1000;
-    if (vanishes) {
-      this.counts.vanished++;
-      world.schedule(prng.below(20), () => {
-        if (isOpen) this.life++;
-        lose("the client vanished");
-      });
-    }
-    world.schedule(travelMs, () => {
-      const { running } = server;
-      if (running === null) {
-        // Nothing listens there: the connection cannot be made, and nothing was asked.
-        world.schedule(TRAVEL_MS, () => answer({ kind: "refused", reason: "no connection" }));
-        return;
-      }
-      if (isOpen) server.openCall(call);
-      const { life, operations } = running;
-      life.enter(() => {
-        const deadlineMs = life.monotonicMs() + timeoutMs;
-        const context = { deadlineMs, forwardHops: 0, requestId: `r${id}` };
-        operations.execute(ask.request, context, (result) => {
-          world.trace.mix(result.type);
-          const backMs = TRAVEL_MS + prng.below(1000) / 1000;
-          world.schedule(backMs, () => this.take(ask, result, answer));
-        });
-      });
-    });
-    // A node that stands still answers late; who waited long enough knows nothing. A late answer
-    // without an excuse is for the checkers to find.
-    world.schedule(boundMs - 1, () => {
-      if (isOpen && isExcused) lose("the client lost patience");
-    });
-    world.schedule(2 * boundMs, () => {
-      if (close()) this.ended(ask, id, { kind: "unknown", reason: "no answer" });
+    if (manner.vanishAfterMs !== null) this.counts.vanished++;
+    const parts = { world, history, server, name: `client-${this.number}.${this.life}` };
+    new Call(parts, ask, manner, this.prng, (outcomes, isGone) => {
+      this.ended(ask, outcomes, isGone);
     });
   }
 
-  private take(ask: Ask, result: DataAnswer, answer: (outcome: Outcome) => void): void {
-    const outcome = outcomeOf(result);
-    if (result.kind === "kv" && outcome.kind === "ok" && ask.operation.kind === "kv-get") {
-      const seen = outcome.result;
-      if ("value" in seen) {
-        this.memory.lastValue = seen.value;
-        this.memory.lastRevision = seen.revision;
-      }
+  private ended(ask: Ask, outcomes: readonly Outcome[], isGone: boolean): void {
+    const { counts, prng, plan, memory } = this;
+    const [first] = outcomes;
+    if (first === undefined) throw new Error("an ask ends with an outcome");
+    counts[first.kind]++;
+    this.look(ask, outcomes);
+    if (isGone) {
+      // Who comes back has forgotten what it was about, but not its keys.
+      this.life++;
+      this.errand = null;
     }
-    answer(outcome);
+    if (this.errand === null) {
+      const isKeyed = keyOf(ask) !== null;
+      if (isKeyed) remember(memory, ask);
+      const isOpen = first.kind === "unknown";
+      const again =
+        (isKeyed && first.kind !== "ok") ||
+        (isOpen && prng.chance(plan.work.retryPercent, 100)) ||
+        // A key that was answered is now and then used again: the answer must be the same.
+        (isKeyed && prng.chance(1, 10));
+      const hasRoom = memory.unfinished.length < UNFINISHED_MAX;
+      if (again && hasRoom && this.retriesLeft-- > 0) memory.unfinished.push(ask);
+    }
+    this.waitsFor--;
+    if (this.waitsFor > 0) return;
+    if (this.errand !== null && !this.isStopped) this.step(this.errand, first);
+    else this.think(first.kind === "ok");
   }
 
-  private ended(ask: Ask, id: number, outcome: Outcome): void {
-    this.counts[outcome.kind]++;
-    const { world, memory } = this;
-    if (world.trace.hasWords) {
-      const words = JSON.stringify(outcome, (_name, value: unknown) =>
-        typeof value === "bigint" ? `${value}` : value,
-      );
-      world.say(0, `#${id} ${this.name} ends: ${words.slice(0, 160)}`);
-    }
-    const keyed = ask.operation.kind === "allocate" && ask.operation.idempotencyKey !== null;
-    if (keyed && outcome.kind !== "ok" && this.retriesLeft-- > 0) memory.unfinished.push(ask);
-    // A key that was answered is now and then used again: the answer must be the same.
-    else if (keyed && this.prng.chance(1, 10) && this.retriesLeft-- > 0)
-      memory.unfinished.push(ask);
-    this.think(outcome.kind === "ok");
+  /** Remembers what was seen of keys. */
+  private look(ask: Ask, outcomes: readonly Outcome[]): void {
+    ask.operations.forEach((operation, at) => {
+      const outcome = outcomes[at];
+      if (outcome?.kind !== "ok" || !("key" in operation) || operation.ephemeral) return;
+      const { result } = outcome;
+      if (!("value" in result)) return;
+      if (result.type === "Got") see(this.memory, operation.key, result.value, result.revision);
+      if (result.type === "Set" && operation.kind === "kv-set") {
+        see(this.memory, operation.key, operation.value, result.revision);
+      }
+    });
   }
+}
+
+function keyOf(ask: Ask): string | null {
+  const [operation] = ask.operations;
+  return operation?.kind === "allocate" ? operation.idempotencyKey : null;
 }

@@ -8,6 +8,7 @@
  * the world was made. 3. What the false disk and store hold is no memory of the nodes and is left
  * out.
  */
+import { FencedStore } from "./checkers/fenced-store.js";
 import { runInNewContext } from "node:vm";
 import { setFlagsFromString } from "node:v8";
 import { Client, type ClientCounts } from "./client.js";
@@ -187,7 +188,7 @@ class GrowingWorld {
   load(forMs: number): Stretch {
     const { world, servers, counts, plan } = this;
     const begin = this.mark();
-    const cursor = { unique: 1 };
+    const cursor = { unique: 1, store: new FencedStore() };
     const history = new HistoryRecorder(200_000);
     for (let number = 1; number <= plan.clients; number++) {
       this.clients.push(new Client(world, plan, number, servers, history, counts, cursor));

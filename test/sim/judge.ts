@@ -11,6 +11,7 @@ import {
   checkHistory,
   withDrift,
 } from "./checkers/history-checks.js";
+import { withLeaderships } from "./checkers/leaderships.js";
 import type { Verdict } from "./checkers/verdict.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "./plan.js";
 import { NodeChecks } from "./nodechecks.js";
@@ -36,6 +37,16 @@ export const CLOCK_DRIFT = 0.05;
 /** Log bytes beyond this are a leak: the workload writes less in a whole run. */
 const LOG_BYTES_MAX = 64 << 20;
 
+/** Operations with a result that each kind of object must have had, over a whole sweep. */
+const MINIMUM = {
+  lock: 50,
+  "ephemeral-lock": 20,
+  sequence: 50,
+  key: 50,
+  "ephemeral-key": 20,
+  "key-space": 5,
+} as const;
+
 function historyOptions(plan: Plan): HistoryCheckOptions {
   const base = withDrift(CLOCK_DRIFT, HISTORY_CHECKS);
   const host = hostSettingsOf(plan, 1, "");
@@ -43,8 +54,10 @@ function historyOptions(plan: Plan): HistoryCheckOptions {
   const { linearizability } = base;
   return {
     ...base,
+    minimum: { ...base.minimum, scans: { pages: 20, rows: 50, untouched: 20 } },
     linearizability: {
       ...linearizability,
+      minimum: MINIMUM,
       lock: {
         ...linearizability.lock,
         recordRetentionMs: host.lockRecordRetentionMs,
@@ -100,7 +113,10 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     },
   });
   const before = process.cpuUsage();
-  const verdicts = [...checks.verdicts(), ...checkHistory(result.history, historyOptions(plan))];
+  const partitions = hostSettingsOf(plan, 1, "").initialPartitions;
+  const history = withLeaderships(result.history, checks.leaderships, partitions);
+  const ofHistory = checkHistory(history, historyOptions(plan));
+  const verdicts = [...checks.verdicts(), result.fenced, ...ofHistory];
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));
   const { user, system } = process.cpuUsage(before);

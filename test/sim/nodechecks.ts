@@ -7,6 +7,7 @@
 import { BoundedSize } from "./checkers/bounded-size.js";
 import { ElectionSafety } from "./checkers/election-safety.js";
 import { LeaderCompleteness } from "./checkers/leader-completeness.js";
+import { Leaderships } from "./checkers/leaderships.js";
 import { LogMatching } from "./checkers/log-matching.js";
 import { NeverBack } from "./checkers/never-back.js";
 import { StateEquality } from "./checkers/state-equality.js";
@@ -21,6 +22,8 @@ interface Seen {
 }
 
 export class NodeChecks implements Observer {
+  /** When which leader began to serve. */
+  readonly leaderships = new Leaderships();
   private readonly elections = new ElectionSafety();
   private readonly completeness = new LeaderCompleteness();
   private readonly matching: LogMatching;
@@ -59,6 +62,7 @@ export class NodeChecks implements Observer {
       seen = { life, term: 0, leading: false, applied: appliedIndex };
       this.last.set(key, seen);
     }
+    if (sample.serving) this.leaderships.serves(group, term, sample.atMs);
     if (sample.leading && (!seen.leading || seen.term !== term)) {
       this.elections.leader(group, term, node);
       this.completeness.leader(node, group, term, sample.termAt);

@@ -12,33 +12,14 @@ import {
   DEFAULT_OPERATIONS_SETTINGS,
   type OperationsSettings,
 } from "../../src/operations/settings.js";
+import {
+  type WorkloadKind,
+  type WorkSettings,
+  laterWeights,
+  weights,
+  workSettings,
+} from "./workplan.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
-
-export const OPERATION_KINDS = [
-  "lock",
-  "extend",
-  "unlock",
-  "get-lock",
-  "ephemeral-lock",
-  "create",
-  "update",
-  "delete",
-  "get-sequence",
-  "next",
-  "next-keyed",
-  "reserve",
-  "set",
-  "set-conditional",
-  "set-expiring",
-  "kv-extend",
-  "kv-delete",
-  "get",
-  "exists",
-  "ephemeral-set",
-  "ephemeral-get",
-  "bucket",
-] as const;
-export type WorkloadKind = (typeof OPERATION_KINDS)[number];
 
 export interface Profile {
   readonly name: string;
@@ -123,6 +104,7 @@ export interface Plan {
   readonly keys: number;
   readonly requestTimeoutMs: number;
   readonly blockSize: number;
+  readonly work: WorkSettings;
   readonly network: {
     readonly baseMs: number;
     readonly jitterMs: number;
@@ -151,19 +133,6 @@ export function endpointOf(nodeId: number): string {
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
   return list[prng.below(list.length)] as T;
-}
-
-function weights(prng: Prng): Record<WorkloadKind, number> {
-  const drawn = {} as Record<WorkloadKind, number>;
-  for (const kind of OPERATION_KINDS) {
-    drawn[kind] = prng.chance(1, 4) ? 0 : 1 + prng.below(10);
-  }
-  // Nothing can be looked at that nobody makes.
-  drawn.create = Math.max(2, drawn.create);
-  drawn.next = Math.max(1, drawn.next);
-  drawn.set = Math.max(1, drawn.set);
-  drawn.lock = Math.max(1, drawn.lock);
-  return drawn;
 }
 
 function hostSettings(prng: Prng): Partial<HostSettings> {
@@ -199,6 +168,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   }
   const prng = new Prng(seed).fork("plan");
   const nodes = pick(prng, profile.nodes);
+  const later = new Prng(seed).fork("later");
   const chosen = profile.faults.filter(() => prng.chance(1, 2));
   const plan: Plan = {
     seed,
@@ -207,7 +177,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
-    operations: weights(prng),
+    operations: { ...laterWeights(later), ...weights(prng) },
     faults: chosen,
     faultEveryMs: pick(prng, [500, 2000, 5000, 15_000]),
     host: { ...hostSettings(prng), ...profile.host },
@@ -217,6 +187,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     keys: pick(prng, [2, 10, 60]),
     requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
     blockSize: pick(prng, [1, 10, 1000]),
+    work: workSettings(later),
     disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
     network: {
       baseMs: pick(prng, [0.1, 0.5, 5]),
@@ -234,8 +205,11 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
 export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): HostSettings {
   const founders = [];
   for (let id = 1; id <= plan.nodes; id++) founders.push({ nodeId: id, endpoint: endpointOf(id) });
+  const { electionMs = DEFAULT_HOST_SETTINGS.electionMs } = plan.host;
   return {
     ...DEFAULT_HOST_SETTINGS,
+    // Timeouts that are all the same would let all nodes stand for election at once, for ever.
+    electionEndMs: 2 * electionMs,
     ...plan.host,
     nodeId,
     endpoint: endpointOf(nodeId),
@@ -246,6 +220,7 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
 }
 
 export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSettings {
+  const { work } = plan;
   return {
     ...DEFAULT_OPERATIONS_SETTINGS,
     nodeId,
@@ -253,5 +228,12 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     clientEndpoint: `http://node-${nodeId}:8083`,
     requestTimeoutMs: plan.requestTimeoutMs,
     sequencerBlockSize: plan.blockSize,
+    keysRetainedMax: work.keysRetainedMax,
+    keysRetainedMs: work.keysRetainedMs,
+    revisionsRetained: work.revisionsRetained,
+    pageBytes: work.pageBytes,
+    responseMaxBytes: work.responseMaxBytes,
+    valueMaxBytes: work.valueMaxBytes,
+    lockMaxLeaseMs: work.lockMaxLeaseMs,
   };
 }

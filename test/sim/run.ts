@@ -6,6 +6,9 @@
  * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
  * counts, so that a run in which nothing happened is not taken for a good one.
  */
+import type { SharedWork } from "./asks.js";
+import { FencedStore } from "./checkers/fenced-store.js";
+import type { Verdict } from "./checkers/verdict.js";
 import { Client, type ClientCounts } from "./client.js";
 import { Faults } from "./faults.js";
 import { type History, HistoryRecorder } from "./history.js";
@@ -34,6 +37,8 @@ export interface RunResult {
   readonly faultsDrawn: number;
   readonly history: History;
   readonly samples: number;
+  /** What the outside store says of the tokens that it was shown. */
+  readonly fenced: Verdict;
   readonly words: readonly string[];
   /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
   readonly effects: Readonly<Record<string, number>>;
@@ -64,6 +69,7 @@ class Run {
     vanished: 0,
     retries: 0,
   };
+  readonly shared: SharedWork = { unique: 1, store: new FencedStore() };
   readonly faults: Faults;
   readonly network: SimNetwork;
   starts = 0;
@@ -93,10 +99,9 @@ class Run {
       );
     }
     this.faults = new Faults(this.world, plan, this.servers, this.network);
-    const cursor = { unique: 1 };
     for (let number = 1; number <= plan.clients; number++) {
-      const { world, servers, history, counts } = this;
-      this.clients.push(new Client(world, plan, number, servers, history, counts, cursor));
+      const { world, servers, history, counts, shared } = this;
+      this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
     }
     this.world.onRun = (life) => this.observe(life.node);
   }
@@ -239,6 +244,7 @@ class Run {
       faultsDrawn: this.faults.count,
       history: this.history.history(world.nowMs),
       samples: this.samples,
+      fenced: this.shared.store.verdict(),
       words: world.trace.words(),
       effects,
     };

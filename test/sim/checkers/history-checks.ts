@@ -13,6 +13,7 @@ import {
 import { checkOneHolder } from "./one-holder.js";
 import { checkReadsSeeWrites } from "./reads-see-writes.js";
 import { checkReplay } from "./replay.js";
+import { type ScanMinimum, checkScans } from "./scans.js";
 import { checkTokensGrow } from "./tokens-grow.js";
 import { checkValuesUnique } from "./values-unique.js";
 import type { Verdict } from "./verdict.js";
@@ -30,6 +31,7 @@ export interface HistoryCheckOptions {
     readonly tokens: number;
     readonly beliefs: number;
     readonly reads: number;
+    readonly scans: ScanMinimum;
   };
 }
 
@@ -44,6 +46,7 @@ export const HISTORY_CHECKS: HistoryCheckOptions = {
     tokens: 50,
     beliefs: 20,
     reads: 50,
+    scans: { pages: 0, rows: 0, untouched: 0 },
   },
 };
 
@@ -81,5 +84,6 @@ export function checkHistory(
       minimum: minimum.reads,
       tombstoneRetentionMs: forEver,
     }),
+    checkScans(history, minimum.scans),
   ];
 }

@@ -6,20 +6,16 @@
  * 1. What could not be decided within the budget is reported as undecided. 2. The evidence counts objects, operations
  * with a result, and operations that overlapped another one on the same object.
  */
-import type {
-  Attempt,
-  History,
-  KvManyReadOperation,
-  KvManyReadResult,
-  KvResult,
-} from "../history.js";
+import type { Attempt, History, KvResult } from "../history.js";
 import type { Model } from "../linear/model.js";
 import { BUDGET, type SearchBudget, type SearchVerdict, searchOrder } from "../linear/search.js";
+import { KeySpaceModel } from "../models/key-space.js";
 import { FLAG, KV_OPTIONS, KvModel, type KvModelOptions } from "../models/kv.js";
 import { type LeaseTime, leaseTime } from "../models/lease-time.js";
 import { LOCK_OPTIONS, LockModel, type LockModelOptions } from "../models/lock.js";
 import { SEQUENCE_OPTIONS, SequenceModel } from "../models/sequence.js";
 import { byObject, endOrder } from "./intervals.js";
+import { withManyReads } from "./many-reads.js";
 import { Findings, type Verdict, attemptText } from "./verdict.js";
 
 export interface LinearizabilityOptions {
@@ -29,10 +25,17 @@ export interface LinearizabilityOptions {
   readonly kv: Omit<KvModelOptions, "time" | "ephemeral" | "valuesNamed" | "readsRevisions">;
   readonly budget: SearchBudget;
   /** Least operations with a result per kind of object; 0 switches a kind off that the workload does not use. */
-  readonly minimum: Readonly<Record<ObjectKind, number>>;
+  readonly minimum: Readonly<Partial<Record<ObjectKind, number>>>;
 }
 
-export const OBJECT_KINDS = ["lock", "ephemeral-lock", "sequence", "key", "ephemeral-key"] as const;
+export const OBJECT_KINDS = [
+  "lock",
+  "ephemeral-lock",
+  "sequence",
+  "key",
+  "ephemeral-key",
+  "key-space",
+] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
 export const LINEARIZABILITY: LinearizabilityOptions = {
@@ -41,7 +44,7 @@ export const LINEARIZABILITY: LinearizabilityOptions = {
   sequence: SEQUENCE_OPTIONS,
   kv: KV_OPTIONS,
   budget: BUDGET,
-  minimum: { lock: 50, "ephemeral-lock": 0, sequence: 50, key: 50, "ephemeral-key": 0 },
+  minimum: { lock: 50, sequence: 50, key: 50 },
 };
 
 /** One verdict per kind of object that the workload uses or must use. */
@@ -52,11 +55,11 @@ export function checkLinearizability(
   const objects = byObject(withManyReads(history));
   const findings = new Map<ObjectKind, Findings>();
   for (const kind of OBJECT_KINDS) {
-    const least = options.minimum[kind];
+    const least = options.minimum[kind] ?? 0;
     const minimum = { operations: least, overlapping: least === 0 ? 0 : 1 };
     findings.set(kind, new Findings(`linearizable ${kind}s`, minimum));
   }
-  const used = new Set<ObjectKind>(OBJECT_KINDS.filter((kind) => options.minimum[kind] > 0));
+  const used = new Set<ObjectKind>(OBJECT_KINDS.filter((kind) => (options.minimum[kind] ?? 0) > 0));
   for (const [object, attempts] of objects) {
     const kind = object.slice(0, object.indexOf(" ")) as ObjectKind;
     used.add(kind);
@@ -107,6 +110,7 @@ function searchObject(
     const more = { time, hasUnknownAllocations, keysRepeated };
     return search(new SequenceModel({ ...options.sequence, ...more }));
   }
+  if (kind === "key-space") return search(new KeySpaceModel());
   const ephemeral = kind.startsWith("ephemeral");
   if (kind === "lock" || kind === "ephemeral-lock") {
     return search(new LockModel({ ...options.lock, time, ephemeral }));
@@ -155,49 +159,4 @@ function violationText(
   for (const attempt of verdict.open) lines.push(`    open:   ${attemptText(attempt)}`);
   lines.push("    the answer:");
   return lines.join("\n");
-}
-
-/** The history with each read of many keys replaced by a read of every key in its scope. */
-export function withManyReads(history: History): History {
-  const reads = history.attempts.filter((attempt) => isManyRead(attempt));
-  if (reads.length === 0) return history;
-  const keys = { true: new Set<string>(), false: new Set<string>() };
-  for (const { operation } of history.attempts) {
-    if ("key" in operation) keys[operation.ephemeral ? "true" : "false"].add(operation.key);
-  }
-  const attempts = history.attempts.filter((attempt) => !isManyRead(attempt));
-  for (const read of reads) {
-    const operation = read.operation as KvManyReadOperation;
-    if (read.outcome?.kind !== "ok") continue;
-    const { items, type } = read.outcome.result as KvManyReadResult;
-    if (type !== "Got") continue;
-    const found = new Map(items.map((item) => [item.key, item]));
-    const scope = keys[operation.ephemeral ? "true" : "false"];
-    for (const key of new Set([...scope, ...found.keys()])) {
-      if (!isInScope(operation, key)) continue;
-      const item = found.get(key);
-      const result: KvResult =
-        item === undefined
-          ? { type: "DoesNotExist", value: null, revision: 0n }
-          : { type: "Got", value: item.value, revision: item.revision };
-      const { ephemeral } = operation;
-      attempts.push({
-        ...read,
-        operation: { kind: "kv-get", key, ephemeral, expiresMs: 0, revision: -1n },
-        outcome: { kind: "ok", result },
-      });
-    }
-  }
-  return { ...history, attempts };
-}
-
-function isManyRead(attempt: Attempt): boolean {
-  return attempt.operation.kind === "kv-bucket" || attempt.operation.kind === "kv-scan";
-}
-
-/** K12, K15. */
-function isInScope(operation: KvManyReadOperation, key: string): boolean {
-  if (operation.kind === "kv-scan") return key.startsWith(operation.prefix);
-  const slash = key.lastIndexOf("/");
-  return (slash < 0 ? key : key.slice(0, slash)) === operation.prefix;
 }

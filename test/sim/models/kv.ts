@@ -143,16 +143,17 @@ export class KvModel implements Model<KvState> {
 
   /** What the operation may find: leaderships end (K19), tombstones and expired values are dropped (K1). */
   private bases(state: KvState, step: Step): readonly KvState[] {
-    const found: KvState[] = [];
-    const term = this.options.ephemeral ? (step.term ?? state.term) : null;
-    const certain = step.term !== null && state.term !== null;
-    if (this.options.ephemeral && certain && step.term < state.term) return [];
-    const sameTerm = !this.options.ephemeral || !certain || step.term === state.term;
-    if (sameTerm) found.push(term === state.term ? state : { ...state, term });
-    if (state.revision === -1n) return found.length === 0 ? [{ ...state, term }] : found;
-    const mayBeLost = this.options.ephemeral && (!certain || step.term !== state.term);
-    if (mayBeLost || this.mayBeDropped(state, step)) found.push({ ...NEVER, term });
-    return found;
+    if (!this.options.ephemeral) {
+      return this.mayBeDropped(state, step) ? [state, { ...NEVER, term: null }] : [state];
+    }
+    // Whatever is found lost was lost to a leadership that is known only if the answer's is.
+    const lost = { ...NEVER, term: step.term };
+    if (step.term !== null && state.term !== null && step.term < state.term) return [];
+    if (state.revision === -1n) return [state.term === step.term ? state : lost];
+    if (step.term === null) return [state, lost];
+    if (state.term === null) return [{ ...state, term: step.term }, lost];
+    if (step.term > state.term) return [lost];
+    return this.mayBeDropped(state, step) ? [state, lost] : [state];
   }
 
   private mayBeDropped(state: KvState, step: Step): boolean {

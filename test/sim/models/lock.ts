@@ -111,12 +111,11 @@ export class LockModel implements Model<LockState> {
   /** The states in which the operation may find the lock: its leadership may have ended before. */
   private bases(state: LockState, step: Step): readonly LockState[] {
     if (!this.options.ephemeral) return [state];
-    const term = step.term ?? state.term;
-    const kept = term === state.term ? state : { ...state, term };
-    const lost = { ...state, grant: null, term };
-    if (step.term === null || state.term === null) {
-      return state.grant === null ? [kept] : [kept, lost];
-    }
+    // Whatever is found lost was lost to a leadership that is known only if the answer's is.
+    const lost = { ...state, grant: null, term: step.term };
+    if (step.term === null) return state.grant === null ? [lost] : [state, lost];
+    const kept = step.term === state.term ? state : { ...state, term: step.term };
+    if (state.term === null) return state.grant === null ? [kept] : [kept, lost];
     if (step.term < state.term) return [];
     return step.term === state.term ? [kept] : [lost];
   }

@@ -1,0 +1,63 @@
+/**
+ * When which term had its leader, as the world saw it, so that an answer about ephemeral things can be told by the
+ * leadership that gave it.
+ *
+ * A leadership is over at the latest when the next one serves: nothing that it answers takes effect later (C2).
+ * Invariant: an answer is given a term only when no other leadership can have decided it.
+ */
+import { hashPartition, keySpaceHashText, keySpaceOf, lockHashText } from "../../../src/base/routing.js";
+import type { Attempt, History } from "../history.js";
+import { endOrder } from "./intervals.js";
+
+interface Leadership {
+  readonly term: number;
+  readonly fromMs: number;
+}
+
+export class Leaderships {
+  private readonly groups = new Map<number, Leadership[]>();
+
+  /** The leader of `term` serves `group` from `fromMs` on. Terms of a group may be told again. */
+  serves(group: number, term: number, fromMs: number): void {
+    let known = this.groups.get(group);
+    if (known === undefined) this.groups.set(group, (known = []));
+    const last = known.at(-1);
+    if (last === undefined || last.term < term) known.push({ term, fromMs });
+  }
+
+  /** The term of the one leadership that there was between the two; null when there were several or none. */
+  only(group: number, fromMs: number, toMs: number): number | null {
+    const known = this.groups.get(group) ?? [];
+    let low = 0;
+    let high = known.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((known[middle] as Leadership).fromMs <= toMs) low = middle + 1;
+      else high = middle;
+    }
+    const last = known[low - 1];
+    return last === undefined || last.fromMs > fromMs ? null : last.term;
+  }
+}
+
+/** The history with the terms of answers about ephemeral locks and keys, where they are certain. */
+export function withLeaderships(
+  history: History,
+  leaderships: Leaderships,
+  partitions: number,
+): History {
+  const attempts = history.attempts.map((attempt): Attempt => {
+    const { operation, returnMs } = attempt;
+    if (!("ephemeral" in operation) || !operation.ephemeral) return attempt;
+    if (returnMs === null || endOrder(attempt) === Infinity) return attempt;
+    const hashText =
+      "resource" in operation
+        ? lockHashText(operation.resource)
+        : keySpaceHashText("key" in operation ? keySpaceOf(operation.key) : operation.prefix);
+    // A scan asks many partitions: none of them answers alone.
+    if (operation.kind === "kv-scan" || operation.kind === "kv-scan-local") return attempt;
+    const term = leaderships.only(hashPartition(hashText, partitions), attempt.callMs, returnMs);
+    return { ...attempt, term };
+  });
+  return { ...history, attempts };
+}

@@ -1,0 +1,214 @@
+/**
+ * What clients ask and what they are answered, as a history records it: operations and results of locks, sequences, keys
+ * and key ranges. Types, and the name of the object that an operation belongs to.
+ *
+ * Invariants: 1. int64 values are bigint. 2. A call for many keys is one operation per item, but a read of a bucket, range
+ * or prefix is one.
+ */
+
+export interface LockOperation {
+  readonly kind: "try-lock" | "try-extend" | "try-unlock" | "get-lock";
+  readonly resource: string;
+  readonly ephemeral: boolean;
+  /** "" for get-lock. */
+  readonly owner: string;
+  /** 0 for try-unlock and get-lock. */
+  readonly expiresMs: number;
+}
+export interface CreateOperation {
+  readonly kind: "create-sequence";
+  readonly name: string;
+  readonly initialValue: bigint;
+  readonly increment: bigint;
+  readonly maxValue: bigint | null;
+  readonly blockSize: number | null;
+}
+export interface UpdateOperation {
+  readonly kind: "update-sequence";
+  readonly name: string;
+  readonly currentValue: bigint | null;
+  readonly increment: bigint | null;
+  readonly initialValue: bigint | null;
+  readonly maxValue: bigint | null;
+  readonly removeMaxValue: boolean;
+  readonly blockSize: number | null;
+  readonly removeBlockSize: boolean;
+}
+export interface SequenceOperation {
+  readonly kind: "get-sequence" | "delete-sequence";
+  readonly name: string;
+}
+export interface AllocateOperation {
+  /** next is reserve with count 1. */
+  readonly kind: "allocate";
+  readonly name: string;
+  readonly count: number;
+  /** null = none. */
+  readonly idempotencyKey: string | null;
+}
+export interface KvSetOperation {
+  readonly kind: "kv-set";
+  readonly key: string;
+  readonly ephemeral: boolean;
+  /** null = "exists, holds nothing". */
+  readonly value: string | null;
+  readonly compareValue: string | null;
+  readonly compareRevision: bigint;
+  /** 0 = none. */
+  readonly expiresMs: number;
+  /** Bits of the contract (FLAG in models/kv.ts); 0 = unconditional. */
+  readonly flags: number;
+}
+export interface KvKeyOperation {
+  readonly kind: "kv-extend" | "kv-delete" | "kv-get" | "kv-exists";
+  readonly key: string;
+  readonly ephemeral: boolean;
+  /** Of extend, else 0. */
+  readonly expiresMs: number;
+  /** Of get and exists: -1 latest; else -1. */
+  readonly revision: bigint;
+}
+/** One page of a scan or range that goes on. */
+export interface PageOperation {
+  /** The same for all pages of one scan. */
+  readonly scan: number;
+  /** From 0. */
+  readonly number: number;
+  /** Items at most; 0 = as many as fit. */
+  readonly limit: number;
+  /** Of a range; null = open. */
+  readonly startKey: string | null;
+  readonly startInclusive: boolean;
+  readonly endKey: string | null;
+  readonly endInclusive: boolean;
+}
+/** A bucket, prefix or range read of persistent or ephemeral keys. */
+export interface KvManyReadOperation {
+  /** "kv-scan-local": of the partitions that the asked node leads, whichever those are. */
+  readonly kind: "kv-bucket" | "kv-scan" | "kv-scan-local" | "kv-range";
+  /** The bucket or the prefix. */
+  readonly prefix: string;
+  readonly ephemeral: boolean;
+  /** Absent when the answer is whole. */
+  readonly page?: PageOperation;
+}
+/** A change of the key ranges. */
+export interface RangeOperation {
+  readonly kind: "register-range" | "unregister-range" | "split-range" | "merge-ranges";
+  /** "" for merge-ranges. */
+  readonly keySpace: string;
+}
+export type Operation =
+  | LockOperation
+  | CreateOperation
+  | UpdateOperation
+  | SequenceOperation
+  | AllocateOperation
+  | KvSetOperation
+  | KvKeyOperation
+  | KvManyReadOperation
+  | RangeOperation;
+export type OperationKind = Operation["kind"];
+
+export type LockResultType =
+  | "Locked"
+  | "Busy"
+  | "Extended"
+  | "Unlocked"
+  | "Got"
+  | "LockDoesNotExist"
+  | "InvalidOwner"
+  | "InvalidInput";
+export interface LockResult {
+  readonly type: LockResultType;
+  /** null: the front end does not show it (unlock over gRPC). */
+  readonly token: bigint | null;
+  /** Of get-lock that found one. */
+  readonly owner: string | null;
+  /** null: the front end does not show it. */
+  readonly expiresInMs: number | null;
+}
+export type SequenceResultType =
+  "Success" | "NotFound" | "AlreadyExists" | "InvalidInput" | "MaxValueExceeded";
+export interface SequenceSeen {
+  readonly currentValue: bigint;
+  readonly initialValue: bigint;
+  readonly increment: bigint;
+  readonly maxValue: bigint | null;
+  readonly blockSize: number | null;
+  readonly incarnation: bigint;
+  readonly revision: bigint;
+}
+export interface SequenceResult {
+  readonly type: SequenceResultType;
+  readonly sequence: SequenceSeen | null;
+  readonly revision: bigint;
+}
+export interface AllocationResult {
+  readonly type: SequenceResultType;
+  /** Zeros when nothing was allocated. */
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly count: number;
+  readonly revision: bigint;
+}
+export type KvResultType =
+  "Set" | "NotSet" | "Extended" | "Got" | "Deleted" | "Exists" | "DoesNotExist" | "InvalidInput";
+export interface KvResult {
+  readonly type: KvResultType;
+  /** Of get; null elsewhere and for the null value. */
+  readonly value: string | null;
+  readonly revision: bigint;
+}
+export interface KvManyReadResult {
+  readonly type: "Got" | "InvalidInput";
+  readonly items: readonly {
+    readonly key: string;
+    readonly value: string | null;
+    readonly revision: bigint;
+    /** Shown only by scans that ask for it. */
+    readonly isTombstone?: boolean;
+  }[];
+  /** Where a page goes on; null = nowhere. */
+  readonly nextCursor?: string | null;
+}
+export interface RangeResult {
+  /** The status of the answer. */
+  readonly type: string;
+  readonly descriptorCount: number;
+}
+export type OperationResult =
+  LockResult | SequenceResult | AllocationResult | KvResult | KvManyReadResult | RangeResult;
+
+/** The object whose history an attempt belongs to; null for what concerns many. */
+export function objectOf(operation: Operation): string | null {
+  switch (operation.kind) {
+    case "try-lock":
+    case "try-extend":
+    case "try-unlock":
+    case "get-lock":
+      return `${operation.ephemeral ? "ephemeral-lock" : "lock"} ${operation.resource}`;
+    case "create-sequence":
+    case "update-sequence":
+    case "get-sequence":
+    case "delete-sequence":
+    case "allocate":
+      return `sequence ${operation.name.trim()}`;
+    case "kv-set":
+    case "kv-extend":
+    case "kv-delete":
+    case "kv-get":
+    case "kv-exists":
+      return `${operation.ephemeral ? "ephemeral-key" : "key"} ${operation.key}`;
+    case "kv-bucket":
+    case "kv-scan":
+    case "kv-scan-local":
+    case "kv-range":
+    case "split-range":
+    case "merge-ranges":
+      return null;
+    case "register-range":
+    case "unregister-range":
+      return `key-space ${operation.keySpace}`;
+  }
+}
