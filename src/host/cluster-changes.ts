@@ -105,6 +105,11 @@ export class ClusterChanges {
     this.reconcile.check(nowMs);
   }
 
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.errands.hasWork || this.leaving.hasWork || this.reconcile.hasWork;
+  }
+
   /** Takes a frame of the lane "control" if it is one of an errand; false: it is not. */
   frame(from: number, bytes: Uint8Array): boolean {
     if (!isErrandFrame(bytes)) return false;

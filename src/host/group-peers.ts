@@ -39,6 +39,11 @@ export class GroupPeers implements InboxObserver {
     return this.quiescence.isAsleep;
   }
 
+  /** Awake, or asking its leader whether it may sleep on: the next beat must not be late. */
+  get isRestless(): boolean {
+    return !this.quiescence.isAtRest;
+  }
+
   get isQuiet(): boolean {
     return this.parts.isQuiet();
   }

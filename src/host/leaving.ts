@@ -90,6 +90,11 @@ export class Leaving {
     if (this.calls.length === 1) this.begin();
   }
 
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.calls.length > 0 || this.owedTries > 0;
+  }
+
   /** Once per beat. */
   tick(nowMs: number): void {
     const call = this.calls[0];

@@ -56,7 +56,8 @@ export class Loop {
       driver.isAwake = true;
       this.awake.push(driver);
     }
-    const { turns } = this.parts();
+    const { turns, pulse } = this.parts();
+    pulse.rouse();
     if (!turns.isRunning) turns.request();
   }
 

@@ -146,6 +146,11 @@ export class MetaErrands {
     this.pending.set(id, pending);
   };
 
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.pending.size + this.taken.size > 0;
+  }
+
   /** Ends what waited until its deadline, and asks again what may be lost; once per beat. */
   tick(nowMs: number): void {
     for (const [id, pending] of [...this.pending]) {

@@ -78,13 +78,15 @@ export class NodeParts implements LoopParts {
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
     const balancer = this.makeBalancer(shared);
-    const atBeat = (nowMs: number): void => {
+    const atBeat = (nowMs: number): boolean => {
       this.snapshots.tick(nowMs);
-      if (!this.stopping.isStopping) {
+      const { isStopping } = this.stopping;
+      if (!isStopping) {
         this.changes.tick(nowMs);
         balancer.check(nowMs);
       }
       this.touched.clear();
+      return isStopping || this.snapshots.hasWork || this.changes.hasWork;
     };
     this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
     this.stopping = new Stopping({

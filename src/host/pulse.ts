@@ -1,6 +1,6 @@
 /**
  * The slow beat of a node: everything that goes by time and not by events, once per heartbeat
- * interval.
+ * interval, and less often while all groups sleep.
  *
  * May call: base, this folder. Invariants: 1. Ticks are derived from elapsed monotonic time, after
  * the inbox of the turn, and capped below an election timeout; a longer gap is reported (P-009,
@@ -14,11 +14,16 @@ import type { StuckLeaders } from "./stuck.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
+/** A beat of a node that rests comes after so many heartbeat intervals. */
+const REST_INTERVALS = 10;
 
 export class Pulse {
   private lastTickMs: number;
   private nextMs: number;
   private wasClosed = false;
+  private resting = false;
+  /** A group was woken since the last beat began. */
+  private roused = false;
   /** Gaps between beats that were longer than an election timeout. */
   lateCount = 0;
 
@@ -29,8 +34,8 @@ export class Pulse {
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
     private readonly stuck: StuckLeaders,
-    /** Called once per beat. */
-    private readonly alsoAtBeat: (nowMs: number) => void,
+    /** Called once per beat; returns whether something waits for the next one. */
+    private readonly alsoAtBeat: (nowMs: number) => boolean,
   ) {
     this.lastTickMs = shared.ports.clock.monotonicMs();
     this.nextMs = this.lastTickMs;
@@ -40,32 +45,57 @@ export class Pulse {
     return this.nextMs;
   }
 
+  /** A group is woken: the beat goes on as usual. */
+  rouse(): void {
+    this.roused = true;
+    if (!this.resting) return;
+    this.resting = false;
+    this.lastTickMs = this.shared.ports.clock.monotonicMs();
+    this.nextMs = this.lastTickMs + this.shared.settings.heartbeatMs;
+  }
+
   beat(nowMs: number): void {
     if (nowMs < this.nextMs) return;
-    this.nextMs = nowMs + this.shared.settings.heartbeatMs;
-    this.tick(nowMs);
+    const { heartbeatMs } = this.shared.settings;
+    this.roused = false;
+    const isAwake = this.tick(nowMs);
     this.watchIntake();
     this.flusher.relieveLog();
     this.flusher.check(nowMs, true);
     this.hosting.look(nowMs);
-    this.alsoAtBeat(nowMs);
+    const isWanted = this.alsoAtBeat(nowMs);
+    this.resting = !isAwake && !this.roused && !isWanted && !this.wasClosed;
+    this.nextMs = nowMs + heartbeatMs * (this.resting ? REST_INTERVALS : 1);
   }
 
-  private tick(nowMs: number): void {
+  /** Returns whether raft time matters to any group. */
+  private tick(nowMs: number): boolean {
+    const count = this.ticksUntil(nowMs);
+    let isAwake = false;
+    for (const { driver } of this.hosting.all) {
+      if (!driver.needsTicks) continue;
+      if (count > 0 && this.stuck.check(driver, nowMs)) driver.tick(count, nowMs);
+      if (driver.peers.isRestless) isAwake = true;
+    }
+    return isAwake;
+  }
+
+  private ticksUntil(nowMs: number): number {
     const { heartbeatMs, electionMs } = this.shared.settings;
-    const gapMs = nowMs - this.lastTickMs;
-    const ticks = Math.floor(gapMs / heartbeatMs);
-    if (ticks === 0) return;
-    this.lastTickMs += ticks * heartbeatMs;
+    const dueMs = this.resting ? this.nextMs : this.lastTickMs;
+    const gapMs = nowMs - dueMs;
     if (gapMs > electionMs) {
       this.lateCount++;
       const fields = { gapMs: Math.round(gapMs) };
       this.shared.ports.logger.log("warn", "This node stood still for a while.", fields);
     }
-    const capped = Math.min(ticks, MISSED_TICKS_MAX);
-    for (const { driver } of this.hosting.all) {
-      if (driver.needsTicks && this.stuck.check(driver, nowMs)) driver.tick(capped, nowMs);
+    if (this.resting) {
+      this.lastTickMs = nowMs;
+      return 1;
     }
+    const ticks = Math.floor(gapMs / heartbeatMs);
+    this.lastTickMs += ticks * heartbeatMs;
+    return Math.min(ticks, MISSED_TICKS_MAX);
   }
 
   private watchIntake(): void {

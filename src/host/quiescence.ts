@@ -57,6 +57,11 @@ export class Quiescence {
     return this.asleep;
   }
 
+  /** Asleep, and not waiting for a sign of its leader. */
+  get isAtRest(): boolean {
+    return this.asleep && (this.isLeader || this.askedMs === Infinity);
+  }
+
   /** Something happened: the group is awake for a while. */
   wake(nowMs: number): void {
     this.activeMs = nowMs;

@@ -101,6 +101,11 @@ export class Reconcile {
     }
   }
 
+  /** Groups are not as the roster wishes, as far as is known. */
+  get hasWork(): boolean {
+    return this.open.size > 0;
+  }
+
   /** Why a group that this node leads is not as the roster wishes; null when it is. */
   waitingFor(partition: PartitionId): string | null {
     const watch = this.watches.get(partition);

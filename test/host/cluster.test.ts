@@ -448,3 +448,26 @@ void t.test("P-017 a leader without room for writes gives its groups away", (t) 
   t.ok(tookMs < 8000, `${tookMs} ms`);
   t.end();
 });
+
+void t.test("a node whose groups all sleep beats less often, and at once again when woken", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(13_000);
+  const leader = cluster.serverOf(1) ?? 0;
+  const turns = (): number => cluster.node(leader).facts().turns;
+  const before = turns();
+  cluster.pass(3500);
+  const atRest = turns() - before;
+  t.ok(atRest <= 12, `${atRest} turns in 3.5 s of rest`);
+  const results: ProposalResult[] = [];
+  write(cluster, "woken", results);
+  cluster.pass(1000);
+  t.equal(results.length, 1);
+  const awake = turns() - before - atRest;
+  t.ok(awake >= 10, `${awake} turns in a second awake`);
+  // Heartbeats go on until the group sleeps again: a follower that is cut off then stays in term.
+  const { term } = cluster.node(leader).groups()[1]?.facts() ?? { term: -1 };
+  cluster.pass(20_000);
+  t.equal(cluster.node(leader).groups()[1]?.facts().term, term, "no election for lack of beats");
+  t.equal(cluster.node(leader).facts().lateTicks, 0, "a rest is no standstill");
+  t.end();
+});

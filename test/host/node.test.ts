@@ -408,7 +408,7 @@ t.test("P-116 a pinning group lets go of everything that is flushed", async (t) 
   world.pass(200);
   const { partition } = group;
   world.log.pinning = [partition];
-  world.pass(500);
+  world.pass(2500);
   t.equal(world.log.durable.get(partition)?.floor.index, group.facts().appliedIndex);
 });
 
