@@ -5,7 +5,12 @@
  * A leadership is over at the latest when the next one serves: nothing that it answers takes effect later (C2).
  * Invariant: an answer is given a term only when no other leadership can have decided it.
  */
-import { hashPartition, keySpaceHashText, keySpaceOf, lockHashText } from "../../../src/base/routing.js";
+import {
+  hashPartition,
+  keySpaceHashText,
+  keySpaceOf,
+  lockHashText,
+} from "../../../src/base/routing.js";
 import type { Attempt, History } from "../history.js";
 import { endOrder } from "./intervals.js";
 

@@ -123,16 +123,17 @@ function searchObject(
   return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
 }
 
+/** Keys of several attempts, at least one of them with an answer: that one may be a replay. */
 function repeatedKeys(attempts: readonly Attempt[]): Set<string> {
-  const once = new Set<string>();
-  const repeated = new Set<string>();
-  for (const { operation } of attempts) {
+  const counts = new Map<string, number>();
+  const answered = new Set<string>();
+  for (const { operation, outcome } of attempts) {
     if (operation.kind !== "allocate" || operation.idempotencyKey === null) continue;
     const key = operation.idempotencyKey.trim();
-    if (once.has(key)) repeated.add(key);
-    once.add(key);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    if (outcome?.kind === "ok") answered.add(key);
   }
-  return repeated;
+  return new Set([...answered].filter((key) => (counts.get(key) ?? 0) > 1));
 }
 
 /** Every value that a read saw or a condition compares with. */

@@ -83,7 +83,8 @@ export function withManyReads(history: History): History {
   if (scans.length === 0) return { ...history, attempts };
   const keys = { persistent: new Set<string>(), ephemeral: new Set<string>() };
   for (const { operation } of history.attempts) {
-    if ("key" in operation) keys[operation.ephemeral ? "ephemeral" : "persistent"].add(operation.key);
+    if ("key" in operation)
+      keys[operation.ephemeral ? "ephemeral" : "persistent"].add(operation.key);
   }
   for (const pages of scans) {
     const { ephemeral } = (pages[0] as ManyRead).operation;

@@ -195,7 +195,9 @@ function checkUntouched(
 ): void {
   const first = (pages[0] as ManyRead).attempt;
   const last = (pages.at(-1) as ManyRead).attempt;
-  const shown = new Map(pages.flatMap(({ result }) => result.items.map((item) => [item.key, item])));
+  const shown = new Map(
+    pages.flatMap(({ result }) => result.items.map((item) => [item.key, item])),
+  );
   for (const [key, changes] of keys) {
     if (!isInScope(operation, key)) continue;
     const write = changes.settled(first.callOrder, endOrder(last));

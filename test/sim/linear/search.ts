@@ -7,11 +7,14 @@
  * steps and remembered configurations, not time, so that a verdict is reproducible; when it is used up the verdict is
  * "undecided" (P-176). 3. Configurations are remembered by 64 random bits of their set; before "not linearizable" is
  * said the search is made once more with other bits. 4. An answered operation that may be placed now without changing
- * the state is placed now, and nothing else is tried there: every order that has it later also has it here.
+ * the state is placed now, and nothing else is tried there: every order that has it later also has it here. 5. Few
+ * operations without an answer are tried between two answers first, then more; only the search that allows any number of
+ * them says "not linearizable".
  */
-import { Prng } from "../../../src/base/prng.js";
 import type { Attempt } from "../history.js";
 import type { Model, Step } from "./model.js";
+import { OpenOperations } from "./open-operations.js";
+import { Visited } from "./visited.js";
 
 export interface SearchBudget {
   readonly stepsMax: number;
@@ -41,6 +44,8 @@ interface Frame<State> {
   readonly state: State;
   /** Latest call of all placed operations: the present is not before it. */
   readonly nowMs: number;
+  /** Operations without an answer that were placed since the last answered one. */
+  readonly inGap: number;
   /** The operation being placed, and what it may lead to. */
   operation: number;
   branches: readonly State[];
@@ -55,20 +60,14 @@ interface Frame<State> {
 const NONE = -1;
 const SHOWN_BEFORE = 8;
 const SHOWN_OPEN = 12;
+/** Operations without an answer between two answers, search by search. */
+const GAPS = [1, 3, Infinity];
 
 class Search<State> {
-  private readonly operations: readonly Attempt[];
   /** Operations by the order of their answers. */
   private readonly returns: readonly number[];
-  private readonly placed: Uint8Array;
-  /** The open operations in call order, as a list whose members can leave and come back. */
-  private readonly following: Int32Array;
-  private readonly preceding: Int32Array;
-  private readonly high: Uint32Array;
-  private readonly low: Uint32Array;
-  private setHigh = 0;
-  private setLow = 0;
-  private readonly visited = new Set<string>();
+  private readonly open: OpenOperations;
+  private readonly visited = new Visited();
   private readonly signatures: readonly string[];
   private steps = 0;
   private farthest = -1;
@@ -76,28 +75,24 @@ class Search<State> {
   private farthestOpen: readonly Attempt[] = [];
   private farthestBefore: readonly Attempt[] = [];
 
+  /** `gapMax`: operations without an answer between two answered ones, at most. */
   constructor(
     private readonly model: Model<State>,
-    attempts: readonly Attempt[],
+    private readonly operations: readonly Attempt[],
     seed: number,
+    private readonly gapMax: number,
   ) {
-    this.operations = attempts;
-    const count = attempts.length;
-    this.returns = attempts
+    this.returns = operations
       .map((_, at) => at)
-      .filter((at) => isAnswered(attempts[at] as Attempt))
-      .sort((a, b) => returnOrder(attempts[a] as Attempt) - returnOrder(attempts[b] as Attempt));
-    this.placed = new Uint8Array(count);
-    this.following = new Int32Array(count + 1);
-    this.preceding = new Int32Array(count + 1);
-    for (let at = 0; at <= count; at++) {
-      this.following[at] = at === count ? 0 : at + 1;
-      this.preceding[at] = at === 0 ? count : at - 1;
-    }
-    const prng = new Prng(seed);
-    this.high = Uint32Array.from({ length: count }, () => prng.nextUint32());
-    this.low = Uint32Array.from({ length: count }, () => prng.nextUint32());
-    this.signatures = attempts.map((attempt) =>
+      .filter((at) => isAnswered(operations[at] as Attempt))
+      .sort(
+        (a, b) => returnOrder(operations[a] as Attempt) - returnOrder(operations[b] as Attempt),
+      );
+    this.open = new OpenOperations(
+      operations.map((operation) => !isAnswered(operation)),
+      seed,
+    );
+    this.signatures = operations.map((attempt) =>
       isAnswered(attempt) ? "" : ` ${model.signature(attempt)}`,
     );
     this.farthestState = model.initial;
@@ -105,7 +100,7 @@ class Search<State> {
 
   run(budget: SearchBudget): SearchVerdict {
     const stack: Frame<State>[] = [];
-    if (this.enter(stack, 0, this.model.initial, Number.NEGATIVE_INFINITY)) {
+    if (this.enter(stack, 0, this.model.initial, Number.NEGATIVE_INFINITY, 0)) {
       return { kind: "linearizable", steps: 0 };
     }
     while (stack.length > 0) {
@@ -115,11 +110,13 @@ class Search<State> {
       const frame = stack[stack.length - 1] as Frame<State>;
       if (frame.branch < frame.branches.length) {
         const state = frame.branches[frame.branch++] as State;
-        this.place(frame.operation);
-        const { callMs } = this.operations[frame.operation] as Attempt;
+        this.open.leave(frame.operation);
+        const attempt = this.operations[frame.operation] as Attempt;
         // What changes nothing may have happened earlier or later: it says nothing about the time of the others.
-        const nowMs = state === frame.state ? frame.nowMs : Math.max(frame.nowMs, callMs);
-        if (this.enter(stack, frame.due, state, nowMs)) {
+        const same = state === frame.state;
+        const nowMs = same ? frame.nowMs : Math.max(frame.nowMs, attempt.callMs);
+        const inGap = isAnswered(attempt) ? 0 : frame.inGap + 1;
+        if (this.enter(stack, frame.due, state, nowMs, inGap)) {
           return { kind: "linearizable", steps: this.steps };
         }
         continue;
@@ -127,42 +124,39 @@ class Search<State> {
       if (!this.nextCandidate(frame)) {
         stack.pop();
         const below = stack[stack.length - 1];
-        if (below !== undefined) this.displace(below.operation);
+        if (below !== undefined) this.open.comeBack(below.operation);
       }
     }
-    const stuck = this.operations[this.returns[this.farthest] as number] as Attempt;
     return {
       kind: "violation",
       steps: this.steps,
-      stuck,
+      stuck: this.operations[this.returns[this.farthest] as number] as Attempt,
       open: this.farthestOpen,
       before: this.farthestBefore,
       state: this.model.describe(this.farthestState),
     };
   }
 
-  /** Goes on from a configuration unless it was visited. True when nothing is due any more. */
-  private enter(stack: Frame<State>[], from: number, state: State, nowMs: number): boolean {
+  /** Goes on from a configuration unless that is superfluous. True when nothing is due any more. */
+  private enter(
+    stack: Frame<State>[],
+    from: number,
+    state: State,
+    nowMs: number,
+    inGap: number,
+  ): boolean {
     let due = from;
-    while (due < this.returns.length && this.placed[this.returns[due] as number] === 1) due++;
+    while (due < this.returns.length && !this.open.has(this.returns[due] as number)) due++;
     if (due === this.returns.length) return true;
-    const key = `${due} ${this.setHigh} ${this.setLow} ${this.model.key(state)}`;
-    if (this.visited.has(key)) {
+    const name = `${due} ${this.open.name} ${this.model.key(state)}`;
+    if (!this.visited.enter(name, this.open.unknownLeft(), inGap)) {
       const below = stack[stack.length - 1];
-      if (below !== undefined) this.displace(below.operation);
+      if (below !== undefined) this.open.comeBack(below.operation);
       return false;
     }
-    this.visited.add(key);
-    if (due > this.farthest) {
-      this.farthest = due;
-      this.farthestState = state;
-      this.farthestBefore = stack
-        .slice(-SHOWN_BEFORE)
-        .map((frame) => this.operations[frame.operation] as Attempt);
-      this.farthestOpen = this.openAt(due);
-    }
+    if (due > this.farthest) this.note(stack, due, state);
     const fresh = { operation: NONE, branches: [], branch: 0, cursor: NONE, tried: null };
-    const frame: Frame<State> = { due, state, nowMs, isSettled: false, ...fresh };
+    const frame: Frame<State> = { due, state, nowMs, inGap, isSettled: false, ...fresh };
     this.settle(frame);
     stack.push(frame);
     return false;
@@ -170,11 +164,10 @@ class Search<State> {
 
   /** Looks for an answered operation that changes nothing here. */
   private settle(frame: Frame<State>): void {
+    const { open } = this;
     const dueAttempt = this.operations[this.returns[frame.due] as number] as Attempt;
     const limit = returnOrder(dueAttempt);
-    const count = this.operations.length;
-    let at = this.following[count] as number;
-    for (; at !== count; at = this.following[at] as number) {
+    for (let at = open.first; at !== open.end; at = open.after(at)) {
       if (this.signatures[at] !== "") continue;
       const attempt = this.operations[at] as Attempt;
       if (attempt.callOrder > limit) return;
@@ -191,22 +184,24 @@ class Search<State> {
   /** Finds the next operation that may be placed at `frame`; false when there is none left. */
   private nextCandidate(frame: Frame<State>): boolean {
     if (frame.isSettled) return false;
+    const { open } = this;
     const due = this.returns[frame.due] as number;
     const dueAttempt = this.operations[due] as Attempt;
-    const count = this.operations.length;
     for (;;) {
       let operation: number;
       if (frame.cursor === NONE) {
         operation = due;
-        frame.cursor = this.following[count] as number;
+        frame.cursor = open.first;
       } else {
         operation = frame.cursor;
-        if (operation === count) return false;
+        if (operation === open.end) return false;
         const attempt = this.operations[operation] as Attempt;
         if (attempt.callOrder > returnOrder(dueAttempt)) return false;
-        frame.cursor = this.following[operation] as number;
+        frame.cursor = open.after(operation);
         if (operation === due) continue;
-        if (!isAnswered(attempt) && !this.isFirstOfKind(frame, operation)) continue;
+        if (!isAnswered(attempt)) {
+          if (frame.inGap >= this.gapMax || !this.isFirstOfKind(frame, operation)) continue;
+        }
       }
       this.steps++;
       const branches = this.model.step(frame.state, this.stepOf(frame, operation, dueAttempt));
@@ -241,41 +236,22 @@ class Search<State> {
     };
   }
 
-  private place(operation: number): void {
-    this.placed[operation] = 1;
-    const before = this.preceding[operation] as number;
-    const after = this.following[operation] as number;
-    this.following[before] = after;
-    this.preceding[after] = before;
-    this.toggle(operation);
-  }
-
-  private displace(operation: number): void {
-    this.placed[operation] = 0;
-    const before = this.preceding[operation] as number;
-    const after = this.following[operation] as number;
-    this.following[before] = operation;
-    this.preceding[after] = operation;
-    this.toggle(operation);
-  }
-
-  private toggle(operation: number): void {
-    this.setHigh = (this.setHigh ^ (this.high[operation] as number)) >>> 0;
-    this.setLow = (this.setLow ^ (this.low[operation] as number)) >>> 0;
-  }
-
-  private openAt(due: number): Attempt[] {
+  /** Keeps what is to be told of the longest order. */
+  private note(stack: readonly Frame<State>[], due: number, state: State): void {
+    this.farthest = due;
+    this.farthestState = state;
+    this.farthestBefore = stack
+      .slice(-SHOWN_BEFORE)
+      .map((frame) => this.operations[frame.operation] as Attempt);
+    const { open } = this;
     const limit = returnOrder(this.operations[this.returns[due] as number] as Attempt);
-    const count = this.operations.length;
-    const open: Attempt[] = [];
-    let at = this.following[count] as number;
-    while (at !== count && open.length < SHOWN_OPEN) {
+    const shown: Attempt[] = [];
+    for (let at = open.first; at !== open.end && shown.length < SHOWN_OPEN; at = open.after(at)) {
       const attempt = this.operations[at] as Attempt;
       if (attempt.callOrder > limit) break;
-      if (at !== this.returns[due]) open.push(attempt);
-      at = this.following[at] as number;
+      if (at !== this.returns[due]) shown.push(attempt);
     }
-    return open;
+    this.farthestOpen = shown;
   }
 }
 
@@ -299,8 +275,19 @@ export function searchOrder<State>(
     .filter((attempt) => attempt.outcome?.kind !== "refused")
     .filter((attempt) => isAnswered(attempt) || !model.isRead(attempt.operation))
     .sort((a, b) => a.callOrder - b.callOrder);
-  const first = new Search(model, relevant, 1).run(budget);
-  if (first.kind !== "violation") return first;
-  const second = new Search(model, relevant, 2).run(budget);
-  return second.kind === "violation" ? first : second;
+  const unknown = relevant.filter((attempt) => !isAnswered(attempt)).length;
+  let steps = 0;
+  for (const gapMax of GAPS) {
+    const isLast = gapMax === Infinity || unknown <= gapMax;
+    const share = isLast ? budget.stepsMax - steps : Math.floor(budget.stepsMax / 3);
+    const bounded = { ...budget, stepsMax: share };
+    const first = new Search(model, relevant, 1, isLast ? Infinity : gapMax).run(bounded);
+    steps += first.steps;
+    if (first.kind === "linearizable") return { kind: "linearizable", steps };
+    if (!isLast) continue;
+    if (first.kind !== "violation") return { kind: "undecided", steps };
+    const second = new Search(model, relevant, 2, Infinity).run(budget);
+    return second.kind === "violation" ? { ...first, steps } : second;
+  }
+  return { kind: "undecided", steps };
 }

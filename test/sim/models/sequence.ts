@@ -42,7 +42,7 @@ export interface SequenceModelOptions {
    * may be larger than anybody knows.
    */
   readonly hasUnknownAllocations: boolean;
-  /** Idempotency keys that more than one attempt has: the others are not told apart. */
+  /** Idempotency keys that an answer may replay: the others are not told apart. */
   readonly keysRepeated: ReadonlySet<string>;
 }
 
@@ -63,6 +63,8 @@ const NAME_BYTES_MAX = 1024;
 /** Leaders that one keyless allocation may lose before it is answered. */
 const LOST_TRIES_MAX = 2;
 const KEYS_LOOKED_AT_MAX = 4096;
+
+const NAMELESS = { key: "", count: 0, start: 0n, end: 0n, revision: 0n, fromMs: 0, toMs: 0 };
 
 function isInt64(value: bigint | null): boolean {
   return value === null || (value >= INT64_MIN && value <= INT64_MAX);
@@ -319,7 +321,10 @@ export class SequenceModel implements Model<State> {
     const revision = state.revision + 1n;
     if (key !== null) {
       const { fromMs, toMs } = step;
-      const entry = { key, count, start: base + increment, end, revision, fromMs, toMs };
+      // Of a key that is never replayed it only counts that it takes a place.
+      const entry = this.options.keysRepeated.has(key)
+        ? { key, count, start: base + increment, end, revision, fromMs, toMs }
+        : NAMELESS;
       const keys = this.remembered.add(state.keys, entry);
       // A keyed allocation is no block: nobody shares it.
       const blockSharedUntil = Number.NEGATIVE_INFINITY;
