@@ -20,8 +20,9 @@ export interface LeaderMove {
   readonly to: number;
 }
 
-/** Moves of one pass, at most: leaderships are not shaken all at once. */
+/** Moves of one pass, or a part of what is too much: leaderships are not shaken all at once. */
 const MOVES_MAX = 4;
+const SURPLUS_PART = 4;
 
 /** What `self` gives away now. */
 export function planLeaderMoves(self: number, groups: readonly LedGroup[]): LeaderMove[] {
@@ -31,8 +32,9 @@ export function planLeaderMoves(self: number, groups: readonly LedGroup[]): Lead
     if (leader !== 0) led.set(leader, (led.get(leader) ?? 0) + 1);
   }
   const moves: LeaderMove[] = [];
+  const movesMax = Math.max(MOVES_MAX, Math.ceil(surplus(led, self) / SURPLUS_PART));
   for (const { partition, leader, candidates } of groups) {
-    if (leader !== self || moves.length >= MOVES_MAX) continue;
+    if (leader !== self || moves.length >= movesMax) continue;
     const to = fewest(candidates, led, self);
     if (to === null || count(led, self) - count(led, to) < 2) continue;
     led.set(self, count(led, self) - 1);
@@ -40,6 +42,13 @@ export function planLeaderMoves(self: number, groups: readonly LedGroup[]): Lead
     moves.push({ partition, to });
   }
   return moves;
+}
+
+/** What `self` leads above an even share: with many groups a few at a time would take hours. */
+function surplus(led: ReadonlyMap<number, number>, self: number): number {
+  let all = 0;
+  for (const number of led.values()) all += number;
+  return count(led, self) - all / Math.max(1, led.size);
 }
 
 function count(led: ReadonlyMap<number, number>, node: number): number {

@@ -13,6 +13,7 @@
  * whatever lives in it, once what is dead in the log exceeds GARBAGE_MAX segments. Groups with more
  * than that in the oldest segment are better flushed by the host, see `pinningGroups`.
  */
+import { present } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
 import { frameBytes } from "../wasm/kernels.js";
 import type { Appender, RestatedEntry } from "./appender.js";
@@ -43,18 +44,16 @@ export class Rewriter {
   pinningGroups(): readonly PartitionId[] {
     const { all } = this.segments;
     if (all.length <= SEALED_MAX) return [];
-    const pinning = new Set<PartitionId>();
-    for (const segment of all.slice(0, all.length - SEALED_MAX + 1)) {
-      const here: { group: PartitionId; bytes: number }[] = [];
-      for (const index of this.appender.groups.values()) {
-        const share = index.shares.get(segment.sequence);
-        const entries = (share?.records ?? 0) - (index.stateSegment === segment.sequence ? 1 : 0);
-        if (entries > 0) here.push({ group: index.group, bytes: share?.bytes ?? 0 });
+    const newest = present(all[all.length - SEALED_MAX], "the log has that many segments").sequence;
+    const pinning: { group: PartitionId; sequence: number; bytes: number }[] = [];
+    for (const { group, shares, stateSegment } of this.appender.groups.values()) {
+      for (const [sequence, { records, bytes }] of shares) {
+        const entries = records - (stateSegment === sequence ? 1 : 0);
+        if (sequence <= newest && entries > 0) pinning.push({ group, sequence, bytes });
       }
-      here.sort((a, b) => b.bytes - a.bytes);
-      for (const { group } of here) pinning.add(group);
     }
-    return [...pinning];
+    pinning.sort((a, b) => a.sequence - b.sequence || b.bytes - a.bytes);
+    return [...new Set(pinning.map(({ group }) => group))];
   }
 
   /** Rewrites a slice if it is time to. */

@@ -1,9 +1,10 @@
 /**
  * Routing against the vectors of the contract and a BigInt second version; range maps against naive
- * checks.
+ * checks; the spread of leaderships.
  */
 import fc from "fast-check";
 import t from "tap";
+import { type LeaderMove, planLeaderMoves } from "../../src/control/leader-balance.js";
 import { compareText, encodeText } from "../../src/base/bytes.js";
 import {
   bucketIndex,
@@ -162,5 +163,27 @@ t.test("P-104 a key is found in exactly the range that holds it, by byte order",
     t.equal(isRangeKeySpace(name), legal, name);
   }
   t.equal(isRangeKeySpace("x".repeat(1025)), false);
+  t.end();
+});
+
+t.test("P-106 leaderships that one node has too many of are spread in passes, then stay", (t) => {
+  for (const count of [3, 20, 2000]) {
+    const nodes = [1, 2, 3, 4, 5];
+    const leaders = new Array<number>(count).fill(1);
+    const planned = (self: number): LeaderMove[] => {
+      const groups = leaders.map((leader, at) => ({ partition: at, leader, candidates: nodes }));
+      return planLeaderMoves(self, groups);
+    };
+    let passes = 0;
+    for (; passes < 100; passes++) {
+      const moves = nodes.flatMap((node) => planned(node));
+      if (moves.length === 0) break;
+      t.ok(moves.length <= Math.max(4, count / 4), "not all at once");
+      for (const { partition, to } of moves) leaders[partition] = to;
+    }
+    const led = nodes.map((node) => leaders.filter((leader) => leader === node).length);
+    t.ok(Math.max(...led) - Math.min(...led) <= 1, `an even spread of ${count}: ${led.join(" ")}`);
+    t.ok(passes <= 25, `a pass takes half a minute, ${count} groups took ${passes}`);
+  }
   t.end();
 });
