@@ -51,6 +51,7 @@ export class Hosting {
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
   private seams: RosterSeams | null = null;
   private founders: readonly number[] = [];
+  private isJoiner = false;
   private flusher: Flusher | null = null;
   private roster: Roster | null = null;
   private poolSize = 0;
@@ -114,10 +115,13 @@ export class Hosting {
     if (!checked.ok) return checked;
     if (identity === null) {
       const founders = settings.founders.map((founder) => founder.nodeId).sort((a, b) => a - b);
-      this.found({ nodeId: settings.nodeId, founders }, identified);
+      // Who founds a cluster knows the addresses; a joiner was told ids only.
+      const isJoiner = settings.founders.every((founder) => founder.endpoint === "");
+      this.found({ nodeId: settings.nodeId, founders, isJoiner }, identified);
       return ok(null);
     }
     this.founders = identity.founders;
+    this.isJoiner = identity.isJoiner;
     partitions.add(META_PARTITION);
     for (const partition of [...partitions].sort((a, b) => a - b)) {
       const added = this.add(partition);
@@ -165,6 +169,17 @@ export class Hosting {
     }
   }
 
+  /**
+   * The cluster knows this node with the data directory that it has: the applied roster says so, or
+   * a cluster took it in.
+   */
+  get isKnownAsIs(): boolean {
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    const { nodeId, storageId } = this.shared.settings;
+    const member = meta?.member(nodeId) ?? null;
+    return this.isJoiner || (member !== null && member.storageId === storageId);
+  }
+
   /** This node's role in the roster; null when it is not listed or nothing is known yet. */
   ownRole(): MemberRole | null {
     const meta = this.find(META_PARTITION)?.driver.machine.meta;
@@ -174,6 +189,7 @@ export class Hosting {
   private found(identity: NodeIdentity, identified: () => void): void {
     this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
     this.founders = identity.founders;
+    this.isJoiner = identity.isJoiner;
     const added = this.add(META_PARTITION);
     assert(added.ok, "a new directory can always begin");
     const { driver } = present(this.find(META_PARTITION), "the meta group was added");

@@ -8,7 +8,7 @@
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { type ByteKey, nodeRowKey } from "../machine/keys.js";
 
-const VERSION = 1;
+const VERSION = 2;
 
 export const IDENTITY_KEY: ByteKey = nodeRowKey("identity");
 
@@ -16,13 +16,15 @@ export interface NodeIdentity {
   readonly nodeId: number;
   /** The voters of every group when the cluster was founded, ascending. */
   readonly founders: readonly number[];
+  /** A cluster that ran took this very data directory in; it is none of a founder. */
+  readonly isJoiner: boolean;
 }
 
 export function encodeIdentity(identity: NodeIdentity): Uint8Array {
   const writer = new ByteWriter(64).uint8(VERSION).uint32(identity.nodeId);
   writer.length(identity.founders.length);
   for (const founder of identity.founders) writer.uint32(founder);
-  return writer.finish();
+  return writer.boolean(identity.isJoiner).finish();
 }
 
 /** Null when the bytes are not an identity of this version. */
@@ -31,8 +33,9 @@ export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
   if (reader.uint8() !== VERSION) return null;
   const nodeId = reader.uint32();
   const count = reader.length();
-  if (reader.failed || count * 4 !== reader.remainingBytes) return null;
+  if (reader.failed || count * 4 + 1 !== reader.remainingBytes) return null;
   const founders: number[] = [];
   for (let at = 0; at < count; at++) founders.push(reader.uint32());
-  return reader.isComplete() ? { nodeId, founders } : null;
+  const isJoiner = reader.boolean();
+  return reader.isComplete() ? { nodeId, founders, isJoiner } : null;
 }

@@ -77,6 +77,9 @@ export class Leaving {
   private formerRole: MemberRole = "voter";
   /** The role is to be given back although no call waits for it: tries left. */
   private owedTries = 0;
+  private isStranger = false;
+  /** What the call ends with when the former role is back. */
+  private refusal: "DrainTimedOut" | "RefusedInsufficientVoters" = "DrainTimedOut";
 
   constructor(private readonly world: LeavingWorld) {}
 
@@ -110,8 +113,12 @@ export class Leaving {
     else this.mark(nowMs);
   }
 
-  /** Another node refuses this one as no member: after the mark, the removal is through. */
+  /**
+   * Another node refuses this data directory as that of a former member: that is never taken back.
+   * After the mark the removal that was asked for is through; otherwise an earlier one is.
+   */
   refusedAsStranger(): void {
+    this.isStranger = true;
     if (this.phase === "draining") this.end("Committed");
   }
 
@@ -119,6 +126,7 @@ export class Leaving {
     this.phase = "deciding";
     this.nextMs = 0;
     this.lookedMs = Infinity;
+    this.refusal = "DrainTimedOut";
   }
 
   private expireWaiting(nowMs: number): void {
@@ -151,11 +159,19 @@ export class Leaving {
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => world.isLive(node)).length),
     });
+    // Its own roster may never hear of the removal: nobody sends it anything any more.
+    if (this.isStranger && decision === "NoLeader") return this.end("NotAMember");
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;
     if (isElecting) return;
-    if (decision !== "remove") return this.end(decision);
     const role = this.ownRole();
+    if (decision === "RefusedInsufficientVoters" && role === "leaving") {
+      // An earlier call marked it: whoever hears that the node stays must not see it removed.
+      this.refusal = decision;
+      this.phase = "restoring";
+      return this.restore(nowMs);
+    }
+    if (decision !== "remove") return this.end(decision);
     if (role !== null && role !== "leaving") this.formerRole = role;
     this.drainEndMs = Math.min(nowMs + call.drainMs, call.deadlineMs - RESERVE_MS);
     this.phase = "marking";
@@ -181,11 +197,11 @@ export class Leaving {
     });
   }
 
-  /** The drain took too long: the former role comes back, unless the removal was faster. */
+  /** The drain took too long, or must not go on: the former role comes back, unless the removal was faster. */
   private restore(nowMs: number): void {
     this.propose(this.formerRole, nowMs, (result) => {
       if (result.status !== "applied") return;
-      this.end(result.outcome === "not-a-member" ? "Committed" : "DrainTimedOut");
+      this.end(result.outcome === "not-a-member" ? "Committed" : this.refusal);
     });
   }
 

@@ -55,6 +55,8 @@ export interface LinksWorld {
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
   refusedAsStranger(): void;
+  /** The cluster knows this node with the data that it has. */
+  isKnownAsIs(): boolean;
 }
 
 export class Links implements PeerEvents {
@@ -168,7 +170,8 @@ export class Links implements PeerEvents {
 
   refused(by: PeerAddress, refusal: PeerRefusal): void {
     const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
-    if (refusal === "storage-lost") {
+    // A node whose roster is old takes one that left and came back empty for one that lost its data.
+    if (refusal === "storage-lost" && !this.world.isKnownAsIs()) {
       const why = "The cluster knows this node with data that is not here any more.";
       const remedy = "Remove it from the cluster, then join under another node id.";
       this.world.fatal.fatal(`${why} ${remedy}`, fields);

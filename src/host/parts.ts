@@ -180,6 +180,7 @@ export class NodeParts implements LoopParts {
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       errand: (from, bytes) => this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
+      isKnownAsIs: () => this.hosting.isKnownAsIs,
       refusedAsStranger: () => this.changes.refusedAsStranger(),
     });
   }

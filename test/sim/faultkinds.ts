@@ -1,5 +1,6 @@
 /**
- * The kinds of faults that the world knows, with what they need. What each does is in `faults.ts`.
+ * The kinds of faults that the world knows, with what they need. What each does is in `faults.ts`
+ * and the `faults-` files beside it; what operators do is in `operator.ts`.
  */
 
 export const FAULT_KINDS = {
@@ -33,6 +34,7 @@ export const FAULT_KINDS = {
   "half-open": { needsPeers: true },
   /** Connections break, maybe in the middle of a frame. */
   "link-break": { needsPeers: true },
+  /** One lane alone breaks; its sender finds out at once, or by an echo that it misses. */
   "lane-break": { needsPeers: true },
   clog: { needsPeers: true },
   /** One bit on a disk turns; the node may be lost for good. */
@@ -48,4 +50,23 @@ export const FAULT_KINDS = {
   "pause-leader": { needsPeers: true },
 } as const;
 
+/** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */
+export const OPERATOR_KINDS = {
+  /** A new machine with an empty disk asks to be taken in. */
+  join: {},
+  /** A node is asked to leave, again and again until it left or is needed, and then stopped. */
+  leave: {},
+  /** A node that left comes back with an empty disk, under its old id. */
+  rejoin: {},
+  /** A node that left is started again by mistake, with its old data, and stopped later. */
+  "start-the-gone": {},
+  /** A node that joins loses its disk before it votes, and asks again under the same id. */
+  "wipe-joiner": {},
+  /** Leaderships are handed over while everything goes on. */
+  transfer: {},
+  /** All nodes are stopped gracefully and started again, one after the other. */
+  "rolling-restart": {},
+} as const;
+
+export type OperatorKind = keyof typeof OPERATOR_KINDS;
 export type FaultKind = keyof typeof FAULT_KINDS;

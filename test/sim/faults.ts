@@ -1,23 +1,27 @@
 /**
  * What goes wrong in the world, and when: draws faults by the plan and heals them again.
  *
- * Owns the schedule of faults and the atlas of what may be destroyed. Invariants: 1. Each fault has
- * a number; leaving one out leaves all others where they are. 2. Every fault heals by itself, or in
- * `healAll`. 3. What is destroyed for good never reaches a majority of the nodes. 4. A fault counts
- * as seen only when it did something.
+ * Owns the schedule of faults; what may be destroyed is the atlas's to say. Invariants: 1. Each
+ * fault has a number; leaving one out leaves all others where they are. 2. Every fault heals by
+ * itself, or in `healAll`. 3. A fault counts as seen only when it did something.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { FaultKind } from "./faultkinds.js";
+import type { Atlas } from "./atlas.js";
+import type { FaultKind, OperatorKind } from "./faultkinds.js";
+import { spoilDisk } from "./faults-disk.js";
+import { spoilNetwork } from "./faults-network.js";
+import { strikeProcess } from "./faults-process.js";
 import type { Plan } from "./plan.js";
 import type { SimNetwork } from "./network.js";
+import type { Scene } from "./scene.js";
 import type { Server } from "./server.js";
-import { World } from "./world.js";
+import type { World } from "./world.js";
 
 type Heal = () => void;
 
-export class Faults {
-  readonly seen: Partial<Record<FaultKind, number>> = {};
-  /** Faults drawn so far. */
+export class Faults implements Scene {
+  readonly seen: Partial<Record<FaultKind | OperatorKind, number>> = {};
+  /** Numbers given out so far. */
   count = 0;
   private readonly prng: Prng;
   private readonly heals = new Set<Heal>();
@@ -25,10 +29,11 @@ export class Faults {
   private isOver = false;
 
   constructor(
-    private readonly world: World,
+    readonly world: World,
     private readonly plan: Plan,
-    private readonly servers: readonly Server[],
-    private readonly network: SimNetwork,
+    readonly servers: readonly Server[],
+    readonly network: SimNetwork,
+    private readonly atlas: Atlas,
   ) {
     this.prng = world.prng("faults");
     this.restarts = world.prng("restarts");
@@ -49,16 +54,20 @@ export class Faults {
 
   private strike(): void {
     const number = ++this.count;
-    const { plan, world } = this;
+    const { plan } = this;
     const kind = plan.faults[this.prng.below(plan.faults.length)] as FaultKind;
     // Draws of its own, so that what a fault draws does not move those after it.
     const prng = this.prng.fork(kind);
     if (plan.without.includes(number)) return;
     const server = this.servers[prng.below(this.servers.length)] as Server;
-    if (!this.doIt(kind, server, prng)) return;
+    if (this.doIt(kind, server, prng)) this.saw(kind, number, server.nodeId);
+  }
+
+  /** Fault `number` did something. `node`: 0 = to nobody in particular. */
+  saw(kind: FaultKind | OperatorKind, number: number, node: number): void {
     this.seen[kind] = (this.seen[kind] ?? 0) + 1;
-    world.trace.mix(number);
-    world.say(server.nodeId, `FAULT ${number}: ${kind}`);
+    this.world.trace.mix(number);
+    this.world.say(node, `FAULT ${number}: ${kind}`);
   }
 
   /** Ends all faults: everybody who is not lost for good is up again. */
@@ -72,18 +81,17 @@ export class Faults {
     }
   }
 
-  /** Has `heal` called once: after `afterMs`, or when all faults end. */
-  private until(afterMs: number, heal: Heal): void {
+  readonly until = (afterMs: number, heal: Heal): void => {
     const once = (): void => {
       if (this.heals.delete(once)) heal();
     };
     this.heals.add(once);
     this.world.schedule(afterMs, once);
-  }
+  };
 
   /** A process ended, by a fault or by itself: it is started again some time. */
   restartLater(server: Server): void {
-    if (server.isLost) return;
+    if (server.isLost || server.isRetired) return;
     const prng = this.restarts;
     // Below and above election timeouts and leases.
     const most = [10, 300, 3000, 12_000][prng.below(4)] as number;
@@ -93,53 +101,36 @@ export class Faults {
   }
 
   private doIt(kind: FaultKind, server: Server, prng: Prng): boolean {
-    const { life } = server;
-    if (life === null || server.isLost) return false;
+    if (server.life === null || server.isLost) return false;
     switch (kind) {
-      case "kill":
-      case "power-loss":
-        server.end(kind, `${kind} by the world`);
-        return true;
-      case "crash-inside":
-        life.crashCountdown = 1 + prng.below(prng.chance(1, 2) ? 60 : 2000);
-        return true;
       case "graceful-stop":
-        if (server.running === null) return false;
-        server.stop(1000 + prng.below(4000));
-        return true;
-      case "pause":
-      case "slow":
-        return this.slowDown(kind, server, prng);
-      case "clock-jump": {
-        const sizeMs = [100, 10_000, 86_400_000][prng.below(3)] as number;
-        const jumpMs = World.between(prng, 1, sizeMs) * (prng.chance(1, 2) ? 1 : -1);
-        server.clockError.wallOffsetMs += jumpMs;
-        return true;
-      }
-      case "clock-rate": {
-        life.setRate(0.96 + prng.below(80) / 1000);
-        this.until(World.between(prng, 1000, 20_000), () => server.life?.setRate(1));
-        return true;
-      }
-      case "kill-leader":
-      case "pause-leader":
-      case "kill-several":
-      case "power-loss-all":
-        return this.strikeSeveral(kind, prng);
+        return this.stopGracefully(server, prng);
       case "bit-flip":
       case "stray-write":
       case "wipe":
         return this.destroy(kind, server);
       default:
-        return this.spoilDisk(kind, server, prng) || this.spoilNetwork(kind, server, prng);
+        return (
+          strikeProcess(this, kind, server, prng) ||
+          spoilDisk(this, kind, server, prng) ||
+          spoilNetwork(this, kind, server, prng)
+        );
     }
   }
 
-  /** The atlas: what is destroyed for good stays below a majority. */
-  private destroy(kind: FaultKind, server: Server): boolean {
-    const spoiled = this.servers.filter((other) => other.isDamaged).length;
-    const allowed = Math.floor((this.servers.length - 1) / 2);
-    if (!server.isDamaged && spoiled >= allowed) return false;
+  /** Counts when the process has stopped by itself, and handed over what it led. */
+  private stopGracefully(server: Server, prng: Prng): boolean {
+    if (server.running === null) return false;
+    const number = this.count;
+    this.world.say(server.nodeId, `FAULT ${number}: graceful-stop begins`);
+    server.stop(1000 + prng.below(4000), (isHandedOver) => {
+      if (isHandedOver) this.saw("graceful-stop", number, server.nodeId);
+    });
+    return false;
+  }
+
+  private destroy(kind: "bit-flip" | "stray-write" | "wipe", server: Server): boolean {
+    if (!this.atlas.mayLose(server)) return false;
     if (kind === "wipe") {
       server.isDamaged = true;
       server.wipe();
@@ -148,168 +139,5 @@ export class Faults {
     if (!server.disk.damage(kind === "bit-flip" ? "bit" : "sector")) return false;
     server.isDamaged = true;
     return true;
-  }
-
-  private strikeSeveral(kind: FaultKind, prng: Prng): boolean {
-    if (kind === "kill-several" || kind === "power-loss-all") {
-      let count = 0;
-      const isAll = kind === "power-loss-all";
-      const power = isAll || prng.chance(1, 2);
-      for (const server of this.servers) {
-        if (!server.isUp || (!isAll && prng.chance(1, 3))) continue;
-        server.end(power ? "power-loss" : "kill", "killed with others");
-        count++;
-      }
-      return count > 0;
-    }
-    const leaders = this.servers.filter((server) => {
-      return server.running?.node.groups().some((group) => group.isServing()) ?? false;
-    });
-    const leader = leaders[prng.below(Math.max(1, leaders.length))];
-    if (leader === undefined) return false;
-    return this.doIt(kind === "kill-leader" ? "kill" : "pause", leader, prng);
-  }
-
-  private slowDown(kind: "pause" | "slow", server: Server, prng: Prng): boolean {
-    const { life } = server;
-    if (life === null) return false;
-    const calm = server.disturb(kind);
-    if (kind === "pause") {
-      life.pause();
-      this.network.silent(server.nodeId);
-      const most = [200, 2000, 15_000][prng.below(3)] as number;
-      this.until(1 + prng.below(most), () => {
-        life.resume();
-        // What was queued takes a moment to be answered.
-        this.world.schedule(2000, calm);
-      });
-      return true;
-    }
-    life.costMs = [0.1, 1, 5][prng.below(3)] as number;
-    this.until(World.between(prng, 500, 10_000), () => {
-      life.costMs = 0;
-      this.world.schedule(5000, calm);
-    });
-    return true;
-  }
-
-  private spoilDisk(kind: FaultKind, server: Server, prng: Prng): boolean {
-    const { disk, rows } = server;
-    const { nowMs } = this.world;
-    switch (kind) {
-      case "disk-hung":
-        disk.hungUntilMs = nowMs + World.between(prng, 100, 8000);
-        return true;
-      case "store-hung":
-        rows.hungUntilMs = nowMs + World.between(prng, 100, 20_000);
-        return true;
-      case "disk-slow": {
-        if (disk.slowness > 1) return false;
-        disk.slowness = 10 + prng.below(40);
-        this.until(World.between(prng, 500, 10_000), () => {
-          disk.slowness = 1;
-        });
-        return true;
-      }
-      case "disk-full":
-        if (disk.isFull) return false;
-        disk.isFull = true;
-        this.until(World.between(prng, 1000, 20_000), () => {
-          disk.isFull = false;
-        });
-        return true;
-      case "store-full":
-        if (rows.isFull) return false;
-        rows.isFull = true;
-        this.until(World.between(prng, 1000, 20_000), () => {
-          rows.isFull = false;
-        });
-        return true;
-      case "disk-error":
-        if (server.running === null) return false;
-        server.expectsFatal = true;
-        disk.failNext = true;
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  private spoilNetwork(kind: FaultKind, server: Server, prng: Prng): boolean {
-    const ids = this.servers.map(({ nodeId }) => nodeId);
-    const { nodeId } = server;
-    const most = [100, 1500, 10_000][prng.below(3)] as number;
-    const lastsMs = 1 + prng.below(most);
-    const others = ids.filter((id) => id !== nodeId);
-    const other = others[prng.below(Math.max(1, others.length))];
-    if (other === undefined) return false;
-    const cut = (from: number, to: number): void => {
-      if (from !== to) this.until(lastsMs, this.network.cut(from, to));
-    };
-    const both = (a: number, b: number): void => {
-      cut(a, b);
-      cut(b, a);
-    };
-    switch (kind) {
-      case "partition":
-      case "partition-one-way": {
-        const here = ids.filter(() => prng.chance(1, 2));
-        const there = ids.filter((id) => !here.includes(id));
-        if (here.length === 0 || there.length === 0) return false;
-        for (const a of here) for (const b of there) (kind === "partition" ? both : cut)(a, b);
-        return true;
-      }
-      case "isolate":
-        for (const id of others) both(nodeId, id);
-        return true;
-      case "ring":
-        if (ids.length < 4) return false;
-        for (const a of ids) {
-          for (const b of ids) {
-            const apart = Math.abs(a - b);
-            if (a < b && apart > 1 && apart < ids.length - 1) both(a, b);
-          }
-        }
-        return true;
-      case "link-cut":
-        both(nodeId, other);
-        return true;
-      case "half-open":
-        cut(nodeId, other);
-        return true;
-      default:
-        return this.spoilLink(kind, nodeId, other, lastsMs, prng);
-    }
-  }
-
-  private spoilLink(
-    kind: FaultKind,
-    from: number,
-    to: number,
-    lastsMs: number,
-    prng: Prng,
-  ): boolean {
-    const link = this.network.listener(from)?.link(to);
-    switch (kind) {
-      case "link-break":
-        return link?.breakNow() ?? false;
-      case "lane-break":
-        return (
-          link?.breakLane((["bulk", "calls"] as const)[prng.below(2)] as "bulk" | "calls") ?? false
-        );
-      case "clog": {
-        const direction = this.network.direction(from, to);
-        if (direction.slowMs > 0 || direction.bytesPerMs > 0) return false;
-        direction.slowMs = [5, 100, 1500][prng.below(3)] as number;
-        direction.bytesPerMs = [0, 1, 50][prng.below(3)] as number;
-        this.until(lastsMs, () => {
-          direction.slowMs = 0;
-          direction.bytesPerMs = 0;
-        });
-        return true;
-      }
-      default:
-        return false;
-    }
   }
 }

@@ -2,17 +2,22 @@
  * The network between the nodes of a world: directed links with four lanes each, as the real peer
  * network has them.
  *
- * What is sent over a lane arrives in order or not at all. While a direction is cut, frames wait in
- * it, as TCP would send them again; they arrive in a burst when the cut ends in time, and are lost
- * when the sender gave the link up before. Frames of a process that died may still arrive: any
- * first part of what was on its way. A node that died takes its connections with it.
+ * Each lane is a TCP connection, so of loss, duplicates and changed order there is what a connection
+ * can do: a lane keeps its order and delivers each frame once, or loses a last part of it with the
+ * connection, in the middle of a frame too. Order changes between lanes, and between a connection
+ * and the next one: what a lost link had on its way may come after its end, until the lane of the
+ * new link takes its place. One lane may stand broken while the others deliver. While a direction
+ * is cut, frames wait in it; they arrive in a burst when the cut ends. Frames of a process that
+ * died may still arrive: any first part of what was on its way. A node that died takes its
+ * connections with it.
  *
  * Invariants: 1. A frame reaches only the life that its connection was made with. 2. Ups and downs
  * of a link alternate. 3. Nothing is called in the turn of the call to a port. 4. All draws come
  * from the network's generator.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { JoinAnswer, JoinRequest, PeerHello } from "../../src/ports.js";
+import type { JoinAnswer, JoinRequest, PeerHello, PeerLane } from "../../src/ports.js";
+import type { SimLane } from "./lanes.js";
 import type { Life } from "./process.js";
 import { SimPeers } from "./peers.js";
 import type { World } from "./world.js";
@@ -29,16 +34,33 @@ export interface NetworkTemper {
   readonly silenceMs: number;
 }
 
-/** What can be wrong with one direction between two nodes. */
-export interface Direction {
+/** One direction between two nodes: what can be wrong with it, and what lost links left in it. */
+export class Direction {
   /** Cut by so many faults. */
-  cuts: number;
+  cuts = 0;
   /** Extra delay (ms). */
-  slowMs: number;
+  slowMs = 0;
   /** 0 = as much as one likes. */
-  bytesPerMs: number;
+  bytesPerMs = 0;
   /** The wire is busy with what was sent up to then. */
-  busyUntilMs: number;
+  busyUntilMs = 0;
+  /** Lanes of former connections, of which something may still arrive. */
+  private former: SimLane[] = [];
+
+  keepFormer(lanes: readonly SimLane[]): void {
+    for (const lane of lanes) lane.isFormer = true;
+    this.former = [...this.former, ...lanes].filter((lane) => lane.flights.length > 0);
+  }
+
+  /** A new connection took the place of the former ones of this lane. */
+  endFormer(name: PeerLane): void {
+    for (const lane of this.former) if (lane.name === name) lane.drop();
+    this.former = this.former.filter((lane) => lane.flights.length > 0);
+  }
+
+  release(): void {
+    for (const lane of this.former) lane.deliver();
+  }
 }
 
 export class SimNetwork {
@@ -56,13 +78,21 @@ export class SimNetwork {
     linkDowns: 0,
     refusedFull: 0,
     refusedHandshakes: 0,
+    lanesBroken: 0,
+    intoBroken: 0,
+    ofLostLinks: 0,
   };
+  /** After so long each lane misses its echo (ms). */
+  readonly echoMs: Readonly<Record<PeerLane, number>>;
 
   constructor(
     readonly world: World,
     readonly temper: NetworkTemper,
   ) {
     this.prng = world.prng("network");
+    const { silenceMs } = temper;
+    const dataMs = Math.max(3000, 4 * silenceMs);
+    this.echoMs = { control: silenceMs, log: dataMs, bulk: 10_000, calls: dataMs };
   }
 
   /** The port of a new life. The former life's links are gone by then. */
@@ -96,7 +126,7 @@ export class SimNetwork {
     const key = from * 65_536 + to;
     let found = this.directions.get(key);
     if (found === undefined) {
-      found = { cuts: 0, slowMs: 0, bytesPerMs: 0, busyUntilMs: 0 };
+      found = new Direction();
       this.directions.set(key, found);
     }
     return found;
@@ -118,7 +148,10 @@ export class SimNetwork {
     }
     return () => {
       if (--direction.cuts > 0) return;
-      this.world.schedule(this.delayMs(from, to), () => this.ports.get(from)?.link(to)?.release());
+      this.world.schedule(this.delayMs(from, to), () => {
+        direction.release();
+        this.ports.get(from)?.link(to)?.release();
+      });
     };
   }
 
@@ -137,17 +170,40 @@ export class SimNetwork {
     for (const port of this.ports.values()) port.link(nodeId)?.suspect();
   }
 
-  /** A node without links asks the node `seed` to take it in; nobody there answers "retry". */
+  /**
+   * A node without links asks the node `seed` to take it in; nobody there answers "retry". `done`
+   * is not called when the way is cut, or when the seed ends before it answered.
+   */
   askToJoin(seed: number, request: JoinRequest, done: (answer: JoinAnswer) => void): void {
     const { world } = this;
     const back = (answer: JoinAnswer): void => {
-      world.schedule(this.delayMs(seed, request.nodeId), () => done(answer));
+      world.schedule(this.delayMs(seed, request.nodeId), () => {
+        if (!this.isCut(seed, request.nodeId)) done(answer);
+      });
     };
     world.schedule(this.delayMs(request.nodeId, seed), () => {
-      const listener = this.isCut(request.nodeId, seed) ? null : this.listener(seed);
+      if (this.isCut(request.nodeId, seed)) return;
+      const listener = this.listener(seed);
       if (listener === null) return back({ status: "retry", reason: "nobody answers there" });
       listener.tell((events) => events.joinAsked(request, back));
     });
+  }
+
+  /** Asks whoever listens at node `seed` which cluster it is of; "" = nobody there can tell. */
+  askIdentity(asker: number, seed: number, done: (clusterId: string) => void): void {
+    const { world } = this;
+    world.schedule(this.delayMs(asker, seed), () => {
+      if (this.isCut(asker, seed)) return;
+      const clusterId = this.listener(seed)?.hello.clusterId ?? "";
+      world.schedule(this.delayMs(seed, asker), () => {
+        if (!this.isCut(seed, asker)) done(clusterId);
+      });
+    });
+  }
+
+  /** `by` takes node `nodeId` for no peer any more: what that one sends there ends. */
+  forgotten(by: SimPeers, nodeId: number): void {
+    this.ports.get(nodeId)?.link(by.hello.nodeId)?.endedBy(by);
   }
 
   /** The process of `nodeId` is gone. `isKnown`: the system tells the other ends of its connections. */

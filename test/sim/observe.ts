@@ -8,6 +8,7 @@
 import type { PartitionId } from "../../src/base/ids.js";
 import type { Group } from "../../src/host/group.js";
 import type { Node } from "../../src/host/node.js";
+import type { Membership } from "../../src/raft/types.js";
 import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {
@@ -50,6 +51,16 @@ export interface Observer {
     digest: number,
   ): void;
   size?(node: number, logBytes: number, unflushedBytes: number): void;
+  /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
+  membership?(
+    node: number,
+    life: number,
+    group: number,
+    index: number,
+    membership: Membership,
+  ): void;
+  /** A life of a node has another roster applied; `text` says all of it. */
+  roster?(node: number, life: number, version: number, text: string): void;
   /** The disk of a node is empty now. */
   wiped?(node: number): void;
   started?(node: number, life: number, atMs: number): void;

@@ -20,9 +20,12 @@ import {
   workSettings,
 } from "./workplan.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
+import { type MemberPlan, memberPlan } from "./memberplan.js";
 
 export interface Profile {
   readonly name: string;
+  /** Operators add and remove nodes, move leaderships and restart nodes. */
+  readonly hasOperators?: boolean;
   readonly nodes: readonly number[];
   /** Faults that the profile may switch on. */
   readonly faults: readonly FaultKind[];
@@ -59,6 +62,15 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     faults: ALL_FAULTS,
     thinkMs: [100, 500, 2000],
     clients: [2, 5, 10],
+  },
+  /** Nodes join and leave, come back empty, and leaderships move, under all faults. */
+  members: {
+    name: "members",
+    nodes: [3, 3, 4, 5, 6],
+    faults: ALL_FAULTS,
+    thinkMs: [100, 500, 2000],
+    clients: [2, 5, 10],
+    hasOperators: true,
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */
@@ -104,6 +116,8 @@ export interface Plan {
   readonly keys: number;
   readonly requestTimeoutMs: number;
   readonly blockSize: number;
+  /** null: nobody joins or leaves. */
+  readonly members: MemberPlan | null;
   readonly work: WorkSettings;
   readonly network: {
     readonly baseMs: number;
@@ -123,6 +137,7 @@ export interface PlanOverrides {
   readonly groups?: number;
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
+  readonly members?: MemberPlan | null;
 }
 
 export const CLUSTER_ID = "simulated";
@@ -170,6 +185,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const nodes = pick(prng, profile.nodes);
   const later = new Prng(seed).fork("later");
   const chosen = profile.faults.filter(() => prng.chance(1, 2));
+  const hasOperators = profile.hasOperators === true;
+  const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -194,6 +211,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       jitterMs: pick(prng, [0.1, 1, 20]),
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
+    members,
     without: [],
   };
   const { groups, ...others } = overrides;
@@ -228,6 +246,7 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     clientEndpoint: `http://node-${nodeId}:8083`,
     requestTimeoutMs: plan.requestTimeoutMs,
     sequencerBlockSize: plan.blockSize,
+    ...(plan.members === null ? {} : { drainTimeoutMs: plan.members.drainMs }),
     keysRetainedMax: work.keysRetainedMax,
     keysRetainedMs: work.keysRetainedMs,
     revisionsRetained: work.revisionsRetained,

@@ -6,6 +6,7 @@
  * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
  * counts, so that a run in which nothing happened is not taken for a good one.
  */
+import { Atlas } from "./atlas.js";
 import type { SharedWork } from "./asks.js";
 import { FencedStore } from "./checkers/fenced-store.js";
 import type { Verdict } from "./checkers/verdict.js";
@@ -14,6 +15,8 @@ import { Faults } from "./faults.js";
 import { type History, HistoryRecorder } from "./history.js";
 import { SimNetwork } from "./network.js";
 import type { GroupSample, Observer } from "./observe.js";
+import { Operator } from "./operator.js";
+import { unsettled } from "./peace.js";
 import type { Plan } from "./plan.js";
 import { Server } from "./server.js";
 import { guarded } from "./tripwire.js";
@@ -21,6 +24,8 @@ import { World } from "./world.js";
 
 /** Time in which a healed cluster must serve and agree (ms). */
 const PEACE_MS = 30_000;
+/** And when nodes join and leave: whoever began to, must have done it by then (ms). */
+const MEMBERS_PEACE_MS = 120_000;
 /** Clients ask on for this long in peace, then fall silent. */
 const LAST_CALLS_MS = 3000;
 
@@ -72,7 +77,11 @@ class Run {
   readonly shared: SharedWork = { unique: 1, store: new FencedStore() };
   readonly faults: Faults;
   readonly network: SimNetwork;
+  readonly atlas: Atlas;
+  /** null: nobody changes who belongs to the cluster. */
+  readonly operator: Operator | null;
   starts = 0;
+  private admitted = 0;
   samples = 0;
   private readonly checks: Observer;
 
@@ -84,26 +93,41 @@ class Run {
     this.checks = options.checks ?? {};
     const electionMs = plan.host.electionMs ?? 1000;
     this.network = new SimNetwork(this.world, { ...plan.network, silenceMs: electionMs * 0.7 });
-    for (let nodeId = 1; nodeId <= plan.nodes; nodeId++) {
-      this.servers.push(
-        new Server(this.world, plan, nodeId, this.network, {
-          violation: (text) => this.violate(text),
-          started: (server) => this.started(server),
-          wiped: (server) => this.checks.wiped?.(server.nodeId),
-          entry: (...entry) => this.checks.entry?.(...entry),
-          ended: (server, why) => {
-            this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
-            this.faults.restartLater(server);
-          },
-        }),
-      );
-    }
-    this.faults = new Faults(this.world, plan, this.servers, this.network);
+    for (let count = 1; count <= plan.nodes; count++) this.build();
+    this.atlas = new Atlas(this.servers, plan.nodes, this.checks);
+    this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas);
+    this.operator = this.makeOperator();
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
     }
     this.world.onRun = (life) => this.observe(life.node);
+  }
+
+  /** A machine with the next node id. */
+  private build(): Server {
+    const nodeId = this.servers.length + 1;
+    const server = new Server(this.world, this.plan, nodeId, this.network, {
+      violation: (text) => this.violate(text),
+      started: (server) => this.started(server),
+      wiped: (server) => this.checks.wiped?.(server.nodeId),
+      entry: (...entry) => this.checks.entry?.(...entry),
+      admitted: () => this.admitted++,
+      ended: (server, why) => {
+        this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
+        this.faults.restartLater(server);
+      },
+    });
+    this.servers.push(server);
+    return server;
+  }
+
+  private makeOperator(): Operator | null {
+    const { world, plan, servers, faults, atlas } = this;
+    const { members } = plan;
+    if (members === null) return null;
+    const build = (): Server => this.build();
+    return new Operator(world, plan, members, servers, faults, atlas, build);
   }
 
   private started(server: Server): void {
@@ -140,6 +164,8 @@ class Run {
       const at = `term ${term}, applied ${appliedIndex}/${commitIndex} ${chainDigest.slice(0, 6)}`;
       this.world.say(sample.node, `partition ${partition}: ${role}, ${at}`);
     }
+    const node = this.servers[sample.node - 1]?.running?.node;
+    if (node !== undefined) this.atlas.look(node, sample);
     this.checks.sample?.(sample);
   };
 
@@ -149,6 +175,7 @@ class Run {
       for (const server of this.servers) server.start();
       for (const client of this.clients) client.start();
       this.faults.start();
+      this.operator?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -174,51 +201,27 @@ class Run {
     const { world } = this;
     if (world.hasEnded) return;
     world.say(0, "all faults end");
+    this.operator?.settle();
     this.faults.healAll();
+    const peaceMs = this.operator === null ? PEACE_MS : MEMBERS_PEACE_MS;
     const startMs = world.nowMs;
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
-    while (world.nowMs < startMs + PEACE_MS && !world.hasEnded) {
+    while (world.nowMs < startMs + peaceMs && !world.hasEnded) {
       world.run(world.nowMs + 500);
       if (this.unsettled() === null && world.nowMs >= startMs + LAST_CALLS_MS + 3000) return;
     }
     const reason = this.unsettled();
     if (reason !== null && !world.hasEnded) {
-      this.violate(`the healed cluster does not come to rest in ${PEACE_MS} ms: ${reason}`);
+      this.violate(`the healed cluster does not come to rest in ${peaceMs} ms: ${reason}`);
     }
   }
 
   /** Why the cluster is not whole; null when it is. */
   private unsettled(): string | null {
-    const digests = new Map<string, string>();
-    const served = new Set<number>();
-    const wanted = new Set<number>();
-    for (const server of this.servers) {
-      for (const group of server.running?.node.groups() ?? []) {
-        if (group.isServing()) served.add(group.partition);
-      }
-      // Whatever it still does, nobody promised that it is whole.
-      if (server.isLost || server.isDamaged) continue;
-      const { running, nodeId } = server;
-      if (running === null) return `node ${nodeId} is not up`;
-      const health = running.node.health();
-      if (!health.ready) return `node ${nodeId} is not ready: ${health.reason ?? "?"}`;
-      for (const group of running.node.groups()) {
-        const { partition, machine } = group;
-        wanted.add(partition);
-        const digest = `${machine.appliedIndex} ${machine.chainDigest} ${machine.stateDigest}`;
-        const other = digests.get(String(partition));
-        if (other !== undefined && other !== digest) {
-          return `partition ${partition} differs: ${other} and, on node ${nodeId}, ${digest}`;
-        }
-        digests.set(String(partition), digest);
-      }
-    }
-    for (const partition of wanted) {
-      if (!served.has(partition)) return `partition ${partition} has no serving leader`;
-    }
-    if (this.clients.some((client) => client.isWaiting)) return "a client still waits";
-    return null;
+    const reason = unsettled(this);
+    if (reason !== null) return reason;
+    return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
 
   result(): RunResult {
@@ -227,7 +230,12 @@ class Run {
     const add = (name: string, count: number): void => {
       effects[name] = (effects[name] ?? 0) + count;
     };
-    for (const { disk, rows } of servers) {
+    for (const [name, count] of Object.entries(this.operator?.counts ?? {})) {
+      add(`members ${name}`, count);
+    }
+    add("members admitted", this.admitted);
+    for (const { disk, rows, running, imagesInstalled } of servers) {
+      add("images installed", imagesInstalled + (running?.node.facts().imagesInstalled ?? 0));
       for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
       for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
     }

@@ -2,33 +2,27 @@
  * One machine of the world with its disk, its store and its clocks, and the production node that
  * lives on it, life after life.
  *
- * Everything from the operations down to the log is what ships; only the ports are false. May be
- * started, killed, paused and stopped at any event. Invariants: 1. At most one life at a time.
+ * May be started, killed, paused and stopped at any event; how a life is opened is in `opening.ts`.
+ * Invariants: 1. At most one life at a time.
  * 2. A refused start is a violation unless the atlas says that the disk was damaged. 3. Callers of
  * a life that ends hear that it ended.
  */
-import { BudgetedFiles } from "../../src/disk/budget.js";
-import { openLog } from "../../src/disk/recovery.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
-import { PEER_PROTOCOL } from "../../src/base/limits.js";
-import { Node } from "../../src/host/node.js";
-import type { HostPorts } from "../../src/host/settings.js";
-import { KernelSorter } from "../../src/machine/kernel-sorter.js";
-import { Operations } from "../../src/operations/operations.js";
-import { RequestTally } from "../../src/operations/tally.js";
-import type { FatalPort, LoggerPort, MeterPort, PeerHello } from "../../src/ports.js";
+import { decodeMembership } from "../../src/host/config-entries.js";
+import type { Group } from "../../src/host/group.js";
+import { Handover } from "../../src/host/handover.js";
+import type { Node } from "../../src/host/node.js";
+import type { Operations } from "../../src/operations/operations.js";
+import type { FatalPort, LoggerPort } from "../../src/ports.js";
 import { SimDisk, type EndKind } from "./disk.js";
-import { freshLogKernels, sharedKernels } from "./kernelpool.js";
-import { type EntryHook, LogMirror } from "./logmirror.js";
+import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "./network.js";
-import { GroupWatch } from "./observe.js";
-import { CLUSTER_ID, type Plan, endpointOf, hostSettingsOf, operationsSettingsOf } from "./plan.js";
+import type { GroupWatch } from "./observe.js";
+import { openNode } from "./opening.js";
+import type { SimPeers } from "./peers.js";
+import type { Plan } from "./plan.js";
 import { type ClockError, Life, ProcessEnd } from "./process.js";
 import { SimRows } from "./store.js";
 import type { World } from "./world.js";
-
-const DIRECTORY = "/wal";
-const SPACE_RETRY_MS = 1000;
 
 /** What a machine tells the run that it is part of. */
 export interface ServerEvents {
@@ -39,6 +33,8 @@ export interface ServerEvents {
   entry(node: number, ...entry: Parameters<EntryHook>): void;
   ended(server: Server, why: string): void;
   wiped(server: Server): void;
+  /** A joiner asked, and is a member now. */
+  admitted?(server: Server): void;
 }
 
 /** Somebody who waits for an answer. */
@@ -55,6 +51,7 @@ export interface Running {
   readonly node: Node;
   readonly operations: Operations;
   readonly watch: GroupWatch;
+  readonly port: SimPeers;
 }
 
 export class Server {
@@ -70,8 +67,14 @@ export class Server {
   expectsFatal = false;
   /** Refused to start with damaged data; stays down. */
   isLost = false;
-  private hasLog = false;
-  private storageId: string;
+  /** Taken away by its operator: nobody starts it again by itself. */
+  isRetired = false;
+  /** Node ids that it asks to be taken in; null: a node that the cluster was founded with. */
+  seeds: (() => readonly number[]) | null = null;
+  /** Images that came to this machine and were taken, in all lives. */
+  imagesInstalled = 0;
+  hasLog = false;
+  storageId: string;
   private isWiped = false;
   private readonly calls = new Set<OpenCall>();
   private disturbances = 0;
@@ -80,8 +83,8 @@ export class Server {
     readonly world: World,
     readonly plan: Plan,
     readonly nodeId: number,
-    private readonly network: SimNetwork,
-    private readonly events: ServerEvents,
+    readonly network: SimNetwork,
+    readonly events: ServerEvents,
   ) {
     const prng = world.prng(`server ${nodeId}`);
     this.disk = new SimDisk(world, nodeId, prng.fork("disk"), {
@@ -93,6 +96,10 @@ export class Server {
     const temper = { commitMs: plan.disk.writeMs * 4 };
     this.rows = new SimRows(world, nodeId, prng.fork("store"), temper);
     this.storageId = prng.nextUint32().toString(16).padStart(8, "0");
+  }
+
+  get isJoiner(): boolean {
+    return this.seeds !== null;
   }
 
   get isUp(): boolean {
@@ -117,13 +124,13 @@ export class Server {
   }
 
   start(): void {
-    if (this.life !== null || this.isLost) return;
+    if (this.life !== null || this.isLost || this.isRetired) return;
     const { world, nodeId } = this;
     const life = new Life(world, nodeId, ++this.lifeNumber, this.clockError);
     this.life = life;
     life.crashed = (why) => this.end("kill", why);
     world.say(nodeId, `starts, life ${life.number}`);
-    life.at(1, () => this.open(life));
+    life.at(1, () => openNode(this, life));
   }
 
   /** Ends the life at this very moment. */
@@ -132,6 +139,7 @@ export class Server {
     if (life === null) return;
     world.say(this.nodeId, `ends: ${why}`);
     life.end();
+    this.imagesInstalled += this.running?.node.facts().imagesInstalled ?? 0;
     this.life = null;
     this.running = null;
     this.network.lifeEnded(this.nodeId, kind === "kill");
@@ -145,101 +153,92 @@ export class Server {
 
   /** The machine dies and comes back with nothing on its disk. */
   wipe(): void {
+    this.isWiped = true;
+    this.empty();
+  }
+
+  /** A machine that left gets an empty disk and joins anew. */
+  rejoin(seeds: () => readonly number[]): void {
+    this.empty();
+    this.seeds = seeds;
+    this.isRetired = false;
+    this.start();
+  }
+
+  private empty(): void {
     this.end("power-loss", "its disk was taken away");
     this.disk.wipe();
     this.rows.wipe();
     this.hasLog = false;
-    this.isWiped = true;
     this.storageId += "w";
     this.events.wiped(this);
   }
 
-  /** Asks the process to stop by itself; it has ended when `isUp` is false. */
-  stop(graceMs: number): void {
+  /**
+   * Asks the process to stop by itself; it has ended when `isUp` is false. `stopped` is called then,
+   * unless it ended otherwise: whether every group that it led with others has another leader.
+   */
+  stop(graceMs: number, stopped: (isHandedOver: boolean) => void = () => undefined): void {
     const { running } = this;
     if (running === null) return this.end("kill", "killed before it was open");
-    const { life, node } = running;
+    const { life, node, port } = running;
     life.at(0, () => {
-      node.stop(life.monotonicMs() + graceMs, () => life.at(0, () => this.end("kill", "stopped")));
+      if (node.shuttingDown) return;
+      const led = node.groups().filter((group) => group.isLeader() && hasOtherVoters(group));
+      const end = (): void => {
+        const isHandedOver = led.every((group) => ![0, this.nodeId].includes(group.leaderNode()));
+        this.end("kill", "stopped");
+        stopped(isHandedOver);
+      };
+      node.stop(life.monotonicMs() + graceMs, () => port.close(() => life.at(0, end)));
     });
   }
 
-  private open(life: Life): void {
-    const { nodeId } = this;
-    const identity = { storageId: this.storageId, clusterId: CLUSTER_ID, nodeId };
-    const options = {
-      directory: DIRECTORY,
-      identity,
-      segmentBytes: this.plan.segmentBytes,
-      spaceRetryMs: SPACE_RETRY_MS,
-      mayCreate: !this.hasLog,
-    };
-    const files = new BudgetedFiles(this.disk.files(life));
-    const ports = {
-      files,
-      timers: life,
-      logger: this.logger(),
-      fatal: this.fatal(life),
-      clock: life.clock,
-      meter: { logSyncMs: () => undefined },
-    };
-    openLog(options, ports, freshLogKernels(nodeId), (opened) => {
-      if (!opened.ok)
-        return this.refused(`the log: ${opened.code}: ${opened.message}`, opened.code);
-      this.hasLog = true;
-      this.openNode(life, opened.value);
+  /**
+   * Orders that groups led here be led by others; `told` gets them, later. There is no operation
+   * for it: a stop and the balancer do it by the same order.
+   */
+  handOver(isAll: boolean, told: (ordered: readonly Group[]) => void): void {
+    const { running } = this;
+    if (running === null) return;
+    const { life, node } = running;
+    life.enter(() => {
+      if (node.shuttingDown) return;
+      const { hosting, peers } = node["parts"];
+      const handover = new Handover((id) => peers.isUp(id), hosting.shared.wake);
+      const led = hosting.all.filter(({ driver }) => handover.isNeeded(driver));
+      const chosen = isAll ? led : led.slice(-1);
+      const ordered = chosen.filter(({ driver }) => handover.order(driver, node.nowMs()));
+      told(ordered.map(({ group }) => group));
     });
   }
 
-  private openNode(life: Life, real: WriteAheadLog): void {
-    const log = new LogMirror(real, (...entry) => this.events.entry(this.nodeId, ...entry));
-    const shared = sharedKernels();
-    const entropy = this.world.prng(`entropy ${this.nodeId} ${life.number}`);
-    const ports: HostPorts = {
-      clock: life.clock,
-      timer: life,
-      log,
-      store: this.rows.port(life),
-      entropy: { uint32: () => entropy.nextUint32() },
-      logger: this.logger(),
-      fatal: this.fatal(life),
-      meter: SILENT_METER,
-      peers: this.network.port(life, this.hello()),
-      sorter: new KernelSorter(shared.compact),
-    };
-    const opened = Node.open(hostSettingsOf(this.plan, this.nodeId, this.storageId), ports);
-    if (!opened.ok) return this.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
-    const node = opened.value;
-    const settings = operationsSettingsOf(this.plan, this.nodeId);
-    const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
-    const operations = new Operations(
-      node,
-      settings,
-      { ...ports, calls },
-      shared,
-      new RequestTally(),
-    );
-    node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
-    node.links.listen(operations);
-    const watch = new GroupWatch(this.nodeId, life.number, log);
-    this.running = { life, node, operations, watch };
+  // What the opening of a life tells ------------------------------------------------------------
+
+  logFound(): void {
+    this.hasLog = true;
+  }
+
+  admitted(): void {
+    this.isWiped = false;
+    this.isDamaged = false;
+    this.events.admitted?.(this);
+  }
+
+  joinRefused(why: string): void {
+    if (!this.isWiped) this.events.violation(`node ${this.nodeId} may not join: ${why}`);
+    this.isLost = true;
+    this.end("kill", `refused to join: ${why}`);
+  }
+
+  opened(running: Running): void {
+    this.running = running;
     this.expectsFatal = this.disk.failNext;
     this.world.say(this.nodeId, "is open");
     this.events.started(this);
   }
 
-  private hello(): PeerHello {
-    return {
-      clusterId: CLUSTER_ID,
-      nodeId: this.nodeId,
-      storageId: this.storageId,
-      endpoint: endpointOf(this.nodeId),
-      clientEndpoint: `http://node-${this.nodeId}:8083`,
-      protocol: PEER_PROTOCOL,
-    };
-  }
-
-  private refused(why: string, code: string): void {
+  refused(why: string, code: string): void {
     const transient = code === "log-no-space" && this.disk.isFull;
     const excused = this.isDamaged || transient || (this.expectsFatal && code === "log-unreadable");
     if (!excused) this.events.violation(`node ${this.nodeId} refuses to start: ${why}`);
@@ -247,7 +246,7 @@ export class Server {
     this.end("kill", `start refused: ${why}`);
   }
 
-  private fatal(life: Life): FatalPort {
+  fatal(life: Life): FatalPort {
     return {
       fatal: (reason, fields): void => {
         const text = `${reason} ${fields === undefined ? "" : JSON.stringify(fields)}`;
@@ -260,7 +259,7 @@ export class Server {
     };
   }
 
-  private logger(): LoggerPort {
+  logger(): LoggerPort {
     return {
       log: (level, event, fields): void => {
         const { world } = this;
@@ -273,12 +272,8 @@ export class Server {
   }
 }
 
-const SILENT_METER: MeterPort = {
-  batchEntries: () => undefined,
-  logSyncMs: () => undefined,
-  commitMs: () => undefined,
-  flushMs: () => undefined,
-  lockGranted: () => undefined,
-  sequenceValues: () => undefined,
-  leaderChanged: () => undefined,
-};
+function hasOtherVoters(group: Group): boolean {
+  const bytes = group.machine.membership;
+  const membership = bytes === null ? null : decodeMembership(bytes);
+  return membership === null || membership.voters.length > 1;
+}
