@@ -1,0 +1,41 @@
+/**
+ * What is known of each planted bug: how many seeds it took in which trial, who saw it first, and
+ * the shortest run that shows it. Kept in `found.json`, which `table.ts` writes.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export interface Found {
+  /** Seeds up to the first violation, by trial; null: not within the bound. */
+  readonly seeds: readonly (number | null)[];
+  /** Seeds that a trial tries at most. */
+  readonly seedsMax: number;
+  /** Whoever saw it first, the most frequent one first. */
+  readonly witnesses: readonly string[];
+  /** The run that shows it soonest; null as long as none does. */
+  readonly quickest: { readonly seed: number; readonly ticks: number } | null;
+}
+
+const path = join(
+  dirname(fileURLToPath(import.meta.url)),
+  ...["..", "..", "..", "..", "test", "sim", "planted", "found.json"],
+);
+
+/** By name of the bug. */
+export function readFound(): Map<string, Found> {
+  const text = readFileSync(path, "utf8");
+  return new Map(Object.entries(JSON.parse(text) as Record<string, Found>));
+}
+
+/** One line for each bug. */
+function textOf(found: ReadonlyMap<string, Found>): string {
+  const lines = [...found].map(([name, known]) => {
+    return `  ${JSON.stringify(name)}: ${JSON.stringify(known)}`;
+  });
+  return `{\n${lines.join(",\n")}\n}\n`;
+}
+
+export function writeFound(found: ReadonlyMap<string, Found>): void {
+  writeFileSync(path, textOf(found));
+}

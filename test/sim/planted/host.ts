@@ -1,0 +1,282 @@
+/** Planted bugs of the host: effects, proposals, reads, leases, flushes, images, links. */
+import { edit, plantedIn, type Mutation } from "./mutation.js";
+
+const bug = plantedIn("host");
+
+const order: readonly Mutation[] = [
+  bug("P-044", "votes and acknowledgements leave before the write that they wait for", "three", [
+    edit(
+      "host/effects",
+      "      messages: effects.messagesAfterWrite,\n",
+      "      messages: effects.messagesAfterWrite.filter(({ to }) => to === this.nodeId),\n",
+    ),
+    edit(
+      "host/effects",
+      "    for (const message of effects.messages) this.deliver(message);\n",
+      "    for (const message of effects.messagesAfterWrite) if (message.to !== this.nodeId) this.deliver(message);\n    for (const message of effects.messages) this.deliver(message);\n",
+    ),
+  ]),
+  bug("P-003", "a vote alone is no reason to write", "three", [
+    edit(
+      "host/effects",
+      "const writes = effects.append !== null || effects.mustSync && !hardStateWritten;",
+      "const writes = effects.append !== null;",
+    ),
+  ]),
+  bug("P-033", "a proposal is recognized by its index alone", "three", [
+    edit(
+      "host/proposals",
+      "    if (entry.term === term) return entry;\n",
+      "    if (entry.commands.length > 0 || entry.term === term) return entry;\n",
+    ),
+  ]),
+  bug("P-033", "callers who gave up shift the answers of the others", "one", [
+    edit(
+      "host/applier",
+      "    for (let at = 0; at < waiters.length; at++) {\n      const waiter = waiters[at];\n",
+      "    const living = waiters.filter(({ done }) => done !== null);\n    for (let at = 0; at < living.length; at++) {\n      const waiter = living[at];\n",
+    ),
+  ]),
+  bug("P-147", "what was proposed when its deadline passed is called undone", "one", [
+    edit(
+      "host/proposals",
+      "if (waiter.deadlineMs <= nowMs) this.answer(waiter, UNKNOWN);",
+      'if (waiter.deadlineMs <= nowMs) this.answer(waiter, { status: "aborted" });',
+    ),
+  ]),
+  bug("P-147", "what was proposed when leadership ended is called undone", "three", [
+    edit(
+      "host/proposals",
+      "    for (const waiter of entry.waiters) this.answer(waiter, UNKNOWN);\n",
+      '    for (const waiter of entry.waiters) this.answer(waiter, { status: "aborted" });\n',
+    ),
+  ]),
+  bug("P-033", "a caller is answered again when leadership ends", "three", [
+    edit(
+      "host/proposals",
+      "    this.answers.proposal(waiter.done, result);\n    waiter.done = null;\n",
+      '    this.answers.proposal(waiter.done, result);\n    if (result.status !== "unknown") waiter.done = null;\n',
+    ),
+  ]),
+  bug("P-043", "the cache keeps entries that a new leader has overwritten", "three", [
+    edit("host/entry-cache", "      else this.cut(this.head + entry.index - first.index);\n", ""),
+  ]),
+  bug("P-043", "entries read from the log are sent whatever their term", "three", [
+    edit(
+      "host/replication",
+      "    if (!isNext || entry.term !== termIn(span, entry.index)) break;\n",
+      "    if (!isNext) break;\n",
+    ),
+  ]),
+  bug("P-034", "the bytes of an applied proposal stay counted", "one", [
+    edit(
+      "host/proposals",
+      "    if (entry.waiters.length > 0) this.withCommands--;\n    this.budget.give(entry.sizeBytes);\n    if (entry.term === term) return entry;\n",
+      "    if (entry.waiters.length > 0) this.withCommands--;\n    if (entry.term === term) return entry;\n    this.budget.give(entry.sizeBytes);\n",
+    ),
+  ]),
+];
+
+const reads: readonly Mutation[] = [
+  bug("P-045", "reads are answered without a round", "three", [
+    edit(
+      "host/reads",
+      'if (core.requestRead(this.roundContext) !== "accepted") this.drop(this.roundContext);',
+      "this.roundIndex = core.commitIndex;",
+    ),
+  ]),
+  bug("P-048", "a read joins the round that is already under way", "three", [
+    edit(
+      "host/reads",
+      "    this.waiting.push({ deadlineMs, done });\n",
+      "    (this.roundContext === 0 ? this.waiting : this.round).push({ deadlineMs, done });\n",
+    ),
+  ]),
+  bug("P-047", "a read does not wait for the state to come as far as its round", "three", [
+    edit(
+      "host/reads",
+      "if (this.roundIndex < 0 || appliedIndex < this.roundIndex) return;",
+      "if (this.roundIndex < 0) return;",
+    ),
+  ]),
+  bug("P-049", "a read whose round is dropped is never answered", "three", [
+    edit(
+      "host/reads",
+      "    this.endList(this.round, RETRY);\n    this.closeRound();\n",
+      "    this.closeRound();\n",
+    ),
+  ]),
+  bug("P-014", "a leader serves before its own entry is applied", "three", [
+    edit(
+      "host/leadership",
+      "    if (this.machine.appliedTerm !== this.leadingTerm) return false;\n",
+      "",
+    ),
+  ]),
+];
+
+const leases: readonly Mutation[] = [
+  bug("P-061", "a new leader's lease clock begins at zero", "three", [
+    edit(
+      "host/leadership",
+      "this.lease.start(this.machine.leaseMs, this.clock.monotonicMs());",
+      "this.lease.start(0, this.clock.monotonicMs());",
+    ),
+  ]),
+  bug("P-061", "the lease clock of a former leadership runs on while others lead", "three", [
+    edit(
+      "host/leaseclock",
+      "    this.baseMonotonicMs = monotonicMs;\n",
+      "    if (this.baseMonotonicMs === 0) this.baseMonotonicMs = monotonicMs;\n",
+    ),
+  ]),
+  bug("P-061", "the lease clock counts the time of the wall", "one", [
+    edit(
+      "host/leadership",
+      "return { leaseMs: this.lease.next(monotonicMs), stamp: this.lastStamp };",
+      "return { leaseMs: this.lease.next(monotonicMs + Math.max(0, this.clock.wallMs() - this.lastStamp.l)), stamp: this.lastStamp };",
+    ),
+  ]),
+  bug("P-068", "ephemeral data of an earlier leadership comes back", "three", [
+    edit(
+      "host/leadership",
+      "    this.lease.stop();\n    this.table = null;\n",
+      "    this.lease.stop();\n",
+    ),
+    edit(
+      "host/leadership",
+      "    this.table = new EphemeralTable({",
+      "    this.table ??= new EphemeralTable({",
+    ),
+  ]),
+  bug("P-051", "whoever waits for the clock is told of an advance that began before", "one", [
+    edit(
+      "host/clockadvance",
+      'const inTime = result.status !== "applied" || result.leaseMs >= waiter.leaseTimeMs;',
+      "const inTime = true;",
+    ),
+  ]),
+];
+
+const blocks: readonly Mutation[] = [
+  bug("P-074", "values of a block are handed out without proof of leadership", "three", [
+    edit(
+      "host/blocks",
+      "this.group.read(latestDeadlineMs(batch), (result) => {",
+      'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
+    ),
+  ]),
+  bug("P-074", "blocks outlive the leadership that reserved them", "three", [
+    edit(
+      "host/blocks",
+      "    const dropped = [...this.serving.entries.values()];\n    this.serving.entries.clear();\n    for (const entry of dropped) {\n      entry.block = null;\n",
+      "    const dropped = [...this.serving.entries.values()];\n    for (const entry of dropped) {\n",
+    ),
+  ]),
+  bug("P-074", "a reservation that ends under the next leadership opens its block", "three", [
+    edit(
+      "host/block-serve",
+      "    if (epoch !== this.epoch) {\n",
+      "    if (epoch > this.epoch) {\n",
+    ),
+    edit("host/blocks", "    this.serving.entries.clear();\n", ""),
+  ]),
+  bug("P-075", "a block serves on while a keyed allocation jumps past it", "one", [
+    edit("host/block", "return this.pins > 0 || this.doubtful;", "return this.doubtful;"),
+  ]),
+  bug("P-074", "a block serves on although the end of its return is unknown", "one", [
+    edit("host/block", "return this.pins > 0 || this.doubtful;", "return this.pins > 0;"),
+  ]),
+  bug("P-076", "a block reserved before a delete serves after it", "one", [
+    edit("host/blocks", "    entry.reservationDies = true;\n", ""),
+  ]),
+  bug("P-076", "a command behind a delete carries the cursor of the deleted sequence", "one", [
+    edit(
+      "host/block-entry",
+      "return this.block === null || this.deletes > 0 ? null",
+      "return this.block === null ? null",
+    ),
+    edit(
+      "host/blocks",
+      '      if (result.status === "applied" || result.status === "unknown") entry.block = null;\n',
+      "",
+    ),
+  ]),
+  bug("P-080", "an update does not wait for what is in flight", "one", [
+    edit(
+      "host/block-serve",
+      "if (update === null || update.proposed || entry.inflight > 0) return;",
+      "if (update === null || update.proposed) return;",
+    ),
+  ]),
+];
+
+const flushes: readonly Mutation[] = [
+  bug("P-117", "the log's floor rises to what is applied, not to what is flushed", "one", [
+    edit(
+      "host/flusher",
+      "      group.flushedIndex = moved.appliedIndex;\n      const spare = moved.appliedIndex - this.settings.compactKeepEntries;\n",
+      "      group.flushedIndex = group.appliedIndex;\n      const spare = group.appliedIndex - this.settings.compactKeepEntries;\n",
+    ),
+  ]),
+  bug("P-119", "a flush that failed loses its table", "one", [
+    edit(
+      "host/flusher",
+      "      else this.park(result.message);\n",
+      "      else {\n        this.overlay.dropFrozen();\n        this.frozen = null;\n        this.park(result.message);\n      }\n",
+    ),
+  ]),
+  bug("P-041", "the log is reset before the installed image is durable", "three", [
+    edit(
+      "host/snapshot-receiver",
+      "    this.world.flushSoon(() => {\n      this.world.log.resetGroup",
+      "    ((then) => then())(() => {\n      this.world.log.resetGroup",
+    ),
+  ]),
+  bug("P-041", "an install that a crash cut short is not brought to its end", "three", [
+    edit(
+      "host/snapshot-recovery",
+      'if (index === 0 || image !== null && image.floor.index >= index) return { kind: "none" };',
+      'if (index === 0 || image !== null) return { kind: "none" };',
+    ),
+  ]),
+  bug("P-039", "after an install the host keeps what it had to apply", "three", [
+    edit(
+      "host/applier",
+      "    this.committedTo = index;\n    this.loaded = [];\n    this.loadedAt = 0;\n  }\n  /** Whether",
+      "    this.committedTo = Math.max(this.committedTo, index);\n  }\n  /** Whether",
+    ),
+  ]),
+];
+
+const cluster: readonly Mutation[] = [
+  bug("P-090", "a member that lost its disk is welcome as it is", "three", [
+    edit(
+      "host/links",
+      'return known !== "" && known !== storageId ? "storage-lost" : null;',
+      "return null;",
+    ),
+  ]),
+  bug("P-090", "a peer is heard before it is written down who it is", "three", [
+    edit("host/links", "|| !this.known.isDurable(from)) return;", ") return;"),
+  ]),
+  bug("P-013", "a group goes to sleep while a follower is behind", "three", [
+    edit(
+      "host/quiescence",
+      "if (peer.match !== core.lastIndex || !peer.active) return;",
+      "if (!peer.active) return;",
+    ),
+  ]),
+  bug("P-162", "a stop leaves the last callers without an answer", "three", [
+    edit("host/stopping", "    for (const { driver } of groups) driver.endAll();\n", ""),
+  ]),
+];
+
+export const hostBugs: readonly Mutation[] = [
+  ...order,
+  ...reads,
+  ...leases,
+  ...blocks,
+  ...flushes,
+  ...cluster,
+];

@@ -1,0 +1,80 @@
+/** Planted bugs of the operations: forwarding, retries, who answers what. */
+import { edit, plantedIn, type Mutation } from "./mutation.js";
+
+const bug = plantedIn("operations");
+
+export const operationBugs: readonly Mutation[] = [
+  bug("P-032", "a forwarded write that got lost is asked again", "three", [
+    edit(
+      "operations/errand",
+      "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
+      "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
+    ),
+  ]),
+  bug("P-032", "calls under way when a link broke are taken for unsent", "three", [
+    edit(
+      "operations/calls",
+      'this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });',
+      'this.end(id, { status: unsent.size >= 0 ? "unsent" : "lost" });',
+    ),
+  ]),
+  bug("P-032", "a write of unknown end is carried out again elsewhere", "three", [
+    edit(
+      "operations/dispatch",
+      "        if (moved || isReading(request.kind)) return elsewhere(executed.partition);\n",
+      "        return elsewhere(executed.partition);\n",
+    ),
+  ]),
+  bug("P-033", "answers to the calls of a former life are taken", "three", [
+    edit("operations/calls", "    if (frame.epoch !== this.epoch) return;\n", ""),
+  ]),
+  bug("P-068", "an ephemeral lock is decided without proof of leadership", "three", [
+    edit(
+      "operations/locks",
+      "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
+      "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.ports.timer.soon(() => {\n",
+    ),
+  ]),
+  bug("P-050", "a lock that is held is refused from memory", "three", [
+    edit(
+      "operations/locks",
+      "  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
+      "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(serving, group, LockType.busy, 0n)));\n  }\n  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
+    ),
+  ]),
+  bug("P-051", "a lease is called ended by the leader's estimate alone", "three", [
+    edit(
+      "operations/locks",
+      "    serving.advance(group, reading.leaseEndMs, deadlineMs, fail, (committedMs) => {\n",
+      "    ((then) => then(nowMs))((committedMs) => {\n",
+    ),
+  ]),
+  bug("P-051", "a key is called ended by the leader's estimate alone", "three", [
+    edit(
+      "operations/kv",
+      "    serving.advance(group, ended, deadlineMs, fail, (committedMs) => {\n",
+      "    ((then) => then(nowMs))((committedMs) => {\n",
+    ),
+  ]),
+  bug("P-047", "a sequence is read without proof of leadership", "three", [
+    edit(
+      "operations/sequences",
+      "function getSequence(serving, group, name, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
+      "function getSequence(serving, group, name, deadlineMs, fail, done) {\n  serving.ports.timer.soon(() => {\n",
+    ),
+  ]),
+  bug("P-053", "a sequence shows what is reserved instead of what was handed out", "one", [
+    edit(
+      "host/blocks",
+      "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
+      "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
+    ),
+  ]),
+  bug("P-034", "a call that ends with its link stays counted", "three", [
+    edit(
+      "operations/calls",
+      "    peer.inFlight--;\n    peer.inFlightBytes -= call.sizeBytes;\n    call.done(result);\n",
+      '    if (result.status === "answered") peer.inFlight--;\n    peer.inFlightBytes -= call.sizeBytes;\n    call.done(result);\n',
+    ),
+  ]),
+];

@@ -1,0 +1,150 @@
+/**
+ * Plants a bug: a copy of the compiled floors and of the simulator in a folder of its own, with the
+ * edits of the bug, and a child process that runs seeds in it.
+ *
+ * Invariants: 1. The real code is never touched: files are linked, and an edited one is replaced, not
+ * written through. 2. A text that is not found exactly once is an error, so that no bug goes stale in
+ * silence. 3. Folders are removed, and children end, in every case. 4. A child that does not answer
+ * is ended, and counts as having seen an endless loop.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { PlanOverrides } from "../plan.js";
+import type { Mutation } from "./mutation.js";
+
+/** `dist/`. */
+const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+const FOLDERS = [
+  ...["base", "wasm", "raft", "machine", "control", "host", "operations", "disk"].map(
+    (room) => `src/${room}`,
+  ),
+  "test/sim",
+];
+const FILES = ["src/ports.js", "src/peerports.js"];
+/** A seed that takes longer than this (ms) does not end at all. */
+const SEED_MAX_MS = 240_000;
+
+/** One run that a child is asked for. */
+export interface SeedOrder {
+  readonly seed: number;
+  readonly profile: string;
+  readonly overrides: PlanOverrides;
+}
+
+/** What it says of it. */
+export interface SeedVerdict {
+  readonly violations: readonly string[];
+  /** Processor time (ms). */
+  readonly usedMs: number;
+  readonly simulatedMs: number;
+}
+
+function linkTree(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const item of readdirSync(from, { withFileTypes: true })) {
+    const source = join(from, item.name);
+    const target = join(to, item.name);
+    if (item.isDirectory()) linkTree(source, target);
+    else if (!item.name.endsWith(".test.js")) linkFile(source, target);
+  }
+}
+
+/** A hard link costs nothing; on another file system the file is copied. */
+function linkFile(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch {
+    copyFileSync(source, target);
+  }
+}
+
+/** Compiled text without the map of its source, which would hide the difference. */
+function textOf(path: string): string {
+  return readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n");
+}
+
+/** The changed text of each edited file, by its path below `dist/`. Throws if an edit does not fit. */
+export function changedFiles(mutation: Mutation): Map<string, string> {
+  const changed = new Map<string, string>();
+  for (const { file, find, replace } of mutation.edits) {
+    const path = `src/${file}.js`;
+    const parts = (changed.get(path) ?? textOf(join(compiled, path))).split(find);
+    if (parts.length !== 2) {
+      const count = parts.length - 1;
+      throw new Error(`"${mutation.name}": ${count} places in ${path} look like ${find}`);
+    }
+    changed.set(path, parts.join(replace));
+  }
+  return changed;
+}
+
+/** A tree with the bug, or the real code for null, and the process that runs it. */
+export class PlantedTree {
+  private readonly folder: string;
+  private child: ChildProcess | null = null;
+
+  constructor(mutation: Mutation | null) {
+    const changed = mutation === null ? new Map<string, string>() : changedFiles(mutation);
+    this.folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
+    writeFileSync(join(this.folder, "package.json"), '{ "type": "module" }\n');
+    for (const name of FOLDERS) linkTree(join(compiled, name), join(this.folder, name));
+    for (const name of FILES) linkFile(join(compiled, name), join(this.folder, name));
+    for (const [path, text] of changed) {
+      rmSync(join(this.folder, path));
+      writeFileSync(join(this.folder, path), text);
+    }
+  }
+
+  /** Runs one seed. One at a time. */
+  run(order: SeedOrder): Promise<SeedVerdict> {
+    this.child ??= fork(join(this.folder, "test", "sim", "planted", "child.js"), [], {
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    const { child } = this;
+    return new Promise((resolve) => {
+      let said = "";
+      const gone = (why: string): void => {
+        this.child = null;
+        end({ violations: [why], usedMs: 0, simulatedMs: 0 });
+      };
+      const note = (bytes: Buffer): void => {
+        said = `${said}${bytes.toString()}`.slice(-2000);
+      };
+      const exited = (): void => gone(`the process ends: ${said}`);
+      const timer = setTimeout(() => {
+        child.kill("SIGKILL");
+        gone("the run does not end");
+      }, SEED_MAX_MS);
+      const end = (verdict: SeedVerdict): void => {
+        clearTimeout(timer);
+        child.off("exit", exited);
+        child.off("message", end);
+        child.stderr?.off("data", note);
+        resolve(verdict);
+      };
+      child.on("message", end);
+      child.on("exit", exited);
+      child.stderr?.on("data", note);
+      child.send(order);
+    });
+  }
+
+  close(): void {
+    this.child?.removeAllListeners();
+    this.child?.kill();
+    this.child = null;
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * The table of README.md: which bug, on which floor, which pitfall, in which profile, how many seeds
+ * it takes, and who sees it first.
+ *
+ * `node dist/test/sim/planted/table.js [--trials 3] [--seeds-max 300] [--first-seed 1] [--only PATTERN]
+ * [--missing] [--write]`
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { type Found, readFound, writeFound } from "./found.js";
+import type { Mutation } from "./mutation.js";
+import { mutations } from "./mutations.js";
+import { PlantedTree } from "./plant.js";
+import { Trials } from "./trials.js";
+
+const readme = join(
+  dirname(fileURLToPath(import.meta.url)),
+  ...["..", "..", "..", "..", "test", "sim", "planted", "README.md"],
+);
+const HEADING =
+  "| Planted bug | Floor | Pitfall | Profile | Seeds: median | Most | First seen by |\n" +
+  "|---|---|---|---|---|---|---|\n";
+
+function profileOf({ profile, overrides }: Mutation): string {
+  const { faults } = overrides;
+  return faults === undefined ? profile : `${profile}, ${faults.join(", ")}`;
+}
+
+/** Median and most of the trials, in words. */
+export function seedsInWords({ seeds, seedsMax }: Found): [string, string] {
+  const sorted = seeds.map((count) => count ?? Infinity).sort((a, b) => a - b);
+  const inWords = (count: number | undefined): string =>
+    count === undefined || count === Infinity ? `> ${seedsMax}` : String(count);
+  return [inWords(sorted[Math.floor((sorted.length - 1) / 2)]), inWords(sorted.at(-1))];
+}
+
+/** The row of a bug. */
+export function rowOf(mutation: Mutation, found: Found | undefined): string {
+  const { name, floor, pitfall } = mutation;
+  const [median, most] = found === undefined ? ["?", "?"] : seedsInWords(found);
+  const witness = found?.witnesses[0] ?? "nobody";
+  const cells = [name, floor, pitfall, profileOf(mutation), median, most, witness];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "/")).join(" | ")} |`;
+}
+
+/** The rows that the file has now. */
+export function writtenRows(): string[] {
+  const text = readFileSync(readme, "utf8");
+  const from = text.indexOf(HEADING);
+  if (from < 0) return [];
+  const [table] = text.slice(from + HEADING.length).split("\n\n");
+  return (table ?? "").split("\n").filter((line) => line.startsWith("| "));
+}
+
+function write(found: ReadonlyMap<string, Found>): void {
+  const names = new Set(mutations.map(({ name }) => name));
+  writeFound(new Map(mutations.flatMap(({ name }) => entryOf(found, name))));
+  for (const name of found.keys()) if (!names.has(name)) print(`forgotten: ${name}`);
+  const rows = mutations.map((mutation) => rowOf(mutation, found.get(mutation.name)));
+  const text = readFileSync(readme, "utf8");
+  const from = text.indexOf(HEADING);
+  const rest = text.slice(from + HEADING.length);
+  const end = rest.indexOf("\n\n");
+  const behind = end < 0 ? "\n" : rest.slice(end);
+  writeFileSync(readme, `${text.slice(0, from)}${HEADING}${rows.join("\n")}${behind}`);
+}
+
+function entryOf(found: ReadonlyMap<string, Found>, name: string): [string, Found][] {
+  const known = found.get(name);
+  return known === undefined ? [] : [[name, known]];
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const valueOf = (option: string): string | undefined => {
+    const at = args.indexOf(option);
+    return at < 0 ? undefined : args[at + 1];
+  };
+  const bounds = {
+    trials: Number(valueOf("--trials") ?? 3),
+    seedsMax: Number(valueOf("--seeds-max") ?? 300),
+    firstSeed: Number(valueOf("--first-seed") ?? 1),
+  };
+  const only = new RegExp(valueOf("--only") ?? "");
+  const found = readFound();
+  const real = new PlantedTree(null);
+  for (const mutation of mutations) {
+    if (!only.test(mutation.name)) continue;
+    if (args.includes("--missing") && found.has(mutation.name)) continue;
+    const planted = new PlantedTree(mutation);
+    const result = await new Trials(mutation, planted, real).run(bounds);
+    planted.close();
+    found.set(mutation.name, result);
+    print(rowOf(mutation, result));
+    if (args.includes("--write")) write(found);
+  }
+  real.close();
+  if (args.includes("--write")) write(found);
+}
+
+const started = process.argv[1];
+if (started !== undefined && import.meta.url === pathToFileURL(started).href) {
+  await main(process.argv.slice(2));
+}

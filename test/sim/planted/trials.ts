@@ -1,0 +1,81 @@
+/**
+ * Trials of one planted bug: seeds in a row, from a different first seed each time, until one shows a
+ * violation that the real code does not show.
+ *
+ * Invariants: 1. A violation counts only if the same seed passes without the bug. 2. Each trial is
+ * bounded.
+ */
+import type { Found } from "./found.js";
+import type { Mutation } from "./mutation.js";
+import { PlantedTree, type SeedVerdict } from "./plant.js";
+import { witnessOf } from "./witness.js";
+
+export interface TrialBounds {
+  readonly trials: number;
+  readonly seedsMax: number;
+  readonly firstSeed: number;
+}
+
+/** Trials begin so many seeds apart. */
+const TRIAL_STRIDE = 10_000;
+/** Lengths of runs (ms) that are tried when the shortest one is looked for. */
+const SHORT_TICKS = [2000, 4000, 8000, 16_000, 32_000];
+
+export class Trials {
+  constructor(
+    private readonly mutation: Mutation,
+    private readonly planted: PlantedTree,
+    private readonly real: PlantedTree,
+  ) {}
+
+  /** The verdict of one seed; without violations if the real code has some there too. */
+  async judge(seed: number, ticks: number | null): Promise<SeedVerdict> {
+    const { profile, overrides } = this.mutation;
+    const order = {
+      seed,
+      profile,
+      overrides: ticks === null ? overrides : { ...overrides, ticks },
+    };
+    const verdict = await this.planted.run(order);
+    if (verdict.violations.length === 0) return verdict;
+    const clean = await this.real.run(order);
+    return clean.violations.length === 0 ? verdict : { ...verdict, violations: [] };
+  }
+
+  async run({ trials, seedsMax, firstSeed }: TrialBounds): Promise<Found> {
+    const seeds: (number | null)[] = [];
+    const witnesses = new Map<string, number>();
+    let quickest: Found["quickest"] = null;
+    let quickestMs = Infinity;
+    for (let trial = 0; trial < trials; trial++) {
+      const first = firstSeed + trial * TRIAL_STRIDE;
+      let count: number | null = null;
+      for (let seed = first; seed < first + seedsMax && count === null; seed++) {
+        const { violations } = await this.judge(seed, null);
+        const [violation] = violations;
+        if (violation === undefined) continue;
+        count = seed - first + 1;
+        const witness = witnessOf(violation);
+        witnesses.set(witness, (witnesses.get(witness) ?? 0) + 1);
+        const short = await this.shorten(seed);
+        if (short.usedMs < quickestMs) {
+          quickestMs = short.usedMs;
+          quickest = { seed, ticks: short.ticks };
+        }
+      }
+      seeds.push(count);
+    }
+    const ranked = [...witnesses].sort((a, b) => b[1] - a[1]).map(([witness]) => witness);
+    return { seeds, seedsMax, witnesses: ranked, quickest };
+  }
+
+  /** The shortest of some lengths with which the seed still shows the bug. */
+  private async shorten(seed: number): Promise<{ ticks: number; usedMs: number }> {
+    for (const ticks of SHORT_TICKS) {
+      const { violations, usedMs } = await this.judge(seed, ticks);
+      if (violations.length > 0) return { ticks, usedMs };
+    }
+    const ticks = this.mutation.overrides.ticks ?? 60_000;
+    return { ticks, usedMs: (await this.judge(seed, ticks)).usedMs };
+  }
+}
