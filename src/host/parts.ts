@@ -88,7 +88,8 @@ export class NodeParts implements LoopParts {
       this.touched.clear();
       return isStopping || this.snapshots.hasWork || this.changes.hasWork;
     };
-    this.pulse = new Pulse(shared, this.hosting, this.flusher, wakeQueued, this.stuck, atBeat);
+    const { hosting, flusher, stuck } = this;
+    this.pulse = new Pulse(shared, hosting, flusher, wakeQueued, stuck, touched, atBeat);
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,
@@ -221,6 +222,7 @@ export class NodeParts implements LoopParts {
     );
     const rouse = (): void => {
       for (const { driver } of this.hosting.all) driver.peers.rouse();
+      this.pulse.rouseAll();
     };
     this.links.listen({
       linkUp: (node) => {

@@ -4,13 +4,15 @@
  *
  * May call: base, this folder. Invariants: 1. Ticks are derived from elapsed monotonic time, after
  * the inbox of the turn, and capped below an election timeout; a longer gap is reported (P-009,
- * P-010). 2. Only groups for which raft time matters are ticked. 3. A beat costs a few comparisons
- * per group.
+ * P-010). 2. Only groups for which raft time matters are ticked. 3. A beat costs a few
+ * comparisons per group that is awake; one that sleeps is looked at every five seconds.
  */
-import type { DriverShared } from "./driver.js";
+import type { DriverShared, GroupDriver } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import type { Hosting } from "./hosting.js";
+import { PROBE_STEP_MS } from "./quiescence.js";
 import type { StuckLeaders } from "./stuck.js";
+import type { Touched } from "./touched.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
@@ -21,6 +23,10 @@ export class Pulse {
   private lastTickMs: number;
   private nextMs: number;
   private wasClosed = false;
+  /** Groups for which time matters, as far as is known; sleepers are looked at more seldom. */
+  private readonly ticking = new Set<GroupDriver>();
+  private allAreDue = true;
+  private probeStep = -1;
   private resting = false;
   /** A group was woken since the last beat began. */
   private roused = false;
@@ -34,6 +40,7 @@ export class Pulse {
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
     private readonly stuck: StuckLeaders,
+    private readonly touched: Touched,
     /** Called once per beat; returns whether something waits for the next one. */
     private readonly alsoAtBeat: (nowMs: number) => boolean,
   ) {
@@ -54,6 +61,12 @@ export class Pulse {
     this.nextMs = this.lastTickMs + this.shared.settings.heartbeatMs;
   }
 
+  /** Groups are awake that nobody runs: the next beat looks at all. */
+  rouseAll(): void {
+    this.allAreDue = true;
+    this.rouse();
+  }
+
   beat(nowMs: number): void {
     if (nowMs < this.nextMs) return;
     const { heartbeatMs } = this.shared.settings;
@@ -71,13 +84,25 @@ export class Pulse {
   /** Returns whether raft time matters to any group. */
   private tick(nowMs: number): boolean {
     const count = this.ticksUntil(nowMs);
-    let isAwake = false;
-    for (const { driver } of this.hosting.all) {
-      if (!driver.needsTicks) continue;
-      if (count > 0 && this.stuck.check(driver, nowMs)) driver.tick(count, nowMs);
-      if (driver.peers.isRestless) isAwake = true;
+    this.gather(nowMs);
+    for (const driver of this.ticking) {
+      const isTicked = driver.needsTicks;
+      if (isTicked && count > 0 && this.stuck.check(driver, nowMs)) driver.tick(count, nowMs);
+      if (!isTicked || !driver.peers.isRestless) this.ticking.delete(driver);
     }
-    return isAwake;
+    return this.ticking.size > 0;
+  }
+
+  /** Who is to be ticked: who was run, and now and then all, because sleepers ask by time. */
+  private gather(nowMs: number): void {
+    const step = Math.floor(nowMs / PROBE_STEP_MS);
+    if (step !== this.probeStep || this.allAreDue || this.wasClosed) {
+      for (const { driver } of this.hosting.all) this.ticking.add(driver);
+    } else {
+      for (const driver of this.touched.all()) this.ticking.add(driver);
+    }
+    this.probeStep = step;
+    this.allAreDue = false;
   }
 
   private ticksUntil(nowMs: number): number {

@@ -19,7 +19,7 @@ import type { Leadership } from "./leadership.js";
  * groups ask in one frame (ms).
  */
 const PROBE_EVERY_MS = 10_000;
-const PROBE_STEP_MS = 5000;
+export const PROBE_STEP_MS = 5000;
 
 /** A member counts as away after so many election timeouts without a link. */
 const AWAY_ELECTIONS = 5;
