@@ -5,6 +5,7 @@
  * Invariants: 1. A checker that saw too little says so; whether that fails is decided over many
  * seeds, never over one. 2. What could not be decided is told, and is no pass.
  */
+import { boundsOf } from "./checkers/bounded-size.js";
 import {
   HISTORY_CHECKS,
   type HistoryCheckOptions,
@@ -34,8 +35,6 @@ export interface Judged {
 
 /** The fastest clock of a world is so much too fast; see the faults of clocks. */
 export const CLOCK_DRIFT = 0.05;
-/** Log bytes beyond this are a leak: the workload writes less in a whole run. */
-const LOG_BYTES_MAX = 64 << 20;
 
 /** Operations with a result that each kind of object must have had, over a whole sweep. */
 const MINIMUM = {
@@ -76,7 +75,7 @@ function historyOptions(plan: Plan): HistoryCheckOptions {
         maxValueBytes: operations.valueMaxBytes,
       },
       // A history that needs more is told as undecided.
-      budget: { ...linearizability.budget, stepsMax: 300_000 },
+      budget: { ...linearizability.budget, stepsMax: 120_000, memoryMax: 100_000 },
     },
   };
 }
@@ -102,8 +101,8 @@ function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs
 
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
-  const unflushedBytes = 2 * hostSettingsOf(plan, 1, "").unflushedBytesMax;
-  const bounds = { logBytes: LOG_BYTES_MAX, unflushedBytes };
+  const host = hostSettingsOf(plan, 1, "");
+  const bounds = boundsOf(host, operationsSettingsOf(plan, 1), plan.segmentBytes);
   const checks = new NodeChecks((text) => violate(text), bounds, plan.nodes);
   const result = runPlan(plan, {
     ...options,
@@ -113,7 +112,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     },
   });
   const before = process.cpuUsage();
-  const partitions = hostSettingsOf(plan, 1, "").initialPartitions;
+  const partitions = host.initialPartitions;
   const history = withLeaderships(result.history, checks.leaderships, partitions);
   const ofHistory = checkHistory(history, historyOptions(plan));
   const verdicts = [...checks.verdicts(), result.fenced, ...ofHistory];

@@ -27,8 +27,27 @@ export type EntryHook = (
 class GroupTerms {
   /** Terms of the entries above `floor`, in order. */
   terms: number[] = [];
+  /** The last entry that is known to be on the disk, with all before it. */
+  durableIndex: number;
+  /** Last entries of writes that are under way, as far as they still count. */
+  private readonly pending = new Set<{ last: number }>();
 
-  constructor(public floor: LogPosition) {}
+  constructor(public floor: LogPosition) {
+    this.durableIndex = floor.index;
+  }
+
+  /** A write of the entries from `first` to `last` is under way. Returns what is to be called when it is done. */
+  writes(first: number, last: number): () => void {
+    // What is written over counts no more, done or not.
+    this.durableIndex = Math.min(this.durableIndex, first - 1);
+    for (const other of this.pending) other.last = Math.min(other.last, first - 1);
+    const own = { last };
+    this.pending.add(own);
+    return () => {
+      this.pending.delete(own);
+      this.durableIndex = Math.max(this.durableIndex, own.last);
+    };
+  }
 
   /** null: below the floor. undefined: beyond the end. */
   at(index: number): number | null | undefined {
@@ -66,6 +85,14 @@ export class LogMirror implements LogPort {
     return this.durableTerms.get(group) ?? 0;
   }
 
+  /** True when the entry of `term` at `index` is on the disk, or lies below what a snapshot covers. */
+  isDurable(group: number, index: number, term: number): boolean {
+    const mirror = this.groups.get(group);
+    if (mirror === undefined || index > mirror.durableIndex) return false;
+    const own = mirror.at(index);
+    return own === null || own === term;
+  }
+
   termAt(group: number, index: number): number | null | undefined {
     return this.groups.get(group)?.at(index);
   }
@@ -76,6 +103,7 @@ export class LogMirror implements LogPort {
 
   write(write: LogWrite): void {
     const first = write.entries[0];
+    let written: (() => void) | null = null;
     if (first !== undefined) {
       let group = this.groups.get(write.group);
       if (group === undefined) {
@@ -88,15 +116,16 @@ export class LogMirror implements LogPort {
         group.terms.push(entry.term);
         this.onEntry(write.group, entry.index, entry.term, previous, digestOf(entry));
       }
+      written = group.writes(first.index, first.index + write.entries.length - 1);
     }
     const { hardState, group, done } = write;
-    if (hardState === null || hardState.term === this.durableTerm(group)) {
-      return this.log.write(write);
-    }
+    const term = hardState === null ? this.durableTerm(group) : hardState.term;
+    if (written === null && term === this.durableTerm(group)) return this.log.write(write);
     this.log.write({
       ...write,
       done: () => {
-        this.durableTerms.set(group, hardState.term);
+        if (hardState !== null) this.durableTerms.set(group, hardState.term);
+        written?.();
         done();
       },
     });
@@ -111,6 +140,7 @@ export class LogMirror implements LogPort {
     if (mirror !== undefined && floor.index > mirror.floor.index) {
       mirror.terms = mirror.terms.slice(floor.index - mirror.floor.index);
       mirror.floor = floor;
+      mirror.durableIndex = Math.max(mirror.durableIndex, floor.index);
     }
     this.log.raiseFloor(group, floor);
   }
@@ -151,5 +181,6 @@ function mirrored(image: GroupLogImage): GroupTerms {
     const next = image.termRuns[at + 1]?.firstIndex ?? image.lastIndex + 1;
     for (let index = run.firstIndex; index < next; index++) group.terms.push(run.term);
   }
+  group.durableIndex = image.lastIndex;
   return group;
 }

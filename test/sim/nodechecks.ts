@@ -4,7 +4,8 @@
  * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
  * a checker saw is in its verdict.
  */
-import { BoundedSize } from "./checkers/bounded-size.js";
+import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
+import { DurableMajority } from "./checkers/durable-majority.js";
 import { ElectionSafety } from "./checkers/election-safety.js";
 import { LeaderCompleteness } from "./checkers/leader-completeness.js";
 import { Leaderships } from "./checkers/leaderships.js";
@@ -12,7 +13,7 @@ import { LogMatching } from "./checkers/log-matching.js";
 import { NeverBack } from "./checkers/never-back.js";
 import { StateEquality } from "./checkers/state-equality.js";
 import type { Verdict } from "./checkers/verdict.js";
-import type { GroupSample, Observer } from "./observe.js";
+import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
 
 interface Seen {
   life: number;
@@ -25,6 +26,7 @@ export class NodeChecks implements Observer {
   /** When which leader began to serve. */
   readonly leaderships = new Leaderships();
   private readonly elections = new ElectionSafety();
+  private readonly durable = new DurableMajority();
   private readonly completeness = new LeaderCompleteness();
   private readonly matching: LogMatching;
   private readonly neverBack = new NeverBack();
@@ -36,7 +38,7 @@ export class NodeChecks implements Observer {
   /** `violate` ends the run. `bounds`: of memory and log of a node (bytes). */
   constructor(
     private readonly violate: (text: string) => void,
-    private readonly bounds: { readonly logBytes: number; readonly unflushedBytes: number },
+    private readonly bounds: SizeBounds,
     nodes: number,
   ) {
     // The log of a node alone has no other to be compared with.
@@ -67,6 +69,13 @@ export class NodeChecks implements Observer {
       this.elections.leader(group, term, node);
       this.completeness.leader(node, group, term, sample.termAt);
     }
+    this.durable.disk(node, life, group, sample.isDurable);
+    if (sample.leading) {
+      const committedTerm = sample.termAt(commitIndex);
+      if (typeof committedTerm === "number") {
+        this.durable.commit(node, group, commitIndex, committedTerm, sample.voters);
+      }
+    }
     // Right after the install of an image the log is still the old one: it says nothing then.
     const isOwnLog = sample.termAt(appliedIndex) === sample.appliedTerm;
     for (let index = seen.applied + 1; isOwnLog && index <= appliedIndex; index++) {
@@ -87,17 +96,15 @@ export class NodeChecks implements Observer {
     this.neverBack.wiped(node);
   }
 
-  size(node: number, logBytes: number, unflushedBytes: number): void {
-    this.sizes.sample(node, "log bytes", logBytes, this.bounds.logBytes);
-    this.sizes.sample(node, "unflushed bytes", unflushedBytes, this.bounds.unflushedBytes);
+  size(node: number, measured: NodeMeasure): void {
+    this.sizes.measure(node, measured, this.bounds);
     this.tell();
   }
 
   verdicts(): Verdict[] {
-    const { elections, completeness, matching, neverBack, equality, sizes } = this;
-    return [elections, completeness, matching, neverBack, equality, sizes].map((checker) =>
-      checker.verdict(),
-    );
+    const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
+    const all = [elections, durable, completeness, matching, neverBack, equality, sizes];
+    return all.map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */

@@ -7,6 +7,7 @@
  */
 import type { PartitionId } from "../../src/base/ids.js";
 import type { Group } from "../../src/host/group.js";
+import type { GroupFacts } from "../../src/host/results.js";
 import type { Node } from "../../src/host/node.js";
 import type { Membership } from "../../src/raft/types.js";
 import type { LogMirror } from "./logmirror.js";
@@ -37,6 +38,22 @@ export interface GroupSample {
   readonly leaseMs: number;
   /** Term of an entry of this node's log; null below its floor, undefined beyond its end. */
   readonly termAt: (index: number) => number | null | undefined;
+  /** Whether the entry of a term at an index is on this node's disk: also later, as long as this life's log is there. */
+  readonly isDurable: (index: number, term: number) => boolean;
+  /** Who counts for a majority, as a leader knows it; empty unless leading. */
+  readonly voters: readonly number[];
+}
+
+/** Sizes of one node at one moment. */
+export interface NodeMeasure {
+  readonly atMs: number;
+  readonly logBytes: number;
+  readonly unflushedBytes: number;
+  readonly queuedBytes: number;
+  /** Of clients and of other nodes, that have no answer yet. */
+  readonly requests: number;
+  /** Its disk or its store does not work as it should. */
+  readonly isTroubled: boolean;
 }
 
 /** Told of everything that a checker of nodes may want. All members are cheap to leave out. */
@@ -50,7 +67,7 @@ export interface Observer {
     previousTerm: number,
     digest: number,
   ): void;
-  size?(node: number, logBytes: number, unflushedBytes: number): void;
+  size?(node: number, measured: NodeMeasure): void;
   /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
   membership?(
     node: number,
@@ -87,7 +104,7 @@ export class GroupWatch {
   constructor(
     private readonly node: number,
     private readonly life: number,
-    private readonly log: Pick<LogMirror, "termAt" | "durableTerm">,
+    private readonly log: Pick<LogMirror, "termAt" | "durableTerm" | "isDurable">,
   ) {}
 
   /** Calls `tell` for every group that looks other than at the last call. */
@@ -126,6 +143,10 @@ export class GroupWatch {
     tell(this.sample(group, atMs));
   }
 
+  private votersOf(peers: GroupFacts["peers"]): number[] {
+    return [this.node, ...peers.filter((peer) => !peer.learner).map((peer) => peer.node)];
+  }
+
   sample(group: Group, atMs: number): GroupSample {
     const facts = group.facts();
     const { machine } = group;
@@ -149,6 +170,8 @@ export class GroupWatch {
       tokenFloor: machine.tokenFloor,
       leaseMs: machine.leaseMs,
       termAt: (index) => this.log.termAt(facts.partition, index),
+      isDurable: (index, term) => this.log.isDurable(facts.partition, index, term),
+      voters: facts.leading ? this.votersOf(facts.peers) : [],
     };
   }
 }

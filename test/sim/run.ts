@@ -185,13 +185,19 @@ class Run {
     }
   }
 
-  /** Sizes, once a second. */
+  /** Sizes, once a second; in a long run less often. */
   private measure(): void {
-    this.world.schedule(1000, () => {
-      for (const { running, nodeId } of this.servers) {
+    this.world.schedule(Math.max(1000, this.plan.ticks / 10_000), () => {
+      for (const server of this.servers) {
+        const { running, nodeId, disk, rows } = server;
         if (running === null) continue;
-        const { logBytes, unflushedBytes } = running.node.facts();
-        this.checks.size?.(nodeId, logBytes, unflushedBytes);
+        const { nowMs } = this.world;
+        const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
+        const isTroubled = isHung || disk.isFull || rows.isFull || disk.slowness > 1;
+        const { inflight, forwardedInFlight } = running.operations;
+        const requests = inflight + forwardedInFlight;
+        const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
+        this.checks.size?.(nodeId, facts);
       }
       this.measure();
     });

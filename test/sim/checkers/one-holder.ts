@@ -1,9 +1,10 @@
 /**
- * Property: at most one holder of a persistent lock at any instant of true time (L3, T3, T4).
+ * Property: at most one holder of a lock at any instant of true time (L3, T3, T4); of an ephemeral one within each
+ * leadership (C10), as far as answers are known to be of it.
  *
  * A holder believes from the answer to its grant until expiresMs after it sent the request, less the declared drift, or
  * until it sends its release. Invariants: 1. Belief is never longer than a correct holder's: where an attempt without an
- * answer may have shortened the lease, it did. 2. Ephemeral locks end with a leadership and are not judged here.
+ * answer may have shortened the lease, it did. 2. What was granted in a leadership that is not known is not judged.
  */
 import type { Attempt, History, LockOperation } from "../history.js";
 import { byObject } from "./intervals.js";
@@ -31,6 +32,11 @@ export function checkOneHolder(history: History, options: HolderOptions = HOLDER
   const findings = new Findings("one holder per lease", minimum);
   for (const [object, attempts] of byObject(history)) {
     if (object.startsWith("lock ")) checkLock(findings, object, attempts, options);
+    if (!object.startsWith("ephemeral-lock ")) continue;
+    for (const [term, beliefs] of byTerm(beliefsOf(attempts, options.drift))) {
+      findings.count("ephemeral beliefs", beliefs.length);
+      checkBeliefs(findings, `${object} in term ${term}`, beliefs);
+    }
   }
   return findings.verdict();
 }
@@ -41,10 +47,28 @@ function checkLock(
   attempts: readonly Attempt[],
   options: HolderOptions,
 ): void {
-  const beliefs = beliefsOf(attempts, options.drift).sort((a, b) => a.fromMs - b.fromMs);
+  const beliefs = beliefsOf(attempts, options.drift);
+  findings.count("beliefs", beliefs.length);
+  checkBeliefs(findings, object, beliefs);
+}
+
+/** Beliefs in grants of one leadership each. */
+function byTerm(beliefs: readonly Belief[]): Map<number, Belief[]> {
+  const terms = new Map<number, Belief[]>();
+  for (const belief of beliefs) {
+    const { term } = belief.attempt;
+    if (term === null) continue;
+    const list = terms.get(term);
+    if (list === undefined) terms.set(term, [belief]);
+    else list.push(belief);
+  }
+  return terms;
+}
+
+function checkBeliefs(findings: Findings, object: string, unsorted: readonly Belief[]): void {
+  const beliefs = [...unsorted].sort((a, b) => a.fromMs - b.fromMs);
   let longest: Belief | null = null;
   for (const belief of beliefs) {
-    findings.count("beliefs");
     if (longest !== null && longest.token !== belief.token) {
       if (longest.owner !== belief.owner) findings.count("handovers");
       if (longest.untilMs > belief.fromMs && longest.owner !== belief.owner) {

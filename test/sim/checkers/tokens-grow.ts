@@ -53,14 +53,29 @@ function checkLock(findings: Findings, object: string, attempts: readonly Attemp
     .sort((a, b) => (a.attempt.returnOrder ?? 0) - (b.attempt.returnOrder ?? 0));
   let received = 0;
   let highest: Shown | null = null;
+  let released: Shown | null = null;
   for (const answer of shown) {
     for (; received < returns.length; received++) {
       const earlier = returns[received] as Shown;
       if ((earlier.attempt.returnOrder ?? Infinity) > answer.attempt.callOrder) break;
       if (highest === null || earlier.token > highest.token) highest = earlier;
+      const isRelease = earlier.attempt.operation.kind === "try-unlock";
+      if (isRelease && (released === null || earlier.token > released.token)) released = earlier;
     }
     if (highest === null) continue;
     findings.count("compared");
+    // A token that was given back never comes again, not even to the same owner.
+    const isGrant = answer.attempt.operation.kind === "try-lock";
+    if (isGrant && released !== null) {
+      findings.count("after a release");
+      if (answer.token <= released.token) {
+        const text = `${object}: token ${answer.token} was granted again`;
+        findings.violation(text, [released.attempt, answer.attempt]);
+      }
+    }
+    if (isGrant && highest.token < answer.token && released?.token !== highest.token) {
+      findings.count("after an expiry");
+    }
     if (answer.token < highest.token) {
       const text = `${object}: token ${answer.token} after ${highest.token} was received`;
       findings.violation(text, [highest.attempt, answer.attempt]);
