@@ -35,6 +35,8 @@ export interface Profile {
   /** Instead of what the seed would draw. */
   readonly host?: Partial<HostSettings>;
   readonly ticks?: number;
+  /** Mean times between two faults (ms), drawn from. */
+  readonly faultEveryMs?: readonly number[];
 }
 
 const ALL_FAULTS = Object.keys(FAULT_KINDS) as FaultKind[];
@@ -93,6 +95,19 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     clients: [20],
     host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
     ticks: 10_000,
+  },
+  /**
+   * Days of a cluster that sleeps most of the time: what goes by clocks and counters, and groups
+   * that are woken by a request or a fault. A day costs a few seconds.
+   */
+  long: {
+    name: "long",
+    nodes: [1, 3, 3, 5],
+    faults: ALL_FAULTS,
+    thinkMs: [300_000, 1_200_000, 3_600_000],
+    clients: [2, 5],
+    ticks: 5 * 86_400_000,
+    faultEveryMs: [600_000, 3_600_000, 21_600_000],
   },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };
@@ -196,7 +211,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     thinkMs: pick(prng, profile.thinkMs),
     operations: { ...laterWeights(later), ...weights(prng) },
     faults: chosen,
-    faultEveryMs: pick(prng, [500, 2000, 5000, 15_000]),
+    faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
     host: { ...hostSettings(prng), ...profile.host },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
