@@ -4,8 +4,9 @@
  * errands to the leader of the meta partition that all of them run.
  *
  * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here.
- * 2. A group counts as seen only when this node's replica of it is up to what it knows to be
- * committed.
+ * 2. A group counts as seen only when this node's replica of it has applied what it knows to be
+ * committed, an entry of its leader's term among it: a leader that has just been elected knows the
+ * commits of its forerunners only then.
  */
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
 import type { GroupView } from "../control/membership.js";
@@ -152,7 +153,9 @@ export class ClusterChanges {
     if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
     return all.map(({ driver }) => {
       const { machine, core, leadership, members } = driver;
-      const isFresh = leadership.leader !== 0 && machine.appliedIndex >= core.commitIndex;
+      // An entry of the leader's own term is applied: so is all that was committed before it led.
+      const isOfTerm = machine.appliedTerm === core.term && leadership.leader !== 0;
+      const isFresh = isOfTerm && machine.appliedIndex >= core.commitIndex;
       return { membership: members.membership, isFresh };
     });
   }

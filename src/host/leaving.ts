@@ -103,6 +103,8 @@ export class Leaving {
     const call = this.calls[0];
     if (call === undefined) return this.giveBack(nowMs);
     this.expireWaiting(nowMs);
+    // After the mark the removal that was asked for is through; before it, an earlier one is.
+    if (this.isStranger) return this.end(this.phase === "deciding" ? "NotAMember" : "Committed");
     if (nowMs >= call.deadlineMs) return this.end("Timeout");
     if (this.onItsWay || nowMs < this.nextMs) return;
     this.nextMs = nowMs + PAUSE_MS;
@@ -115,11 +117,10 @@ export class Leaving {
 
   /**
    * Another node refuses this data directory as that of a former member: that is never taken back.
-   * After the mark the removal that was asked for is through; otherwise an earlier one is.
+   * Whatever this node knows of the roster is old: nobody sends it anything any more.
    */
   refusedAsStranger(): void {
     this.isStranger = true;
-    if (this.phase === "draining") this.end("Committed");
   }
 
   private begin(): void {
@@ -159,8 +160,6 @@ export class Leaving {
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => world.isLive(node)).length),
     });
-    // Its own roster may never hear of the removal: nobody sends it anything any more.
-    if (this.isStranger && decision === "NoLeader") return this.end("NotAMember");
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;
     if (isElecting) return;

@@ -23,6 +23,11 @@ const FOUNDER_BYTES = 1200;
 const PATIENCE_MS = 10_000;
 /** Pause after a try that came to nothing (ms). */
 const RETRY_MS = 1000;
+/**
+ * A removal has been due for so long before it is proposed (ms): the leader of a group may hear of
+ * the role later than this node, and make a voter of the node that leaves.
+ */
+const REMOVE_AFTER_MS = 500;
 
 export interface RosterSettings {
   readonly nodeId: number;
@@ -51,6 +56,8 @@ export class Roster {
   private onItsWay = false;
   private notBeforeMs = 0;
   private seams: RosterSeams | null = null;
+  /** Since when a member is to be removed; Infinity: none is. */
+  private removalDueMs = Infinity;
   private version = -1;
   private members: readonly Member[] = [];
 
@@ -78,7 +85,7 @@ export class Roster {
       return;
     }
     this.follow();
-    const command = this.ownLine() ?? (serves ? this.nextStep() : null);
+    const command = this.ownLine() ?? (serves ? this.nextStep(nowMs) : null);
     if (command === null) return;
     const { leader } = this.driver.leadership;
     if (serves) this.propose(command, nowMs);
@@ -125,10 +132,16 @@ export class Roster {
     return { kind: "update-member", nodeId, endpoint, storageId };
   }
 
-  private nextStep(): MemberCommand | null {
+  private nextStep(nowMs: number): MemberCommand | null {
     if (this.members.every((member) => member.role === "voter")) return null;
     const groups = this.seams?.groups() ?? null;
-    return groups === null ? null : nextRosterChange(this.members, groups);
+    const step = groups === null ? null : nextRosterChange(this.members, groups);
+    if (step?.kind !== "remove-member") {
+      this.removalDueMs = Infinity;
+      return step;
+    }
+    this.removalDueMs = Math.min(this.removalDueMs, nowMs);
+    return nowMs >= this.removalDueMs + REMOVE_AFTER_MS ? step : null;
   }
 
   private newClusterId(): string {

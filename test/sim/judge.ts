@@ -103,7 +103,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
   const host = hostSettingsOf(plan, 1, "");
   const bounds = boundsOf(host, operationsSettingsOf(plan, 1), plan.segmentBytes);
-  const checks = new NodeChecks((text) => violate(text), bounds, plan.nodes);
+  const checks = new NodeChecks((text) => violate(text), bounds, plan.nodes, plan.members !== null);
   const result = runPlan(plan, {
     ...options,
     checks,

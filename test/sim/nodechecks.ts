@@ -5,12 +5,15 @@
  * a checker saw is in its verdict.
  */
 import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
+import { ConfigSteps } from "./checkers/config-steps.js";
 import { DurableMajority } from "./checkers/durable-majority.js";
 import { ElectionSafety } from "./checkers/election-safety.js";
 import { LeaderCompleteness } from "./checkers/leader-completeness.js";
 import { Leaderships } from "./checkers/leaderships.js";
+import { LeadersVote } from "./checkers/leaders-vote.js";
 import { LogMatching } from "./checkers/log-matching.js";
 import { NeverBack } from "./checkers/never-back.js";
+import { Rosters } from "./checkers/rosters.js";
 import { StateEquality } from "./checkers/state-equality.js";
 import type { Verdict } from "./checkers/verdict.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
@@ -32,6 +35,9 @@ export class NodeChecks implements Observer {
   private readonly neverBack = new NeverBack();
   private readonly equality = new StateEquality();
   private readonly sizes = new BoundedSize();
+  private readonly rosters: Rosters;
+  private readonly configs: ConfigSteps;
+  private readonly leaders: LeadersVote;
   private readonly last = new Map<number, Seen>();
   private known = 0;
 
@@ -40,7 +46,13 @@ export class NodeChecks implements Observer {
     private readonly violate: (text: string) => void,
     private readonly bounds: SizeBounds,
     nodes: number,
+    /** Nodes join and leave: the checkers of that must see some of it. */
+    hasOperators = false,
   ) {
+    const none = hasOperators ? undefined : {};
+    this.rosters = new Rosters(none);
+    this.configs = new ConfigSteps(none);
+    this.leaders = new LeadersVote(none);
     // The log of a node alone has no other to be compared with.
     this.matching = new LogMatching(nodes > 1 ? 100 : 0);
   }
@@ -82,6 +94,7 @@ export class NodeChecks implements Observer {
       const own = sample.termAt(index);
       if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
     }
+    if (sample.leading) this.leaders.leads(node, life, group, term);
     const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
     this.neverBack.observe({ ...progress, term: sample.durableTerm, durable: null });
@@ -90,6 +103,15 @@ export class NodeChecks implements Observer {
     seen.leading = sample.leading;
     seen.applied = appliedIndex;
     this.tell();
+  }
+
+  membership(...seen: Parameters<ConfigSteps["membership"]>): void {
+    this.configs.membership(...seen);
+    this.leaders.membership(...seen);
+  }
+
+  roster(...seen: Parameters<Rosters["roster"]>): void {
+    this.rosters.roster(...seen);
   }
 
   wiped(node: number): void {
@@ -103,8 +125,9 @@ export class NodeChecks implements Observer {
 
   verdicts(): Verdict[] {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
-    const all = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    return all.map((checker) => checker.verdict());
+    const { rosters, configs, leaders } = this;
+    const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
+    return [...ofLogs, rosters, configs, leaders].map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */

@@ -65,14 +65,21 @@ function mayBeForgotten(
 ): boolean {
   const { keysRetainedMax, keysRetainedMs, time } = options;
   const laterMs = later.returnMs ?? Infinity;
-  const age = time.elapsedMaxMs(known.attempt.callMs, laterMs);
+  // The record may be that of an earlier attempt, whose answer was lost and given again.
+  let { callMs, callOrder } = known.attempt;
+  for (const attempt of attempts) {
+    const isOpen = attempt.outcome === null || attempt.outcome.kind !== "refused";
+    if (!isOpen || keyOf(attempt) !== known.key || attempt.callOrder >= callOrder) continue;
+    ({ callMs, callOrder } = attempt);
+  }
+  const age = time.elapsedMaxMs(callMs, laterMs);
   if (keysRetainedMs > 0 && age + 1 >= keysRetainedMs) return true;
   if (keysRetainedMax === 0) return false;
   const others = new Set<string>();
   for (const attempt of attempts) {
     const key = keyOf(attempt);
     const end = attempt.returnOrder ?? Infinity;
-    if (key === null || key === known.key || end < known.attempt.callOrder) continue;
+    if (key === null || key === known.key || end < callOrder) continue;
     if (attempt.callOrder < (later.returnOrder ?? Infinity)) others.add(key);
     if (others.size >= keysRetainedMax) return true;
   }
