@@ -8,9 +8,9 @@
  * the world was made. 3. What the false disk and store hold is no memory of the nodes and is left
  * out.
  */
-import { FencedStore } from "./checkers/fenced-store.js";
 import { runInNewContext } from "node:vm";
 import { setFlagsFromString } from "node:v8";
+import { FencedStore } from "./checkers/fenced-store.js";
 import { Client, type ClientCounts } from "./client.js";
 import { HistoryRecorder } from "./history.js";
 import { SimNetwork } from "./network.js";
@@ -125,8 +125,11 @@ class GrowingWorld {
       },
       wiped: (): void => undefined,
     };
-    for (let nodeId = 1; nodeId <= plan.nodes; nodeId++) {
-      this.servers.push(new Server(this.world, plan, nodeId, this.network, events));
+    const founders = Array.from({ length: plan.nodes }, (_, at) => at + 1);
+    for (let nodeId = 1; nodeId <= plan.nodes + plan.joiners; nodeId++) {
+      const server = new Server(this.world, plan, nodeId, this.network, events);
+      if (nodeId > plan.nodes) server.seeds = () => founders;
+      this.servers.push(server);
     }
   }
 

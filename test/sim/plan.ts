@@ -6,6 +6,7 @@
  * Pure. Invariants: 1. The plan is a function of seed, profile and overrides. 2. An override changes
  * nothing else of the plan, so that a shortened run resembles the whole one.
  */
+import { VOTERS_MAX } from "../../src/base/limits.js";
 import { Prng } from "../../src/base/prng.js";
 import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
 import {
@@ -26,6 +27,7 @@ export interface Profile {
   readonly name: string;
   /** Operators add and remove nodes, move leaderships and restart nodes. */
   readonly hasOperators?: boolean;
+  /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
   readonly nodes: readonly number[];
   /** Faults that the profile may switch on. */
   readonly faults: readonly FaultKind[];
@@ -89,7 +91,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   /** The largest world: two thousand groups, with the settings that ship, under light load. */
   wide: {
     name: "wide",
-    nodes: [9],
+    nodes: [25],
     faults: ["kill", "isolate", "link-break"],
     thinkMs: [500],
     clients: [20],
@@ -115,7 +117,10 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
 export interface Plan {
   readonly seed: number;
   readonly profile: string;
+  /** That the cluster is founded with. */
   readonly nodes: number;
+  /** Nodes that join right after the start. */
+  readonly joiners: number;
   /** Simulated milliseconds with faults. */
   readonly ticks: number;
   readonly clients: number;
@@ -147,6 +152,7 @@ export interface Plan {
 export interface PlanOverrides {
   readonly ticks?: number;
   readonly clients?: number;
+  /** Founders and joiners. */
   readonly nodes?: number;
   /** Data partitions. */
   readonly groups?: number;
@@ -190,6 +196,12 @@ function hostSettings(prng: Prng): Partial<HostSettings> {
   };
 }
 
+/** A cluster is founded by as many as may vote. */
+function foundersAmong(nodes: number): Pick<Plan, "nodes" | "joiners"> {
+  const founders = Math.min(nodes, VOTERS_MAX);
+  return { nodes: founders, joiners: nodes - founders };
+}
+
 /** The plan of `seed`. Throws on an unknown profile. */
 export function planOf(seed: number, profileName: string, overrides: PlanOverrides = {}): Plan {
   const profile = PROFILES[profileName];
@@ -205,7 +217,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const plan: Plan = {
     seed,
     profile: profileName,
-    nodes,
+    ...foundersAmong(nodes),
     ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
@@ -229,9 +241,10 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     members,
     without: [],
   };
-  const { groups, ...others } = overrides;
+  const { groups, nodes: wanted, ...others } = overrides;
   const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
-  return { ...plan, ...others, host };
+  const size = wanted === undefined ? {} : foundersAmong(wanted);
+  return { ...plan, ...others, ...size, host };
 }
 
 /** The host's settings of one node of a plan. */

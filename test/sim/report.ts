@@ -16,6 +16,8 @@ export function replayCommand(plan: Plan, drawn: Plan): string {
   const parts = [`npm run sim -- --seed ${plan.seed} --profile ${plan.profile}`];
   if (plan.ticks !== drawn.ticks) parts.push(`--ticks ${plan.ticks}`);
   if (plan.clients !== drawn.clients) parts.push(`--clients ${plan.clients}`);
+  const nodes = plan.nodes + plan.joiners;
+  if (nodes !== drawn.nodes + drawn.joiners) parts.push(`--nodes ${nodes}`);
   const groups = plan.host.initialPartitions;
   if (groups !== drawn.host.initialPartitions) parts.push(`--groups ${groups ?? 0}`);
   if (plan.without.length > 0) parts.push(`--without ${ranges(plan.without)}`);
@@ -59,7 +61,7 @@ export function summary(judged: Judged, tookMs: number): string[] {
   const speed = Math.round(result.simulatedMs / tookMs);
   const rate = Math.round((result.events / tookMs) * 1000);
   const lines = [
-    `seed ${plan.seed}, profile ${plan.profile}: ${plan.nodes} node(s), ${plan.clients} client(s)`,
+    `seed ${plan.seed}, profile ${plan.profile}: ${plan.nodes + plan.joiners} node(s), ${plan.clients} client(s)`,
     `calls: ${counts({ ...result.clients })}`,
     `faults: ${counts(result.faults) || "none"}`,
     `effects: ${counts(result.effects)}`,

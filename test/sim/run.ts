@@ -26,6 +26,8 @@ import { World } from "./world.js";
 const PEACE_MS = 30_000;
 /** And when nodes join and leave: whoever began to, must have done it by then (ms). */
 const MEMBERS_PEACE_MS = 120_000;
+/** Pause between the starts of nodes that join (ms). */
+const JOIN_EVERY_MS = 100;
 /** Clients ask on for this long in peace, then fall silent. */
 const LAST_CALLS_MS = 3000;
 
@@ -173,6 +175,7 @@ class Run {
   go(): void {
     try {
       for (const server of this.servers) server.start();
+      this.startJoiners();
       for (const client of this.clients) client.start();
       this.faults.start();
       this.operator?.start();
@@ -182,6 +185,18 @@ class Run {
     } catch (error) {
       const text = error instanceof Error ? String(error.stack ?? error.message) : String(error);
       this.violate(text);
+    }
+  }
+
+  /** Those that the plan has beyond the founders, one after the other. */
+  private startJoiners(): void {
+    const seeds = this.servers.map(({ nodeId }) => nodeId);
+    for (let number = 1; number <= this.plan.joiners; number++) {
+      this.world.schedule(number * JOIN_EVERY_MS, () => {
+        const server = this.build();
+        server.seeds = () => seeds;
+        server.start();
+      });
     }
   }
 
@@ -209,7 +224,8 @@ class Run {
     world.say(0, "all faults end");
     this.operator?.settle();
     this.faults.healAll();
-    const peaceMs = this.operator === null ? PEACE_MS : MEMBERS_PEACE_MS;
+    const isFixed = this.operator === null && this.plan.joiners === 0;
+    const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
     const startMs = world.nowMs;
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
