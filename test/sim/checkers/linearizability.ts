@@ -6,7 +6,7 @@
  * 1. What could not be decided within the budget is reported as undecided. 2. The evidence counts objects, operations
  * with a result, and operations that overlapped another one on the same object.
  */
-import type { Attempt, History, KvResult } from "../history.js";
+import type { Attempt, History, KvResult, SequenceResult } from "../history.js";
 import type { Model } from "../linear/model.js";
 import { BUDGET, type SearchBudget, type SearchVerdict, searchOrder } from "../linear/search.js";
 import { KeySpaceModel } from "../models/key-space.js";
@@ -107,7 +107,7 @@ function searchObject(
       (attempt) => attempt.operation.kind === "allocate" && attempt.outcome?.kind !== "ok",
     );
     const keysRepeated = repeatedKeys(attempts);
-    const more = { time, hasUnknownAllocations, keysRepeated };
+    const more = { time, hasUnknownAllocations, keysRepeated, mayBegin: beginnings(attempts) };
     return search(new SequenceModel({ ...options.sequence, ...more }));
   }
   if (kind === "key-space") return search(new KeySpaceModel());
@@ -121,6 +121,16 @@ function searchObject(
   );
   const valuesNamed = namedValues(attempts);
   return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
+}
+
+/** Tells whether a create may have taken effect between two orders. */
+function beginnings(attempts: readonly Attempt[]): (fromOrder: number, toOrder: number) => boolean {
+  const creates = attempts.filter(({ operation, outcome }) => {
+    if (operation.kind !== "create-sequence") return false;
+    return outcome?.kind !== "ok" || (outcome.result as SequenceResult).type === "Success";
+  });
+  return (fromOrder, toOrder) =>
+    creates.some((create) => create.callOrder < toOrder && endOrder(create) > fromOrder);
 }
 
 /** Keys of several attempts, at least one of them with an answer: that one may be a replay. */

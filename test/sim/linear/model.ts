@@ -3,7 +3,8 @@
  * with a given answer may lead to.
  *
  * Invariants: 1. `step` is pure. 2. No state in the answer of `step` means that the operation cannot have happened there
- * with that result. 3. `key` is equal for two states exactly when no later operation can tell them apart.
+ * with that result. 3. `step` answers with the very state that it was given only when an operation with that result never
+ * changes anything, wherever it is placed. 4. `key` is equal for two states exactly when no later operation can tell them apart.
  */
 import type { Attempt, Operation, OperationResult } from "../history.js";
 

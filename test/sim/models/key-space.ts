@@ -7,8 +7,10 @@
 import type { Attempt, Operation, RangeOperation, RangeResult } from "../history.js";
 import type { Model, Step } from "../linear/model.js";
 
-/** Whether the key space has descriptors. */
-type State = "registered" | "plain";
+interface State {
+  /** The key space has descriptors. */
+  readonly isRegistered: boolean;
+}
 
 const NAME_BYTES_MAX = 1024;
 
@@ -19,24 +21,25 @@ function isKeySpace(name: string): boolean {
 }
 
 export class KeySpaceModel implements Model<State> {
-  readonly initial: State = "plain";
+  readonly initial: State = { isRegistered: false };
 
   step(state: State, step: Step): readonly State[] {
     const { kind, keySpace } = step.operation as RangeOperation;
     const result = step.result as RangeResult | null;
     if (!isKeySpace(keySpace)) return result?.type === "InvalidInput" ? [state] : [];
     // The cluster is not founded yet.
-    if (result?.type === "KeyRangeDisabled") return state === "plain" ? [state] : [];
+    if (result?.type === "KeyRangeDisabled") return state.isRegistered ? [] : [state];
+    // States are made anew: these answers do not tell whether anything was changed.
     if (kind === "unregister-range") {
-      return result === null || result.type === "Removed" ? ["plain"] : [];
+      return result === null || result.type === "Removed" ? [{ isRegistered: false }] : [];
     }
-    if (result === null) return ["registered"];
-    if (result.type === "Seeded" && state === "plain") return ["registered"];
-    return result.type === "AlreadySeeded" ? ["registered"] : [];
+    const isSeeded = result?.type === "Seeded" && !state.isRegistered;
+    const isDone = result === null || isSeeded || result.type === "AlreadySeeded";
+    return isDone ? [{ isRegistered: true }] : [];
   }
 
   key(state: State): string {
-    return state;
+    return state.isRegistered ? "registered" : "plain";
   }
 
   isRead(_operation: Operation): boolean {
@@ -48,6 +51,6 @@ export class KeySpaceModel implements Model<State> {
   }
 
   describe(state: State): string {
-    return state;
+    return this.key(state);
   }
 }

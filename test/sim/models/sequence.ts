@@ -42,13 +42,15 @@ export interface SequenceModelOptions {
    * may be larger than anybody knows.
    */
   readonly hasUnknownAllocations: boolean;
+  /** Whether the sequence may be created anew between two orders of the history. */
+  readonly mayBegin: (fromOrder: number, toOrder: number) => boolean;
   /** Idempotency keys that an answer may replay: the others are not told apart. */
   readonly keysRepeated: ReadonlySet<string>;
 }
 
 export const SEQUENCE_OPTIONS: Omit<
   SequenceModelOptions,
-  "time" | "hasUnknownAllocations" | "keysRepeated"
+  "time" | "hasUnknownAllocations" | "keysRepeated" | "mayBegin"
 > = {
   defaultBlockSize: 1000,
   keysRetainedMax: 256,
@@ -230,7 +232,10 @@ export class SequenceModel implements Model<State> {
       if (result !== null && entry.count !== count) {
         reached.push(...unallocated(state, result, "InvalidInput"));
       } else if (result !== null && isReplay(entry, result)) {
-        reached.push(state);
+        // Made anew where the sequence may begin again meanwhile: then the same answer may be an allocation there.
+        reached.push(
+          this.options.mayBegin(step.callOrder, step.returnOrder) ? { ...state } : state,
+        );
       }
       if (this.mustRemember(entry, newer, step)) return reached;
     }
