@@ -1,8 +1,9 @@
 /**
  * `npm run sim`: runs one seed and tells what it saw, or sweeps many. See README.md beside this.
  */
-import { measureGrowth } from "./growth.js";
-import { growthHead, growthLine } from "./growthtable.js";
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { growthHead } from "./growthtable.js";
 import { type Judged, judge } from "./judge.js";
 import { type GrowthSize, type Options, USAGE, parseOptions } from "./options.js";
 import { planOf } from "./plan.js";
@@ -93,8 +94,12 @@ async function runMany(options: Options, seeds: number, args: readonly string[])
 /** Where cost goes when a cluster grows; see README.md. */
 function grow(sizes: readonly GrowthSize[], seed: number): number {
   for (const line of growthHead()) print(line);
+  // Each size in a process of its own: what the one before left in memory is not measured.
+  const script = fileURLToPath(new URL("./growthchild.js", import.meta.url));
   for (const { nodes, groups } of sizes) {
-    print(growthLine(measureGrowth({ seed, nodes, groups, idleMs: 20_000, loadMs: 10_000 })));
+    const child = spawnSync(process.execPath, [script, `${seed}`, `${nodes}x${groups}`]);
+    print(child.status === 0 ? child.stdout.toString().trimEnd() : child.stderr.toString());
+    if (child.status !== 0) return 1;
   }
   return 0;
 }

@@ -25,7 +25,7 @@ export interface GrowthSize {
 }
 
 /** Nodes and groups of a growth without sizes. */
-export const GROWTH_SIZES = "3x500,5x500,9x50,9x250,9x500,9x1000,9x2000";
+export const GROWTH_SIZES = "3x500,9x50,9x250,9x500,9x1000,9x2000,25x50,25x500";
 
 export const USAGE = `npm run sim -- [options]
   --seed N        the seed to run (default 1), or the first of a sweep
