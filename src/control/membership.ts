@@ -50,10 +50,31 @@ export function decideLeave(facts: LeaveFacts): LeaveDecision {
   return voters === 0 || !stands ? "RefusedInsufficientVoters" : "remove";
 }
 
+/** What a replica of a group knows of it. */
+export interface ReplicaFacts {
+  /** Who leads, as far as is known here; 0 = unknown. */
+  readonly leader: number;
+  readonly term: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  /** Term of the entry that was applied last. */
+  readonly appliedTerm: number;
+}
+
+/**
+ * Whether a replica may speak for its group: it has applied all that it knows to be committed, an
+ * entry of its leader's term among it. Before that it does not know all that earlier leaders
+ * committed, though it may lead the group itself.
+ */
+export function isFreshReplica(facts: ReplicaFacts): boolean {
+  const { leader, term, commitIndex, appliedIndex, appliedTerm } = facts;
+  return leader !== 0 && appliedTerm === term && appliedIndex >= commitIndex;
+}
+
 /** One group as the leader of the meta partition sees it in its own replica. */
 export interface GroupView {
   readonly membership: Membership;
-  /** The replica has a leader and has applied all that it knows to be committed. */
+  /** See `isFreshReplica`. */
   readonly isFresh: boolean;
 }
 

@@ -9,7 +9,7 @@
  * commits of its forerunners only then.
  */
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
-import type { GroupView } from "../control/membership.js";
+import { type GroupView, isFreshReplica } from "../control/membership.js";
 import type { MetaReads } from "../machine/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
@@ -153,9 +153,10 @@ export class ClusterChanges {
     if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
     return all.map(({ driver }) => {
       const { machine, core, leadership, members } = driver;
-      // An entry of the leader's own term is applied: so is all that was committed before it led.
-      const isOfTerm = machine.appliedTerm === core.term && leadership.leader !== 0;
-      const isFresh = isOfTerm && machine.appliedIndex >= core.commitIndex;
+      const { leader } = leadership;
+      const { term, commitIndex } = core;
+      const { appliedIndex, appliedTerm } = machine;
+      const isFresh = isFreshReplica({ leader, term, commitIndex, appliedIndex, appliedTerm });
       return { membership: members.membership, isFresh };
     });
   }

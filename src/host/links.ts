@@ -7,7 +7,7 @@
  * without its data (P-090). 3. A message never creates a group (P-097).
  */
 import { type PartitionId, partitionId } from "../base/ids.js";
-import { PEER_PROTOCOL } from "../base/limits.js";
+import { MEMBERS_MAX, PEER_PROTOCOL } from "../base/limits.js";
 import type { MetaReads } from "../machine/meta-reads.js";
 import type {
   JoinAnswer,
@@ -68,8 +68,8 @@ export class Links implements PeerEvents {
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
   private rosterVersion = -1;
   private rosterIndex = -1;
-  /** Addresses of nodes that called while there was no roster. */
-  private readonly callers = new Map<number, string>();
+  /** Nodes that called and are not in the roster that is known here. */
+  private readonly callers = new Map<number, PeerHello>();
   private hasNewCallers = false;
   /** Items of frames that could not be read, and frames of groups that are not here. */
   badItems = 0;
@@ -121,11 +121,15 @@ export class Links implements PeerEvents {
     const roster = this.world.roster();
     const cluster = roster?.cluster() ?? null;
     if (roster === null || cluster === null) return this.refreshUnlisted();
-    // The roster has every address now: nothing is left to be looked at in later turns.
+    const isNews = cluster.membershipVersion !== this.rosterVersion;
+    if (!isNews && !this.hasNewCallers) return;
     this.hasNewCallers = false;
-    if (cluster.membershipVersion === this.rosterVersion) return;
     this.rosterVersion = cluster.membershipVersion;
-    this.world.port?.setPeers(this.others(roster.members()));
+    for (const [node, hello] of this.callers) {
+      if (roster.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
+    }
+    this.world.port?.setPeers(this.others([...roster.members(), ...this.callers.values()]));
+    if (!isNews) return;
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
     this.world.rows.flushSoon(() => undefined);
     for (const hello of this.hellos.values()) this.judgeAgain(hello);
@@ -218,11 +222,18 @@ export class Links implements PeerEvents {
     this.world.joinAsked(request, answer);
   }
 
-  /** A joiner knows no addresses before it has the roster: whoever calls is called back. */
-  private meet({ nodeId, endpoint }: PeerHello): void {
-    if ((this.world.roster()?.cluster() ?? null) !== null) return;
-    if (this.callers.get(nodeId) === endpoint) return;
-    this.callers.set(nodeId, endpoint);
+  /**
+   * Whoever calls and is not in the roster is called back: a joiner knows no addresses before it
+   * has the roster, and a member that was away may be fed by a leader that joined meanwhile.
+   */
+  private meet(hello: PeerHello): void {
+    const { nodeId, endpoint } = hello;
+    const roster = this.world.roster();
+    if ((roster?.cluster() ?? null) !== null && roster?.member(nodeId) !== null) return;
+    const known = this.callers.get(nodeId);
+    if (known === undefined && this.callers.size >= MEMBERS_MAX) return;
+    if (known?.endpoint === endpoint && known.storageId === hello.storageId) return;
+    this.callers.set(nodeId, hello);
     this.hasNewCallers = true;
     this.world.request();
   }
@@ -231,7 +242,7 @@ export class Links implements PeerEvents {
     if (!this.hasNewCallers) return;
     this.hasNewCallers = false;
     const known = new Map(this.world.settings.founders.map((peer) => [peer.nodeId, peer.endpoint]));
-    for (const [nodeId, endpoint] of this.callers) known.set(nodeId, endpoint);
+    for (const { nodeId, endpoint } of this.callers.values()) known.set(nodeId, endpoint);
     const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));
     this.world.port?.setPeers(this.others(peers));
   }

@@ -4,7 +4,7 @@ import { partitionId } from "../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../src/host/group.js";
 import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
 import type { GroupDriver } from "../../src/host/driver.js";
-import type { JoinAnswer } from "../../src/ports.js";
+import type { JoinAnswer, PeerAddress } from "../../src/ports.js";
 import { KeySpace } from "../../src/machine/keys.js";
 import { Cluster, address } from "./peerworld.js";
 import { propose } from "./world.js";
@@ -439,6 +439,52 @@ void t.test(
     t.end();
   },
 );
+
+void t.test(
+  "P-090 whom the cluster knows as it is does not end for a node with an old roster",
+  (t) => {
+    const cluster = new Cluster(3).ready();
+    cluster.pass(500);
+    const by = address(1);
+    cluster.node(3).links.refused(by, "storage-lost");
+    t.strictSame(cluster.world(3).fatals, [], "its own roster says that it is known");
+    // A joiner knows no roster yet, in this life and in the next one; but it was taken in.
+    const founders = [1, 2, 3].map((nodeId) => ({ nodeId, endpoint: "" }));
+    cluster.network.cutOff(4);
+    for (let life = 0; life < 2; life++) {
+      cluster
+        .start(4, life === 0 ? { founders } : { founders: [address(4)] })
+        .links.refused(by, "storage-lost");
+      cluster.pass(200);
+      t.strictSame(cluster.world(4).fatals, [], `life ${life + 1}`);
+      cluster.kill(4);
+    }
+    // A founder that lost its disk knows nothing, and the others do.
+    cluster.kill(2);
+    cluster.worlds.delete(2);
+    cluster.start(2, { storageId: "anew" }).links.refused(by, "storage-lost");
+    t.match(cluster.world(2).fatals, [/data that is not here any more/]);
+    t.end();
+  },
+);
+
+void t.test("P-098 a member that was away calls back a node that joined meanwhile", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const set: (readonly PeerAddress[])[] = [];
+  const { peers } = cluster.world(3);
+  if (peers === null) throw new Error("there is a network");
+  peers.setPeers = (list) => void set.push(list);
+  const { endpoint } = address(4);
+  const hello = { clusterId: "c", nodeId: 4, endpoint, clientEndpoint: "", protocol: 1 };
+  t.equal(cluster.node(3).links.admit({ ...hello, storageId: "s4" }), null);
+  cluster.pass(200);
+  t.strictSame(set.at(-1), [address(1), address(2), { nodeId: 4, endpoint }]);
+  t.equal(cluster.node(3).links.admit({ ...hello, storageId: "s4" }), null);
+  cluster.pass(200);
+  t.equal(set.length, 1, "and that is all");
+  t.end();
+});
 
 void t.test("P-017 a leader without room for writes gives its groups away", (t) => {
   const cluster = new Cluster(3).ready();

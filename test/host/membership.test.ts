@@ -10,6 +10,7 @@ import {
   nextGroupChange,
   nextRosterChange,
   wishedVoters,
+  isFreshReplica,
 } from "../../src/control/membership.js";
 import type { LeaveOutcome } from "../../src/host/leaving.js";
 import type { Member, MemberRole } from "../../src/machine/command.js";
@@ -409,6 +410,56 @@ t.test("P-096 a drain that takes too long gives the role back; a retry resumes",
   world.catchUpMs = 0;
   t.ok(world.run(() => world.groups.every(({ membership }) => membership.voters.length === 3)));
   t.equal(leave(world, 2), "Committed");
+  t.end();
+});
+
+t.test("P-096 a node that was removed while it was away answers its leave", (t) => {
+  const world = founded(3);
+  for (const id of [1, 2]) world.node(id).isUp = false;
+  const { leaving } = world.node(3);
+  const ends: LeaveOutcome[] = [];
+  leaving.leave(world.nowMs + 90_000, 60_000, (end) => void ends.push(end));
+  // Nobody listens to it but to say so; its own roster still lists it.
+  leaving.refusedAsStranger();
+  t.ok(world.run(() => ends.length === 1));
+  t.strictSame(ends, ["NotAMember"]);
+  t.equal(leave(world, 3), "NotAMember", "and again");
+  t.end();
+});
+
+t.test("P-096 who hears that it is needed is not removed for an earlier call", (t) => {
+  const world = founded(3);
+  for (const group of world.groups) world.elect(group, 2);
+  world.catchUpMs = 1e9;
+  world.node(2).leaving.leave(world.nowMs + 90_000, 60_000, () => undefined);
+  t.ok(world.run(() => world.roster().includes("2 leaving")));
+  // Its process ends, and the next one knows nothing of the call.
+  world.nodes.delete(2);
+  world.add(2, "s2");
+  world.node(3).isUp = false;
+  t.equal(leave(world, 2), "RefusedInsufficientVoters");
+  t.equal(world.roster(), "1 voter, 2 voter, 3 voter");
+  t.end();
+});
+
+t.test("P-096 a replica that does not know what was committed speaks for no group", (t) => {
+  const facts = { leader: 1, term: 5, commitIndex: 9, appliedIndex: 9, appliedTerm: 5 };
+  t.ok(isFreshReplica(facts));
+  t.notOk(isFreshReplica({ ...facts, leader: 0 }));
+  t.notOk(isFreshReplica({ ...facts, appliedIndex: 8 }));
+  t.notOk(isFreshReplica({ ...facts, appliedTerm: 4 }), "its leader was only just elected");
+  t.end();
+});
+
+t.test("P-096 a removal waits for leaders of groups that hear of the role late", (t) => {
+  const world = founded(3);
+  for (const group of world.groups) world.elect(group, 1);
+  const ends: LeaveOutcome[] = [];
+  world.node(2).leaving.leave(world.nowMs + 90_000, 60_000, (end) => void ends.push(end));
+  t.ok(world.run(() => world.groups.every(({ membership }) => !membership.voters.includes(2))));
+  const sinceMs = world.nowMs;
+  t.ok(world.run(() => ends.length === 1));
+  t.ok(world.nowMs - sinceMs >= 500, `${world.nowMs - sinceMs} ms`);
   t.end();
 });
 
