@@ -7,7 +7,9 @@ import { growthHead } from "./growthtable.js";
 import { type Judged, judge } from "./judge.js";
 import { type GrowthSize, type Options, USAGE, parseOptions } from "./options.js";
 import { planOf } from "./plan.js";
+import { record, totals } from "./record.js";
 import { TIMELINE_LINES, replayCommand, summary, writeTimeline } from "./report.js";
+import { profileOf } from "./seedrun.js";
 import { shrink } from "./shrink.js";
 import { type SweepResult, sweep } from "./sweep.js";
 
@@ -26,7 +28,7 @@ function usedMs(): number {
 }
 
 function explain(judged: Judged, options: Options): void {
-  const drawn = planOf(options.seed, options.profile);
+  const drawn = planOf(options.seed, profileOf(options.seed, options.profile));
   print(`replay: ${replayCommand(judged.result.plan, drawn)}`);
   if (!options.shrinks) return;
   const small = shrink(judged.result, (plan) => judge(plan), judged.violations);
@@ -38,7 +40,8 @@ function explain(judged: Judged, options: Options): void {
 }
 
 function runOne(options: Options): number {
-  const plan = planOf(options.seed, options.profile, options.overrides);
+  const profile = profileOf(options.seed, options.profile);
+  const plan = planOf(options.seed, profile, options.overrides);
   const startedMs = usedMs();
   const judged = judge(plan, { linesMax: options.words ? Infinity : 0 });
   const tookMs = usedMs() - startedMs;
@@ -88,6 +91,7 @@ async function runMany(options: Options, seeds: number, args: readonly string[])
     },
   );
   printSweep(result, nowMs() - startedMs);
+  if (options.record !== null) record(options.record, profile, firstSeed, result);
   return result.failed.length > 0 || result.vacuous.length > 0 ? 1 : 0;
 }
 
@@ -111,8 +115,16 @@ export async function main(args: readonly string[]): Promise<number> {
     options = parseOptions(args);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    process.stderr.write(text === "" ? `${USAGE}\n` : `${text}\n${USAGE}\n`);
+    if (text === "") {
+      print(USAGE);
+      return 0;
+    }
+    process.stderr.write(`${text}\n${USAGE}\n`);
     return 2;
+  }
+  if (options.totals !== null) {
+    for (const line of totals(options.totals)) print(line);
+    return 0;
   }
   if (options.growth !== null) return grow(options.growth, options.seed);
   return options.seeds === null ? runOne(options) : runMany(options, options.seeds, args);

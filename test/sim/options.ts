@@ -2,7 +2,7 @@
  * The command line of the simulator.
  */
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
-import type { PlanOverrides } from "./plan.js";
+import { PROFILES, type PlanOverrides } from "./plan.js";
 import { numbersOf } from "./report.js";
 
 export interface Options {
@@ -15,6 +15,10 @@ export interface Options {
   /** Print every event. */
   readonly words: boolean;
   readonly shrinks: boolean;
+  /** File that the sweep is written down in. */
+  readonly record: string | null;
+  /** File of which the sums are printed. */
+  readonly totals: string | null;
   /** Measures how cost grows over these sizes of cluster; null: runs seeds. */
   readonly growth: readonly GrowthSize[] | null;
 }
@@ -30,7 +34,8 @@ export const GROWTH_SIZES = "3x500,9x50,9x250,9x500,9x1000,9x2000,25x50,25x500";
 export const USAGE = `npm run sim -- [options]
   --seed N        the seed to run (default 1), or the first of a sweep
   --seeds N       sweeps N seeds on all workers
-  --profile P     one, three, five, calm, calm-five, ... (default five)
+  --profile P     ${Object.keys(PROFILES).join(", ")}
+                  (default five); several with commas take turns over the seeds
   --ticks T       simulated milliseconds with faults (default 60000)
   --clients N     so many clients instead of the drawn number
   --nodes N       so many nodes instead of the drawn number
@@ -40,6 +45,8 @@ export const USAGE = `npm run sim -- [options]
   --workers N     processes of a sweep (default 2)
   --words         prints everything that happens
   --no-shrink     does not make a failing run smaller
+  --record FILE   appends what a sweep showed to a file, as one line
+  --totals FILE   prints what all sweeps of such a file showed together, as tables
   --grow          measures how cost grows with nodes and groups, and prints a table
   --sizes A,B     what it measures, as nodes x groups (default
                   ${GROWTH_SIZES})`;
@@ -56,6 +63,8 @@ const VALUED = [
   "without",
   "workers",
   "sizes",
+  "record",
+  "totals",
 ];
 
 /** "9x500,9x2000" for nodes and groups. */
@@ -94,14 +103,20 @@ export function parseOptions(args: readonly string[]): Options {
     return parsed;
   };
   if (flags.has("help")) throw new Error("");
+  const profile = values.get("profile") ?? "five";
+  for (const name of profile.split(",")) {
+    if (!(name in PROFILES)) throw new Error(`no profile ${name}`);
+  }
   return {
     seed: number("seed") ?? 1,
     seeds: number("seeds"),
-    profile: values.get("profile") ?? "five",
+    profile,
     overrides: overridesOf(values, number),
     workers: Math.max(1, number("workers") ?? 2),
     words: flags.has("words"),
     shrinks: !flags.has("no-shrink"),
+    record: values.get("record") ?? null,
+    totals: values.get("totals") ?? null,
     growth: flags.has("grow") ? sizesOf(values.get("sizes") ?? GROWTH_SIZES) : null,
   };
 }

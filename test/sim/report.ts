@@ -20,6 +20,8 @@ export function replayCommand(plan: Plan, drawn: Plan): string {
   if (nodes !== drawn.nodes + drawn.joiners) parts.push(`--nodes ${nodes}`);
   const groups = plan.host.initialPartitions;
   if (groups !== drawn.host.initialPartitions) parts.push(`--groups ${groups ?? 0}`);
+  const faults = plan.faults.join(",");
+  if (faults !== drawn.faults.join(",")) parts.push(`--faults ${faults === "" ? "none" : faults}`);
   if (plan.without.length > 0) parts.push(`--without ${ranges(plan.without)}`);
   return parts.join(" ");
 }

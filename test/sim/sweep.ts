@@ -1,80 +1,22 @@
 /**
- * Many seeds on both cores: child processes take seeds in turn, the parent counts, prints a line of
- * progress, and ends with a summary.
+ * Many seeds on both cores: child processes take seeds in turn, the parent counts.
  *
- * Invariants: 1. Which child ran a seed changes nothing of its result. 2. Every tenth seed runs
- * twice: another trace hash the second time fails the sweep. 3. A checker that saw too little over
- * the whole sweep fails it.
+ * Invariants: 1. Which child ran a seed changes nothing of its result. 2. A child that dies costs
+ * its seed, which has failed then, and nothing else. 3. A checker that saw too little over the
+ * whole sweep is told as vacuous.
  */
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { judge } from "./judge.js";
-import { type PlanOverrides, planOf } from "./plan.js";
-import { replayCommand } from "./report.js";
+import type { PlanOverrides } from "./plan.js";
+import { type SeedReport, lostSeed, runSeed } from "./seedrun.js";
 
 export interface SweepOptions {
   readonly firstSeed: number;
   readonly seeds: number;
+  /** One profile, or several with commas that take turns. */
   readonly profile: string;
   readonly overrides: PlanOverrides;
   readonly workers: number;
-}
-
-/** What a child tells of one seed. */
-export interface SeedReport {
-  readonly seed: number;
-  readonly violations: readonly string[];
-  readonly undecided: readonly string[];
-  readonly replay: string;
-  readonly simulatedMs: number;
-  readonly events: number;
-  /** Processor time of the run alone (ms). */
-  readonly runMs: number;
-  /** Processor time with the checkers (ms). */
-  readonly usedMs: number;
-  readonly numbers: Readonly<Record<string, number>>;
-  readonly evidence: Readonly<Record<string, number>>;
-  readonly minimum: Readonly<Record<string, number>>;
-}
-
-/** Every so many seeds one is run twice. */
-const TWICE_EVERY = 10;
-
-export function runSeed(seed: number, profile: string, overrides: PlanOverrides): SeedReport {
-  const plan = planOf(seed, profile, overrides);
-  const startedMs = usedMs();
-  const judged = judge(plan);
-  const tookMs = usedMs() - startedMs;
-  const { result } = judged;
-  const violations = [...judged.violations];
-  if (seed % TWICE_EVERY === 0) {
-    const again = judge(plan).result.traceHash;
-    if (again !== result.traceHash) {
-      violations.push(`the same seed gave two traces: ${result.traceHash} and ${again}`);
-    }
-  }
-  const numbers: Record<string, number> = { starts: result.starts, changes: result.samples };
-  for (const [name, count] of Object.entries(result.clients)) numbers[`calls ${name}`] = count;
-  for (const [name, count] of Object.entries(result.faults)) numbers[`fault ${name}`] = count;
-  Object.assign(numbers, result.effects);
-  return {
-    seed,
-    violations,
-    undecided: judged.undecided,
-    replay: replayCommand(plan, planOf(seed, profile)),
-    simulatedMs: result.simulatedMs,
-    events: result.events,
-    runMs: tookMs - judged.checkMs,
-    usedMs: tookMs,
-    numbers,
-    evidence: judged.evidence,
-    minimum: judged.minimum,
-  };
-}
-
-function usedMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }
 
 export interface SweepResult {
@@ -82,7 +24,7 @@ export interface SweepResult {
   readonly seeds: number;
   readonly simulatedMs: number;
   readonly events: number;
-  /** Processor time of the run alone (ms). */
+  /** Processor time of the runs alone (ms). */
   readonly runMs: number;
   /** Processor time with the checkers (ms). */
   readonly usedMs: number;
@@ -93,6 +35,11 @@ export interface SweepResult {
   readonly vacuous: readonly string[];
 }
 
+/** A child is replaced after so many seeds, so that nothing that it gathers adds up for hours. */
+const SEEDS_PER_CHILD = 400;
+/** Most of what a run allocates dies young: a larger nursery is cleaned a tenth as often. */
+const CHILD_FLAGS = ["--max-semi-space-size=64"];
+
 /** In the child: seeds come as messages, reports go back. */
 export function serveSeeds(profile: string, overrides: PlanOverrides): void {
   process.on("message", (seed: number) => {
@@ -102,71 +49,86 @@ export function serveSeeds(profile: string, overrides: PlanOverrides): void {
   process.send?.(null);
 }
 
+/** Adds up what the seeds say. */
+class Tally {
+  readonly numbers = new Map<string, number>();
+  readonly evidence = new Map<string, number>();
+  private readonly minimum: Record<string, number> = {};
+  private readonly failed: SeedReport[] = [];
+  seeds = 0;
+  private simulatedMs = 0;
+  private events = 0;
+  private undecided = 0;
+  private runMs = 0;
+  private usedMs = 0;
+
+  take(report: SeedReport): void {
+    this.seeds++;
+    this.simulatedMs += report.simulatedMs;
+    this.events += report.events;
+    this.undecided += report.undecided.length;
+    this.runMs += report.runMs;
+    this.usedMs += report.usedMs;
+    add(this.numbers, report.numbers);
+    add(this.evidence, report.evidence);
+    Object.assign(this.minimum, report.minimum);
+    if (report.violations.length > 0) this.failed.push(report);
+  }
+
+  result(): SweepResult {
+    const { failed, seeds, simulatedMs, events, runMs, usedMs, undecided } = this;
+    const { numbers, evidence, minimum } = this;
+    const vacuous = Object.keys(minimum).filter(
+      (name) => (evidence.get(name) ?? 0) < (minimum[name] ?? 0),
+    );
+    const times = { simulatedMs, events, runMs, usedMs };
+    return { failed, seeds, ...times, numbers, evidence, undecided, vacuous };
+  }
+}
+
 /** `progress` is called with every report. */
 export function sweep(
   options: SweepOptions,
   workerArguments: readonly string[],
   progress: (report: SeedReport, done: number) => void,
 ): Promise<SweepResult> {
-  const { firstSeed, seeds, workers } = options;
-  const numbers = new Map<string, number>();
-  const evidence = new Map<string, number>();
-  const minimum: Record<string, number> = {};
-  const failed: SeedReport[] = [];
-  let next = firstSeed;
-  let done = 0;
-  let simulatedMs = 0;
-  let events = 0;
-  let undecided = 0;
-  let runMs = 0;
-  let allMs = 0;
-  const take = (report: SeedReport): void => {
-    done++;
-    simulatedMs += report.simulatedMs;
-    events += report.events;
-    undecided += report.undecided.length;
-    runMs += report.runMs;
-    allMs += report.usedMs;
-    add(numbers, report.numbers);
-    add(evidence, report.evidence);
-    Object.assign(minimum, report.minimum);
-    if (report.violations.length > 0) failed.push(report);
-    progress(report, done);
-  };
+  const { firstSeed, seeds, profile } = options;
+  const tally = new Tally();
   const path = fileURLToPath(new URL("./worker.js", import.meta.url));
+  let next = firstSeed;
+  const take = (report: SeedReport): void => {
+    tally.take(report);
+    progress(report, tally.seeds);
+  };
   return new Promise((resolve, reject) => {
-    let open = workers;
-    for (let number = 0; number < workers; number++) {
-      const child = fork(path, [...workerArguments], {
+    let open = 0;
+    const begin = (): void => {
+      open++;
+      const child: ChildProcess = fork(path, [...workerArguments], {
         stdio: ["ignore", "inherit", "inherit", "ipc"],
+        execArgv: CHILD_FLAGS,
       });
       let running = -1;
+      let given = 0;
       child.on("message", (report: SeedReport | null) => {
         if (report !== null) take(report);
-        running = next < firstSeed + seeds ? next++ : -1;
+        const goesOn = next < firstSeed + seeds && given < SEEDS_PER_CHILD;
+        running = goesOn ? next++ : -1;
+        given++;
         child.send(running);
       });
       child.on("error", reject);
-      child.on("exit", (code) => {
-        if (code !== 0) reject(new Error(`seed ${running} ended its process with code ${code}`));
-        else if (--open === 0) {
-          resolve({
-            failed,
-            seeds: done,
-            simulatedMs,
-            events,
-            runMs,
-            usedMs: allMs,
-            numbers,
-            evidence,
-            undecided,
-            vacuous: Object.keys(minimum).filter(
-              (name) => (evidence.get(name) ?? 0) < (minimum[name] ?? 0),
-            ),
-          });
+      child.on("exit", (code, signal) => {
+        open--;
+        if (running >= 0) {
+          const why = `its process ended with ${signal ?? `code ${code}`}`;
+          take(lostSeed(running, profile, why));
         }
+        if (next < firstSeed + seeds) begin();
+        else if (open === 0) resolve(tally.result());
       });
-    }
+    };
+    for (let number = 0; number < Math.min(options.workers, seeds); number++) begin();
   });
 }
 
