@@ -56,12 +56,13 @@ for await (const line of createInterface({ input: tap.stdout })) {
   depthHasChild[depth] = true;
   const good = match[2] === "ok";
   if (depth === 0) {
-    process.stdout.write(
-      `${good ? "  ok  " : "FAILED"} ${match[3]
-        .replace(/^ - /, "")
-        .replace(/ # .*$/, "")
-        .replace(/ \{$/, "")}\n`,
-    );
+    const seconds = Number(/# time=([\d.]+)ms/.exec(match[3])?.[1] ?? 0) / 1000;
+    const name = match[3]
+      .replace(/^ - /, "")
+      .replace(/ (#.*|\{)$/, "")
+      .replace(/ # .*$/, "");
+    const took = seconds >= 1 ? ` (${seconds.toFixed(0)} s)` : "";
+    process.stdout.write(`${good ? "  ok  " : "FAILED"} ${name}${took}\n`);
     if (!good) failedFiles.push(match[3]);
   }
   if (/# SKIP/i.test(match[3])) {
