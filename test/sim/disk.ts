@@ -241,8 +241,18 @@ class SimFiles implements FilesPort {
     done: Done<T>,
     make: () => Result<T, FileErrorCode>,
   ): void {
+    this.life.touch("disk");
+    this.later(name, baseMs, done, make);
+  }
+
+  /** The same, where the process has made its call already. */
+  private later<T>(
+    name: string,
+    baseMs: number,
+    done: Done<T>,
+    make: () => Result<T, FileErrorCode>,
+  ): void {
     const { disk, life } = this;
-    life.touch("disk");
     disk.world.schedule(disk.delayMs(baseMs), () => {
       if (life.isOver) return;
       const result = make();
@@ -284,7 +294,7 @@ class SimFiles implements FilesPort {
         isDraft: true,
       };
       disk.setName(path, inode);
-      this.answer(`allocate ${path}`, disk.temper.writeMs, done, () => {
+      this.later(`allocate ${path}`, disk.temper.writeMs, done, () => {
         inode.bytes = new Uint8Array(sizeBytes);
         inode.bytes.set(first);
         inode.isDraft = false;
