@@ -7,6 +7,7 @@
  */
 import type { Attempt, KvKeyOperation, KvResult, KvSetOperation, Operation } from "../history.js";
 import type { Model, Step } from "../linear/model.js";
+import { FLAG, isAcceptable } from "./kv-input.js";
 import { type KeptRevision, KeptRevisions, findRevision } from "./kept-revisions.js";
 import {
   type Lease,
@@ -16,16 +17,6 @@ import {
   mayBePast,
   mayRun,
 } from "./lease-time.js";
-
-export const FLAG = {
-  set: 1,
-  noRevision: 2,
-  ifExists: 4,
-  ifNotExists: 8,
-  ifEqualToValue: 16,
-  ifEqualToRevision: 32,
-} as const;
-const FLAGS_ALL = 63;
 
 export interface KvState {
   /** -1: never set, or its tombstone was dropped. */
@@ -54,18 +45,13 @@ export interface KvModelOptions {
   readonly readsRevisions: boolean;
 }
 
+export { FLAG } from "./kv-input.js";
+
 export const KV_OPTIONS = {
   revisionsRetained: 16,
   tombstoneRetentionMs: 86_400_000,
   maxValueBytes: 1_048_576,
 } as const;
-
-const NAME_BYTES_MAX = 1024;
-const EXPIRES_MAX_MS = 2 ** 31 - 1;
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
-}
 
 const NEVER: Omit<KvState, "term"> = {
   revision: -1n,
@@ -85,7 +71,7 @@ export class KvModel implements Model<KvState> {
   step(state: KvState, step: Step): readonly KvState[] {
     const operation = step.operation as KvSetOperation | KvKeyOperation;
     const result = step.result as KvResult | null;
-    if (!this.isAcceptable(operation)) {
+    if (!isAcceptable(operation, this.options.maxValueBytes)) {
       return result !== null && result.type === "InvalidInput" && result.revision === 0n
         ? [state]
         : [];
@@ -127,18 +113,6 @@ export class KvModel implements Model<KvState> {
     if (isTombstone) return `deleted at revision ${revision}`;
     const expiry = lease === null ? "" : `, expires: ${leaseKey(lease)}`;
     return `revision ${revision}, value ${JSON.stringify(value)}${expiry}`;
-  }
-
-  /** K5, K8, K18, K3. */
-  private isAcceptable(operation: KvSetOperation | KvKeyOperation): boolean {
-    const { key, expiresMs } = operation;
-    if (bytesOf(key) < 1 || bytesOf(key) > NAME_BYTES_MAX || key.startsWith("__svc:")) return false;
-    if (operation.kind === "kv-extend") return expiresMs >= 1 && expiresMs <= EXPIRES_MAX_MS;
-    if (operation.kind !== "kv-set") return operation.revision >= -1n;
-    const { flags, value } = operation;
-    if ((flags & ~FLAGS_ALL) !== 0 || expiresMs < 0 || expiresMs > EXPIRES_MAX_MS) return false;
-    if (value !== null && bytesOf(value) > this.options.maxValueBytes) return false;
-    return (flags & FLAG.ifExists) === 0 || (flags & FLAG.ifNotExists) === 0;
   }
 
   /** What the operation may find: leaderships end (K19), tombstones and expired values are dropped (K1). */

@@ -5,7 +5,7 @@
  * increment's grid from the incarnation's first value. 2. Remembered keys are a list that is shared and never changed;
  * equal lists are one object, so that its number names it.
  */
-import type { SequenceSeen } from "../history.js";
+import type { SequenceSeen, UpdateOperation } from "../history.js";
 
 export const INT64_MAX = 2n ** 63n - 1n;
 export const INT64_MIN = -(2n ** 63n);
@@ -75,4 +75,41 @@ export class RememberedKeys {
     }
     return made;
   }
+}
+
+const KEYS_LOOKED_AT_MAX = 4096;
+
+/** The entry of a key, and how many newer ones there are. */
+export function findKey(
+  keys: RememberedKey | null,
+  key: string,
+): { readonly entry: RememberedKey | null; readonly newer: number } {
+  let newer = 0;
+  for (let entry = keys; entry !== null && newer < KEYS_LOOKED_AT_MAX; entry = entry.older) {
+    if (entry.key === key) return { entry, newer };
+    newer++;
+  }
+  return { entry: null, newer };
+}
+
+/** The sequence after an update; null when it may not be made. */
+export function merged(
+  state: SequenceState,
+  operation: UpdateOperation,
+  current: bigint,
+): SequenceState | null {
+  const maxValue = operation.removeMaxValue ? null : (operation.maxValue ?? state.maxValue);
+  if (maxValue !== null && maxValue < current) return null;
+  return {
+    initialValue: operation.initialValue ?? state.initialValue,
+    increment: operation.increment ?? state.increment,
+    maxValue,
+    blockSize: operation.removeBlockSize ? null : (operation.blockSize ?? state.blockSize),
+    incarnation: state.incarnation + 1n,
+    revision: state.revision + 1n,
+    served: current,
+    blockEnd: current,
+    blockSharedUntil: Number.NEGATIVE_INFINITY,
+    keys: null,
+  };
 }

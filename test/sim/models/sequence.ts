@@ -13,78 +13,33 @@ import type {
   CreateOperation,
   Operation,
   SequenceResult,
-  SequenceSeen,
   UpdateOperation,
 } from "../history.js";
 import type { Model, Step } from "../linear/model.js";
-import type { LeaseTime } from "./lease-time.js";
 import { ROUNDING_MS } from "./lease-time.js";
+import { isAllocated, isAnsweredAs, isReplay, refusedAs, unallocated } from "./sequence-answers.js";
+import { isAllocation, isCreate, isUpdate } from "./sequence-input.js";
+import type { SequenceModelOptions } from "./sequence-options.js";
 import {
-  INT64_MAX,
-  INT64_MIN,
   type RememberedKey,
   RememberedKeys,
   type SequenceState,
+  findKey,
   isSeenAs,
   limitOf,
+  merged,
   roomAbove,
 } from "./sequence-state.js";
 
-export interface SequenceModelOptions {
-  readonly time: LeaseTime;
-  /** --sequencer-block-size. */
-  readonly defaultBlockSize: number;
-  /** --sequencer-idempotency-retention-max and -ttl; 0 = no bound. */
-  readonly keysRetainedMax: number;
-  readonly keysRetainedMs: number;
-  /**
-   * True when a request without an answer was among the allocations: what it reserved may serve others, so that a block
-   * may be larger than anybody knows.
-   */
-  readonly hasUnknownAllocations: boolean;
-  /** Whether the sequence may be created anew between two orders of the history. */
-  readonly mayBegin: (fromOrder: number, toOrder: number) => boolean;
-  /** Idempotency keys that an answer may replay: the others are not told apart. */
-  readonly keysRepeated: ReadonlySet<string>;
-}
-
-export const SEQUENCE_OPTIONS: Omit<
-  SequenceModelOptions,
-  "time" | "hasUnknownAllocations" | "keysRepeated" | "mayBegin"
-> = {
-  defaultBlockSize: 1000,
-  keysRetainedMax: 256,
-  keysRetainedMs: 600_000,
-};
+export { SEQUENCE_OPTIONS, type SequenceModelOptions } from "./sequence-options.js";
 
 /** null: there is no such sequence. */
 type State = SequenceState | null;
 
-const COUNT_MAX = 2 ** 31 - 1;
-const NAME_BYTES_MAX = 1024;
 /** Leaders that one keyless allocation may lose before it is answered. */
 const LOST_TRIES_MAX = 2;
-const KEYS_LOOKED_AT_MAX = 4096;
 
 const NAMELESS = { key: "", count: 0, start: 0n, end: 0n, revision: 0n, fromMs: 0, toMs: 0 };
-
-function isInt64(value: bigint | null): boolean {
-  return value === null || (value >= INT64_MIN && value <= INT64_MAX);
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
-}
-
-function isName(name: string): boolean {
-  const trimmed = name.trim();
-  const bytes = bytesOf(trimmed);
-  return bytes >= 1 && bytes <= NAME_BYTES_MAX && !trimmed.startsWith("__svc:");
-}
-
-function isBlockSize(size: number | null): boolean {
-  return size === null || (Number.isInteger(size) && size >= 1 && size <= COUNT_MAX);
-}
 
 export class SequenceModel implements Model<State> {
   readonly initial: State = null;
@@ -148,17 +103,9 @@ export class SequenceModel implements Model<State> {
     operation: CreateOperation,
     result: SequenceResult | null,
   ): readonly State[] {
-    const { name, initialValue, increment, maxValue, blockSize } = operation;
-    const isValid =
-      isName(name) &&
-      isInt64(initialValue) &&
-      isInt64(maxValue) &&
-      increment >= 1n &&
-      increment <= INT64_MAX &&
-      (maxValue === null || maxValue >= initialValue) &&
-      isBlockSize(blockSize);
-    if (!isValid) return refusedAs(state, result, "InvalidInput");
+    if (!isCreate(operation)) return refusedAs(state, result, "InvalidInput");
     if (state !== null) return refusedAs(state, result, "AlreadyExists");
+    const { initialValue, increment, maxValue, blockSize } = operation;
     const made: SequenceState = {
       initialValue,
       increment,
@@ -181,7 +128,7 @@ export class SequenceModel implements Model<State> {
     result: SequenceResult | null,
   ): readonly State[] {
     const refused = refusedAs(state, result, "InvalidInput");
-    if (!isName(operation.name) || !isUpdate(operation)) return refused;
+    if (!isUpdate(operation)) return refused;
     if (state === null) return refusedAs(state, result, "NotFound");
     const currents = new Set([operation.currentValue ?? state.served]);
     if (operation.currentValue === null) currents.add(state.blockEnd);
@@ -219,11 +166,9 @@ export class SequenceModel implements Model<State> {
     result: AllocationResult | null,
     step: Step,
   ): readonly State[] {
-    const { name, count } = operation;
+    const { count } = operation;
     const key = operation.idempotencyKey?.trim() ?? "";
-    const isValid = isName(name) && count >= 1 && count <= COUNT_MAX;
-    if (!isValid || bytesOf(key) > NAME_BYTES_MAX)
-      return unallocated(state, result, "InvalidInput");
+    if (!isAllocation(operation, key)) return unallocated(state, result, "InvalidInput");
     if (state === null) return unallocated(state, result, "NotFound");
     if (key === "") return this.allocateNew(state, operation, null, result, step);
     const reached: State[] = [];
@@ -340,99 +285,4 @@ export class SequenceModel implements Model<State> {
     const blockEnd = base + (room < wanted ? room : wanted) * increment;
     return { ...state, revision, served: end, blockEnd, blockSharedUntil: step.returnOrder };
   }
-}
-
-function findKey(
-  keys: RememberedKey | null,
-  key: string,
-): { readonly entry: RememberedKey | null; readonly newer: number } {
-  let newer = 0;
-  for (let entry = keys; entry !== null && newer < KEYS_LOOKED_AT_MAX; entry = entry.older) {
-    if (entry.key === key) return { entry, newer };
-    newer++;
-  }
-  return { entry: null, newer };
-}
-
-function isReplay(entry: RememberedKey, result: AllocationResult): boolean {
-  return isAllocated(result, entry.start, entry.end, entry.count, entry.revision);
-}
-
-function isAllocated(
-  result: AllocationResult,
-  start: bigint,
-  end: bigint,
-  count: number,
-  revision: bigint,
-): boolean {
-  return (
-    result.type === "Success" &&
-    result.start === start &&
-    result.end === end &&
-    result.count === count &&
-    result.revision === revision
-  );
-}
-
-function unallocated(
-  state: State,
-  result: AllocationResult | null,
-  type: AllocationResult["type"],
-): readonly State[] {
-  if (result === null || result.type !== type) return [];
-  const { start, end, count, revision } = result;
-  return start === 0n && end === 0n && count === 0 && revision === 0n ? [state] : [];
-}
-
-function refusedAs(
-  state: State,
-  result: SequenceResult | null,
-  type: SequenceResult["type"],
-  deletedRevision: bigint | null = null,
-): readonly State[] {
-  if (result === null || result.type !== type || result.sequence !== null) return [];
-  // Answers without success carry -1; delete carries 0, which is also accepted for its refusals (S14).
-  const isRevision = result.revision === -1n || result.revision === deletedRevision;
-  return isRevision ? [state] : [];
-}
-
-function isAnsweredAs(state: SequenceState, result: SequenceResult, current: bigint): boolean {
-  if (result.type !== "Success" || result.revision !== state.revision) return false;
-  return result.sequence !== null && isSeenAs(state, result.sequence as SequenceSeen, current);
-}
-
-/** S12 as far as it can be said without the sequence. */
-function isUpdate(operation: UpdateOperation): boolean {
-  const { currentValue, increment, initialValue, maxValue, blockSize } = operation;
-  const given = [currentValue, increment, initialValue, maxValue, blockSize];
-  const changes = given.some((value) => value !== null);
-  if (!changes && !operation.removeMaxValue && !operation.removeBlockSize) return false;
-  if (maxValue !== null && operation.removeMaxValue) return false;
-  if (blockSize !== null && operation.removeBlockSize) return false;
-  if (increment !== null && increment < 1n) return false;
-  return (
-    isBlockSize(blockSize) && given.every((value) => typeof value !== "bigint" || isInt64(value))
-  );
-}
-
-/** The sequence after an update; null when it may not be made. */
-function merged(
-  state: SequenceState,
-  operation: UpdateOperation,
-  current: bigint,
-): SequenceState | null {
-  const maxValue = operation.removeMaxValue ? null : (operation.maxValue ?? state.maxValue);
-  if (maxValue !== null && maxValue < current) return null;
-  return {
-    initialValue: operation.initialValue ?? state.initialValue,
-    increment: operation.increment ?? state.increment,
-    maxValue,
-    blockSize: operation.removeBlockSize ? null : (operation.blockSize ?? state.blockSize),
-    incarnation: state.incarnation + 1n,
-    revision: state.revision + 1n,
-    served: current,
-    blockEnd: current,
-    blockSharedUntil: Number.NEGATIVE_INFINITY,
-    keys: null,
-  };
 }
