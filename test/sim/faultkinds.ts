@@ -48,6 +48,8 @@ export const FAULT_KINDS = {
   /** All machines lose power in the same moment. */
   "power-loss-all": { needsPeers: true },
   "pause-leader": { needsPeers: true },
+  /** A leader is cut off from all others, not from its clients: it appends what nobody will have. */
+  "strand-leader": { needsPeers: true },
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

@@ -5,6 +5,7 @@
  */
 import type { Prng } from "../../src/base/prng.js";
 import type { FaultKind } from "./faultkinds.js";
+import { someLeader } from "./faults-process.js";
 import type { Scene } from "./scene.js";
 import type { Server } from "./server.js";
 
@@ -51,9 +52,25 @@ export function spoilNetwork(scene: Scene, kind: FaultKind, server: Server, prng
     case "half-open":
       cut(nodeId, other);
       return true;
+    case "strand-leader":
+      return strandLeader(scene, prng);
     default:
       return spoilLink(scene, kind, nodeId, other, lastsMs, prng);
   }
+}
+
+/** For about the time in which the others notice, choose another leader and go on, or less. */
+function strandLeader(scene: Scene, prng: Prng): boolean {
+  const leader = someLeader(scene, prng);
+  if (leader === null) return false;
+  const { electionMs = 1000 } = leader.plan.host;
+  const lastsMs = Math.round((electionMs * (1 + prng.below(8))) / 2);
+  for (const { nodeId, isRetired } of scene.servers) {
+    if (isRetired || nodeId === leader.nodeId) continue;
+    scene.until(lastsMs, scene.network.cut(leader.nodeId, nodeId));
+    scene.until(lastsMs, scene.network.cut(nodeId, leader.nodeId));
+  }
+  return true;
 }
 
 function spoilLink(

@@ -58,12 +58,18 @@ function strikeSeveral(scene: Scene, kind: "kill-several" | "power-loss-all", pr
   return count > 0;
 }
 
-function strikeLeader(scene: Scene, kind: "kill-leader" | "pause-leader", prng: Prng): boolean {
+/** A node that leads some group, if there is one. */
+export function someLeader(scene: Scene, prng: Prng): Server | null {
   const leaders = scene.servers.filter((server) => {
     return server.running?.node.groups().some((group) => group.isServing()) ?? false;
   });
   const leader = leaders[prng.below(Math.max(1, leaders.length))];
-  if (leader === undefined || leader.isLost) return false;
+  return leader === undefined || leader.isLost ? null : leader;
+}
+
+function strikeLeader(scene: Scene, kind: "kill-leader" | "pause-leader", prng: Prng): boolean {
+  const leader = someLeader(scene, prng);
+  if (leader === null) return false;
   return strikeProcess(scene, kind === "kill-leader" ? "kill" : "pause", leader, prng);
 }
 

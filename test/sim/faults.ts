@@ -26,6 +26,7 @@ export class Faults implements Scene {
   private readonly prng: Prng;
   private readonly heals = new Set<Heal>();
   private readonly restarts: Prng;
+  private readonly rests: Prng;
   private isOver = false;
 
   constructor(
@@ -37,6 +38,7 @@ export class Faults implements Scene {
   ) {
     this.prng = world.prng("faults");
     this.restarts = world.prng("restarts");
+    this.rests = world.prng("rests");
   }
 
   start(): void {
@@ -44,7 +46,9 @@ export class Faults implements Scene {
   }
 
   private later(): void {
-    const delayMs = 1 + this.prng.below(2 * this.plan.faultEveryMs);
+    // Now and then a rest, in which the cluster gets to work (P-175).
+    const restMs = this.rests.chance(1, 8) ? 2000 + this.rests.below(6000) : 0;
+    const delayMs = 1 + this.prng.below(2 * this.plan.faultEveryMs) + restMs;
     this.world.schedule(delayMs, () => {
       if (this.isOver) return;
       this.strike();

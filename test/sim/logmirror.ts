@@ -14,6 +14,7 @@ import type {
   LogPosition,
   LogWrite,
 } from "../../src/ports.js";
+import type { DurableState } from "./checkers/promises.js";
 
 /** Told of every entry that a node appends. `digest` is over kind and payload. */
 export type EntryHook = (
@@ -68,7 +69,8 @@ function digestOf(entry: LogEntry): number {
 
 export class LogMirror implements LogPort {
   private readonly groups = new Map<number, GroupTerms>();
-  private readonly durableTerms = new Map<number, number>();
+  private readonly hardStates = new Map<number, HardState>();
+  private readonly issuedTerms = new Map<number, number>();
 
   constructor(
     private readonly log: LogPort,
@@ -76,13 +78,25 @@ export class LogMirror implements LogPort {
   ) {
     for (const [group, image] of log.recovered()) {
       this.groups.set(group, mirrored(image));
-      this.durableTerms.set(group, image.hardState.term);
+      this.hardStates.set(group, image.hardState);
     }
   }
 
   /** The term that a restart cannot forget. */
   durableTerm(group: number): number {
-    return this.durableTerms.get(group) ?? 0;
+    return this.hardStates.get(group)?.term ?? 0;
+  }
+
+  /** All that a restart cannot forget of `group`, and the term that was written last. */
+  durable(group: number): DurableState {
+    const { term, vote } = this.hardStates.get(group) ?? { term: 0, vote: 0 };
+    const lastIndex = this.groups.get(group)?.durableIndex ?? 0;
+    return { term, vote, lastIndex, issuedTerm: this.issuedTerms.get(group) ?? term };
+  }
+
+  /** The groups of which anything is durable. */
+  get durableGroups(): Iterable<number> {
+    return this.hardStates.keys();
   }
 
   /** True when the entry of `term` at `index` is on the disk, or lies below what a snapshot covers. */
@@ -119,12 +133,11 @@ export class LogMirror implements LogPort {
       written = group.writes(first.index, first.index + write.entries.length - 1);
     }
     const { hardState, group, done } = write;
-    const term = hardState === null ? this.durableTerm(group) : hardState.term;
-    if (written === null && term === this.durableTerm(group)) return this.log.write(write);
+    if (hardState !== null) this.issuedTerms.set(group, hardState.term);
     this.log.write({
       ...write,
       done: () => {
-        if (hardState !== null) this.durableTerms.set(group, hardState.term);
+        if (hardState !== null) this.hardStates.set(group, hardState);
         written?.();
         done();
       },
@@ -147,14 +160,16 @@ export class LogMirror implements LogPort {
 
   resetGroup(group: PartitionId, floor: LogPosition, state: HardState, done: () => void): void {
     this.groups.set(group, new GroupTerms(floor));
+    this.issuedTerms.set(group, state.term);
     this.log.resetGroup(group, floor, state, () => {
-      this.durableTerms.set(group, state.term);
+      this.hardStates.set(group, state);
       done();
     });
   }
 
   forgetGroup(group: PartitionId, done: () => void): void {
     this.groups.delete(group);
+    this.hardStates.delete(group);
     this.log.forgetGroup(group, done);
   }
 

@@ -4,6 +4,7 @@
  * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
  * a checker saw is in its verdict.
  */
+import { readRaftFrame } from "../../src/host/raft-frames.js";
 import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
 import { ConfigSteps } from "./checkers/config-steps.js";
 import { DurableMajority } from "./checkers/durable-majority.js";
@@ -13,9 +14,12 @@ import { Leaderships } from "./checkers/leaderships.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
 import { LogMatching } from "./checkers/log-matching.js";
 import { NeverBack } from "./checkers/never-back.js";
+import { OwnTerm } from "./checkers/own-term.js";
+import { Promises } from "./checkers/promises.js";
 import { Rosters } from "./checkers/rosters.js";
 import { StateEquality } from "./checkers/state-equality.js";
 import type { Verdict } from "./checkers/verdict.js";
+import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
 
 interface Seen {
@@ -38,6 +42,9 @@ export class NodeChecks implements Observer {
   private readonly rosters: Rosters;
   private readonly configs: ConfigSteps;
   private readonly leaders: LeadersVote;
+  private readonly promises: Promises;
+  private readonly ownTerm = new OwnTerm();
+  private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
   private known = 0;
 
@@ -55,6 +62,8 @@ export class NodeChecks implements Observer {
     this.leaders = new LeadersVote(none);
     // The log of a node alone has no other to be compared with.
     this.matching = new LogMatching(nodes > 1 ? 100 : 0);
+    // A node alone tells nobody anything.
+    this.promises = new Promises(nodes > 1 ? { votes: 1, acknowledgements: 50 } : {});
   }
 
   entry(
@@ -84,6 +93,7 @@ export class NodeChecks implements Observer {
     this.durable.disk(node, life, group, sample.isDurable);
     if (sample.leading) {
       const committedTerm = sample.termAt(commitIndex);
+      this.ownTerm.leads(node, group, { life, term, commitIndex }, committedTerm ?? null);
       if (typeof committedTerm === "number") {
         this.durable.commit(node, group, commitIndex, committedTerm, sample.voters);
       }
@@ -95,9 +105,10 @@ export class NodeChecks implements Observer {
       if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
     }
     if (sample.leading) this.leaders.leads(node, life, group, term);
+    const durable = isOwnLog ? (this.logs.get(node)?.durable(group).lastIndex ?? null) : null;
     const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
-    this.neverBack.observe({ ...progress, term: sample.durableTerm, durable: null });
+    this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });
     if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
     seen.term = term;
     seen.leading = sample.leading;
@@ -114,7 +125,22 @@ export class NodeChecks implements Observer {
     this.rosters.roster(...seen);
   }
 
+  recovered(node: number, log: LogMirror): void {
+    const before = this.logs.get(node);
+    if (before !== undefined) this.promises.restarted(node, before, log);
+    this.logs.set(node, log);
+    if (this.promises.isBroken) this.tellNow();
+  }
+
+  sent(node: number, to: number, bytes: Uint8Array, log: LogMirror): void {
+    readRaftFrame(bytes, node, to, ({ group, message }) => {
+      this.promises.sent(node, group, message, log);
+    });
+    if (this.promises.isBroken) this.tellNow();
+  }
+
   wiped(node: number): void {
+    this.logs.delete(node);
     this.neverBack.wiped(node);
   }
 
@@ -127,12 +153,16 @@ export class NodeChecks implements Observer {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { rosters, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    return [...ofLogs, rosters, configs, leaders].map((checker) => checker.verdict());
+    const own = [this.promises, this.ownTerm];
+    return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */
   private tell(): void {
-    if (++this.known % 16 !== 0) return;
+    if (++this.known % 16 === 0) this.tellNow();
+  }
+
+  private tellNow(): void {
     for (const verdict of this.verdicts()) {
       if (verdict.kind === "fail") {
         this.violate(`${verdict.property}: ${verdict.violations[0] ?? ""}`);

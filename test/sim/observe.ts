@@ -78,6 +78,10 @@ export interface Observer {
   ): void;
   /** A life of a node has another roster applied; `text` says all of it. */
   roster?(node: number, life: number, version: number, text: string): void;
+  /** A life begins with `log`, as recovery found it. */
+  recovered?(node: number, log: LogMirror): void;
+  /** A node sends a frame of the consensus core; `log` is its own. */
+  sent?(node: number, to: number, bytes: Uint8Array, log: LogMirror): void;
   /** The disk of a node is empty now. */
   wiped?(node: number): void;
   started?(node: number, life: number, atMs: number): void;

@@ -100,6 +100,10 @@ function openHost(
   const shared = sharedKernels();
   const entropy = world.prng(`entropy ${nodeId} ${life.number}`);
   const port = network.port(life, helloOf(server));
+  port.onSend = (to, lane, bytes) => {
+    if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
+  };
+  server.events.recovered?.(nodeId, log);
   const ports: HostPorts = {
     clock: life.clock,
     timer: life,

@@ -15,6 +15,8 @@ export class SimPeers implements PeerPort {
   private readonly links = new Map<number, SimLink>();
   private wanted: readonly PeerAddress[] = [];
   private isClosed = false;
+  /** Told of every frame that the node sends, whether it leaves or not. */
+  onSend: ((to: number, lane: PeerLane, bytes: Uint8Array) => void) | null = null;
 
   constructor(
     readonly network: SimNetwork,
@@ -63,6 +65,7 @@ export class SimPeers implements PeerPort {
   send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
     this.life.touch("peers");
     assert(bytes.length <= PEER_FRAME_MAX_BYTES, "a frame is within its bound");
+    this.onSend?.(to, lane, bytes);
     return this.links.get(to)?.send(lane, bytes) ?? false;
   }
 

@@ -22,6 +22,7 @@ import {
 } from "./workplan.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
 import { type MemberPlan, memberPlan } from "./memberplan.js";
+import { STRANDING, fewOf, tailSettings } from "./swarm.js";
 
 export interface Profile {
   readonly name: string;
@@ -110,6 +111,17 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     clients: [2, 5],
     ticks: 5 * 86_400_000,
     faultEveryMs: [600_000, 3_600_000, 21_600_000],
+  },
+  /** Leaders that lose the others while clients go on: tails that the next one overwrites. */
+  stranded: {
+    name: "stranded",
+    nodes: [3, 3, 5],
+    faults: [...STRANDING, "kill", "power-loss", "disk-slow", "pause-leader"],
+    thinkMs: [20, 100, 300],
+    clients: [5, 10],
+    host: { initialPartitions: 1, batchEntriesMax: 1, inFlightEntriesMax: 16 },
+    ticks: 30_000,
+    faultEveryMs: [1000, 3000],
   },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };
@@ -211,7 +223,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const prng = new Prng(seed).fork("plan");
   const nodes = pick(prng, profile.nodes);
   const later = new Prng(seed).fork("later");
-  const chosen = profile.faults.filter(() => prng.chance(1, 2));
+  const drawn = profile.faults.filter(() => prng.chance(1, 2));
+  const chosen = fewOf(drawn, new Prng(seed).fork("few"));
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const plan: Plan = {
@@ -224,7 +237,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     operations: { ...laterWeights(later), ...weights(prng) },
     faults: chosen,
     faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
-    host: { ...hostSettings(prng), ...profile.host },
+    host: { ...hostSettings(prng), ...tailSettings(new Prng(seed).fork("tail")), ...profile.host },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
     sequences: pick(prng, [1, 3, 10]),

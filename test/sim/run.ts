@@ -111,6 +111,8 @@ class Run {
     const nodeId = this.servers.length + 1;
     const server = new Server(this.world, this.plan, nodeId, this.network, {
       violation: (text) => this.violate(text),
+      recovered: (...recovered) => this.checks.recovered?.(...recovered),
+      sent: (...frame) => this.checks.sent?.(...frame),
       started: (server) => this.started(server),
       wiped: (server) => this.checks.wiped?.(server.nodeId),
       entry: (...entry) => this.checks.entry?.(...entry),

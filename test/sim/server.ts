@@ -17,6 +17,7 @@ import { SimDisk, type EndKind } from "./disk.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "./network.js";
 import type { GroupWatch } from "./observe.js";
+import type { LogMirror } from "./logmirror.js";
 import { openNode } from "./opening.js";
 import type { SimPeers } from "./peers.js";
 import type { Plan } from "./plan.js";
@@ -28,6 +29,10 @@ import type { World } from "./world.js";
 export interface ServerEvents {
   /** Something happened that must not. */
   violation(text: string): void;
+  /** A life begins; nothing was sent yet. `log` is as recovery found it. */
+  recovered?(node: number, log: LogMirror): void;
+  /** A node sends a frame of the consensus core; `log` is its own. */
+  sent?(node: number, to: number, bytes: Uint8Array, log: LogMirror): void;
   started(server: Server): void;
   /** A node appended an entry to its log. */
   entry(node: number, ...entry: Parameters<EntryHook>): void;

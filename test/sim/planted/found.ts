@@ -11,8 +11,8 @@ export interface Found {
   readonly seeds: readonly (number | null)[];
   /** Seeds that a trial tries at most. */
   readonly seedsMax: number;
-  /** Whoever saw it first, the most frequent one first. */
-  readonly witnesses: readonly string[];
+  /** Who saw it first, in most of the trials; "" = nobody. */
+  readonly witness: string;
   /** The run that shows it soonest; null as long as none does. */
   readonly quickest: { readonly seed: number; readonly ticks: number } | null;
 }
@@ -28,12 +28,16 @@ export function readFound(): Map<string, Found> {
   return new Map(Object.entries(JSON.parse(text) as Record<string, Found>));
 }
 
-/** One line for each bug. */
+/** JSON as the formatter of the house wants it: one line for each member of a bug. */
 function textOf(found: ReadonlyMap<string, Found>): string {
-  const lines = [...found].map(([name, known]) => {
-    return `  ${JSON.stringify(name)}: ${JSON.stringify(known)}`;
+  const bugs = [...found].map(([name, known]) => {
+    const members = Object.entries(known).map(([member, value]: [string, unknown]) => {
+      const text = JSON.stringify(value).replaceAll(",", ", ").replaceAll('":', '": ');
+      return `    ${JSON.stringify(member)}: ${text.replace("{", "{ ").replace("}", " }")}`;
+    });
+    return `  ${JSON.stringify(name)}: {\n${members.join(",\n")}\n  }`;
   });
-  return `{\n${lines.join(",\n")}\n}\n`;
+  return `{\n${bugs.join(",\n")}\n}\n`;
 }
 
 export function writeFound(found: ReadonlyMap<string, Found>): void {

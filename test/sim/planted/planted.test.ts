@@ -16,7 +16,7 @@ t.setTimeout(300_000);
 const SEEDS_MAX = 24;
 const WORKERS = 2;
 const BUGS_MIN = 36;
-const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witnesses: [], quickest: null };
+const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
 
 interface Hunt {
   readonly mutation: Mutation;

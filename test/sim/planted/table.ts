@@ -39,7 +39,7 @@ export function seedsInWords({ seeds, seedsMax }: Found): [string, string] {
 export function rowOf(mutation: Mutation, found: Found | undefined): string {
   const { name, floor, pitfall } = mutation;
   const [median, most] = found === undefined ? ["?", "?"] : seedsInWords(found);
-  const witness = found?.witnesses[0] ?? "nobody";
+  const witness = found?.witness ?? "";
   const cells = [name, floor, pitfall, profileOf(mutation), median, most, witness];
   return `| ${cells.map((cell) => cell.replaceAll("|", "/")).join(" | ")} |`;
 }

@@ -65,8 +65,8 @@ export class Trials {
       }
       seeds.push(count);
     }
-    const ranked = [...witnesses].sort((a, b) => b[1] - a[1]).map(([witness]) => witness);
-    return { seeds, seedsMax, witnesses: ranked, quickest };
+    const [most] = [...witnesses].sort((a, b) => b[1] - a[1]);
+    return { seeds, seedsMax, witness: most?.[0] ?? "", quickest };
   }
 
   /** The shortest of some lengths with which the seed still shows the bug. */

@@ -1,0 +1,33 @@
+/**
+ * Draws of a plan that make rare mixes likelier: few kinds of faults that strike often, long tails,
+ * leaders left alone with their clients.
+ *
+ * Pure. Invariant: what is drawn here comes from generators of its own, so that the rest of a plan
+ * stays what it was.
+ */
+import type { Prng } from "../../src/base/prng.js";
+import type { HostSettings } from "../../src/host/settings.js";
+import type { FaultKind } from "./faultkinds.js";
+
+/**
+ * In every other seed only some of the kinds that were chosen: in a minute each of a few strikes
+ * often, each of many hardly once.
+ */
+export function fewOf(kinds: readonly FaultKind[], prng: Prng): readonly FaultKind[] {
+  if (prng.chance(1, 2)) return kinds;
+  const wanted = 1 + prng.below(5);
+  const left = [...kinds];
+  while (left.length > wanted) left.splice(prng.below(left.length), 1);
+  return left;
+}
+
+/** In some seeds each command is an entry of its own and many are under way: tails are long then. */
+export function tailSettings(prng: Prng): Partial<HostSettings> {
+  return prng.chance(1, 4) ? { batchEntriesMax: 1, inFlightEntriesMax: 16 } : {};
+}
+
+/** What leaves leaders without followers. The first one several times: it is drawn so much oftener. */
+export const STRANDING: readonly FaultKind[] = [
+  ...Array.from({ length: 6 }, () => "strand-leader" as const),
+  ...(["isolate", "partition", "kill-leader", "clog"] as const),
+];
