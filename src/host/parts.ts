@@ -220,18 +220,22 @@ export class NodeParts implements LoopParts {
       shared.wakeAt,
       shared.wake,
     );
-    const rouse = (): void => {
-      for (const { driver } of this.hosting.all) driver.peers.rouse();
+    // A group that another node leads does not care how two of its followers reach each other.
+    const rouse = (node: number): void => {
+      for (const { driver } of this.hosting.all) {
+        const { leader, isLeading } = driver.leadership;
+        if (isLeading || leader === node || leader === 0) driver.peers.rouse();
+      }
       this.pulse.rouseAll();
     };
     this.links.listen({
       linkUp: (node) => {
-        rouse();
+        rouse(node);
         this.snapshots.linkUp(node);
         failover.linkUp(node);
       },
       linkDown: (node) => {
-        rouse();
+        rouse(node);
         this.changes.linkDown(node);
         for (const { driver } of this.hosting.all) driver.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());

@@ -35,6 +35,20 @@ t.test("cost per group does not grow with the groups", (t) => {
   t.end();
 });
 
+t.test("P-013 a broken link wakes only groups that one of its ends leads", (t) => {
+  const { broken, replicas } = measureGrowth({
+    seed: 1,
+    nodes: 7,
+    groups: 30,
+    idleMs: 100,
+    loadMs: 100,
+  });
+  // It was three times as much when both ends woke all their groups.
+  t.ok(broken.bytes < 1000 * replicas, `${Math.round(broken.bytes / replicas)} bytes per replica`);
+  t.ok(broken.frames > 0);
+  t.end();
+});
+
 t.test("the profile wide in small passes every checker", (t) => {
   const plan = planOf(2, "wide", { nodes: 5, groups: 40, ticks: 3000 });
   const judged = judge(plan);
@@ -77,6 +91,7 @@ t.test("the command line and the table", (t) => {
     replicas: 1,
     start: stretch,
     idle: stretch,
+    broken: stretch,
     load: stretch,
     asleep: 1,
     memory,

@@ -24,6 +24,7 @@ const START_WITHIN_MS = 120_000;
 /** Groups go to sleep, and what the start left is flushed (simulated ms). */
 const SETTLE_MS = 40_000;
 const LOOK_EVERY_MS = 50;
+const BROKEN_MS = 10_000;
 
 export interface GrowthOptions {
   readonly seed: number;
@@ -64,6 +65,8 @@ export interface Growth {
   /** From the first process to the moment in which every group was served and every node ready. */
   readonly start: Stretch;
   readonly idle: Stretch;
+  /** The ten seconds after the link between two nodes broke, of an idle cluster. */
+  readonly broken: Stretch;
   readonly load: Stretch;
   /** Groups that sleep on all nodes in the end of the idle stretch. */
   readonly asleep: number;
@@ -188,6 +191,13 @@ class GrowingWorld {
     return this.since(begin);
   }
 
+  breakLink(forMs: number): Stretch {
+    const begin = this.mark();
+    this.servers[0]?.running?.port.link(2)?.breakNow();
+    this.world.run(this.world.nowMs + forMs);
+    return this.since(begin);
+  }
+
   load(forMs: number): Stretch {
     const { world, servers, counts, plan } = this;
     const begin = this.mark();
@@ -255,6 +265,7 @@ export function measureGrowth(options: GrowthOptions): Growth {
   const { log, store } = growing.stored();
   const replicas = growing.replicas();
   const asleep = growing.asleep();
+  const broken = guarded(() => growing.breakLink(BROKEN_MS));
   const load = guarded(() => growing.load(options.loadMs));
   const memory = {
     heap: (after.heap - before.heap) / replicas,
@@ -264,5 +275,5 @@ export function measureGrowth(options: GrowthOptions): Growth {
   };
   const { nodes, groups } = options;
   const traceHash = growing.world.trace.hash();
-  return { nodes, groups, replicas, start, idle, load, asleep, memory, traceHash };
+  return { nodes, groups, replicas, start, idle, broken, load, asleep, memory, traceHash };
 }

@@ -46,6 +46,10 @@ const COLUMNS: readonly Column[] = [
     title: "idle cpu ms/s/node",
     cell: ({ idle, nodes }) => short(perSecond(idle, idle.usedMs) / nodes),
   },
+  {
+    title: "broken link B/replica",
+    cell: ({ broken, replicas }) => short(broken.bytes / replicas),
+  },
   { title: "ops/s", cell: ({ load }) => short(perSecond(load, load.operations)) },
   { title: "frames/op", cell: ({ load }) => short(load.frames / load.operations) },
   { title: "B/op", cell: ({ load }) => short(load.bytes / load.operations) },
