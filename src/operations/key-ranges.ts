@@ -5,7 +5,8 @@
  *
  * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only
  * permits (P-107): it follows the descriptors unless a call on this node left it otherwise. 2. A
- * status says that something was done only when apply said so.
+ * status says that something was done only when apply said so. 3. The rows of a node that stops are
+ * not read: they may be closed by the time an answer is made.
  */
 import { compareText } from "../base/bytes.js";
 import { isRangeKeySpace } from "../control/ranges.js";
@@ -65,6 +66,7 @@ export class KeyRanges {
 
   /** Sets the flag of this node; it is remembered only while the descriptors say otherwise. */
   private setFlag(keySpace: string, flag: boolean): void {
+    if (this.serving.node.shuttingDown) return;
     this.flags.delete(keySpace);
     if (this.descriptors(keySpace).length > 0 === flag) return;
     this.flags.set(keySpace, flag);
@@ -77,6 +79,7 @@ export class KeyRanges {
   register(keySpace: string, course: Course, done: RegisterDone): void {
     const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
+    if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     this.setFlag(keySpace, true);
     const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
     const bounded = { ...course, deadlineMs: Math.min(course.deadlineMs, latestMs) };
@@ -93,6 +96,7 @@ export class KeyRanges {
   unregister(keySpace: string, course: Course, done: RegisterDone): void {
     const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
+    if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {
       const reason = "A range lies outside the hash partition, and this version moves no data.";
       const answer = this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
@@ -105,6 +109,10 @@ export class KeyRanges {
       this.setFlag(keySpace, false);
       done(this.registerAnswer(keySpace, "Removed", true, false, ""));
     });
+  }
+
+  private refuseStopping(keySpace: string, done: RegisterDone): void {
+    this.serving.ports.timer.soon(() => done(this.openRegister(keySpace, null)));
   }
 
   private refuseRegister(keySpace: string, done: RegisterDone): void {
@@ -138,6 +146,12 @@ export class KeyRanges {
     seeded: boolean,
     reason: string,
   ): RegisterRangeAnswer {
+    if (this.serving.node.shuttingDown) {
+      // A node that stops closes its rows: what is said of them follows from the status.
+      const isRanged = success && status !== "Removed";
+      const routingMode = isRanged ? "KeyRange" : "Hash";
+      return { success, status, seeded, routingMode, descriptorCount: isRanged ? 1 : 0, reason };
+    }
     return {
       success,
       status,

@@ -247,7 +247,9 @@ export class KvModel implements Model<KvState> {
       const mustBeKept = entry.isSure && newer < this.options.revisionsRetained - 1;
       const mayHaveEnded =
         entry.lease !== null && mayBeOver(entry.lease, this.options.time, step.toMs);
-      return !mustBeKept || mayHaveEnded ? [state] : [];
+      // What is past its retention is collected in parts: older revisions may go before the tombstone (K1, K2).
+      const mayBeCollected = this.mayBeDropped(state, step);
+      return !mustBeKept || mayHaveEnded || mayBeCollected ? [state] : [];
     }
     const same = result.value === (isGet ? entry.value : null);
     const runs = entry.lease === null || mayRun(entry.lease, this.options.time, step.fromMs);
