@@ -1,0 +1,19 @@
+/**
+ * Seeds that once failed, with what they found. A seed means what plan and draws make of it: when
+ * those change, it is an ordinary seed, and the scenario named with it guards the fix.
+ */
+export interface Regression {
+  readonly seed: number;
+  readonly profile: string;
+  readonly ticks?: number;
+  /** What was wrong, and where a test of its own guards it. */
+  readonly found: string;
+}
+
+export const REGRESSIONS: readonly Regression[] = [
+  {
+    seed: 8100,
+    profile: "three",
+    found: "a keyless allocation that was carried to the next leader skips a block",
+  },
+];
