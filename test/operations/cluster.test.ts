@@ -257,23 +257,99 @@ t.test("6.2, 6.3, P-107: register, unregister, list; keys stay reachable", async
   t.match(again.ask(get("orders/1")), { type: 3, route: { generation: 0 } });
 });
 
+t.test("6.3: a node that stops answers without reading its rows", async (t) => {
+  const bench = new Bench();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  bench.node.metaGroup().machine.meta.ranges = () => {
+    throw new Error("the store is closed");
+  };
+  const end = { success: false, status: "Indeterminate", descriptorCount: 0 };
+  for (const kind of ["registerRange", "unregisterRange"] as const) {
+    const answer = call(bench, (done: (answer: object) => void) =>
+      bench.operations[kind]("orders", context, done),
+    );
+    t.match(answer, end, kind);
+  }
+});
+
 t.test(
-  "6.3: a node that stops answers changes of the ranges without reading its rows",
+  "6.3: splits are checked in full and then refused, merges find nothing to fold",
   async (t) => {
-    const bench = new Bench();
-    bench.node.stop(bench.nowMs + 1000, () => undefined);
-    bench.node.metaGroup().machine.meta.ranges = () => {
-      throw new Error("the store is closed");
-    };
-    const end = { success: false, status: "Indeterminate", descriptorCount: 0 };
-    for (const kind of ["registerRange", "unregisterRange"] as const) {
-      const answer = call(bench, (done: (answer: object) => void) =>
-        bench.operations[kind]("orders", context, done),
+    const bench = new Bench({ rangeSplitMinSize: 3 });
+    const split = (keySpace: string, splitKey: string) =>
+      call(
+        bench,
+        (done: (answer: { status: string; determinate: boolean; reason: string }) => void) =>
+          bench.operations.splitRange({ keySpace, splitKey }, context, done),
       );
-      t.match(answer, end, kind);
-    }
+    const merge = () =>
+      call(bench, (done: (answer: object) => void) => bench.operations.mergeRanges(context, done));
+    t.match(split("", "a"), { status: "InvalidInput", determinate: true });
+    t.match(split("s", ""), { status: "InvalidInput" });
+    t.match(split("s", "s/1"), { status: "NoRange", determinate: true });
+    call(bench, (done: (answer: object) => void) =>
+      bench.operations.registerRange("s", context, done),
+    );
+    t.match(split("s", "t/1"), { status: "InvalidSplitKey" });
+    bench.ask(set("s/1", "v"));
+    bench.ask(set("s/2", "v"));
+    bench.ask(set("s/3/deeper", "v"));
+    t.match(split("s", "s/2"), { status: "BelowMinRangeSize", reason: /holds 2 keys/ });
+    bench.ask(set("s/3", "v"));
+    const refused = split("s", "s/2");
+    t.match(refused, {
+      success: false,
+      status: "PartitionCreationFailed",
+      determinate: true,
+      newPartitionId: 0,
+      newGeneration: 0,
+    });
+    t.match(merge(), { success: true, status: "Completed", determinate: true, merges: 0 });
+    t.equal(bench.operations.ranges("s").keySpaces[0]?.ranges.length, 1, "nothing was changed");
+    let reads = 0;
+    bench.faults.read = () => (reads++ > 0 ? { status: "retry" } : null);
+    t.match(split("s", "s/2"), { status: "ProbeIndeterminate", determinate: true });
+    bench.faults.read = () => ({ status: "retry" });
+    t.match(split("s", "s/2"), { status: "NotLeader" });
+    t.match(merge(), { success: false, status: "NotLeader", determinate: true });
   },
 );
+
+t.test("7.6: backups check their arguments and refuse", async (t) => {
+  const bench = new Bench();
+  const id = "0A1b2c3d-0000-4000-8000-00000000ffff";
+  const ask = (request: BackupRequest, of = bench) =>
+    call(of, (done: (answer: { outcome: string | null; message: string }) => void) =>
+      of.operations.backup(request, context, done),
+    );
+  const good: BackupRequest[] = [
+    { kind: "full" },
+    { kind: "coordinated" },
+    { kind: "list" },
+    { kind: "incremental", parentBackupId: id },
+    { kind: "chain", leafBackupId: id },
+    { kind: "validate-chain", leafBackupId: id },
+    { kind: "gc", dryRun: true },
+    { kind: "restore", leafBackupId: id, targetDir: "/tmp/x", targetTimeMs: 0n },
+  ];
+  const configured = new Bench({ backupsConfigured: true, restoreConfigured: true });
+  for (const request of good) {
+    for (const of of [bench, configured]) {
+      const answer = ask(request, of);
+      t.equal(answer.outcome, "NotConfigured", request.kind);
+      t.match(answer.message, /\(operation [0-9a-f]{12}\)$/);
+    }
+  }
+  const bad: BackupRequest[] = [
+    { kind: "incremental", parentBackupId: "x" },
+    { kind: "chain", leafBackupId: id.slice(1) },
+    { kind: "validate-chain", leafBackupId: "" },
+    { kind: "restore", leafBackupId: "-", targetDir: "/tmp/x", targetTimeMs: 0n },
+    { kind: "restore", leafBackupId: id, targetDir: "", targetTimeMs: 0n },
+    { kind: "restore", leafBackupId: id, targetDir: "tmp/x", targetTimeMs: 0n },
+  ];
+  for (const request of bad) t.equal(ask(request).outcome, null, request.kind);
+});
 
 t.test("what is counted", async (t) => {
   const tally = new RequestTally();
