@@ -117,9 +117,10 @@ export class KeyRanges {
 
   private refuseRegister(keySpace: string, done: RegisterDone): void {
     const valid = isRangeKeySpace(keySpace);
-    const status = valid ? "KeyRangeDisabled" : "InvalidInput";
+    // What this node has not heard of yet, a joiner say, may well be there.
+    const status = valid ? "Indeterminate" : "InvalidInput";
     const reason = valid
-      ? "The cluster has no data partition."
+      ? "This node does not know the partitions of the cluster yet; ask again."
       : "A key space has 1 to 1024 bytes, does not begin with __svc: and does not end in /meta.";
     const answer = this.registerAnswer(keySpace, status, false, false, reason);
     this.serving.ports.timer.soon(() => done(answer));

@@ -34,9 +34,9 @@ export class RangeMoves {
       const reason = "The key space or the split key is not acceptable.";
       return ports.timer.soon(() => done(refusal("InvalidInput", reason)));
     }
+    // A node that does not know the partitions of the cluster yet does not lead it either.
     if (this.serving.places.hashHome(keySpace) === null) {
-      const reason = "The cluster has no data partition.";
-      return ports.timer.soon(() => done(refusal("KeyRangeDisabled", reason)));
+      return ports.timer.soon(() => done(this.notLeading()));
     }
     node.metaGroup().read(course.deadlineMs, (result) => {
       if (result.status !== "confirmed") return done(this.notLeading());

@@ -403,3 +403,16 @@ tap.test("P-053: the answer of a request does not depend on what an owner holds"
   t.equal(bench.ask(request).type, LockType.locked);
   t.same(bench.ask(info("bytes")).owner, owner);
 });
+
+tap.test("6.3: a node that does not know the cluster yet refuses no range for good", (t) => {
+  const early = new Bench({}, new World(), false);
+  const statuses: string[] = [];
+  const done = ({ status }: { status: string }): void => void statuses.push(status);
+  const context = { deadlineMs: 10_000, forwardHops: 0, requestId: "r" };
+  early.operations.registerRange("orders", context, done);
+  early.operations.unregisterRange("orders", context, done);
+  early.operations.splitRange({ keySpace: "orders", splitKey: "orders/1" }, context, done);
+  for (let step = 0; step < 20; step++) early.world.timer.step();
+  t.strictSame(statuses.sort(), ["Indeterminate", "Indeterminate", "NotLeader"]);
+  t.end();
+});
