@@ -28,6 +28,8 @@ interface Inode {
   readonly unsynced: Map<number, Uint8Array>;
   /** The file's very existence is not synced yet: nothing of its content is sure. */
   isDraft: boolean;
+  /** A later write is whole from here on: whatever is missing before it was there. */
+  provenTo?: number;
 }
 
 interface Handle extends OpenFile {
@@ -134,16 +136,19 @@ export class SimDisk {
   }
 
   /**
-   * Turns one bit of what lies on the platter, or puts a stray sector over it. Only old files are
-   * spoiled: damage of the last records looks like a write that was torn, and no log can tell it
-   * from one. False when there is nothing to spoil.
+   * Turns one bit of what lies on the platter, or puts a stray sector over it. Only what
+   * a later write proves to have been there is spoiled: damage of the last records looks like a
+   * write that was torn, and no log can tell it from one. False when there is nothing to spoil.
    */
   damage(kind: "bit" | "sector"): boolean {
-    const old = [...this.names].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, -2);
-    const inodes = old.map(([, inode]) => inode);
+    const sorted = [...this.names].sort(([a], [b]) => (a < b ? -1 : 1));
+    const inodes = sorted.map(([, inode]) => inode);
+    const newest = inodes.slice(-2);
     for (let attempt = 0; attempt < 64 && inodes.length > 0; attempt++) {
       const inode = inodes[this.prng.below(inodes.length)] as Inode;
-      const at = this.prng.below(Math.max(1, inode.bytes.length));
+      const end = newest.includes(inode) ? (inode.provenTo ?? 0) : inode.bytes.length;
+      const at = this.prng.below(Math.max(1, end));
+      if (end === 0) continue;
       // Zeros are room that nothing uses.
       if (inode.bytes[at] === 0 || inode.bytes[at] === undefined) continue;
       if (kind === "bit") inode.bytes[at] = (inode.bytes[at] as number) ^ (1 << this.prng.below(8));
@@ -220,6 +225,7 @@ export class SimDisk {
       return "failed";
     }
     inode.bytes.set(bytes, offset);
+    inode.provenTo = Math.max(inode.provenTo ?? 0, offset);
     if (inode.unsynced.size === 0) return "written";
     for (let at = offset - (offset % TEAR_BYTES); at < offset + bytes.length; at += TEAR_BYTES) {
       inode.unsynced.delete(at);

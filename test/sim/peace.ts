@@ -32,6 +32,8 @@ export function unsettled({ servers, atlas, operator }: PeaceView): string | nul
     if (running === null) return `node ${nodeId} is not up`;
     const health = running.node.health();
     if (!health.ready) return `node ${nodeId} is not ready: ${health.reason ?? "?"}`;
+    const { queuedBytes } = running.node.facts();
+    if (queuedBytes > 0) return `node ${nodeId} counts ${queuedBytes} bytes of commands`;
     for (const group of running.node.groups()) {
       const { partition, machine } = group;
       wanted.add(partition);

@@ -7,7 +7,7 @@ import { edit, plantedIn, type Mutation } from "./mutation.js";
 const bug = plantedIn("core");
 
 export const coreBugs: readonly Mutation[] = [
-  bug("P-003", "a vote is no part of what is written", "three", [
+  bug("P-003", "a vote is no part of what is written", "stranded", [
     edit(
       "raft/effects",
       "raft.term !== handed.term || raft.vote !== handed.vote ||",
@@ -21,21 +21,21 @@ export const coreBugs: readonly Mutation[] = [
       "const free = raft.leader === noNode;",
     ),
   ]),
-  bug("P-004", "a log is fresh if it is long", "three", [
+  bug("P-004", "a log is fresh if it is long", "stranded", [
     edit(
       "raft/log",
       "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
       "return lastIndex >= this.lastIndex;",
     ),
   ]),
-  bug("P-004", "a log is fresh if its last term is not older", "three", [
+  bug("P-004", "a log is fresh if its last term is not older", "stranded", [
     edit(
       "raft/log",
       "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
       "return lastTerm >= this.lastTerm;",
     ),
   ]),
-  bug("P-018", "an entry of an older term is committed by counting", "five", [
+  bug("P-018", "an entry of an older term is committed by counting", "stranded", [
     edit(
       "raft/replication",
       "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
@@ -49,7 +49,7 @@ export const coreBugs: readonly Mutation[] = [
       'if (this.isDeferred(message.kind) && (message.to === this.id || message.kind !== "appendAnswer")) {',
     ),
   ]),
-  bug("P-022", "the leader counts itself before its write", "three", [
+  bug("P-022", "the leader counts itself before its write", "stranded", [
     edit(
       "raft/replication",
       '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n',
@@ -63,28 +63,28 @@ export const coreBugs: readonly Mutation[] = [
       "    return this.committed;\n",
     ),
   ]),
-  bug("P-002", "acknowledgements of an older term are counted", "three", [
+  bug("P-002", "acknowledgements of an older term are counted", "stranded", [
     edit(
       "raft/step",
       "} else if (term < raft.term && term !== 0) {",
       '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
     ),
   ]),
-  bug("P-026", "what was sent is taken for what was received", "three", [
+  bug("P-026", "what was sent is taken for what was received", "stranded", [
     edit(
       "raft/leader",
       '  if (peer.state === "replicate") peer.becomeProbe();\n  sendAppend(raft, peer, true);\n',
       '  if (peer.state === "replicate") peer.becomeProbe();\n  else peer.match = Math.max(peer.match, message.rejectHint);\n  sendAppend(raft, peer, true);\n',
     ),
   ]),
-  bug("P-045", "any answer to a heartbeat confirms the latest round of reads", "three", [
+  bug("P-045", "any answer to a heartbeat confirms the latest round of reads", "stranded", [
     edit(
       "raft/leader",
       "  if (message.context > peer.readRound) {\n    peer.readRound = message.context;\n",
       "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;\n",
     ),
   ]),
-  bug("P-047", "a new leader answers reads before its own entry is committed", "three", [
+  bug("P-047", "a new leader answers reads before its own entry is committed", "stranded", [
     edit(
       "raft/reads",
       "  if (raft.hasCommittedInTerm) {\n    lead(raft, request);\n",
@@ -103,7 +103,7 @@ export const coreBugs: readonly Mutation[] = [
       "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
     ),
   ]),
-  bug("P-023", "a finished write vouches for whatever stands at its index now", "three", [
+  bug("P-023", "a finished write vouches for whatever stands at its index now", "stranded", [
     edit(
       "raft/log",
       "    if (!this.matches(index, term)) return;\n    this.written = index;\n",

@@ -50,7 +50,7 @@ export const diskBugs: readonly Mutation[] = [
   bug("P-117", "a segment goes before the write that emptied it is durable", "one", [
     edit("disk/segments", " || oldest.emptiedBy > completed ||", " ||"),
   ]),
-  bug("P-115", "entries behind an overwritten one come back", "three", [
+  bug("P-115", "entries behind an overwritten one come back", "stranded", [
     edit(
       "disk/groupindex",
       '    assert(index > this.floor.index && segment > 0, "an entry lies above the floor");\n    this.voidFrom(index);\n',

@@ -23,7 +23,7 @@ const order: readonly Mutation[] = [
       "const writes = effects.append !== null;",
     ),
   ]),
-  bug("P-033", "a proposal is recognized by its index alone", "three", [
+  bug("P-033", "a proposal is recognized by its index alone", "stranded", [
     edit(
       "host/proposals",
       "    if (entry.term === term) return entry;\n",
@@ -44,7 +44,7 @@ const order: readonly Mutation[] = [
       'if (waiter.deadlineMs <= nowMs) this.answer(waiter, { status: "aborted" });',
     ),
   ]),
-  bug("P-147", "what was proposed when leadership ended is called undone", "three", [
+  bug("P-147", "what was proposed when leadership ended is called undone", "stranded", [
     edit(
       "host/proposals",
       "    for (const waiter of entry.waiters) this.answer(waiter, UNKNOWN);\n",
@@ -58,10 +58,10 @@ const order: readonly Mutation[] = [
       '    this.answers.proposal(waiter.done, result);\n    if (result.status !== "unknown") waiter.done = null;\n',
     ),
   ]),
-  bug("P-043", "the cache keeps entries that a new leader has overwritten", "three", [
+  bug("P-043", "the cache keeps entries that a new leader has overwritten", "stranded", [
     edit("host/entry-cache", "      else this.cut(this.head + entry.index - first.index);\n", ""),
   ]),
-  bug("P-043", "entries read from the log are sent whatever their term", "three", [
+  bug("P-043", "entries read from the log are sent whatever their term", "stranded", [
     edit(
       "host/replication",
       "    if (!isNext || entry.term !== termIn(span, entry.index)) break;\n",
@@ -78,7 +78,7 @@ const order: readonly Mutation[] = [
 ];
 
 const reads: readonly Mutation[] = [
-  bug("P-045", "reads are answered without a round", "three", [
+  bug("P-045", "reads are answered without a round", "stranded", [
     edit(
       "host/reads",
       'if (core.requestRead(this.roundContext) !== "accepted") this.drop(this.roundContext);',
@@ -99,7 +99,7 @@ const reads: readonly Mutation[] = [
       "if (this.roundIndex < 0) return;",
     ),
   ]),
-  bug("P-049", "a read whose round is dropped is never answered", "three", [
+  bug("P-049", "a read whose round is dropped is never answered", "stranded", [
     edit(
       "host/reads",
       "    this.endList(this.round, RETRY);\n    this.closeRound();\n",
@@ -123,7 +123,7 @@ const leases: readonly Mutation[] = [
       "this.lease.start(0, this.clock.monotonicMs());",
     ),
   ]),
-  bug("P-061", "the lease clock of a former leadership runs on while others lead", "three", [
+  bug("P-061", "the lease clock of a former leadership runs on while others lead", "stranded", [
     edit(
       "host/leaseclock",
       "    this.baseMonotonicMs = monotonicMs;\n",
@@ -159,21 +159,21 @@ const leases: readonly Mutation[] = [
 ];
 
 const blocks: readonly Mutation[] = [
-  bug("P-074", "values of a block are handed out without proof of leadership", "three", [
+  bug("P-074", "values of a block are handed out without proof of leadership", "stranded", [
     edit(
       "host/blocks",
       "this.group.read(latestDeadlineMs(batch), (result) => {",
       'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
     ),
   ]),
-  bug("P-074", "blocks outlive the leadership that reserved them", "three", [
+  bug("P-074", "blocks outlive the leadership that reserved them", "stranded", [
     edit(
       "host/blocks",
       "    const dropped = [...this.serving.entries.values()];\n    this.serving.entries.clear();\n    for (const entry of dropped) {\n      entry.block = null;\n",
       "    const dropped = [...this.serving.entries.values()];\n    for (const entry of dropped) {\n",
     ),
   ]),
-  bug("P-074", "a reservation that ends under the next leadership opens its block", "three", [
+  bug("P-074", "a reservation that ends under the next leadership opens its block", "stranded", [
     edit(
       "host/block-serve",
       "    if (epoch !== this.epoch) {\n",

@@ -4,14 +4,14 @@ import { edit, plantedIn, type Mutation } from "./mutation.js";
 const bug = plantedIn("operations");
 
 export const operationBugs: readonly Mutation[] = [
-  bug("P-032", "a forwarded write that got lost is asked again", "three", [
+  bug("P-032", "a forwarded write that got lost is asked again", "stranded", [
     edit(
       "operations/errand",
       "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
       "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
     ),
   ]),
-  bug("P-032", "calls under way when a link broke are taken for unsent", "three", [
+  bug("P-032", "calls under way when a link broke are taken for unsent", "stranded", [
     edit(
       "operations/calls",
       'this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });',
@@ -28,14 +28,14 @@ export const operationBugs: readonly Mutation[] = [
   bug("P-033", "answers to the calls of a former life are taken", "three", [
     edit("operations/calls", "    if (frame.epoch !== this.epoch) return;\n", ""),
   ]),
-  bug("P-068", "an ephemeral lock is decided without proof of leadership", "three", [
+  bug("P-068", "an ephemeral lock is decided without proof of leadership", "stranded", [
     edit(
       "operations/locks",
       "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
       "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.ports.timer.soon(() => {\n",
     ),
   ]),
-  bug("P-050", "a lock that is held is refused from memory", "three", [
+  bug("P-050", "a lock that is held is refused from memory", "stranded", [
     edit(
       "operations/locks",
       "  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
@@ -56,7 +56,7 @@ export const operationBugs: readonly Mutation[] = [
       "    ((then) => then(nowMs))((committedMs) => {\n",
     ),
   ]),
-  bug("P-047", "a sequence is read without proof of leadership", "three", [
+  bug("P-047", "a sequence is read without proof of leadership", "stranded", [
     edit(
       "operations/sequences",
       "function getSequence(serving, group, name, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
