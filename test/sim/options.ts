@@ -2,7 +2,8 @@
  * The command line of the simulator.
  */
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
-import { PROFILES, type PlanOverrides } from "./plan.js";
+import type { PlanOverrides } from "./plan.js";
+import { PROFILES } from "./profiles.js";
 import { numbersOf } from "./report.js";
 
 export interface Options {

@@ -26,6 +26,12 @@ export function tailSettings(prng: Prng): Partial<HostSettings> {
   return prng.chance(1, 4) ? { batchEntriesMax: 1, inFlightEntriesMax: 16 } : {};
 }
 
+/** In half of the seeds idle groups sleep sooner than they ship, so that many are woken. */
+export function sleepSettings(prng: Prng): Partial<HostSettings> {
+  const list = [200, 600, 1500, 1500] as const;
+  return { quiesceAfterMs: list[prng.below(list.length)] as number };
+}
+
 /** What leaves leaders without followers. The first one several times: it is drawn so much oftener. */
 export const STRANDING: readonly FaultKind[] = [
   ...Array.from({ length: 6 }, () => "strand-leader" as const),
