@@ -156,6 +156,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
     members,
+    ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
   };
   const { groups, nodes: wanted, ...others } = overrides;

@@ -21,6 +21,7 @@ export interface Profile {
   /** Instead of what the seed would draw. */
   readonly host?: Partial<HostSettings>;
   readonly ticks?: number;
+  readonly segmentBytes?: number;
   /** Mean times between two faults (ms), drawn from. */
   readonly faultEveryMs?: readonly number[];
 }
@@ -80,6 +81,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [500],
     clients: [20],
     host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
+    // Large enough that joiners are fed from the log: an image for each of 2000 groups takes long.
+    segmentBytes: 4 << 20,
     ticks: 10_000,
   },
   /**
