@@ -23,7 +23,7 @@ import {
 import type { FaultKind } from "./faultkinds.js";
 import { type MemberPlan, memberPlan } from "./memberplan.js";
 import { PROFILES } from "./profiles.js";
-import { fewOf, sleepSettings, tailSettings } from "./swarm.js";
+import { fewOf, imageSettings, sleepSettings, tailSettings } from "./swarm.js";
 
 export interface Plan {
   readonly seed: number;
@@ -139,6 +139,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     host: {
       ...hostSettings(prng),
       ...tailSettings(new Prng(seed).fork("tail")),
+      ...imageSettings(new Prng(seed).fork("image")),
       ...sleepSettings(new Prng(seed).fork("sleep")),
       ...profile.host,
     },

@@ -59,6 +59,9 @@ export interface Running {
   readonly port: SimPeers;
 }
 
+/** After all is closed, for answers that say just that. */
+const LAST_ANSWERS_MS = 50;
+
 export class Server {
   readonly disk: SimDisk;
   readonly rows: SimRows;
@@ -186,17 +189,26 @@ export class Server {
   stop(graceMs: number, stopped: (isHandedOver: boolean) => void = () => undefined): void {
     const { running } = this;
     if (running === null) return this.end("kill", "killed before it was open");
-    const { life, node, port } = running;
+    const { life, node, port, operations } = running;
     life.at(0, () => {
       if (node.shuttingDown) return;
       const led = node.groups().filter((group) => group.isLeader() && hasOtherVoters(group));
       const end = (): void => {
+        this.oweNothing(operations.inflight);
         const isHandedOver = led.every((group) => ![0, this.nodeId].includes(group.leaderNode()));
         this.end("kill", "stopped");
         stopped(isHandedOver);
       };
-      node.stop(life.monotonicMs() + graceMs, () => port.close(() => life.at(0, end)));
+      // Who waits for a leader looks up now and then; the front ends wait for that.
+      const graceOf = (): number => (operations.inflight > 0 ? LAST_ANSWERS_MS : 0);
+      node.stop(life.monotonicMs() + graceMs, () => port.close(() => life.at(graceOf(), end)));
     });
+  }
+
+  /** A node that stopped by itself has answered everybody (P-162). */
+  private oweNothing(requests: number): void {
+    if (requests === 0) return;
+    this.events.violation(`node ${this.nodeId} stops and leaves ${requests} requests`);
   }
 
   /**

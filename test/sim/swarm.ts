@@ -7,6 +7,7 @@
  */
 import type { Prng } from "../../src/base/prng.js";
 import type { HostSettings } from "../../src/host/settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshot-settings.js";
 import type { FaultKind } from "./faultkinds.js";
 
 /**
@@ -19,6 +20,14 @@ export function fewOf(kinds: readonly FaultKind[], prng: Prng): readonly FaultKi
   const left = [...kinds];
   while (left.length > wanted) left.splice(prng.below(left.length), 1);
   return left;
+}
+
+/** In half of the seeds images come in many small pieces, between which the rows change. */
+export function imageSettings(prng: Prng): Partial<HostSettings> {
+  if (prng.chance(1, 2)) return {};
+  const chunkBytes = [128, 1000][prng.below(2)] as number;
+  const windowChunks = [1, 4][prng.below(2)] as number;
+  return { snapshots: { ...DEFAULT_SNAPSHOT_SETTINGS, chunkBytes, windowChunks } };
 }
 
 /** In some seeds each command is an entry of its own and many are under way: tails are long then. */
