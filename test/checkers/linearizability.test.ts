@@ -581,6 +581,29 @@ t.test("P-169 key: rejected", (test) => {
   test.end();
 });
 
+t.test("what a set finds past its retention may have been collected in part (K1, K2)", (test) => {
+  const kv = { ...NOTHING_NEEDED.kv, tombstoneRetentionMs: 100 };
+  const options = { ...NOTHING_NEEDED, kv };
+  const lines = (setAtMs: number): Line[] => [
+    [1, 2, "a", set("x", "Set 0")],
+    [3, 4, "a", set("y", "Set 1")],
+    [5, 6, "a", onKey("kv-delete", "Deleted 2")],
+    [setAtMs, setAtMs + 1, "a", set("z", "Set 3")],
+    [500, 501, "a", onKey("kv-get", "Got 1 y", { revision: 1n })],
+    [502, 503, "a", onKey("kv-get", "DoesNotExist 0", { revision: 0n })],
+  ];
+  expect(test, "pass", [{ name: "set after the retention", lines: lines(400), options }]);
+  expect(test, "fail", [{ name: "set within it", lines: lines(50), options }]);
+  const since: Line[] = [
+    [504, 505, "a", set("u", "Set 4")],
+    [506, 507, "a", onKey("kv-get", "DoesNotExist 0", { revision: 3n })],
+  ];
+  expect(test, "fail", [
+    { name: "what was set since then stays", lines: [...lines(400), ...since], options },
+  ]);
+  test.end();
+});
+
 t.test("ephemeral keys are lost with a leadership, never within one (K19)", (test) => {
   const ephemeral = { ephemeral: true };
   const lines = (answer: string): Line[] => [

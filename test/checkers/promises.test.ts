@@ -3,9 +3,12 @@
  * is forgotten by a restart, and passes the stories beside those.
  */
 import t from "tap";
+import { type PartitionId, partitionId } from "../../src/base/ids.js";
+import type { GroupLogImage, LogPort, LogWrite } from "../../src/ports.js";
 import type { Message } from "../../src/raft/types.js";
 import { OwnTerm } from "../sim/checkers/own-term.js";
 import { type DurableLog, type DurableState, Promises } from "../sim/checkers/promises.js";
+import { LogMirror } from "../sim/logmirror.js";
 
 const GROUP = 7;
 
@@ -88,5 +91,68 @@ t.test("P-018 a leader commits by an entry of its own term", (t) => {
   t.equal(judged(2, 4), "vacuous ");
   t.equal(judged(2, 5, 2), "vacuous ", "another life");
   t.equal(judged(null), "vacuous ");
+  t.end();
+});
+
+/** A log in which everything waits until `finish`, as on a full disk. */
+class SlowLog implements LogPort {
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly found: ReadonlyMap<PartitionId, GroupLogImage>) {}
+
+  finish(): void {
+    for (const done of this.waiting.splice(0)) done();
+  }
+
+  recovered = (): ReadonlyMap<PartitionId, GroupLogImage> => this.found;
+  write = ({ done }: LogWrite): void => void this.waiting.push(done);
+  resetGroup: LogPort["resetGroup"] = (_group, _floor, _state, done) =>
+    void this.waiting.push(done);
+  read = (): void => undefined;
+  raiseFloor = (): void => undefined;
+  forgetGroup: LogPort["forgetGroup"] = (_group, done) => void this.waiting.push(done);
+  space: LogPort["space"] = () => "full";
+  sizeBytes = (): number => 0;
+  pinningGroups = (): readonly PartitionId[] => [];
+  close = (done: () => void): void => done();
+}
+
+t.test("P-111 a reset that waits for space has changed nothing on the disk yet", (t) => {
+  const group = partitionId(GROUP);
+  const hardState = { term: 3, vote: 2, commit: 2 };
+  const termRuns = [{ firstIndex: 1, term: 3 }];
+  const image = {
+    group,
+    hardState,
+    floor: { index: 0, term: 0 },
+    termRuns,
+    lastIndex: 2,
+    specialEntries: [],
+    payloadBytes: 0,
+  };
+  const open = (): { readonly log: SlowLog; readonly mirror: LogMirror } => {
+    const log = new SlowLog(new Map([[group, image]]));
+    return { log, mirror: new LogMirror(log, () => undefined) };
+  };
+  const { log: slow, mirror } = open();
+  mirror.resetGroup(group, { index: 9, term: 3 }, { ...hardState, commit: 9 }, () => undefined);
+  t.equal(mirror.isReset(GROUP), true);
+  t.equal(mirror.durable(GROUP).lastIndex, 2);
+  t.equal(mirror.isDurable(GROUP, 2, 3), true, "what was there is there");
+  t.equal(mirror.isDurable(GROUP, 9, 3), false);
+  const restarted = saidOf((promises) => promises.restarted(1, mirror, open().mirror));
+  t.equal(restarted, "", "it is begun again after a restart");
+  const early = saidOf((promises) => {
+    promises.sent(1, GROUP, message("appendAnswer", { index: 9 }), mirror);
+  });
+  t.match(early, /acknowledges index 9/, "and nobody may hear of it before it is done");
+  slow.finish();
+  t.equal(mirror.isReset(GROUP), false);
+  t.equal(mirror.durable(GROUP).lastIndex, 9);
+  t.equal(mirror.isDurable(GROUP, 9, 3), true);
+  t.match(
+    saidOf((promises) => promises.restarted(1, mirror, open().mirror)),
+    /index 9 of term 3 was durable, nothing is found/,
+  );
   t.end();
 });

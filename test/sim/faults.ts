@@ -136,6 +136,8 @@ export class Faults implements Scene {
   private destroy(kind: "bit-flip" | "stray-write" | "wipe", server: Server): boolean {
     if (!this.atlas.mayLose(server)) return false;
     if (kind === "wipe") {
+      // Who left and is started by mistake would join anew with an empty disk, and then be taken away.
+      if (server.isRetired) return false;
       server.isDamaged = true;
       server.wipe();
       return true;

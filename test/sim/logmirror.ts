@@ -3,7 +3,8 @@
  * compare logs.
  *
  * Invariants: 1. The log below is called as before, with the same arguments. 2. What was written
- * counts from the call on, durable or not; a new life begins with what recovery found.
+ * counts from the call on, durable or not; a new life begins with what recovery found. 3. What is told
+ * as durable is on the disk: of a reset that is under way it is what was there before.
  */
 import type { PartitionId } from "../../src/base/ids.js";
 import type {
@@ -69,6 +70,8 @@ function digestOf(entry: LogEntry): number {
 
 export class LogMirror implements LogPort {
   private readonly groups = new Map<number, GroupTerms>();
+  /** What the disk holds of groups whose reset is under way. */
+  private readonly replaced = new Map<GroupTerms, GroupTerms>();
   private readonly hardStates = new Map<number, HardState>();
   private readonly issuedTerms = new Map<number, number>();
 
@@ -90,7 +93,7 @@ export class LogMirror implements LogPort {
   /** All that a restart cannot forget of `group`, and the term that was written last. */
   durable(group: number): DurableState {
     const { term, vote } = this.hardStates.get(group) ?? { term: 0, vote: 0 };
-    const lastIndex = this.groups.get(group)?.durableIndex ?? 0;
+    const lastIndex = this.onDisk(group)?.durableIndex ?? 0;
     return { term, vote, lastIndex, issuedTerm: this.issuedTerms.get(group) ?? term };
   }
 
@@ -99,9 +102,14 @@ export class LogMirror implements LogPort {
     return this.hardStates.keys();
   }
 
+  /** A reset of `group` is under way: the disk holds less than the store of states, which is first. */
+  isReset(group: number): boolean {
+    return this.onDisk(group) !== this.groups.get(group);
+  }
+
   /** True when the entry of `term` at `index` is on the disk, or lies below what a snapshot covers. */
   isDurable(group: number, index: number, term: number): boolean {
-    const mirror = this.groups.get(group);
+    const mirror = this.onDisk(group);
     if (mirror === undefined || index > mirror.durableIndex) return false;
     const own = mirror.at(index);
     return own === null || own === term;
@@ -159,12 +167,22 @@ export class LogMirror implements LogPort {
   }
 
   resetGroup(group: PartitionId, floor: LogPosition, state: HardState, done: () => void): void {
-    this.groups.set(group, new GroupTerms(floor));
+    const former = this.onDisk(group);
+    const next = new GroupTerms(floor);
+    this.groups.set(group, next);
+    this.replaced.set(next, former ?? new GroupTerms({ term: 0, index: 0 }));
     this.issuedTerms.set(group, state.term);
     this.log.resetGroup(group, floor, state, () => {
+      this.replaced.delete(next);
       this.hardStates.set(group, state);
       done();
     });
+  }
+
+  /** What the disk holds of `group`: a reset counts when it is done, and may wait long for space. */
+  private onDisk(group: number): GroupTerms | undefined {
+    const own = this.groups.get(group);
+    return own === undefined ? undefined : (this.replaced.get(own) ?? own);
   }
 
   forgetGroup(group: PartitionId, done: () => void): void {

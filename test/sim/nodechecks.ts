@@ -105,7 +105,9 @@ export class NodeChecks implements Observer {
       if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
     }
     if (sample.leading) this.leaders.leads(node, life, group, term);
-    const durable = isOwnLog ? (this.logs.get(node)?.durable(group).lastIndex ?? null) : null;
+    const log = this.logs.get(node);
+    const isWhole = isOwnLog && log !== undefined && !log.isReset(group);
+    const durable = isWhole ? log.durable(group).lastIndex : null;
     const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
     this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });

@@ -12,7 +12,7 @@ export interface KeptRevision {
   readonly revision: bigint;
   readonly value: string | null;
   readonly lease: Lease | null;
-  /** False when it may have expired before it was superseded: then it need not be kept. */
+  /** False when it may have expired before it was superseded, or been collected: then it need not be kept. */
   readonly isSure: boolean;
 }
 
@@ -24,13 +24,28 @@ export class KeptRevisions {
 
   add(older: KeptRevision | null, entry: Omit<KeptRevision, "number" | "older">): KeptRevision {
     const { revision, value, lease } = entry;
-    const text = `${older?.number ?? 0} ${revision} ${leaseKey(lease)} ${JSON.stringify(value)}`;
+    const sure = `${entry.isSure} ${leaseKey(lease)}`;
+    const text = `${older?.number ?? 0} ${revision} ${sure} ${JSON.stringify(value)}`;
     let made = this.known.get(text);
     if (made === undefined) {
       made = { ...entry, older, number: ++this.count };
       this.known.set(text, made);
     }
     return made;
+  }
+
+  /** The same revisions, none of which need be there any more. */
+  unsure(newest: KeptRevision | null): KeptRevision | null {
+    const all: KeptRevision[] = [];
+    for (let entry = newest; entry !== null && all.length < LOOKED_AT_MAX; entry = entry.older) {
+      all.push(entry);
+    }
+    if (all.every((entry) => !entry.isSure)) return newest;
+    let list: KeptRevision | null = null;
+    for (const { revision, value, lease } of all.reverse()) {
+      list = this.add(list, { revision, value, lease, isSure: false });
+    }
+    return list;
   }
 }
 

@@ -188,7 +188,7 @@ export class KvModel implements Model<KvState> {
         value,
         isPassing: (flags & FLAG.noRevision) !== 0,
         lease: expiresMs === 0 ? null : leaseFrom(step, expiresMs),
-        older: this.superseded(state, live),
+        older: this.superseded(state, live, step),
       },
     ];
   }
@@ -219,7 +219,7 @@ export class KvModel implements Model<KvState> {
     const revision = state.revision + 1n;
     if (result !== null && !isResult(result, "Deleted", revision)) return [];
     const lease = leaseFrom(step, 0);
-    const older = this.superseded(state, live);
+    const older = this.superseded(state, live, step);
     return [{ ...state, revision, isTombstone: true, value: null, isPassing: true, lease, older }];
   }
 
@@ -257,9 +257,12 @@ export class KvModel implements Model<KvState> {
   }
 
   /** What remains readable of the latest revision once it is superseded (K2, K6). */
-  private superseded(state: KvState, live: boolean): KeptRevision | null {
+  private superseded(state: KvState, live: boolean, step: Step): KeptRevision | null {
     const { revision, value, lease, isPassing, older } = state;
-    if (!this.options.readsRevisions || !live || isPassing) return older;
+    if (!this.options.readsRevisions) return older;
+    // Whoever sets a key that is past its retention may find it collected in part.
+    if (!live && this.mayBeDropped(state, step)) return this.kept.unsure(older);
+    if (!live || isPassing) return older;
     return this.kept.add(older, { revision, value, lease, isSure: lease === null });
   }
 }
