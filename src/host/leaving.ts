@@ -196,7 +196,7 @@ export class Leaving {
     });
   }
 
-  /** The drain took too long, or must not go on: the former role comes back, unless the removal was faster. */
+  /** The drain took too long or must not go on: the former role comes back, if not removed yet. */
   private restore(nowMs: number): void {
     this.propose(this.formerRole, nowMs, (result) => {
       if (result.status !== "applied") return;
