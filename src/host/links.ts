@@ -174,7 +174,7 @@ export class Links implements PeerEvents {
 
   refused(by: PeerAddress, refusal: PeerRefusal): void {
     const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
-    // To a node whose roster is old, one that left and came back empty looks as if it lost its data.
+    // To a node with an old roster, one that left and came back empty looks as if it lost its data.
     if (refusal === "storage-lost" && !this.world.isKnownAsIs()) {
       const why = "The cluster knows this node with data that is not here any more.";
       const remedy = "Remove it from the cluster, then join under another node id.";
