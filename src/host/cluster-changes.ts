@@ -136,6 +136,11 @@ export class ClusterChanges {
     this.leaving.leave(deadlineMs, drainMs, done);
   }
 
+  /** The node stops: whoever waits for its leave hears that it is open. */
+  stop(): void {
+    this.leaving.stop();
+  }
+
   private meta(): Hosted | null {
     return this.world.hosting.find(META_PARTITION);
   }

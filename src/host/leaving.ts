@@ -123,6 +123,13 @@ export class Leaving {
     this.isStranger = true;
   }
 
+  /** The node stops: nothing is gone on with here, what is committed goes on elsewhere. */
+  stop(): void {
+    const { calls } = this;
+    this.calls = [];
+    for (const { done } of calls) this.world.soon(() => done("Timeout"));
+  }
+
   private begin(): void {
     this.phase = "deciding";
     this.nextMs = 0;

@@ -8,6 +8,7 @@ import { present } from "../base/assert.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { type Result, ok } from "../base/result.js";
 import { hashPartition } from "../base/routing.js";
+import type { MemberRole } from "../machine/command.js";
 import type { Group } from "./group.js";
 import { groupFacts } from "./group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
@@ -25,6 +26,8 @@ export class Node {
   private readonly parts: NodeParts;
   private readonly hosting: Hosting;
   private fault: string | null = null;
+  /** As the roster said last; its rows are closed in the end. */
+  private lastRole: MemberRole | null = null;
 
   private constructor(
     private readonly settings: HostSettings,
@@ -87,6 +90,11 @@ export class Node {
     return this.parts.stopping.isStopping;
   }
 
+  /** Log and store are being closed, or are closed: no row is to be read any more. */
+  get closing(): boolean {
+    return this.parts.stopping.isClosing;
+  }
+
   /** The other nodes: who is linked, calls to them. */
   get links(): Links {
     return this.parts.links;
@@ -94,6 +102,7 @@ export class Node {
 
   /** Takes this node out of the cluster (contract 5.3); `done` is called once, in no turn. */
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
+    if (this.shuttingDown) return this.ports.timer.soon(() => done("Timeout"));
     this.parts.changes.leave(deadlineMs, drainMs, done);
   }
 
@@ -167,12 +176,14 @@ export class Node {
    * at the latest), flushes, closes log and store. Calls `done` once.
    */
   stop(deadlineMs: number, done: () => void): void {
+    this.parts.changes.stop();
     this.parts.stopping.begin(deadlineMs, done);
   }
 
   private healthInput(): HealthInput {
     const nowMs = this.nowMs();
     const groups = this.hosting.all;
+    if (!this.closing) this.lastRole = this.hosting.ownRole();
     let oldestEntryMs = 0;
     for (const { driver } of groups) {
       oldestEntryMs = Math.max(oldestEntryMs, driver.proposals.oldestAgeMs(nowMs));
@@ -181,7 +192,7 @@ export class Node {
       fatalFault: this.fault,
       stopping: this.parts.stopping.isStopping,
       initialized: this.initialized,
-      role: this.hosting.ownRole(),
+      role: this.lastRole,
       groups: groups.map(({ driver }) => groupFacts(driver)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,

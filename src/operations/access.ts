@@ -28,7 +28,7 @@ export type GroupAccess = Pick<
 
 export interface NodeAccess extends Pick<
   Node,
-  "initialized" | "shuttingDown" | "health" | "checks" | "leave"
+  "initialized" | "shuttingDown" | "closing" | "health" | "checks" | "leave"
 > {
   route(hashText: string): GroupAccess | null;
   group(partition: PartitionId): GroupAccess | null;

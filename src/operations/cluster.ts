@@ -3,8 +3,8 @@
  * metadata.
  *
  * May call base, machine, control, host and this folder. Invariants: 1. Views are local and
- * immediate: what this node has applied. 2. What changes the cluster is committed on the meta
- * partition, and is reported as done only then.
+ * immediate: what this node has applied; one that closes its rows knows nothing any more. 2. What
+ * changes the cluster is committed on the meta partition, and is reported as done only then.
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../base/limits.js";
@@ -17,6 +17,7 @@ import {
   SEQUENCE_KEY_PREFIX,
 } from "../control/routing.js";
 import type { Member } from "../machine/command.js";
+import type { MetaReads } from "../machine/meta-reads.js";
 import type {
   HealthAnswer,
   HealthCheck,
@@ -101,27 +102,37 @@ export class Cluster {
     });
   }
 
+  /** The rows of the meta partition; null when this node closes them. */
+  private rows(): MetaReads | null {
+    const { node } = this.serving;
+    return node.closing ? null : node.metaGroup().machine.meta;
+  }
+
   membership(): MembershipAnswer {
     const { node } = this.serving;
-    const { meta } = node.metaGroup().machine;
-    const cluster = meta.cluster();
+    const meta = this.rows();
+    const members = meta?.members() ?? [];
     return {
-      membershipVersion: cluster === null ? 0 : cluster.membershipVersion,
-      members: meta.members().map(({ endpoint, nodeId, role, joinedVersion }) => {
+      membershipVersion: this.membershipVersion(),
+      members: members.map(({ endpoint, nodeId, role, joinedVersion }) => {
         return { endpoint, nodeId, role, joinedVersion };
       }),
       localRole: ROLES[node.health().localRole],
-      initialized: node.initialized,
+      initialized: meta !== null && node.initialized,
     };
+  }
+
+  private membershipVersion(): number {
+    return this.rows()?.cluster()?.membershipVersion ?? 0;
   }
 
   placement(): PlacementAnswer {
     const { node, settings } = this.serving;
-    const { meta } = node.metaGroup().machine;
-    const cluster = meta.cluster();
-    const members = meta.members();
+    const meta = this.rows();
+    const cluster = meta?.cluster() ?? null;
+    const members = meta?.members() ?? [];
     const placed =
-      cluster === null
+      meta === null || cluster === null
         ? []
         : placePartitions(cluster, members, meta.partitions(), ({ partitionId: id }) =>
             this.isHosted(id) ? members.filter((member) => this.isSelf(member)) : [],
@@ -137,7 +148,7 @@ export class Cluster {
     return {
       replicationFactor: cluster === null ? 0 : cluster.replicationFactor,
       rebalancerEnabled: settings.rebalancerEnabled,
-      initialized: node.initialized,
+      initialized: meta !== null && node.initialized,
       localEndpoint: settings.peerEndpoint,
       hostedPartitionCount: partitions.filter((partition) => partition.hostedLocally).length,
       partitions,
@@ -146,8 +157,7 @@ export class Cluster {
 
   routing(keySpace: string): RoutingAnswer {
     const { node, settings } = this.serving;
-    const { meta } = node.metaGroup().machine;
-    const cluster = meta.cluster();
+    const cluster = this.rows()?.cluster() ?? null;
     const initialized = node.initialized && cluster !== null;
     return {
       initialized,
@@ -184,13 +194,12 @@ export class Cluster {
   }
 
   private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {
-    const cluster = this.serving.node.metaGroup().machine.meta.cluster();
     return {
       left: outcome === "Committed" || outcome === "NotAMember",
       // With full replication there is nothing to drain (contract 5.3).
       drained: false,
       outcome,
-      membershipVersion: cluster === null ? 0 : cluster.membershipVersion,
+      membershipVersion: this.membershipVersion(),
       retryable: RETRYABLE.includes(outcome),
       reason: LEAVE_REASONS[outcome],
     };
@@ -237,7 +246,7 @@ export class Cluster {
     if (result.status === "aborted") return "The change was not proposed in time.";
     if (result.reason !== "not-leader") return `The node refused the change: ${result.reason}.`;
     const leaderNode = this.serving.node.metaGroup().leaderNode();
-    const leader = this.serving.node.metaGroup().machine.meta.member(leaderNode);
+    const leader = this.rows()?.member(leaderNode) ?? null;
     const known = leader === null ? "no leader is known" : `its leader is ${leader.endpoint}`;
     return `This node does not lead the meta partition; ${known}.`;
   }

@@ -31,10 +31,11 @@ export class KeyRanges {
 
   list(keySpace: string): RangesAnswer {
     const { node, settings } = this.serving;
+    const initialized = node.initialized && !node.closing;
     return {
-      initialized: node.initialized,
+      initialized,
       localEndpoint: settings.peerEndpoint,
-      keySpaces: node.initialized ? this.views(keySpace) : [],
+      keySpaces: initialized ? this.views(keySpace) : [],
     };
   }
 

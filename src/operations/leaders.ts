@@ -55,7 +55,7 @@ export class Leaders {
     const { nodeId } = this.settings;
     const leader = this.of(partition);
     if (leader !== 0) return leader === nodeId ? 0 : leader;
-    if (this.node.group(partitionId(partition)) !== null) return 0;
+    if (this.node.group(partitionId(partition)) !== null || this.node.closing) return 0;
     const voters = this.node
       .metaGroup()
       .machine.meta.members()

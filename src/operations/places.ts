@@ -4,7 +4,7 @@
  *
  * Owns a copy of the range map. May call base, machine, control, host. Invariants: 1. Placement is
  * a function of the text and the committed map alone. 2. The copy is read again when the map
- * changed.
+ * changed. 3. A node that closes its rows reads none.
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { findRange } from "../control/ranges.js";
@@ -75,7 +75,7 @@ export class Places {
    */
   private rangesOf(keySpace: string): readonly RangeDescriptor[] {
     const { machine } = this.node.metaGroup();
-    if (machine.appliedIndex !== this.rangesIndex) {
+    if (machine.appliedIndex !== this.rangesIndex && !this.node.closing) {
       this.rangesIndex = machine.appliedIndex;
       this.ranges.clear();
       for (const space of machine.meta.keySpaces()) {
@@ -89,9 +89,14 @@ export class Places {
   dataPartitions(): readonly PartitionId[] {
     const known = new Set<number>(this.node.groups().map((group) => group.partition));
     known.delete(META_PARTITION);
+    if (this.node.closing) return inOrder(known);
     for (const { partitionId: id, state } of this.node.metaGroup().machine.meta.partitions()) {
       if (id !== META_PARTITION && state !== "Removed") known.add(id);
     }
-    return [...known].sort((left, right) => left - right).map(partitionId);
+    return inOrder(known);
   }
+}
+
+function inOrder(ids: Iterable<number>): readonly PartitionId[] {
+  return [...ids].sort((left, right) => left - right).map(partitionId);
 }

@@ -411,6 +411,25 @@ void t.test("P-162 a stop under the others' load hands over at once, and nobody 
   t.end();
 });
 
+void t.test("P-162 whoever waits for a leave hears of the stop", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const outcomes: string[] = [];
+  cluster.kill(2);
+  cluster.kill(3);
+  cluster.node(1).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
+  cluster.pass(100);
+  t.same(outcomes, []);
+  let ended = false;
+  cluster.node(1).stop(cluster.nowMs + 1000, () => (ended = true));
+  cluster.passUntil(() => ended);
+  t.same(outcomes, ["Timeout"]);
+  cluster.node(1).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
+  cluster.pass(10);
+  t.same(outcomes, ["Timeout", "Timeout"]);
+  t.end();
+});
+
 void t.test(
   "P-090 a founder that lost its disk is refused, also before the roster says so",
   (t) => {

@@ -272,6 +272,46 @@ t.test("6.3: a node that stops answers without reading its rows", async (t) => {
   }
 });
 
+t.test("P-162 a node that has closed its rows answers every view without them", async (t) => {
+  const bench = new Bench();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  bench.world.settle();
+  t.equal(bench.node.closing, true);
+  const { meta } = bench.node.metaGroup().machine;
+  const closed = (): never => {
+    throw new Error("the store is closed");
+  };
+  const reads = ["cluster", "member", "members", "partitions", "ranges", "keySpaces"] as const;
+  for (const read of reads) meta[read] = closed;
+  const { operations } = bench;
+  t.match(operations.health(), { ready: false, reason: /stopping|shutting/ });
+  t.ok(operations.healthChecks().some(({ failure }) => failure !== null));
+  t.match(operations.membership(), { membershipVersion: 0, members: [], initialized: false });
+  t.match(operations.placement(), { partitions: [], initialized: false });
+  t.match(operations.routing(""), { initialized: false, keySpaces: [], leaders: [] });
+  t.match(operations.ranges(""), { initialized: false, keySpaces: [] });
+  const split = { keySpace: "orders", splitKey: "orders/1" };
+  const ask = (begin: (done: (answer: object) => void) => void): object => call(bench, begin);
+  t.match(
+    ask((done) => operations.splitRange(split, context, done)),
+    { status: "NotLeader" },
+  );
+  t.match(
+    ask((done) => operations.mergeRanges(context, done)),
+    { success: false },
+  );
+  t.match(
+    ask((done) => operations.leave(context, done)),
+    { outcome: "Timeout", left: false, retryable: true },
+  );
+  const factor = { partitionId: 1, replicationFactor: 3 };
+  t.match(
+    ask((done) => operations.setReplicationFactor(factor, context, done)),
+    { status: "Refused" },
+  );
+  t.match(bench.ask(get("k")), { refusal: "shutting-down" });
+});
+
 t.test(
   "6.3: splits are checked in full and then refused, merges find nothing to fold",
   async (t) => {

@@ -134,6 +134,9 @@ export class Bench {
       get shuttingDown() {
         return node.shuttingDown;
       },
+      get closing() {
+        return node.closing;
+      },
       health: () => node.health(),
       checks: () => node.checks(),
       leave: (deadlineMs, drainMs, done) => node.leave(deadlineMs, drainMs, done),

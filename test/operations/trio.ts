@@ -174,6 +174,7 @@ export class Trio {
       get shuttingDown() {
         return stopping.has(id);
       },
+      closing: false,
       health: () => host.health(),
       checks: () => host.checks(),
       leave: (deadlineMs, drainMs, done) => host.leave(deadlineMs, drainMs, done),
