@@ -181,6 +181,11 @@ export class Calls {
     }
   }
 
+  /** Nothing will be heard of other nodes any more: whoever waits for one of them hears that. */
+  endAll(): void {
+    for (const id of [...this.open.keys()]) this.end(id, { status: "lost" });
+  }
+
   private peer(node: number): Peer {
     let peer = this.peers.get(node);
     if (peer === undefined) {

@@ -33,6 +33,10 @@ export type { OperationsPorts } from "./serving.js";
 /** Beyond twice the largest response: keys, stamps and names of items without values (bytes). */
 const PARTS_ROOM_BYTES = 8 * 1024 * 1024;
 
+/** A node that stops waits so long for answers of other nodes (ms). */
+const LAST_CALLS_MS = 1000;
+const LAST_LOOK_MS = 10;
+
 export class Operations implements OperationsPort {
   private readonly serving: Serving;
   private readonly keyRanges: KeyRanges;
@@ -69,6 +73,25 @@ export class Operations implements OperationsPort {
   /** Data requests in progress, for `svc_inflight_requests`. */
   get inflight(): number {
     return this.admission.inProgress;
+  }
+
+  /**
+   * For the stop, after the node's groups are closed and before its links are: calls `done` when
+   * nobody waits for other nodes any more. Whoever still does at `deadlineMs`, or after a moment,
+   * is told that the end is unknown.
+   */
+  finish(deadlineMs: number, done: () => void): void {
+    const { clock, timer } = this.ports;
+    const untilMs = Math.min(deadlineMs, clock.monotonicMs() + LAST_CALLS_MS);
+    const look = (): void => {
+      if (this.inflight > 0 && clock.monotonicMs() < untilMs) {
+        timer.after(LAST_LOOK_MS, look);
+        return;
+      }
+      this.serving.calls.endAll();
+      timer.soon(done);
+    };
+    look();
   }
 
   execute<R extends DataRequest>(

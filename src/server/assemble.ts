@@ -206,7 +206,8 @@ export async function startServer(
     newDirectory: disk.isNew,
     metaPartition: META_PARTITION,
   });
-  const parts = { node, disk, peers, listeners: listeners.value, tokens: tokens.value };
+  const below = { node, disk, peers, operations: serving };
+  const parts = { ...below, listeners: listeners.value, tokens: tokens.value };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 

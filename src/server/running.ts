@@ -7,6 +7,7 @@
  */
 import type { Disk } from "../disk/open.js";
 import type { Node } from "../host/node.js";
+import type { Operations } from "../operations/operations.js";
 import type { FatalPort, LoggerPort } from "../ports.js";
 import { systemClock, systemTimers } from "../sys.js";
 import type { ServerConfig } from "./config.js";
@@ -43,6 +44,7 @@ export interface Stack {
 }
 
 export interface Parts extends Stack {
+  readonly operations: Operations;
   readonly listeners: Listeners;
   readonly tokens: TokenFile | null;
 }
@@ -98,10 +100,14 @@ export class Assembled implements RunningServer {
       this.logger.log("info", "stopped");
       done();
     };
-    // The node hands its leaderships over and closes log and store; then nobody is to be heard any
-    // more, and the locks of the directory go last.
-    this.parts.node.stop(systemClock.monotonicMs() + graceMs, () => {
-      this.parts.peers.network.close(() => this.parts.disk.close(ended));
+    // The node hands its leaderships over and closes log and store; what other nodes were asked is
+    // answered; then nobody is to be heard any more, and the locks of the directory go last.
+    const { node, operations, peers, disk } = this.parts;
+    const deadlineMs = systemClock.monotonicMs() + graceMs;
+    node.stop(deadlineMs, () => {
+      operations.finish(deadlineMs, () => {
+        peers.network.close(() => disk.close(ended));
+      });
     });
     this.parts.listeners.drain();
     this.parts.listeners.close(graceMs + CLOSE_GRACE_MS).then(ended, ended);

@@ -453,6 +453,31 @@ t.test("overload, stopping and uninitialised nodes on the way", async (t) => {
   t.equal(cut.open, 0);
 });
 
+t.test("P-162: who waits for another node when this one stops is answered first", async (t) => {
+  const trio = new Trio();
+  trio.moveAll(2);
+  trio.fate = ({ to }) => (to === 1 ? "lost" : "arrives");
+  const kinds = everyRequest("n");
+  const answers = kinds.map((request) => trio.post(1, request));
+  trio.world.settle();
+  t.ok(answers.every((list) => list.length === 0) && trio.node(1).inflight > 0, "all of them wait");
+  trio.stopping.add(1);
+  let finished = 0;
+  const stopMs = trio.world.timer.nowMs;
+  trio.node(1).finish(stopMs + 10_000, () => void finished++);
+  trio.world.pass(500);
+  t.equal(finished, 0, "answers may still come");
+  trio.world.pass(600);
+  t.equal(finished, 1);
+  trio.world.pass(100);
+  for (const [at, list] of answers.entries()) t.equal(list.length, 1, kinds[at]?.kind ?? "");
+  t.equal(trio.node(1).inflight, 0);
+  // With nobody waiting, and behind the deadline, it is over at once.
+  trio.node(1).finish(stopMs, () => void finished++);
+  trio.world.pass(1);
+  t.equal(finished, 2);
+});
+
 t.test("P-150: a node that lost the others answers at once, until it finds them", async (t) => {
   const trio = new Trio({ leaderWaitMs: 500 });
   trio.moveAll(0);

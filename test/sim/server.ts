@@ -201,7 +201,10 @@ export class Server {
       };
       // Who waits for a leader looks up now and then; the front ends wait for that.
       const graceOf = (): number => (operations.inflight > 0 ? LAST_ANSWERS_MS : 0);
-      node.stop(life.monotonicMs() + graceMs, () => port.close(() => life.at(graceOf(), end)));
+      const deadlineMs = life.monotonicMs() + graceMs;
+      node.stop(deadlineMs, () => {
+        operations.finish(deadlineMs, () => port.close(() => life.at(graceOf(), end)));
+      });
     });
   }
 
