@@ -69,7 +69,8 @@ t.test("the limits are the program's", (t) => {
     "requests in progress": `${config.maxInflightRequests}`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
     "request time": `${config.requestTimeoutMs / 1000} s`,
-    partitions: `${limits.PARTITIONS_MAX}`,
+    "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
+    "partitions of a cluster": `${limits.PARTITIONS_MAX}`,
   };
   t.same(Object.fromEntries(tableRows("Limit").map((row) => [row[0], row[1]])), expected);
   t.end();
