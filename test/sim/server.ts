@@ -194,20 +194,23 @@ export class Server {
       if (node.shuttingDown) return;
       const led = node.groups().filter((group) => group.isLeader() && hasOtherVoters(group));
       const end = (): void => {
-        this.oweNothing(operations.inflight - operations.forwardedInFlight);
+        this.oweNothing(operations.inflight);
         const isHandedOver = led.every((group) => ![0, this.nodeId].includes(group.leaderNode()));
         this.end("kill", "stopped");
         stopped(isHandedOver);
       };
       // Who waits for a leader looks up now and then; the front ends wait for that.
       const graceOf = (): number => (operations.inflight > 0 ? LAST_ANSWERS_MS : 0);
-      node.stop(life.monotonicMs() + graceMs, () => port.close(() => life.at(graceOf(), end)));
+      const deadlineMs = life.monotonicMs() + graceMs;
+      node.stop(deadlineMs, () => {
+        operations.finish(deadlineMs, () => port.close(() => life.at(graceOf(), end)));
+      });
     });
   }
 
-  /** A node that stopped has answered everybody whom no other node keeps waiting (P-162). */
+  /** A node that stopped by itself has answered everybody (P-162). */
   private oweNothing(requests: number): void {
-    if (requests <= 0) return;
+    if (requests === 0) return;
     this.events.violation(`node ${this.nodeId} stops and leaves ${requests} requests`);
   }
 
