@@ -93,10 +93,10 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     name: "long",
     nodes: [1, 3, 3, 5],
     faults: ALL_FAULTS,
-    thinkMs: [300_000, 1_200_000, 3_600_000],
+    thinkMs: [1_200_000, 3_600_000],
     clients: [2, 5],
     ticks: 5 * 86_400_000,
-    faultEveryMs: [600_000, 3_600_000, 21_600_000],
+    faultEveryMs: [3_600_000, 21_600_000],
   },
   /** Leaders that lose the others while clients go on: tails that the next one overwrites. */
   stranded: {
