@@ -16,6 +16,7 @@ import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
 import { RequestTally } from "../../src/operations/tally.js";
 import type { MeterPort, PeerAddress, PeerHello } from "../../src/ports.js";
+import { SimFiles } from "./files.js";
 import { askIdentity, askToJoin } from "./joiner.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
 import { LogMirror } from "./logmirror.js";
@@ -49,7 +50,7 @@ function open(server: Server, life: Life): void {
     mayCreate: !server.hasLog,
   };
   const ports = {
-    files: new BudgetedFiles(server.disk.files(life)),
+    files: new BudgetedFiles(new SimFiles(server.disk, life)),
     timers: life,
     logger: server.logger(),
     fatal: server.fatal(life),

@@ -9,6 +9,7 @@ import { type LogHarness, logConformance } from "../conformance/log.js";
 import { CLUSTER, type PeerHarness, peerConformance } from "../conformance/peers.js";
 import { type StoreHarness, storeConformance } from "../conformance/store.js";
 import { SimDisk } from "./disk.js";
+import { SimFiles } from "./files.js";
 import { judge } from "./judge.js";
 import { freshLogKernels } from "./kernelpool.js";
 import { SimNetwork } from "./network.js";
@@ -68,7 +69,7 @@ function logHarness(): LogHarness {
       };
       isFirst = false;
       const ports = {
-        files: disk.files(life),
+        files: new SimFiles(disk, life),
         timers: life,
         clock: life.clock,
         logger: { log: () => undefined },
