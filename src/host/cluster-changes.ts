@@ -37,6 +37,8 @@ export interface ClusterChangesWorld {
   readonly logger: LoggerPort;
   readonly hosting: HostedGroups;
   readonly touched: Touched;
+  /** The records of the meta partition; null before there are any, and when this node stops. */
+  roster(): MetaReads | null;
   nowMs(): number;
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
@@ -61,7 +63,7 @@ export class ClusterChanges {
     const nowMs = (): number => world.nowMs();
     const soon = (callback: () => void): void => world.soon(callback);
     const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
-    const roster = (): MetaReads | null => this.meta()?.driver.machine.meta ?? null;
+    const roster = (): MetaReads | null => world.roster();
     this.errands = new MetaErrands({
       nodeId,
       nowMs,

@@ -44,8 +44,10 @@ export interface LinksWorld {
   /** Rows of the node itself. */
   readonly rows: KnownPeersWorld;
   driver(partition: PartitionId): GroupDriver | null;
-  /** The records of the meta partition as applied here; null before there are any. */
+  /** The records of the meta partition as applied here; null before there are any, and after. */
   roster(): MetaReads | null;
+  /** The rows are being closed, or are: other nodes only get the last answers. */
+  isClosing(): boolean;
   /** The index that they stand at; 0 before. */
   rosterIndex(): number;
   bulk(from: number, bytes: Uint8Array): void;
@@ -152,7 +154,7 @@ export class Links implements PeerEvents {
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
     const refusal = this.judge(hello);
-    if (refusal !== null) return refusal;
+    if (refusal !== null || this.world.isClosing()) return refusal;
     this.known.learn(hello.nodeId, hello.storageId);
     this.meet(hello);
     return null;
@@ -162,6 +164,8 @@ export class Links implements PeerEvents {
    * By the roster; where it does not know the data directory of a member, the first one met counts.
    */
   private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
+    // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
+    if (this.world.isClosing()) return null;
     const roster = this.world.roster();
     const member = roster?.member(nodeId) ?? null;
     const former = roster?.formerMember(nodeId) ?? null;
@@ -175,7 +179,8 @@ export class Links implements PeerEvents {
   refused(by: PeerAddress, refusal: PeerRefusal): void {
     const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
     // To a node with an old roster, one that left and came back empty looks as if it lost its data.
-    if (refusal === "storage-lost" && !this.world.isKnownAsIs()) {
+    const isLost = refusal === "storage-lost" && !this.world.isClosing();
+    if (isLost && !this.world.isKnownAsIs()) {
       const why = "The cluster knows this node with data that is not here any more.";
       const remedy = "Remove it from the cluster, then join under another node id.";
       this.world.fatal.fatal(`${why} ${remedy}`, fields);
@@ -207,6 +212,7 @@ export class Links implements PeerEvents {
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
     if (this.banned.has(from) || !this.known.isDurable(from)) return;
+    if (this.world.isClosing() && lane !== "calls") return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.world.bulk(from, bytes);
     if (lane === "control" && this.world.errand(from, bytes)) return;

@@ -6,6 +6,7 @@
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";
+import type { MetaReads } from "../machine/meta-reads.js";
 import type { LogFields } from "../ports.js";
 import { Answers } from "./answers.js";
 import { Balancer } from "./balancer.js";
@@ -162,6 +163,12 @@ export class NodeParts implements LoopParts {
     });
   }
 
+  /** null before there are records, and when their rows are closed. */
+  private roster(): MetaReads | null {
+    if (this.stopping.isClosing) return null;
+    return this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null;
+  }
+
   private makeLinks(shared: DriverShared): Links {
     return new Links({
       settings: this.settings,
@@ -175,7 +182,8 @@ export class NodeParts implements LoopParts {
         flushSoon: (done) => this.flushSoon(done),
       },
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
-      roster: () => this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null,
+      roster: () => this.roster(),
+      isClosing: () => this.stopping.isClosing,
       rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.turns.request(),
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
@@ -193,6 +201,7 @@ export class NodeParts implements LoopParts {
       logger: ports.logger,
       hosting,
       touched: this.touched,
+      roster: () => this.roster(),
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),

@@ -411,6 +411,43 @@ void t.test("P-162 a stop under the others' load hands over at once, and nobody 
   t.end();
 });
 
+void t.test("P-162 a node that has closed its rows is called by others, and reads none", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  let ended = false;
+  const node = cluster.node(1);
+  const { links } = node;
+  const calls: number[] = [];
+  links.handleCalls((from) => calls.push(from));
+  node.stop(cluster.nowMs + 1000, () => (ended = true));
+  cluster.passUntil(() => ended);
+  const hello = {
+    clusterId: "c",
+    nodeId: 2,
+    endpoint: address(2).endpoint,
+    clientEndpoint: "",
+    protocol: 1,
+    storageId: "s2",
+  };
+  t.equal(links.admit(hello), null);
+  links.linkUp(hello);
+  const stranger = { ...hello, nodeId: 9, endpoint: "n9:1", storageId: "s9" };
+  links.admit(stranger);
+  links.linkUp(stranger);
+  links.refused(address(2), "storage-lost");
+  const answers: string[] = [];
+  const request = { nodeId: 9, endpoint: "n9:1", storageId: "s9" };
+  links.joinAsked(request, ({ status }) => answers.push(status));
+  for (const lane of ["control", "log", "bulk", "calls"] as const) {
+    for (let first = 0; first < 256; first++) links.frame(2, lane, new Uint8Array([first, 0, 1]));
+  }
+  links.linkDown(2);
+  cluster.pass(100);
+  t.same(answers, ["retry"]);
+  t.equal(calls.length, 256, "calls are refused above");
+  t.end();
+});
+
 void t.test("P-162 whoever waits for a leave hears of the stop", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(500);

@@ -244,6 +244,7 @@ export class ManualStore implements StorePort {
   constructor(private readonly timer: ManualTimer) {}
 
   get(key: Uint8Array): Uint8Array | null {
+    assert(!this.closed, "the store is open");
     return this.rows.get(String.fromCharCode(...key))?.value.slice() ?? null;
   }
 
@@ -252,6 +253,7 @@ export class ManualStore implements StorePort {
     last: Uint8Array | null,
     visit: (key: Uint8Array, value: Uint8Array) => boolean,
   ): void {
+    assert(!this.closed, "the store is open");
     const sorted = [...this.rows.values()].sort((a, b) => compareBytes(a.key, b.key));
     for (const { key, value } of sorted) {
       if (compareBytes(key, first) < 0 || (last !== null && compareBytes(key, last) >= 0)) continue;
