@@ -84,13 +84,6 @@ export const coreBugs: readonly Mutation[] = [
       "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;\n",
     ),
   ]),
-  bug("P-047", "a new leader answers reads before its own entry is committed", "stranded", [
-    edit(
-      "raft/reads",
-      "  if (raft.hasCommittedInTerm) {\n    lead(raft, request);\n",
-      "  if (raft.log.committed > 0) {\n    lead(raft, request);\n",
-    ),
-  ]),
   bug("P-020", "a heartbeat carries the commit index uncapped", "three", [
     edit(
       "raft/replication",
@@ -101,18 +94,6 @@ export const coreBugs: readonly Mutation[] = [
       "raft/follower",
       "raft.log.commitTo(message.commit);",
       "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
-    ),
-  ]),
-  bug("P-023", "a finished write vouches for whatever stands at its index now", "stranded", [
-    edit(
-      "raft/log",
-      "    if (!this.matches(index, term)) return;\n    this.written = index;\n",
-      "    this.written = index;\n",
-    ),
-    edit(
-      "raft/core",
-      "if (receipt.index > 0 && receipt.term === raft.term) {",
-      "if (receipt.index > 0) {",
     ),
   ]),
 ];

@@ -30,26 +30,46 @@ export const diskBugs: readonly Mutation[] = [
       '      if (!result.ok && result.code !== "failed") {\n',
     ),
   ]),
-  bug("P-113", "damage behind the last whole record is taken for a torn tail", "three", [
-    edit("disk/tail", "if (durable > end) return", "if (durable > windowEnd) return"),
-  ]),
-  bug("P-113", "a segment that ends before its successor says is believed", "three", [
-    edit(
-      "disk/recovery",
-      "if (link.endOffset === before.endOffset && link.checksum === before.checksum) return null;",
-      "if (link.endOffset >= before.endOffset) return null;",
-    ),
-  ]),
-  bug("P-114", "the checksum of a record that is read back is not compared", "three", [
-    edit(
-      "disk/framecheck",
-      "  if (checksum !== view.getUint32(frame.checksumAt, true)) return null;\n",
-      "",
-    ),
-  ]),
-  bug("P-117", "a segment goes before the write that emptied it is durable", "one", [
-    edit("disk/segments", " || oldest.emptiedBy > completed ||", " ||"),
-  ]),
+  bug(
+    "P-113",
+    "damage behind the last whole record is taken for a torn tail",
+    "three",
+    [edit("disk/tail", "if (durable > end) return", "if (durable > windowEnd) return")],
+    { faults: ["bit-flip", "stray-write", "kill"] },
+  ),
+  bug(
+    "P-113",
+    "a segment that ends before its successor says is believed",
+    "three",
+    [
+      edit(
+        "disk/recovery",
+        "if (link.endOffset === before.endOffset && link.checksum === before.checksum) return null;",
+        "if (link.endOffset >= before.endOffset) return null;",
+      ),
+    ],
+    { faults: ["bit-flip", "stray-write", "kill"] },
+  ),
+  bug(
+    "P-114",
+    "the checksum of a record that is read back is not compared",
+    "three",
+    [
+      edit(
+        "disk/framecheck",
+        "  if (checksum !== view.getUint32(frame.checksumAt, true)) return null;\n",
+        "",
+      ),
+    ],
+    { faults: ["bit-flip", "kill", "isolate"] },
+  ),
+  bug(
+    "P-117",
+    "a segment goes before the write that emptied it is durable",
+    "one",
+    [edit("disk/segments", " || oldest.emptiedBy > completed ||", " ||")],
+    { faults: ["kill", "power-loss", "disk-slow"] },
+  ),
   bug("P-115", "entries behind an overwritten one come back", "stranded", [
     edit(
       "disk/groupindex",
@@ -71,13 +91,19 @@ export const diskBugs: readonly Mutation[] = [
       "    this.stateSegment = segment;\n",
     ),
   ]),
-  bug("P-110", "what a killed process left is not synced at the next start", "one", [
-    edit(
-      "disk/recovery",
-      "files.sync(last.file, (synced) => {",
-      `${AT_ONCE}(last.file, (synced) => {`,
-    ),
-  ]),
+  bug(
+    "P-110",
+    "what a killed process left is not synced at the next start",
+    "one",
+    [
+      edit(
+        "disk/recovery",
+        "files.sync(last.file, (synced) => {",
+        `${AT_ONCE}(last.file, (synced) => {`,
+      ),
+    ],
+    { faults: ["kill", "power-loss"] },
+  ),
   bug("P-043", "entries are read back before their write is done", "three", [
     edit(
       "disk/reader",
@@ -85,25 +111,11 @@ export const diskBugs: readonly Mutation[] = [
       "if (place === null) break;",
     ),
   ]),
-  bug("P-115", "a record that was written forward replaces a newer one", "three", [
-    edit(
-      "disk/appender",
-      "if (now !== null && now.segment === from.segment && now.offset === from.offset) {",
-      "if (now !== null) {",
-    ),
-  ]),
   bug("P-027", "the floor's term is that of the last entry after a restart", "three", [
     edit(
       "disk/groupindex",
       "    this.floor = floor;\n    if (this.count === 0)",
       "    this.floor = { index: floor.index, term: this.count > 0 ? this.term(this.head) : floor.term };\n    if (this.count === 0)",
-    ),
-  ]),
-  bug("P-120", "a batch that found no room in the segment is given up", "one", [
-    edit(
-      "disk/appender",
-      "      if (!this.frame(this.queue[this.queueHead])) break;\n",
-      "      if (!this.frame(this.queue[this.queueHead]) && this.segments.hasSpare) break;\n",
     ),
   ]),
 ];

@@ -85,34 +85,6 @@ const reads: readonly Mutation[] = [
       "this.roundIndex = core.commitIndex;",
     ),
   ]),
-  bug("P-048", "a read joins the round that is already under way", "three", [
-    edit(
-      "host/reads",
-      "    this.waiting.push({ deadlineMs, done });\n",
-      "    (this.roundContext === 0 ? this.waiting : this.round).push({ deadlineMs, done });\n",
-    ),
-  ]),
-  bug("P-047", "a read does not wait for the state to come as far as its round", "three", [
-    edit(
-      "host/reads",
-      "if (this.roundIndex < 0 || appliedIndex < this.roundIndex) return;",
-      "if (this.roundIndex < 0) return;",
-    ),
-  ]),
-  bug("P-049", "a read whose round is dropped is never answered", "stranded", [
-    edit(
-      "host/reads",
-      "    this.endList(this.round, RETRY);\n    this.closeRound();\n",
-      "    this.closeRound();\n",
-    ),
-  ]),
-  bug("P-014", "a leader serves before its own entry is applied", "three", [
-    edit(
-      "host/leadership",
-      "    if (this.machine.appliedTerm !== this.leadingTerm) return false;\n",
-      "",
-    ),
-  ]),
 ];
 
 const leases: readonly Mutation[] = [
@@ -130,12 +102,18 @@ const leases: readonly Mutation[] = [
       "    if (this.baseMonotonicMs === 0) this.baseMonotonicMs = monotonicMs;\n",
     ),
   ]),
-  bug("P-061", "the lease clock counts the time of the wall", "one", [
+  bug("P-062", "the lease clock counts the time of the wall", "one", [
     edit(
       "host/leadership",
-      "return { leaseMs: this.lease.next(monotonicMs), stamp: this.lastStamp };",
-      "return { leaseMs: this.lease.next(monotonicMs + Math.max(0, this.clock.wallMs() - this.lastStamp.l)), stamp: this.lastStamp };",
+      "this.lease.start(this.machine.leaseMs, this.clock.monotonicMs());",
+      "this.lease.start(this.machine.leaseMs, this.clock.wallMs());",
     ),
+    edit(
+      "host/leadership",
+      "this.lease.nowMs(monotonicMs)",
+      "this.lease.nowMs(this.clock.wallMs())",
+    ),
+    edit("host/leadership", "this.lease.next(monotonicMs)", "this.lease.next(this.clock.wallMs())"),
   ]),
   bug("P-068", "ephemeral data of an earlier leadership comes back", "three", [
     edit(
@@ -149,13 +127,6 @@ const leases: readonly Mutation[] = [
       "    this.table ??= new EphemeralTable({",
     ),
   ]),
-  bug("P-051", "whoever waits for the clock is told of an advance that began before", "one", [
-    edit(
-      "host/clockadvance",
-      'const inTime = result.status !== "applied" || result.leaseMs >= waiter.leaseTimeMs;',
-      "const inTime = true;",
-    ),
-  ]),
 ];
 
 const blocks: readonly Mutation[] = [
@@ -166,48 +137,18 @@ const blocks: readonly Mutation[] = [
       'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
     ),
   ]),
-  bug("P-074", "blocks outlive the leadership that reserved them", "stranded", [
+  bug("P-074", "blocks outlive the leadership that reserved them", "members", [
     edit(
       "host/blocks",
       "    const dropped = [...this.serving.entries.values()];\n    this.serving.entries.clear();\n    for (const entry of dropped) {\n      entry.block = null;\n",
       "    const dropped = [...this.serving.entries.values()];\n    for (const entry of dropped) {\n",
     ),
   ]),
-  bug("P-074", "a reservation that ends under the next leadership opens its block", "stranded", [
-    edit(
-      "host/block-serve",
-      "    if (epoch !== this.epoch) {\n",
-      "    if (epoch > this.epoch) {\n",
-    ),
-    edit("host/blocks", "    this.serving.entries.clear();\n", ""),
-  ]),
   bug("P-075", "a block serves on while a keyed allocation jumps past it", "one", [
     edit("host/block", "return this.pins > 0 || this.doubtful;", "return this.doubtful;"),
   ]),
   bug("P-074", "a block serves on although the end of its return is unknown", "one", [
     edit("host/block", "return this.pins > 0 || this.doubtful;", "return this.pins > 0;"),
-  ]),
-  bug("P-076", "a block reserved before a delete serves after it", "one", [
-    edit("host/blocks", "    entry.reservationDies = true;\n", ""),
-  ]),
-  bug("P-076", "a command behind a delete carries the cursor of the deleted sequence", "one", [
-    edit(
-      "host/block-entry",
-      "return this.block === null || this.deletes > 0 ? null",
-      "return this.block === null ? null",
-    ),
-    edit(
-      "host/blocks",
-      '      if (result.status === "applied" || result.status === "unknown") entry.block = null;\n',
-      "",
-    ),
-  ]),
-  bug("P-080", "an update does not wait for what is in flight", "one", [
-    edit(
-      "host/block-serve",
-      "if (update === null || update.proposed || entry.inflight > 0) return;",
-      "if (update === null || update.proposed) return;",
-    ),
   ]),
 ];
 
@@ -240,13 +181,6 @@ const flushes: readonly Mutation[] = [
       'if (index === 0 || image !== null) return { kind: "none" };',
     ),
   ]),
-  bug("P-039", "after an install the host keeps what it had to apply", "three", [
-    edit(
-      "host/applier",
-      "    this.committedTo = index;\n    this.loaded = [];\n    this.loadedAt = 0;\n  }\n  /** Whether",
-      "    this.committedTo = Math.max(this.committedTo, index);\n  }\n  /** Whether",
-    ),
-  ]),
 ];
 
 const cluster: readonly Mutation[] = [
@@ -257,19 +191,13 @@ const cluster: readonly Mutation[] = [
       "return null;",
     ),
   ]),
-  bug("P-090", "a peer is heard before it is written down who it is", "three", [
-    edit("host/links", "|| !this.known.isDurable(from)) return;", ") return;"),
-  ]),
-  bug("P-013", "a group goes to sleep while a follower is behind", "three", [
-    edit(
-      "host/quiescence",
-      "if (peer.match !== core.lastIndex || !peer.active) return;",
-      "if (!peer.active) return;",
-    ),
-  ]),
-  bug("P-162", "a stop leaves the last callers without an answer", "three", [
-    edit("host/stopping", "    for (const { driver } of groups) driver.endAll();\n", ""),
-  ]),
+  bug(
+    "P-162",
+    "a stop leaves the last callers without an answer",
+    "three",
+    [edit("host/stopping", "    for (const { driver } of groups) driver.endAll();\n", "")],
+    { faults: ["graceful-stop", "disk-slow"] },
+  ),
 ];
 
 export const hostBugs: readonly Mutation[] = [

@@ -68,20 +68,6 @@ const sequences: readonly Mutation[] = [
       ),
     ],
   ),
-  bug("P-076", "a block of an earlier reservation is taken for the current one", "three", [
-    edit(
-      "machine/allocation",
-      "cursor.incarnation !== row.incarnation || cursor.revision !== row.revision",
-      "cursor.incarnation !== row.incarnation",
-    ),
-  ]),
-  bug("P-074", "a block is taken back whatever was reserved since", "three", [
-    edit(
-      "machine/sequences",
-      "row === null || !isCurrentBlock(row, command.cursor)",
-      "row === null || command.cursor.incarnation !== row.incarnation",
-    ),
-  ]),
   bug("P-078", "the last block goes beyond the maximum", "one", [
     edit(
       "machine/sequences",

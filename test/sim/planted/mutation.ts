@@ -5,7 +5,7 @@
 import type { PlanOverrides } from "../plan.js";
 
 /** The floor of the tower that the bug is planted in. */
-export type Floor = "disk" | "host" | "machine" | "core" | "operations";
+export type Floor = "disk" | "core" | "machine" | "control" | "host" | "operations";
 
 /** One exact replacement in `dist/src/<file>.js`; `find` must be there exactly once. */
 export interface Edit {

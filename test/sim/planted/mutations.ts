@@ -5,14 +5,23 @@ import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";
 import { machineBugs } from "./machine.js";
+import { memberBugs } from "./members.js";
 import type { Mutation } from "./mutation.js";
+import { WHY_OPEN } from "./open.js";
 import { operationBugs } from "./operations.js";
 
 /** All of them, from the bottom of the tower to the top. */
-export const mutations: readonly Mutation[] = [
+const planted: readonly Mutation[] = [
   ...diskBugs,
   ...coreBugs,
   ...machineBugs,
+  ...memberBugs,
   ...hostBugs,
   ...operationBugs,
 ];
+
+/** Those that are caught. */
+export const mutations = planted.filter(({ name }) => !WHY_OPEN.has(name));
+
+/** Those that no seed has shown yet. */
+export const openMutations = planted.filter(({ name }) => WHY_OPEN.has(name));

@@ -42,20 +42,6 @@ export const operationBugs: readonly Mutation[] = [
       "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(serving, group, LockType.busy, 0n)));\n  }\n  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
     ),
   ]),
-  bug("P-051", "a lease is called ended by the leader's estimate alone", "three", [
-    edit(
-      "operations/locks",
-      "    serving.advance(group, reading.leaseEndMs, deadlineMs, fail, (committedMs) => {\n",
-      "    ((then) => then(nowMs))((committedMs) => {\n",
-    ),
-  ]),
-  bug("P-051", "a key is called ended by the leader's estimate alone", "three", [
-    edit(
-      "operations/kv",
-      "    serving.advance(group, ended, deadlineMs, fail, (committedMs) => {\n",
-      "    ((then) => then(nowMs))((committedMs) => {\n",
-    ),
-  ]),
   bug("P-047", "a sequence is read without proof of leadership", "stranded", [
     edit(
       "operations/sequences",
@@ -68,13 +54,6 @@ export const operationBugs: readonly Mutation[] = [
       "host/blocks",
       "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
       "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
-    ),
-  ]),
-  bug("P-034", "a call that ends with its link stays counted", "three", [
-    edit(
-      "operations/calls",
-      "    peer.inFlight--;\n    peer.inFlightBytes -= call.sizeBytes;\n    call.done(result);\n",
-      '    if (result.status === "answered") peer.inFlight--;\n    peer.inFlightBytes -= call.sizeBytes;\n    call.done(result);\n',
     ),
   ]),
 ];

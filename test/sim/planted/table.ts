@@ -3,14 +3,15 @@
  * it takes, and who sees it first.
  *
  * `node dist/test/sim/planted/table.js [--trials 3] [--seeds-max 300] [--first-seed 1] [--only PATTERN]
- * [--missing] [--write]`
+ * [--missing] [--append] [--open] [--write]`
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type Found, readFound, writeFound } from "./found.js";
 import type { Mutation } from "./mutation.js";
-import { mutations } from "./mutations.js";
+import { mutations, openMutations } from "./mutations.js";
+import { WHY_OPEN } from "./open.js";
 import { PlantedTree } from "./plant.js";
 import { Trials } from "./trials.js";
 
@@ -26,6 +27,9 @@ function profileOf({ profile, overrides }: Mutation): string {
   const { faults } = overrides;
   return faults === undefined ? profile : `${profile}, ${faults.join(", ")}`;
 }
+
+const OPEN_HEADING =
+  "| Planted bug | Floor | Pitfall | Why no seed shows it |\n|---|---|---|---|\n";
 
 /** Median and most of the trials, in words. */
 export function seedsInWords({ seeds, seedsMax }: Found): [string, string] {
@@ -44,26 +48,45 @@ export function rowOf(mutation: Mutation, found: Found | undefined): string {
   return `| ${cells.map((cell) => cell.replaceAll("|", "/")).join(" | ")} |`;
 }
 
-/** The rows that the file has now. */
+/** The rows of the bugs that are not caught. */
+export function openRows(): string[] {
+  return openMutations.map(({ name, floor, pitfall }) => {
+    return `| ${[name, floor, pitfall, WHY_OPEN.get(name) ?? ""].join(" | ")} |`;
+  });
+}
+
+/** The rows that the file has now, of both tables. */
 export function writtenRows(): string[] {
   const text = readFileSync(readme, "utf8");
-  const from = text.indexOf(HEADING);
-  if (from < 0) return [];
-  const [table] = text.slice(from + HEADING.length).split("\n\n");
-  return (table ?? "").split("\n").filter((line) => line.startsWith("| "));
+  return [HEADING, OPEN_HEADING].flatMap((heading) => {
+    const from = text.indexOf(heading);
+    if (from < 0) return [];
+    const [table] = text.slice(from + heading.length).split("\n\n");
+    return (table ?? "").split("\n").filter((line) => line.startsWith("| "));
+  });
 }
 
 function write(found: ReadonlyMap<string, Found>): void {
-  const names = new Set(mutations.map(({ name }) => name));
   writeFound(new Map(mutations.flatMap(({ name }) => entryOf(found, name))));
-  for (const name of found.keys()) if (!names.has(name)) print(`forgotten: ${name}`);
   const rows = mutations.map((mutation) => rowOf(mutation, found.get(mutation.name)));
-  const text = readFileSync(readme, "utf8");
-  const from = text.indexOf(HEADING);
-  const rest = text.slice(from + HEADING.length);
+  const text = replaced(readFileSync(readme, "utf8"), HEADING, rows);
+  writeFileSync(readme, replaced(text, OPEN_HEADING, openRows()));
+}
+
+/** `text` with other rows below `heading`. */
+function replaced(text: string, heading: string, rows: readonly string[]): string {
+  const from = text.indexOf(heading);
+  const rest = text.slice(from + heading.length - 1);
   const end = rest.indexOf("\n\n");
   const behind = end < 0 ? "\n" : rest.slice(end);
-  writeFileSync(readme, `${text.slice(0, from)}${HEADING}${rows.join("\n")}${behind}`);
+  return `${text.slice(0, from)}${heading}${rows.join("\n")}${behind}`;
+}
+
+/** More trials of a bug; what was known stays the quickest run. */
+function merged(known: Found | undefined, more: Found): Found {
+  if (known === undefined) return more;
+  const { seedsMax, witness, quickest } = known.quickest === null ? more : known;
+  return { seeds: [...known.seeds, ...more.seeds], seedsMax, witness, quickest };
 }
 
 function entryOf(found: ReadonlyMap<string, Found>, name: string): [string, Found][] {
@@ -88,14 +111,15 @@ async function main(args: readonly string[]): Promise<void> {
   const only = new RegExp(valueOf("--only") ?? "");
   const found = readFound();
   const real = new PlantedTree(null);
-  for (const mutation of mutations) {
+  for (const mutation of args.includes("--open") ? openMutations : mutations) {
     if (!only.test(mutation.name)) continue;
     if (args.includes("--missing") && found.has(mutation.name)) continue;
     const planted = new PlantedTree(mutation);
     const result = await new Trials(mutation, planted, real).run(bounds);
     planted.close();
-    found.set(mutation.name, result);
-    print(rowOf(mutation, result));
+    const all = merged(args.includes("--append") ? found.get(mutation.name) : undefined, result);
+    found.set(mutation.name, all);
+    print(rowOf(mutation, all));
     if (args.includes("--write")) write(found);
   }
   real.close();

@@ -19,7 +19,7 @@ export interface TrialBounds {
 /** Trials begin so many seeds apart. */
 const TRIAL_STRIDE = 10_000;
 /** Lengths of runs (ms) that are tried when the shortest one is looked for. */
-const SHORT_TICKS = [2000, 4000, 8000, 16_000, 32_000];
+const SHORT_TICKS = [3000, 8000, 16_000, 30_000];
 
 export class Trials {
   constructor(
@@ -45,37 +45,34 @@ export class Trials {
   async run({ trials, seedsMax, firstSeed }: TrialBounds): Promise<Found> {
     const seeds: (number | null)[] = [];
     const witnesses = new Map<string, number>();
-    let quickest: Found["quickest"] = null;
+    let quickest: number | null = null;
     let quickestMs = Infinity;
     for (let trial = 0; trial < trials; trial++) {
       const first = firstSeed + trial * TRIAL_STRIDE;
       let count: number | null = null;
       for (let seed = first; seed < first + seedsMax && count === null; seed++) {
-        const { violations } = await this.judge(seed, null);
+        const { violations, usedMs } = await this.judge(seed, null);
         const [violation] = violations;
         if (violation === undefined) continue;
         count = seed - first + 1;
         const witness = witnessOf(violation);
         witnesses.set(witness, (witnesses.get(witness) ?? 0) + 1);
-        const short = await this.shorten(seed);
-        if (short.usedMs < quickestMs) {
-          quickestMs = short.usedMs;
-          quickest = { seed, ticks: short.ticks };
-        }
+        if (usedMs < quickestMs) quickest = seed;
+        quickestMs = Math.min(quickestMs, usedMs);
       }
       seeds.push(count);
     }
     const [most] = [...witnesses].sort((a, b) => b[1] - a[1]);
-    return { seeds, seedsMax, witness: most?.[0] ?? "", quickest };
+    const run = quickest === null ? null : await this.shorten(quickest);
+    return { seeds, seedsMax, witness: most?.[0] ?? "", quickest: run };
   }
 
   /** The shortest of some lengths with which the seed still shows the bug. */
-  private async shorten(seed: number): Promise<{ ticks: number; usedMs: number }> {
+  private async shorten(seed: number): Promise<NonNullable<Found["quickest"]>> {
     for (const ticks of SHORT_TICKS) {
-      const { violations, usedMs } = await this.judge(seed, ticks);
-      if (violations.length > 0) return { ticks, usedMs };
+      const { violations } = await this.judge(seed, ticks);
+      if (violations.length > 0) return { seed, ticks };
     }
-    const ticks = this.mutation.overrides.ticks ?? 60_000;
-    return { ticks, usedMs: (await this.judge(seed, ticks)).usedMs };
+    return { seed, ticks: this.mutation.overrides.ticks ?? 60_000 };
   }
 }

@@ -1,0 +1,57 @@
+/** Planted bugs of membership: who joins, votes, leaves, and under which identity. */
+import { edit, plantedIn, type Mutation } from "./mutation.js";
+
+const core = plantedIn("core");
+const control = plantedIn("control");
+const host = plantedIn("host");
+
+export const memberBugs: readonly Mutation[] = [
+  core("P-083", "two membership changes are on their way at once", "members", [
+    edit(
+      "raft/proposals",
+      "return raft.pendingChangeIndex > raft.log.applied || joint !== leaving;",
+      "return joint !== leaving;",
+    ),
+  ]),
+  core("P-087", "learners are counted for commits", "members", [
+    edit(
+      "raft/tracker",
+      "return jointIndex(this.membership, this.matchOf);",
+      "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.matchOf);",
+    ),
+  ]),
+  core("P-019", "half of the voters are a majority", "members", [
+    edit("raft/quorum", "return Math.floor(count / 2) + 1;", "return Math.ceil(count / 2);"),
+  ]),
+  control("P-091", "a learner votes before it has caught up", "members", [
+    edit(
+      "control/group-plan",
+      "const level = learners.find((node) => facts.isLive(node) && facts.isLevel(node));",
+      "const level = learners.find((node) => facts.isLive(node));",
+    ),
+  ]),
+  control("P-096", "a voter goes before its heir votes", "members", [
+    edit(
+      "control/group-plan",
+      "if (isLive && coming !== void 0 &&",
+      "if (!isLive && coming !== void 0 &&",
+    ),
+  ]),
+  host("P-097", "an id is given out again while groups still list it", "members", [
+    edit(
+      "host/id-reuse",
+      "return isFresh && !allMembers(membership).includes(command.nodeId);",
+      "return isFresh && membership !== null;",
+    ),
+  ]),
+  host("P-090", "another data directory is welcome under the id of a member", "members", [
+    edit("host/id-reuse", '"propose" : "held";', '"propose" : "propose";'),
+  ]),
+  host("P-088", "a node that left is heard as before", "members", [
+    edit(
+      "host/links",
+      "former?.storageIds.includes(storageId) === true) return",
+      "former?.storageIds.includes(storageId) === null) return",
+    ),
+  ]),
+];
