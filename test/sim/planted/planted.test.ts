@@ -15,6 +15,8 @@ t.setTimeout(300_000);
 /** Seeds tried from the recorded one on: what a seed means changes with the simulator. */
 const SEEDS_MAX = 24;
 const WORKERS = 2;
+/** The real code runs the same seeds whenever the table is made; here it runs some of them. */
+const COMPARED_EVERY = 5;
 const BUGS_MIN = 36;
 const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
 
@@ -25,7 +27,7 @@ interface Hunt {
   readonly tried: number;
 }
 
-async function hunt(mutation: Mutation, known: Found, real: PlantedTree): Promise<Hunt> {
+async function hunt(mutation: Mutation, known: Found, real: PlantedTree | null): Promise<Hunt> {
   const { quickest } = known;
   if (quickest === null) return { mutation, said: null, tried: 0 };
   const planted = new PlantedTree(mutation);
@@ -51,7 +53,8 @@ async function huntAll(): Promise<Hunt[]> {
     try {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
         const known = found.get(next.name) ?? NOT_TRIED;
-        hunts.push(await hunt(next, known, real));
+        const isCompared = left.length % COMPARED_EVERY === 0;
+        hunts.push(await hunt(next, known, isCompared ? real : null));
       }
     } finally {
       real.close();

@@ -22,10 +22,11 @@ const TRIAL_STRIDE = 10_000;
 const SHORT_TICKS = [3000, 8000, 16_000, 30_000];
 
 export class Trials {
+  /** `real`: null where it is known already that the real code passes. */
   constructor(
     private readonly mutation: Mutation,
     private readonly planted: PlantedTree,
-    private readonly real: PlantedTree,
+    private readonly real: PlantedTree | null,
   ) {}
 
   /** The verdict of one seed; without violations if the real code has some there too. */
@@ -37,7 +38,7 @@ export class Trials {
       overrides: ticks === null ? overrides : { ...overrides, ticks },
     };
     const verdict = await this.planted.run(order);
-    if (verdict.violations.length === 0) return verdict;
+    if (verdict.violations.length === 0 || this.real === null) return verdict;
     const clean = await this.real.run(order);
     return clean.violations.length === 0 ? verdict : { ...verdict, violations: [] };
   }
