@@ -300,6 +300,25 @@ t.test("P-169 ephemeral lock: accepted and rejected", (test) => {
   test.end();
 });
 
+t.test("P-169 sequence: a block is lost with a leader while its caller waits (S8)", (test) => {
+  const lines = (callMs: number, answer: string, keyed = "16..16 r3"): Line[] => [
+    [1, 2, "a", create(seen(0n))],
+    [3, 4, "a", allocate(5, "1..5 r1")],
+    // The first leader reserves 6 to 15 for it, the next one takes from behind the keyed one.
+    [callMs, 20, "b", allocate(8, answer)],
+    [10, 15, "c", allocate(1, keyed, "k")],
+  ];
+  const open: Line[] = lines(5, "17..24 r4");
+  expect(test, "pass", [{ name: "carried to the next leader", lines: open }]);
+  expect(test, "fail", [
+    { name: "nobody waited", lines: lines(16, "17..24 r4") },
+    { name: "the same value twice", lines: lines(5, "16..23 r4") },
+    { name: "a value of the lost block", lines: lines(5, "17..24 r4", "15..15 r3") },
+    { name: "a skip without its revision", lines: lines(5, "17..24 r3", "16..16 r2") },
+  ]);
+  test.end();
+});
+
 t.test("P-169 sequence: accepted", (test) => {
   expect(test, "pass", [
     {

@@ -16,4 +16,22 @@ export const REGRESSIONS: readonly Regression[] = [
     profile: "three",
     found: "a keyless allocation that was carried to the next leader skips a block",
   },
+  {
+    seed: 64350,
+    profile: "members",
+    ticks: 30_000,
+    found: "a reset of a log that waits for space counted as durable (promises.test.ts)",
+  },
+  {
+    seed: 64339,
+    profile: "members",
+    ticks: 30_000,
+    found: "who had left was wiped, started by mistake, joined anew and was taken away",
+  },
+  {
+    seed: 64035,
+    profile: "members",
+    ticks: 30_000,
+    found: "a block lost with a leader, and others before its caller (linearizability.test.ts)",
+  },
 ];

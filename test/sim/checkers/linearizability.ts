@@ -100,15 +100,18 @@ function searchObject(
   options: LinearizabilityOptions,
 ): SearchVerdict {
   const { time, budget } = options;
-  const search = <State>(model: Model<State>): SearchVerdict =>
-    searchOrder(model, attempts, budget);
+  const search = <State>(model: Model<State>, among = attempts): SearchVerdict =>
+    searchOrder(model, among, budget);
   if (kind === "sequence") {
     const hasUnknownAllocations = attempts.some(
       (attempt) => attempt.operation.kind === "allocate" && attempt.outcome?.kind !== "ok",
     );
     const keysRepeated = repeatedKeys(attempts);
     const more = { time, hasUnknownAllocations, keysRepeated, mayBegin: beginnings(attempts) };
-    return search(new SequenceModel({ ...options.sequence, ...more }));
+    const model = (): SequenceModel => new SequenceModel({ ...options.sequence, ...more });
+    const verdict = search(model());
+    const carried = verdict.kind === "violation" ? withLostTries(attempts) : attempts;
+    return carried.length === attempts.length ? verdict : search(model(), carried);
   }
   if (kind === "key-space") return search(new KeySpaceModel());
   const ephemeral = kind.startsWith("ephemeral");
@@ -121,6 +124,25 @@ function searchObject(
   );
   const valuesNamed = namedValues(attempts);
   return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
+}
+
+/**
+ * The attempts, and beside each keyless allocation that others overlap one that nobody heard of: a leader
+ * that went may have reserved a block for it, and the call was carried to the next one (S8).
+ */
+function withLostTries(attempts: readonly Attempt[]): readonly Attempt[] {
+  return attempts.flatMap((attempt) => {
+    const { operation, outcome, callOrder } = attempt;
+    const isKeyless =
+      operation.kind === "allocate" && (operation.idempotencyKey ?? "").trim() === "";
+    const isOverlapped = attempts.some((other) => {
+      const isOther = other !== attempt && endOrder(other) > callOrder;
+      return isOther && other.callOrder < endOrder(attempt);
+    });
+    if (!isKeyless || outcome?.kind !== "ok" || !isOverlapped) return [attempt];
+    const reason = "a try that was lost with its leader";
+    return [attempt, { ...attempt, outcome: { kind: "unknown", reason }, returnOrder: null }];
+  });
 }
 
 /** Tells whether a create may have taken effect between two orders. */
