@@ -9,6 +9,8 @@ import { ByteReader, ByteWriter } from "../base/codec.js";
 import { type ByteKey, nodeRowKey } from "../machine/keys.js";
 
 const VERSION = 2;
+/** Says nothing of joiners: whoever is no founder was taken in. */
+const VERSION_WITHOUT_JOINER = 1;
 
 export const IDENTITY_KEY: ByteKey = nodeRowKey("identity");
 
@@ -27,15 +29,17 @@ export function encodeIdentity(identity: NodeIdentity): Uint8Array {
   return writer.boolean(identity.isJoiner).finish();
 }
 
-/** Null when the bytes are not an identity of this version. */
+/** Null when the bytes are not an identity of this version or the one before. */
 export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  const isOld = version === VERSION_WITHOUT_JOINER;
+  if (version !== VERSION && !isOld) return null;
   const nodeId = reader.uint32();
   const count = reader.length();
-  if (reader.failed || count * 4 + 1 !== reader.remainingBytes) return null;
+  if (reader.failed || count * 4 + (isOld ? 0 : 1) !== reader.remainingBytes) return null;
   const founders: number[] = [];
   for (let at = 0; at < count; at++) founders.push(reader.uint32());
-  const isJoiner = reader.boolean();
+  const isJoiner = isOld ? !founders.includes(nodeId) : reader.boolean();
   return reader.isComplete() ? { nodeId, founders, isJoiner } : null;
 }

@@ -12,6 +12,7 @@ import {
   wishedVoters,
   isFreshReplica,
 } from "../../src/control/membership.js";
+import { decodeIdentity, encodeIdentity } from "../../src/host/identity.js";
 import type { LeaveOutcome } from "../../src/host/leaving.js";
 import type { Member, MemberRole } from "../../src/machine/command.js";
 import type { JoinAnswer } from "../../src/ports.js";
@@ -640,5 +641,21 @@ t.test("fuzz: frames of errands are strict, and never throw (P-128)", (t) => {
   t.ok(errands.badFrames > 25_000);
   world.step();
   t.equal(world.log.length, before, "nothing of it was proposed");
+  t.end();
+});
+
+t.test("a directory of the version before is read: who is no founder was taken in", (t) => {
+  const identity = { nodeId: 4, founders: [1, 2, 3], isJoiner: true };
+  const bytes = encodeIdentity(identity);
+  t.strictSame(decodeIdentity(bytes), identity);
+  const before = bytes.slice(0, -1);
+  before[0] = 1;
+  t.strictSame(decodeIdentity(before), identity);
+  t.equal(decodeIdentity(bytes.slice(0, -1)), null, "cut short");
+  const founder = encodeIdentity({ nodeId: 2, founders: [1, 2, 3], isJoiner: false }).slice(0, -1);
+  founder[0] = 1;
+  t.equal(decodeIdentity(founder)?.isJoiner, false);
+  founder[0] = 3;
+  t.equal(decodeIdentity(founder), null, "of a version that comes later");
   t.end();
 });
