@@ -74,8 +74,12 @@ async function runMany(options: Options, seeds: number, args: readonly string[])
   const { seed: firstSeed, profile, overrides, workers } = options;
   let lastMs = startedMs;
   let failures = 0;
+  let isOver = false;
+  // The first interrupt ends the sweep with a summary of what it has, the second one at once.
+  process.once("SIGINT", () => (isOver = true));
+  process.once("SIGTERM", () => (isOver = true));
   const result = await sweep(
-    { firstSeed, seeds, profile, overrides, workers },
+    { firstSeed, seeds, profile, overrides, workers, isOver: () => isOver },
     args,
     (report, done) => {
       for (const violation of report.violations) {

@@ -17,6 +17,8 @@ export interface SweepOptions {
   readonly profile: string;
   readonly overrides: PlanOverrides;
   readonly workers: number;
+  /** Once this says so, seeds that run are brought to their end and no others begin. */
+  readonly isOver?: () => boolean;
 }
 
 export interface SweepResult {
@@ -42,6 +44,9 @@ const CHILD_FLAGS = ["--max-semi-space-size=64"];
 
 /** In the child: seeds come as messages, reports go back. */
 export function serveSeeds(profile: string, overrides: PlanOverrides): void {
+  // The parent decides when it is over; without it nobody wants the reports.
+  process.on("SIGINT", () => undefined);
+  process.on("disconnect", () => process.exit(0));
   process.on("message", (seed: number) => {
     if (seed < 0) process.exit(0);
     process.send?.(runSeed(seed, profile, overrides));
@@ -96,6 +101,7 @@ export function sweep(
   const tally = new Tally();
   const path = fileURLToPath(new URL("./worker.js", import.meta.url));
   let next = firstSeed;
+  const hasMore = (): boolean => next < firstSeed + seeds && options.isOver?.() !== true;
   const take = (report: SeedReport): void => {
     tally.take(report);
     progress(report, tally.seeds);
@@ -112,8 +118,7 @@ export function sweep(
       let given = 0;
       child.on("message", (report: SeedReport | null) => {
         if (report !== null) take(report);
-        const goesOn = next < firstSeed + seeds && given < SEEDS_PER_CHILD;
-        running = goesOn ? next++ : -1;
+        running = hasMore() && given < SEEDS_PER_CHILD ? next++ : -1;
         given++;
         child.send(running);
       });
@@ -124,7 +129,7 @@ export function sweep(
           const why = `its process ended with ${signal ?? `code ${code}`}`;
           take(lostSeed(running, profile, why));
         }
-        if (next < firstSeed + seeds) begin();
+        if (hasMore()) begin();
         else if (open === 0) resolve(tally.result());
       });
     };
