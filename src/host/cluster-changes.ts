@@ -47,6 +47,8 @@ export interface ClusterChangesWorld {
   sendControl(to: number, bytes: Uint8Array): boolean;
   /** Gives the group a turn. */
   wake(driver: GroupDriver): void;
+  /** Something waits for `tick` that did not before: beats come as usual. */
+  beatSoon(): void;
 }
 
 export class ClusterChanges {
@@ -77,6 +79,7 @@ export class ClusterChanges {
         else meta.intake.propose(command, sizeBytes, deadlineMs, done);
       },
       send: (to, bytes) => world.sendControl(to, bytes),
+      beatSoon: () => world.beatSoon(),
     });
     const proposeOnMeta = this.errands.propose;
     this.seams = { proposeOnMeta, groups: () => this.views() };
@@ -136,6 +139,7 @@ export class ClusterChanges {
   /** Takes this node out of the cluster; see `Leaving`. */
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
     this.leaving.leave(deadlineMs, drainMs, done);
+    this.world.beatSoon();
   }
 
   /** The node stops: whoever waits for its leave hears that it is open. */

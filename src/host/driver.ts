@@ -245,7 +245,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   /** An image took the place of state and log, up to `index`. Its callers end first. */
   replaced(index: number): void {
     if (this.leadership.isLeading) this.target.endLeadership("state replaced");
-    this.proposals.dropThrough(index);
+    this.proposals.dropAll();
     this.peers.replication.reset();
     this.cache.clear();
     this.applier.reset(index);

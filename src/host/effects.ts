@@ -44,6 +44,8 @@ export interface EffectsTarget {
    * appends itself.
    */
   payloadFor(index: number, term: number, kind: number): Uint8Array;
+  /** The log is written anew from there on: what it held there before is gone. */
+  rewritten(range: LogRange): void;
   /** An entry was handed to the log. */
   appended(entry: LogEntry): void;
   /** Sends a message to another node. */
@@ -188,6 +190,7 @@ export class EffectsExecutor {
     let run = 0;
     let change = 0;
     let sizeBytes = 0;
+    this.target.rewritten(range);
     for (let index = range.first; index <= range.last; index++) {
       const nextRun = range.termRuns[run + 1];
       if (nextRun !== undefined && nextRun.first <= index) run++;

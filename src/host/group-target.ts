@@ -10,7 +10,7 @@ import { EMPTY_BYTES } from "../base/bytes.js";
 import type { PartitionId } from "../base/ids.js";
 import type { HardState, LogEntry } from "../ports.js";
 import type { RaftCore } from "../raft/core.js";
-import type { CommittedRange, Message, SnapshotMeta, SoftState } from "../raft/types.js";
+import type { CommittedRange, LogRange, Message, SnapshotMeta, SoftState } from "../raft/types.js";
 import type { Applier } from "./applier.js";
 import type { Batcher } from "./batcher.js";
 import type { EffectsTarget } from "./effects.js";
@@ -20,6 +20,7 @@ import type { GroupPeers } from "./group-peers.js";
 import type { Leadership } from "./leadership.js";
 import type { Proposals } from "./proposals.js";
 import type { Reads } from "./reads.js";
+import { termIn } from "./replication.js";
 import type { ProposalResult, ReadResult } from "./results.js";
 import type { HostPorts } from "./settings.js";
 
@@ -84,6 +85,13 @@ export class GroupTarget implements EffectsTarget {
       proposedAtMs: this.ports.clock.monotonicMs(),
     });
     return EMPTY_BYTES;
+  }
+
+  rewritten(range: LogRange): void {
+    const { core, proposals } = this.group;
+    // A leader adds to its log only; what a follower is sent may replace what it proposed once.
+    if (core.role === "leader") return;
+    proposals.rewritten(range.first, range.last, (index) => termIn(range, index));
   }
 
   appended(entry: LogEntry): void {

@@ -80,6 +80,8 @@ export interface MetaErrandsWorld {
   propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void;
   /** Sends a frame on the lane "control"; false: it was dropped. */
   send(to: number, bytes: Uint8Array): boolean;
+  /** Something waits for `tick` that did not before. */
+  beatSoon(): void;
 }
 
 interface Pending {
@@ -144,6 +146,7 @@ export class MetaErrands {
     const pending = { to: leader, command, deadlineMs, done, againMs: nowMs + ASK_AGAIN_MS };
     if (!this.ask(id, pending, nowMs)) return later(REFUSED);
     this.pending.set(id, pending);
+    this.world.beatSoon();
   };
 
   /** Something waits for `tick`. */
@@ -245,6 +248,7 @@ export class MetaErrands {
     const deadlineMs = world.nowMs() + waitMs;
     const taken: Taken = { from, untilMs: deadlineMs + TAKEN_GRACE_MS, result: null };
     this.taken.set(key, taken);
+    this.world.beatSoon();
     this.decide(command, deadlineMs, (result) => {
       taken.result = result;
       // In another life of the asker the id may belong to another ask.

@@ -207,7 +207,15 @@ export class NodeParts implements LoopParts {
       isLinked: (node) => this.peers.isUp(node),
       sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
       wake: shared.wake,
+      beatSoon: () => {
+        this.pulse.rouse();
+        this.request();
+      },
     });
+  }
+
+  private request(): void {
+    if (!this.turns.isRunning) this.turns.request();
   }
 
   private makeBalancer(shared: DriverShared): Balancer {
@@ -236,6 +244,7 @@ export class NodeParts implements LoopParts {
         if (isLeading || leader === node || leader === 0) driver.peers.rouse();
       }
       this.pulse.rouseAll();
+      this.request();
     };
     this.links.listen({
       linkUp: (node) => {

@@ -123,9 +123,19 @@ export class Proposals {
     assert(this.waiting === 0, "nobody waits any more (P-034)");
   }
 
-  /** Ends and drops everything up to `index`: an image came in place of it. */
-  dropThrough(index: number): void {
-    for (const [at, entry] of this.entries) if (at <= index) this.drop(at, entry);
+  /** Ends and drops everything: an image came in place of the whole log. */
+  dropAll(): void {
+    this.truncateFrom(0);
+  }
+
+  /**
+   * The log was written anew from `first` on, and ends at `last` now: ends and drops what it does
+   * not hold any more. `termAt` gives the terms of what it holds there.
+   */
+  rewritten(first: number, last: number, termAt: (index: number) => number): void {
+    for (const [at, entry] of this.entries) {
+      if (at >= first && (at > last || entry.term !== termAt(at))) this.drop(at, entry);
+    }
   }
 
   private truncateFrom(index: number): void {

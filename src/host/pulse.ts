@@ -16,8 +16,9 @@ import type { Touched } from "./touched.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
-/** A beat of a node that rests comes after so many heartbeat intervals. */
+/** A beat of a node that rests comes after so many heartbeat intervals, and so long at most (ms). */
 const REST_INTERVALS = 10;
+const REST_MAX_MS = 1000;
 
 export class Pulse {
   private lastTickMs: number;
@@ -67,10 +68,14 @@ export class Pulse {
     this.rouse();
   }
 
+  private get restMs(): number {
+    const { heartbeatMs } = this.shared.settings;
+    return Math.max(heartbeatMs, Math.min(REST_INTERVALS * heartbeatMs, REST_MAX_MS));
+  }
+
   beat(nowMs: number): void {
     if (nowMs < this.nextMs) return;
     const { heartbeatMs } = this.shared.settings;
-    this.roused = false;
     const isAwake = this.tick(nowMs);
     this.watchIntake();
     this.flusher.relieveLog();
@@ -78,7 +83,9 @@ export class Pulse {
     this.hosting.look(nowMs);
     const isWanted = this.alsoAtBeat(nowMs);
     this.resting = !isAwake && !this.roused && !isWanted && !this.wasClosed;
-    this.nextMs = nowMs + heartbeatMs * (this.resting ? REST_INTERVALS : 1);
+    // Only now: whoever was woken since the last beat may have to wait for its turn behind this one.
+    this.roused = false;
+    this.nextMs = nowMs + (this.resting ? this.restMs : heartbeatMs);
   }
 
   /** Returns whether raft time matters to any group. */

@@ -27,6 +27,7 @@ const AWAY_ELECTIONS = 5;
 export interface QuiescenceSettings {
   readonly nodeId: number;
   readonly electionMs: number;
+  readonly heartbeatMs: number;
   /** Idle time before a group sleeps; 0 = never. */
   readonly quiesceAfterMs: number;
 }
@@ -100,11 +101,15 @@ export class Quiescence {
    * overtake the marked one, and wake whoever had just gone to sleep.
    */
   private rest(nowMs: number): void {
-    const { quiesceAfterMs } = this.settings;
-    if (quiesceAfterMs === 0 || nowMs < this.activeMs + quiesceAfterMs) return;
+    const { quiesceAfterMs, heartbeatMs } = this.settings;
     const { leadership, core } = this.group;
-    if (!leadership.isServing || core.hasEffects() || !this.group.isQuiet) return;
-    if (!this.isLevel(core.lastIndex)) return;
+    const isStill = leadership.isServing && !core.hasEffects() && this.group.isQuiet;
+    if (!isStill || !this.isLevel(core.lastIndex)) {
+      this.activeMs = nowMs;
+      return;
+    }
+    // A heartbeat more: followers have applied what the last one told them to be committed.
+    if (quiesceAfterMs === 0 || nowMs < this.activeMs + quiesceAfterMs + heartbeatMs) return;
     const { progress, membership, transferTo } = core.status();
     if (transferTo !== 0 || membership.votersOutgoing.length > 0) return;
     let votes = membership.voters.includes(core.id) ? 1 : 0;

@@ -187,7 +187,8 @@ export class Replication {
   }
 }
 
-function termIn(span: EntrySpan, index: number): number {
+/** The term of the entry at `index` of a stretch that covers it. */
+export function termIn(span: Pick<EntrySpan, "termRuns">, index: number): number {
   let term = 0;
   for (const run of span.termRuns) {
     if (run.first > index) break;

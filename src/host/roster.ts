@@ -28,6 +28,7 @@ const RETRY_MS = 1000;
  * the role later than this node, and make a voter of the node that leaves.
  */
 const REMOVE_AFTER_MS = 500;
+const REMOVE_AFTER_HEARTBEATS = 3;
 
 export interface RosterSettings {
   readonly nodeId: number;
@@ -37,6 +38,7 @@ export interface RosterSettings {
   readonly founders: readonly PeerAddress[];
   readonly initialPartitions: number;
   readonly replicationFactor: number;
+  readonly heartbeatMs: number;
 }
 
 export interface RosterPorts {
@@ -141,7 +143,8 @@ export class Roster {
       return step;
     }
     this.removalDueMs = Math.min(this.removalDueMs, nowMs);
-    return nowMs >= this.removalDueMs + REMOVE_AFTER_MS ? step : null;
+    const heardMs = REMOVE_AFTER_HEARTBEATS * this.settings.heartbeatMs;
+    return nowMs >= this.removalDueMs + Math.max(REMOVE_AFTER_MS, heardMs) ? step : null;
   }
 
   private newClusterId(): string {

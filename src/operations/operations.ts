@@ -84,7 +84,8 @@ export class Operations implements OperationsPort {
     const { clock, timer } = this.ports;
     const untilMs = Math.min(deadlineMs, clock.monotonicMs() + LAST_CALLS_MS);
     const look = (): void => {
-      if (this.inflight > 0 && clock.monotonicMs() < untilMs) {
+      const waits = this.inflight + this.serving.calls.inFlight > 0;
+      if (waits && clock.monotonicMs() < untilMs) {
         timer.after(LAST_LOOK_MS, look);
         return;
       }

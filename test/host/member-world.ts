@@ -71,6 +71,7 @@ export class MemberNode {
       world.queue.push({ by: nodeId, command, done });
     };
     this.errands = new MetaErrands({
+      beatSoon: () => undefined,
       nodeId,
       nowMs,
       soon,
@@ -99,6 +100,7 @@ export class MemberNode {
         founders: world.founders,
         initialPartitions: world.groups.length - 1,
         replicationFactor: 0,
+        heartbeatMs: 100,
       },
       { entropy: { uint32: () => 7 }, logger },
       driver as ConstructorParameters<typeof Roster>[2],

@@ -142,6 +142,14 @@ t.test("P-033 waiters belong to (term, index)", async (t) => {
   t.equal(proposals.at(7, 3)?.index, 7, "the entry may commit yet");
   t.equal(proposals.take(7, 3)?.index, 7);
   t.same([proposals.waitingCount, proposals.entryCount, budget.usedBytes], [0, 0, 0]);
+  // A new leader's log is shorter: what it cut off is given back now, not when it is that long.
+  for (const index of [8, 9, 10, 11]) add(index, 4);
+  proposals.endAll();
+  proposals.rewritten(9, 10, (index) => (index === 9 ? 4 : 5));
+  t.equal(proposals.at(8, 4)?.index, 8, "in front of it");
+  t.equal(proposals.at(9, 4)?.index, 9, "it came again");
+  t.same([proposals.at(10, 4), proposals.at(11, 4)], [null, null]);
+  t.equal(budget.usedBytes, 20);
 });
 
 t.test("P-048 P-049 rounds confirm who was there when they began", async (t) => {
@@ -299,6 +307,7 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
       },
       readCaptured: () => undefined,
       readDropped: () => undefined,
+      rewritten: () => undefined,
       appended: () => undefined,
       send: () => undefined,
       install: () => undefined,

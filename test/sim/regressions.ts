@@ -34,4 +34,16 @@ export const REGRESSIONS: readonly Regression[] = [
     ticks: 30_000,
     found: "a block lost with a leader, and others before its caller (linearizability.test.ts)",
   },
+  {
+    seed: 502079,
+    profile: "stranded",
+    ticks: 8000,
+    found: "proposals cut off by a new leader's shorter log stayed counted (host/parts.test.ts)",
+  },
+  {
+    seed: 200027,
+    profile: "members",
+    ticks: 30_000,
+    found: "a stop left those who wait for another node unanswered (operations/forward.test.ts)",
+  },
 ];
