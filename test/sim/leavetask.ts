@@ -69,7 +69,10 @@ export class LeaveTask {
   private take(answer: LeaveAnswer): void {
     const { outcome, left, retryable } = answer;
     this.world.say(this.server.nodeId, `answers the leave: ${outcome}`);
-    if (left) this.end("left");
+    // A member whose disk was lost knows of no cluster that it could leave.
+    const isEmpty = outcome === "NotInitialized" && this.server.isDamaged;
+    if (isEmpty) this.end("lost");
+    else if (left) this.end("left");
     else if (retryable) this.later();
     else this.end("needed");
   }
