@@ -315,6 +315,18 @@ t.test("P-169 sequence: a block is lost with a leader while its caller waits (S8
     { name: "the same value twice", lines: lines(5, "16..23 r4") },
     { name: "a value of the lost block", lines: lines(5, "17..24 r4", "15..15 r3") },
     { name: "a skip without its revision", lines: lines(5, "17..24 r3", "16..16 r2") },
+    { name: "nobody was carried: one leader served", lines: open, terms: [1, 1, 1, 1] },
+    {
+      name: "a block is dropped long after two calls overlapped",
+      lines: [
+        [1, 2, "a", create(seen(0n))],
+        [3, 5, "a", allocate(1, "1..1 r1")],
+        [4, 6, "b", allocate(1, "2..2 r1")],
+        [100, 101, "c", allocate(1, "3..3 r1")],
+        [200, 201, "c", allocate(1, "21..21 r3", "k")],
+      ],
+      terms: [1, 1, 1, 1, 1],
+    },
   ]);
   test.end();
 });

@@ -10,8 +10,10 @@ import {
   keySpaceHashText,
   keySpaceOf,
   lockHashText,
+  sequenceHashText,
 } from "../../../src/base/routing.js";
 import type { Attempt, History } from "../history.js";
+import type { Operation } from "../operation.js";
 import { endOrder } from "./intervals.js";
 
 interface Leadership {
@@ -45,7 +47,20 @@ export class Leaderships {
   }
 }
 
-/** The history with the terms of answers about ephemeral locks and keys, where they are certain. */
+/** Where to ask who led while `operation` ran; null for those of which nobody wants to know. */
+function hashTextOf(operation: Operation): string | null {
+  if (operation.kind === "allocate") return sequenceHashText(operation.name);
+  if (!("ephemeral" in operation) || !operation.ephemeral) return null;
+  // A scan asks many partitions: none of them answers alone.
+  if (operation.kind === "kv-scan" || operation.kind === "kv-scan-local") return null;
+  if ("resource" in operation) return lockHashText(operation.resource);
+  return keySpaceHashText("key" in operation ? keySpaceOf(operation.key) : operation.prefix);
+}
+
+/**
+ * The history with the terms of answers about ephemeral locks and keys, and of allocations, where
+ * they are certain.
+ */
 export function withLeaderships(
   history: History,
   leaderships: Leaderships,
@@ -53,14 +68,9 @@ export function withLeaderships(
 ): History {
   const attempts = history.attempts.map((attempt): Attempt => {
     const { operation, returnMs } = attempt;
-    if (!("ephemeral" in operation) || !operation.ephemeral) return attempt;
     if (returnMs === null || endOrder(attempt) === Infinity) return attempt;
-    const hashText =
-      "resource" in operation
-        ? lockHashText(operation.resource)
-        : keySpaceHashText("key" in operation ? keySpaceOf(operation.key) : operation.prefix);
-    // A scan asks many partitions: none of them answers alone.
-    if (operation.kind === "kv-scan" || operation.kind === "kv-scan-local") return attempt;
+    const hashText = hashTextOf(operation);
+    if (hashText === null) return attempt;
     const term = leaderships.only(hashPartition(hashText, partitions), attempt.callMs, returnMs);
     return { ...attempt, term };
   });

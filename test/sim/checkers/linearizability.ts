@@ -139,7 +139,9 @@ function withLostTries(attempts: readonly Attempt[]): readonly Attempt[] {
       const isOther = other !== attempt && endOrder(other) > callOrder;
       return isOther && other.callOrder < endOrder(attempt);
     });
-    if (!isKeyless || outcome?.kind !== "ok" || !isOverlapped) return [attempt];
+    // While one leader served all the time, nothing was lost with another.
+    const wasCarried = attempt.term === null;
+    if (!isKeyless || outcome?.kind !== "ok" || !isOverlapped || !wasCarried) return [attempt];
     const reason = "a try that was lost with its leader";
     return [attempt, { ...attempt, outcome: { kind: "unknown", reason }, returnOrder: null }];
   });
