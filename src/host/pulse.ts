@@ -16,7 +16,7 @@ import type { Touched } from "./touched.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
-/** A beat of a node that rests comes after so many heartbeat intervals, and so long at most (ms). */
+/** A node that rests beats after so many heartbeat intervals, and after so long at most (ms). */
 const REST_INTERVALS = 10;
 const REST_MAX_MS = 1000;
 
@@ -83,7 +83,7 @@ export class Pulse {
     this.hosting.look(nowMs);
     const isWanted = this.alsoAtBeat(nowMs);
     this.resting = !isAwake && !this.roused && !isWanted && !this.wasClosed;
-    // Only now: whoever was woken since the last beat may have to wait for its turn behind this one.
+    // Only now: whoever was woken since the last beat may get its turn behind this one.
     this.roused = false;
     this.nextMs = nowMs + (this.resting ? this.restMs : heartbeatMs);
   }
