@@ -4,7 +4,8 @@
  */
 import { codeOnly, importsOf, resolveImport } from "./sources.js";
 
-export const FILE_LINES_MAX = 300;
+/** A file says one thing in about 300 lines; this is where it has to be cut, not where it should end. */
+export const FILE_LINES_MAX = 450;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_COLUMNS_MAX = 100;
 
