@@ -8,7 +8,15 @@
  */
 import { assert } from "../base/assert.js";
 import type { JoinAnswer, JoinRequest, PeerHello, TimerHandle } from "../ports.js";
-import { GRPC_CONTENT_TYPE, IDENTIFY_PATH, JOIN_PATH, dial, type Connection } from "./dial.js";
+import {
+  GRPC_CONTENT_TYPE,
+  IDENTIFY_PATH,
+  JOIN_PATH,
+  dial,
+  type Connection,
+  type DialOptions,
+  type DialTarget,
+} from "./dial.js";
 import { MessageReader, writeMessage } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -21,7 +29,7 @@ import { PEER_NETWORK_DEFAULTS, type PeerNetworkPorts, type PeerTls } from "./se
 
 export interface AskOptions {
   readonly tls: PeerTls | null;
-  readonly ports: Pick<PeerNetworkPorts, "timer" | "entropy" | "logger">;
+  readonly ports: Pick<PeerNetworkPorts, "timer" | "entropy" | "logger" | "names">;
   /** Longest wait for one seed (ms). */
   readonly answerWithinMs?: number;
   /** Pause after the last seed, before the first is asked again (ms). */
@@ -81,6 +89,7 @@ export function askToJoin(
 
 class Round<Answer> implements Asking {
   private at = 0;
+  private rounds = 0;
   private ended = false;
   private timer: TimerHandle | null = null;
   private connection: Connection | null = null;
@@ -126,11 +135,16 @@ class Round<Answer> implements Asking {
       const answer = question.decode(bytes);
       const unwelcome = answer === null ? "a malformed answer" : question.unwelcome(answer);
       if (answer === null || unwelcome !== null) failed(unwelcome ?? "");
-      else settle(() => this.finish(answer));
+      else {
+        this.connection?.proved();
+        settle(() => this.finish(answer));
+      }
       return false;
     };
     try {
-      this.connection = ask(seed, question, options.tls, take, failed);
+      const target = { endpoint: seed, attempt: this.rounds, source: null };
+      const way = { tls: options.tls, names: options.ports.names, withinMs };
+      this.connection = ask(target, question, way, take, failed);
     } catch (error) {
       failed((error as Error).message);
     }
@@ -146,6 +160,7 @@ class Round<Answer> implements Asking {
     this.reasons.push(`${seed}: ${reason}`);
     this.at = (this.at + 1) % this.seeds.length;
     if (this.at > 0) return this.ask();
+    this.rounds += 1;
     const reasons = this.reasons.join("; ");
     this.reasons = [];
     if (reasons !== this.lastReasons) {
@@ -160,13 +175,13 @@ class Round<Answer> implements Asking {
 
 /** Sends one question over a connection of its own. */
 function ask(
-  seed: string,
+  target: DialTarget,
   question: { readonly path: string; readonly message: Uint8Array },
-  tls: PeerTls | null,
+  options: DialOptions,
   take: (bytes: Uint8Array) => boolean,
   failed: (reason: string) => void,
 ): Connection {
-  const connection = dial(seed, tls, failed);
+  const connection = dial(target, options, failed);
   const stream = connection.session.request({
     ":method": "POST",
     ":path": question.path,

@@ -13,7 +13,7 @@ import type { ClientHttp2Stream } from "node:http2";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
 import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal, TimerHandle } from "../ports.js";
-import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection } from "./dial.js";
+import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection, type DialTarget } from "./dial.js";
 import { MessageReader } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -56,12 +56,13 @@ export class LaneConnection {
     private readonly settings: PeerNetworkSettings,
     private readonly ports: PeerNetworkPorts,
     private readonly owner: ConnectionOwner,
+    way: Omit<DialTarget, "endpoint">,
   ) {
     this.timer = ports.timer.after(settings.handshakeWithinMs, () =>
       this.end("no handshake in time"),
     );
     try {
-      this.begin();
+      this.begin({ ...way, endpoint: peer.endpoint });
     } catch (error) {
       this.end((error as Error).message);
     }
@@ -96,9 +97,11 @@ export class LaneConnection {
     this.stream.end();
   }
 
-  private begin(): void {
+  private begin(target: DialTarget): void {
     const { peer, lane, settings } = this;
-    this.connection = dial(peer.endpoint, settings.tls, (reason) => this.end(reason));
+    const { tls, handshakeWithinMs: withinMs } = settings;
+    const options = { tls, names: this.ports.names, withinMs };
+    this.connection = dial(target, options, (reason) => this.end(reason));
     const stream = this.connection.session.request(
       {
         ":method": "POST",
@@ -154,6 +157,7 @@ export class LaneConnection {
     }
     if (lane !== this.lane) return false;
     this.sender?.packet(PACKET.confirm, greeting.nonce);
+    this.connection?.proved();
     this.isUp = true;
     this.timer?.cancel();
     this.echo();

@@ -2,14 +2,16 @@
  * Opens one HTTP/2 connection to a node's peer endpoint.
  *
  * Invariants: 1. Each call makes a connection of its own: nothing is pooled, so that lanes never
- * share a window (P-154). 2. With credentials, the other side's certificate must chain to the CA of
- * the cluster's peers; its name is not compared with the address: whoever holds a certificate of
- * that CA is a node, and which one the handshake says. 3. Destroying leaves no socket behind.
+ * share a window (P-154). 2. No name is looked up but by `resolve`. 3. With credentials, the other
+ * side's certificate must chain to the CA of the cluster's peers; its name is not compared with the
+ * address: whoever holds a certificate of that CA is a node, and which one the handshake says. 4.
+ * Destroying leaves no socket behind.
  */
 import { connect as connectSession, type ClientHttp2Session } from "node:http2";
-import { connect as connectPlain, isIP, type Socket } from "node:net";
+import { connect as connectPlain, isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectSecure } from "node:tls";
 import { HEADERS_MAX_BYTES, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { NameResolver } from "./resolve.js";
 import type { PeerTls } from "./settings.js";
 
 /** Paths of the two kinds of calls; see proto/peer.proto. */
@@ -30,8 +32,26 @@ export const CONNECTION_WINDOW_BYTES = PEER_RECEIVE_MAX_BYTES;
 /** Memory that the HTTP/2 library may use for one connection (megabytes). */
 export const CONNECTION_MEMORY_MB = 64;
 
+/** Whom to call, and what is known of the way there. */
+export interface DialTarget {
+  readonly endpoint: string;
+  /** Tries without success before this one: each begins with another of the addresses. */
+  readonly attempt: number;
+  /** Address that this very peer comes from; null when it is not there. */
+  readonly source: string | null;
+}
+
+export interface DialOptions {
+  readonly tls: PeerTls | null;
+  readonly names: NameResolver;
+  /** Time of the whole try; half of it is for finding the address (ms). */
+  readonly withinMs: number;
+}
+
 export interface Connection {
   readonly session: ClientHttp2Session;
+  /** The other side proved to be who was meant: where it was met is remembered. */
+  proved(): void;
   /** Ends session and socket at once. */
   destroy(): void;
 }
@@ -44,11 +64,31 @@ export function parseEndpoint(endpoint: string): { host: string; port: number } 
   return port >= 1 && port <= 65_535 ? { host: match[1] ?? match[2] ?? "", port } : null;
 }
 
-function openSocket(host: string, port: number, tls: PeerTls | null): Socket {
-  const plain = { host, port, noDelay: true } as const;
-  if (tls === null) return connectPlain(plain);
+/** Answers the platform's question for an address; the rest of the addresses come behind it. */
+function lookupOf(target: DialTarget, { names, withinMs }: DialOptions): LookupFunction {
+  return (host, options, done) => {
+    names.find(host, withinMs / 2, target.source, (addresses) => {
+      const at = target.attempt % Math.max(1, addresses.length);
+      const inTurn = [...addresses.slice(at), ...addresses.slice(0, at)];
+      const found = inTurn.map((address) => ({ address, family: isIP(address) }));
+      const [first] = found;
+      if (first === undefined) done(new Error(`no address is known for ${host}`), []);
+      else if (options.all === true) done(null, found);
+      else done(null, first.address, first.family);
+    });
+  };
+}
+
+function openSocket(
+  host: string,
+  port: number,
+  lookup: LookupFunction,
+  tls: PeerTls | null,
+): Socket {
+  const way = { host, port, lookup, noDelay: true } as const;
+  if (tls === null) return connectPlain(way);
   return connectSecure({
-    ...plain,
+    ...way,
     cert: tls.certificate,
     key: tls.key,
     ca: tls.ca,
@@ -60,18 +100,28 @@ function openSocket(host: string, port: number, tls: PeerTls | null): Socket {
   });
 }
 
+/** Why a connection failed. When several addresses were tried the error itself has no text. */
+function reasonOf(error: Error & { readonly code?: string; readonly errors?: Error[] }): string {
+  if (error.message !== "") return error.message;
+  const each = (error.errors ?? []).map((one) => one.message).join(", ");
+  return each === "" ? (error.code ?? error.name) : each;
+}
+
 /**
  * Begins to connect; calls on the session wait until it stands. `failed` may be called more than
  * once, and not before this returned. Throws for an endpoint that cannot be one.
  */
 export function dial(
-  endpoint: string,
-  tls: PeerTls | null,
+  target: DialTarget,
+  options: DialOptions,
   failed: (reason: string) => void,
 ): Connection {
+  const { endpoint } = target;
+  const { tls, names } = options;
   const place = parseEndpoint(endpoint);
   if (place === null) throw new Error(`${endpoint} is not of the form host:port`);
-  const socket = openSocket(place.host, place.port, tls);
+  const { host, port } = place;
+  const socket: Socket = openSocket(host, port, lookupOf(target, options), tls);
   const scheme = tls === null ? "http" : "https";
   const session = connectSession(`${scheme}://${endpoint}`, {
     createConnection: () => socket,
@@ -79,14 +129,17 @@ export function dial(
     maxSessionMemory: CONNECTION_MEMORY_MB,
   });
   // The session does not always tell the end of a socket that TLS refused.
-  socket.on("error", (error) => failed(error.message));
+  socket.on("error", (error) => failed(reasonOf(error)));
   socket.on("close", () => failed("the connection was closed"));
-  session.on("error", (error) => failed(error.message));
+  session.on("error", (error) => failed(reasonOf(error)));
   session.on("close", () => failed("the connection was closed"));
   session.on("goaway", () => failed("the other side goes away"));
   session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
   return {
     session,
+    proved: () => {
+      if (socket.remoteAddress !== undefined) names.worked(host, socket.remoteAddress);
+    },
     destroy: () => {
       session.destroy();
       socket.destroy();

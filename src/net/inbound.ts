@@ -22,6 +22,7 @@ import {
   encodeGreeting,
   encodeRefusal,
 } from "./packets.js";
+import { plainAddress } from "./resolve.js";
 
 export interface InboundOwner {
   /** False: not started yet, or closing; nobody is let in, and nobody is judged. */
@@ -79,6 +80,12 @@ export class InboundLane {
   /** Node on the other side; 0 before its greeting was judged. */
   get nodeId(): number {
     return this.greeting?.hello.nodeId ?? 0;
+  }
+
+  /** Address that the connection comes from. */
+  get source(): string | null {
+    const address = this.session?.socket.remoteAddress;
+    return address === undefined ? null : plainAddress(address);
   }
 
   get lane(): PeerLane {

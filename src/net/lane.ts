@@ -15,6 +15,8 @@ export interface LaneOwner extends Pick<ConnectionOwner, "admit" | "refused"> {
   laneDown(lane: PeerLane, reason: string): void;
   /** The lane was closed and nothing of it is left. */
   laneClosed(lane: PeerLane): void;
+  /** Address that the peer itself comes from, if it is there. */
+  readonly source: string | null;
 }
 
 /** A peer that refused is asked again, but not at the pace of one that is starting (ms). */
@@ -30,6 +32,8 @@ export class Lane {
   private early: Uint8Array[] = [];
   private earlyBytes = 0;
   private wasRefused = false;
+  /** Tries since the lane was last up. */
+  private attempt = 0;
   private readonly bounds: LaneBounds;
   private readonly connectionOwner: ConnectionOwner;
 
@@ -104,12 +108,15 @@ export class Lane {
   private connect(): void {
     this.state = "connecting";
     const { peer, name, settings, ports } = this;
-    this.connection = new LaneConnection(peer, name, settings, ports, this.connectionOwner);
+    const way = { attempt: this.attempt, source: this.owner.source };
+    this.attempt += 1;
+    this.connection = new LaneConnection(peer, name, settings, ports, this.connectionOwner, way);
   }
 
   private connectionUp(hello: PeerHello): void {
     if (this.state !== "connecting") return;
     this.state = "up";
+    this.attempt = 0;
     this.pauseMs = this.settings.reconnectFirstMs;
     const { early } = this;
     this.dropEarly();

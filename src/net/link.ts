@@ -23,6 +23,8 @@ export class PeerLink implements LaneOwner {
   private closedLanes = 0;
   /** The first failure of a time without a link was told. */
   private isTold = false;
+  /** Address from which the peer was last heard. */
+  source: string | null = null;
 
   constructor(
     readonly peer: PeerAddress,
@@ -49,8 +51,9 @@ export class PeerLink implements LaneOwner {
     return this.lanes[lane].queuedBytes;
   }
 
-  /** The peer shows life on another way. */
-  wake(): void {
+  /** The peer shows life on a way of its own, from the address `source`. */
+  wake(source: string | null): void {
+    this.source = source;
     for (const lane of Object.values(this.lanes)) lane.wake();
   }
 

@@ -34,8 +34,8 @@ import { answerQuestion, type UnaryOwner } from "./unary.js";
 
 export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "nowMs"> {
   joinAsked: UnaryOwner["joinAsked"];
-  /** A lane of a node was admitted. */
-  heardOf(nodeId: number): void;
+  /** A lane of a node was admitted; `source` is the address that it comes from. */
+  heardOf(nodeId: number, source: string | null): void;
   /** The lane of a node on which it answers calls ended, or was replaced. */
   answersLost(nodeId: number): void;
 }
@@ -128,7 +128,7 @@ export class PeerListener implements InboundOwner {
       const isOlder = other !== lane && other.isOpen && other.lane === lane.lane;
       if (isOlder && other.nodeId === lane.nodeId) other.end();
     }
-    this.owner.heardOf(lane.nodeId);
+    this.owner.heardOf(lane.nodeId, lane.source);
   }
 
   ended(lane: InboundLane, wasOpen: boolean): void {

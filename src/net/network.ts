@@ -151,8 +151,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     else answer({ status: "retry", reason: "the node is not serving" });
   }
 
-  heardOf(nodeId: number): void {
-    this.links.get(nodeId)?.wake();
+  heardOf(nodeId: number, source: string | null): void {
+    this.links.get(nodeId)?.wake(source);
   }
 
   answersLost(nodeId: number): void {

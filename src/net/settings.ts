@@ -16,6 +16,7 @@ import type {
   PeerLane,
   TimerPort,
 } from "../ports.js";
+import type { NameResolver } from "./resolve.js";
 
 /** PEM texts; both sides of every connection verify each other against `ca`. */
 export interface PeerTls {
@@ -29,6 +30,7 @@ export interface PeerNetworkPorts {
   readonly timer: TimerPort;
   readonly entropy: EntropyPort;
   readonly logger: LoggerPort;
+  readonly names: NameResolver;
 }
 
 /** Bounds of one lane. */

@@ -106,11 +106,12 @@ function openTokens(config: ServerConfig, logger: LoggerPort): Result<TokenFile 
   });
 }
 
-function attachMetrics(metrics: Metrics, node: Node, operations: Operations): void {
+function attachMetrics(metrics: Metrics, node: Node, operations: Operations, peers: Peers): void {
   metrics.attach({
     groups: () => node.groups().map((group) => group.facts()),
     node: () => node.facts(),
     inflight: () => operations.inflight,
+    resolveFailures: () => peers.ports.names.failures,
   });
 }
 
@@ -183,7 +184,7 @@ export async function startServer(
   operations = serving;
   node.links.listen(serving);
   node.links.handleCalls((from, bytes) => serving.callFrame(from, bytes));
-  attachMetrics(metrics, node, serving);
+  attachMetrics(metrics, node, serving, peers);
   const listeners = await openListeners(config, {
     operations: serving,
     metrics,

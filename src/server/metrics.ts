@@ -19,6 +19,8 @@ export interface MetricSources {
   readonly groups: () => readonly GroupFacts[];
   readonly node: () => NodeFacts;
   readonly inflight: () => number;
+  /** Look-ups of the names of peers that found nothing in time. */
+  readonly resolveFailures: () => number;
 }
 
 const SYNC_BUCKETS_SECONDS = [
@@ -74,12 +76,22 @@ export class Metrics implements MeterPort {
   constructor(version: string, tally: RequestTally) {
     this.tally = tally;
     this.loopDelay.enable();
+    const sources = (): MetricSources | null => this.sources;
     new Gauge({
       name: "svc_build_info",
       help: "Constant 1, labelled with the version",
       labelNames: ["version"],
       registers: [this.registry],
     }).set({ version }, 1);
+    new Counter({
+      name: "svc_resolve_failures_total",
+      help: "Look-ups of names of peers without an answer in time",
+      registers: [this.registry],
+      collect(): void {
+        this.reset();
+        this.inc(sources()?.resolveFailures() ?? 0);
+      },
+    });
     this.gauge("svc_backup_last_success_timestamp_seconds", "0 = no backup was taken");
   }
 

@@ -17,6 +17,7 @@ import { IDENTITY_KEY } from "../host/identity.js";
 import { fromByteKey } from "../machine/keys.js";
 import { askIdentity, askToJoin } from "../net/asking.js";
 import { PeerNetwork } from "../net/network.js";
+import { NameResolver } from "../net/resolve.js";
 import {
   PEER_NETWORK_DEFAULTS,
   type PeerNetworkPorts,
@@ -45,6 +46,7 @@ export interface Peers {
   readonly endpoint: string;
   readonly self: PeerSelf;
   readonly tls: PeerTls | null;
+  readonly ports: PeerNetworkPorts;
 }
 
 export function randomHex(digits: number): string {
@@ -54,7 +56,8 @@ export function randomHex(digits: number): string {
 }
 
 function peerPorts(logger: LoggerPort): PeerNetworkPorts {
-  return { clock: systemClock, timer: systemTimers, entropy: systemEntropy, logger };
+  const names = new NameResolver(systemTimers);
+  return { clock: systemClock, timer: systemTimers, entropy: systemEntropy, logger, names };
 }
 
 /** The text of a PEM file; throws with the flag and the path when `check` does not take it. */
@@ -91,7 +94,7 @@ function bind(
   port: number,
   tls: PeerTls | null,
   hello: () => PeerHello,
-  logger: LoggerPort,
+  ports: PeerNetworkPorts,
 ): Promise<Result<PeerNetwork, "cannot-listen">> {
   const times = {
     pingIntervalMs: config.peerPingIntervalMs,
@@ -105,7 +108,7 @@ function bind(
     hello,
     lanes: laneBounds(times),
   };
-  return new Promise((resolve) => PeerNetwork.open(settings, peerPorts(logger), resolve));
+  return new Promise((resolve) => PeerNetwork.open(settings, ports, resolve));
 }
 
 /** Binds the peer listener, or says which flag to change. */
@@ -115,6 +118,7 @@ export async function openPeers(
 ): Promise<Result<Peers, "usage">> {
   const tls = peerTls(config);
   if (!tls.ok) return tls;
+  const ports = peerPorts(logger);
   const { nodeId, peerHost, peerPort } = config;
   const self: PeerSelf = { clusterId: "", storageId: "", endpoint: "", clientEndpoint: () => "" };
   const hello = (): PeerHello => {
@@ -122,10 +126,10 @@ export async function openPeers(
     const known = { nodeId, clusterId, storageId, endpoint };
     return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
   };
-  let bound = await bind(config, peerPort, tls.value, hello, logger);
+  let bound = await bind(config, peerPort, tls.value, hello, ports);
   if (!bound.ok && isFreeToMove(config)) {
     logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
-    bound = await bind(config, 0, tls.value, hello, logger);
+    bound = await bind(config, 0, tls.value, hello, ports);
   }
   if (!bound.ok) {
     return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
@@ -135,7 +139,8 @@ export async function openPeers(
   }
   const address = hostAndPort(peerHost, bound.value.port);
   self.endpoint = config.advertisedPeerEndpoint ?? address;
-  return ok({ network: bound.value, address, endpoint: self.endpoint, self, tls: tls.value });
+  const { endpoint } = self;
+  return ok({ network: bound.value, address, endpoint, self, tls: tls.value, ports });
 }
 
 /** Nobody was told where this node would be: it is alone, and its port is only the default. */
@@ -158,7 +163,7 @@ export async function findClusterId(
     return ok(clusterIdOf(config.initialCluster, config.partitions));
   if (config.join.length === 0) return ok(randomHex(32));
   logger.log("info", "asking which cluster to join", { seeds: config.join.join(",") });
-  const options = { tls: peers.tls, ports: peerPorts(logger) };
+  const options = { tls: peers.tls, ports: peers.ports };
   const hello = await new Promise<PeerHello>((resolve) => {
     askIdentity(config.join, options, resolve);
   });
@@ -176,14 +181,14 @@ export async function findFounders(
   logger: LoggerPort,
 ): Promise<Result<readonly PeerAddress[], "usage">> {
   const { nodeId, initialCluster, join } = config;
-  const { endpoint, self, tls } = peers;
+  const { endpoint, self, tls, ports } = peers;
   if (initialCluster.length > 0) return ok(initialCluster);
   const isFounded = disk.store.get(fromByteKey(IDENTITY_KEY)) !== null;
   if (join.length === 0 || isFounded) return ok([{ nodeId, endpoint }]);
   logger.log("info", "asking to join", { seeds: join.join(","), endpoint });
   const request = { nodeId, storageId: self.storageId, endpoint };
   const answer = await new Promise<Parameters<Parameters<typeof askToJoin>[3]>[0]>((resolve) => {
-    askToJoin(join, request, { tls, ports: peerPorts(logger) }, resolve);
+    askToJoin(join, request, { tls, ports }, resolve);
   });
   if (answer.status === "refused") {
     return failure("usage", `--join: the cluster refused this node: ${answer.reason}`);

@@ -6,6 +6,7 @@ import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { JoinAnswer, JoinRequest, LogFields, PeerPort } from "../../src/ports.js";
 import { askToJoin } from "../../src/net/asking.js";
 import { PeerNetwork } from "../../src/net/network.js";
+import { NameResolver } from "../../src/net/resolve.js";
 import {
   PEER_NETWORK_DEFAULTS,
   type PeerNetworkPorts,
@@ -26,6 +27,7 @@ export function realPorts(told: Told[] = []): PeerNetworkPorts {
     clock: systemClock,
     timer: systemTimers,
     entropy: systemEntropy,
+    names: new NameResolver(systemTimers),
     logger: { log: (level, event, fields) => void told.push({ level, event, fields }) },
   };
 }

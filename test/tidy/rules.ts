@@ -152,6 +152,38 @@ export function checkImports(path: string, text: string): string[] {
   return findings;
 }
 
+/** The one file of src/net that opens connections, and the one that turns names into addresses. */
+const DIALS = "src/net/dial.ts";
+const RESOLVES = "src/net/resolve.ts";
+
+/** P-203: between nodes nobody connects by a name that the platform would look up in its pool. */
+export function checkDials(path: string, text: string): string[] {
+  if (roomOf(path) !== "net") return [];
+  const findings: string[] = [];
+  const imported = /import \{([^}]*)\} from "node:(net|tls|http2|dns|dns\/promises)"/g;
+  for (const [, names = "", from = ""] of text.matchAll(imported)) {
+    const taken = names.split(",").map((name) => name.trim());
+    const asks = taken.some((name) => name.startsWith("lookup"));
+    if (from.startsWith("dns") && (path !== RESOLVES || asks)) {
+      findings.push(`${path}: asks node:${from}; names are looked up by ${RESOLVES}`);
+    }
+    const opens = taken.some((name) =>
+      /^(?:connect|createConnection|Socket|TLSSocket)\b/.test(name),
+    );
+    if (opens && path !== DIALS) {
+      findings.push(`${path}: opens connections; that is the business of ${DIALS}`);
+    }
+  }
+  for (const [, way = ""] of text.matchAll(/\bconnect(?:Plain|Secure)\(([^;]*?)\);/g)) {
+    const name = /^\{?\s*(?:\.\.\.)?(\w+)/.exec(way)?.[1] ?? "";
+    const declared = new RegExp(`const ${name} = \\{[^}]*\\blookup\\b`);
+    if (!/\blookup\b/.test(way) && !declared.test(text)) {
+      findings.push(`${path}: connects without a look-up of our own`);
+    }
+  }
+  return findings;
+}
+
 export function checkNames(path: string, text: string): string[] {
   const findings: string[] = [];
   const name = path.slice(path.lastIndexOf("/") + 1);

@@ -6,6 +6,7 @@ import {
   ALLOWED,
   FLOORS,
   PACKAGES,
+  checkDials,
   checkHeader,
   checkImports,
   checkNames,
@@ -49,6 +50,21 @@ t.test("banned names and globals stay out (P-125, X-05, X-07)", (t) => {
     findings((path, text) => (path.startsWith("src/") ? checkNames(path, text) : [])),
     [],
   );
+  t.end();
+});
+
+t.test("P-203 nodes find each other by their own look-up only", (t) => {
+  t.same(findings(checkDials), []);
+  const dial = 'import { connect as connectPlain } from "node:net";\n';
+  const good = "const way = { host, port, lookup };\nreturn connectPlain(way);\n";
+  t.same(checkDials("src/net/dial.ts", `${dial}${good}`), []);
+  t.equal(checkDials("src/net/dial.ts", `${dial}connectPlain({ host, port });\n`).length, 1);
+  const other = "const way = { host };\nconnectPlain(way);\n";
+  t.equal(checkDials("src/net/dial.ts", `${dial}${other}`).length, 1);
+  t.equal(checkDials("src/net/lane.ts", `${dial}${good}`).length, 1);
+  t.equal(checkDials("src/net/lane.ts", 'import { Resolver } from "node:dns";\n').length, 1);
+  t.equal(checkDials("src/net/resolve.ts", 'import { lookup } from "node:dns";\n').length, 1);
+  t.equal(checkDials("src/rest/x.ts", `${dial}connectPlain({ host });\n`).length, 0);
   t.end();
 });
 
