@@ -149,10 +149,10 @@ export interface LogPort {
 // --------------------
 
 /**
- * "no-space": the disk or the quota is full. "failed": anything else, an input/output error first
- * of all.
+ * "no-space": the disk or the quota is full. "no-descriptors": the process or the system may open
+ * no further file now. "failed": anything else, an input/output error first of all.
  */
-export type FileErrorCode = "no-space" | "missing" | "exists" | "failed";
+export type FileErrorCode = "no-space" | "no-descriptors" | "missing" | "exists" | "failed";
 
 /** An open file. Only the port that made it looks inside. */
 export interface OpenFile {

@@ -8,7 +8,8 @@
  * before the next removal, so that power loss cannot leave a gap. 2. A segment is used only after
  * its file and its directory entry are durable. 3. A segment is removed only when no record in it
  * is needed and whatever made the last one needless is durable. 4. Space is taken here and nowhere
- * else.
+ * else. 5. A full disk and a lack of descriptors pass: what they keep from being done is tried
+ * again; anything else ends the process.
  */
 import { assert, present } from "../base/assert.js";
 import type { Result } from "../base/result.js";
@@ -23,6 +24,11 @@ import {
   headerBlock,
   newSegment,
 } from "./segment.js";
+
+/** True for what other processes, or the end of a few connections, set right. */
+function passes(code: FileErrorCode): boolean {
+  return code === "no-space" || code === "no-descriptors";
+}
 
 export class SegmentSet implements SegmentLedger {
   readonly salt: number;
@@ -60,7 +66,7 @@ export class SegmentSet implements SegmentLedger {
     return this.spare !== null;
   }
 
-  /** True while space for the next segment cannot be had. */
+  /** True while the next segment cannot be had: no space, or no descriptor. */
   get isFull(): boolean {
     return this.full;
   }
@@ -145,15 +151,17 @@ export class SegmentSet implements SegmentLedger {
         return this.closeWhenQuiet();
       }
       if (result.ok) {
-        if (this.full) this.ports.logger.log("info", "space for the log returned");
+        if (this.full) this.ports.logger.log("info", "the log can grow again");
         this.full = false;
         this.spare = result.value;
         this.changed();
         return;
       }
-      if (result.code !== "no-space") return this.die("log segment creation failed", result);
-      if (!this.full)
-        this.ports.logger.log("error", "no space for the log", { why: result.message });
+      if (!passes(result.code)) return this.die("log segment creation failed", result);
+      if (!this.full) {
+        const event = result.code === "no-space" ? "no space for the log" : "the log cannot grow";
+        this.ports.logger.log("error", event, { why: result.message });
+      }
       this.full = true;
       this.ports.timers.after(this.options.spaceRetryMs, () => this.prepareSpare());
     });
@@ -200,13 +208,22 @@ export class SegmentSet implements SegmentLedger {
     files.close(oldest.file, () => {
       files.remove(oldest.path, (removed) => {
         if (!removed.ok) return this.die("log segment removal failed", removed);
-        files.syncDirectory(this.options.directory, (synced) => {
-          this.removing = false;
-          if (this.closed) return this.closeWhenQuiet();
-          if (!synced.ok) return this.die("log directory sync failed", synced);
-          this.changed();
-        });
+        this.settleRemoval();
       });
+    });
+  }
+
+  /** Makes the removal durable, before which there is no further one. */
+  private settleRemoval(): void {
+    this.ports.files.syncDirectory(this.options.directory, (synced) => {
+      if (!this.closed && !synced.ok && passes(synced.code)) {
+        this.ports.timers.after(this.options.spaceRetryMs, () => this.settleRemoval());
+        return;
+      }
+      this.removing = false;
+      if (this.closed) return this.closeWhenQuiet();
+      if (!synced.ok) return this.die("log directory sync failed", synced);
+      this.changed();
     });
   }
 

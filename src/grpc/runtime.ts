@@ -9,11 +9,11 @@
  */
 import { randomBytes } from "node:crypto";
 import { status, type Metadata, type ServiceError, Metadata as MetadataClass } from "@grpc/grpc-js";
+import type { ConnectionBudget } from "../base/connections.js";
 import { REQUEST_ID_MAX_CHARACTERS } from "../base/limits.js";
 import type { OperationsPort, RequestContext } from "../operations/requests.js";
 import { ProtoWriter } from "../proto/codec.js";
 import type { Authenticator } from "./access.js";
-import type { ConnectionBudget } from "./transport.js";
 
 /** What server/ hands in. */
 export interface GrpcServerOptions {
@@ -27,10 +27,8 @@ export interface GrpcServerOptions {
   readonly maxReceiveBytes: number;
   /** --max-inflight-per-stream. */
   readonly maxInflightPerStream: number;
-  /** Client connections of the cleartext port; more are closed at accept. */
-  readonly maxConnections: number;
-  /** The count of the whole node, when several listeners share one limit. */
-  readonly connections?: ConnectionBudget;
+  /** Counts client connections over all listeners of the node; more are closed at accept. */
+  readonly connections: ConnectionBudget;
   /** Pause between liveness probes of a connection, and how long an answer to one may take (ms). */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
@@ -47,7 +45,6 @@ export const GRPC_DEFAULTS = {
   requestTimeoutMs: 10_000,
   maxReceiveBytes: 4 * 1024 * 1024,
   maxInflightPerStream: 1024,
-  maxConnections: 10_000,
   keepaliveIntervalMs: 20_000,
   keepaliveTimeoutMs: 10_000,
   noopMethod: false,

@@ -18,6 +18,7 @@ import {
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
+import type { ConnectionBudget } from "../base/connections.js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
 import { allows, type Authenticator, type Role } from "./access.js";
 import { boundDeadline } from "./deadline.js";
@@ -41,13 +42,6 @@ const CONNECTION_MEMORY_MB = 64;
 /** Carries the caller's role from the gate to the handlers, inside the process only. */
 export const CALLER_ROLE_HEADER = "svc-caller-role";
 
-/** Counts the client connections of the whole node, over all its listeners. */
-export interface ConnectionBudget {
-  /** False: there is no room for one more. */
-  enter(): boolean;
-  leave(): void;
-}
-
 /** What a path needs. */
 export interface PathRule {
   /** null: nobody needs a role. */
@@ -64,8 +58,7 @@ export interface PathRule {
 export interface TransportOptions {
   readonly authenticator: Authenticator | null;
   readonly rules: ReadonlyMap<string, PathRule>;
-  readonly maxConnections: number;
-  readonly connections?: ConnectionBudget;
+  readonly connections: ConnectionBudget;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
   /** Takes a call that passed the gate. */
@@ -107,7 +100,6 @@ export class Transport {
       settings: HTTP2_SETTINGS,
       maxSessionMemory: CONNECTION_MEMORY_MB,
     });
-    server.maxConnections = this.options.maxConnections;
     // Before the library makes a session of it.
     server.prependListener("connection", (socket: Socket) => this.admit(socket));
     server.on("session", (session) => {
@@ -128,6 +120,8 @@ export class Transport {
       server.once("error", reject);
       server.listen(port, host, () => {
         server.removeListener("error", reject);
+        // A refused accept (no descriptors left) concerns one connection, not the listener.
+        server.on("error", () => undefined);
         resolve((server.address() as AddressInfo).port);
       });
     });
@@ -137,8 +131,7 @@ export class Transport {
     this.sockets.add(socket);
     socket.once("close", () => this.sockets.delete(socket));
     const { connections } = this.options;
-    if (connections === undefined) return;
-    if (connections.enter()) socket.once("close", () => connections.leave());
+    if (connections.enter("grpc")) socket.once("close", () => connections.leave("grpc"));
     else socket.destroy();
   }
 

@@ -11,8 +11,8 @@ import { STATUS_CODES } from "node:http";
 import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import type { ConnectionBudget, ListenerName } from "../base/connections.js";
 import {
-  CONNECTIONS_MAX,
   HTTP_HEADERS_TIMEOUT_MS,
   HTTP_KEEP_ALIVE_MS,
   HTTP_PING_TIMEOUT_MS,
@@ -21,25 +21,6 @@ import {
   HTTP_SILENCE_MS,
 } from "../base/limits.js";
 import { type ProblemCode, problemText } from "./problems.js";
-
-/** Counts the client connections of a node, over all its listeners. */
-export interface ConnectionBudget {
-  /** Takes one; false when all are taken. */
-  enter(): boolean;
-  leave(): void;
-}
-
-export class ConnectionCount implements ConnectionBudget {
-  private open = 0;
-  enter(): boolean {
-    if (this.open >= CONNECTIONS_MAX) return false;
-    this.open++;
-    return true;
-  }
-  leave(): void {
-    this.open--;
-  }
-}
 
 /** How long a client may take to send (ms). */
 export interface SendingTimes {
@@ -93,6 +74,7 @@ function peerOf(socket: Socket): string {
 
 export class Listener {
   private readonly server: HttpServer | Http2SecureServer;
+  private readonly name: ListenerName;
   private readonly budget: ConnectionBudget;
   /** The sockets that HTTP is spoken on: TLS sockets on a TLS listener. */
   private readonly sockets = new Set<Socket>();
@@ -109,6 +91,8 @@ export class Listener {
     times: SendingTimes,
   ) {
     this.server = server;
+    // A TLS server can change its certificate.
+    this.name = "setSecureContext" in server ? "https" : "http";
     this.budget = budget;
     // Node honours these on its HTTP/2 server too, for the HTTP/1 connections that it accepts.
     const bounds = server as unknown as Bounds;
@@ -142,7 +126,7 @@ export class Listener {
   }
 
   private accept(socket: Socket): void {
-    if (this.closing || !this.budget.enter()) {
+    if (this.closing || !this.budget.enter(this.name)) {
       socket.destroy();
       return;
     }
@@ -152,9 +136,9 @@ export class Listener {
     socket.on("error", () => socket.destroy());
     socket.once("close", () => {
       this.accepted.delete(socket);
-      this.budget.leave();
+      this.budget.leave(this.name);
     });
-    if (!("setSecureContext" in this.server)) this.track(socket);
+    if (this.name === "http") this.track(socket);
     else {
       const peer = peerOf(socket);
       this.greeting.set(peer, socket);

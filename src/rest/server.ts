@@ -9,13 +9,14 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { type ConnectionBudget, ConnectionCount } from "../base/connections.js";
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
 import type { OperationsPort } from "../operations/requests.js";
 import { type Authenticator, checkAccess } from "./access.js";
 import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
 import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
-import { type ConnectionBudget, ConnectionCount, Listener, type SendingTimes } from "./listener.js";
+import { Listener, type SendingTimes } from "./listener.js";
 import type { MetricsSource } from "./node-routes.js";
 import { RequestIds } from "./request-ids.js";
 import type { Route } from "./route.js";

@@ -4,6 +4,7 @@
  * Invariants: 1. A start that fails leaves nothing open. 2. Only this file knows all rooms of the
  * house.
  */
+import type { ConnectionCount } from "../base/connections.js";
 import { META_PARTITION } from "../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
@@ -16,6 +17,7 @@ import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.j
 import { createKernels } from "../wasm/kernels.js";
 import { isWildcard } from "./addresses.js";
 import type { ServerConfig } from "./config.js";
+import { connectionCount } from "./descriptors.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
 import { openListeners, type ListenAddresses } from "./listeners.js";
 import { Metrics } from "./metrics.js";
@@ -106,8 +108,17 @@ function openTokens(config: ServerConfig, logger: LoggerPort): Result<TokenFile 
   });
 }
 
-function attachMetrics(metrics: Metrics, node: Node, operations: Operations, peers: Peers): void {
+interface Measured {
+  readonly node: Node;
+  readonly operations: Operations;
+  readonly peers: Peers;
+  readonly connections: ConnectionCount;
+}
+
+function attachMetrics(metrics: Metrics, measured: Measured): void {
+  const { node, operations, peers, connections } = measured;
   metrics.attach({
+    connections,
     groups: () => node.groups().map((group) => group.facts()),
     node: () => node.facts(),
     inflight: () => operations.inflight,
@@ -184,8 +195,10 @@ export async function startServer(
   operations = serving;
   node.links.listen(serving);
   node.links.handleCalls((from, bytes) => serving.callFrame(from, bytes));
-  attachMetrics(metrics, node, serving, peers);
+  const connections = connectionCount(logger);
+  attachMetrics(metrics, { node, operations: serving, peers, connections });
   const listeners = await openListeners(config, {
+    connections,
     operations: serving,
     metrics,
     authenticator: new Authenticator(tokens.value, config.tlsClientCaFile !== null),

@@ -10,13 +10,13 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type TLSSocket } from "node:tls";
-import { CONNECTIONS_MAX } from "../base/limits.js";
+import type { ConnectionCount } from "../base/connections.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
 import { certificateOf } from "../rest/access.js";
-import { ConnectionCount, SENDING_TIMES } from "../rest/listener.js";
+import { SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
 import { systemClock } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
@@ -45,6 +45,8 @@ export interface FrontEnds {
   readonly operations: OperationsPort;
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
+  /** One count for both front ends: the limit is that of the node. */
+  readonly connections: ConnectionCount;
   readonly logger: LoggerPort;
   readonly onFault: (error: unknown) => void;
 }
@@ -112,7 +114,7 @@ async function tlsTexts(
   }
 }
 
-function makeRest(config: ServerConfig, ends: FrontEnds, connections: ConnectionCount): RestServer {
+function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
   return createRestServer({
     operations: ends.operations,
     version: VERSION,
@@ -124,14 +126,14 @@ function makeRest(config: ServerConfig, ends: FrontEnds, connections: Connection
     authenticator: ends.authenticator.required ? ends.authenticator : null,
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     observer: null,
-    connections,
+    connections: ends.connections,
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,
   });
 }
 
-function makeGrpc(config: ServerConfig, ends: FrontEnds, connections: ConnectionCount): GrpcServer {
+function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
   const { authenticator } = ends;
   const roles = {
     authenticate: (authorization: string | undefined, socket: unknown) =>
@@ -146,8 +148,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds, connections: Connection
     requestTimeoutMs: config.requestTimeoutMs,
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     maxInflightPerStream: config.maxInflightPerStream,
-    maxConnections: CONNECTIONS_MAX,
-    connections,
+    connections: ends.connections,
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
   });
@@ -170,10 +171,8 @@ export async function openListeners(
   config: ServerConfig,
   ends: FrontEnds,
 ): Promise<Result<Listeners, "usage">> {
-  // One count for both front ends: the limit is that of the node.
-  const connections = new ConnectionCount();
-  const rest = makeRest(config, ends, connections);
-  const grpc = makeGrpc(config, ends, connections);
+  const rest = makeRest(config, ends);
+  const grpc = makeGrpc(config, ends);
   warnUnprotected(config, ends.logger);
   const { host } = config;
   const close = async (graceMs: number): Promise<void> => {

@@ -3,6 +3,7 @@
  *
  * Invariants: 1. Reading changes nothing. 2. Every series has its TYPE line before its samples.
  */
+import type { ConnectionCount } from "../base/connections.js";
 import type { GroupFacts, NodeFacts } from "../host/results.js";
 
 type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
@@ -55,6 +56,17 @@ function peerSeries(
   }
 }
 
+/** What clients hold of this node. */
+export function frontLines(lines: string[], connections: ConnectionCount): void {
+  family(lines, "svc_connections", "gauge", "Open client connections");
+  for (const [listener, open] of Object.entries(connections.open)) {
+    lines.push(`svc_connections{listener="${listener}"} ${open}`);
+  }
+  const refused = "svc_connections_refused_total";
+  family(lines, refused, "counter", "Connections closed at accept");
+  lines.push(`${refused}{reason="limit"} ${connections.refused}`);
+}
+
 /** Per node, and per peer of it. */
 export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_queued_bytes", "gauge", node.queuedBytes);
@@ -84,6 +96,10 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
     const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
     lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
   }
+}
+
+function family(lines: string[], name: string, type: string, help: string): void {
+  lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
 }
 
 export function scalar(lines: string[], name: string, type: string, value: number): void {

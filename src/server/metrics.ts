@@ -7,10 +7,11 @@
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { ConnectionCount } from "../base/connections.js";
 import type { PartitionId } from "../base/ids.js";
 import type { GroupFacts, NodeFacts } from "../host/results.js";
 import { DURATION_BOUNDS_MS, KIND_LABELS, type RequestTally } from "../operations/tally.js";
-import { groupLines, nodeLines, scalar } from "./metric-lines.js";
+import { frontLines, groupLines, nodeLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
 import type { MeterPort } from "../ports.js";
 
@@ -21,6 +22,7 @@ export interface MetricSources {
   readonly inflight: () => number;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
+  readonly connections: ConnectionCount;
 }
 
 const SYNC_BUCKETS_SECONDS = [
@@ -196,6 +198,7 @@ export class Metrics implements MeterPort {
   private groupLines(lines: string[]): void {
     if (this.sources === null) return;
     scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
+    frontLines(lines, this.sources.connections);
     groupLines(lines, this.sources.groups());
     nodeLines(lines, this.sources.node());
   }

@@ -152,7 +152,7 @@ void t.test("other failures of the direct descriptor are failures", async (t) =>
   const traffic: Traffic = { direct: new Set(), open: new Set(), writes: [] };
   const path = join(directory, "segment");
   const many = new RealFiles(pretending(traffic, { open: "EMFILE" }));
-  t.match(await opened(many, path), { ok: false, code: "failed" });
+  t.match(await opened(many, path), { ok: false, code: "no-descriptors" });
   t.equal(traffic.open.size, 0, "no descriptor is left open");
   const faulty = new RealFiles(pretending(traffic, { write: "EIO" }));
   const file = await opened(faulty, path);

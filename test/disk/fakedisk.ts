@@ -99,6 +99,8 @@ export class FakeDisk implements FilesPort {
   freeBytes = Number.POSITIVE_INFINITY;
   /** Called for each write; returns a code to fail it. */
   writeFault: ((path: string, offset: number) => FileErrorCode | null) | null = null;
+  /** Called for each call that needs a descriptor; true to have none left. */
+  withoutDescriptors: (call: "open" | "allocate" | "syncDirectory") => boolean = () => false;
   /** Steps that a write takes beyond the first. */
   writeSteps: () => number = () => 0;
   writes = 0;
@@ -118,6 +120,7 @@ export class FakeDisk implements FilesPort {
 
   open(path: string, _access: "read" | "durable", done: Done<OpenFile>): void {
     this.answer(done, () => {
+      if (this.withoutDescriptors("open")) return failure("no-descriptors", path);
       const inode = this.names.get(path);
       if (inode === undefined) return failure("missing", `no ${path}`);
       const handle: Handle = { path, inode, open: true };
@@ -128,6 +131,9 @@ export class FakeDisk implements FilesPort {
   allocate(path: string, sizeBytes: number, head: Uint8Array, done: Done<null>): void {
     this.operations.push(`allocate ${path}`);
     this.steps.push(() => {
+      if (this.withoutDescriptors("allocate")) {
+        return this.answer(done, () => failure("no-descriptors", path));
+      }
       if (this.names.has(path)) return this.answer(done, () => failure("exists", path));
       if (sizeBytes > this.freeBytes) return this.answer(done, () => failure("no-space", path));
       this.freeBytes -= sizeBytes;
@@ -227,6 +233,7 @@ export class FakeDisk implements FilesPort {
   syncDirectory(path: string, done: Done<null>): void {
     this.operations.push(`syncDirectory ${path}`);
     this.answer(done, () => {
+      if (this.withoutDescriptors("syncDirectory")) return failure("no-descriptors", path);
       this.durableNames = new Map(this.names);
       this.changes = [];
       return ok(null);

@@ -117,6 +117,59 @@ void t.test("P-120 raised floors alone free a full disk", (t) => {
   t.end();
 });
 
+void t.test("P-199 without descriptors writes are parked, whichever call lacks one", (t) => {
+  for (const lacking of ["allocate", "syncDirectory", "open"] as const) {
+    const on = machine(300_000 - (300_000 % SECTOR_BYTES));
+    const log = open(on);
+    on.steps.run();
+    on.disk.withoutDescriptors = (call) => call === lacking;
+    let index = 0;
+    let durable = 0;
+    const put = (): void => {
+      const at = ++index;
+      const done = (): void => void (durable = at);
+      log.write({ group: G, hardState: null, entries: entries(at, at, 1, 9000), done });
+      on.steps.run();
+    };
+    while (log.space() === "available" && index < 1000) put();
+    t.equal(durable, index, "the segment made ahead took what was accepted");
+    for (let more = 0; more < 100; more++) put();
+    t.ok(durable < index, "the rest is parked");
+    // Segments become needless meanwhile: their removal lacks the same descriptor.
+    log.raiseFloor(G, { index: Math.floor(durable / 2), term: 1 });
+    on.steps.advance(5000);
+    t.equal(log.space(), "full", "asked again in vain");
+    t.same(on.fatals, [], `nothing is fatal (${lacking})`);
+    on.disk.withoutDescriptors = () => false;
+    on.steps.advance(5000);
+    t.equal(log.space(), "available");
+    t.equal(durable, index, "all parked writes are durable now");
+    t.same(on.fatals, []);
+    const found = recoverFrom(restart(on));
+    t.ok(found.endsWith(text(entries(index, index, 1, 9000))), "and are found again");
+  }
+  t.end();
+});
+
+void t.test("P-199 a removed segment is settled when a descriptor comes back", (t) => {
+  const on = machine(65_536);
+  const log = open(on);
+  on.steps.run();
+  write(on, log, 1, entries(1, 60, 1, 3000));
+  const before = log.sizeBytes();
+  on.disk.withoutDescriptors = (call) => call === "syncDirectory";
+  log.raiseFloor(G, { index: 60, term: 1 });
+  on.steps.advance(5000);
+  t.same(on.fatals, [], "the missing sync of the directory is not fatal");
+  const between = log.sizeBytes();
+  t.ok(between < before && between > 2 * 65_536, "no second removal before the first is durable");
+  on.disk.withoutDescriptors = () => false;
+  on.steps.advance(5000);
+  t.ok(log.sizeBytes() <= 3 * 65_536, "removal goes on");
+  t.same(on.fatals, []);
+  t.end();
+});
+
 void t.test("a failing write to allocated space is fatal even when it says no space", (t) => {
   const on = machine();
   const log = open(on);

@@ -14,6 +14,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import type { Test } from "tap";
+import { ConnectionCount } from "../../src/base/connections.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../src/grpc/server.js";
 import type { GrpcServerOptions } from "../../src/grpc/server.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
@@ -47,6 +48,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     ...GRPC_DEFAULTS,
     operations,
     authenticator: null,
+    connections: new ConnectionCount(),
     clock: { monotonicMs: () => performance.now() },
     onFault: (error) => faults.push(error),
     ...options,

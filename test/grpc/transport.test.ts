@@ -11,6 +11,7 @@ import { credentials, status } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 import descriptor from "protobufjs/ext/descriptor.js";
 import t, { type Test } from "tap";
+import { ConnectionCount } from "../../src/base/connections.js";
 import type { Authenticator, Role } from "../../src/grpc/access.js";
 import { boundDeadline } from "../../src/grpc/deadline.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
@@ -307,7 +308,7 @@ t.test("P-164 what is not gRPC over HTTP/2 is refused on the cleartext port", as
 });
 
 t.test("P-164 streams per connection and connections are limited", async (t) => {
-  const { port, operations } = await start(t, { maxConnections: 2 });
+  const { port, operations } = await start(t, { connections: new ConnectionCount(2) });
   operations.script = () => null;
   const session = connectHttp2(`http://127.0.0.1:${port}`);
   await new Promise((resolve) => session.on("remoteSettings", resolve));

@@ -5,6 +5,7 @@ import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
 import { PROBLEM_TITLES } from "../../src/rest/problems.js";
 import { makeConfig, type ServerConfig } from "../../src/server/config.js";
 import { readFlags } from "../../src/server/flags.js";
+import { DESCRIPTORS_KEPT } from "../../src/server/descriptors.js";
 import { flagTableMarkdown } from "../../src/server/help.js";
 import { EXIT_FATAL } from "../../src/sys.js";
 import { EXIT_USAGE } from "../../src/server/exit-codes.js";
@@ -65,7 +66,7 @@ t.test("the limits are the program's", (t) => {
     "JSON nesting": `${limits.JSON_NESTING_MAX} levels`,
     "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,
     "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
-    "client connections": `${limits.CONNECTIONS_MAX}`,
+    "client connections": `${limits.CONNECTIONS_MAX}, or fewer: open-file limit less ${DESCRIPTORS_KEPT}`,
     "requests in progress": `${config.maxInflightRequests}`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
     "request time": `${config.requestTimeoutMs / 1000} s`,
