@@ -11,7 +11,7 @@
  */
 import { assert } from "../base/assert.js";
 import { decodeEntry, type DecodedEntry } from "../machine/codec.js";
-import type { Outcome } from "../machine/command.js";
+import type { Command, Outcome } from "../machine/command.js";
 import type { Machine } from "../machine/machine.js";
 import type { ClockPort, FatalPort, LogEntry, LogPort, MeterPort } from "../ports.js";
 import type { CommittedRange } from "../raft/types.js";
@@ -20,6 +20,8 @@ import type { Proposals, ProposedEntry } from "./proposals.js";
 
 /** One read of a replay asks the log for at most this many bytes; every group may have one open. */
 const LOAD_BYTES_MAX = 256 << 10;
+/** How long leases that were granted in an earlier life of the process may run on (ms). */
+const EARLIER_LEASES_MS = 86_400_000;
 
 /** What one turn may still spend on applying, over all groups. */
 export interface ApplySlice {
@@ -57,6 +59,8 @@ export class Applier {
   private readonly outcomes: Outcome[] = [];
   /** Payload bytes applied so far. */
   appliedBytes = 0;
+  /** No lease of a lock or key is known to end after this lease time. */
+  leasesUntilMs: number;
 
   constructor(
     private readonly machine: Machine,
@@ -65,6 +69,7 @@ export class Applier {
     private readonly group: ApplierGroup,
   ) {
     this.committedTo = machine.appliedIndex;
+    this.leasesUntilMs = machine.appliedIndex === 0 ? 0 : machine.leaseMs + EARLIER_LEASES_MS;
   }
 
   /** The core handed out `range` for applying. */
@@ -77,6 +82,7 @@ export class Applier {
   /** An image took the group to `index`: what was handed out below is in it. */
   reset(index: number): void {
     this.committedTo = index;
+    this.leasesUntilMs = this.machine.leaseMs + EARLIER_LEASES_MS;
     this.loaded = [];
     this.loadedAt = 0;
   }
@@ -145,6 +151,7 @@ export class Applier {
     outcomes.length = 0;
     machine.apply({ index, term, leaseMs: stamp.leaseMs, stamp: stamp.stamp }, commands, outcomes);
     assert(outcomes.length === commands.length, "apply gives one outcome for each command");
+    this.noteLeases(commands);
     const leaseMs = machine.leaseMs;
     for (let at = 0; at < waiters.length; at++) {
       const waiter = waiters[at];
@@ -160,6 +167,15 @@ export class Applier {
     const { leaseMs, stamp } = decoded.stamp;
     this.outcomes.length = 0;
     this.machine.apply({ index, term, leaseMs, stamp }, decoded.commands, this.outcomes);
+    this.noteLeases(decoded.commands);
+  }
+
+  private noteLeases(commands: readonly Command[]): void {
+    for (const command of commands) {
+      if (!("expiresMs" in command)) continue;
+      const endMs = this.machine.leaseMs + command.expiresMs;
+      if (endMs > this.leasesUntilMs) this.leasesUntilMs = endMs;
+    }
   }
 
   private nextLoaded(index: number): LogEntry | null {

@@ -33,6 +33,8 @@ export interface DriverShared {
   isStopping(): boolean;
   /** A turn is wanted at `atMs` at the latest. */
   wakeAt(atMs: number): void;
+  /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
+  clockOf(node: number): number;
   /** `driver` has something to do in a turn. */
   wake(driver: GroupDriver): void;
 }

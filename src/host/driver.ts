@@ -98,6 +98,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
       log: ports.log,
       clock: ports.clock,
       wake: () => this.shared.wake(this),
+      clockOf: (node) => this.shared.clockOf(node),
       isQuiet: () => this.isQuiet && this.reads.waitingCount === 0,
     });
   }
@@ -191,6 +192,13 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   get hasWaiters(): boolean {
     const { batcher, proposals, reads } = this;
     return batcher.queuedCommands + proposals.waitingCount + reads.waitingCount > 0;
+  }
+
+  /** This node serves the group, and leases may run in it. */
+  get hasLeases(): boolean {
+    const { leadership, applier } = this;
+    const nowMs = this.shared.ports.clock.monotonicMs();
+    return leadership.isServing && leadership.leaseNowMs(nowMs) < applier.leasesUntilMs;
   }
 
   /** Nothing of this group is queued, on its way to the disk or unapplied. */

@@ -7,19 +7,22 @@
  */
 import type { RaftCore } from "../raft/core.js";
 import type { Message } from "../raft/types.js";
+import type { LeaseSign } from "./heard-lease.js";
 import type { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
 import type { RaftItem } from "./raft-frames.js";
 import { type InboxObserver, Replication, type ReplicationParts } from "./replication.js";
 
-export interface GroupPeersParts extends ReplicationParts {
+export interface GroupPeersParts extends Omit<ReplicationParts, "leaseSign"> {
   readonly settings: QuiescenceSettings;
   readonly leadership: Leadership;
   readonly outbox: PeerOutbox;
   readonly clock: { monotonicMs(): number };
   /** Nothing is queued, on its way to the disk, or unapplied. */
   isQuiet(): boolean;
+  /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
+  clockOf(node: number): number;
 }
 
 export class GroupPeers implements InboxObserver {
@@ -31,7 +34,8 @@ export class GroupPeers implements InboxObserver {
   constructor(private readonly parts: GroupPeersParts) {
     this.core = parts.core;
     this.leadership = parts.leadership;
-    this.replication = new Replication(parts);
+    const { leadership } = parts;
+    this.replication = new Replication({ ...parts, leaseSign: () => leadership.leaseSign() });
     this.quiescence = new Quiescence(parts.settings, this);
   }
 
@@ -81,7 +85,17 @@ export class GroupPeers implements InboxObserver {
     this.quiescence.before(message);
   }
 
-  after(message: Message): void {
+  after(message: Message, lease: LeaseSign): void {
+    const { core, leadership } = this;
     this.quiescence.after(message, this.parts.clock.monotonicMs());
+    // A heartbeat of the present leader, as stepping it has just shown.
+    if (message.kind !== "heartbeat" || message.term !== core.term) return;
+    if (message.from === core.leader) leadership.heardLease.heard(core.term, lease);
+  }
+
+  /** The group sleeps no more: heartbeats tell the lease clock again. */
+  woken(): void {
+    const { leadership, parts } = this;
+    leadership.heardLease.woken(parts.clockOf(leadership.leader));
   }
 }

@@ -62,7 +62,7 @@ export class GroupTarget implements EffectsTarget {
       this.endLeadership("leadership lost");
     }
     if (!leads || leadership.isLeading) return;
-    leadership.begin(core.term);
+    leadership.begin(core.term, core.inheritedTerm);
     const fields = { partition, term: core.term };
     this.ports.logger.log("debug", "This node leads a partition.", fields);
   }

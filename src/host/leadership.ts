@@ -13,13 +13,17 @@ import type { EntryStamp } from "../machine/command.js";
 import { EphemeralTable } from "../machine/ephemeral.js";
 import type { Machine } from "../machine/machine.js";
 import type { ClockPort } from "../ports.js";
+import { HeardLease, type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import { LeaseClock } from "./leaseclock.js";
 import type { ResetHook } from "./results.js";
 
 export class Leadership {
   private readonly lease = new LeaseClock();
+  /** The lease clock of whoever leads. */
+  readonly heardLease = new HeardLease();
   private readonly resets: ResetHook[] = [];
   private leadingTerm = 0;
+  private inheritedTerm = 0;
   private serving = false;
   private table: EphemeralTable | null = null;
   private lastStamp: Hlc;
@@ -64,11 +68,12 @@ export class Leadership {
     this.leaderId = leader;
   }
 
-  /** The core leads in `term`. */
-  begin(term: number): void {
+  /** The core leads in `term`; before its own entries its log ends with one of `inheritedTerm`. */
+  begin(term: number, inheritedTerm: number): void {
     assert(this.leadingTerm === 0, "a leadership begins after the one before it ended");
     assert(term > 0, "a leader has a term");
     this.leadingTerm = term;
+    this.inheritedTerm = inheritedTerm;
   }
 
   /** Serves as soon as an own-term entry is applied. Returns true when that is now. */
@@ -76,7 +81,8 @@ export class Leadership {
     if (this.serving || this.leadingTerm === 0) return false;
     if (this.machine.appliedTerm !== this.leadingTerm) return false;
     this.serving = true;
-    this.lease.start(this.machine.leaseMs, this.clock.monotonicMs());
+    const heardMs = this.heardLease.after(this.inheritedTerm);
+    this.lease.start(Math.max(this.machine.leaseMs, heardMs), this.clock.monotonicMs());
     if (compareHlc(this.machine.lastStamp, this.lastStamp) > 0) {
       this.lastStamp = this.machine.lastStamp;
     }
@@ -91,6 +97,8 @@ export class Leadership {
   /** The leadership is over, or the node stops: everything derived from it goes. */
   end(reason: string): void {
     assert(this.leadingTerm > 0, "only a leadership ends");
+    const { leaseMs } = this.leaseSign();
+    this.heardLease.heard(this.leadingTerm, { leaseMs, nodeMs: Infinity });
     this.leadingTerm = 0;
     this.serving = false;
     this.lease.stop();
@@ -102,6 +110,13 @@ export class Leadership {
   leaseNowMs(monotonicMs: number): number {
     if (!this.serving) return this.machine.leaseMs;
     return Math.max(this.machine.leaseMs, this.lease.nowMs(monotonicMs));
+  }
+
+  /** What heartbeats tell the others of the lease clock. */
+  leaseSign(): LeaseSign {
+    if (!this.serving) return NO_LEASE_SIGN;
+    const nowMs = this.clock.monotonicMs();
+    return { leaseMs: this.leaseNowMs(nowMs), nodeMs: Math.floor(nowMs) };
   }
 
   /** What the batch that is cut now is stamped with. */

@@ -2,8 +2,9 @@
  * The leader's side of a group's lease clock (contract T1 to T3).
  *
  * May call: base. Invariants: 1. Runs only while this node leads and has applied its own-term
- * entry, from the last logged value on, at the pace of the monotonic clock: without a leader the
- * lease clock stands still, and no wall clock is involved. 2. `next` never goes back (P-062). 3.
+ * entry, from the last value on that is known of the leader before (logged, or as it was heard), at
+ * the pace of the monotonic clock: without a leader the lease clock stands still, and no wall
+ * clock is involved. 2. `next` never goes back (P-062). 3.
  * All values are whole, safe, non-negative milliseconds.
  */
 import { assert } from "../base/assert.js";
@@ -14,13 +15,13 @@ export class LeaseClock {
   private lastGivenMs = 0;
   private running = false;
 
-  /** Begins a leadership: `loggedMs` is the value of the last applied entry. */
-  start(loggedMs: number, monotonicMs: number): void {
-    assert(Number.isSafeInteger(loggedMs) && loggedMs >= 0, "lease time is a whole number of ms");
+  /** Begins a leadership at `leaseMs`. */
+  start(leaseMs: number, monotonicMs: number): void {
+    assert(Number.isSafeInteger(leaseMs) && leaseMs >= 0, "lease time is a whole number of ms");
     assert(!this.running, "a lease clock is started once per leadership");
-    this.baseLeaseMs = loggedMs;
+    this.baseLeaseMs = leaseMs;
     this.baseMonotonicMs = monotonicMs;
-    this.lastGivenMs = loggedMs;
+    this.lastGivenMs = leaseMs;
     this.running = true;
   }
 

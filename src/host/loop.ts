@@ -16,6 +16,7 @@ import type { Failover } from "./failover.js";
 import type { Flusher } from "./flusher.js";
 import type { Hosting } from "./hosting.js";
 import type { Links } from "./links.js";
+import type { NodeClocks } from "./node-clocks.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import type { Pulse } from "./pulse.js";
 import type { HostSettings } from "./settings.js";
@@ -37,6 +38,7 @@ export interface LoopParts {
   readonly pulse: Pulse;
   readonly failover: Failover;
   readonly links: Links;
+  readonly clocks: NodeClocks;
   readonly touched: Touched;
 }
 
@@ -81,6 +83,7 @@ export class Loop {
       }
       failover.check(nowMs);
       this.runAwake(nowMs);
+      this.parts().clocks.check(nowMs);
       links.refresh();
       peers.flush();
       outbox.submit(log);
@@ -97,7 +100,7 @@ export class Loop {
     if (this.sliced > 0) turns.requestLater();
     turns.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
     turns.wakeAt(Math.min(pulse.nextBeatMs, flusher.nextCheckMs));
-    turns.wakeAt(failover.wakeAtMs);
+    turns.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs));
   }
 
   private expire(nowMs: number): void {

@@ -21,6 +21,7 @@ import { Handover } from "./handover.js";
 import { Hosting } from "./hosting.js";
 import { Links } from "./links.js";
 import { Loop, type LoopParts } from "./loop.js";
+import { NodeClocks } from "./node-clocks.js";
 import { PeerOutbox } from "./peer-outbox.js";
 import { Pulse } from "./pulse.js";
 import type { HostPorts, HostSettings } from "./settings.js";
@@ -47,6 +48,7 @@ export class NodeParts implements LoopParts {
   readonly snapshots: Snapshots;
   readonly stuck: StuckLeaders;
   readonly changes: ClusterChanges;
+  readonly clocks: NodeClocks;
   private readonly loop: Loop;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -106,6 +108,12 @@ export class NodeParts implements LoopParts {
     this.hosting.onAdded((driver) => this.snapshots.added(driver));
     this.changes = this.makeChanges(shared);
     this.hosting.connectRoster(this.changes.seams);
+    this.clocks = new NodeClocks({
+      linked: () => this.peers.linked(),
+      isWanted: () =>
+        this.hosting.all.some(({ driver }) => driver.peers.isAsleep && driver.hasLeases),
+      send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    });
     this.links = this.makeLinks(shared);
     this.failover = this.makeFailover(shared);
   }
@@ -133,6 +141,7 @@ export class NodeParts implements LoopParts {
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
+      clockOf: (node) => this.clocks.of(node),
       wake: (driver) => loop.wake(driver),
       wakeAt: (atMs) => loop.wakeAt(atMs),
     };
@@ -187,7 +196,7 @@ export class NodeParts implements LoopParts {
       rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.turns.request(),
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
-      errand: (from, bytes) => this.changes.frame(from, bytes),
+      errand: (from, bytes) => this.clocks.frame(from, bytes) || this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
       isKnownAsIs: () => this.hosting.isKnownAsIs,
       refusedAsStranger: () => this.changes.refusedAsStranger(),
@@ -254,6 +263,7 @@ export class NodeParts implements LoopParts {
       },
       linkDown: (node) => {
         rouse(node);
+        this.clocks.linkDown(node);
         this.changes.linkDown(node);
         for (const { driver } of this.hosting.all) driver.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());

@@ -8,6 +8,7 @@
  */
 import type { LogEntry, PeerLane, PeerPort } from "../ports.js";
 import type { Message } from "../raft/types.js";
+import type { LeaseSign } from "./heard-lease.js";
 import { FrameRoom, RaftFrameWriter } from "./raft-frames.js";
 
 /** A frame is sent before the end of the turn when it has grown to this (bytes). */
@@ -39,6 +40,11 @@ export class PeerOutbox {
     return this.up.has(node);
   }
 
+  /** The nodes that are up. */
+  linked(): Iterable<number> {
+    return this.up;
+  }
+
   /** How long a node has not been linked, as far as anybody asked (ms); 0 while it is. */
   unlinkedMs(node: number, nowMs: number): number {
     if (this.up.has(node)) return 0;
@@ -58,7 +64,7 @@ export class PeerOutbox {
   }
 
   /** Adds a message with the entries that it carries. The link to `message.to` is up. */
-  add(group: number, message: Message, entries: readonly LogEntry[]): void {
+  add(group: number, message: Message, entries: readonly LogEntry[], lease: LeaseSign): void {
     let lanes = this.lanes.get(message.to);
     if (lanes === undefined) {
       const { room } = this;
@@ -67,7 +73,7 @@ export class PeerOutbox {
     }
     const lane = message.kind === "append" || message.kind === "appendAnswer" ? "log" : "control";
     const writer = lanes[lane];
-    writer.add(group, message, entries);
+    writer.add(group, message, entries, lease);
     if (writer.sizeBytes >= FRAME_TARGET_BYTES) this.send(message.to, lane, writer);
   }
 

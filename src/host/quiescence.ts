@@ -41,6 +41,8 @@ export interface QuiescenceGroup {
   /** How long a node has not been linked (ms); 0 while it is. */
   unlinkedMs(node: number, nowMs: number): number;
   send(message: Message): void;
+  /** The group slept, and does so no more. */
+  woken(): void;
 }
 
 export class Quiescence {
@@ -66,7 +68,13 @@ export class Quiescence {
   /** Something happened: the group is awake for a while. */
   wake(nowMs: number): void {
     this.activeMs = nowMs;
+    this.rise();
+  }
+
+  private rise(): void {
+    if (!this.asleep) return;
     this.asleep = false;
+    this.group.woken();
   }
 
   /** A message is about to be stepped. */
@@ -83,7 +91,7 @@ export class Quiescence {
       return;
     }
     if (message.kind !== "heartbeat") this.activeMs = nowMs;
-    this.asleep = false;
+    this.rise();
   }
 
   /** Called at each beat, before ticks. Returns whether the group is to be ticked. */
@@ -135,7 +143,7 @@ export class Quiescence {
     const peer = core.status().progress.find((each) => each.id === probe.from);
     const isLevel = peer !== undefined && peer.match === core.lastIndex;
     if (isLevel && probe.term === core.term) this.sendToSleep(probe.from);
-    else this.asleep = false;
+    else this.rise();
   }
 
   private get isLeader(): boolean {
@@ -151,7 +159,7 @@ export class Quiescence {
     const { core } = this.group;
     const isLevel = core.leader === message.from && this.isLevel(message.commit);
     if (!isLevel || core.term !== message.term) {
-      this.asleep = false;
+      this.rise();
       return;
     }
     this.asleep = true;

@@ -2,8 +2,8 @@
  * The bytes of Raft messages between nodes: frames that carry the messages of all groups of a turn
  * to one node, item by item.
  *
- * Pure codec. Layout of a frame: version u8, then items: size u32, group u32, message. Payloads lie
- * in it as they lie in the log. May call: base, raft types, ports, this folder.
+ * Pure codec. Layout of a frame: version u8, then items: size u32, group u32, message, and behind a
+ * heartbeat the leader's lease clock. Payloads lie in it as they lie in the log. May call: base, raft types, ports, this folder.
  * Invariants: 1. A bad item is left out and counted; it never spoils its neighbours (P-012). 2.
  * Every length is checked against what remains; nothing is allocated before (P-128). 3. The sender
  * is who the link says it is: no frame names it. 4. Payloads are copied out, so that no entry pins
@@ -13,8 +13,9 @@ import { ByteReader, ByteWriter } from "../base/codec.js";
 import type { LogEntry } from "../ports.js";
 import type { ConfigPosition, EntrySpan, Message, MessageKind, TermRun } from "../raft/types.js";
 import { entryKindCode, entryKindOf } from "./config-entries.js";
+import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 
-const VERSION = 1;
+const VERSION = 2;
 const FRAME_HEAD_BYTES = 1;
 const ITEM_HEAD_BYTES = 8;
 
@@ -38,10 +39,12 @@ export interface RaftItem {
   readonly message: Message;
   /** Entries of an append, with their payloads; empty otherwise. */
   readonly entries: readonly LogEntry[];
+  /** Of a heartbeat; zeros otherwise. */
+  readonly lease: LeaseSign;
 }
 
 /** Bytes of an item without its entries, at most. */
-export const ITEM_BASE_BYTES = 64;
+export const ITEM_BASE_BYTES = 80;
 /** Bytes of an entry besides its payload. */
 export const ITEM_ENTRY_BYTES = 13;
 
@@ -87,13 +90,15 @@ export class RaftFrameWriter {
     return this.appended;
   }
 
-  add(group: number, message: Message, entries: readonly LogEntry[]): void {
+  add(group: number, message: Message, entries: readonly LogEntry[], lease: LeaseSign): void {
     const { writer } = this;
+    const beats = message.kind === "heartbeat";
     if (writer.sizeBytes === 0) writer.uint8(VERSION);
     let payloadBytes = 0;
     for (const entry of entries) payloadBytes += ITEM_ENTRY_BYTES + entry.payload.length;
     if (message.kind === "append") this.appended.add(group);
-    writer.uint32(MESSAGE_BYTES + payloadBytes).uint32(group);
+    const leaseBytes = beats ? LEASE_BYTES : 0;
+    writer.uint32(MESSAGE_BYTES + leaseBytes + payloadBytes).uint32(group);
     writer.uint8(KIND_NUMBERS.get(message.kind) ?? KINDS.length);
     writer.uint53(message.term).uint53(message.logTerm).uint53(message.index);
     writer.uint53(message.commit).boolean(message.reject).uint53(message.rejectHint);
@@ -101,6 +106,7 @@ export class RaftFrameWriter {
     for (const entry of entries) {
       writer.uint53(entry.term).uint8(entry.kind).uint32(entry.payload.length).raw(entry.payload);
     }
+    if (beats) writer.uint53(lease.leaseMs).uint53(lease.nodeMs);
   }
 
   /** The frame is with the port, or its groups know that it is not. */
@@ -126,6 +132,8 @@ export class RaftFrameWriter {
 
 /** kind, term, logTerm, index, commit, reject, rejectHint, context, number of entries. */
 const MESSAGE_BYTES = 1 + 4 * 8 + 1 + 2 * 8 + 4;
+/** Lease clock, node clock. */
+const LEASE_BYTES = 2 * 8;
 
 /**
  * Visits the whole items of a frame from `from` to `to`. Returns how many were bad, or -1 when the
@@ -168,6 +176,8 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
   if (count > 0 && kind !== "append") return null;
   if (count > reader.remainingBytes / ITEM_ENTRY_BYTES) return null;
   const entries = readEntries(reader, index + 1, count, logTerm);
+  const lease =
+    kind === "heartbeat" ? { leaseMs: reader.uint53(), nodeMs: reader.uint53() } : NO_LEASE_SIGN;
   if (entries === null || !reader.isComplete() || entriesAbove(entries, term)) return null;
   const message: Message = {
     kind,
@@ -184,7 +194,7 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
     snapshot: null,
     proposal: null,
   };
-  return { group, message, entries };
+  return { group, message, entries, lease };
 }
 
 /** Entries of a term that their leader has not reached do not exist. */

@@ -14,6 +14,7 @@ import type { LogEntry, LogPort } from "../ports.js";
 import type { RaftCore } from "../raft/core.js";
 import type { EntrySpan, Message } from "../raft/types.js";
 import type { EntryCache } from "./entry-cache.js";
+import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { type RaftItem, isFramed } from "./raft-frames.js";
 
@@ -37,11 +38,13 @@ export interface ReplicationParts {
   readonly log: LogPort;
   /** Called outside of any turn when there is something to do. */
   readonly wake: () => void;
+  /** What heartbeats are to say of this node's lease clock. */
+  leaseSign(): LeaseSign;
 }
 
 export interface InboxObserver {
   before(message: Message): void;
-  after(message: Message): void;
+  after(message: Message, lease: LeaseSign): void;
 }
 
 export class Replication {
@@ -93,7 +96,7 @@ export class Replication {
       // Answers from nodes that are in no part of the configuration any more are refused: fine.
       observer.before(item.message);
       this.parts.core.step(item.message);
-      observer.after(item.message);
+      observer.after(item.message, item.lease);
       const matters = item.entries.length > 0 || item.message.kind === "snapshot";
       const goesOn = !matters || execute();
       this.staged = null;
@@ -121,7 +124,10 @@ export class Replication {
       if (message.kind === "append") core.reportUnreachable(message.to);
       return;
     }
-    if (message.kind !== "append") return outbox.add(partition, message, NO_ENTRIES);
+    if (message.kind !== "append") {
+      const lease = message.kind === "heartbeat" ? this.parts.leaseSign() : NO_LEASE_SIGN;
+      return outbox.add(partition, message, NO_ENTRIES, lease);
+    }
     const queue = this.waiting.get(message.to);
     if (queue !== undefined) queue.push(message);
     else this.sendAppend(message);
@@ -136,7 +142,8 @@ export class Replication {
   private sendAppend(message: Message): void {
     const span = message.entries;
     const entries = span === null ? NO_ENTRIES : this.cachedEntries(span);
-    if (entries !== null) this.parts.outbox.add(this.parts.partition, message, entries);
+    const { outbox, partition } = this.parts;
+    if (entries !== null) outbox.add(partition, message, entries, NO_LEASE_SIGN);
     else if (span !== null) this.load(message, span);
   }
 
@@ -177,7 +184,7 @@ export class Replication {
     if (isOutdated || !outbox.isUp(message.to)) return;
     const span = message.entries;
     const usable = span === null || entries === null ? [] : agreeing(span, entries);
-    if (usable.length > 0) outbox.add(partition, message, usable);
+    if (usable.length > 0) outbox.add(partition, message, usable, NO_LEASE_SIGN);
     // Whatever follows a short message would leave a gap: the follower says what it has instead.
     if (span === null || usable.length < span.last - span.first + 1) {
       core.reportUnreachable(message.to);

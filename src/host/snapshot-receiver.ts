@@ -18,6 +18,7 @@ import { assert } from "../base/assert.js";
 import type { RestoreSink } from "../machine/restore.js";
 import type { Message, SnapshotMeta } from "../raft/types.js";
 import { decodeMembership, encodeMembership } from "./config-entries.js";
+import { NO_LEASE_SIGN } from "./heard-lease.js";
 import type { BeginFrame, ChunkFrame, SnapshotCode } from "./snapshot-frames.js";
 import { CHUNK_MAX_BYTES } from "./snapshot-frames.js";
 import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
@@ -182,7 +183,7 @@ export class SnapshotReceiver {
     if (this.settle()) return;
     const { group, begin } = this;
     const message = snapshotMessage(this.from, this.world.nodeId, begin.term, begin.meta);
-    group.receive({ group: group.partition, message, entries: [] });
+    group.receive({ group: group.partition, message, entries: [], lease: NO_LEASE_SIGN });
   }
 
   /** Whether the core has decided without an install. */

@@ -4,8 +4,8 @@
  *
  * The same decisions and reads as for persistent rows, over a table of its own. May call the
  * decision files of this folder. Invariants: 1. Tokens lie above all that any earlier leadership of
- * the group could have granted: they are counted from floor + term × 2^36 and never reach the next
- * term's. 2. Rows that are held or live are never dropped to make room. 3. The table is bounded:
+ * the group could have granted: they are counted from floor + (term - 1) × 2^36 and never reach the
+ * next term's (L15). 2. Rows that are held or live are never dropped to make room. 3. The table is bounded:
  * beyond the bound new rows are refused.
  */
 import { assert } from "../base/assert.js";
@@ -49,7 +49,7 @@ export class EphemeralTable {
   private readonly maxBytes: number;
 
   constructor(options: EphemeralOptions) {
-    const first = options.floor + BigInt(options.term) * EPHEMERAL_TOKENS_PER_TERM;
+    const first = options.floor + BigInt(options.term - 1) * EPHEMERAL_TOKENS_PER_TERM;
     const ceiling = first + EPHEMERAL_TOKENS_PER_TERM - 1n;
     assert(first >= 0n && ceiling <= INT64_MAX, "the tokens of a term fit int64");
     this.maxBytes = options.maxBytes;

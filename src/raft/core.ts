@@ -214,6 +214,11 @@ export class RaftCore {
     return this.raft.log.applied;
   }
 
+  /** On a leader: the term of the last entry before those of its leadership. */
+  get inheritedTerm(): Term {
+    return this.raft.inheritedTerm;
+  }
+
   get lastIndex(): LogIndex {
     return this.raft.log.lastIndex;
   }

@@ -66,5 +66,6 @@ export function becomeLeader(raft: RaftState): void {
   own.becomeReplicate();
   own.active = true;
   raft.pendingChangeIndex = raft.log.lastIndex;
+  raft.inheritedTerm = raft.log.lastTerm;
   appendEmpty(raft);
 }

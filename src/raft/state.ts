@@ -84,6 +84,8 @@ export class RaftState {
    * term.
    */
   leaseStartedTick = -Infinity;
+  /** On a leader: the term of the last entry of its log before its own ones. */
+  inheritedTerm: Term = 0;
   /** Who is to become leader; noNode if nobody in particular. */
   transferTo: NodeId = noNode;
   pendingChangeIndex: LogIndex = 0;

@@ -3,6 +3,7 @@ import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import { CacheBudget, EntryCache } from "../../src/host/entry-cache.js";
 import { PeerOutbox } from "../../src/host/peer-outbox.js";
+import { NO_LEASE_SIGN } from "../../src/host/heard-lease.js";
 import type { RaftItem } from "../../src/host/raft-frames.js";
 import { spanOf } from "../../src/host/raft-frames.js";
 import { Replication } from "../../src/host/replication.js";
@@ -30,7 +31,7 @@ function item(kind: MessageKind, index: number, count: number): RaftItem {
     snapshot: null,
     proposal: null,
   };
-  return { group: 1, message, entries };
+  return { group: 1, message, entries, lease: NO_LEASE_SIGN };
 }
 
 function group(): { replication: Replication; stepped: string[] } {
@@ -54,6 +55,7 @@ function group(): { replication: Replication; stepped: string[] } {
     outbox: new PeerOutbox(null, () => undefined),
     log: new ManualLog(new ManualTimer()),
     wake: () => undefined,
+    leaseSign: () => NO_LEASE_SIGN,
   });
   return { replication, stepped };
 }

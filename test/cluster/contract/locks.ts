@@ -108,7 +108,11 @@ export async function locks(t: Test, node: Node): Promise<void> {
   });
 
   await t.test("L15 an ephemeral lock is another lock", async (t) => {
-    t.match(await lock("l/2", "a", 60_000, { durability: 0 }), { type: 0 });
+    t.match(
+      await lock("l/2", "a", 60_000, { durability: 0 }),
+      { type: 0, fencingToken: 0 },
+      "the first term of a group grants from 0 on",
+    );
     t.match(await lock("l/2", "b", 60_000, { durability: "Persistent" }), {
       type: 0,
       fencingToken: 0,
@@ -220,6 +224,12 @@ export async function locks(t: Test, node: Node): Promise<void> {
     t.match((await grpc.call("Locker", "TryLock", { ...held, Durability: 7 })).fields, {
       Type: 100,
     });
+    const ephemeral = { Resource: "g/2", Owner: Buffer.from("a"), ExpiresMs: 60_000 };
+    t.match(
+      (await grpc.call("Locker", "TryLock", ephemeral)).fields,
+      { Type: 0, FencingToken: "0" },
+      "L15",
+    );
     const refused = (await grpc.call("Locker", "TryLock", {})).fields;
     t.match(
       [refused["Type"], refused["ServedFrom"], refused["Route"]],

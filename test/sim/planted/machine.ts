@@ -42,7 +42,7 @@ const locks: readonly Mutation[] = [
   bug("P-068", "ephemeral tokens begin again with each leader", "three", [
     edit(
       "machine/ephemeral",
-      "options.floor + BigInt(options.term) * EPHEMERAL_TOKENS_PER_TERM;",
+      "options.floor + BigInt(options.term - 1) * EPHEMERAL_TOKENS_PER_TERM;",
       "options.floor;",
     ),
   ]),

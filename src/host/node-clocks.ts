@@ -1,0 +1,65 @@
+/**
+ * How the monotonic clocks of the other nodes go on, as they tell in tiny frames on the lane
+ * "control": the lease clocks of sleeping groups go on with them, without a message per group.
+ *
+ * May call: base, this folder. Invariants: 1. Only a node that leads a sleeping group in which
+ * leases may run tells its clock, to nodes that are linked. 2. What a node told is forgotten with
+ * its link: its next life may count from elsewhere. 3. Reading is strict and bounded (P-128).
+ */
+import { ByteReader, ByteWriter } from "../base/codec.js";
+
+/** What a frame of this file begins with; no other frame of the lane does. */
+const MARK = 0xe2;
+const FRAME_BYTES = 9;
+/** Pause between two frames (ms): what a leader's death may add to the leases of its groups. */
+const EVERY_MS = 250;
+
+export interface NodeClocksWorld {
+  /** The linked nodes. */
+  linked(): Iterable<number>;
+  /** This node leads a group that sleeps while leases run. */
+  isWanted(): boolean;
+  send(to: number, bytes: Uint8Array): void;
+}
+
+export class NodeClocks {
+  private readonly toldMs = new Map<number, number>();
+  private nextAtMs = 0;
+  private wanted = false;
+
+  constructor(private readonly world: NodeClocksWorld) {}
+
+  /** When a turn is wanted for `check`; while no group sleeps it goes along with others. */
+  get wakeAtMs(): number {
+    return this.wanted ? this.nextAtMs : Infinity;
+  }
+
+  /** Tells this node's clock if it is time; inside a turn. */
+  check(nowMs: number): void {
+    if (nowMs < this.nextAtMs) return;
+    this.nextAtMs = nowMs + EVERY_MS;
+    this.wanted = this.world.isWanted();
+    if (!this.wanted) return;
+    const frame = new ByteWriter(FRAME_BYTES).uint8(MARK).uint53(Math.floor(nowMs)).finish();
+    for (const node of this.world.linked()) this.world.send(node, frame);
+  }
+
+  /** Takes a frame of the lane "control" if it is one of this file; false: it is not. */
+  frame(from: number, bytes: Uint8Array): boolean {
+    if (bytes[0] !== MARK) return false;
+    const reader = new ByteReader(bytes, 1);
+    const nodeMs = reader.uint53();
+    if (reader.isComplete()) this.toldMs.set(from, Math.max(nodeMs, this.of(from)));
+    return true;
+  }
+
+  /** The latest that `node` told of its clock (ms); 0 = nothing. */
+  of(node: number): number {
+    return this.toldMs.get(node) ?? 0;
+  }
+
+  /** Everybody who counts on the clock of `node` has taken what there was. */
+  linkDown(node: number): void {
+    this.toldMs.delete(node);
+  }
+}
