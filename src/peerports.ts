@@ -13,8 +13,11 @@
  */
 export type PeerLane = "control" | "log" | "bulk" | "calls";
 
-/** Who a node is, as it says in each handshake. */
-export interface PeerHello {
+/** Where a node keeps its data: "memory" is gone with the process. */
+export type PeerStorage = "lmdb" | "memory";
+
+/** Who a node is, as it says to whoever asks. */
+export interface PeerProfile {
   readonly clusterId: string;
   readonly nodeId: number;
   /** Made with the data directory: a node that lost its disk comes with another one (P-090). */
@@ -25,7 +28,44 @@ export interface PeerHello {
   readonly clientEndpoint: string;
   /** Version of the peer protocol. */
   readonly protocol: number;
+  readonly storage: PeerStorage;
 }
+
+/**
+ * One start of a data directory. The number grows by one with each, durably, before anything is
+ * sent: a copy of the directory as it was earlier comes with a number that was seen (P-190). The
+ * nonce is drawn anew at each start and tells two starts of one number apart.
+ */
+export interface PeerBoot {
+  readonly bootNumber: number;
+  readonly bootNonce: number;
+}
+
+/** What a node says of itself in each handshake. */
+export interface PeerHello extends PeerProfile, PeerBoot {}
+
+/** A founder, with the data directory that it had when the cluster was founded. */
+export interface FounderDirectory {
+  readonly nodeId: number;
+  readonly storageId: string;
+}
+
+/** A founder, and where it is. Of a joiner's founders only the ids are known: texts are "". */
+export interface Founder extends FounderDirectory, PeerAddress {}
+
+/**
+ * How far a node is with belonging to a cluster. "empty": its directory belongs to none. "founding":
+ * it counts on the founders, and whether they stand together already it does not know. "founded": it
+ * belongs to a cluster that runs or ran.
+ */
+export interface PeerStanding {
+  readonly state: "empty" | "founding" | "founded";
+  /** Whom it founds with, by ascending id; none unless it is founding. */
+  readonly founders: readonly FounderDirectory[];
+}
+
+/** What a node answers to the question who it is. */
+export interface PeerIdentity extends PeerProfile, PeerStanding {}
 
 export interface PeerAddress {
   readonly nodeId: number;
@@ -34,13 +74,20 @@ export interface PeerAddress {
 
 /** Why a handshake was refused; "storage-lost": the node came back without its data. */
 export type PeerRefusal =
-  "other-cluster" | "other-node" | "storage-lost" | "protocol" | "not-a-member";
+  | "other-cluster"
+  | "other-node"
+  | "storage-lost"
+  | "protocol"
+  | "not-a-member"
+  /** One of both keeps its data in memory only, the other does not (contract 5.2). */
+  | "other-storage";
 
 /** A node that belongs to no cluster yet asks to be taken in as a learner. */
 export interface JoinRequest {
   readonly nodeId: number;
   readonly storageId: string;
   readonly endpoint: string;
+  readonly storage: PeerStorage;
 }
 
 export type JoinAnswer =
@@ -73,8 +120,8 @@ export interface PeerEvents {
 }
 
 export interface PeerPort {
-  /** Begins to link and to listen. Once. */
-  start(events: PeerEvents): void;
+  /** Begins to link and to listen, in this life of the data directory. Once. */
+  start(events: PeerEvents, boot: PeerBoot): void;
   /** The nodes to be linked with from now on, without this one; others are let go. */
   setPeers(peers: readonly PeerAddress[]): void;
   /**

@@ -77,7 +77,7 @@ export const PEER_FRAMING_MAX_BYTES = 64 * KIB;
 /** Largest frame between two nodes (bytes). */
 export const PEER_FRAME_MAX_BYTES = 6 * MIB;
 /** Version of what travels between nodes; both sides of a handshake compare it. */
-export const PEER_PROTOCOL = 1;
+export const PEER_PROTOCOL = 2;
 /** Largest gRPC message that a node takes from another (bytes). */
 export const PEER_RECEIVE_MAX_BYTES = 8 * MIB;
 /**

@@ -61,7 +61,7 @@ export class ClusterChanges {
 
   constructor(private readonly world: ClusterChangesWorld) {
     const { settings, logger, hosting } = world;
-    const { nodeId, electionMs, clusterId } = settings;
+    const { nodeId, electionMs, clusterId, storage } = settings;
     const nowMs = (): number => world.nowMs();
     const soon = (callback: () => void): void => world.soon(callback);
     const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
@@ -95,7 +95,7 @@ export class ClusterChanges {
     });
     const founders = (): readonly number[] => hosting.founderIds;
     const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
-    this.joining = new Joining({ clusterId, founders, logger, ...both });
+    this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
     this.leaving = new Leaving({
       nodeId,
       memberships: () => hosting.all.map(({ driver }) => driver.members.membership),

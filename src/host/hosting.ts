@@ -13,7 +13,7 @@ import { type Result, failure, ok } from "../base/result.js";
 import type { MemberRole } from "../machine/command.js";
 import { Machine } from "../machine/machine.js";
 import { Overlay } from "../machine/overlay.js";
-import type { GroupLogImage } from "../ports.js";
+import type { Founder, GroupLogImage, PeerBoot } from "../ports.js";
 import { type DriverShared, GroupDriver } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import { Group } from "./group.js";
@@ -50,8 +50,7 @@ export class Hosting {
   private readonly groupHooks: ((group: Group) => void)[] = [];
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
   private seams: RosterSeams | null = null;
-  private founders: readonly number[] = [];
-  private isJoiner = false;
+  private identity: NodeIdentity | null = null;
   private flusher: Flusher | null = null;
   private roster: Roster | null = null;
   private poolSize = 0;
@@ -83,8 +82,12 @@ export class Hosting {
   }
 
   /** The nodes that the cluster was founded with. */
+  get founders(): readonly Founder[] {
+    return this.identity?.founders ?? this.shared.settings.founders;
+  }
+
   get founderIds(): readonly number[] {
-    return this.founders;
+    return this.founders.map((founder) => founder.nodeId);
   }
 
   /** What the roster of this node reaches beyond it; before `recover`. */
@@ -99,9 +102,10 @@ export class Hosting {
 
   /**
    * Takes up what log and store hold, or founds a new directory. Begins elections. `identified` is
-   * called when it is durable whose directory this is: other nodes are heard only then.
+   * called when it is durable whose directory this is, and that it was started once more: other
+   * nodes hear of this one, and are heard, only then.
    */
-  recover(flusher: Flusher, identified: () => void): Result<null, StartRefusal> {
+  recover(flusher: Flusher, identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
     this.flusher = flusher;
     const { settings, ports } = this.shared;
     const images = ports.log.recovered();
@@ -113,15 +117,18 @@ export class Hosting {
     }
     const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
     if (!checked.ok) return checked;
+    const boot = { bootNumber: (identity?.bootNumber ?? 0) + 1, bootNonce: ports.entropy.uint32() };
     if (identity === null) {
-      const founders = settings.founders.map((founder) => founder.nodeId).sort((a, b) => a - b);
+      const founders = [...settings.founders].sort((a, b) => a.nodeId - b.nodeId);
       // Who founds a cluster knows the addresses; a joiner was told ids only.
       const isJoiner = settings.founders.every((founder) => founder.endpoint === "");
-      this.found({ nodeId: settings.nodeId, founders, isJoiner }, identified);
+      const { bootNumber } = boot;
+      this.found({ nodeId: settings.nodeId, founders, isJoiner, bootNumber }, () => {
+        identified(boot);
+      });
       return ok(null);
     }
-    this.founders = identity.founders;
-    this.isJoiner = identity.isJoiner;
+    this.identify({ ...identity, bootNumber: boot.bootNumber });
     partitions.add(META_PARTITION);
     for (const partition of [...partitions].sort((a, b) => a - b)) {
       const added = this.add(partition);
@@ -129,7 +136,7 @@ export class Hosting {
     }
     for (const { driver } of this.list) driver.start();
     this.refresh();
-    identified();
+    flusher.flushSoon(() => identified(boot));
     return ok(null);
   }
 
@@ -169,27 +176,19 @@ export class Hosting {
     }
   }
 
-  /**
-   * The cluster knows this node with the data directory that it has: the applied roster says so, or
-   * a cluster took it in.
-   */
-  get isKnownAsIs(): boolean {
-    const meta = this.find(META_PARTITION)?.driver.machine.meta;
-    const { nodeId, storageId } = this.shared.settings;
-    const member = meta?.member(nodeId) ?? null;
-    return this.isJoiner || (member !== null && member.storageId === storageId);
-  }
-
   /** This node's role in the roster; null when it is not listed or nothing is known yet. */
   ownRole(): MemberRole | null {
     const meta = this.find(META_PARTITION)?.driver.machine.meta;
     return meta?.member(this.shared.settings.nodeId)?.role ?? null;
   }
 
-  private found(identity: NodeIdentity, identified: () => void): void {
+  private identify(identity: NodeIdentity): void {
     this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
-    this.founders = identity.founders;
-    this.isJoiner = identity.isJoiner;
+    this.identity = identity;
+  }
+
+  private found(identity: NodeIdentity, identified: () => void): void {
+    this.identify(identity);
     const added = this.add(META_PARTITION);
     assert(added.ok, "a new directory can always begin");
     const { driver } = present(this.find(META_PARTITION), "the meta group was added");
@@ -205,7 +204,7 @@ export class Hosting {
     const machine = new Machine(this.overlay, partition);
     const image = this.imageOf(partition, machine);
     if (!image.ok) return image;
-    const restored = restoredState(image.value, machine, this.founders);
+    const restored = restoredState(image.value, machine, this.founderIds);
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
@@ -218,7 +217,12 @@ export class Hosting {
     this.insert(hosted);
     present(this.flusher, "recovery has the flusher").add(driver);
     if (partition === META_PARTITION) {
-      this.roster = new Roster(shared.settings, shared.ports, driver, intake);
+      this.roster = new Roster(
+        { ...shared.settings, founders: this.founders },
+        shared.ports,
+        driver,
+        intake,
+      );
       if (this.seams !== null) this.roster.connect(this.seams);
     }
     for (const hook of this.groupHooks) hook(group);

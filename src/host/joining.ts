@@ -10,7 +10,7 @@
  */
 import type { MetaStatus } from "../machine/command.js";
 import type { MetaReads } from "../machine/meta-reads.js";
-import type { JoinAnswer, JoinRequest, LoggerPort } from "../ports.js";
+import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../ports.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
 
 const UNDER_WAY_MAX = 16;
@@ -29,6 +29,7 @@ const REFUSALS: Partial<Record<MetaStatus, string>> = {
 
 export interface JoiningWorld {
   readonly clusterId: string;
+  readonly storage: PeerStorage;
   /** Ids of the nodes that the cluster was founded with, as this node's identity has them. */
   founders(): readonly number[];
   readonly logger: LoggerPort;
@@ -51,6 +52,10 @@ export class Joining {
     const { world } = this;
     const cluster = world.roster()?.cluster() ?? null;
     if (cluster === null) return this.retryLater(answer, "the cluster is not founded yet");
+    if (request.storage !== world.storage) {
+      const reason = `The cluster runs with --storage ${world.storage}, this node with ${request.storage}.`;
+      return world.soon(() => answer({ status: "refused", reason }));
+    }
     if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");
     this.underWay++;
     const { nodeId, endpoint, storageId } = request;

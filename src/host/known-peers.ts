@@ -1,18 +1,21 @@
 /**
- * Which data directory each other node had when this one first met it: a row of the node itself.
+ * Which data directory each other node had when this one first met it, and the last start of that
+ * directory that was let in: a row of the node itself.
  *
- * The roster says the same as soon as it knows; until then a founder that lost its disk would be
- * taken for the one that voted (P-090). May call: base, machine keys. Invariants: 1. What is not
- * durable here counts as unknown to the rest of the host: such a node is not listened to yet. 2.
- * Reading is strict.
+ * The roster says the directory as soon as it knows; until then a founder that lost its disk would
+ * be taken for the one that voted (P-090). The start says when a directory is an older copy of
+ * itself (P-190). May call: base, machine keys, ports. Invariants: 1. What is not durable here counts
+ * as unknown to the rest of the host: such a node is not listened to yet. 2. Reading is strict. 3.
+ * Who is not listed is forgotten when the roster is known: strangers do not fill the row.
  */
 import { assert } from "../base/assert.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
+import { MEMBERS_MAX } from "../base/limits.js";
 import { type ByteKey, nodeRowKey } from "../machine/keys.js";
+import type { PeerBoot, PeerHello } from "../ports.js";
 
-const VERSION = 1;
+const VERSION = 2;
 const KEY: ByteKey = nodeRowKey("peers");
-const PEERS_MAX = 4096;
 
 export interface KnownPeersWorld {
   get(key: ByteKey): Uint8Array | null;
@@ -21,8 +24,15 @@ export interface KnownPeersWorld {
   flushSoon(done: () => void): void;
 }
 
+/** A data directory and the last start of it that was let in. */
+interface KnownPeer extends PeerBoot {
+  readonly storageId: string;
+}
+
+type Introduction = Pick<PeerHello, "nodeId" | "storageId" | "bootNumber" | "bootNonce">;
+
 export class KnownPeers {
-  private readonly storageIds = new Map<number, string>();
+  private readonly peers = new Map<number, KnownPeer>();
   private readonly durable = new Set<number>();
 
   constructor(private readonly world: KnownPeersWorld) {}
@@ -36,7 +46,8 @@ export class KnownPeers {
     const count = reader.length();
     for (let at = 0; at < count && !reader.failed; at++) {
       const node = reader.uint32();
-      this.storageIds.set(node, reader.text());
+      const boot = { bootNumber: reader.uint32(), bootNonce: reader.uint32() };
+      this.peers.set(node, { ...boot, storageId: reader.text() });
       this.durable.add(node);
     }
     assert(reader.isComplete(), "the row of known nodes is whole");
@@ -44,7 +55,7 @@ export class KnownPeers {
 
   /** "" = never met. */
   storageIdOf(node: number): string {
-    return this.storageIds.get(node) ?? "";
+    return this.peers.get(node)?.storageId ?? "";
   }
 
   /** Whether what `node` says may be listened to. */
@@ -52,16 +63,44 @@ export class KnownPeers {
     return this.durable.has(node);
   }
 
-  /** `node` was let in with `storageId`. */
-  learn(node: number, storageId: string): void {
-    if (this.storageIds.get(node) === storageId || this.storageIds.size >= PEERS_MAX) return;
-    this.storageIds.set(node, storageId);
-    this.durable.delete(node);
-    const writer = new ByteWriter(256).uint8(VERSION).length(this.storageIds.size);
-    for (const [known, id] of this.storageIds) writer.uint32(known).text(id);
-    this.world.put(KEY, writer.finish());
+  /** A later start of the same directory was let in before: this one is an older copy. */
+  isOvertaken({ nodeId, storageId, bootNumber, bootNonce }: Introduction): boolean {
+    const known = this.peers.get(nodeId);
+    if (known?.storageId !== storageId) return false;
+    const isSame = bootNumber === known.bootNumber && bootNonce === known.bootNonce;
+    return !isSame && bootNumber <= known.bootNumber;
+  }
+
+  /** A listed node was let in. */
+  learn({ nodeId, storageId, bootNumber, bootNonce }: Introduction): void {
+    const known = this.peers.get(nodeId);
+    if (known === undefined && this.peers.size >= MEMBERS_MAX) return;
+    if (known?.storageId === storageId && known.bootNumber >= bootNumber) return;
+    const learned = { storageId, bootNumber, bootNonce };
+    this.peers.set(nodeId, learned);
+    this.durable.delete(nodeId);
+    this.store();
     this.world.flushSoon(() => {
-      if (this.storageIds.get(node) === storageId) this.durable.add(node);
+      if (this.peers.get(nodeId) === learned) this.durable.add(nodeId);
     });
+  }
+
+  /** Forgets all others. */
+  keep(isListed: (node: number) => boolean): void {
+    const strangers = [...this.peers.keys()].filter((node) => !isListed(node));
+    if (strangers.length === 0) return;
+    for (const node of strangers) {
+      this.peers.delete(node);
+      this.durable.delete(node);
+    }
+    this.store();
+  }
+
+  private store(): void {
+    const writer = new ByteWriter(256).uint8(VERSION).length(this.peers.size);
+    for (const [node, { storageId, bootNumber, bootNonce }] of this.peers) {
+      writer.uint32(node).uint32(bootNumber).uint32(bootNonce).text(storageId);
+    }
+    this.world.put(KEY, writer.finish());
   }
 }

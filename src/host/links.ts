@@ -13,8 +13,9 @@ import type {
   JoinAnswer,
   JoinRequest,
   LoggerPort,
-  FatalPort,
+  Founder,
   PeerAddress,
+  PeerBoot,
   PeerEvents,
   PeerHello,
   PeerLane,
@@ -37,12 +38,13 @@ export interface PeerListener {
 export interface LinksWorld {
   readonly settings: HostSettings;
   readonly logger: LoggerPort;
-  readonly fatal: FatalPort;
   readonly outbox: PeerOutbox;
   /** null on a node without a network. */
   readonly port: PeerPort | null;
   /** Rows of the node itself. */
   readonly rows: KnownPeersWorld;
+  /** The nodes that the cluster was founded with; of a joiner the ids only. */
+  founders(): readonly Founder[];
   driver(partition: PartitionId): GroupDriver | null;
   /** The records of the meta partition as applied here; null before there are any, and after. */
   roster(): MetaReads | null;
@@ -57,8 +59,6 @@ export interface LinksWorld {
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
   refusedAsStranger(): void;
-  /** The cluster knows this node with the data that it has. */
-  isKnownAsIs(): boolean;
 }
 
 export class Links implements PeerEvents {
@@ -66,6 +66,8 @@ export class Links implements PeerEvents {
   private readonly known: KnownPeers;
   /** Linked nodes that a newer roster would not let in any more. */
   private readonly banned = new Set<number>();
+  /** Who refuses this node, and why it did last. */
+  private readonly refusals = new Map<number, PeerRefusal>();
   private readonly listeners: PeerListener[] = [];
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
   private rosterVersion = -1;
@@ -73,6 +75,7 @@ export class Links implements PeerEvents {
   /** Nodes that called and are not in the roster that is known here. */
   private readonly callers = new Map<number, PeerHello>();
   private hasNewCallers = false;
+  private isStarted = false;
   /** Items of frames that could not be read, and frames of groups that are not here. */
   badItems = 0;
   strayItems = 0;
@@ -81,11 +84,13 @@ export class Links implements PeerEvents {
     this.known = new KnownPeers(world.rows);
   }
 
-  start(): void {
+  /** `boot`: this start of the data directory, durable by now. */
+  start(boot: PeerBoot): void {
     this.known.load();
-    this.world.port?.setPeers(this.others(this.world.settings.founders));
+    this.world.port?.setPeers(this.others(this.world.founders()));
+    this.isStarted = true;
     this.refresh();
-    this.world.port?.start(this);
+    this.world.port?.start(this, boot);
   }
 
   listen(listener: PeerListener): void {
@@ -117,6 +122,7 @@ export class Links implements PeerEvents {
 
   /** Follows the roster: cheap while it does not change. */
   refresh(): void {
+    if (!this.isStarted) return;
     const index = this.world.rosterIndex();
     if (index === this.rosterIndex && !this.hasNewCallers) return;
     this.rosterIndex = index;
@@ -132,6 +138,7 @@ export class Links implements PeerEvents {
     }
     this.world.port?.setPeers(this.others([...roster.members(), ...this.callers.values()]));
     if (!isNews) return;
+    this.known.keep((node) => roster.member(node) !== null);
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
     this.world.rows.flushSoon(() => undefined);
     for (const hello of this.hellos.values()) this.judgeAgain(hello);
@@ -139,6 +146,9 @@ export class Links implements PeerEvents {
 
   private judgeAgain(hello: PeerHello): void {
     const { nodeId: node } = hello;
+    if (this.judge(hello) === null && this.isListed(node) && this.world.outbox.isUp(node)) {
+      this.known.learn(hello);
+    }
     // Who was removed may hear of it to the end; who lost its data is not listened to.
     if (this.judge(hello) !== "storage-lost") this.banned.delete(node);
     else if (!this.banned.has(node)) {
@@ -153,15 +163,27 @@ export class Links implements PeerEvents {
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
+    if (hello.storage !== settings.storage) return "other-storage";
     const refusal = this.judge(hello);
     if (refusal !== null || this.world.isClosing()) return refusal;
-    this.known.learn(hello.nodeId, hello.storageId);
+    if (this.isListed(hello.nodeId)) {
+      // An older copy of what it was: it may have voted, and acknowledged, what it does not know.
+      if (this.known.isOvertaken(hello)) return "storage-lost";
+      this.known.learn(hello);
+    }
     this.meet(hello);
     return null;
   }
 
+  /** As far as is known here: before there is a roster, everybody may be. */
+  private isListed(node: number): boolean {
+    const roster = this.world.roster();
+    return (roster?.cluster() ?? null) === null || (roster?.member(node) ?? null) !== null;
+  }
+
   /**
-   * By the roster; where it does not know the data directory of a member, the first one met counts.
+   * By the roster, and before there is one by the founding; where neither knows the data directory
+   * of a node, the first one met counts.
    */
   private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
     // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
@@ -170,24 +192,39 @@ export class Links implements PeerEvents {
     const member = roster?.member(nodeId) ?? null;
     const former = roster?.formerMember(nodeId) ?? null;
     if (member === null && former?.storageIds.includes(storageId) === true) return "not-a-member";
-    const isListed = member !== null || (roster?.cluster() ?? null) === null;
+    const isFounded = (roster?.cluster() ?? null) !== null;
+    const isListed = member !== null || !isFounded;
+    const founder = isFounded ? undefined : this.founder(nodeId);
     const met = isListed ? this.known.storageIdOf(nodeId) : "";
-    const known = member === null || member.storageId === "" ? met : member.storageId;
-    return known !== "" && known !== storageId ? "storage-lost" : null;
+    const known = (member ?? founder)?.storageId ?? "";
+    const wanted = known === "" ? met : known;
+    return wanted !== "" && wanted !== storageId ? "storage-lost" : null;
   }
 
+  private founder(nodeId: number): Founder | undefined {
+    return this.world.founders().find((founder) => founder.nodeId === nodeId);
+  }
+
+  /**
+   * Nobody ends for what another node believes: a node with an old roster may take one that left
+   * and came back empty for one that lost its data.
+   */
   refused(by: PeerAddress, refusal: PeerRefusal): void {
+    const isNews = this.refusals.get(by.nodeId) !== refusal;
+    this.refusals.set(by.nodeId, refusal);
     const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
-    // To a node with an old roster, one that left and came back empty looks as if it lost its data.
-    const isLost = refusal === "storage-lost" && !this.world.isClosing();
-    if (isLost && !this.world.isKnownAsIs()) {
-      const why = "The cluster knows this node with data that is not here any more.";
-      const remedy = "Remove it from the cluster, then join under another node id.";
-      this.world.fatal.fatal(`${why} ${remedy}`, fields);
-      return;
-    }
-    this.world.logger.log("error", "Another node refuses this one.", fields);
+    const event =
+      refusal === "storage-lost"
+        ? "Another node knows this one with newer or other data: remove it and start it empty."
+        : "Another node refuses this one.";
+    if (isNews) this.world.logger.log("error", event, fields);
     if (refusal === "not-a-member") this.world.refusedAsStranger();
+  }
+
+  /** Nodes that take the data directory of this one for an older copy, or for another one. */
+  get takenForLost(): number[] {
+    const refusals = [...this.refusals].filter(([, refusal]) => refusal === "storage-lost");
+    return refusals.map(([node]) => node);
   }
 
   linkUp(hello: PeerHello): void {
@@ -197,7 +234,10 @@ export class Links implements PeerEvents {
       this.banned.add(node);
       return;
     }
+    // It may have become a member since its handshake.
+    if (this.isListed(node) && !this.world.isClosing()) this.known.learn(hello);
     this.banned.delete(node);
+    this.refusals.delete(node);
     this.world.outbox.linkUp(node);
     this.world.logger.log("info", "A node is linked.", { node, endpoint });
     for (const listener of this.listeners) listener.linkUp(node);
@@ -211,7 +251,7 @@ export class Links implements PeerEvents {
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
-    if (this.banned.has(from) || !this.known.isDurable(from)) return;
+    if (this.banned.has(from) || (this.isListed(from) && !this.known.isDurable(from))) return;
     if (this.world.isClosing() && lane !== "calls") return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.world.bulk(from, bytes);
@@ -247,7 +287,7 @@ export class Links implements PeerEvents {
   private refreshUnlisted(): void {
     if (!this.hasNewCallers) return;
     this.hasNewCallers = false;
-    const known = new Map(this.world.settings.founders.map((peer) => [peer.nodeId, peer.endpoint]));
+    const known = new Map(this.world.founders().map((peer) => [peer.nodeId, peer.endpoint]));
     for (const { nodeId, endpoint } of this.callers.values()) known.set(nodeId, endpoint);
     const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));
     this.world.port?.setPeers(this.others(peers));

@@ -46,7 +46,7 @@ export class Node {
     assertSettings(settings);
     const node = new Node(settings, ports);
     const { hosting, flusher, turns, links } = node.parts;
-    const recovered = hosting.recover(flusher, () => links.start());
+    const recovered = hosting.recover(flusher, (boot) => links.start(boot));
     if (!recovered.ok) {
       turns.close();
       return recovered;

@@ -114,7 +114,7 @@ export class NodeParts implements LoopParts {
         this.hosting.all.some(({ driver }) => driver.peers.isAsleep && driver.hasLeases),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
-    this.links = this.makeLinks(shared);
+    this.links = this.makeLinks();
     this.failover = this.makeFailover(shared);
   }
 
@@ -178,11 +178,10 @@ export class NodeParts implements LoopParts {
     return this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null;
   }
 
-  private makeLinks(shared: DriverShared): Links {
+  private makeLinks(): Links {
     return new Links({
       settings: this.settings,
       logger: this.ports.logger,
-      fatal: shared.ports.fatal,
       outbox: this.peers,
       port: this.ports.peers ?? null,
       rows: {
@@ -190,6 +189,7 @@ export class NodeParts implements LoopParts {
         put: (key, value) => this.hosting.overlay.put(key, value),
         flushSoon: (done) => this.flushSoon(done),
       },
+      founders: () => this.hosting.founders,
       driver: (partition) => this.hosting.find(partition)?.driver ?? null,
       roster: () => this.roster(),
       isClosing: () => this.stopping.isClosing,
@@ -198,7 +198,6 @@ export class NodeParts implements LoopParts {
       bulk: (from, bytes) => this.snapshots.frame(from, bytes),
       errand: (from, bytes) => this.clocks.frame(from, bytes) || this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
-      isKnownAsIs: () => this.hosting.isKnownAsIs,
       refusedAsStranger: () => this.changes.refusedAsStranger(),
     });
   }

@@ -12,7 +12,7 @@
 import { type GroupView, nextRosterChange } from "../control/membership.js";
 import type { Member, MetaCommand } from "../machine/command.js";
 import type { MemberCommand } from "../machine/meta-members.js";
-import type { EntropyPort, LoggerPort, PeerAddress } from "../ports.js";
+import type { EntropyPort, Founder, LoggerPort } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
 import type { Intake } from "./intake.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
@@ -35,7 +35,7 @@ export interface RosterSettings {
   readonly endpoint: string;
   readonly clusterId: string;
   readonly storageId: string;
-  readonly founders: readonly PeerAddress[];
+  readonly founders: readonly Founder[];
   readonly initialPartitions: number;
   readonly replicationFactor: number;
   readonly heartbeatMs: number;
@@ -109,9 +109,8 @@ export class Roster {
     const others = founders.some((founder) => founder.nodeId === nodeId)
       ? founders.filter((founder) => founder.nodeId !== nodeId)
       : [];
-    const members = others.map((other) => {
-      return { nodeId: other.nodeId, endpoint: other.endpoint, storageId: "" };
-    });
+    // Each with the directory that it had when the founding was agreed on (P-191).
+    const members: Founder[] = [...others];
     members.push({ nodeId, endpoint, storageId });
     return {
       kind: "found-cluster",

@@ -13,11 +13,12 @@ import type {
   ClockPort,
   EntropyPort,
   FatalPort,
+  Founder,
   LogPort,
   LoggerPort,
   MeterPort,
-  PeerAddress,
   PeerPort,
+  PeerStorage,
   StorePort,
   TimerPort,
 } from "../ports.js";
@@ -46,11 +47,12 @@ export interface HostSettings {
   readonly clusterId: string;
   /** Made with the data directory. */
   readonly storageId: string;
+  readonly storage: PeerStorage;
   /**
-   * The nodes that the cluster is founded with: this one among them, unless it joined. Of a joiner
-   * the ids count, its roster brings the addresses.
+   * The nodes that the cluster is founded with, for a directory that belongs to none yet: this one
+   * among them, unless it joined. Of a joiner the ids count, its roster brings the addresses.
    */
-  readonly founders: readonly PeerAddress[];
+  readonly founders: readonly Founder[];
   /** Data partitions when a cluster is founded here; ignored once a roster is stored. */
   readonly initialPartitions: number;
   readonly replicationFactor: number;
@@ -132,7 +134,8 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   endpoint: "127.0.0.1:8084",
   clusterId: "",
   storageId: "",
-  founders: [{ nodeId: 1, endpoint: "127.0.0.1:8084" }],
+  storage: "lmdb",
+  founders: [{ nodeId: 1, endpoint: "127.0.0.1:8084", storageId: "" }],
   initialPartitions: 16,
   replicationFactor: 0,
   heartbeatMs: 100,

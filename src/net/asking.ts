@@ -7,7 +7,7 @@
  * `cancel`. 3. Each question has a connection of its own and a deadline.
  */
 import { assert } from "../base/assert.js";
-import type { JoinAnswer, JoinRequest, PeerHello, TimerHandle } from "../ports.js";
+import type { JoinAnswer, JoinRequest, PeerIdentity, TimerHandle } from "../ports.js";
 import {
   GRPC_CONTENT_TYPE,
   IDENTIFY_PATH,
@@ -56,14 +56,14 @@ const ROUND_PAUSE_MS = 500;
 export function askIdentity(
   seeds: readonly string[],
   options: AskOptions,
-  done: (hello: PeerHello) => void,
+  done: (identity: PeerIdentity) => void,
 ): Asking {
-  const question: Question<PeerHello> = {
+  const question: Question<PeerIdentity> = {
     path: IDENTIFY_PATH,
     message: encodeIdentityQuestion(),
     decode: decodeIdentityAnswer,
     // A node that waits to be taken in itself cannot speak for a cluster.
-    unwelcome: ({ clusterId }) => (clusterId === "" ? "it belongs to no cluster yet" : null),
+    unwelcome: ({ state }) => (state === "empty" ? "it belongs to no cluster yet" : null),
   };
   return new Round(seeds, question, options, done);
 }

@@ -26,7 +26,7 @@ import {
   encodeRefusal,
 } from "./packets.js";
 import { LaneSender } from "./sending.js";
-import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+import type { PeerNetworkPorts, LinkSettings } from "./settings.js";
 
 export interface ConnectionOwner {
   admit(hello: PeerHello): PeerRefusal | null;
@@ -53,7 +53,7 @@ export class LaneConnection {
   constructor(
     private readonly peer: PeerAddress,
     private readonly lane: PeerLane,
-    private readonly settings: PeerNetworkSettings,
+    private readonly settings: LinkSettings,
     private readonly ports: PeerNetworkPorts,
     private readonly owner: ConnectionOwner,
     way: Omit<DialTarget, "endpoint">,
@@ -152,7 +152,7 @@ export class LaneConnection {
     const { hello, target, lane } = greeting;
     const refusal = this.judge(hello, target);
     if (refusal !== null) {
-      this.refuse(refusal);
+      this.refuse(refusal, greeting.nonce);
       return true;
     }
     if (lane !== this.lane) return false;
@@ -172,9 +172,9 @@ export class LaneConnection {
     return this.owner.admit(hello);
   }
 
-  private refuse(refusal: PeerRefusal): void {
+  private refuse(refusal: PeerRefusal, answerTo: Uint8Array): void {
     const { nodeId, endpoint } = this.settings.hello();
-    const note = encodeRefusal({ by: { nodeId, endpoint }, refusal });
+    const note = encodeRefusal({ by: { nodeId, endpoint }, refusal, answerTo });
     this.sender?.packet(PACKET.refusal, note);
     this.stream?.end();
     this.timer?.cancel();
@@ -183,7 +183,8 @@ export class LaneConnection {
 
   private takeRefusal(body: Uint8Array): boolean {
     const note = decodeRefusal(body);
-    if (note === null) return false;
+    // Only the greeting of this connection can be refused, and only until it was answered.
+    if (note === null || this.isUp || !equalBytes(note.answerTo, this.nonce)) return false;
     this.owner.refused(note.by, note.refusal);
     this.end(`it refused: ${note.refusal}`);
     return true;

@@ -146,7 +146,8 @@ export class InboundLane {
     const refusal = this.judge(greeting, own);
     if (refusal !== null) {
       const by = { nodeId: own.nodeId, endpoint: own.endpoint };
-      this.write(PACKET.refusal, encodeRefusal({ by, refusal }));
+      const note = { by, refusal, answerTo: greeting.nonce };
+      this.write(PACKET.refusal, encodeRefusal(note));
       this.phase = "refused";
       this.stream.end();
       return true;
@@ -167,7 +168,12 @@ export class InboundLane {
 
   private takeRefusal(body: Uint8Array): boolean {
     const note = decodeRefusal(body);
-    if (note !== null) this.owner.refused(note.by, note.refusal);
+    // Only the greeting that answered the other side's can be refused, by that side, until it is
+    // confirmed.
+    const isAnswer = this.phase === "confirm" && note?.by.nodeId === this.nodeId;
+    if (note !== null && isAnswer && equalBytes(note.answerTo, this.nonce)) {
+      this.owner.refused(note.by, note.refusal);
+    }
     return false;
   }
 }

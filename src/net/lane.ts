@@ -8,7 +8,7 @@
 import type { PeerAddress, PeerHello, PeerLane, TimerHandle } from "../ports.js";
 import { LaneConnection, type ConnectionOwner } from "./connection.js";
 import { packetSizeBytes } from "./messages.js";
-import type { LaneBounds, PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+import type { LaneBounds, PeerNetworkPorts, LinkSettings } from "./settings.js";
 
 export interface LaneOwner extends Pick<ConnectionOwner, "admit" | "refused"> {
   laneUp(lane: PeerLane, hello: PeerHello): void;
@@ -40,7 +40,7 @@ export class Lane {
   constructor(
     private readonly peer: PeerAddress,
     readonly name: PeerLane,
-    private readonly settings: PeerNetworkSettings,
+    private readonly settings: LinkSettings,
     private readonly ports: PeerNetworkPorts,
     private readonly owner: LaneOwner,
   ) {

@@ -7,7 +7,7 @@
  */
 import type { PeerAddress, PeerEvents, PeerHello, PeerLane } from "../ports.js";
 import { Lane, type LaneOwner } from "./lane.js";
-import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
+import type { PeerNetworkPorts, LinkSettings } from "./settings.js";
 
 const RESET_REASON = "the link is down";
 
@@ -28,7 +28,7 @@ export class PeerLink implements LaneOwner {
 
   constructor(
     readonly peer: PeerAddress,
-    settings: PeerNetworkSettings,
+    settings: LinkSettings,
     private readonly ports: PeerNetworkPorts,
     private readonly owner: LinkOwner,
   ) {

@@ -34,6 +34,9 @@ import { answerQuestion, type UnaryOwner } from "./unary.js";
 
 export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "nowMs"> {
   joinAsked: UnaryOwner["joinAsked"];
+  identity: UnaryOwner["identity"];
+  /** Who this node is can be told. */
+  readonly isKnown: boolean;
   /** A lane of a node was admitted; `source` is the address that it comes from. */
   heardOf(nodeId: number, source: string | null): void;
   /** The lane of a node on which it answers calls ended, or was replaced. */
@@ -63,7 +66,7 @@ export class PeerListener implements InboundOwner {
     this.unary = {
       timer: ports.timer,
       joinWithinMs: settings.joinWithinMs,
-      hello: () => owner.hello(),
+      identity: () => owner.identity(),
       joinAsked: (request, answer) => owner.joinAsked(request, answer),
     };
   }
@@ -176,7 +179,7 @@ export class PeerListener implements InboundOwner {
     socket.setNoDelay(true);
     socket.on("error", () => undefined);
     socket.once("close", () => this.sockets.delete(socket));
-    if (this.isClosed || !this.owner.isServing) socket.destroy();
+    if (this.isClosed || !this.owner.isKnown) socket.destroy();
   }
 
   private watch(session: ServerHttp2Session): void {

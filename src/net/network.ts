@@ -14,15 +14,22 @@ import type {
   JoinAnswer,
   JoinRequest,
   PeerAddress,
+  PeerBoot,
   PeerEvents,
   PeerHello,
+  PeerIdentity,
   PeerLane,
   PeerPort,
   PeerRefusal,
 } from "../ports.js";
 import { PeerLink, type LinkOwner } from "./link.js";
 import { PeerListener, type ListenerOwner } from "./listener.js";
-import { type PeerNetworkPorts, type PeerNetworkSettings, assertPeerSettings } from "./settings.js";
+import {
+  type LinkSettings,
+  type PeerNetworkPorts,
+  type PeerNetworkSettings,
+  assertPeerSettings,
+} from "./settings.js";
 
 export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   private readonly links = new Map<number, PeerLink>();
@@ -32,6 +39,7 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   /** Peers that were named before the start. */
   private early: readonly PeerAddress[] = [];
   private events: PeerEvents | null = null;
+  private linkSettings: LinkSettings | null = null;
   private closing: (() => void) | null = null;
   private isClosed = false;
   private boundPort = 0;
@@ -44,7 +52,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   }
 
   /**
-   * Binds the listener; whoever connects is sent away until `start`. Fails with "cannot-listen".
+   * Binds the listener. Until `start` it answers who this node is, as soon as that is known, and
+   * links with nobody. Fails with "cannot-listen".
    */
   static open(
     settings: PeerNetworkSettings,
@@ -75,22 +84,29 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     return this.events !== null && this.closing === null;
   }
 
-  start(events: PeerEvents): void {
+  get isKnown(): boolean {
+    return this.closing === null && this.settings.standing() !== null;
+  }
+
+  start(events: PeerEvents, boot: PeerBoot): void {
     assert(this.events === null && this.closing === null, "a peer port is started once");
     this.events = events;
+    const { settings } = this;
+    this.linkSettings = { ...settings, hello: () => ({ ...settings.profile(), ...boot }) };
     this.setPeers(this.early);
     this.early = [];
   }
 
   setPeers(peers: readonly PeerAddress[]): void {
     if (this.closing !== null) return;
-    if (this.events === null) {
+    const { linkSettings } = this;
+    if (linkSettings === null) {
       this.early = peers;
       return;
     }
     const wanted = new Map(peers.map((peer) => [peer.nodeId, peer.endpoint]));
     assert(wanted.size === peers.length, "a peer is listed once");
-    assert(!wanted.has(this.settings.hello().nodeId), "a node is no peer of its own");
+    assert(!wanted.has(this.settings.profile().nodeId), "a node is no peer of its own");
     for (const [nodeId, link] of this.links) {
       const endpoint = wanted.get(nodeId);
       if (endpoint === link.peer.endpoint) continue;
@@ -100,7 +116,7 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     for (const [nodeId, endpoint] of wanted) {
       if (this.links.has(nodeId)) continue;
       const peer = { nodeId, endpoint };
-      this.links.set(nodeId, new PeerLink(peer, this.settings, this.ports, this));
+      this.links.set(nodeId, new PeerLink(peer, linkSettings, this.ports, this));
     }
   }
 
@@ -122,7 +138,13 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   // What links and listener tell --------------------------------------------------------------
 
   hello(): PeerHello {
-    return this.settings.hello();
+    assert(this.linkSettings !== null, "nobody is greeted before the start");
+    return this.linkSettings.hello();
+  }
+
+  identity(): PeerIdentity | null {
+    const standing = this.settings.standing();
+    return standing === null ? null : { ...this.settings.profile(), ...standing };
   }
 
   admit(hello: PeerHello): PeerRefusal | null {

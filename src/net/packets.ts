@@ -8,14 +8,19 @@
 import { assert } from "../base/assert.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { equalBytes } from "../base/bytes.js";
-import { NODE_ID_MAX } from "../base/limits.js";
+import { NODE_ID_MAX, VOTERS_MAX } from "../base/limits.js";
 import type {
   JoinAnswer,
   JoinRequest,
+  FounderDirectory,
   PeerAddress,
   PeerHello,
+  PeerIdentity,
   PeerLane,
+  PeerProfile,
   PeerRefusal,
+  PeerStanding,
+  PeerStorage,
 } from "../ports.js";
 import { PEER_LANES } from "./settings.js";
 
@@ -29,7 +34,7 @@ export const PACKET = {
   frame: 6,
 } as const;
 
-const VERSION = 1;
+const VERSION = 2;
 export const NONCE_BYTES = 16;
 export const NO_NONCE: Uint8Array = new Uint8Array(NONCE_BYTES);
 const ID_TEXT_MAX = 128;
@@ -56,7 +61,10 @@ const REFUSALS: readonly PeerRefusal[] = [
   "storage-lost",
   "protocol",
   "not-a-member",
+  "other-storage",
 ];
+const STORAGES: readonly PeerStorage[] = ["lmdb", "memory"];
+const STATES: readonly PeerStanding["state"][] = ["empty", "founding", "founded"];
 
 function boundedText(reader: ByteReader, longest: number): string {
   const text = reader.text();
@@ -76,23 +84,39 @@ function opened(body: Uint8Array): ByteReader {
   return reader;
 }
 
-function putHello(writer: ByteWriter, hello: PeerHello): ByteWriter {
-  const { clusterId, storageId, endpoint, clientEndpoint } = hello;
+function storageOf(reader: ByteReader): PeerStorage {
+  const storage = STORAGES[reader.uint8()];
+  if (storage === undefined) reader.fail();
+  return storage ?? "lmdb";
+}
+
+function putProfile(writer: ByteWriter, profile: PeerProfile): ByteWriter {
+  const { clusterId, storageId, endpoint, clientEndpoint } = profile;
   assert(clusterId.length <= ID_TEXT_MAX && storageId.length <= ID_TEXT_MAX, "ids are short");
   assert(endpoint.length <= ENDPOINT_TEXT_MAX, "an endpoint is at most 512 characters long");
   assert(clientEndpoint.length <= ENDPOINT_TEXT_MAX, "a base URL is at most 512 characters long");
-  writer.uint32(hello.protocol).uint32(hello.nodeId).text(clusterId).text(storageId);
-  return writer.text(endpoint).text(clientEndpoint);
+  writer.uint32(profile.protocol).uint32(profile.nodeId).text(clusterId).text(storageId);
+  return writer.text(endpoint).text(clientEndpoint).uint8(STORAGES.indexOf(profile.storage));
 }
 
-function takeHello(reader: ByteReader): PeerHello {
+function takeProfile(reader: ByteReader): PeerProfile {
   const protocol = reader.uint32();
   const nodeId = nodeIdOf(reader);
   const clusterId = boundedText(reader, ID_TEXT_MAX);
   const storageId = boundedText(reader, ID_TEXT_MAX);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   const clientEndpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
-  return { clusterId, nodeId, storageId, endpoint, clientEndpoint, protocol };
+  const storage = storageOf(reader);
+  return { clusterId, nodeId, storageId, endpoint, clientEndpoint, protocol, storage };
+}
+
+function putHello(writer: ByteWriter, hello: PeerHello): ByteWriter {
+  return putProfile(writer, hello).uint32(hello.bootNumber).uint32(hello.bootNonce);
+}
+
+function takeHello(reader: ByteReader): PeerHello {
+  const profile = takeProfile(reader);
+  return { ...profile, bootNumber: reader.uint32(), bootNonce: reader.uint32() };
 }
 
 export function encodeGreeting(greeting: Greeting): Uint8Array {
@@ -116,20 +140,23 @@ export function decodeGreeting(body: Uint8Array): Greeting | null {
 export interface RefusalNote {
   readonly by: PeerAddress;
   readonly refusal: PeerRefusal;
+  /** The nonce of the greeting that is refused: nothing else can be. */
+  readonly answerTo: Uint8Array;
 }
 
-export function encodeRefusal({ by, refusal }: RefusalNote): Uint8Array {
+export function encodeRefusal({ by, refusal, answerTo }: RefusalNote): Uint8Array {
   const writer = new ByteWriter(64).uint8(VERSION).uint8(REFUSALS.indexOf(refusal));
-  return writer.uint32(by.nodeId).text(by.endpoint).finish();
+  return writer.raw(answerTo).uint32(by.nodeId).text(by.endpoint).finish();
 }
 
 export function decodeRefusal(body: Uint8Array): RefusalNote | null {
   const reader = opened(body);
   const refusal = REFUSALS[reader.uint8()];
+  const answerTo = reader.raw(NONCE_BYTES);
   const nodeId = nodeIdOf(reader);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   if (!reader.isComplete() || refusal === undefined) return null;
-  return { by: { nodeId, endpoint }, refusal };
+  return { by: { nodeId, endpoint }, refusal, answerTo };
 }
 
 /** The question for a node's identity; it says nothing. */
@@ -141,19 +168,36 @@ export function isIdentityQuestion(body: Uint8Array): boolean {
   return opened(body).isComplete();
 }
 
-export function encodeIdentityAnswer(hello: PeerHello): Uint8Array {
-  return putHello(new ByteWriter(256).uint8(VERSION), hello).finish();
+export function encodeIdentityAnswer(identity: PeerIdentity): Uint8Array {
+  const { state, founders } = identity;
+  assert(founders.length <= VOTERS_MAX, "founders are voters");
+  const writer = putProfile(new ByteWriter(256).uint8(VERSION), identity);
+  writer.uint8(STATES.indexOf(state)).length(founders.length);
+  for (const { nodeId, storageId } of founders) writer.uint32(nodeId).text(storageId);
+  return writer.finish();
 }
 
-export function decodeIdentityAnswer(body: Uint8Array): PeerHello | null {
+/** Null when the body is no answer of this version. */
+export function decodeIdentityAnswer(body: Uint8Array): PeerIdentity | null {
   const reader = opened(body);
-  const hello = takeHello(reader);
-  return reader.isComplete() ? hello : null;
+  const profile = takeProfile(reader);
+  const state = STATES[reader.uint8()];
+  const count = reader.length();
+  if (state === undefined || count > VOTERS_MAX) return null;
+  const founders: FounderDirectory[] = [];
+  for (let at = 0; at < count; at++) {
+    const nodeId = nodeIdOf(reader);
+    if (nodeId <= (founders.at(-1)?.nodeId ?? 0)) reader.fail();
+    founders.push({ nodeId, storageId: boundedText(reader, ID_TEXT_MAX) });
+  }
+  return reader.isComplete() ? { ...profile, state, founders } : null;
 }
 
-export function encodeJoinRequest({ nodeId, storageId, endpoint }: JoinRequest): Uint8Array {
+export function encodeJoinRequest(request: JoinRequest): Uint8Array {
+  const { nodeId, storageId, endpoint, storage } = request;
   const writer = new ByteWriter(128).uint8(VERSION);
-  return writer.uint32(nodeId).text(storageId).text(endpoint).finish();
+  writer.uint32(nodeId).text(storageId).text(endpoint);
+  return writer.uint8(STORAGES.indexOf(storage)).finish();
 }
 
 export function decodeJoinRequest(body: Uint8Array): JoinRequest | null {
@@ -161,7 +205,8 @@ export function decodeJoinRequest(body: Uint8Array): JoinRequest | null {
   const nodeId = nodeIdOf(reader);
   const storageId = boundedText(reader, ID_TEXT_MAX);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
-  return reader.isComplete() ? { nodeId, storageId, endpoint } : null;
+  const storage = storageOf(reader);
+  return reader.isComplete() ? { nodeId, storageId, endpoint, storage } : null;
 }
 
 const JOIN_STATUSES: readonly JoinAnswer["status"][] = ["accepted", "retry", "refused"];

@@ -2,8 +2,8 @@
  * What the links to the other nodes are opened with: addresses, identity, credentials, and every
  * time and size that bounds them.
  *
- * Invariants: 1. Nothing changes after the port was opened, but the hello, which is asked for at
- * each handshake. 2. A dead link is found before the shortest election timeout ends. 3. Relations
+ * Invariants: 1. Nothing changes after the port was opened, but who this node is, which is asked for
+ * at each handshake and question. 2. A dead link is found before the shortest election timeout ends. 3. Relations
  * are asserted at open.
  */
 import { assert } from "../base/assert.js";
@@ -14,6 +14,8 @@ import type {
   LoggerPort,
   PeerHello,
   PeerLane,
+  PeerProfile,
+  PeerStanding,
   TimerPort,
 } from "../ports.js";
 import type { NameResolver } from "./resolve.js";
@@ -55,7 +57,9 @@ export interface PeerNetworkSettings {
   readonly port: number;
   readonly tls: PeerTls | null;
   /** Who this node is, as of now: addresses may be known later than the port is opened. */
-  readonly hello: () => PeerHello;
+  readonly profile: () => PeerProfile;
+  /** How far it is with belonging to a cluster; null: nothing can be said yet, nobody is answered. */
+  readonly standing: () => PeerStanding | null;
   readonly lanes: Readonly<Record<PeerLane, LaneBounds>>;
   /** From the first packet to the admitted link. */
   readonly handshakeWithinMs: number;
@@ -70,6 +74,11 @@ export interface PeerNetworkSettings {
   readonly closeWithinMs: number;
   /** A join request is answered within this, or told to ask again. */
   readonly joinWithinMs: number;
+}
+
+/** What a link is opened with: the life of the data directory is known by then. */
+export interface LinkSettings extends PeerNetworkSettings {
+  readonly hello: () => PeerHello;
 }
 
 export const PEER_LANES: readonly PeerLane[] = ["control", "log", "bulk", "calls"];

@@ -6,7 +6,7 @@
  * be asked again. 3. Nothing is allocated for a caller beyond its one message.
  */
 import type { ServerHttp2Stream } from "node:http2";
-import type { JoinAnswer, JoinRequest, PeerHello, TimerPort } from "../ports.js";
+import type { JoinAnswer, JoinRequest, PeerIdentity, TimerPort } from "../ports.js";
 import { GRPC_CONTENT_TYPE, IDENTIFY_PATH } from "./dial.js";
 import { MessageReader, writeMessage } from "./messages.js";
 import {
@@ -20,7 +20,8 @@ import {
 export interface UnaryOwner {
   readonly timer: TimerPort;
   readonly joinWithinMs: number;
-  hello(): PeerHello;
+  /** Null: nothing can be said yet. */
+  identity(): PeerIdentity | null;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
 }
 
@@ -63,7 +64,8 @@ export function answerQuestion(stream: ServerHttp2Stream, path: string, owner: U
 type Finish = (answer: Uint8Array | null) => void;
 
 function identify(question: Uint8Array, owner: UnaryOwner, finish: Finish): void {
-  finish(isIdentityQuestion(question) ? encodeIdentityAnswer(owner.hello()) : null);
+  const identity = isIdentityQuestion(question) ? owner.identity() : null;
+  finish(identity === null ? null : encodeIdentityAnswer(identity));
 }
 
 function join(question: Uint8Array, owner: UnaryOwner, finish: Finish): void {

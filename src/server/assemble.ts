@@ -12,7 +12,7 @@ import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
 import { KernelSorter } from "../machine/kernel-sorter.js";
-import type { FatalPort, LoggerPort, PeerAddress } from "../ports.js";
+import type { FatalPort, Founder, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
 import { isWildcard } from "./addresses.js";
@@ -79,7 +79,7 @@ function openNode(
   config: ServerConfig,
   disk: Disk,
   peers: Peers,
-  founders: readonly PeerAddress[],
+  founders: readonly Founder[],
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,

@@ -15,6 +15,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     ...DEFAULT_HOST_SETTINGS,
     ...cluster,
     nodeId: config.nodeId,
+    storage: config.storage,
     initialPartitions: config.partitions,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,

@@ -21,10 +21,11 @@ import { NameResolver } from "../net/resolve.js";
 import {
   PEER_NETWORK_DEFAULTS,
   type PeerNetworkPorts,
+  type PeerNetworkSettings,
   type PeerTls,
   laneBounds,
 } from "../net/settings.js";
-import type { LoggerPort, PeerAddress, PeerHello } from "../ports.js";
+import type { Founder, LoggerPort, PeerIdentity, PeerProfile, PeerStanding } from "../ports.js";
 import { systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
 import { clusterIdOf } from "./cluster-flags.js";
@@ -93,7 +94,7 @@ function bind(
   config: ServerConfig,
   port: number,
   tls: PeerTls | null,
-  hello: () => PeerHello,
+  who: Pick<PeerNetworkSettings, "profile" | "standing">,
   ports: PeerNetworkPorts,
 ): Promise<Result<PeerNetwork, "cannot-listen">> {
   const times = {
@@ -105,7 +106,7 @@ function bind(
     host: config.peerHost,
     port,
     tls,
-    hello,
+    ...who,
     lanes: laneBounds(times),
   };
   return new Promise((resolve) => PeerNetwork.open(settings, ports, resolve));
@@ -119,17 +120,22 @@ export async function openPeers(
   const tls = peerTls(config);
   if (!tls.ok) return tls;
   const ports = peerPorts(logger);
-  const { nodeId, peerHost, peerPort } = config;
+  const { nodeId, peerHost, peerPort, storage } = config;
   const self: PeerSelf = { clusterId: "", storageId: "", endpoint: "", clientEndpoint: () => "" };
-  const hello = (): PeerHello => {
-    const { clusterId, storageId, endpoint, clientEndpoint } = self;
-    const known = { nodeId, clusterId, storageId, endpoint };
-    return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
+  const who = {
+    profile: (): PeerProfile => {
+      const { clusterId, storageId, endpoint, clientEndpoint } = self;
+      const known = { nodeId, clusterId, storageId, endpoint, storage };
+      return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
+    },
+    standing: (): PeerStanding | null => {
+      return self.clusterId === "" ? null : { state: "founded", founders: [] };
+    },
   };
-  let bound = await bind(config, peerPort, tls.value, hello, ports);
+  let bound = await bind(config, peerPort, tls.value, who, ports);
   if (!bound.ok && isFreeToMove(config)) {
     logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
-    bound = await bind(config, 0, tls.value, hello, ports);
+    bound = await bind(config, 0, tls.value, who, ports);
   }
   if (!bound.ok) {
     return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
@@ -164,7 +170,7 @@ export async function findClusterId(
   if (config.join.length === 0) return ok(randomHex(32));
   logger.log("info", "asking which cluster to join", { seeds: config.join.join(",") });
   const options = { tls: peers.tls, ports: peers.ports };
-  const hello = await new Promise<PeerHello>((resolve) => {
+  const hello = await new Promise<PeerIdentity>((resolve) => {
     askIdentity(config.join, options, resolve);
   });
   return ok(hello.clusterId);
@@ -179,14 +185,16 @@ export async function findFounders(
   peers: Peers,
   disk: Disk,
   logger: LoggerPort,
-): Promise<Result<readonly PeerAddress[], "usage">> {
+): Promise<Result<readonly Founder[], "usage">> {
   const { nodeId, initialCluster, join } = config;
   const { endpoint, self, tls, ports } = peers;
-  if (initialCluster.length > 0) return ok(initialCluster);
+  if (initialCluster.length > 0) {
+    return ok(initialCluster.map((founder) => ({ ...founder, storageId: "" })));
+  }
   const isFounded = disk.store.get(fromByteKey(IDENTITY_KEY)) !== null;
-  if (join.length === 0 || isFounded) return ok([{ nodeId, endpoint }]);
+  if (join.length === 0 || isFounded) return ok([{ nodeId, endpoint, storageId: "" }]);
   logger.log("info", "asking to join", { seeds: join.join(","), endpoint });
-  const request = { nodeId, storageId: self.storageId, endpoint };
+  const request = { nodeId, storageId: self.storageId, endpoint, storage: config.storage };
   const answer = await new Promise<Parameters<Parameters<typeof askToJoin>[3]>[0]>((resolve) => {
     askToJoin(join, request, { tls, ports }, resolve);
   });
@@ -198,5 +206,5 @@ export async function findFounders(
     return failure("usage", `--join: the seeds belong to cluster ${both}`);
   }
   logger.log("info", "taken in by the cluster", { clusterId: answer.clusterId });
-  return ok(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "" })));
+  return ok(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "", storageId: "" })));
 }

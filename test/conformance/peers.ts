@@ -72,7 +72,7 @@ export class PeerNode implements PeerEvents {
   }
 
   start(): this {
-    this.call((port) => port.start(this));
+    this.call((port) => port.start(this, { bootNumber: 3, bootNonce: 4_000_000_000 }));
     return this;
   }
 
@@ -277,6 +277,7 @@ const hellos: Part = async (t, fixture) => {
     t.equal(hello?.clusterId, CLUSTER);
     t.equal(hello?.endpoint, fixture.harness.endpointOf(other.nodeId));
     t.ok((hello?.storageId.length ?? 0) > 0, "it says which storage it has");
+    t.match(hello, { bootNumber: 3, bootNonce: 4_000_000_000 }, "and which start of it this is");
   }
 };
 
@@ -324,7 +325,12 @@ const foreign: Part = async (t, fixture) => {
 
 const joins: Part = async (t, fixture) => {
   const one = await fixture.node(1);
-  const request = { nodeId: 4, storageId: "s4", endpoint: "127.0.0.1:9" };
+  const request = {
+    nodeId: 4,
+    storageId: "s4",
+    endpoint: "127.0.0.1:9",
+    storage: "memory",
+  } as const;
   const ask = async (): Promise<JoinAnswer> => {
     const answers: JoinAnswer[] = [];
     fixture.harness.askToJoin(1, request, (given) => answers.push(given));

@@ -6,8 +6,8 @@ import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-f
 import type { GroupDriver } from "../../src/host/driver.js";
 import type { JoinAnswer, PeerAddress } from "../../src/ports.js";
 import { KeySpace } from "../../src/machine/keys.js";
-import { Cluster, address } from "./peerworld.js";
-import { propose } from "./world.js";
+import { Cluster, address, farFounder, helloOf } from "./peerworld.js";
+import { propose, setCommand } from "./world.js";
 
 function digests(cluster: Cluster): string[] {
   const node = [...cluster.nodes.values()][0];
@@ -310,7 +310,8 @@ function rosterOf(cluster: Cluster, id: number): string {
 function join(cluster: Cluster, id: number, through: number): void {
   let answer: JoinAnswer | null = null;
   const ask = (): void => {
-    const request = { nodeId: id, storageId: `s${id}`, endpoint: address(id).endpoint };
+    const storage = "lmdb" as const;
+    const request = { nodeId: id, storageId: `s${id}`, endpoint: address(id).endpoint, storage };
     cluster.node(through).links.joinAsked(request, (got) => (answer = got));
   };
   const isIn = (): boolean => {
@@ -324,7 +325,7 @@ function join(cluster: Cluster, id: number, through: number): void {
   ask();
   cluster.passUntil(isIn);
   const { founders } = answer as unknown as { founders: number[] };
-  cluster.start(id, { founders: founders.map((nodeId) => ({ nodeId, endpoint: "" })) });
+  cluster.start(id, { founders: founders.map(farFounder) });
   cluster.passUntil(() => rosterOf(cluster, through).includes(`${id}voter`), 60_000);
 }
 
@@ -421,14 +422,7 @@ void t.test("P-162 a node that has closed its rows is called by others, and read
   links.handleCalls((from) => calls.push(from));
   node.stop(cluster.nowMs + 1000, () => (ended = true));
   cluster.passUntil(() => ended);
-  const hello = {
-    clusterId: "c",
-    nodeId: 2,
-    endpoint: address(2).endpoint,
-    clientEndpoint: "",
-    protocol: 1,
-    storageId: "s2",
-  };
+  const hello = helloOf(2);
   t.equal(links.admit(hello), null);
   links.linkUp(hello);
   const stranger = { ...hello, nodeId: 9, endpoint: "n9:1", storageId: "s9" };
@@ -436,7 +430,7 @@ void t.test("P-162 a node that has closed its rows is called by others, and read
   links.linkUp(stranger);
   links.refused(address(2), "storage-lost");
   const answers: string[] = [];
-  const request = { nodeId: 9, endpoint: "n9:1", storageId: "s9" };
+  const request = { nodeId: 9, endpoint: "n9:1", storageId: "s9", storage: "lmdb" } as const;
   links.joinAsked(request, ({ status }) => answers.push(status));
   for (const lane of ["control", "log", "bulk", "calls"] as const) {
     for (let first = 0; first < 256; first++) links.frame(2, lane, new Uint8Array([first, 0, 1]));
@@ -473,14 +467,9 @@ void t.test(
     const cluster = new Cluster(3).ready();
     cluster.pass(500);
     cluster.kill(3);
-    const hello = {
-      clusterId: "c",
-      nodeId: 3,
-      endpoint: address(3).endpoint,
-      clientEndpoint: "",
-      protocol: 1,
-    };
-    t.equal(cluster.node(1).links.admit({ ...hello, storageId: "s3" }), null);
+    // The next start of what node 3 is, and so on.
+    const hello = helloOf(3, { bootNumber: 2 });
+    t.equal(cluster.node(1).links.admit(hello), null);
     t.equal(cluster.node(1).links.admit({ ...hello, storageId: "other" }), "storage-lost");
     cluster.kill(1);
     const world = cluster.world(1);
@@ -491,38 +480,129 @@ void t.test(
     const node = cluster.start(1);
     t.equal(node.metaGroup().machine.meta.cluster(), null, "the roster is not known again yet");
     t.equal(node.links.admit({ ...hello, storageId: "other" }), "storage-lost");
-    t.equal(node.links.admit({ ...hello, storageId: "s3" }), null);
+    t.equal(node.links.admit({ ...hello, bootNumber: 3 }), null);
     t.end();
   },
 );
 
-void t.test(
-  "P-090 whom the cluster knows as it is does not end for a node with an old roster",
-  (t) => {
-    const cluster = new Cluster(3).ready();
-    cluster.pass(500);
-    const by = address(1);
-    cluster.node(3).links.refused(by, "storage-lost");
-    t.strictSame(cluster.world(3).fatals, [], "its own roster says that it is known");
-    // A joiner knows no roster yet, in this life and in the next one; but it was taken in.
-    const founders = [1, 2, 3].map((nodeId) => ({ nodeId, endpoint: "" }));
-    cluster.network.cutOff(4);
-    for (let life = 0; life < 2; life++) {
-      cluster
-        .start(4, life === 0 ? { founders } : { founders: [address(4)] })
-        .links.refused(by, "storage-lost");
-      cluster.pass(200);
-      t.strictSame(cluster.world(4).fatals, [], `life ${life + 1}`);
-      cluster.kill(4);
-    }
-    // A founder that lost its disk knows nothing, and the others do.
+void t.test("P-090 no node ends for what another one believes of its data", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const by = address(1);
+  const { links } = cluster.node(3);
+  for (let times = 0; times < 3; times++) links.refused(by, "storage-lost");
+  t.strictSame(cluster.world(3).fatals, []);
+  t.strictSame(links.takenForLost, [1]);
+  const refused = cluster.world(3).logLines.filter((line) => /newer or other data/.test(line));
+  t.equal(refused.length, 1, "and it says so once");
+  links.linkUp(helloOf(1));
+  t.strictSame(links.takenForLost, [], "who links with it thinks better of it");
+  t.end();
+});
+
+/** The disk of a node as it is now, to be put back later. */
+function copyOfDisk(cluster: Cluster, node: number): () => void {
+  const world = cluster.world(node);
+  const log = [...world.log.durable].map(([id, part]) => {
+    return [id, { ...part, entries: [...part.entries] }] as const;
+  });
+  const rows = new Map(world.store.rows);
+  return () => {
+    world.log.durable.clear();
+    for (const [id, part] of log)
+      world.log.durable.set(id, { ...part, entries: [...part.entries] });
+    world.store.rows = rows;
+  };
+}
+
+void t.test("P-190 an older copy of a voter's disk is let in by nobody, and loses nothing", (t) => {
+  const cluster = new Cluster(3, { initialPartitions: 1, leaderBalanceEveryMs: 0 }).ready();
+  cluster.pass(1000);
+  const leader = cluster.serverOf(1) ?? 0;
+  const [copied, other] = [1, 2, 3].filter((id) => id !== leader) as [number, number];
+  cluster.kill(copied);
+  const putBack = copyOfDisk(cluster, copied);
+  cluster.start(copied);
+  cluster.ready().pass(2000);
+  cluster.kill(other);
+  cluster.passUntil(() => cluster.serverOf(1) !== null);
+  const serving = cluster.node(cluster.serverOf(1) ?? 0).group(partitionId(1));
+  const results: string[] = [];
+  serving?.propose(setCommand("acknowledged", new Uint8Array([1])), 100, Infinity, (result) => {
+    results.push(result.status);
+  });
+  cluster.passUntil(() => results.length > 0);
+  t.strictSame(results, ["applied"]);
+  // The copy and the one that was away would be a majority without the write.
+  cluster.kill(copied);
+  cluster.kill(leader);
+  putBack();
+  cluster.start(copied);
+  cluster.start(other);
+  cluster.pass(20_000);
+  t.equal(cluster.serverOf(1), null, "nobody elects with the copy");
+  t.strictSame(cluster.node(copied).links.takenForLost, [other]);
+  t.strictSame(cluster.world(copied).fatals, []);
+  cluster.start(leader);
+  cluster.passUntil(() => cluster.serverOf(1) !== null);
+  const { reads } = cluster.node(cluster.serverOf(1) ?? 0).group(partitionId(1))?.machine ?? {};
+  t.equal(reads?.kvGet("acknowledged", -1n, 0).type, 3, "the write is there");
+  t.end();
+});
+
+void t.test("P-190 honest starts are let in, whatever was lost of counting them", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(1000);
+  // Cut off, it starts again and again: nobody hears of it.
+  for (let life = 0; life < 4; life++) {
     cluster.kill(2);
-    cluster.worlds.delete(2);
-    cluster.start(2, { storageId: "anew" }).links.refused(by, "storage-lost");
-    t.match(cluster.world(2).fatals, [/data that is not here any more/]);
-    t.end();
-  },
-);
+    cluster.network.cutOff(2);
+    cluster.start(2);
+    cluster.pass(life * 7);
+  }
+  cluster.network.healAll();
+  cluster.ready();
+  // A peer that lost what it knew of the starts lets in whoever the others let in.
+  cluster.kill(1);
+  const putBack = copyOfDisk(cluster, 1);
+  for (let life = 0; life < 3; life++) {
+    cluster.kill(3);
+    cluster.start(3);
+    cluster.pass(500);
+  }
+  putBack();
+  cluster.start(1);
+  cluster.ready();
+  const { links } = cluster.node(1);
+  t.equal(links.admit(helloOf(3, { bootNumber: 1 })), "storage-lost", "the first start is over");
+  t.end();
+});
+
+void t.test("P-198 strangers fill no row: members are remembered, and nobody else", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const { links } = cluster.node(1);
+  for (let id = 100; id < 6000; id++) {
+    t.equal(links.admit(helloOf(id, { storageId: `stranger ${id}` })), null);
+  }
+  cluster.pass(500);
+  join(cluster, 4, 1);
+  t.equal(cluster.node(1).links.admit(helloOf(4, { bootNumber: 9 })), null);
+  t.equal(cluster.node(1).links.admit(helloOf(4, { bootNumber: 8 })), "storage-lost");
+  t.end();
+});
+
+void t.test("5.2 a node whose data is in memory does not belong to a cluster with disks", (t) => {
+  const cluster = new Cluster(3).ready();
+  const { links } = cluster.node(1);
+  t.equal(links.admit(helloOf(2, { bootNumber: 9, storage: "memory" })), "other-storage");
+  const answers: JoinAnswer[] = [];
+  const request = { nodeId: 4, storageId: "s4", endpoint: "n4:1", storage: "memory" } as const;
+  links.joinAsked(request, (answer) => answers.push(answer));
+  cluster.passUntil(() => answers.length > 0);
+  t.match(answers, [{ status: "refused", reason: /--storage lmdb, this node with memory/ }]);
+  t.end();
+});
 
 void t.test("P-098 a member that was away calls back a node that joined meanwhile", (t) => {
   const cluster = new Cluster(3).ready();
@@ -532,11 +612,11 @@ void t.test("P-098 a member that was away calls back a node that joined meanwhil
   if (peers === null) throw new Error("there is a network");
   peers.setPeers = (list) => void set.push(list);
   const { endpoint } = address(4);
-  const hello = { clusterId: "c", nodeId: 4, endpoint, clientEndpoint: "", protocol: 1 };
-  t.equal(cluster.node(3).links.admit({ ...hello, storageId: "s4" }), null);
+  const hello = helloOf(4);
+  t.equal(cluster.node(3).links.admit(hello), null);
   cluster.pass(200);
   t.strictSame(set.at(-1), [address(1), address(2), { nodeId: 4, endpoint }]);
-  t.equal(cluster.node(3).links.admit({ ...hello, storageId: "s4" }), null);
+  t.equal(cluster.node(3).links.admit(hello), null);
   cluster.pass(200);
   t.equal(set.length, 1, "and that is all");
   t.end();

@@ -30,9 +30,12 @@ function join(cluster: Cluster, via: number, nodeId: number): JoinAnswer | null 
   const { endpoint } = address(nodeId);
   cluster
     .world(via)
-    .peers?.events?.joinAsked({ nodeId, storageId: `s${nodeId}`, endpoint }, (end) => {
-      answer = end;
-    });
+    .peers?.events?.joinAsked(
+      { nodeId, storageId: `s${nodeId}`, endpoint, storage: "lmdb" },
+      (end) => {
+        answer = end;
+      },
+    );
   cluster.passUntil(() => answer !== null);
   return answer;
 }
@@ -170,7 +173,8 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
   let refused = 0;
   while (answer === null) {
     const answers: JoinAnswer[] = [];
-    const request = { nodeId: 4, storageId: "anew", endpoint: address(4).endpoint };
+    const { endpoint } = address(4);
+    const request = { nodeId: 4, storageId: "anew", endpoint, storage: "lmdb" } as const;
     cluster.world(1).peers?.events?.joinAsked(request, (end) => void answers.push(end));
     cluster.passUntil(() => answers.length > 0);
     if (answers[0]?.status === "accepted") answer = answers[0];

@@ -97,7 +97,7 @@ export class MemberNode {
         endpoint,
         clusterId: "cluster",
         storageId,
-        founders: world.founders,
+        founders: world.founders.map((founder) => ({ ...founder, storageId: "" })),
         initialPartitions: world.groups.length - 1,
         replicationFactor: 0,
         heartbeatMs: 100,
@@ -123,6 +123,7 @@ export class MemberNode {
     });
     this.joining = new Joining({
       clusterId: "cluster",
+      storage: "lmdb",
       founders: () => world.founders.map((founder) => founder.nodeId),
       logger,
       nowMs,

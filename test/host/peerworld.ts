@@ -6,9 +6,19 @@
  * hear of it only when told (`cut` with `notice`).
  */
 import { assert } from "../../src/base/assert.js";
+import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { Node } from "../../src/host/node.js";
 import type { HostPorts, HostSettings } from "../../src/host/settings.js";
-import type { PeerAddress, PeerEvents, PeerHello, PeerLane, PeerPort } from "../../src/ports.js";
+import type {
+  Founder,
+  PeerAddress,
+  PeerBoot,
+  PeerEvents,
+  PeerHello,
+  PeerLane,
+  PeerPort,
+  PeerProfile,
+} from "../../src/ports.js";
 import { type ManualTimer, World } from "./world.js";
 
 export class FalseNetwork {
@@ -53,19 +63,25 @@ export class FalsePeers implements PeerPort {
   events: PeerEvents | null = null;
   private readonly up = new Set<number>();
   private peers: readonly PeerAddress[] = [];
+  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0 };
 
   constructor(
     private readonly network: FalseNetwork,
     readonly timer: ManualTimer,
-    private readonly hello: PeerHello,
+    private readonly profile: PeerProfile,
   ) {}
 
-  start(events: PeerEvents): void {
+  get hello(): PeerHello {
+    return { ...this.profile, ...this.boot };
+  }
+
+  start(events: PeerEvents, boot: PeerBoot): void {
     this.events = events;
-    this.network.ends.set(this.hello.nodeId, this);
+    this.boot = boot;
+    this.network.ends.set(this.id, this);
     for (const to of this.network.ends.keys()) {
       this.link(to);
-      this.network.ends.get(to)?.link(this.hello.nodeId);
+      this.network.ends.get(to)?.link(this.id);
     }
   }
 
@@ -81,8 +97,9 @@ export class FalsePeers implements PeerPort {
       if (this.up.has(to) || !wanted || other === undefined || this.network.isCut(this.id, to)) {
         return;
       }
-      if (this.events?.admit(other.hello) !== null) return;
-      if (other.events === null || other.events.admit(this.hello) !== null) return;
+      if (this.events?.admit(other.hello) !== null || other.events === null) return;
+      const refusal = other.events.admit(this.hello);
+      if (refusal !== null) return this.events.refused(address(to), refusal);
       this.up.add(to);
       this.events.linkUp(other.hello);
     });
@@ -122,7 +139,7 @@ export class FalsePeers implements PeerPort {
   }
 
   private get id(): number {
-    return this.hello.nodeId;
+    return this.profile.nodeId;
   }
 }
 
@@ -140,13 +157,13 @@ export class Cluster {
   readonly worlds = new Map<number, MemberWorld>();
   readonly nodes = new Map<number, Node>();
   readonly network: FalseNetwork;
-  private readonly founders: PeerAddress[];
+  private readonly founders: Founder[];
 
   constructor(
     size: number,
     private readonly settings: Partial<HostSettings> = {},
   ) {
-    this.founders = Array.from({ length: size }, (_, at) => address(at + 1));
+    this.founders = Array.from({ length: size }, (_, at) => founder(at + 1));
     this.network = new FalseNetwork();
     for (const { nodeId } of this.founders) this.start(nodeId);
   }
@@ -185,7 +202,8 @@ export class Cluster {
       storageId,
       endpoint,
       clientEndpoint: `http://client-${id}`,
-      protocol: 1,
+      protocol: PEER_PROTOCOL,
+      storage: "lmdb",
     });
     const node = world.open(extra);
     this.nodes.set(id, node);
@@ -248,4 +266,30 @@ export class Cluster {
 
 export function address(nodeId: number): PeerAddress {
   return { nodeId, endpoint: `host${nodeId}:8084` };
+}
+
+/** As its founding lists it. */
+export function founder(nodeId: number): Founder {
+  return { ...address(nodeId), storageId: `s${nodeId}` };
+}
+
+/** A founder as a joiner hears of it. */
+export function farFounder(nodeId: number): Founder {
+  return { nodeId, endpoint: "", storageId: "" };
+}
+
+/** What a node says in a handshake, as `Cluster` has it. */
+export function helloOf(nodeId: number, changes: Partial<PeerHello> = {}): PeerHello {
+  return {
+    clusterId: "c",
+    nodeId,
+    storageId: `s${nodeId}`,
+    endpoint: address(nodeId).endpoint,
+    clientEndpoint: "",
+    protocol: PEER_PROTOCOL,
+    storage: "lmdb",
+    bootNumber: 1,
+    bootNonce: 1,
+    ...changes,
+  };
 }

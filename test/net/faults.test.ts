@@ -296,7 +296,14 @@ const { PACKET, NO_NONCE } = packets;
 function greeting(nodeId: number, changes: Partial<packets.Greeting> = {}): packets.Greeting {
   const known = { nodeId, storageId: "s", endpoint: "127.0.0.1:1", clientEndpoint: "" };
   return {
-    hello: { ...known, clusterId: CLUSTER, protocol: PEER_PROTOCOL },
+    hello: {
+      ...known,
+      clusterId: CLUSTER,
+      protocol: PEER_PROTOCOL,
+      storage: "lmdb",
+      bootNumber: 7,
+      bootNonce: 4_000_000_000,
+    },
     lane: "log",
     target: 1,
     nonce: new Uint8Array(16).fill(7),
@@ -426,6 +433,48 @@ t.test("P-164 garbage and silence on the port end alone", async (t) => {
   await until("a node is let in after all that", () => two.node.isUp(1));
 });
 
+t.test("P-190 a refusal counts as the answer to an own greeting only", async (t) => {
+  const one = await open(t, 1);
+  const told: string[] = [];
+  one.node.refused = (from, refusal) => void told.push(`${from.nodeId} ${refusal}`);
+  const by = { nodeId: 2, endpoint: "127.0.0.1:1" };
+  const note = (answerTo: Uint8Array, from = by): Uint8Array =>
+    packets.encodeRefusal({ by: from, refusal: "storage-lost", answerTo });
+
+  const stray = speak(t, one.endpoint);
+  stray.send(PACKET.refusal, note(NO_NONCE));
+  await until("a stray refusal is cut off", stray.ended);
+
+  // Answered, but not to what this node said; and by somebody else than was greeted.
+  for (const change of ["nonce", "node"] as const) {
+    const link = speak(t, one.endpoint);
+    link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
+    await until("an answer", () => link.answers.length === 1);
+    const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
+    const nonce = change === "nonce" ? NO_NONCE : (answer?.nonce ?? NO_NONCE);
+    link.send(PACKET.refusal, note(nonce, change === "node" ? { ...by, nodeId: 3 } : by));
+    await until("it is cut off", link.ended);
+  }
+  t.strictSame(told, []);
+
+  const late = speak(t, one.endpoint);
+  late.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
+  await until("an answer", () => late.answers.length === 1);
+  const heard = packets.decodeGreeting((late.answers[0] as Uint8Array).subarray(1));
+  late.send(PACKET.confirm, heard?.nonce ?? NO_NONCE);
+  late.send(PACKET.refusal, note(heard?.nonce ?? NO_NONCE));
+  await until("a refusal after the handshake is cut off", late.ended);
+  t.strictSame(told, []);
+
+  const link = speak(t, one.endpoint);
+  link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
+  await until("an answer", () => link.answers.length === 1);
+  const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
+  link.send(PACKET.refusal, note(answer?.nonce ?? NO_NONCE));
+  await until("the refusal of this greeting", () => told.length === 1);
+  t.strictSame(told, ["2 storage-lost"]);
+});
+
 t.test("what travels is gRPC: its own package speaks with a node", async (t) => {
   const one = await open(t, 1);
   const client = new grpc.Client(one.endpoint, grpc.credentials.createInsecure());
@@ -440,7 +489,7 @@ t.test("what travels is gRPC: its own package speaks with a node", async (t) => 
     });
   const identity = await ask("/svc.peer.v1.Peer/Identify", packets.encodeIdentityQuestion());
   t.match(packets.decodeIdentityAnswer(identity), { nodeId: 1, clusterId: CLUSTER });
-  const request = { nodeId: 4, storageId: "s4", endpoint: "127.0.0.1:4" };
+  const request = { nodeId: 4, storageId: "s4", endpoint: "127.0.0.1:4", storage: "lmdb" } as const;
   const joined = await ask("/svc.peer.v1.Peer/Join", packets.encodeJoinRequest(request));
   t.match(packets.decodeJoinAnswer(joined), { status: "accepted", founders: [1, 2, 3] });
   t.strictSame(one.node.joins, [request]);
@@ -464,10 +513,20 @@ t.test("what travels is gRPC: its own package speaks with a node", async (t) => 
 });
 
 t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
-  const hello = greeting(2).hello;
+  const { bootNumber, bootNonce, ...profile } = greeting(2).hello;
   t.strictSame(packets.decodeGreeting(packets.encodeGreeting(greeting(2))), greeting(2));
-  t.strictSame(packets.decodeIdentityAnswer(packets.encodeIdentityAnswer(hello)), hello);
-  const note = { by: { nodeId: 3, endpoint: "h:1" }, refusal: "storage-lost" } as const;
+  t.ok(bootNumber > 0 && bootNonce > 0);
+  const founders = [1, 2, 3].map((nodeId) => ({ nodeId, storageId: `s${nodeId}` }));
+  const identities = [
+    { ...profile, state: "empty", founders: [] },
+    { ...profile, state: "founding", founders },
+    { ...profile, storage: "memory", state: "founded", founders: [] },
+  ] as const;
+  for (const identity of identities) {
+    t.strictSame(packets.decodeIdentityAnswer(packets.encodeIdentityAnswer(identity)), identity);
+  }
+  const by = { nodeId: 3, endpoint: "h:1" };
+  const note = { by, refusal: "storage-lost", answerTo: new Uint8Array(16).fill(9) } as const;
   t.strictSame(packets.decodeRefusal(packets.encodeRefusal(note)), note);
   for (const answer of [
     { status: "accepted", clusterId: CLUSTER, founders: [1, 2, 65_535] },
@@ -481,7 +540,8 @@ t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
     packets.encodeGreeting(greeting(2)),
     packets.encodeRefusal(note),
     packets.encodeJoinAnswer({ status: "accepted", clusterId: CLUSTER, founders: [1] }),
-    packets.encodeJoinRequest({ nodeId: 4, storageId: "s", endpoint: "e:1" }),
+    packets.encodeJoinRequest({ nodeId: 4, storageId: "s", endpoint: "e:1", storage: "lmdb" }),
+    packets.encodeIdentityAnswer(identities[1]),
   ];
   const decoders = [
     packets.decodeGreeting,

@@ -46,13 +46,15 @@ export function peerSettings(
     port: 0,
     tls: null,
     lanes: laneBounds(TIMES),
-    hello: () => ({
+    standing: () => ({ state: "founded", founders: [] }),
+    profile: () => ({
       clusterId,
       nodeId,
       storageId: `storage-${nodeId}`,
       endpoint: endpoint(),
       clientEndpoint: "",
       protocol: PEER_PROTOCOL,
+      storage: "lmdb",
     }),
     ...changes,
   };

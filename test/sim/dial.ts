@@ -30,7 +30,7 @@ export class Dial {
     private readonly up: (receiver: SimPeers, events: PeerEvents) => void,
   ) {
     this.network = port.network;
-    this.from = port.hello.nodeId;
+    this.from = port.profile.nodeId;
     this.to = peer.nodeId;
   }
 
@@ -50,7 +50,7 @@ export class Dial {
       const receiver = network.listenerAt(this.peer.endpoint);
       if (receiver === null) return void world.schedule(network.delayMs(to, from), fail);
       receiver.tell((events) => {
-        const isOther = receiver.hello.nodeId !== to;
+        const isOther = receiver.profile.nodeId !== to;
         const refusal = isOther ? "other-node" : events.admit(this.port.hello);
         world.schedule(network.delayMs(to, from), () => {
           if (attempt !== this.attempt || network.isCut(to, from)) return;
@@ -73,7 +73,7 @@ export class Dial {
       if (attempt !== this.attempt || this.state !== "connecting") return;
       const refusal = events.admit(receiver.hello);
       if (refusal !== null) {
-        const by = { nodeId: this.from, endpoint: this.port.hello.endpoint };
+        const by = { nodeId: this.from, endpoint: this.port.profile.endpoint };
         receiver.tell((others) => others.refused(by, refusal));
         return this.failed(attempt);
       }

@@ -62,8 +62,8 @@ export class SimLane {
   /** Hands over what has arrived, unless the way is cut. */
   deliver(): void {
     const { network, receiver, sender, name } = this;
-    const from = sender.hello.nodeId;
-    const to = receiver.hello.nodeId;
+    const from = sender.profile.nodeId;
+    const to = receiver.profile.nodeId;
     const { world, counts } = network;
     while (this.flights.length > 0) {
       const next = this.flights[0];

@@ -4,6 +4,7 @@
  */
 import t, { type Test } from "tap";
 import { membershipOfVoters } from "../../src/host/config-entries.js";
+import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { JoinRequest, PeerEvents, PeerLane } from "../../src/ports.js";
 import { ConfigSteps, splitOf } from "./checkers/config-steps.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
@@ -114,10 +115,15 @@ class Ends {
     const life = this.life(nodeId);
     const endpoint = (id: number): string => `node-${id}:8084`;
     const own = { clusterId: "c", nodeId, storageId: "s", endpoint: endpoint(nodeId) };
-    const port = this.network.port(life, { ...own, clientEndpoint: "", protocol: 1 });
+    const port = this.network.port(life, {
+      ...own,
+      clientEndpoint: "",
+      protocol: PEER_PROTOCOL,
+      storage: "lmdb",
+    });
     const tell = (text: string): void => void this.told.push(`${nodeId}: ${text}`);
     port.setPeers(others.map((id) => ({ nodeId: id, endpoint: endpoint(id) })));
-    port.start({
+    const told: PeerEvents = {
       admit: () => null,
       refused: () => undefined,
       linkUp: (hello) => tell(`up ${hello.nodeId}`),
@@ -125,7 +131,8 @@ class Ends {
       frame: (from, lane, bytes) => tell(`${lane} ${from} ${bytes[0]}`),
       joinAsked: (_request, answer) => answer({ status: "retry", reason: "not here" }),
       ...events,
-    });
+    };
+    port.start(told, { bootNumber: 1, bootNonce: nodeId });
     return life;
   }
 
@@ -207,7 +214,12 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   ends.open(2, []);
   ends.open(3, []);
   const life = ends.life(4);
-  const request: JoinRequest = { nodeId: 4, storageId: "s", endpoint: "node-4:8084" };
+  const request: JoinRequest = {
+    nodeId: 4,
+    storageId: "s",
+    endpoint: "node-4:8084",
+    storage: "lmdb",
+  };
   const answers: FinalAnswer[] = [];
   let seeds = [9, 2];
   const asker = { network: ends.network, life, nodeId: 4, seeds: () => seeds };

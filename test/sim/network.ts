@@ -16,7 +16,7 @@
  * from the network's generator.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { JoinAnswer, JoinRequest, PeerHello, PeerLane } from "../../src/ports.js";
+import type { JoinAnswer, JoinRequest, PeerProfile, PeerLane } from "../../src/ports.js";
 import type { SimLane } from "./lanes.js";
 import type { Life } from "./process.js";
 import { SimPeers } from "./peers.js";
@@ -96,9 +96,9 @@ export class SimNetwork {
   }
 
   /** The port of a new life. The former life's links are gone by then. */
-  port(life: Life, hello: PeerHello): SimPeers {
-    const port = new SimPeers(this, life, hello);
-    this.ports.set(hello.nodeId, port);
+  port(life: Life, profile: PeerProfile): SimPeers {
+    const port = new SimPeers(this, life, profile);
+    this.ports.set(profile.nodeId, port);
     return port;
   }
 
@@ -111,14 +111,14 @@ export class SimNetwork {
   /** Whoever listens at `endpoint` now. */
   listenerAt(endpoint: string): SimPeers | null {
     for (const port of this.ports.values()) {
-      if (port.hello.endpoint === endpoint) return port.isListening ? port : null;
+      if (port.profile.endpoint === endpoint) return port.isListening ? port : null;
     }
     return null;
   }
 
   /** `port` was closed in peace and everything that it sent has arrived. */
   portClosed(port: SimPeers): void {
-    const { nodeId } = port.hello;
+    const { nodeId } = port.profile;
     if (this.ports.get(nodeId) === port) this.lifeEnded(nodeId, true);
   }
 
@@ -194,7 +194,7 @@ export class SimNetwork {
     const { world } = this;
     world.schedule(this.delayMs(asker, seed), () => {
       if (this.isCut(asker, seed)) return;
-      const clusterId = this.listener(seed)?.hello.clusterId ?? "";
+      const clusterId = this.listener(seed)?.profile.clusterId ?? "";
       world.schedule(this.delayMs(seed, asker), () => {
         if (!this.isCut(seed, asker)) done(clusterId);
       });
@@ -203,7 +203,7 @@ export class SimNetwork {
 
   /** `by` takes node `nodeId` for no peer any more: what that one sends there ends. */
   forgotten(by: SimPeers, nodeId: number): void {
-    this.ports.get(nodeId)?.link(by.hello.nodeId)?.endedBy(by);
+    this.ports.get(nodeId)?.link(by.profile.nodeId)?.endedBy(by);
   }
 
   /** The process of `nodeId` is gone. `isKnown`: the system tells the other ends of its connections. */

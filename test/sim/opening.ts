@@ -15,7 +15,7 @@ import type { HostPorts } from "../../src/host/settings.js";
 import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
 import { RequestTally } from "../../src/operations/tally.js";
-import type { MeterPort, PeerAddress, PeerHello } from "../../src/ports.js";
+import type { Founder, MeterPort, PeerProfile } from "../../src/ports.js";
 import { SimFiles } from "./files.js";
 import { askIdentity, askToJoin } from "./joiner.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
@@ -70,23 +70,24 @@ function open(server: Server, life: Life): void {
 function findFounders(
   server: Server,
   life: Life,
-  found: (founders: readonly PeerAddress[]) => void,
+  found: (founders: readonly Founder[]) => void,
 ): void {
   const { nodeId, seeds, network, storageId, plan } = server;
   const endpoint = endpointOf(nodeId);
   if (seeds === null) return found(foundersOf(plan));
-  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([{ nodeId, endpoint }]);
-  const request = { nodeId, storageId, endpoint };
+  if (server.rows.get(IDENTITY_KEY) !== undefined)
+    return found([{ nodeId, endpoint, storageId: "" }]);
+  const request = { nodeId, storageId, endpoint, storage: "lmdb" } as const;
   askToJoin({ network, life, nodeId, seeds }, request, (answer) => {
     if (answer.status === "refused") return server.joinRefused(answer.reason);
     server.admitted();
-    found(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "" })));
+    found(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "", storageId: "" })));
   });
 }
 
-function foundersOf(plan: Plan): PeerAddress[] {
+function foundersOf(plan: Plan): Founder[] {
   return Array.from({ length: plan.nodes }, (_, at) => {
-    return { nodeId: at + 1, endpoint: endpointOf(at + 1) };
+    return { nodeId: at + 1, endpoint: endpointOf(at + 1), storageId: "" };
   });
 }
 
@@ -94,13 +95,13 @@ function openHost(
   server: Server,
   life: Life,
   real: WriteAheadLog,
-  founders: readonly PeerAddress[],
+  founders: readonly Founder[],
 ): void {
   const { nodeId, plan, network, world } = server;
   const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry));
   const shared = sharedKernels();
   const entropy = world.prng(`entropy ${nodeId} ${life.number}`);
-  const port = network.port(life, helloOf(server));
+  const port = network.port(life, profileOf(server));
   port.onSend = (to, lane, bytes) => {
     if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
   };
@@ -135,7 +136,7 @@ function openHost(
   server.opened({ life, node, operations, watch: new GroupWatch(nodeId, life.number, log), port });
 }
 
-function helloOf({ nodeId, storageId }: Server): PeerHello {
+function profileOf({ nodeId, storageId }: Server): PeerProfile {
   return {
     clusterId: CLUSTER_ID,
     nodeId,
@@ -143,6 +144,7 @@ function helloOf({ nodeId, storageId }: Server): PeerHello {
     endpoint: endpointOf(nodeId),
     clientEndpoint: `http://node-${nodeId}:8083`,
     protocol: PEER_PROTOCOL,
+    storage: "lmdb",
   };
 }
 

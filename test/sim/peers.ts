@@ -5,7 +5,15 @@
  */
 import { assert } from "../../src/base/assert.js";
 import { PEER_FRAME_MAX_BYTES } from "../../src/base/limits.js";
-import type { PeerAddress, PeerEvents, PeerHello, PeerLane, PeerPort } from "../../src/ports.js";
+import type {
+  PeerAddress,
+  PeerBoot,
+  PeerEvents,
+  PeerHello,
+  PeerLane,
+  PeerPort,
+  PeerProfile,
+} from "../../src/ports.js";
 import type { SimNetwork } from "./network.js";
 import type { Life } from "./process.js";
 import { SimLink } from "./simlink.js";
@@ -15,14 +23,19 @@ export class SimPeers implements PeerPort {
   private readonly links = new Map<number, SimLink>();
   private wanted: readonly PeerAddress[] = [];
   private isClosed = false;
+  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0 };
   /** Told of every frame that the node sends, whether it leaves or not. */
   onSend: ((to: number, lane: PeerLane, bytes: Uint8Array) => void) | null = null;
 
   constructor(
     readonly network: SimNetwork,
     readonly life: Life,
-    readonly hello: PeerHello,
+    readonly profile: PeerProfile,
   ) {}
+
+  get hello(): PeerHello {
+    return { ...this.profile, ...this.boot };
+  }
 
   get isListening(): boolean {
     return this.events !== null && !this.isClosed && !this.life.isOver;
@@ -32,9 +45,10 @@ export class SimPeers implements PeerPort {
     return this.links.get(nodeId);
   }
 
-  start(events: PeerEvents): void {
+  start(events: PeerEvents, boot: PeerBoot): void {
     assert(this.events === null && !this.isClosed, "a port is started once");
     this.events = events;
+    this.boot = boot;
     this.follow();
   }
 

@@ -169,7 +169,9 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
 /** The host's settings of one node of a plan. */
 export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): HostSettings {
   const founders = [];
-  for (let id = 1; id <= plan.nodes; id++) founders.push({ nodeId: id, endpoint: endpointOf(id) });
+  for (let id = 1; id <= plan.nodes; id++) {
+    founders.push({ nodeId: id, endpoint: endpointOf(id), storageId: "" });
+  }
   const { electionMs = DEFAULT_HOST_SETTINGS.electionMs } = plan.host;
   return {
     ...DEFAULT_HOST_SETTINGS,

@@ -2,6 +2,7 @@
  * The simulator itself: same seed, same trace; leaks are caught; the false ports keep the contracts
  * of the real ones; failures are made smaller.
  */
+import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import t from "tap";
 import { openLog } from "../../src/disk/recovery.js";
 import type { LogPort } from "../../src/ports.js";
@@ -123,7 +124,8 @@ function peerHarness(): PeerHarness {
           storageId: `storage-${nodeId}`,
           endpoint: endpointOf(nodeId),
           clientEndpoint: `http://node-${nodeId}:8083`,
-          protocol: 1,
+          protocol: PEER_PROTOCOL,
+          storage: "lmdb",
         }),
       );
     },

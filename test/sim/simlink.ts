@@ -31,7 +31,7 @@ export class SimLink {
     peer: PeerAddress,
   ) {
     this.network = port.network;
-    this.from = port.hello.nodeId;
+    this.from = port.profile.nodeId;
     this.to = peer.nodeId;
     this.dial = new Dial(port, peer, (receiver, events) => this.up(receiver, events));
   }
