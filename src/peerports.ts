@@ -54,9 +54,9 @@ export interface FounderDirectory {
 export interface Founder extends FounderDirectory, PeerAddress {}
 
 /**
- * How far a node is with belonging to a cluster. "empty": its directory belongs to none. "founding":
- * it counts on the founders, and whether they stand together already it does not know. "founded": it
- * belongs to a cluster that runs or ran.
+ * How far a node is with belonging to a cluster. "empty": its directory belongs to none.
+ * "founding": it counts on the founders, and whether they stand together already it does not know.
+ * "founded": it belongs to a cluster that runs or ran.
  */
 export interface PeerStanding {
   readonly state: "empty" | "founding" | "founded";

@@ -2,9 +2,9 @@
  * What the links to the other nodes are opened with: addresses, identity, credentials, and every
  * time and size that bounds them.
  *
- * Invariants: 1. Nothing changes after the port was opened, but who this node is, which is asked for
- * at each handshake and question. 2. A dead link is found before the shortest election timeout ends. 3. Relations
- * are asserted at open.
+ * Invariants: 1. Nothing changes after the port was opened, but who this node is, which is asked
+ * for at each handshake and question. 2. A dead link is found before the shortest election timeout
+ * ends. 3. Relations are asserted at open.
  */
 import { assert } from "../base/assert.js";
 import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
@@ -58,7 +58,7 @@ export interface PeerNetworkSettings {
   readonly tls: PeerTls | null;
   /** Who this node is, as of now: addresses may be known later than the port is opened. */
   readonly profile: () => PeerProfile;
-  /** How far it is with belonging to a cluster; null: nothing can be said yet, nobody is answered. */
+  /** How far it is with belonging to a cluster; null: that is not known yet, nobody is answered. */
   readonly standing: () => PeerStanding | null;
   readonly lanes: Readonly<Record<PeerLane, LaneBounds>>;
   /** From the first packet to the admitted link. */
