@@ -2,8 +2,9 @@
  * One batch stream: items in, exactly one answer each out, in any order.
  *
  * Owns the items of its stream that are being read or in flight. May call the operations and its
- * call object. Invariants: 1. At most `maxInflightPerStream` items are in flight; beyond that, and
- * while the peer does not take the answers, the stream is not read. 2. A frame is read item by
+ * call object. Invariants: 1. At most `maxInflightPerStream` items are in flight, and of reads only
+ * as many as their answers leave room for; beyond that, and while the peer does not take the
+ * answers, the stream is not read. 2. A frame is read item by
  * item, never decoded as a whole, and never more than ITEMS_PER_TURN items without giving others a
  * turn. 3. After half-close the stream ends when the last answer is out. 4. An item that is
  * malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
@@ -14,16 +15,16 @@ import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { DataAnswer, DataRequest, RequestContext } from "../operations/requests.js";
 import { protoReader, type ProtoReader } from "../proto/codec.js";
 import { allows, type Role } from "./access.js";
+import { answerExtent, answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
 import { BatchOutput, FRAME_FIELD, FRAME_TYPE } from "./batch-output.js";
 import { EnvelopeScanner, NOT_A_FRAME, NO_ITEM } from "./envelope.js";
 import type { BatchOperation, BatchStreamKind } from "./method.js";
+import { ReadAhead } from "./read-ahead.js";
 import { callError, malformedRequest, type Flushable, type GrpcRuntime } from "./runtime.js";
 
 export type BatchCall = ServerDuplexStream<Buffer, Buffer>;
 
 const ITEMS_PER_TURN = 1024;
-/** Answers not yet taken by the transport beyond which the stream is not read (bytes). */
-const UNSENT_MAX_BYTES = 1024 * 1024;
 
 /** Payload fields of a stream as bits, for the scanner. */
 function payloadFields(kind: BatchStreamKind): number {
@@ -38,6 +39,7 @@ export class BatchStream implements Flushable {
   private readonly call: BatchCall;
   private readonly role: Role;
   private readonly output: BatchOutput;
+  private readonly ahead = new ReadAhead();
   private readonly scanner: EnvelopeScanner;
   private readonly streamHops: number;
   private readonly streamRequestId: string;
@@ -71,8 +73,8 @@ export class BatchStream implements Flushable {
     this.scanner = new EnvelopeScanner(payloadFields(kind));
     this.streamHops = runtime.forwardHops(call.metadata);
     this.streamRequestId = runtime.requestId(call.metadata);
-    this.output = new BatchOutput(call, () => {
-      if (this.reader !== null) this.askFlush();
+    this.output = new BatchOutput(call, runtime.large, () => {
+      if (this.reader !== null || this.halfClosed) this.askFlush();
     });
   }
 
@@ -123,7 +125,7 @@ export class BatchStream implements Flushable {
     const nowMs = this.runtime.nowMs();
     let count = 0;
     while (this.reader !== null && !this.closed && count < ITEMS_PER_TURN && this.hasRoom()) {
-      this.readItem(this.reader, nowMs);
+      if (!this.readItem(this.reader, nowMs)) break;
       count += 1;
     }
     if (this.closed) return;
@@ -135,37 +137,59 @@ export class BatchStream implements Flushable {
 
   private hasRoom(): boolean {
     const { maxInflightPerStream } = this.runtime.options;
-    return this.inflight < maxInflightPerStream && this.output.unsentBytes <= UNSENT_MAX_BYTES;
+    return this.inflight < maxInflightPerStream && !this.output.isBehind;
   }
 
-  /** Reads one item: the message itself, or the next one of the frame that it holds. */
-  private readItem(reader: ProtoReader, nowMs: number): void {
+  /**
+   * Reads one item: the message itself, or the next one of the frame that it holds. False: the item
+   * is to be read again, when there is room for its answer.
+   */
+  private readItem(reader: ProtoReader, nowMs: number): boolean {
+    const start = reader.pos;
     if (!this.inFrame) {
       const readable = this.scanner.scan(reader, reader.len);
       if (!readable) return this.fail();
       if (this.kind.frames && this.scanner.type === FRAME_TYPE) return this.enterFrame(reader);
+      if (!this.hasRoomForAnswer()) {
+        reader.pos = start;
+        return false;
+      }
       this.reader = null;
-      return this.take(reader, nowMs, false);
+      this.take(reader, nowMs, false);
+      return true;
     }
     const end = this.scanner.nextItem(reader, this.frameEnd);
     if (end === NOT_A_FRAME) return this.fail();
     if (end === NO_ITEM) {
       this.reader = null;
-      return;
+      return true;
     }
     if (!this.scanner.scan(reader, end)) return this.fail();
+    if (!this.hasRoomForAnswer()) {
+      reader.pos = start;
+      return false;
+    }
     this.frameItems += 1;
     const beyond = this.frameItems > FRAME_ITEMS_MAX || end - this.frameStart > FRAME_MAX_BYTES;
     this.take(reader, nowMs, beyond);
     reader.pos = end;
+    return true;
   }
 
-  private enterFrame(reader: ProtoReader): void {
+  /** Whether the scanned item may begin now: for what it may be answered with there is room. */
+  private hasRoomForAnswer(): boolean {
+    const operation = this.kind.operations.get(this.scanner.type);
+    if (operation === undefined) return true;
+    const expectedBytes = this.ahead.expectedBytes(answerExtent(operation.method.kind));
+    return this.ahead.admits(expectedBytes, this.output.waitingBytes);
+  }
+
+  private enterFrame(reader: ProtoReader): boolean {
     const { payloadField, payloadStart, payloadEnd, type, requestId } = this.scanner;
     if (payloadField !== FRAME_FIELD) {
       this.reader = null;
       this.output.echo(type, requestId);
-      return;
+      return true;
     }
     this.output.useFrames();
     this.inFrame = true;
@@ -173,6 +197,7 @@ export class BatchStream implements Flushable {
     this.frameStart = payloadStart;
     this.frameEnd = payloadEnd;
     reader.pos = payloadStart;
+    return true;
   }
 
   /** Answers or begins the scanned item. `beyond`: outside the bounds of its frame. */
@@ -189,12 +214,14 @@ export class BatchStream implements Flushable {
     }
     const request = readRequest(operation, reader, payloadStart, payloadEnd);
     const { kind } = operation.method;
+    const { operations, large } = this.runtime;
+    const item = { type, requestId, operation, request, elapsedMs: 0 };
     if (request === null) {
-      const answer = this.runtime.operations.invalidInput(kind);
-      this.output.answer(type, requestId, operation, answer, null, 0);
+      this.output.answer({ ...item, answer: operations.invalidInput(kind) });
     } else if (beyond) {
-      const answer = this.runtime.operations.mustRetry(kind, null);
-      this.output.answer(type, requestId, operation, answer, request, 0);
+      this.output.answer({ ...item, answer: operations.mustRetry(kind, null) });
+    } else if (large.unsent.isFull) {
+      this.output.answer({ ...item, answer: operations.mustRetry(kind, "overloaded") });
     } else {
       this.execute(type, requestId, operation, request, this.contextOf(nowMs, hops), nowMs);
     }
@@ -219,28 +246,42 @@ export class BatchStream implements Flushable {
     context: RequestContext,
     startedMs: number,
   ): void {
+    const { kind, path } = operation.method;
+    const extent = answerExtent(kind);
+    const expectedBytes = this.ahead.expectedBytes(extent);
+    this.ahead.reserve(expectedBytes);
     this.inflight += 1;
     this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
       this.inflight -= 1;
+      const sizeBytes = answerSizeBytes(answer);
+      this.ahead.settle(extent, expectedBytes, sizeBytes);
       const elapsedMs = this.runtime.nowMs() - startedMs;
-      this.runtime.options.onAnswer?.(operation.method.path, answer.type, elapsedMs);
+      this.runtime.options.onAnswer?.(path, answer.type, elapsedMs);
       if (this.closed) return;
-      this.output.answer(type, requestId, operation, answer, request, elapsedMs);
+      const item = { type, requestId, operation, answer, request, elapsedMs };
+      if (sizeBytes < LARGE_ANSWER_BYTES) this.output.answer(item);
+      else if (!this.output.hold(item, sizeBytes)) {
+        // Only reads have large answers, so nothing was done that this refusal denies.
+        const refused = this.runtime.operations.mustRetry(kind, "overloaded");
+        this.output.answer({ ...item, answer: refused });
+      }
       this.askFlush();
     });
   }
 
   private endWhenDone(): void {
-    if (!this.halfClosed || this.closed || this.reader !== null || this.inflight > 0) return;
+    if (!this.halfClosed || this.closed || this.reader !== null) return;
+    if (this.inflight > 0 || this.output.holds) return;
     this.output.flush();
     this.close();
     this.call.end();
   }
 
-  private fail(): void {
+  private fail(): true {
     this.output.flush();
     this.close();
     this.call.emit("error", malformedRequest());
+    return true;
   }
 
   private refuse(code: status, details: string): void {
@@ -253,7 +294,6 @@ export class BatchStream implements Flushable {
     if (this.closed) return;
     this.closed = true;
     this.reader = null;
-    this.output.close();
     // What the peer still sends is read and dropped, so that it does not stand in the connection's
     // window.
     this.call.resume();

@@ -11,9 +11,11 @@ import { randomBytes } from "node:crypto";
 import { status, type Metadata, type ServiceError, Metadata as MetadataClass } from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../base/connections.js";
 import { REQUEST_ID_MAX_CHARACTERS } from "../base/limits.js";
+import type { UnsentBytes } from "../base/unsent.js";
 import type { OperationsPort, RequestContext } from "../operations/requests.js";
 import { ProtoWriter } from "../proto/codec.js";
 import type { Authenticator } from "./access.js";
+import { type CallStreams, LargeAnswers } from "./large-answers.js";
 
 /** What server/ hands in. */
 export interface GrpcServerOptions {
@@ -29,6 +31,8 @@ export interface GrpcServerOptions {
   readonly maxInflightPerStream: number;
   /** Counts client connections over all listeners of the node; more are closed at accept. */
   readonly connections: ConnectionBudget;
+  /** Counts answers that wait for clients over all front ends of the node. */
+  readonly unsent: UnsentBytes;
   /** Pause between liveness probes of a connection, and how long an answer to one may take (ms). */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
@@ -62,14 +66,16 @@ const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 export class GrpcRuntime {
   readonly options: GrpcServerOptions;
   readonly operations: OperationsPort;
+  readonly large: LargeAnswers;
   private readonly idPrefix = randomBytes(5).toString("hex");
   private idCount = 0;
   private writer = new ProtoWriter(4096);
   private waiting: Flushable[] = [];
 
-  constructor(options: GrpcServerOptions) {
+  constructor(options: GrpcServerOptions, streams: CallStreams) {
     this.options = options;
     this.operations = options.operations;
+    this.large = new LargeAnswers(options.unsent, streams);
   }
 
   nowMs(): number {

@@ -134,7 +134,6 @@ function callEngine(
 
 /** Makes the front end. Nothing listens yet. */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const runtime = new GrpcRuntime(options);
   const server = new Server({
     "grpc.max_receive_message_length": options.maxReceiveBytes,
     "grpc.max_send_message_length": -1,
@@ -143,6 +142,12 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const health = new HealthService(options.operations, SERVICE_NAMES);
   const streams = new Set<BatchStream>();
   const rules = new Map<string, PathRule>();
+  const transport = new Transport({
+    ...options,
+    rules,
+    handle: callEngine(server),
+  });
+  const runtime = new GrpcRuntime(options, transport);
   const register: Register = (path, kind, handler, rule) => {
     const added = server.register(path, handler, unchanged, unchanged, kind);
     assert(added, "a path is registered once");
@@ -150,11 +155,6 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
   registerUnary(register, runtime, health);
   registerStreams(register, runtime, health, streams);
-  const transport = new Transport({
-    ...options,
-    rules,
-    handle: callEngine(server),
-  });
   return {
     listen: (host, port) => transport.listen(host, port),
     handleStream: (stream, headers) => transport.handleStream(stream, headers),

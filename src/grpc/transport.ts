@@ -17,11 +17,12 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
-import { status } from "@grpc/grpc-js";
+import { type Metadata, status } from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../base/connections.js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
 import { allows, type Authenticator, type Role } from "./access.js";
 import { boundDeadline } from "./deadline.js";
+import type { CallStreams } from "./large-answers.js";
 import { refuseCall, refuseOther } from "./refusals.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
@@ -41,6 +42,8 @@ const CONNECTION_MEMORY_MB = 64;
 
 /** Carries the caller's role from the gate to the handlers, inside the process only. */
 export const CALLER_ROLE_HEADER = "svc-caller-role";
+/** Carries the number of the call, by which handlers find its stream; so too. */
+const CALL_NUMBER_HEADER = "svc-call-number";
 
 /** What a path needs. */
 export interface PathRule {
@@ -70,12 +73,17 @@ const LAST_BYTES_MS = 500;
 /** At the end, calls that need no more are looked for this often (ms). */
 const ANSWERED_POLL_MS = 20;
 
+interface OpenCall {
+  readonly stream: ServerHttp2Stream;
+  readonly path: string;
+}
+
 interface Watched {
   probeSentMs: number;
   answered: boolean;
 }
 
-export class Transport {
+export class Transport implements CallStreams {
   private readonly options: TransportOptions;
   private server: Http2Server | null = null;
   private readonly sessions = new Map<Http2Session, Watched>();
@@ -84,8 +92,9 @@ export class Transport {
    * Accepted sockets: a session that has ended leaves its socket open until the peer ends it too.
    */
   private readonly sockets = new Set<Socket>();
-  /** The open calls, with their paths. */
-  private readonly calls = new Map<ServerHttp2Stream, string>();
+  /** The open calls, by their numbers. */
+  private readonly calls = new Map<string, OpenCall>();
+  private lastCall = 0;
   private timer: NodeJS.Timeout | null = null;
   private idle: (() => void) | null = null;
   private closing = false;
@@ -146,8 +155,11 @@ export class Transport {
     if (session === undefined) return true;
     if (!this.sessions.has(session)) this.watch(session);
     const path = headers[":path"] ?? "";
-    this.calls.set(stream, path);
-    stream.once("close", () => this.forget(stream));
+    const number = (++this.lastCall).toString(36);
+    // Set on every call, so that a caller cannot name the call of another.
+    headers[CALL_NUMBER_HEADER] = number;
+    this.calls.set(number, { stream, path });
+    stream.once("close", () => this.forget(number));
     const rule = this.options.rules.get(path);
     if (rule !== undefined) {
       const refusal = this.gate(rule, headers, session);
@@ -176,8 +188,22 @@ export class Transport {
     return null;
   }
 
-  private forget(stream: ServerHttp2Stream): void {
-    this.calls.delete(stream);
+  private streamOf(metadata: Metadata): ServerHttp2Stream | null {
+    return this.calls.get(String(metadata.get(CALL_NUMBER_HEADER)[0]))?.stream ?? null;
+  }
+
+  whenClosed(metadata: Metadata, done: () => void): void {
+    const stream = this.streamOf(metadata);
+    if (stream === null) done();
+    else stream.once("close", done);
+  }
+
+  cut(metadata: Metadata): void {
+    this.streamOf(metadata)?.close(constants.NGHTTP2_CANCEL);
+  }
+
+  private forget(number: string): void {
+    this.calls.delete(number);
     if (this.calls.size === 0) this.idle?.();
   }
 
@@ -232,7 +258,7 @@ export class Transport {
     for (const session of this.ownSessions) session.close();
     this.refuseHalfSent();
     await this.callsDone(graceMs);
-    for (const stream of this.calls.keys()) stream.close();
+    for (const { stream } of this.calls.values()) stream.close();
     for (const session of this.ownSessions) session.destroy();
     if (this.timer !== null) clearInterval(this.timer);
     for (const socket of this.sockets) socket.destroySoon();
@@ -245,7 +271,7 @@ export class Transport {
 
   /** What was never received whole was never accepted: the client may repeat it elsewhere. */
   private refuseHalfSent(): void {
-    for (const [stream, path] of this.calls) {
+    for (const { stream, path } of this.calls.values()) {
       if (this.options.rules.get(path)?.drains === true) continue;
       if (stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN) continue;
       // The library begins a call at the end of its request, and would take this for one.
@@ -257,7 +283,7 @@ export class Transport {
 
   /** Ends the calls that were answered to the end, whether or not their clients ever end them. */
   private closeAnswered(): void {
-    for (const stream of this.calls.keys()) {
+    for (const { stream } of this.calls.values()) {
       if (stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_LOCAL) {
         stream.close(constants.NGHTTP2_NO_ERROR);
       }

@@ -6,9 +6,10 @@
  * INTERNAL and is reported; it is never only swallowed.
  */
 import { status, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
-import type { DataAnswer, RequestContext } from "../operations/requests.js";
+import type { DataAnswer, DataRequest, RequestContext } from "../operations/requests.js";
 import { decodeMessage, encodeMessage, protoReader } from "../proto/codec.js";
 import type { Encodable, MessageCodec } from "../proto/codec.js";
+import { answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
 import type { Role } from "./access.js";
 import type { DataMethod } from "./method.js";
 import { callError, malformedRequest, type GrpcRuntime } from "./runtime.js";
@@ -20,13 +21,20 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
   const { operations, options } = runtime;
   return guarded(runtime, (call, callback) => {
     const startedMs = runtime.nowMs();
-    let request;
+    let request: DataRequest;
     try {
       request = method.read(protoReader(call.request));
     } catch {
       callback(malformedRequest());
       return;
     }
+    const send = (answer: DataAnswer, elapsedMs: number): void => {
+      const writer = runtime.scratch();
+      method.write(answer, request, elapsedMs, writer);
+      callback(null, writer.copy(0, writer.sizeBytes));
+    };
+    const { large } = runtime;
+    if (large.unsent.isFull) return send(operations.mustRetry(method.kind, "overloaded"), 0);
     const context = runtime.context(call.metadata, call.getDeadline(), options.requestTimeoutMs);
     operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
@@ -36,9 +44,14 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
         callback(callError(status.RESOURCE_EXHAUSTED, text));
         return;
       }
-      const writer = runtime.scratch();
-      method.write(answer, request, elapsedMs, writer);
-      callback(null, writer.copy(0, writer.sizeBytes));
+      const sizeBytes = answerSizeBytes(answer);
+      if (sizeBytes < LARGE_ANSWER_BYTES) send(answer, elapsedMs);
+      else if (large.hold(call.metadata, sizeBytes)) {
+        large.encodeLater(sizeBytes, () => send(answer, elapsedMs));
+      } else {
+        // Only reads have large answers, so nothing was done that this refusal denies.
+        send(operations.mustRetry(method.kind, "overloaded"), elapsedMs);
+      }
     });
   });
 }

@@ -3,7 +3,8 @@
  *
  * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in
  * apply, ephemeral ones in the leader's table in the turn of a confirmed round. 2. A read tells
- * nothing about an expiry that the log has not seen: it commits the clock first (P-051).
+ * nothing about an expiry that the log has not seen: it commits the clock first (P-051). 3. One
+ * turn reads a bounded number of bytes; a read that comes too late for it joins a later round.
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
@@ -11,6 +12,7 @@ import type { KvCommand } from "../machine/command.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvAnswer } from "./answers.js";
+import type { ReadTurn } from "./read-turn.js";
 import {
   Durability,
   type KvDeleteRequest,
@@ -125,14 +127,20 @@ export function readKeys(
 ): void {
   const [first] = requests;
   assert(first !== undefined, "a read is for at least one key");
+  const { readTurn } = serving;
   serving.confirm(group, deadlineMs, fail, (leaseMs) => {
+    if (!readTurn.hasRoom) {
+      return readTurn.later(() => {
+        readKeys(serving, group, requests, budget, deadlineMs, fail, then);
+      });
+    }
     if (first.durability === Durability.ephemeral) {
       const table = group.ephemeral;
       if (table === null) return fail("mustRetry", null, group);
-      return then(readAll(table, requests, Math.floor(group.leaseNowMs()), budget));
+      return then(readAll(readTurn, table, requests, Math.floor(group.leaseNowMs()), budget));
     }
     const before = budget.leftBytes;
-    const readings = readAll(group.machine, requests, leaseMs, budget);
+    const readings = readAll(readTurn, group.machine, requests, leaseMs, budget);
     const nowMs = group.leaseNowMs();
     const ended = latestEnded(
       readings.filter((reading) => reading !== null),
@@ -141,12 +149,13 @@ export function readKeys(
     if (ended === null) return then(readings);
     budget.leftBytes = before;
     serving.advance(group, ended, deadlineMs, fail, (committedMs) => {
-      then(readAll(group.machine, requests, committedMs, budget));
+      then(readAll(readTurn, group.machine, requests, committedMs, budget));
     });
   });
 }
 
 function readAll(
+  turn: ReadTurn,
   source: Pick<GroupAccess["machine"], "reads">,
   requests: readonly KvGetRequest[],
   nowMs: number,
@@ -156,6 +165,7 @@ function readAll(
     if (budget.leftBytes <= 0) return null;
     const reading = readOne(source, request, nowMs);
     const sizeBytes = reading.value?.length ?? 0;
+    turn.spend(sizeBytes);
     budget.leftBytes -= sizeBytes;
     return sizeBytes > 0 && budget.leftBytes < 0 ? null : reading;
   });

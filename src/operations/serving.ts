@@ -29,6 +29,7 @@ import { Contention } from "./contention.js";
 import type { Roads } from "./errand.js";
 import { Leaders } from "./leaders.js";
 import { Places, type Whereabouts } from "./places.js";
+import { ReadTurn } from "./read-turn.js";
 import type { OperationsSettings } from "./settings.js";
 import { type CommonEnd, NOWHERE, type Origin } from "./shapes.js";
 import type { SlicedReads } from "./slices.js";
@@ -79,6 +80,7 @@ export class Serving implements Roads {
   readonly contention: Contention;
   /** Reads between two slices, and the bytes that they hold. */
   readonly sliced: SlicedReads = { reads: 0, bytes: 0 };
+  readonly readTurn: ReadTurn;
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
   private readonly origins = new Map<number, Origin>();
@@ -90,6 +92,7 @@ export class Serving implements Roads {
     kernels: BlockKernels,
   ) {
     this.places = new Places(node);
+    this.readTurn = new ReadTurn(ports.timer);
     this.leaders = new Leaders(node, settings, ports);
     const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
     this.calls = new Calls(ports, perPeerMax, (partition) => this.leaders.of(partition));

@@ -95,6 +95,10 @@ export function dataRoute<R extends DataRequest, M extends Members>(
         answerWith(exchange, port.invalidInput(kind) as AnswerOf<R>, numeric, port);
         return;
       }
+      if (exchange.isCrowded) {
+        answerWith(exchange, port.mustRetry(kind, "overloaded") as AnswerOf<R>, numeric, port);
+        return;
+      }
       port.execute(request, exchange.context(), (answer) => {
         answerWith(exchange, answer, numeric, port);
       });

@@ -103,6 +103,11 @@ export class Exchange {
     this.arrive();
   }
 
+  /** True when so many answers wait for their clients that nothing new is to be begun. */
+  get isCrowded(): boolean {
+    return this.state.unsent.isFull;
+  }
+
   /** False when so large an answer would be one too many that waits for its client. */
   admits(characters: number): boolean {
     return this.state.unsent.admits(characters);

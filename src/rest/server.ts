@@ -11,6 +11,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { type ConnectionBudget, ConnectionCount } from "../base/connections.js";
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
+import type { UnsentBytes } from "../base/unsent.js";
 import type { OperationsPort } from "../operations/requests.js";
 import { type Authenticator, checkAccess } from "./access.js";
 import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
@@ -41,6 +42,8 @@ export interface RestServerOptions {
   readonly observer: RestObserver | null;
   /** Counts connections over all front ends; null = this one counts its own. */
   readonly connections: ConnectionBudget | null;
+  /** Counts answers that wait for clients over all front ends. */
+  readonly unsent: UnsentBytes;
   /** How long clients may take to send; SENDING_TIMES unless a test is in a hurry. */
   readonly sendingTimes: SendingTimes;
   /** Adds POST /v1/benchmark/noop, against which the load tests compare. */
@@ -85,7 +88,7 @@ class Server implements RestServer {
       monotonicMs: options.monotonicMs,
       requestTimeoutMs: options.requestTimeoutMs,
       observer: options.observer,
-      unsent: new UnsentAnswers(),
+      unsent: new UnsentAnswers(options.unsent),
       draining: false,
       inFlight: 0,
       receiving: new Set(),

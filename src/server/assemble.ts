@@ -7,6 +7,7 @@
 import type { ConnectionCount } from "../base/connections.js";
 import { META_PARTITION } from "../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
+import { UnsentBytes } from "../base/unsent.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
@@ -113,12 +114,14 @@ interface Measured {
   readonly operations: Operations;
   readonly peers: Peers;
   readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
 }
 
 function attachMetrics(metrics: Metrics, measured: Measured): void {
-  const { node, operations, peers, connections } = measured;
+  const { node, operations, peers, connections, unsent } = measured;
   metrics.attach({
     connections,
+    unsent,
     groups: () => node.groups().map((group) => group.facts()),
     node: () => node.facts(),
     inflight: () => operations.inflight,
@@ -196,9 +199,11 @@ export async function startServer(
   node.links.listen(serving);
   node.links.handleCalls((from, bytes) => serving.callFrame(from, bytes));
   const connections = connectionCount(logger);
-  attachMetrics(metrics, { node, operations: serving, peers, connections });
+  const unsent = new UnsentBytes();
+  attachMetrics(metrics, { node, operations: serving, peers, connections, unsent });
   const listeners = await openListeners(config, {
     connections,
+    unsent,
     operations: serving,
     metrics,
     authenticator: new Authenticator(tokens.value, config.tlsClientCaFile !== null),

@@ -11,6 +11,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type TLSSocket } from "node:tls";
 import type { ConnectionCount } from "../base/connections.js";
+import type { UnsentBytes } from "../base/unsent.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
 import type { OperationsPort } from "../operations/requests.js";
@@ -47,6 +48,7 @@ export interface FrontEnds {
   readonly authenticator: Authenticator;
   /** One count for both front ends: the limit is that of the node. */
   readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
   readonly logger: LoggerPort;
   readonly onFault: (error: unknown) => void;
 }
@@ -127,6 +129,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     observer: null,
     connections: ends.connections,
+    unsent: ends.unsent,
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,
@@ -149,6 +152,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     maxInflightPerStream: config.maxInflightPerStream,
     connections: ends.connections,
+    unsent: ends.unsent,
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
   });

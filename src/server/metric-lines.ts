@@ -4,6 +4,7 @@
  * Invariants: 1. Reading changes nothing. 2. Every series has its TYPE line before its samples.
  */
 import type { ConnectionCount } from "../base/connections.js";
+import type { UnsentBytes } from "../base/unsent.js";
 import type { GroupFacts, NodeFacts } from "../host/results.js";
 
 type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
@@ -57,7 +58,11 @@ function peerSeries(
 }
 
 /** What clients hold of this node. */
-export function frontLines(lines: string[], connections: ConnectionCount): void {
+export function frontLines(
+  lines: string[],
+  connections: ConnectionCount,
+  unsent: UnsentBytes,
+): void {
   family(lines, "svc_connections", "gauge", "Open client connections");
   for (const [listener, open] of Object.entries(connections.open)) {
     lines.push(`svc_connections{listener="${listener}"} ${open}`);
@@ -65,6 +70,9 @@ export function frontLines(lines: string[], connections: ConnectionCount): void 
   const refused = "svc_connections_refused_total";
   family(lines, refused, "counter", "Connections closed at accept");
   lines.push(`${refused}{reason="limit"} ${connections.refused}`);
+  const waiting = "svc_unsent_answer_bytes";
+  family(lines, waiting, "gauge", "Bytes of answers that wait for clients to read them");
+  lines.push(`${waiting} ${unsent.bytes}`);
 }
 
 /** Per node, and per peer of it. */

@@ -8,6 +8,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ConnectionCount } from "../base/connections.js";
+import type { UnsentBytes } from "../base/unsent.js";
 import type { PartitionId } from "../base/ids.js";
 import type { GroupFacts, NodeFacts } from "../host/results.js";
 import { DURATION_BOUNDS_MS, KIND_LABELS, type RequestTally } from "../operations/tally.js";
@@ -23,6 +24,7 @@ export interface MetricSources {
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
 }
 
 const SYNC_BUCKETS_SECONDS = [
@@ -198,7 +200,7 @@ export class Metrics implements MeterPort {
   private groupLines(lines: string[]): void {
     if (this.sources === null) return;
     scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
-    frontLines(lines, this.sources.connections);
+    frontLines(lines, this.sources.connections, this.sources.unsent);
     groupLines(lines, this.sources.groups());
     nodeLines(lines, this.sources.node());
   }

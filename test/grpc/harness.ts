@@ -15,6 +15,7 @@ import {
 } from "@grpc/grpc-js";
 import type { Test } from "tap";
 import { ConnectionCount } from "../../src/base/connections.js";
+import { UnsentBytes } from "../../src/base/unsent.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../src/grpc/server.js";
 import type { GrpcServerOptions } from "../../src/grpc/server.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
@@ -49,6 +50,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     operations,
     authenticator: null,
     connections: new ConnectionCount(),
+    unsent: new UnsentBytes(),
     clock: { monotonicMs: () => performance.now() },
     onFault: (error) => faults.push(error),
     ...options,

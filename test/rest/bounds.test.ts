@@ -10,6 +10,7 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import t, { type Test } from "tap";
+import { UnsentBytes } from "../../src/base/unsent.js";
 import { NO_STAMP } from "../../src/base/hlc.js";
 import type { KvPageAnswer } from "../../src/operations/requests.js";
 import type { Authenticator, Role } from "../../src/rest/access.js";
@@ -404,7 +405,8 @@ t.test("P-127 pages of many rows arrive whole, over both protocols", async (t) =
 });
 
 t.test("P-153 answers that nobody reads are bounded", async (t) => {
-  const unsent = new UnsentAnswers();
+  const count = new UnsentBytes();
+  const unsent = new UnsentAnswers(count);
   const responses: EventEmitter[] = [];
   const track = (characters: number): void => {
     const response = Object.assign(new EventEmitter(), { destroy: () => undefined });
@@ -412,7 +414,7 @@ t.test("P-153 answers that nobody reads are bounded", async (t) => {
     unsent.track(response, characters);
   };
   track(1000);
-  t.equal(unsent.waiting, 0, "small answers are not counted");
+  t.equal(count.bytes, 0, "small answers are not counted");
   const large = 100 << 20;
   t.ok(unsent.admits(large));
   track(large);
@@ -421,7 +423,7 @@ t.test("P-153 answers that nobody reads are bounded", async (t) => {
   t.notOk(unsent.admits(large), "the third one would be too much");
   t.ok(unsent.admits(1000), "small ones pass");
   for (const response of responses) response.emit("close");
-  t.equal(unsent.waiting, 0);
+  t.equal(count.bytes, 0);
 
   const rig = await rigFor(t);
   // One stream a session: within a session its memory credit would bound the answers already.

@@ -4,6 +4,7 @@
 import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect } from "node:net";
 import { Client } from "undici";
+import { UnsentBytes } from "../../src/base/unsent.js";
 import { SENDING_TIMES } from "../../src/rest/listener.js";
 import {
   createRestServer,
@@ -63,6 +64,7 @@ export async function startRig(
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "svc_up 1\n" },
     observer: null,
     connections: null,
+    unsent: new UnsentBytes(),
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: false,
     onFault: (error) => faults.push(error),
