@@ -4,6 +4,7 @@
  * Owns no state. May call the engine. Invariants: 1. A refusal is a BackupError with its named
  * outcome. 2. No deadline unless one is given.
  */
+import { flagOf, optionsOf, textOf } from "./arguments.js";
 import {
   backupChain,
   backupCoordinated,
@@ -26,7 +27,8 @@ export interface RestoreOptions extends CallOptions {
 }
 
 function unhurried(options: CallOptions = {}): CallOptions {
-  return { ...options, deadlineMs: options.deadlineMs ?? Number.POSITIVE_INFINITY };
+  const { deadlineMs = Number.POSITIVE_INFINITY } = optionsOf(options);
+  return { ...options, deadlineMs };
 }
 
 /**
@@ -54,7 +56,7 @@ export class BackupsAdmin {
    * @example
    * const { backupId } = await client.backups.full();
    */
-  full(options?: CallOptions): Promise<BackupInfo> {
+  async full(options?: CallOptions): Promise<BackupInfo> {
     return this.caller.call(backupFull, {}, unhurried(options));
   }
 
@@ -64,7 +66,7 @@ export class BackupsAdmin {
    * @example
    * const { clusterSnapshotPhysical } = await client.backups.coordinated();
    */
-  coordinated(options?: CallOptions): Promise<BackupInfo> {
+  async coordinated(options?: CallOptions): Promise<BackupInfo> {
     return this.caller.call(backupCoordinated, {}, unhurried(options));
   }
 
@@ -75,8 +77,9 @@ export class BackupsAdmin {
    * @example
    * const { actualKind } = await client.backups.incremental(parent.backupId);
    */
-  incremental(parentBackupId: string, options?: CallOptions): Promise<BackupInfo> {
-    return this.caller.call(backupIncremental, { backupId: parentBackupId }, unhurried(options));
+  async incremental(parentBackupId: string, options?: CallOptions): Promise<BackupInfo> {
+    const request = { backupId: textOf("parentBackupId", parentBackupId) };
+    return this.caller.call(backupIncremental, request, unhurried(options));
   }
 
   /**
@@ -85,7 +88,7 @@ export class BackupsAdmin {
    * @example
    * for (const backup of await client.backups.list()) console.log(backup.backupId);
    */
-  list(options?: CallOptions): Promise<readonly BackupInfo[]> {
+  async list(options?: CallOptions): Promise<readonly BackupInfo[]> {
     return this.caller.call(listBackups, {}, unhurried(options));
   }
 
@@ -95,8 +98,12 @@ export class BackupsAdmin {
    * @example
    * const chain = await client.backups.chain(leaf);
    */
-  chain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
-    return this.caller.call(backupChain, { backupId: leafBackupId }, unhurried(options));
+  async chain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
+    return this.caller.call(
+      backupChain,
+      { backupId: textOf("leafBackupId", leafBackupId) },
+      unhurried(options),
+    );
   }
 
   /**
@@ -105,8 +112,12 @@ export class BackupsAdmin {
    * @example
    * await client.backups.validateChain(leaf);
    */
-  validateChain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
-    return this.caller.call(validateChain, { backupId: leafBackupId }, unhurried(options));
+  async validateChain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
+    return this.caller.call(
+      validateChain,
+      { backupId: textOf("leafBackupId", leafBackupId) },
+      unhurried(options),
+    );
   }
 
   /**
@@ -115,10 +126,10 @@ export class BackupsAdmin {
    * @example
    * const { bytesReclaimed } = await client.backups.collectGarbage({ dryRun: true });
    */
-  collectGarbage(
+  async collectGarbage(
     options: CallOptions & { readonly dryRun?: boolean | undefined } = {},
   ): Promise<BackupCollection> {
-    const request = { dryRun: options.dryRun ?? false };
+    const request = { dryRun: flagOf("dryRun", optionsOf(options).dryRun, false) };
     return this.caller.call(collectBackups, request, unhurried(options));
   }
 
@@ -133,8 +144,12 @@ export class BackupsAdmin {
     targetDir: string,
     options: RestoreOptions = {},
   ): Promise<RestoreResult> {
-    const targetTimeMs = int64Of("targetTimeMs", options.targetTimeMs ?? 0n);
-    const request = { leafBackupId, targetDir, targetTimeMs };
+    const { targetTimeMs = 0n } = optionsOf(options);
+    const request = {
+      leafBackupId: textOf("leafBackupId", leafBackupId),
+      targetDir: textOf("targetDir", targetDir),
+      targetTimeMs: int64Of("targetTimeMs", targetTimeMs),
+    };
     return this.caller.call(restoreBackup, request, unhurried(options));
   }
 }

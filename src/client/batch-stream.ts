@@ -11,10 +11,10 @@ import { Metadata, status, type ClientDuplexStream, type StatusObject } from "@g
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { ProtoReader } from "../proto/codec.js";
 import type { Try } from "./try.js";
-import { goneWith, ServerError, SvcError, UnavailableError } from "./errors.js";
+import { goneWith, localFailure, ServerError, SvcError, UnavailableError } from "./errors.js";
 import { FrameWriter } from "./frame-writer.js";
 import type { GrpcChannel } from "./grpc-channel.js";
-import { localFailure, statusError } from "./grpc-status.js";
+import { statusError } from "./grpc-status.js";
 import { ItemReader } from "./item-reader.js";
 import type { HintReader, RouteHint } from "./route-hint.js";
 
@@ -60,7 +60,7 @@ export class BatchStream {
   private slots: (Try | null)[] = [];
   private free: number[] = [];
   private inFlight = 0;
-  private readonly writer = new FrameWriter();
+  private writer = new FrameWriter();
   private readonly items = new ItemReader();
   private readonly deliverItem = (reader: ProtoReader): void => this.deliver(reader);
   /** When the call in each slot was sent. */
@@ -148,17 +148,22 @@ export class BatchStream {
       if (this.inFlight === IN_FLIGHT_MAX || writer.items === FRAME_ITEMS_MAX) break;
       const attempt = waiting[at] as Try;
       if (attempt.ended) continue;
-      const slot = this.free.pop() ?? this.slots.length;
-      const sizeBytes = writer.add(slot + 1, attempt.operation, attempt.request);
+      const slot = this.free.at(-1) ?? this.slots.length;
+      let sizeBytes: number;
+      try {
+        sizeBytes = writer.add(slot + 1, attempt.operation, attempt.request);
+      } catch (error) {
+        attempt.failed(localFailure(error));
+        continue;
+      }
       if (writer.sizeBytes > FRAME_MAX_BYTES && (sizeBytes > FRAME_MAX_BYTES || writer.items > 1)) {
         writer.dropLast();
-        this.free.push(slot);
-        if (slot === this.slots.length) this.slots.push(null);
         if (sizeBytes <= FRAME_MAX_BYTES) break;
         this.events.sendAlone(attempt);
         continue;
       }
       attempt.left = true;
+      this.free.pop();
       this.slots[slot] = attempt;
       this.sentMs[slot] = nowMs;
       this.inFlight += 1;
@@ -260,6 +265,12 @@ export class BatchStream {
     call?.cancel();
     for (const attempt of attempts) attempt.failed(failure);
     this.events.onRoom();
+  }
+
+  /** A fault of this side while it was written to: what is in flight may have left. */
+  broken(cause: unknown): void {
+    this.writer = new FrameWriter();
+    if (this.standing) this.fail(new ServerError("the stream was given up", { cause }, "local"));
   }
 
   /** Forgets the stream; returns the calls that were in flight. */

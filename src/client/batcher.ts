@@ -7,7 +7,7 @@
  */
 import { BatchStream } from "./batch-stream.js";
 import type { Try } from "./try.js";
-import { goneWith, UnavailableError, type SvcError } from "./errors.js";
+import { goneWith, localFailure, UnavailableError, type SvcError } from "./errors.js";
 import type { GrpcChannel } from "./grpc-channel.js";
 import type { StreamKind } from "./operation.js";
 import type { HintReader } from "./route-hint.js";
@@ -57,10 +57,21 @@ export class Batcher {
     this.flushAsked ??= setImmediate(() => this.flush());
   }
 
-  /** Hands what waits to the streams, in frames. */
+  /** One turn. Nothing may leave it: there is nobody above who could catch it. */
   private flush(): void {
     this.flushAsked = null;
     const waiting = this.queue;
+    try {
+      this.handOver(waiting);
+    } catch (error) {
+      this.queue = [];
+      for (const attempt of waiting) if (!attempt.left) attempt.failed(localFailure(error));
+      for (const stream of this.streams) stream.broken(error);
+    }
+  }
+
+  /** Hands what waits to the streams, in frames. */
+  private handOver(waiting: Try[]): void {
     let from = 0;
     while (from < waiting.length) {
       const stream = this.roomiest();

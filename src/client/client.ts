@@ -5,6 +5,7 @@
  * nothing of it is left: no timer, no connection, no call. 2. It may be used by any number of calls
  * at once.
  */
+import { checkFunction, membersOf, optionsOf } from "./arguments.js";
 import { BackupsAdmin } from "./backups.js";
 import { SystemClock } from "./clock.js";
 import { ClusterAdmin } from "./cluster.js";
@@ -13,7 +14,8 @@ import type { Health } from "./cluster-shapes.js";
 import { Engine } from "./engine.js";
 import { KeyValues } from "./kv.js";
 import { Locks } from "./locks.js";
-import { clientSettings, type CallOptions, type SvcClientOptions } from "./options.js";
+import { localFailure } from "./errors.js";
+import { clientSettings, durationMs, type CallOptions, type SvcClientOptions } from "./options.js";
 import { RangesAdmin } from "./ranges.js";
 import { Sequence, Sequences } from "./sequences.js";
 
@@ -53,6 +55,7 @@ export class SvcClient {
   constructor(options: SvcClientOptions) {
     const settings = clientSettings(options);
     const clock = options.clock ?? new SystemClock();
+    checkFunction("clock.nowMs", membersOf("clock", clock).nowMs);
     const engine = new Engine(settings, clock);
     this.engine = engine;
     this.sequences = new Sequences(engine, settings.idempotency);
@@ -85,13 +88,19 @@ export class SvcClient {
 
   /**
    * Releases held locks, rejects calls under way with ClosedError, and ends all connections and
-   * timers. May be called more than once; never rejects.
+   * timers. May be called more than once; rejects for wrong options only (InvalidInputError).
    *
    * @example
    * await client.close();
    */
   close(options: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.closeNow(options.releaseMs ?? RELEASE_DEFAULT_MS);
+    try {
+      const { releaseMs = RELEASE_DEFAULT_MS } = optionsOf(options);
+      durationMs("releaseMs", releaseMs, 0);
+      this.closing ??= this.closeNow(releaseMs);
+    } catch (error) {
+      return Promise.reject(localFailure(error));
+    }
     return this.closing;
   }
 

@@ -11,6 +11,7 @@ import type {
   ReplicationFactorResult,
   RoutingMetadata,
 } from "./cluster-shapes.js";
+import { optionsOf, textOf } from "./arguments.js";
 import { int32Of } from "./numbers.js";
 import type { Caller } from "./operation.js";
 import type { CallOptions } from "./options.js";
@@ -61,8 +62,8 @@ export class ClusterAdmin {
    * @example
    * const { left, reason } = await node.cluster.leave();
    */
-  leave(options: CallOptions = {}): Promise<LeaveResult> {
-    const deadlineMs = options.deadlineMs ?? LEAVE_DEADLINE_MS;
+  async leave(options: CallOptions = {}): Promise<LeaveResult> {
+    const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
     return this.caller.call(leaveCluster, {}, { ...options, deadlineMs });
   }
 
@@ -90,7 +91,7 @@ export class ClusterAdmin {
    * @example
    * const { leaders } = await client.cluster.routing();
    */
-  routing(keySpace = "", options?: CallOptions): Promise<RoutingMetadata> {
-    return this.caller.call(readRouting, { keySpace }, options);
+  async routing(keySpace = "", options?: CallOptions): Promise<RoutingMetadata> {
+    return this.caller.call(readRouting, { keySpace: textOf("keySpace", keySpace) }, options);
   }
 }

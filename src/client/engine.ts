@@ -8,11 +8,11 @@
 import { onAbort } from "./abort.js";
 import { Call } from "./call.js";
 import { Deadlines, type Expiring } from "./deadlines.js";
-import { ClosedError, InvalidInputError, type SvcError } from "./errors.js";
+import { ClosedError, InvalidInputError, localFailure, type SvcError } from "./errors.js";
 import { GrpcNode } from "./grpc-node.js";
 import { MetadataRefresh } from "./metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./operation.js";
-import { checkDeadline, type ClientSettings, type MonotonicClock } from "./options.js";
+import { callOptions, type ClientSettings, type MonotonicClock } from "./options.js";
 import { pause } from "./pause.js";
 import { Places, type Place } from "./places.js";
 import { RestNode } from "./rest-node.js";
@@ -66,8 +66,12 @@ export class Engine implements Caller, CallHost {
       if (this.closed) return reject(new ClosedError());
       const ill = illFormed(request);
       if (ill !== null) return reject(new InvalidInputError(`${ill} is not well-formed Unicode`));
-      const given = calling?.deadlineMs;
-      const durationMs = given === undefined ? this.deadlineMs : checkDeadline(given);
+      let durationMs = this.deadlineMs;
+      try {
+        durationMs = callOptions(calling).deadlineMs ?? durationMs;
+      } catch (error) {
+        return reject(localFailure(error));
+      }
       // A call hands the request only to its own operation and gives what that one settles with.
       const erased = operation as unknown as Operation<unknown, unknown, unknown>;
       const settle = resolve as (value: unknown) => void;

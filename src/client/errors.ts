@@ -159,6 +159,14 @@ export class UnavailableError extends SvcError {
   }
 }
 
+/**
+ * What failed on this side before anything was sent (a token function, an encoder). @internal
+ */
+export function localFailure(error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  return new SvcError("local", "the call could not be made", { cause: error });
+}
+
 /** The failure of a try whose transport was closed; unknown if it may have left. */
 export function goneWith(attempt: { readonly left: boolean }): UnavailableError {
   const outcome = attempt.left ? "unknown" : "none";

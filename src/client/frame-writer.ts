@@ -28,7 +28,10 @@ export class FrameWriter {
     return this.writer.sizeBytes - HEADER_BYTES;
   }
 
-  /** Adds an item; returns its size in bytes. */
+  /**
+   * Adds an item; returns its size in bytes. Throws what the operation throws while it is written;
+   * the items before it are kept.
+   */
   add(
     requestId: number,
     operation: Operation<unknown, unknown, unknown>,
@@ -36,12 +39,18 @@ export class FrameWriter {
   ): number {
     const { writer } = this;
     const { type, field } = operation.stream as StreamPlace;
-    this.lastStart = writer.sizeBytes;
-    writer.uint32(ITEM_TAG).fork();
-    writer.uint32(TYPE_TAG).int32(type).uint32(REQUEST_ID_TAG).int32(requestId);
-    writer.uint32((field << 3) | 2).fork();
-    operation.write(request, writer);
-    writer.ldelim().ldelim();
+    const start = writer.sizeBytes;
+    try {
+      writer.uint32(ITEM_TAG).fork();
+      writer.uint32(TYPE_TAG).int32(type).uint32(REQUEST_ID_TAG).int32(requestId);
+      writer.uint32((field << 3) | 2).fork();
+      operation.write(request, writer);
+      writer.ldelim().ldelim();
+    } catch (error) {
+      writer.abandon(start);
+      throw error;
+    }
+    this.lastStart = start;
     this.items += 1;
     return writer.sizeBytes - this.lastStart;
   }

@@ -9,9 +9,9 @@ import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { ProtoWriter, protoReader } from "../proto/codec.js";
 import { Batcher } from "./batcher.js";
 import type { Try } from "./try.js";
-import { goneWith, ServerError } from "./errors.js";
+import { goneWith, localFailure, ServerError } from "./errors.js";
 import { GrpcChannel } from "./grpc-channel.js";
-import { localFailure, statusError } from "./grpc-status.js";
+import { statusError } from "./grpc-status.js";
 import { HintReader, type RouteHint } from "./route-hint.js";
 import type { TransportNode } from "./transport-node.js";
 import type { StreamKind } from "./operation.js";
@@ -71,9 +71,9 @@ export class GrpcNode implements TransportNode {
   private sendNow(channel: GrpcChannel, attempt: Try): void {
     const { operation, request } = attempt;
     const writer = new ProtoWriter(256);
-    operation.write(request, writer);
     let metadata;
     try {
+      operation.write(request, writer);
       metadata = channel.metadata();
     } catch (error) {
       return attempt.failed(localFailure(error));

@@ -63,9 +63,3 @@ export function backupError(outcome: string, details: string): BackupError {
     retryable: outcome === "RetryableLeadershipLoss",
   });
 }
-
-/** What a token function threw: nothing was sent. */
-export function localFailure(error: unknown): SvcError {
-  if (error instanceof SvcError) return error;
-  return new SvcError("local", "the call could not be made", { cause: error });
-}

@@ -57,7 +57,8 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
   }
 
   async run(options: CallOptions): Promise<KvManyResult<Result>[]> {
-    const durationMs = checkDeadline(options.deadlineMs ?? this.caller.deadlineMs);
+    const { deadlineMs = this.caller.deadlineMs } = options;
+    const durationMs = checkDeadline(deadlineMs);
     const untilMs = performance.now() + durationMs;
     const backoff = new Backoff();
     let open = this.requests.map((_, at) => at);

@@ -1,11 +1,12 @@
 /**
  * From what the caller gives to the requests of key/value operations.
  *
- * Owns no state. Invariants: 1. A number that does not fit throws SvcRangeError before anything is
- * sent.
+ * Owns no state. Invariants: 1. A number that does not fit throws SvcRangeError, a value of the
+ * wrong type InvalidInputError, before anything is sent.
  */
-import type { KvReadRequest, KvSetRequest } from "./kv-operations.js";
-import type { KvItemKey, KvSetConditions } from "./kv-shapes.js";
+import { bytesOrNull, durabilityOf, flagOf, membersOf, optionsOf, textOf } from "./arguments.js";
+import type { KvKeyRequest, KvReadRequest, KvSetRequest } from "./kv-operations.js";
+import type { KvCallOptions, KvItemKey, KvSetConditions } from "./kv-shapes.js";
 import { int32Of, int64Of } from "./numbers.js";
 import type { Durability } from "./options.js";
 
@@ -20,15 +21,6 @@ const Flag = {
 /** Asks for the latest revision. */
 const LATEST = -1n;
 
-function bytesOf(value: string | Uint8Array | null): Uint8Array | null {
-  return typeof value === "string" ? Buffer.from(value, "utf8") : value;
-}
-
-/** Durability on the wire. */
-export function wire(durability: Durability | undefined): 0 | 1 {
-  return durability === "ephemeral" ? 0 : 1;
-}
-
 /** A set with its conditions as flags. */
 export function setRequest(
   key: string,
@@ -36,29 +28,46 @@ export function setRequest(
   conditions: KvSetConditions,
   durability: Durability | undefined,
 ): KvSetRequest {
-  let flags = Flag.set | (conditions.flags ?? 0);
-  if (conditions.noHistory === true) flags |= Flag.noRevision;
-  if (conditions.ifExists === true) flags |= Flag.ifExists;
-  if (conditions.ifNotExists === true) flags |= Flag.ifNotExists;
+  const { ifValue = null, ifRevision = 0n, expiresMs = 0, flags: more = 0 } = conditions;
+  let flags = Flag.set | int32Of("flags", more, 0);
+  if (flagOf("noHistory", conditions.noHistory, false)) flags |= Flag.noRevision;
+  if (flagOf("ifExists", conditions.ifExists, false)) flags |= Flag.ifExists;
+  if (flagOf("ifNotExists", conditions.ifNotExists, false)) flags |= Flag.ifNotExists;
   if (conditions.ifValue !== undefined) flags |= Flag.ifValue;
   if (conditions.ifRevision !== undefined) flags |= Flag.ifRevision;
   return {
-    key,
-    value: bytesOf(value),
-    compareValue: bytesOf(conditions.ifValue ?? null),
-    compareRevision: int64Of("ifRevision", conditions.ifRevision ?? 0n),
-    expiresMs: int32Of("expiresMs", conditions.expiresMs ?? 0, 0),
+    key: textOf("key", key),
+    value: bytesOrNull("value", value),
+    compareValue: bytesOrNull("ifValue", ifValue),
+    compareRevision: int64Of("ifRevision", ifRevision),
+    expiresMs: int32Of("expiresMs", expiresMs, 0),
     flags,
-    durability: wire(durability),
+    durability: durabilityOf(durability),
   };
+}
+
+/** What names one entry. */
+export function keyRequest(key: string, options: KvCallOptions): KvKeyRequest {
+  const durability = durabilityOf(optionsOf(options).durability);
+  return { key: textOf("key", key), durability };
 }
 
 /** A read of the latest or of one revision. */
 export function readRequest(
-  key: string | KvItemKey,
+  key: string,
+  revision: KvItemKey["revision"],
   durability: Durability | undefined,
 ): KvReadRequest {
-  const item = typeof key === "string" ? { key } : key;
-  const revision = item.revision === undefined ? LATEST : int64Of("revision", item.revision);
-  return { key: item.key, revision, durability: wire(durability) };
+  return {
+    key: textOf("key", key),
+    revision: revision === undefined ? LATEST : int64Of("revision", revision),
+    durability: durabilityOf(durability),
+  };
+}
+
+/** One item of a many-call: a key, or a key with a revision. */
+export function readItem(item: string | KvItemKey, durability: Durability | undefined) {
+  if (typeof item === "string") return readRequest(item, undefined, durability);
+  const { key, revision } = membersOf("an item", item);
+  return readRequest(key, revision, durability);
 }

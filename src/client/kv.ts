@@ -5,6 +5,15 @@
  * Scans and range reads are iterated to their end, one page at a time.
  */
 import {
+  durabilityOf,
+  eachOf,
+  flagOf,
+  membersOf,
+  optionalText,
+  optionsOf,
+  textOf,
+} from "./arguments.js";
+import {
   deleteKey,
   existsKey,
   extendKey,
@@ -19,7 +28,7 @@ import {
 import { deleteMany, existsMany, getMany, setMany } from "./kv-many-operations.js";
 import { readBucket, rangePage, scanPage } from "./kv-page-operations.js";
 import { manyResults } from "./kv-many.js";
-import { readRequest, setRequest, wire } from "./kv-requests.js";
+import { keyRequest, readItem, readRequest, setRequest } from "./kv-requests.js";
 import type {
   BucketRange,
   KvCallOptions,
@@ -73,7 +82,8 @@ export class KeyValues {
     value: string | Uint8Array | null,
     options: KvSetOptions = {},
   ): Promise<KvWrite> {
-    const request = setRequest(key, value, options, options.durability);
+    const given = optionsOf(options);
+    const request = setRequest(key, value, given, given.durability);
     return this.caller.call(setKey, request, options);
   }
 
@@ -84,8 +94,7 @@ export class KeyValues {
    * const { applied } = await client.kv.extend("leader", 10_000);
    */
   async extend(key: string, expiresMs: number, options: KvCallOptions = {}): Promise<KvWrite> {
-    const lease = int32Of("expiresMs", expiresMs, 1);
-    const request = { key, expiresMs: lease, durability: wire(options.durability) };
+    const request = { ...keyRequest(key, options), expiresMs: int32Of("expiresMs", expiresMs, 1) };
     return this.caller.call(extendKey, request, options);
   }
 
@@ -95,8 +104,8 @@ export class KeyValues {
    * @example
    * const { deleted } = await client.kv.delete("config/color");
    */
-  delete(key: string, options: KvCallOptions = {}): Promise<KvDelete> {
-    return this.caller.call(deleteKey, { key, durability: wire(options.durability) }, options);
+  async delete(key: string, options: KvCallOptions = {}): Promise<KvDelete> {
+    return this.caller.call(deleteKey, keyRequest(key, options), options);
   }
 
   /**
@@ -106,7 +115,8 @@ export class KeyValues {
    * const entry = await client.kv.get("config/color");
    */
   async get(key: string, options: KvGetOptions = {}): Promise<KvEntry | null> {
-    return this.caller.call(getKey, readRequest({ key, ...options }, options.durability), options);
+    const { revision, durability } = optionsOf(options);
+    return this.caller.call(getKey, readRequest(key, revision, durability), options);
   }
 
   /**
@@ -116,8 +126,8 @@ export class KeyValues {
    * if ((await client.kv.exists("a")) === null) await client.kv.set("a", "red");
    */
   async exists(key: string, options: KvGetOptions = {}): Promise<KvExistence | null> {
-    const request = readRequest({ key, ...options }, options.durability);
-    return this.caller.call(existsKey, request, options);
+    const { revision, durability } = optionsOf(options);
+    return this.caller.call(existsKey, readRequest(key, revision, durability), options);
   }
 
   /**
@@ -133,9 +143,11 @@ export class KeyValues {
     items: readonly KvSetItem[],
     options: KvCallOptions = {},
   ): Promise<KvManyResult<KvWrite>[]> {
-    const requests = items.map((item) =>
-      setRequest(item.key, item.value, item, options.durability),
-    );
+    const { durability } = optionsOf(options);
+    const requests = eachOf("items", items, (item) => {
+      const { key, value } = membersOf("an item", item);
+      return setRequest(key, value, item, durability);
+    });
     return manyResults(this.caller, setMany, requests, options, {
       settle: (answer, request, doubtful) =>
         settleWrite(answer, request.key, isConditional(request), doubtful),
@@ -153,7 +165,7 @@ export class KeyValues {
     keys: readonly string[],
     options: KvCallOptions = {},
   ): Promise<KvManyResult<KvDelete>[]> {
-    const requests = keys.map((key) => ({ key, durability: wire(options.durability) }));
+    const requests = eachOf("keys", keys, (key) => keyRequest(key, options));
     return manyResults(this.caller, deleteMany, requests, options, {
       settle: (answer, { key }, doubtful) => settleDelete(answer, key, doubtful),
       repeat: () => true,
@@ -170,7 +182,8 @@ export class KeyValues {
     keys: readonly (string | KvItemKey)[],
     options: KvCallOptions = {},
   ): Promise<KvManyResult<KvEntry | null>[]> {
-    const requests = keys.map((key) => readRequest(key, options.durability));
+    const { durability } = optionsOf(options);
+    const requests = eachOf("keys", keys, (key) => readItem(key, durability));
     return manyResults(this.caller, getMany, requests, options, {
       settle: (answer, { key }) => settleEntry(answer, key),
       repeat: () => true,
@@ -187,7 +200,8 @@ export class KeyValues {
     keys: readonly (string | KvItemKey)[],
     options: KvCallOptions = {},
   ): Promise<KvManyResult<KvExistence | null>[]> {
-    const requests = keys.map((key) => readRequest(key, options.durability));
+    const { durability } = optionsOf(options);
+    const requests = eachOf("keys", keys, (key) => readItem(key, durability));
     return manyResults(this.caller, existsMany, requests, options, {
       settle: (answer, { key }) => settleExistence(answer, key),
       repeat: () => true,
@@ -201,8 +215,9 @@ export class KeyValues {
    * @example
    * const entries = await client.kv.bucket("config");
    */
-  bucket(bucket: string, options: KvCallOptions = {}): Promise<readonly KvEntry[]> {
-    const request = { prefixKey: bucket, durability: wire(options.durability) };
+  async bucket(bucket: string, options: KvCallOptions = {}): Promise<readonly KvEntry[]> {
+    const durability = durabilityOf(optionsOf(options).durability);
+    const request = { prefixKey: textOf("bucket", bucket), durability };
     return this.caller.call(readBucket, request, options);
   }
 
@@ -213,11 +228,12 @@ export class KeyValues {
    * const page = await client.kv.scanPage("user/", { limit: 100 });
    */
   async scanPage(prefix: string, options: KvPageOptions = {}): Promise<KvPage> {
+    const { limit = 0, cursor, durability } = optionsOf(options);
     const request = {
-      prefixKey: prefix,
-      durability: wire(options.durability),
-      limit: int32Of("limit", options.limit ?? 0, 0),
-      cursor: options.cursor ?? null,
+      prefixKey: textOf("prefix", prefix),
+      durability: durabilityOf(durability),
+      limit: int32Of("limit", limit, 0),
+      cursor: optionalText("cursor", cursor) ?? null,
     };
     return this.caller.call(scanPage, request, options);
   }
@@ -233,9 +249,10 @@ export class KeyValues {
     prefix: string,
     options: KvPageOptions & KvIterateOptions = {},
   ): AsyncGenerator<KvEntry, void, void> {
-    const budget = new TimeBudget("kv.scan", options.overallDeadlineMs ?? Infinity);
-    const pageMs = options.deadlineMs ?? this.caller.deadlineMs;
-    let cursor = options.cursor;
+    const { overallDeadlineMs = Infinity, deadlineMs: pageMs = this.caller.deadlineMs } =
+      optionsOf(options);
+    const budget = new TimeBudget("kv.scan", overallDeadlineMs, "overallDeadlineMs");
+    let { cursor } = options;
     for (;;) {
       const page = await this.scanPage(prefix, { ...budget.rest(options, pageMs), cursor });
       yield* page.items;
@@ -252,14 +269,16 @@ export class KeyValues {
    * const page = await client.kv.rangePage({ bucket: "log", start: "log/2024" }, { limit: 100 });
    */
   async rangePage(range: BucketRange, options: KvRangeOptions = {}): Promise<KvPage> {
+    const { bucket, start, startInclusive, end, endInclusive } = membersOf("range", range);
+    const { limit = RANGE_LIMIT_DEFAULT, durability } = optionsOf(options);
     const request = {
-      prefix: range.bucket,
-      startKey: range.start ?? null,
-      startInclusive: range.startInclusive ?? true,
-      endKey: range.end ?? null,
-      endInclusive: range.endInclusive ?? false,
-      limit: int32Of("limit", options.limit ?? RANGE_LIMIT_DEFAULT, 1),
-      durability: wire(options.durability),
+      prefix: textOf("bucket", bucket),
+      startKey: optionalText("start", start) ?? null,
+      startInclusive: flagOf("startInclusive", startInclusive, true),
+      endKey: optionalText("end", end) ?? null,
+      endInclusive: flagOf("endInclusive", endInclusive, false),
+      limit: int32Of("limit", limit, 1),
+      durability: durabilityOf(durability),
     };
     return this.caller.call(rangePage, request, options);
   }
@@ -274,8 +293,9 @@ export class KeyValues {
     range: BucketRange,
     options: KvRangeOptions & KvIterateOptions = {},
   ): AsyncGenerator<KvEntry, void, void> {
-    const budget = new TimeBudget("kv.range", options.overallDeadlineMs ?? Infinity);
-    const pageMs = options.deadlineMs ?? this.caller.deadlineMs;
+    const { overallDeadlineMs = Infinity, deadlineMs: pageMs = this.caller.deadlineMs } =
+      optionsOf(options);
+    const budget = new TimeBudget("kv.range", overallDeadlineMs, "overallDeadlineMs");
     let rest = range;
     for (;;) {
       const page = await this.rangePage(rest, budget.rest(options, pageMs));

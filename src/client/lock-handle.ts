@@ -7,13 +7,19 @@
  * handle is never held again.
  */
 import { decodeText } from "../base/bytes.js";
-import { SvcError, UnknownOutcomeError } from "./errors.js";
+import { localFailure, SvcError, UnknownOutcomeError } from "./errors.js";
 import { LeaseWatch } from "./lease.js";
 import { getLock, tryExtend, unlock, type LockRequest } from "./lock-operations.js";
 import type { LockInfo, UnlockAnswer } from "./lock-shapes.js";
 import { toSafeNumber } from "./numbers.js";
 import { newTrace, type Caller, type Calling } from "./operation.js";
-import { durationMs, type CallOptions, type Durability, type MonotonicClock } from "./options.js";
+import {
+  callOptions,
+  durationMs,
+  type CallOptions,
+  type Durability,
+  type MonotonicClock,
+} from "./options.js";
 
 /** Renewal begins when this share of the lease is over. */
 const RENEW_SHARE = 1 / 3;
@@ -127,7 +133,8 @@ export class LockHandle {
    */
   async extend(leaseMs: number = this.leaseMs, options?: CallOptions): Promise<boolean> {
     durationMs("leaseMs", leaseMs, 1);
-    return this.inTurn(() => this.extendNow(leaseMs, options ?? {}));
+    const calling = callOptions(options);
+    return this.inTurn(() => this.extendNow(leaseMs, calling));
   }
 
   /**
@@ -152,6 +159,11 @@ export class LockHandle {
    * await lock.release();
    */
   release(options?: CallOptions): Promise<boolean> {
+    try {
+      callOptions(options);
+    } catch (error) {
+      return Promise.reject(localFailure(error));
+    }
     if (!this.acquired) return Promise.resolve(false);
     this.heldUntilReleased ||= this.watch.held;
     this.watch.end("lock-released", "was released");

@@ -6,6 +6,16 @@
  * none. 2. Closing ends every acquire at once, and waits for the release of what they bring.
  */
 import { randomBytes } from "node:crypto";
+import {
+  bytesOf,
+  checkFunction,
+  checkSignal,
+  durabilityOf,
+  flagOf,
+  membersOf,
+  optionsOf,
+  textOf,
+} from "./arguments.js";
 import { ClosedError, InvalidInputError, LockNotAcquiredError } from "./errors.js";
 import { Acquisition } from "./lock-acquisition.js";
 import { LockHandle } from "./lock-handle.js";
@@ -19,7 +29,7 @@ import type {
   UnlockAnswer,
 } from "./lock-shapes.js";
 import type { Caller } from "./operation.js";
-import { checkDeadline, durationMs, type Durability, type MonotonicClock } from "./options.js";
+import { checkDeadline, durationMs, type MonotonicClock } from "./options.js";
 import { pause } from "./pause.js";
 
 const OWNER_BYTES = 16;
@@ -33,13 +43,10 @@ export interface LockStep extends LockCallOptions {
 }
 
 function ownerBytes(owner: string | Uint8Array): Uint8Array {
-  const bytes = typeof owner === "string" ? Buffer.from(owner, "utf8") : Uint8Array.from(owner);
+  // A copy: the caller may change its own while the lock is renewed.
+  const bytes = Uint8Array.from(bytesOf("owner", owner));
   if (bytes.length === 0) throw new InvalidInputError("an owner is not empty");
   return bytes;
-}
-
-function wire(durability: Durability | undefined): 0 | 1 {
-  return durability === "ephemeral" ? 0 : 1;
 }
 
 /** @internal What `Locks` needs beside the engine. */
@@ -82,20 +89,22 @@ export class Locks {
    * await work(lock.signal);
    */
   async acquire(resource: string, options: AcquireOptions): Promise<LockHandle> {
+    const { owner, waitMs = 0, retryMs = RETRY_DEFAULT_MS } = membersOf("options", options);
+    const renew = flagOf("renew", options.renew, true);
     const request: LockRequest = {
-      resource,
-      owner: ownerBytes(options.owner ?? randomBytes(OWNER_BYTES).toString("hex")),
+      resource: textOf("resource", resource),
+      owner: ownerBytes(owner === undefined ? randomBytes(OWNER_BYTES).toString("hex") : owner),
       expiresMs: durationMs("leaseMs", options.leaseMs, 1),
-      durability: wire(options.durability),
+      durability: durabilityOf(options.durability),
     };
-    const waitMs = options.waitMs ?? 0;
+    checkSignal(options.signal);
     if (waitMs !== Number.POSITIVE_INFINITY) durationMs("waitMs", waitMs, 0);
     const { caller, clock } = this.facts;
     const wish = {
       request,
-      ownOwner: options.owner !== undefined,
+      ownOwner: owner !== undefined,
       waitMs,
-      retryMs: durationMs("retryMs", options.retryMs ?? RETRY_DEFAULT_MS, 1),
+      retryMs: durationMs("retryMs", retryMs, 1),
       deadlineMs:
         options.deadlineMs === undefined
           ? waitMs + caller.deadlineMs
@@ -110,7 +119,6 @@ export class Locks {
       const grant = await running;
       const facts = this.handleFacts(request);
       if (grant === null) return new LockHandle({ ...facts, renew: false }, 0n, null);
-      const renew = options.renew ?? true;
       const handle = new LockHandle({ ...facts, renew }, grant.fencingToken, grant.sentMs);
       this.handles.add(handle);
       if (!this.closed) return handle;
@@ -137,6 +145,7 @@ export class Locks {
     options: AcquireOptions,
     work: (signal: AbortSignal, fencingToken: bigint) => Promise<Value>,
   ): Promise<Value> {
+    checkFunction("work", work);
     const handle = await this.acquire(resource, options);
     if (!handle.acquired) throw new LockNotAcquiredError(resource);
     try {
@@ -180,7 +189,7 @@ export class Locks {
     resource: string,
     step: LockCallOptions & { readonly owner: string | Uint8Array },
   ): Promise<UnlockAnswer> {
-    const request = stepRequest(resource, { ...step, leaseMs: 1 });
+    const request = stepRequest(resource, { ...membersOf("step", step), leaseMs: 1 });
     return this.facts.caller.call(unlock, request, step);
   }
 
@@ -191,7 +200,8 @@ export class Locks {
    * const info = await client.locks.info("nightly");
    */
   async info(resource: string, options: LockCallOptions = {}): Promise<LockInfo | null> {
-    const request = { resource, durability: wire(options.durability) };
+    const durability = durabilityOf(optionsOf(options).durability);
+    const request = { resource: textOf("resource", resource), durability };
     return this.facts.caller.call(getLock, request, options);
   }
 
@@ -238,10 +248,11 @@ export class Locks {
 }
 
 function stepRequest(resource: string, step: LockStep): LockRequest {
+  const { owner, leaseMs, durability } = membersOf("step", step);
   return {
-    resource,
-    owner: ownerBytes(step.owner),
-    expiresMs: durationMs("leaseMs", step.leaseMs, 1),
-    durability: wire(step.durability),
+    resource: textOf("resource", resource),
+    owner: ownerBytes(owner),
+    expiresMs: durationMs("leaseMs", leaseMs, 1),
+    durability: durabilityOf(durability),
   };
 }

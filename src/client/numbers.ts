@@ -7,6 +7,7 @@
 import { INT32_MAX, isInt64 } from "../base/int64.js";
 import type { Hlc } from "../base/hlc.js";
 import { bigIntToLanes, lanesToBigInt, type Int64Lanes } from "../proto/codec.js";
+import { wrongType } from "./arguments.js";
 import { SvcRangeError, type CallOutcome } from "./errors.js";
 import { asObject, bigintOf, intOf, type JsonObject } from "./json.js";
 
@@ -19,8 +20,14 @@ export type Int64Input = bigint | number;
  */
 export type Timestamp = Hlc;
 
-/** The exact value; throws SvcRangeError when `value` is no int64 (or an unsafe number). */
+/**
+ * The exact value; throws SvcRangeError when `value` is no int64 (or an unsafe number),
+ * InvalidInputError when it is no number at all.
+ */
 export function int64Of(name: string, value: Int64Input): bigint {
+  if (typeof value !== "bigint" && typeof value !== "number") {
+    throw wrongType(name, "a bigint or a number", value);
+  }
   if (typeof value === "number" && !Number.isSafeInteger(value)) {
     throw new SvcRangeError(`${name}: ${value} is not a safe integer; give a bigint`);
   }
@@ -30,8 +37,9 @@ export function int64Of(name: string, value: Int64Input): bigint {
   return exact;
 }
 
-/** An int32 of at least `min`; throws SvcRangeError otherwise. */
+/** An int32 of at least `min`; throws as `int64Of` otherwise. */
 export function int32Of(name: string, value: number, min: number): number {
+  if (typeof value !== "number") throw wrongType(name, "a number", value);
   if (Number.isInteger(value) && value >= min && value <= INT32_MAX) return value;
   throw new SvcRangeError(`${name}: ${value} is no integer from ${min} to ${INT32_MAX}`);
 }

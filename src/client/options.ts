@@ -5,6 +5,17 @@
  * 2. Durations are milliseconds.
  */
 import { INT32_MAX } from "../base/int64.js";
+import {
+  bytesOf,
+  checkFunction,
+  checkSignal,
+  eachOf,
+  flagOf,
+  membersOf,
+  optionsOf,
+  textOf,
+  wrongType,
+} from "./arguments.js";
 import { InvalidInputError } from "./errors.js";
 
 /** What every method takes. */
@@ -108,6 +119,14 @@ const CONNECT_TIMEOUT_DEFAULT_MS = 3000;
 const KEEP_ALIVE_DEFAULT_MS = 5000;
 const TOKEN_FORM = /^[\x21-\x7e]{1,4096}$/;
 
+/** What every method takes, checked; returns it, or nothing given. Throws InvalidInputError. */
+export function callOptions(given: CallOptions | undefined): CallOptions {
+  const options = optionsOf(given);
+  checkSignal(options.signal);
+  if (options.deadlineMs !== undefined) checkDeadline(options.deadlineMs);
+  return options;
+}
+
 /** Reads `http://host:port`; throws InvalidInputError otherwise. */
 export function parseEndpoint(text: string): Endpoint {
   const trimmed = text.trim();
@@ -132,26 +151,46 @@ export function parseEndpoint(text: string): Endpoint {
 /** A duration option in whole ms from `min` to 2^31 - 1; throws InvalidInputError otherwise. */
 export function durationMs(name: string, value: number, min: number): number {
   if (Number.isInteger(value) && value >= min && value <= INT32_MAX) return value;
+  if (typeof value !== "number") throw wrongType(name, "a number of milliseconds", value);
   throw new InvalidInputError(`${name} is whole milliseconds from ${min} to ${INT32_MAX}`);
 }
 
+/** Throws InvalidInputError unless `value` is one of the three rules. */
+export function checkIdempotency(value: Idempotency): Idempotency {
+  if (["auto", "always", "off"].includes(value)) return value;
+  throw new InvalidInputError('idempotency is "auto", "always" or "off"');
+}
+
 /** A deadline: as a duration, or Infinity. */
-export function checkDeadline(value: number): number {
+export function checkDeadline(value: number, name = "deadlineMs"): number {
   if (value === Number.POSITIVE_INFINITY) return value;
+  if (typeof value !== "number") throw wrongType(name, "a number of milliseconds", value);
   if (value > 0 && value <= INT32_MAX) return value;
-  throw new InvalidInputError(`deadlineMs is a time in ms up to ${INT32_MAX}, or Infinity`);
+  throw new InvalidInputError(`${name} is a time in ms up to ${INT32_MAX}, or Infinity`);
 }
 
 function endpointsOf(given: string | readonly string[]): Endpoint[] {
-  const texts = typeof given === "string" ? given.split(",") : [...given];
+  const texts =
+    typeof given === "string"
+      ? given.split(",")
+      : eachOf("endpoints", given, (text) => textOf("an endpoint", text));
   const endpoints = texts.filter((text) => text.trim() !== "").map(parseEndpoint);
   if (endpoints.length === 0) throw new InvalidInputError("endpoints names no endpoint");
   return endpoints;
 }
 
+function tlsOf(tls: TlsOptions | undefined): TlsOptions {
+  const { ca, cert, key, insecure } = optionsOf(tls, "tls");
+  for (const [name, pem] of Object.entries({ ca, cert, key })) {
+    if (pem !== undefined) bytesOf(`tls.${name}`, pem);
+  }
+  return { ca, cert, key, insecure: flagOf("tls.insecure", insecure, false) };
+}
+
 function tokenOf(token: SvcClientOptions["token"]): (() => string) | null {
   if (token === undefined) return null;
   const read = typeof token === "string" ? (): string => token : token;
+  checkFunction("token", read);
   return () => {
     const text = read();
     if (TOKEN_FORM.test(text)) return text;
@@ -161,13 +200,10 @@ function tokenOf(token: SvcClientOptions["token"]): (() => string) | null {
 
 /** Applies defaults and checks. Throws InvalidInputError. */
 export function clientSettings(options: SvcClientOptions): ClientSettings {
+  membersOf("options", options);
   const transport = options.transport ?? "grpc";
   if (transport !== "grpc" && transport !== "rest") {
     throw new InvalidInputError('transport is "grpc" or "rest"');
-  }
-  const idempotency = options.idempotency ?? "auto";
-  if (!["auto", "always", "off"].includes(idempotency)) {
-    throw new InvalidInputError('idempotency is "auto", "always" or "off"');
   }
   const channels = options.channels ?? CHANNELS_DEFAULT;
   if (!Number.isInteger(channels) || channels < 1 || channels > CHANNELS_MAX) {
@@ -177,13 +213,13 @@ export function clientSettings(options: SvcClientOptions): ClientSettings {
   return {
     endpoints: endpointsOf(options.endpoints),
     transport,
-    tls: options.tls ?? {},
+    tls: tlsOf(options.tls),
     token: tokenOf(options.token),
     deadlineMs: checkDeadline(options.deadlineMs ?? DEADLINE_DEFAULT_MS),
     channels,
     connectTimeoutMs: durationMs("connectTimeoutMs", connectTimeoutMs, 1),
     keepAliveMs: durationMs("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_DEFAULT_MS, 10),
-    idempotency,
-    followRoutes: options.followRoutes ?? true,
+    idempotency: checkIdempotency(options.idempotency ?? "auto"),
+    followRoutes: flagOf("followRoutes", options.followRoutes, true),
   };
 }

@@ -6,8 +6,8 @@
  * reserved and never handed out are counted and reported, never hidden.
  */
 import { ClosedError, MaxValueExceededError } from "./errors.js";
-import { toSafeNumber } from "./numbers.js";
-import type { CallOptions } from "./options.js";
+import { int32Of, toSafeNumber } from "./numbers.js";
+import { callOptions, type CallOptions } from "./options.js";
 import type { SequenceRange } from "./sequence-shapes.js";
 
 /** Options of `prefetch`. */
@@ -46,8 +46,10 @@ export class SequencePrefetch {
   constructor(reserve: Reserve, count: number, options: PrefetchOptions = {}) {
     this.reserve = reserve;
     this.count = count;
-    this.options = { signal: options.signal, deadlineMs: options.deadlineMs };
-    this.refillAt = options.refillAt ?? count >>> 1;
+    const { signal, deadlineMs } = callOptions(options);
+    const { refillAt = count >>> 1 } = options;
+    this.options = { signal, deadlineMs };
+    this.refillAt = int32Of("refillAt", refillAt, 0);
     this.startRefill();
   }
 

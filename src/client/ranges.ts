@@ -3,6 +3,7 @@
  *
  * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
  */
+import { textOf } from "./arguments.js";
 import type { Caller } from "./operation.js";
 import type { CallOptions } from "./options.js";
 import {
@@ -41,8 +42,8 @@ export class RangesAdmin {
    * @example
    * const { keySpaces } = await client.ranges.list();
    */
-  list(keySpace = "", options?: CallOptions): Promise<RangeMap> {
-    return this.caller.call(readRanges, { keySpace }, options);
+  async list(keySpace = "", options?: CallOptions): Promise<RangeMap> {
+    return this.caller.call(readRanges, { keySpace: textOf("keySpace", keySpace) }, options);
   }
 
   /**
@@ -51,8 +52,8 @@ export class RangesAdmin {
    * @example
    * await client.ranges.register("users");
    */
-  register(keySpace: string, options?: CallOptions): Promise<RegisterResult> {
-    return this.caller.call(registerRange, { keySpace }, options);
+  async register(keySpace: string, options?: CallOptions): Promise<RegisterResult> {
+    return this.caller.call(registerRange, { keySpace: textOf("keySpace", keySpace) }, options);
   }
 
   /**
@@ -61,8 +62,8 @@ export class RangesAdmin {
    * @example
    * await client.ranges.unregister("users");
    */
-  unregister(keySpace: string, options?: CallOptions): Promise<UnregisterResult> {
-    return this.caller.call(unregisterRange, { keySpace }, options);
+  async unregister(keySpace: string, options?: CallOptions): Promise<UnregisterResult> {
+    return this.caller.call(unregisterRange, { keySpace: textOf("keySpace", keySpace) }, options);
   }
 
   /**
@@ -71,8 +72,12 @@ export class RangesAdmin {
    * @example
    * await client.ranges.split("users", "users/m");
    */
-  split(keySpace: string, splitKey: string, options?: CallOptions): Promise<SplitResult> {
-    return this.caller.call(splitRange, { keySpace, splitKey }, options);
+  async split(keySpace: string, splitKey: string, options?: CallOptions): Promise<SplitResult> {
+    const request = {
+      keySpace: textOf("keySpace", keySpace),
+      splitKey: textOf("splitKey", splitKey),
+    };
+    return this.caller.call(splitRange, request, options);
   }
 
   /**

@@ -10,12 +10,13 @@ import type { Try } from "./try.js";
 import {
   AccessError,
   InvalidInputError,
+  localFailure,
   ServerError,
   SvcError,
   TooLargeError,
   UnavailableError,
 } from "./errors.js";
-import { backupError, localFailure } from "./grpc-status.js";
+import { backupError } from "./grpc-status.js";
 import { parseJson, type JsonObject, type JsonValue } from "./json.js";
 import type { ClientSettings, Endpoint } from "./options.js";
 import { hintFromRest, type RouteHint } from "./route-hint.js";
@@ -69,10 +70,9 @@ export class RestNode implements TransportNode {
 
   send(attempt: Try): void {
     const { followRoutes } = this.settings;
-    void this.exchange(attempt).then(
-      (answer) => settle(attempt, answer, followRoutes),
-      (error: unknown) => attempt.failed(this.failure(error, attempt.left)),
-    );
+    this.exchange(attempt)
+      .then((answer) => settle(attempt, answer, followRoutes))
+      .catch((error: unknown) => attempt.failed(this.failure(error, attempt.left)));
   }
 
   private async load(): Promise<readonly [Undici, Agent]> {
@@ -122,7 +122,7 @@ export class RestNode implements TransportNode {
   }
 
   private failure(error: unknown, left: boolean): SvcError {
-    if (error instanceof SvcError) return error;
+    if (error instanceof SvcError || !left) return localFailure(error);
     const cause = error as Readonly<Record<"code" | "message" | "syscall", unknown>>;
     const { url } = this.endpoint;
     if (typeof cause.code === "string") {
@@ -133,7 +133,6 @@ export class RestNode implements TransportNode {
       }
       return new UnavailableError("connection-lost", message, { cause, outcome: "unknown" });
     }
-    if (!left) return localFailure(error);
     const facts = { cause: error, outcome: "unknown" } as const;
     return new UnavailableError("connection-lost", `${url}: the exchange failed`, facts);
   }

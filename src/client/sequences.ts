@@ -6,12 +6,20 @@
  */
 import { randomUUID } from "node:crypto";
 import { nextRange, nextValue, reserveRange, type AllocateRequest } from "./allocate-operation.js";
-import { AlreadyExistsError, doubted, NotFoundError, TimeoutError } from "./errors.js";
-import { int32Of, int64Of, toSafeNumber } from "./numbers.js";
+import { optionalText, optionsOf, textOf } from "./arguments.js";
+import {
+  AlreadyExistsError,
+  doubted,
+  localFailure,
+  NotFoundError,
+  TimeoutError,
+} from "./errors.js";
+import { int32Of, toSafeNumber } from "./numbers.js";
 import type { Caller } from "./operation.js";
-import type { CallOptions, Idempotency } from "./options.js";
+import { checkIdempotency, type CallOptions, type Idempotency } from "./options.js";
 import { SequencePrefetch, type PrefetchOptions } from "./prefetch.js";
 import { checked } from "./sequence-check.js";
+import { createRequest, updateRequest } from "./sequence-requests.js";
 import { TimeBudget } from "./time-budget.js";
 import {
   createSequence,
@@ -66,15 +74,7 @@ export class Sequences {
     parameters: SequenceParameters = {},
     options?: CallOptions,
   ): Promise<SequenceInfo> {
-    const { maxValue, blockSize } = parameters;
-    const request = {
-      name,
-      initialValue: int64Of("initialValue", parameters.initialValue ?? 0n),
-      increment: int64Of("increment", parameters.increment ?? 1n),
-      maxValue: maxValue === undefined || maxValue === null ? null : int64Of("maxValue", maxValue),
-      blockSize:
-        blockSize === undefined || blockSize === null ? null : int32Of("blockSize", blockSize, 1),
-    };
+    const request = createRequest(name, parameters);
     return this.caller.call(createSequence, request, options);
   }
 
@@ -91,18 +91,7 @@ export class Sequences {
     changes: SequenceUpdate,
     options?: CallOptions,
   ): Promise<SequenceInfo> {
-    const { currentValue, increment, initialValue, maxValue, blockSize } = changes;
-    const request = {
-      name,
-      currentValue: currentValue === undefined ? null : int64Of("currentValue", currentValue),
-      increment: increment === undefined ? null : int64Of("increment", increment),
-      initialValue: initialValue === undefined ? null : int64Of("initialValue", initialValue),
-      maxValue: maxValue === undefined || maxValue === null ? null : int64Of("maxValue", maxValue),
-      removeMaxValue: maxValue === null,
-      blockSize:
-        blockSize === undefined || blockSize === null ? null : int32Of("blockSize", blockSize, 1),
-      removeBlockSize: blockSize === null,
-    };
+    const request = updateRequest(name, changes);
     return this.caller.call(updateSequence, request, options);
   }
 
@@ -112,8 +101,8 @@ export class Sequences {
    * @example
    * const info = await client.sequences.get("orders");
    */
-  get(name: string, options?: CallOptions): Promise<SequenceInfo | null> {
-    return this.caller.call(getSequence, { name }, options);
+  async get(name: string, options?: CallOptions): Promise<SequenceInfo | null> {
+    return this.caller.call(getSequence, { name: textOf("name", name) }, options);
   }
 
   /**
@@ -122,8 +111,8 @@ export class Sequences {
    * @example
    * const { deleted } = await client.sequences.delete("orders");
    */
-  delete(name: string, options?: CallOptions): Promise<SequenceDelete> {
-    return this.caller.call(deleteSequence, { name }, options);
+  async delete(name: string, options?: CallOptions): Promise<SequenceDelete> {
+    return this.caller.call(deleteSequence, { name: textOf("name", name) }, options);
   }
 
   /**
@@ -133,7 +122,14 @@ export class Sequences {
    * const id: bigint = await client.sequences.next("orders");
    */
   next(name: string, options?: AllocateOptions): Promise<bigint> {
-    return this.caller.call(nextValue, this.request(name, 1, options, false), options);
+    // No `async` here: one promise per value is enough.
+    let request: AllocateRequest;
+    try {
+      request = this.request(name, 1, options, false);
+    } catch (error) {
+      return Promise.reject(localFailure(error));
+    }
+    return this.caller.call(nextValue, request, options);
   }
 
   /**
@@ -153,7 +149,7 @@ export class Sequences {
    * @example
    * const { start, revision } = await client.sequences.nextRange("orders");
    */
-  nextRange(name: string, options?: AllocateOptions): Promise<SequenceRange> {
+  async nextRange(name: string, options?: AllocateOptions): Promise<SequenceRange> {
     return this.caller.call(nextRange, this.request(name, 1, options, false), options);
   }
 
@@ -181,10 +177,9 @@ export class Sequences {
     parameters: SequenceParameters = {},
     options?: CallOptions,
   ): Promise<SequenceInfo> {
-    const budget = new TimeBudget(
-      "sequences.ensure",
-      options?.deadlineMs ?? this.caller.deadlineMs,
-    );
+    const { deadlineMs = this.caller.deadlineMs } = optionsOf(options);
+    const budget = new TimeBudget("sequences.ensure", deadlineMs);
+    createRequest(name, parameters);
     let doubtful = false;
     for (;;) {
       try {
@@ -208,9 +203,11 @@ export class Sequences {
     options: AllocateOptions | undefined,
     keyed: boolean,
   ): AllocateRequest {
-    const key = options?.idempotencyKey;
+    textOf("name", name);
+    const { idempotencyKey, idempotency = this.idempotency } = optionsOf(options);
+    const key = optionalText("idempotencyKey", idempotencyKey);
     if (key !== undefined && key.trim() !== "") return { name, count, key, repeatKey: null };
-    const rule = options?.idempotency ?? this.idempotency;
+    const rule = checkIdempotency(idempotency);
     if (rule === "off") return { name, count, key: null, repeatKey: null };
     if (rule === "always" || keyed) return { name, count, key: newKey(), repeatKey: null };
     return { name, count, key: null, repeatKey: newKey };

@@ -12,18 +12,19 @@ export class TimeBudget {
   private readonly durationMs: number;
   private readonly untilMs: number;
 
-  /** Begins now. `durationMs`: may be Infinity. Throws InvalidInputError. */
-  constructor(name: string, durationMs: number) {
+  /** Begins now. `durationMs`: may be Infinity. Throws InvalidInputError, naming `option`. */
+  constructor(name: string, durationMs: number, option = "deadlineMs") {
     this.name = name;
-    this.durationMs = checkDeadline(durationMs);
+    this.durationMs = checkDeadline(durationMs, option);
     this.untilMs = performance.now() + this.durationMs;
   }
 
-  /** `options` for the next call. Throws TimeoutError when the time is over. */
+  /** `options` for the next call. `callMs`: the most for it. Throws TimeoutError when the time is over. */
   rest<Options extends CallOptions>(
     options: Options | undefined,
     callMs = Number.POSITIVE_INFINITY,
   ): Options & { readonly deadlineMs: number } {
+    checkDeadline(callMs);
     const leftMs = this.untilMs - performance.now();
     if (leftMs <= 0) {
       const message = `${this.name}: not finished within ${Math.round(this.durationMs)} ms`;

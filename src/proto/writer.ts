@@ -61,6 +61,12 @@ export class ProtoWriter {
     return this;
   }
 
+  /** Forgets a message that could not be completed: keeps the first `sizeBytes` bytes. */
+  abandon(sizeBytes: number): this {
+    this.starts.length = 0;
+    return this.truncate(sizeBytes);
+  }
+
   /** Moves the bytes from `start` on down to `target`, dropping what was between. */
   moveDown(start: number, target: number): this {
     assert(target <= start && this.starts.length === 0, "whole messages move down");
