@@ -11,7 +11,9 @@ import { EXIT_DONE, EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
 import { usageError } from "./failures.js";
 import type { JsonValue } from "./format.js";
 import { Reachability } from "./reachability.js";
+import { printLine } from "./screen.js";
 import type { Settings } from "./settings.js";
+import { visibleText } from "./text-width.js";
 import { readValue, type OptionValues } from "./values.js";
 
 /** Longest time that a call without a limit may take (ms). */
@@ -90,6 +92,9 @@ export class Clients {
     return {
       endpoints: [...endpoints],
       channels,
+      // Contract 8.1: in the order given, and a refused connection to the only one ends it.
+      startAt: "first",
+      failWhenRefused: true,
       // Whoever names one node means that one, not the one that leads.
       ...(this.settings.node === null ? {} : { followRoutes: false }),
       ...(token === null ? {} : { token }),
@@ -138,20 +143,25 @@ export class RunContext {
   readonly clients: Clients;
   readonly endpoints: readonly string[];
   readonly signal: AbortSignal;
+  /** True for a line of the shell: stdin is not the operation's. */
+  readonly isShell: boolean;
   private readonly deadlineMs: number;
-  private readonly print: (line: string) => void;
+  private readonly wipe: () => void;
 
+  /** `wipe`: called before something is printed, to take away what shows progress. */
   constructor(
     clients: Clients,
     signal: AbortSignal,
     limitMs: number | null,
-    print: (line: string) => void,
+    wipe: () => void,
+    isShell: boolean,
   ) {
     this.clients = clients;
     this.endpoints = clients.settings.endpoints;
     this.signal = signal;
     this.deadlineMs = limitMs === null ? NO_LIMIT : performance.now() + limitMs;
-    this.print = print;
+    this.wipe = wipe;
+    this.isShell = isShell;
   }
 
   get settings(): Settings {
@@ -190,7 +200,20 @@ export class RunContext {
 
   /** Prints one line of a long console answer at once, instead of keeping all of it. */
   line(text: string): void {
-    this.print(text);
+    this.wipe();
+    printLine(text);
+  }
+
+  /** A remark for the person, beside the answer. */
+  note(text: string): void {
+    this.wipe();
+    process.stderr.write(`note: ${visibleText(text)}\n`);
+  }
+
+  /** Bytes of an answer as they are. */
+  raw(bytes: Uint8Array): void {
+    this.wipe();
+    process.stdout.write(bytes);
   }
 }
 

@@ -31,6 +31,8 @@ export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly endpoint: string | null;
+  /** The key of an allocation whose outcome is unknown; null for everything else. */
+  readonly idempotencyKey: string | null;
 }
 
 /** A failure that the tool itself found. */
@@ -83,6 +85,13 @@ export function explainFailure(error: Error, explanation: string): void {
   }
 }
 
+const keys = new WeakMap<Error, string>();
+
+/** Sets the idempotency key that a failed allocation travelled with. */
+export function noteKey(error: unknown, key: string): void {
+  if (error instanceof SvcError && error.outcome === "unknown") keys.set(error, key);
+}
+
 /** The chain of causes in one line: the last one usually says what really happened. */
 function fullMessage(error: Error): string {
   const explanation = explanations.get(error);
@@ -108,22 +117,29 @@ const EFFECTS: Readonly<Record<CallOutcome, string>> = {
 
 export function describeFailure(error: unknown, endpoint: string | null): Failure {
   if (error instanceof CliError) {
-    return { exit: error.exit, code: error.code, message: error.message, endpoint };
+    const { exit, code, message } = error;
+    return { exit, code, message, endpoint, idempotencyKey: null };
   }
   if (error instanceof SvcError) {
     const interrupted = error instanceof CancelledError ? "interrupted: " : "";
-    const message = interrupted + fullMessage(error) + EFFECTS[error.outcome];
-    return { exit: exitOf(error), code: error.code, message, endpoint };
+    const idempotencyKey = keys.get(error) ?? null;
+    const repeat =
+      idempotencyKey === null
+        ? ""
+        : `; a repeat with the idempotency key ${idempotencyKey} gives the same values`;
+    const message = interrupted + fullMessage(error) + EFFECTS[error.outcome] + repeat;
+    return { exit: exitOf(error), code: error.code, message, endpoint, idempotencyKey };
   }
   const message = error instanceof Error ? fullMessage(error) : String(error);
-  return { exit: EXIT_UNEXPECTED, code: "unexpected", message, endpoint };
+  return { exit: EXIT_UNEXPECTED, code: "unexpected", message, endpoint, idempotencyKey: null };
 }
 
 /** The line for stderr. */
 export function failureText(failure: Failure, format: Format): string {
   if (format === "json") {
-    const { code, message, endpoint } = failure;
-    return `${jsonText({ error: { code, message, endpoint } })}\n`;
+    const { code, message, endpoint, idempotencyKey } = failure;
+    const key = idempotencyKey === null ? {} : { idempotencyKey };
+    return `${jsonText({ error: { code, message, endpoint, ...key } })}\n`;
   }
   return `error: ${visibleText(failure.message)}\n`;
 }

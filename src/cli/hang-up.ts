@@ -22,6 +22,11 @@ export function setLastWork(work: (() => Promise<unknown>) | null): void {
   lastWork = work;
 }
 
+/** True for a program that must do something before it ends. */
+export function hasLastWork(): boolean {
+  return lastWork !== null;
+}
+
 /** True when nothing more can come from stdin: it ended, or reading it failed. */
 export function stdinIsGone(): boolean {
   const { stdin } = process;

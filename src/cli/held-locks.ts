@@ -4,7 +4,7 @@
  * Owns the list. Invariants: 1. One entry per (resource, durability), the last grant; beside it one
  * per owner whose request to lock has an unknown outcome, because it may hold the lock instead. 2.
  * The end of a lease is counted on the monotonic clock from before the request was sent: an entry
- * is never shown as held longer than it is.
+ * is never shown as held longer than it is, and leaves the list some time after that end.
  */
 import type { Durability } from "../client/mod.js";
 import { cutColumns, visibleText } from "./text-width.js";
@@ -20,6 +20,8 @@ export interface HeldLock {
 }
 
 const SHOWN_MAX = 3;
+/** So long after the end that was counted here a lease has ended at the service too (ms). */
+const ENDED_MS = 10_000;
 const NAME_COLUMNS = 16;
 
 export class HeldLocks {
@@ -52,15 +54,23 @@ export class HeldLocks {
     return [...this.locks.values()];
   }
 
+  /** Forgets the locks whose leases have ended. */
+  private forgetEnded(nowMs: number): void {
+    for (const lock of this.all()) if (lock.endsMs + ENDED_MS <= nowMs) this.remove(lock);
+  }
+
   /**
-   * "svc> ", with locks "svc [printer f3]> "; a lease that may have ended has a "?" behind it, a
-   * lock that was perhaps never granted is "printer ?".
+   * "svc> ", with locks "svc [printer f3, e:printer f7]> ", e: for ephemeral as in the commands; a
+   * lease that may have ended has a "?" behind it, a lock that was perhaps never granted is
+   * "printer ?".
    */
   prompt(nowMs: number): string {
+    this.forgetEnded(nowMs);
     const all = this.all();
     if (all.length === 0) return "svc> ";
     const shown = all.slice(-SHOWN_MAX).map((lock) => {
-      const name = cutColumns(visibleText(lock.resource), NAME_COLUMNS);
+      const short = cutColumns(visibleText(lock.resource), NAME_COLUMNS);
+      const name = lock.durability === "ephemeral" ? `e:${short}` : short;
       if (lock.fencingToken === null) return `${name} ?`;
       return `${name} f${lock.fencingToken}${lock.endsMs <= nowMs ? "?" : ""}`;
     });

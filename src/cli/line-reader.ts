@@ -45,11 +45,6 @@ export class LineReader {
     return this.readFromTerminal(prompt, historyLines);
   }
 
-  /** Reads on after Ctrl+D, when the person chose to stay. */
-  reopen(): void {
-    this.hasEnded = false;
-  }
-
   private readFromTerminal(prompt: string, historyLines: readonly string[]): Promise<LineResult> {
     const reader = createInterface({
       input: process.stdin,

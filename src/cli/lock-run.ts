@@ -1,16 +1,18 @@
 /**
  * `lock-run`: a command that runs only while a lock is held.
  *
- * Owns the child process it starts. Invariants: 1. The child is started only after the lock was
+ * Owns the command it starts. Invariants: 1. The command is started only after the lock was
  * granted, and only while it is held. 2. When the lock may be lost, which is before its lease can
- * have ended, the child gets SIGTERM at once and SIGKILL after the grace time. 3. Signals are
- * passed on; one that comes before the child is there ends the wait for it. 4. A lost lock never
- * ends with exit code 0. 5. stdout belongs to the child. 6. What may be held at the end is
- * released.
+ * have ended, the command and all that it started get SIGTERM at once, and whatever of it is left
+ * SIGKILL after the grace time. 3. Signals are passed on; one that comes before the command is there
+ * ends the wait for it. 4. A lost lock never ends with exit code 0. 5. stdout belongs to the
+ * command. 6. What may be held at the end is released.
  */
-import { spawn, type ChildProcess } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
 import type { LockHandle } from "../client/mod.js";
+import { CommandGroup } from "./command-group.js";
 import { OPERATION_TIMEOUT_DEFAULT_S } from "./commands/options.js";
 import { Clients, durabilityOf } from "./context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "./exit-codes.js";
@@ -25,6 +27,8 @@ const GRACE_DEFAULT_MS = 5000;
 const EXIT_NOT_EXECUTABLE = 126;
 const EXIT_NOT_FOUND = 127;
 const RELEASE_WAIT_MS = 5000;
+/** How often it is looked whether anything of an ended command is left (ms). */
+const LEFT_POLL_MS = 20;
 
 export interface LockRun {
   readonly resource: string;
@@ -96,28 +100,44 @@ function childEnd(child: ChildProcess): Promise<Ended> {
   });
 }
 
-/**
- * Ends the child when the lock is lost; the returned function stops watching and says whether it
- * was.
- */
-function watchLock(handle: LockHandle, child: ChildProcess, graceMs: number): () => boolean {
-  let lost = false;
-  let killer: NodeJS.Timeout | null = null;
-  const onLoss = (): void => {
-    lost = true;
-    const reason: unknown = handle.signal.reason;
+/** Ends the command when the lock is lost. */
+class LossWatch {
+  isLost = false;
+  private readonly handle: LockHandle;
+  private readonly group: CommandGroup;
+  private readonly graceMs: number;
+  private killAtMs = Number.POSITIVE_INFINITY;
+  private killer: NodeJS.Timeout | null = null;
+  private readonly onLoss = (): void => this.end();
+
+  constructor(handle: LockHandle, group: CommandGroup, graceMs: number) {
+    this.handle = handle;
+    this.group = group;
+    this.graceMs = graceMs;
+    if (handle.signal.aborted) this.end();
+    else handle.signal.addEventListener("abort", this.onLoss, { once: true });
+  }
+
+  private end(): void {
+    this.isLost = true;
+    const reason: unknown = this.handle.signal.reason;
     const why = reason instanceof Error ? reason.message : String(reason);
-    say(`${why}: ending the command (SIGTERM, SIGKILL after ${graceMs} ms)`);
-    child.kill("SIGTERM");
-    killer = setTimeout(() => child.kill("SIGKILL"), graceMs);
-  };
-  if (handle.signal.aborted) onLoss();
-  else handle.signal.addEventListener("abort", onLoss, { once: true });
-  return () => {
-    handle.signal.removeEventListener("abort", onLoss);
-    if (killer !== null) clearTimeout(killer);
-    return lost;
-  };
+    say(`${why}: ending the command (SIGTERM, SIGKILL after ${this.graceMs} ms)`);
+    this.group.signal("SIGTERM");
+    // What was stopped could not take it.
+    this.group.signal("SIGCONT");
+    this.killAtMs = performance.now() + this.graceMs;
+    this.killer = setTimeout(() => this.group.signal("SIGKILL"), this.graceMs);
+  }
+
+  /** The command itself ended. Waits for what it left behind, if the lock is lost. */
+  async stop(): Promise<void> {
+    this.handle.signal.removeEventListener("abort", this.onLoss);
+    if (!this.isLost) return;
+    while (this.group.isAlive && performance.now() < this.killAtMs) await pause(LEFT_POLL_MS);
+    if (this.killer !== null) clearTimeout(this.killer);
+    this.group.signal("SIGKILL");
+  }
 }
 
 async function release(handle: LockHandle): Promise<void> {
@@ -142,24 +162,20 @@ async function runHolding(
     say("the lock ran out before the command could be started: nothing was run");
     return EXIT_UNEXPECTED;
   }
-  const [program, ...rest] = words as [string, ...string[]];
-  const child = spawn(program, rest, {
-    stdio: "inherit",
-    env: {
-      ...process.env,
-      SVC_FENCING_TOKEN: String(handle.fencingToken),
-      SVC_LOCK_RESOURCE: resource,
-      SVC_LOCK_OWNER: owner,
-    },
+  const group = new CommandGroup(words as [string, ...string[]], {
+    SVC_FENCING_TOKEN: String(handle.fencingToken),
+    SVC_LOCK_RESOURCE: resource,
+    SVC_LOCK_OWNER: owner,
   });
-  signals.passTo(child);
-  const ended = childEnd(child);
-  const stopWatching = watchLock(handle, child, values.number("--grace") ?? GRACE_DEFAULT_MS);
+  // Looking at the signal notices a lease that ended while this process was stopped.
+  signals.passTo(group, () => void handle.signal.aborted);
+  const ended = childEnd(group.child);
+  const watch = new LossWatch(handle, group, values.number("--grace") ?? GRACE_DEFAULT_MS);
   const { code, error } = await ended;
-  const wasLost = stopWatching();
-  if (error !== null) say(`${program}: ${error.message}`);
-  if (!wasLost) await release(handle);
-  return wasLost && code === 0 ? EXIT_UNEXPECTED : code;
+  await watch.stop();
+  if (error !== null) say(`${words[0] ?? ""}: ${error.message}`);
+  if (!watch.isLost) await release(handle);
+  return watch.isLost && code === 0 ? EXIT_UNEXPECTED : code;
 }
 
 /** Runs `run.words` under the lock. Returns the exit code. */

@@ -7,8 +7,15 @@
  * broken invariant or a forgotten rejection is reported and never ends with exit code 0.
  */
 import "./process-title.js";
-import { EXIT_UNEXPECTED } from "./exit-codes.js";
-import { endEarly, exitProcess, hangUp, isHangUpError, unlessEnding } from "./hang-up.js";
+import { EXIT_DONE, EXIT_UNEXPECTED } from "./exit-codes.js";
+import {
+  endEarly,
+  exitProcess,
+  hangUp,
+  hasLastWork,
+  isHangUpError,
+  unlessEnding,
+} from "./hang-up.js";
 import { runProgram } from "./program.js";
 
 /** Waits until everything written to `stream` was handed over. */
@@ -43,7 +50,9 @@ function outputFailed(name: string, error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && name === "stdout") {
     process.stderr.write(`error: stdout: ${error.message}\n`);
   }
-  endEarly(EXIT_UNEXPECTED);
+  // Whoever reads only the first lines has what it wants; a session had more to do.
+  const isEnough = error.code === "EPIPE" && name === "stdout" && !hasLastWork();
+  endEarly(isEnough ? EXIT_DONE : EXIT_UNEXPECTED);
 }
 
 process.stdout.on("error", (error) => outputFailed("stdout", error));

@@ -42,6 +42,7 @@ export async function carryOut(
   values: OptionValues,
   clients: Clients,
   signal: AbortSignal,
+  isShell: boolean,
 ): Promise<Outcome | null> {
   const { settings } = clients;
   const question = questionOf(command, values, settings);
@@ -55,12 +56,9 @@ export async function carryOut(
     const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
     const limitMs = limitOf(command, values, settings);
     const reachability = clients.watch(limitMs, (text) => progress.update(`waiting: ${text}`));
-    const print = (line: string): void => {
-      progress.end();
-      printLine(line);
-    };
+    const wipe = (): void => progress.end();
     try {
-      return await run(values, new RunContext(clients, signal, limitMs, print));
+      return await run(values, new RunContext(clients, signal, limitMs, wipe, isShell));
     } catch (error) {
       reachability.explain(error);
       throw error;
@@ -104,7 +102,7 @@ export async function runOneShot(
   values: OptionValues,
   clients: Clients,
 ): Promise<ExitCode> {
-  const result = await carryOut(command, values, clients, new AbortController().signal);
+  const result = await carryOut(command, values, clients, new AbortController().signal, false);
   if (result === null) {
     process.stderr.write("note: cancelled, nothing was done\n");
     return EXIT_REFUSED;

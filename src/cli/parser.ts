@@ -131,6 +131,9 @@ function scanAll(argumentsList: readonly string[]): Result<Scan, "usage"> {
       continue;
     }
     scan.words.push(argument);
+    if (scan.words[0] === "lock-run" && scan.words.length === 3) {
+      return usage(`put -- before the command of lock-run: -- ${argument} …`);
+    }
     at += 1;
   }
   return ok(scan);
@@ -160,6 +163,7 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ["--max-value", "--remove-max-value"],
   ["--block-size", "--remove-block-size"],
   ["--token", "--token-file"],
+  ["--value", "--value-file"],
 ];
 
 /** Checks that what was given belongs together; `subject` names it in messages. */
@@ -177,6 +181,9 @@ function checkOptions(
   for (const name of required) {
     if (scan.values.has(name)) continue;
     return usage(`${subject} needs ${name} <${findOption(name)?.valueName ?? ""}>`);
+  }
+  if (subject === "--set" && !scan.values.has("--value") && !scan.values.has("--value-file")) {
+    return usage("--set needs --value <value> or --value-file <file>");
   }
   for (const [one, other] of CONTRADICTIONS) {
     if (scan.values.has(one) && scan.values.has(other)) return usage(`${one} contradicts ${other}`);
@@ -197,7 +204,11 @@ function makeLockRun(scan: Scan, resource: string, settings: Settings): ParseRes
 function makeWord(scan: Scan, settings: Settings): ParseResult {
   const [word, subject, extra] = scan.words as [string, ...string[]];
   if (word !== "lock-run" && word !== "bench") {
-    const near = didYouMean(word, [...WORDS, ...COMMANDS.map((spec) => spec.name.slice(2))]);
+    if (findCommand(`--${word}`) !== null) {
+      return usage(`unknown command: ${word}; operations are options: --${word}`);
+    }
+    const names = COMMANDS.map((spec) => spec.name);
+    const near = didYouMean(word, WORDS) || didYouMean(`--${word}`, names);
     return usage(`unknown command: ${word}${near}`);
   }
   if (scan.command !== null) return usage(`${scan.command.name} does not go with ${word}`);
@@ -229,6 +240,9 @@ function makeOperation(scan: Scan, command: CommandSpec, settings: Settings): Pa
     return makeLockRun(scan, values.requiredText("--lock"), settings);
   }
   if (scan.rest !== null) return usage(`${command.name} takes no command after --`);
+  if (scan.values.has("--raw") && settings.format === "json") {
+    return usage("--raw contradicts --format json");
+  }
   if (scan.values.has("--grace")) return usage("--grace goes with --exec");
   if (command.name === "--cluster-leave") {
     // P-151: the wrong node must not leave: nothing is guessed or taken from the environment.

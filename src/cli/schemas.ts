@@ -59,7 +59,10 @@ export const KV_WRITE_DOCUMENT = object({
 export const KV_GET_DOCUMENT = object(KV_GET);
 export const KV_ENTRY_DOCUMENT = object({ ...KV_GET, expires: STAMP, lastModified: STAMP });
 export const KV_LIST_DOCUMENT = list(
-  object({ key: TEXT, value: TEXT_OR_NULL, valueBase64: TEXT_OR_NULL, revision: INTEGER }),
+  either(
+    object({ key: TEXT, value: TEXT_OR_NULL, valueBase64: TEXT_OR_NULL, revision: INTEGER }),
+    object({ key: TEXT, revision: INTEGER }),
+  ),
 );
 
 export const LOCK_DOCUMENT = object({
@@ -257,7 +260,9 @@ export const RESTORE_DOCUMENT = either(
   BACKUP_FAILURE,
 );
 
+const ERROR = { code: TEXT, message: TEXT, endpoint: TEXT_OR_NULL };
+
 /** What goes to stderr with exit codes 2, 3 and 4. */
 export const ERROR_DOCUMENT = object({
-  error: object({ code: TEXT, message: TEXT, endpoint: TEXT_OR_NULL }),
+  error: either(object(ERROR), object({ ...ERROR, idempotencyKey: TEXT })),
 });

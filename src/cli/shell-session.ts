@@ -250,7 +250,13 @@ export class ShellSession {
     const controller = new AbortController();
     this.running = controller;
     try {
-      return await carryOut(command, new OptionValues(values), this.clients, controller.signal);
+      return await carryOut(
+        command,
+        new OptionValues(values),
+        this.clients,
+        controller.signal,
+        true,
+      );
     } finally {
       this.running = null;
     }

@@ -9,10 +9,9 @@
  */
 import { createInterface } from "node:readline";
 import { EXIT_DONE, type ExitCode } from "./exit-codes.js";
-import { endEarly, hangUp, setLastWork, stdinIsGone, unlessEnding } from "./hang-up.js";
+import { endEarly, hangUp, setLastWork, unlessEnding } from "./hang-up.js";
 import { History, historyPath } from "./history.js";
 import { LineReader } from "./line-reader.js";
-import { confirm } from "./prompts.js";
 import type { Environment, Settings } from "./settings.js";
 import { findShellCommand } from "./commands/shell-table.js";
 import { completeLine } from "./shell-completion.js";
@@ -47,15 +46,10 @@ function namesFromHistory(session: ShellSession, lines: readonly string[]): void
   }
 }
 
-/** Releases what is held. False: the person chose to stay. */
-async function releaseAll(session: ShellSession, ask: boolean): Promise<ExitCode | null> {
-  const locks = session.held.all();
-  if (ask && locks.length > 1) {
-    const names = locks.map((lock) => lock.resource).join(", ");
-    if (!(await confirm(`Release ${locks.length} locks (${names}) and leave?`))) return null;
-  }
+/** Releases what is held. */
+async function releaseAll(session: ShellSession): Promise<ExitCode> {
   let worst: ExitCode = EXIT_DONE;
-  for (const lock of locks) {
+  for (const lock of session.held.all()) {
     const exit = await session.dispose(lock);
     if (exit > worst) worst = exit;
   }
@@ -76,11 +70,7 @@ async function interactive(session: ShellSession, history: History): Promise<Exi
       history.add(input.line);
       leave = (await session.runLine(input.line)).leave;
     }
-    if (!leave) continue;
-    const released = await releaseAll(session, !session.settings.yes);
-    if (released !== null) return released;
-    if (stdinIsGone()) return hangUp();
-    reader.reopen();
+    if (leave) return releaseAll(session);
   }
 }
 
@@ -94,8 +84,8 @@ async function piped(session: ShellSession): Promise<ExitCode> {
     if (result.leave) break;
   }
   reader.close();
-  const released = await releaseAll(session, false);
-  return first === EXIT_DONE ? (released ?? EXIT_DONE) : first;
+  const released = await releaseAll(session);
+  return first === EXIT_DONE ? released : first;
 }
 
 /** Runs the shell until it is left. Returns the exit code. */
@@ -110,7 +100,7 @@ export async function runShell(settings: Settings, environment: Environment): Pr
   const onHangUp = (): void => void hangUp();
   setLastWork(() => {
     session.interrupt();
-    return releaseAll(session, false);
+    return releaseAll(session);
   });
   process.on("SIGINT", onInterrupt);
   process.on("SIGTERM", onTerminate);

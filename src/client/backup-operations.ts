@@ -138,6 +138,7 @@ export const listBackups: Plain<NoRequest, readonly BackupInfo[]> = {
   ...plain,
   ...infoList,
   name: "backups.list",
+  reads: true,
   path: "/Backups/ListBackups",
   rest: { method: "GET", path: () => "/v1/backups", body: () => null },
   write: (_request, writer) => void messages.GrpcListBackupsRequest.encode({}, writer),
@@ -147,6 +148,7 @@ export const backupChain: Plain<BackupIdRequest, readonly BackupInfo[]> = {
   ...plain,
   ...infoList,
   name: "backups.chain",
+  reads: true,
   path: "/Backups/GetBackupChain",
   rest: {
     method: "GET",
@@ -162,6 +164,7 @@ export const validateChain: Plain<BackupIdRequest, readonly BackupInfo[]> = {
   ...plain,
   ...infoList,
   name: "backups.validateChain",
+  reads: true,
   path: "/Backups/ValidateChain",
   rest: {
     method: "POST",

@@ -7,14 +7,14 @@
  * with an unknown outcome; certain is only the verdict about the single one in flight, and that of
  * a server without such streams.
  */
-import { Metadata, status, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
+import { status, type Metadata, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { ProtoReader } from "../proto/codec.js";
 import type { Try } from "./try.js";
 import { goneWith, localFailure, ServerError, SvcError, UnavailableError } from "./errors.js";
 import { FrameWriter } from "./frame-writer.js";
 import type { GrpcChannel } from "./grpc-channel.js";
-import { statusError } from "./grpc-status.js";
+import { httpStatus, statusError } from "./grpc-status.js";
 import { ItemReader } from "./item-reader.js";
 import type { HintReader, RouteHint } from "./route-hint.js";
 
@@ -73,6 +73,7 @@ export class BatchStream {
     this.hints = hints;
     this.channel = channel;
     this.events = events;
+    channel.whenSilent(() => this.silent());
   }
 
   /** How many items it takes now. */
@@ -98,13 +99,15 @@ export class BatchStream {
   }
 
   private begin(): void {
-    let metadata: Metadata;
-    try {
-      metadata = this.channel.metadata();
-    } catch (error) {
+    this.channel.withMetadata((metadata, failure) => {
+      if (this.state !== "connecting") return;
+      if (metadata !== null) return this.beginWith(metadata);
       this.state = "closed";
-      return this.events.onOpenFailed(localFailure(error));
-    }
+      this.events.onOpenFailed(failure ?? localFailure(null));
+    });
+  }
+
+  private beginWith(metadata: Metadata): void {
     this.state = "opening";
     this.frames = false;
     this.heard = false;
@@ -166,6 +169,7 @@ export class BatchStream {
       this.free.pop();
       this.slots[slot] = attempt;
       this.sentMs[slot] = nowMs;
+      if (this.inFlight === 0) this.channel.watch.began();
       this.inFlight += 1;
       if (!this.frames) this.write(writer.takeItem());
     }
@@ -200,6 +204,7 @@ export class BatchStream {
     this.slots[slot] = null;
     this.free.push(slot);
     this.inFlight -= 1;
+    if (this.inFlight === 0) this.channel.watch.ended();
     if (attempt.ended) return;
     if (items.payloadField === 0) {
       attempt.failed(new SvcError("unimplemented", "the server does not know this item"));
@@ -230,7 +235,8 @@ export class BatchStream {
     // Counted with those for whom nobody waits any more: the server still had them.
     const alone = this.inFlight === 1;
     const attempts = this.reset("closed");
-    if (code === status.UNIMPLEMENTED && !this.heard) return this.events.onUnimplemented(attempts);
+    const isMissing = code === status.UNIMPLEMENTED && httpStatus(details) === null;
+    if (isMissing && !this.heard) return this.events.onUnimplemented(attempts);
     const failure = statusError(code, details);
     if (failure instanceof UnavailableError || failure instanceof ServerError) {
       for (const attempt of attempts) attempt.failed(failure);
@@ -282,6 +288,7 @@ export class BatchStream {
     this.call = null;
     this.slots = [];
     this.free = [];
+    if (this.inFlight > 0) this.channel.watch.ended();
     this.inFlight = 0;
     return attempts;
   }
@@ -297,6 +304,12 @@ export class BatchStream {
       if (this.channel.aliveSince(this.sentMs[slot] as number)) return;
       this.channel.renew();
     }
+    this.silent();
+  }
+
+  /** The connection was given up because nothing came on it. */
+  private silent(): void {
+    if (this.state !== "opening" && this.state !== "open") return;
     const why = "nothing came on this connection in time";
     this.fail(new UnavailableError("connection-lost", why, { outcome: "unknown" }));
   }

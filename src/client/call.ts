@@ -3,7 +3,7 @@
  *
  * Owns its promise, its deadline and its wait between tries. Invariants: 1. A call settles once. 2.
  * A try that may have taken effect is followed by another only if the operation allows that. 3. At
- * the end the outcome is "none" only when no try can have taken effect. 4. When there is another
+ * the end the outcome is "none" only when no try can have taken effect, or the operation has none. 4. When there is another
  * place to ask, one silent node costs a share of the deadline, not all of it.
  */
 import { onAbort } from "./abort.js";
@@ -13,6 +13,7 @@ import {
   CancelledError,
   ClosedError,
   doubted,
+  effectless,
   ServerError,
   SvcError,
   TimeoutError,
@@ -210,6 +211,9 @@ export class Call implements Expiring {
   private repeatable(error: SvcError): error is UnavailableError {
     if (!(error instanceof UnavailableError) || this.calling.lastTry?.aborted === true)
       return false;
+    if (error.refused && this.host.failWhenRefused && this.host.placeCount === 1) {
+      if (!this.doubtful) return false;
+    }
     if (error.code === "aborted") {
       // A node that stops says so, and had not begun: another one may serve. Alone it is raised.
       this.aborts += 1;
@@ -281,7 +285,7 @@ export class Call implements Expiring {
 
   private settleWith(error: SvcError): void {
     this.end();
-    this.reject(error);
+    this.reject(this.operation.reads === true ? effectless(error) : error);
   }
 
   private end(): void {

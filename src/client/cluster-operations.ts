@@ -49,6 +49,7 @@ export const plain = {
 export const readHealth: Plain<NoRequest, Health> = {
   ...plain,
   name: "health",
+  reads: true,
   path: "/grpc.health.v1.Health/Check",
   rest: { method: "GET", path: () => "/v1/cluster/health", body: () => null, marker: "ready" },
   write: (_request, writer) => void health.HealthCheckRequest.encode({ service: "" }, writer),
@@ -77,6 +78,7 @@ export const readHealth: Plain<NoRequest, Health> = {
 export const readMembership: Plain<NoRequest, Membership> = {
   ...plain,
   name: "cluster.membership",
+  reads: true,
   path: "/Cluster/GetMembership",
   rest: { method: "GET", path: () => "/v1/cluster/membership", body: () => null },
   write: (_request, writer) => void messages.GrpcGetMembershipRequest.encode({}, writer),
@@ -141,6 +143,7 @@ export const leaveCluster: Plain<NoRequest, LeaveResult> = {
 export const readPlacement: Plain<NoRequest, Placement> = {
   ...plain,
   name: "cluster.placement",
+  reads: true,
   path: "/Cluster/GetPlacement",
   rest: { method: "GET", path: () => "/v1/cluster/placement", body: () => null },
   write: (_request, writer) => void messages.GrpcGetPlacementRequest.encode({}, writer),

@@ -25,6 +25,7 @@ const METADATA_DEADLINE_MS = 5000;
 
 export class Engine implements Caller, CallHost {
   readonly deadlineMs: number;
+  readonly failWhenRefused: boolean;
   private readonly places: Places;
   private readonly routes: RouteCache<Place> | null;
   private readonly metadata: MetadataRefresh;
@@ -36,6 +37,7 @@ export class Engine implements Caller, CallHost {
 
   constructor(settings: ClientSettings, clock: MonotonicClock) {
     this.deadlineMs = settings.deadlineMs;
+    this.failWhenRefused = settings.failWhenRefused;
     this.clock = clock;
     const rest = settings.transport === "rest";
     this.places = new Places(
@@ -44,6 +46,7 @@ export class Engine implements Caller, CallHost {
         rest ? new RestNode(endpoint, settings, failed) : new GrpcNode(endpoint, settings, failed),
       // What nodes advertise in clear text is where they speak gRPC.
       !rest,
+      settings.startAt === "first" ? 0 : Math.random(),
     );
     this.routes = settings.followRoutes ? new RouteCache() : null;
     const asking = { deadlineMs: METADATA_DEADLINE_MS };

@@ -18,6 +18,8 @@ export interface ErrorFacts {
   readonly outcome?: CallOutcome;
   readonly retryable?: boolean;
   readonly cause?: unknown;
+  /** The connection was refused: nobody listens there. @internal */
+  readonly refused?: boolean;
 }
 
 /**
@@ -52,8 +54,19 @@ export class SvcError extends Error {
  * @internal
  */
 export function doubted<Failure extends SvcError>(error: Failure): Failure {
-  if (error.outcome !== "none") return error;
-  return Object.defineProperty(error, "outcome", { value: "unknown", enumerable: true });
+  return error.outcome === "none" ? withOutcome(error, "unknown") : error;
+}
+
+/** The same error about something that only read: nothing can have been done. @internal */
+export function effectless<Failure extends SvcError>(error: Failure): Failure {
+  return error.outcome === "unknown" ? withOutcome(error, "none") : error;
+}
+
+/** A copy: calls that fail together may share their error. */
+function withOutcome<Failure extends SvcError>(error: Failure, outcome: CallOutcome): Failure {
+  const facts = Object.getOwnPropertyDescriptors(error);
+  const copy = Object.create(Object.getPrototypeOf(error) as object, facts) as Failure;
+  return Object.defineProperty(copy, "outcome", { value: outcome, enumerable: true });
 }
 
 /** `invalid-input`: the service or the library refuses the arguments. Nothing was done. */
@@ -153,9 +166,12 @@ export class UnavailableError extends SvcError {
   override readonly name = "UnavailableError";
   /** Wait at least so long before a repeat (ms). */
   readonly retryAfterMs: number;
-  constructor(code: string, message: string, facts?: ErrorFacts, retryAfterMs = 0) {
+  /** @internal Nobody listens at the endpoint. */
+  readonly refused: boolean;
+  constructor(code: string, message: string, facts: ErrorFacts = {}, retryAfterMs = 0) {
     super(code, message, { retryable: true, ...facts });
     this.retryAfterMs = retryAfterMs;
+    this.refused = facts.refused === true;
   }
 }
 

@@ -5,7 +5,7 @@
  * server has no such stream or the item is too large for one. 2. A unary call leaves only on a
  * standing connection.
  */
-import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
+import type { ClientUnaryCall, Metadata, ServiceError } from "@grpc/grpc-js";
 import { ProtoWriter, protoReader } from "../proto/codec.js";
 import { Batcher } from "./batcher.js";
 import type { Try } from "./try.js";
@@ -19,10 +19,16 @@ import type { ClientSettings, Endpoint } from "./options.js";
 
 const identity = (bytes: Buffer): Buffer => bytes;
 
+/** A single call under way. */
+interface UnaryCall {
+  readonly attempt: Try;
+  readonly channel: GrpcChannel;
+}
+
 export class GrpcNode implements TransportNode {
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
-  private readonly calls = new Map<ClientUnaryCall, Try>();
+  private readonly calls = new Map<ClientUnaryCall, UnaryCall>();
   private readonly hints: HintReader | null;
   /** Connections that are being made although nothing waits for them. */
   private warming = 0;
@@ -35,6 +41,7 @@ export class GrpcNode implements TransportNode {
       { length: settings.channels },
       () => new GrpcChannel(endpoint, settings, onUnreachable),
     );
+    for (const channel of this.channels) channel.whenSilent(() => this.silent(channel));
   }
 
   get ready(): boolean {
@@ -69,21 +76,26 @@ export class GrpcNode implements TransportNode {
   }
 
   private sendNow(channel: GrpcChannel, attempt: Try): void {
-    const { operation, request } = attempt;
     const writer = new ProtoWriter(256);
-    let metadata;
     try {
-      operation.write(request, writer);
-      metadata = channel.metadata();
+      attempt.operation.write(attempt.request, writer);
     } catch (error) {
       return attempt.failed(localFailure(error));
     }
+    channel.withMetadata((metadata, failure) => {
+      if (attempt.ended) return;
+      if (this.closed) attempt.failed(goneWith(attempt));
+      else if (metadata === null) attempt.failed(failure ?? localFailure(null));
+      else this.callNow(channel, attempt, writer.view(0), metadata);
+    });
+  }
+
+  private callNow(channel: GrpcChannel, attempt: Try, bytes: Buffer, metadata: Metadata): void {
     attempt.left = true;
     const client = channel.open();
     const { connection } = channel;
-    const bytes = writer.view(0);
     const done = (error: ServiceError | null, answer: Buffer | undefined): void => {
-      this.calls.delete(call);
+      if (this.calls.delete(call)) channel.watch.ended();
       if (error === null) channel.alive(connection);
       if (error !== null || answer === undefined) {
         const { code = 2, details = "no answer", metadata: trailers } = error ?? {};
@@ -92,10 +104,20 @@ export class GrpcNode implements TransportNode {
         take(attempt, answer, this.hints);
       }
     };
-    const path = operation.path;
+    const path = attempt.operation.path;
     const call = client.makeUnaryRequest(path, identity, identity, bytes, metadata, {}, done);
-    this.calls.set(call, attempt);
+    this.calls.set(call, { attempt, channel });
+    channel.watch.began();
     attempt.abandon = (): void => call.cancel();
+  }
+
+  /** Ends the calls on a connection that was given up. */
+  private silent(channel: GrpcChannel): void {
+    for (const [call, one] of this.calls) {
+      if (one.channel !== channel) continue;
+      one.attempt.failed(goneWith(one.attempt));
+      call.cancel();
+    }
   }
 
   suspect(attempt: Try): void {
@@ -105,7 +127,7 @@ export class GrpcNode implements TransportNode {
   close(): Promise<void> {
     this.closed = true;
     for (const batcher of this.batchers.values()) batcher.close();
-    for (const [call, attempt] of this.calls) {
+    for (const [call, { attempt }] of this.calls) {
       attempt.failed(goneWith(attempt));
       call.cancel();
     }

@@ -22,6 +22,8 @@ const BACKUP_TRAILER = "svc-backup-outcome";
 export function statusError(code: number, details: string, trailers?: Metadata): SvcError {
   const outcome = trailers?.get(BACKUP_TRAILER)[0];
   if (outcome !== undefined) return backupError(String(outcome), details);
+  const http = httpStatus(details);
+  if (http !== null) return notSpoken(http, details);
   switch (code) {
     case status.INVALID_ARGUMENT:
       return new InvalidInputError(details);
@@ -48,6 +50,19 @@ export function statusError(code: number, details: string, trailers?: Metadata):
     default:
       return new ServerError(`status ${status[code] ?? code}: ${details}`);
   }
+}
+
+/** The HTTP status of an answer that was no gRPC at all (a proxy, another service), or null. */
+export function httpStatus(details: string): number | null {
+  const found = /^Received HTTP status code (\d{3})/.exec(details)?.[1];
+  return found === undefined ? null : Number(found);
+}
+
+/** Another endpoint may be the right one. A gateway may have lost the answer of the service. */
+function notSpoken(http: number, details: string): UnavailableError {
+  const outcome = http >= 500 || http === 408 ? "unknown" : "none";
+  const message = `the endpoint answers HTTP ${http} and does not speak gRPC: ${details}`;
+  return new UnavailableError("unreachable", message, { outcome });
 }
 
 function lostConnection(details: string): UnavailableError {

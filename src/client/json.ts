@@ -2,7 +2,8 @@
  * JSON of the REST interface with exact 64-bit integers.
  *
  * Owns no state. Invariants: 1. No digit of an integer is lost in either direction. 2. A member of
- * an unexpected type throws ServerError `protocol`; unknown members are ignored.
+ * an unexpected type throws ServerError `protocol`; unknown members are ignored. 3. The time for
+ * reading is proportional to the text, whatever it holds.
  */
 import { randomUUID } from "node:crypto";
 import { ServerError } from "./errors.js";
@@ -12,23 +13,57 @@ export interface JsonObject {
   readonly [name: string]: JsonValue | undefined;
 }
 
-/** Texts, or integers too long to be safe as doubles. */
-const TEXT_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
+/** Digits that a double cannot be trusted with: only a text that has them is read a second time. */
+const LONG_DIGITS = /\d{16}/;
+const LONG_INTEGER = /^-?\d{16,}$/;
+const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const MINUS = 0x2d;
 /** Marks a long integer while JSON.parse runs; drawn at start, so that no answer can hold it. */
 const MARK = `int64-${randomUUID()}:`;
 
 /** Parses an answer. Integers beyond 15 digits become bigint. Throws SyntaxError. */
 export function parseJson(text: string): JsonValue {
-  let long = false;
-  const marked = text.replace(TEXT_OR_LONG_INTEGER, (found) => {
-    if (found.startsWith('"')) return found;
-    long = true;
-    return `"${MARK}${found}"`;
-  });
-  if (!long) return JSON.parse(text) as JsonValue;
-  return JSON.parse(marked, (_name, value: JsonValue) =>
+  const parsed = JSON.parse(text) as JsonValue;
+  if (!LONG_DIGITS.test(text)) return parsed;
+  return JSON.parse(markLongIntegers(text), (_name, value: JsonValue) =>
     typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value,
   ) as JsonValue;
+}
+
+/** Valid JSON with its long integers as marked texts; one pass. */
+function markLongIntegers(text: string): string {
+  let marked = "";
+  let copied = 0;
+  for (let at = 0; at < text.length;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = textEnd(text, at);
+    } else if (code === MINUS || (code >= 0x30 && code <= 0x39)) {
+      NUMBER.lastIndex = at;
+      const number = NUMBER.exec(text)?.[0] ?? "";
+      if (LONG_INTEGER.test(number)) {
+        marked += `${text.slice(copied, at)}"${MARK}${number}"`;
+        copied = at + number.length;
+      }
+      at += Math.max(1, number.length);
+    } else {
+      at += 1;
+    }
+  }
+  return marked + text.slice(copied);
+}
+
+/** The place behind the text that begins at `start`. */
+function textEnd(text: string, start: number): number {
+  for (let quote = start + 1; ; quote++) {
+    quote = text.indexOf('"', quote);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return quote + 1;
+  }
 }
 
 /** Writes a request body: bigint as a plain number, undefined members left out. */

@@ -121,6 +121,7 @@ function readItems(items: readonly KvReadRequest[]) {
 
 export const getMany: Many<KvReadRequest, KvReadAnswer> = {
   name: "kv.getMany",
+  reads: true,
   path: "/KeyValuer/TryGetManyValues",
   stream: null,
   rest: {
@@ -142,6 +143,7 @@ export const getMany: Many<KvReadRequest, KvReadAnswer> = {
 
 export const existsMany: Many<KvReadRequest, KvReadAnswer> = {
   name: "kv.existsMany",
+  reads: true,
   path: "/KeyValuer/TryExistsManyValues",
   stream: null,
   rest: {

@@ -137,8 +137,7 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
   private failed(at: number, error: unknown): void {
     if (!(error instanceof SvcError)) throw error;
     if (error.outcome !== "none") this.doubtful[at] = true;
-    // The items of a part share their error; one that is in doubt needs its own.
-    this.errors[at] = this.doubtful[at] === true ? doubtedCopy(error) : error;
+    this.errors[at] = this.doubtful[at] === true ? doubted(error) : error;
   }
 
   /** Every part failed: the first error, in doubt when any part is. */
@@ -146,13 +145,6 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
     const first = this.errors[0] as SvcError;
     return this.doubtful.includes(true) ? doubted(first) : first;
   }
-}
-
-/** `error` if it tells the doubt, else a copy that does. */
-function doubtedCopy(error: SvcError): SvcError {
-  if (error.outcome !== "none") return error;
-  const copy = Object.create(Object.getPrototypeOf(error) as object) as SvcError;
-  return doubted(Object.defineProperties(copy, Object.getOwnPropertyDescriptors(error)));
 }
 
 /**

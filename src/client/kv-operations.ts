@@ -193,6 +193,7 @@ function writeRead({ key, revision, durability }: KvReadRequest) {
 
 export const getKey: Operation<KvReadRequest, KvReadAnswer, KvEntry | null> = {
   name: "kv.get",
+  reads: true,
   path: "/KeyValuer/TryGetKeyValue",
   stream: { kind: "kv", type: 5, field: 5 },
   route: { space: "keys", field: 16, name: ({ key }) => key },
@@ -210,6 +211,7 @@ export const getKey: Operation<KvReadRequest, KvReadAnswer, KvEntry | null> = {
 
 export const existsKey: Operation<KvReadRequest, KvReadAnswer, KvExistence | null> = {
   name: "kv.exists",
+  reads: true,
   path: "/KeyValuer/TryExistsKeyValue",
   stream: { kind: "kv", type: 6, field: 8 },
   route: { space: "keys", field: 15, name: ({ key }) => key },

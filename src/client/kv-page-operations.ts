@@ -62,6 +62,7 @@ function settlePage(answer: PageAnswer, about: string): KvPage {
 
 export const readBucket: Operation<BucketRequest, PageAnswer, readonly KvEntry[]> = {
   name: "kv.bucket",
+  reads: true,
   path: "/KeyValuer/GetByBucket",
   stream: null,
   rest: {
@@ -94,6 +95,7 @@ export const readBucket: Operation<BucketRequest, PageAnswer, readonly KvEntry[]
 
 export const scanPage: Operation<ScanRequest, PageAnswer, KvPage> = {
   name: "kv.scan",
+  reads: true,
   path: "/KeyValuer/ScanAllByPrefix",
   stream: null,
   rest: {
@@ -123,6 +125,7 @@ export const scanPage: Operation<ScanRequest, PageAnswer, KvPage> = {
 
 export const rangePage: Operation<RangeRequest, PageAnswer, KvPage> = {
   name: "kv.range",
+  reads: true,
   path: "/KeyValuer/GetByRange",
   stream: null,
   rest: {

@@ -171,6 +171,7 @@ export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
 
 export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null> = {
   name: "locks.info",
+  reads: true,
   path: "/Locker/GetLock",
   stream: { kind: "locks", type: 4, field: 6 },
   route: { space: "locks", field: 8, name: ({ resource }) => resource },

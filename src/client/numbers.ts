@@ -22,7 +22,7 @@ export type Timestamp = Hlc;
 
 /**
  * The exact value; throws SvcRangeError when `value` is no int64 (or an unsafe number),
- * InvalidInputError when it is no number at all.
+ * InvalidInputError when it is no number at all. @internal
  */
 export function int64Of(name: string, value: Int64Input): bigint {
   if (typeof value !== "bigint" && typeof value !== "number") {
@@ -37,7 +37,7 @@ export function int64Of(name: string, value: Int64Input): bigint {
   return exact;
 }
 
-/** An int32 of at least `min`; throws as `int64Of` otherwise. */
+/** An int32 of at least `min`; throws as `int64Of` otherwise. @internal */
 export function int32Of(name: string, value: number, min: number): number {
   if (typeof value !== "number") throw wrongType(name, "a number", value);
   if (Number.isInteger(value) && value >= min && value <= INT32_MAX) return value;
@@ -58,28 +58,31 @@ export function toSafeNumber(value: bigint, outcome: CallOutcome = "none"): numb
   });
 }
 
-/** A 64-bit field as bigint; small values take a short cut. */
+/** A 64-bit field as bigint; small values take a short cut. @internal */
 export function fromLanes(lanes: Int64Lanes): bigint {
   if (lanes.high === 0 && lanes.low >= 0) return BigInt(lanes.low);
   return lanesToBigInt(lanes);
 }
 
-/** A field of the wire. */
+/** A field of the wire. @internal */
 export function toLanes(value: bigint): Int64Lanes {
   return bigIntToLanes(value);
 }
 
-/** Optional fields: null = absent. */
+/** Optional fields: null = absent. @internal */
 export function toLanesOrNull(value: bigint | null): Int64Lanes | null {
   return value === null ? null : bigIntToLanes(value);
 }
 
-/** Three flat fields as a timestamp. Unix milliseconds are safe integers for 280,000 years. */
+/**
+ * Three flat fields as a timestamp. Unix milliseconds are safe integers for 280,000 years.
+ * @internal
+ */
 export function stampOf(n: number, l: Int64Lanes, c: number): Timestamp {
   return { n, l: Number(lanesToBigInt(l)), c: c >>> 0 };
 }
 
-/** A timestamp member of an answer. */
+/** A timestamp member of an answer. @internal */
 export function stampFromJson(body: JsonObject, name: string): Timestamp {
   const stamp = asObject(body[name], name);
   return { n: intOf(stamp, "n"), l: Number(bigintOf(stamp, "l")), c: intOf(stamp, "c") };

@@ -53,6 +53,8 @@ export interface Operation<Request, Answer, Result> {
   write(request: Request, writer: ProtoWriter): void;
   fromGrpc(reader: ProtoReader, lengthBytes: number): Answer;
   fromRest(body: JsonObject): Answer;
+  /** True when it changes nothing: then its failures say so, whatever happened to the answer. */
+  readonly reads?: boolean;
   /** May a try whose outcome is unknown be followed by another? */
   repeat(request: Request): boolean;
   /** The request of a repeat after such a try; default: the same. */

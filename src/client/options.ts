@@ -49,6 +49,9 @@ export interface TlsOptions {
   readonly insecure?: boolean | undefined;
 }
 
+/** Gives the current bearer token. */
+export type TokenSource = () => string | Promise<string>;
+
 /** Whether repeated allocations of sequences carry a key; see `SvcClientOptions.idempotency`. */
 export type Idempotency = "auto" | "always" | "off";
 
@@ -62,15 +65,31 @@ export interface SvcClientOptions {
    */
   readonly transport?: "grpc" | "rest" | undefined;
   readonly tls?: TlsOptions | undefined;
-  /** Bearer token, or a function that gives the current one. */
-  readonly token?: string | (() => string) | undefined;
+  /**
+   * At which endpoint a client begins: a random one (default), so that many clients with the same
+   * list spread over the nodes, or the first.
+   */
+  readonly startAt?: "random" | "first" | undefined;
+  /**
+   * True: when the only endpoint refuses connections, calls end at once with `unreachable` instead
+   * of waiting for it until their deadline (default false).
+   */
+  readonly failWhenRefused?: boolean | undefined;
+  /**
+   * Bearer token, or a function that gives the current one, or will; asked for every stream and
+   * single call, within `connectTimeoutMs`.
+   */
+  readonly token?: string | TokenSource | undefined;
   /** Default deadline of calls (ms, default 30,000; `Infinity` = none). */
   readonly deadlineMs?: number | undefined;
   /** Connections per endpoint (default 2). */
   readonly channels?: number | undefined;
   /** Time to connect before another endpoint is tried (ms, default 3000). */
   readonly connectTimeoutMs?: number | undefined;
-  /** A silent connection is probed after this time and given up after half of it (default 5000). */
+  /**
+   * A connection on which calls wait and nothing comes is probed after this time and given up after
+   * half of it (ms, default 5000). One without calls is probed every 30 s (or this, if longer).
+   */
   readonly keepAliveMs?: number | undefined;
   /**
    * What `next` and `reserve` do about lost answers when the caller gives no key. `auto` (default):
@@ -95,7 +114,9 @@ export interface ClientSettings {
   readonly endpoints: readonly Endpoint[];
   readonly transport: "grpc" | "rest";
   readonly tls: TlsOptions;
-  readonly token: (() => string) | null;
+  readonly token: TokenSource | null;
+  readonly startAt: "random" | "first";
+  readonly failWhenRefused: boolean;
   readonly deadlineMs: number;
   readonly channels: number;
   readonly connectTimeoutMs: number;
@@ -187,14 +208,18 @@ function tlsOf(tls: TlsOptions | undefined): TlsOptions {
   return { ca, cert, key, insecure: flagOf("tls.insecure", insecure, false) };
 }
 
-function tokenOf(token: SvcClientOptions["token"]): (() => string) | null {
+function checkedToken(text: unknown): string {
+  if (typeof text === "string" && TOKEN_FORM.test(text)) return text;
+  throw new InvalidInputError("a token is visible ASCII text");
+}
+
+function tokenOf(token: SvcClientOptions["token"]): TokenSource | null {
   if (token === undefined) return null;
-  const read = typeof token === "string" ? (): string => token : token;
-  checkFunction("token", read);
+  if (typeof token === "string") return () => checkedToken(token);
+  checkFunction("token", token);
   return () => {
-    const text = read();
-    if (TOKEN_FORM.test(text)) return text;
-    throw new InvalidInputError("a token is visible ASCII text");
+    const given = token();
+    return given instanceof Promise ? given.then(checkedToken) : checkedToken(given);
   };
 }
 
@@ -205,6 +230,10 @@ export function clientSettings(options: SvcClientOptions): ClientSettings {
   if (transport !== "grpc" && transport !== "rest") {
     throw new InvalidInputError('transport is "grpc" or "rest"');
   }
+  const { startAt = "random" } = options;
+  if (startAt !== "random" && startAt !== "first") {
+    throw new InvalidInputError('startAt is "random" or "first"');
+  }
   const channels = options.channels ?? CHANNELS_DEFAULT;
   if (!Number.isInteger(channels) || channels < 1 || channels > CHANNELS_MAX) {
     throw new InvalidInputError(`channels is 1 to ${CHANNELS_MAX}`);
@@ -214,6 +243,8 @@ export function clientSettings(options: SvcClientOptions): ClientSettings {
     endpoints: endpointsOf(options.endpoints),
     transport,
     tls: tlsOf(options.tls),
+    startAt,
+    failWhenRefused: flagOf("failWhenRefused", options.failWhenRefused, false),
     token: tokenOf(options.token),
     deadlineMs: checkDeadline(options.deadlineMs ?? DEADLINE_DEFAULT_MS),
     channels,

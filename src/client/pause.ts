@@ -1,5 +1,5 @@
 /**
- * A wait that an AbortSignal ends.
+ * A wait that an AbortSignal ends, and a promise that a time limit ends.
  *
  * Owns its timer. Invariants: 1. Timer and listener are gone when the wait is over. 2. A wait
  * longer than a timer can be is made of several.
@@ -8,6 +8,23 @@ import { CancelledError, SvcError } from "./errors.js";
 
 /** setTimeout fires at once when it is given more (ms). */
 const TIMER_MAX_MS = 2_147_483_647;
+
+/** What `promise` gives, unless that takes longer than `limitMs`: then it rejects. */
+export async function inTime<Value>(
+  promise: Promise<Value>,
+  limitMs: number,
+  message: string,
+): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new SvcError("local", message)), limitMs);
+  });
+  try {
+    return await Promise.race([promise, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /**
  * Waits `ms`. When `signal` aborts first it rejects: with the reason if that is a SvcError, else

@@ -36,17 +36,22 @@ export class Places {
   private readonly names = new Map<string, Place | null>();
   private readonly make: (endpoint: Endpoint, failed: () => void) => TransportNode;
   private readonly learnsEndpoints: boolean;
-  private preferred = 0;
+  private preferred: number;
 
-  /** `learnsEndpoints`: whether endpoints in clear text may be learned by this transport. */
+  /**
+   * `learnsEndpoints`: whether endpoints in clear text may be learned by this transport; `start`:
+   * where among the configured ones to begin, from 0 (the first) to below 1.
+   */
   constructor(
     endpoints: readonly Endpoint[],
     make: (endpoint: Endpoint, failed: () => void) => TransportNode,
     learnsEndpoints: boolean,
+    start: number,
   ) {
     this.make = make;
     this.learnsEndpoints = learnsEndpoints;
     this.configured = endpoints.map((endpoint) => this.place(endpoint, true));
+    this.preferred = Math.floor(start * endpoints.length);
   }
 
   private place(endpoint: Endpoint, configured: boolean): Place {

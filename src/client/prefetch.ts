@@ -3,7 +3,8 @@
  *
  * Owns the ranges that it reserved and has not handed out. Invariants: 1. A value is handed out
  * once. 2. At most one reservation is under way, and at most two ranges are held. 3. Values
- * reserved and never handed out are counted and reported, never hidden.
+ * reserved and never handed out are counted and reported, never hidden. 4. A failure is told to
+ * those who waited for that reservation, to nobody later.
  */
 import { ClosedError, MaxValueExceededError } from "./errors.js";
 import { int32Of, toSafeNumber } from "./numbers.js";
@@ -16,6 +17,9 @@ export interface PrefetchOptions extends CallOptions {
   readonly refillAt?: number | undefined;
 }
 
+interface Failed {
+  readonly error: unknown;
+}
 type Reserve = (count: number, options: CallOptions) => Promise<SequenceRange>;
 
 /**
@@ -38,8 +42,8 @@ export class SequencePrefetch {
   private step = 1n;
   private left = 0;
   private spare: SequenceRange | null = null;
-  private refill: Promise<void> | null = null;
-  private failure: unknown = null;
+  /** The reservation under way; resolves with what it failed with, or null. */
+  private refill: Promise<Failed | null> | null = null;
   private closed = false;
 
   /** @internal */
@@ -50,7 +54,7 @@ export class SequencePrefetch {
     const { refillAt = count >>> 1 } = options;
     this.options = { signal, deadlineMs };
     this.refillAt = int32Of("refillAt", refillAt, 0);
-    this.startRefill();
+    void this.startRefill();
   }
 
   /** Values that are reserved and not handed out. */
@@ -59,9 +63,9 @@ export class SequencePrefetch {
   }
 
   /**
-   * The next value; at once while the supply lasts. Rejects with what the last reservation failed
-   * with (MaxValueExceededError, NotFoundError, TimeoutError; the next call tries again), or with
-   * ClosedError.
+   * The next value; at once while the supply lasts. Rejects with what the reservation that it
+   * waited for failed with (MaxValueExceededError, NotFoundError, TimeoutError; the next call tries
+   * again), or with ClosedError.
    */
   next(): Promise<bigint> {
     if (this.left > 0) return Promise.resolve(this.take());
@@ -71,7 +75,7 @@ export class SequencePrefetch {
   /** The next value if there is one without waiting, else undefined. Costs no promise. */
   tryNext(): bigint | undefined {
     if (this.left === 0 && !this.adopt()) {
-      if (!this.closed) this.startRefill();
+      void this.startRefill();
       return undefined;
     }
     return this.take();
@@ -104,7 +108,7 @@ export class SequencePrefetch {
     const value = this.value;
     this.value = value + this.step;
     this.left -= 1;
-    if (this.left <= this.refillAt && this.spare === null) this.startRefill();
+    if (this.left <= this.refillAt && this.spare === null) void this.startRefill();
     return value;
   }
 
@@ -123,29 +127,27 @@ export class SequencePrefetch {
     for (;;) {
       if (this.closed) throw new ClosedError();
       if (this.left > 0 || this.adopt()) return this.take();
-      if (this.failure !== null) {
-        const failure = this.failure;
-        this.failure = null;
-        throw failure;
-      }
-      this.startRefill();
-      await this.refill;
+      const failed = await this.startRefill();
+      // Another waiter may have been served by a reservation that came after this one.
+      if (failed !== null && this.left === 0 && this.spare === null) throw failed.error;
     }
   }
 
-  private startRefill(): void {
-    if (this.refill !== null || this.closed) return;
-    this.refill = this.fetch().then(
+  /** Whoever waits for it is told of its failure; a failure that nobody waited for is forgotten. */
+  private startRefill(): Promise<Failed | null> {
+    if (this.closed) return Promise.resolve(null);
+    this.refill ??= this.fetch().then(
       (range) => {
         this.refill = null;
-        this.failure = null;
         if (!this.closed) this.spare = range;
+        return null;
       },
       (error: unknown) => {
         this.refill = null;
-        this.failure = error;
+        return { error };
       },
     );
+    return this.refill;
   }
 
   /** Near the end of a bounded sequence smaller ranges may still be had. */

@@ -35,6 +35,7 @@ export interface SplitRequest extends KeySpaceRequest {
 export const readRanges: Plain<KeySpaceRequest, RangeMap> = {
   ...plain,
   name: "ranges.list",
+  reads: true,
   path: "/Cluster/GetRanges",
   rest: {
     method: "GET",

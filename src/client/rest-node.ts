@@ -18,7 +18,8 @@ import {
 } from "./errors.js";
 import { backupError } from "./grpc-status.js";
 import { parseJson, type JsonObject, type JsonValue } from "./json.js";
-import type { ClientSettings, Endpoint } from "./options.js";
+import type { ClientSettings, Endpoint, TokenSource } from "./options.js";
+import { inTime } from "./pause.js";
 import { hintFromRest, type RouteHint } from "./route-hint.js";
 import type { TransportNode } from "./transport-node.js";
 
@@ -101,10 +102,10 @@ export class RestNode implements TransportNode {
     const { operation, request } = attempt;
     this.loaded ??= this.load();
     const [undici, agent] = await this.loaded;
-    if (attempt.ended) throw new SvcError("ended", "nobody waits");
     const headers: Record<string, string> = {};
     const { token } = this.settings;
-    if (token !== null) headers["authorization"] = `Bearer ${token()}`;
+    if (token !== null) headers["authorization"] = `Bearer ${await this.tokenOf(token)}`;
+    if (attempt.ended) throw new SvcError("ended", "nobody waits");
     const body = operation.rest.body(request);
     if (body !== null) headers["content-type"] = "application/json";
     const stop = new AbortController();
@@ -121,6 +122,11 @@ export class RestNode implements TransportNode {
     return { status: response.statusCode, headers: response.headers, text };
   }
 
+  private async tokenOf(token: TokenSource): Promise<string> {
+    const message = "the token function gave no token in time";
+    return inTime(Promise.resolve(token()), this.settings.connectTimeoutMs, message);
+  }
+
   private failure(error: unknown, left: boolean): SvcError {
     if (error instanceof SvcError || !left) return localFailure(error);
     const cause = error as Readonly<Record<"code" | "message" | "syscall", unknown>>;
@@ -129,7 +135,10 @@ export class RestNode implements TransportNode {
       this.onUnreachable();
       const message = `${url}: ${String(cause.message)}`;
       if (neverLeft(cause.code, cause.syscall)) {
-        return new UnavailableError("unreachable", message, { cause });
+        const refused = cause.code === "ECONNREFUSED";
+        const why = refused ? "connection refused" : String(cause.message);
+        const facts = { cause, refused };
+        return new UnavailableError("unreachable", `cannot reach ${url}: ${why}`, facts);
       }
       return new UnavailableError("connection-lost", message, { cause, outcome: "unknown" });
     }
@@ -199,6 +208,11 @@ function statusFailure(answer: Answer, body: JsonObject, cause?: unknown): SvcEr
       return new AccessError("unauthenticated", message);
     case 403:
       return new AccessError("forbidden", message);
+    case 404:
+    case 405:
+      // The service says why; a proxy or another service does not: another endpoint may be right.
+      if (typeof code === "string") return new InvalidInputError(message);
+      return new UnavailableError("unreachable", `${message}: not an answer of the service`);
     case 413:
     case 422:
       return new TooLargeError(message);

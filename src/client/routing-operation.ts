@@ -22,6 +22,7 @@ export function keySpaceQuery(path: string, { keySpace }: KeySpaceRequest): stri
 export const readRouting: Plain<KeySpaceRequest, RoutingMetadata> = {
   ...plain,
   name: "cluster.routing",
+  reads: true,
   path: "/Cluster/GetRoutingMetadata",
   rest: {
     method: "GET",

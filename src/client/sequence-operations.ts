@@ -166,6 +166,7 @@ export const updateSequence: Operation<UpdateRequest, SequenceAnswer, SequenceIn
 
 export const getSequence: Operation<NameRequest, SequenceAnswer, SequenceInfo | null> = {
   name: "sequences.get",
+  reads: true,
   path: "/Sequencer/GetSequence",
   stream: { kind: "sequences", type: 3, field: 5 },
   route: { space: "sequences", field: 6, name: ({ name }) => name },

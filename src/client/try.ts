@@ -34,6 +34,8 @@ export interface Try {
 export interface CallHost {
   /** How many places could be asked. */
   readonly placeCount: number;
+  /** Calls end when the only place refuses connections. */
+  readonly failWhenRefused: boolean;
   /**
    * Hands a try to a place and returns it. `last`: the one that was tried last; `stay`: it may be
    * that one again.

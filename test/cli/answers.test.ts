@@ -174,6 +174,22 @@ t.test("the catalog, chains, collection, restore", async (t) => {
   t.match(await answer(t, 1, ...restore), /^TargetConflict: /);
 });
 
+t.test("a malformed backup id is a refusal with a document", async (t) => {
+  const invalid: Reply = { status: grpc.status.INVALID_ARGUMENT };
+  for (const method of ["GetBackupChain", "TakeIncrementalBackup", "Restore"]) {
+    first.answers.set(method, invalid);
+  }
+  for (const words of [
+    ["--backup-chain", "x"],
+    ["--backup-incremental", "--parent-backup-id", "x"],
+    ["--restore", "x", "--target-dir", "/d"],
+  ]) {
+    t.match(await answer(t, 1, ...words), /^InvalidInput: /, words.join(" "));
+    const json = await batch.run(["--format", "json", "-c", both, ...words]);
+    t.match(JSON.parse(json.stdout), { outcome: "InvalidInput" });
+  }
+});
+
 t.test("split and merge ask until a node leads", async (t) => {
   const split = (message: Encodable<cluster.GrpcSplitRangeResponse>): Reply =>
     reply(cluster.GrpcSplitRangeResponse, message);

@@ -156,6 +156,24 @@ t.test("a repeated reserve carries the key of its first try", async (t) => {
   t.equal(keys[0], keys[1]);
 });
 
+t.test("an allocation that may have been made names its key, for a repeat by hand", async (t) => {
+  for (const [method, codec, words] of [
+    ["ReserveSequenceRange", sequences.GrpcReserveSequenceRangeRequest, "--reserve-sequence"],
+    ["NextSequenceValue", sequences.GrpcNextSequenceRequest, "--next-sequence"],
+  ] as const) {
+    node.answers.set(method, "silence");
+    const json = await batch.run([...at, "-t", "0.5", "--format", "json", words, "s"]);
+    t.match(json, { exit: 3, stdout: "" });
+    const { error } = JSON.parse(json.stderr) as { error: { idempotencyKey: string } };
+    const sent = codec.decode(protoReader(node.requests.at(-1) ?? Buffer.of()));
+    t.equal(error.idempotencyKey, sent.IdempotencyKey, words);
+    const console = await batch.run([...at, "-t", "0.5", words, "s", "--idempotency-key", "own"]);
+    t.match(console.stderr, /outcome is unknown.*the idempotency key own gives the same values\n$/);
+    node.answers.set(method, { status: 3 });
+    t.notMatch((await batch.run([...at, words, "s"])).stderr, /idempotency key/);
+  }
+});
+
 const GRANTED = reply(locks.GrpcTryLockResponse, { Type: 0, FencingToken: 7 });
 const UNLOCKED = reply(locks.GrpcUnlockResponse, { Type: 3 });
 

@@ -18,11 +18,10 @@ t.teardown(async () => {
   directory.remove();
 });
 
-const CTRL_D = "\x04";
 /** Ended by SIGHUP, whether or not the terminal sent one. */
 const HUNG_UP = -1;
 
-/** A shell on a terminal of its own that holds two locks, and so asks before it is left. */
+/** A shell on a terminal of its own that holds two locks. */
 async function shellWithLocks(name: string, endpoint: string, signals: boolean): Promise<Terminal> {
   const command = [process.execPath, cliMain, "-c", endpoint];
   const home = { HOME: join(directory.path, `home-${name}`) };
@@ -54,10 +53,13 @@ for (const signals of [true, false]) {
   t.test(`hung up ${how} while a question is open: that is no answer`, async (t) => {
     const name = `asked-${signals}`;
     const terminal = await shellWithLocks(name, node, signals);
-    await terminal.send(CTRL_D);
-    await terminal.see("Release 2 locks .*leave\\?");
+    await terminal.send(`create-sequence ${name}\r`);
+    await terminal.see("created");
+    await terminal.send(`delete-sequence ${name}\r`);
+    await terminal.see("Delete the sequence .*\\?");
     await terminal.hangUp();
     t.equal(await terminal.ended(), HUNG_UP);
+    t.match(await runCli(["-c", node, "--get-sequence", name]), { exit: 0 });
     const seen = await runCli(["-c", node, "--get-lock", `${name}/b`]);
     t.match(seen, { exit: 1, stdout: "not found\n" });
   });

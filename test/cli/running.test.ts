@@ -1,5 +1,5 @@
 /** lock-run and bench, as processes against a real node. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { SvcClient } from "../../src/client/mod.js";
@@ -16,6 +16,7 @@ import { cliMain, ending, runCli, startCli } from "./programs.js";
 const directory = temporaryDirectory();
 const server = new ServerProcess(nodeFlags(directory.path, "--initial-cluster-partitions=4"));
 const node = `http://${(await server.ready()).grpc}`;
+t.setTimeout(120_000);
 t.teardown(async () => {
   await endAll();
   directory.remove();
@@ -144,6 +145,104 @@ t.test("lock-run: a child that ignores SIGTERM is killed after the grace time", 
     server.signal("SIGCONT");
   }
 });
+
+/** The processes that `lock-run` of this resource started, directly or not. */
+function processesOf(resource: string): number[] {
+  const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return ids.map(Number).filter((id) => {
+    try {
+      const variables = readFileSync(`/proc/${id}/environ`, "utf8").split("\0");
+      return variables.includes(`SVC_LOCK_RESOURCE=${resource}`);
+    } catch {
+      return false;
+    }
+  });
+}
+
+function isThere(id: number): boolean {
+  try {
+    // A process that ended and was not waited for yet has no environment any more.
+    return readFileSync(`/proc/${id}/environ`, "utf8") !== "";
+  } catch {
+    return false;
+  }
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`never ${what}`);
+    await sleep(10);
+  }
+}
+
+/** A shell with a background job, a pipeline, and a job that ignores SIGTERM: six processes. */
+const FAMILY = `sleep 300 & sleep 300 | sleep 300 & sh -c 'trap "" TERM; sleep 300; :' & wait`;
+
+t.test("lock-run: a lost lock ends all that the command started", async (t) => {
+  for (const terminal of [false, true]) {
+    const resource = `run/family-${String(terminal)}`;
+    const words = [
+      ...["-c", node, "lock-run", resource, "--expires", "1500", "--grace", "300"],
+      ...["--", "sh", "-c", FAMILY],
+    ];
+    const screen = terminal
+      ? await Terminal.start([process.execPath, cliMain, ...words], {})
+      : null;
+    const ran = terminal ? null : runCli(words);
+    await until("all started", () => processesOf(resource).length === 6);
+    const family = processesOf(resource);
+    server.signal("SIGSTOP");
+    try {
+      const exit = screen === null ? (await ran)?.exit : await screen.ended();
+      t.ok(exit !== 0 && exit !== null, `a lost lock is no success: ${String(exit)}`);
+      t.same(family.filter(isThere), [], `nothing is left, terminal: ${String(terminal)}`);
+    } finally {
+      server.signal("SIGCONT");
+      screen?.close();
+      for (const id of family.filter(isThere)) process.kill(id, "SIGKILL");
+    }
+  }
+});
+
+t.test("lock-run: a signal reaches the whole command; the keyboard's only once", async (t) => {
+  const words = ["-c", node, "lock-run", "run/all", "--expires", "20000", "--"];
+  const stopped = startCli([...words, "sh", "-c", "sleep 300 | sleep 300 & wait"]);
+  const ran = ending(stopped);
+  await until("all started", () => processesOf("run/all").length === 3);
+  const family = processesOf("run/all");
+  stopped.kill("SIGTERM");
+  t.equal((await ran).exit, 143);
+  await until("all gone", () => !family.some(isThere));
+  const counter = `let n = 0; process.on("SIGINT", () => { n += 1; setTimeout(() => {
+    console.log("interrupts " + n); process.exit(n); }, 300); });
+    setInterval(() => {}, 1000); console.log("up");`;
+  const command = [process.execPath, cliMain, ...words, process.execPath, "-e", counter];
+  const screen = await Terminal.start(command, {});
+  await screen.see("up");
+  await screen.send("\x03");
+  await screen.see("interrupts 1");
+  t.equal(await screen.ended(), 1);
+  screen.close();
+});
+
+t.test(
+  "lock-run: stopped without a terminal, the command stops too and goes on with it",
+  async (t) => {
+    const stateOf = (id: number): string =>
+      /\) (\S)/.exec(readFileSync(`/proc/${id}/stat`, "utf8"))?.[1] ?? "";
+    const ticking = lockRun("run/stop", ["--expires", "30000"], childProgram("process.exit(0)"));
+    await ticking.says("up ");
+    const own = ticking.child.pid ?? 0;
+    const inner = childOf(own);
+    ticking.child.kill("SIGTSTP");
+    await until("stopped", () => stateOf(own) === "T" && stateOf(inner) === "T");
+    ticking.child.kill("SIGCONT");
+    await until("running", () => stateOf(own) !== "T" && stateOf(inner) !== "T");
+    ticking.child.kill("SIGTERM");
+    t.equal((await ticking.ran).exit, 0);
+  },
+);
 
 t.test("lock-run: waits for the lock; a signal while waiting starts nothing", async (t) => {
   const mark = join(directory.path, "started");

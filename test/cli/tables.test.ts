@@ -100,7 +100,7 @@ t.test("P-151 usage errors say what is wrong and what was meant", (t) => {
     [["--get", "a", "-t", "1", "--timeout", "2"], /--timeout is given twice/],
     [["--get", "a", "b"], /unexpected argument: b/],
     [["--get", "a", "--expires", "5"], /--expires does not go with --get/],
-    [["--set", "a"], /--set needs --value <value>/],
+    [["--set", "a"], /--set needs --value <value> or --value-file <file>/],
     [["--lock", "a"], /--lock needs --expires <ms>/],
     [["--lock", "a", "--expires", "1.5"], /"1.5" is not a whole number of milliseconds/],
     [["--lock", "a", "--expires", "-1"], /"-1" is not/],
@@ -122,7 +122,14 @@ t.test("P-151 usage errors say what is wrong and what was meant", (t) => {
     [["--get", "\ud800"], /well-formed text/],
     [["--max-value", "5"], /--max-value does not go with the shell/],
     [["--completion", "csh"], /one of bash, zsh, fish/],
-    [["get", "a"], /unknown command: get \(did you mean get\?\)|unknown command: get/],
+    [["get", "a"], /unknown command: get; operations are options: --get; see/],
+    [["gett", "a"], /unknown command: gett \(did you mean --get\?\)/],
+    [["lock-rum", "a"], /unknown command: lock-rum \(did you mean lock-run\?\)/],
+    [["lock-run", "r", "sh", "-c", "true"], /put -- before the command of lock-run: -- sh/],
+    [["lock-run", "r", "--expires", "5", "ls"], /put -- before the command of lock-run: -- ls/],
+    [["--set", "a", "--value", "v", "--value-file", "f"], /--value contradicts --value-file/],
+    [["--get", "a", "--raw", "--format", "json"], /--raw contradicts --format json/],
+    [["--get-kv", "a", "--raw"], /--raw does not go with --get-kv/],
     [["bench"], /bench needs one of sequences, locks, kv/],
     [["bench", "lock"], /did you mean locks/],
     [["bench", "kv", "--expires", "5"], /--expires does not go with bench/],
@@ -158,6 +165,7 @@ t.test("settings: command line, variable, default", (t) => {
     new Clients(settingsOf(words)).options(["d:4"], 1);
   t.equal(optionsOf(["--node", "d:4"]).followRoutes, false, "the named node is meant");
   t.equal(optionsOf(["-c", "d:4"]).followRoutes, undefined);
+  t.equal(optionsOf(["-c", "d:4"]).startAt, "first", "endpoints are tried in order");
   t.match(settingsOf(["-c", "c:3", "--node", "d:4"]), {
     endpoints: ["http://d:4"],
     node: "http://d:4",
@@ -303,7 +311,7 @@ COMP_CWORD=${words.length}\n_svc_cli\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
   t.same(complete("--get-l"), ["--get-lock"]);
   t.same(complete("--format", ""), ["console", "json"]);
   t.same(complete("bench", "s"), ["sequences"]);
-  t.same(complete("--set", "k", "--val"), ["--value"]);
+  t.same(complete("--set", "k", "--val"), ["--value", "--value-file"]);
   t.same(complete("--get", ""), [], "a key is not guessed");
   for (const shell of ["zsh", "fish"]) {
     const script = completionScript(shell);
@@ -382,6 +390,11 @@ t.test("held locks in the prompt", (t) => {
   );
   held.put({ ...doubt, fencingToken: "4" });
   t.equal(held.prompt(5), "svc [printer f4]> ", "a doubt that became a grant is one entry");
+  held.put({ ...lock("printer", 10), durability: "ephemeral" });
+  t.equal(held.prompt(5), "svc [printer f4, e:printer f3]> ", "an ephemeral lock is told apart");
+  t.equal(held.prompt(10_009), "svc [printer f4?, e:printer f3?]> ");
+  t.equal(held.prompt(10_010), "svc> ", "leases that have ended are forgotten");
+  t.equal(held.all().length, 0);
   held.put(lock("printer", 10));
   for (const name of ["b", "c", "d\x1b[2J"]) held.put(lock(name, 10));
   t.equal(held.prompt(5), "svc [b f3, c f3, d\\u001b[2J f3 +1]> ");

@@ -204,21 +204,15 @@ t.test("stored control characters cannot act on the terminal", async (t) => {
   );
 });
 
-t.test("several locks: leaving asks first, no keeps the session", async (t) => {
+t.test("several locks: leaving releases them without a question", async (t) => {
   const terminal = await shell(newHome());
   await enter(terminal, "lock several/a 60000", "acquired");
-  await enter(terminal, "lock several/b 60000", "acquired");
+  await enter(terminal, "elock several/a 60000", "acquired");
+  t.match(terminal.lastLine(), /^svc \[several\/a f0, e:several\/a f\d+\]> $/);
   await terminal.send(CTRL_D);
-  await terminal.see("Release 2 locks .*leave\\?");
-  await terminal.send("n");
-  await terminal.see("svc \\[several/a f0, several/b f0\\]> ");
-  await enter(terminal, "get-lock several/a", "f0 [0-9a-f]{32}");
-  await terminal.send("exit\r");
-  await terminal.see("Release 2 locks .*leave\\?");
-  await terminal.send("y");
-  await terminal.see("Disposing persistent lock[\\s\\S]*Disposing persistent lock");
+  await terminal.see("Disposing persistent lock[\\s\\S]*Disposing ephemeral lock");
   await leave(t, terminal);
-  t.match(await runCli(["-c", node, "--get-lock", "several/b"]), { stdout: "not found\n" });
+  t.match(await runCli(["-c", node, "--get-lock", "several/a"]), { stdout: "not found\n" });
 });
 
 t.test(

@@ -168,6 +168,7 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
       close: () => Promise.resolve(),
     }),
     true,
+    0,
   );
   const [one, other] = places.configured as [Place, Place];
   const blamed: Place[] = [];
@@ -175,6 +176,7 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
   const lost = (): UnavailableError => new UnavailableError("connection-lost", "gone");
   const host: CallHost = {
     placeCount: 2,
+    failWhenRefused: false,
     dispatch(attempt, last) {
       asked.push(last);
       if (asked.length === 1) setImmediate(() => attempt.failed(lost()));

@@ -88,7 +88,8 @@ export const INFORMATION_OPTIONS: readonly OptionSpec[] = [
 
 /** Values of operations. */
 export const VALUE_OPTIONS: readonly OptionSpec[] = [
-  option("--value", "text", "value", "the value to store"),
+  option("--value", "text", "value", "the value to store; - reads its bytes from stdin"),
+  option("--value-file", "file", "file", "store the bytes of this file"),
   option("--expires", "milliseconds", "ms", "lease: how long the lock or the entry lives"),
   option("--flags", "int32", "n", "condition bits: 4 if exists, 8 if not, 16 value, 32 revision", {
     defaultText: "0; --compare-… set their own bit",
@@ -96,6 +97,9 @@ export const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--compare-value", "text", "value", "set only if the stored bytes equal this"),
   option("--compare-revision", "int64", "n", "set only if the latest revision equals this"),
   option("--revision", "int64", "n", "read exactly this revision", { defaultText: "-1, latest" }),
+  option("--raw", "none", "", "the bytes of the value and nothing else"),
+  option("--limit", "int32", "n", "at most so many items"),
+  option("--keys-only", "none", "", "the keys without their values"),
   option("--durability", "choice", "class", "replicated and durable, or in the leader's memory", {
     choices: ["Persistent", "Ephemeral"],
     defaultText: "Persistent",

@@ -13,6 +13,7 @@ import {
   type SvcClient,
 } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
+import { isRefusal } from "../failures.js";
 import { tableLines, timeText, type JsonValue } from "../format.js";
 import type { OptionValues } from "../values.js";
 
@@ -40,6 +41,12 @@ function backupDocument(backup: BackupInfo): JsonValue {
   };
 }
 
+/** The named outcome of a refusal; null when `error` is none. */
+function refusalName(error: unknown): string | null {
+  if (error instanceof BackupError) return error.backupOutcome;
+  return isRefusal(error) ? "InvalidInput" : null;
+}
+
 /** Runs `action` on the first endpoint; a named failure becomes the operation's refusal. */
 async function onFirstNode(
   context: RunContext,
@@ -49,9 +56,10 @@ async function onFirstNode(
   try {
     return await action(client);
   } catch (error) {
-    if (!(error instanceof BackupError)) throw error;
-    const document = { outcome: error.backupOutcome, message: error.message };
-    return outcome(false, [`${error.backupOutcome}: ${error.message}`], document);
+    const name = refusalName(error);
+    if (name === null) throw error;
+    const { message } = error as Error;
+    return outcome(false, [`${name}: ${message}`], { outcome: name, message });
   }
 }
 

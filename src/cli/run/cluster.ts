@@ -42,7 +42,7 @@ function leaveLines(endpoint: string, answer: LeaveResult): string[] {
     answer.reason,
     answer.drained
       ? "Its replicas were evacuated to other nodes."
-      : "No replicas had to be evacuated, or none were.",
+      : "Its replicas were not evacuated.",
   ];
   if (answer.left) lines.push("The process may now be stopped.");
   if (answer.retryable) {

@@ -5,6 +5,7 @@
  * whole. 2. A bucket that does not fit one answer is read in ranges, never cut. 3. The time limit
  * covers all pages together. 4. A doubt about the effect is an error, never a refusal.
  */
+import { createReadStream } from "node:fs";
 import { TooLargeError, type KvEntry, type KvPage } from "../../client/mod.js";
 import {
   DURABILITY_NUMBER,
@@ -15,7 +16,7 @@ import {
   type RunContext,
   type RunTable,
 } from "../context.js";
-import { doubt, isRefusal } from "../failures.js";
+import { doubt, isRefusal, usageError } from "../failures.js";
 import { base64, timeText, valueText, type JsonValue } from "../format.js";
 import type { OptionValues } from "../values.js";
 
@@ -25,6 +26,9 @@ const EXTENDED = 2;
 const DELETED = 4;
 const INVALID_INPUT = 100;
 const DOES_NOT_EXIST = 103;
+/** More than any server takes as a value: what is read from files and stdin is bounded. */
+const INPUT_MAX_BYTES = 64 * 1024 * 1024;
+const PAGE_ITEMS_MAX = 10_000;
 
 interface Written {
   readonly success: boolean;
@@ -55,11 +59,12 @@ async function writing(
 
 async function set(values: OptionValues, context: RunContext): Promise<Outcome> {
   const key = values.requiredText("--set");
+  const value = await valueToSet(values, context);
   const client = await context.client();
   const compareValue = values.text("--compare-value");
   const compareRevision = values.int64("--compare-revision");
   return writing(key, values, ["set", "r{rev} not set"], async () => {
-    const answer = await client.kv.set(key, values.requiredText("--value"), {
+    const answer = await client.kv.set(key, value, {
       ...context.calling(),
       durability: durabilityOf(values),
       expiresMs: values.number("--expires") ?? 0,
@@ -70,6 +75,31 @@ async function set(values: OptionValues, context: RunContext): Promise<Outcome> 
     const type = answer.applied ? SET : NOT_SET;
     return { success: answer.applied, type, revision: answer.revision };
   });
+}
+
+/** --value as it is, or the bytes that it or --value-file names. */
+async function valueToSet(values: OptionValues, context: RunContext): Promise<string | Uint8Array> {
+  const path = values.text("--value-file");
+  if (path !== null) return readInput(path, () => createReadStream(path));
+  const value = values.requiredText("--value");
+  if (value !== "-" || context.isShell) return value;
+  return readInput("stdin", () => process.stdin);
+}
+
+async function readInput(name: string, open: () => AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of open()) {
+      chunks.push(chunk);
+      sizeBytes += chunk.length;
+      if (sizeBytes > INPUT_MAX_BYTES) break;
+    }
+  } catch (error) {
+    throw usageError(`cannot read ${name}: ${error instanceof Error ? error.message : ""}`);
+  }
+  if (sizeBytes <= INPUT_MAX_BYTES) return Buffer.concat(chunks);
+  throw usageError(`${name} holds more than a value can (${INPUT_MAX_BYTES} bytes)`);
 }
 
 async function extend(values: OptionValues, context: RunContext): Promise<Outcome> {
@@ -150,7 +180,10 @@ function getLine(entry: KvEntry | null): string {
 async function get(values: OptionValues, context: RunContext): Promise<Outcome> {
   const key = values.requiredText("--get");
   const { entry, remark } = await find(key, values, context);
-  return outcome(entry !== null, [getLine(entry)], getDocument(key, entry, values), remark);
+  const document = getDocument(key, entry, values);
+  if (!values.flag("--raw")) return outcome(entry !== null, [getLine(entry)], document, remark);
+  if (entry !== null && entry.value !== null) context.raw(entry.value);
+  return outcome(entry !== null, [], document, remark ?? (entry === null ? "not found" : null));
 }
 
 const NO_STAMP = { n: 0, l: 0, c: 0 } as const;
@@ -177,14 +210,34 @@ async function getKv(values: OptionValues, context: RunContext): Promise<Outcome
 }
 
 /** Prints items as they come, or gathers them for the document. */
-async function listing(items: AsyncIterable<KvEntry>, context: RunContext): Promise<Outcome> {
+async function listing(
+  items: AsyncIterable<KvEntry>,
+  values: OptionValues,
+  context: RunContext,
+): Promise<Outcome> {
   const document: JsonValue[] = [];
   const isJson = context.settings.format === "json";
+  const keysOnly = values.flag("--keys-only");
+  let left = values.number("--limit") ?? Number.POSITIVE_INFINITY;
   for await (const item of items) {
-    if (isJson) document.push({ key: item.key, ...valueMembers(item), revision: item.revision });
-    else context.line(`r${item.revision} ${item.key} ${valueText(item.value)}`);
+    const { key, revision } = item;
+    if (isJson) document.push({ key, ...(keysOnly ? {} : valueMembers(item)), revision });
+    else context.line(keysOnly ? key : `r${revision} ${key} ${valueText(item.value)}`);
+    left -= 1;
+    if (left <= 0) break;
   }
   return outcome(true, [], document);
+}
+
+/** Items of the next page: no more than are wanted and a page holds; undefined = as many as fit. */
+function pageLimit(values: OptionValues): number | undefined {
+  const limit = values.number("--limit");
+  return limit === null ? undefined : Math.min(limit, PAGE_ITEMS_MAX);
+}
+
+function checkLimit(values: OptionValues): void {
+  const limit = values.number("--limit");
+  if (limit !== null && limit < 1) throw usageError("--limit is at least 1");
 }
 
 /**
@@ -203,23 +256,28 @@ async function* pages(
 
 async function bucket(values: OptionValues, context: RunContext): Promise<Outcome> {
   const name = values.requiredText("--get-by-bucket");
+  checkLimit(values);
   const client = await context.client();
   const durability = durabilityOf(values);
   try {
     const items = await client.kv.bucket(name, { ...context.calling(), durability });
-    return await listing(iterate(items), context);
+    return await listing(iterate(items), values, context);
   } catch (error) {
     if (isRefusal(error)) return outcome(false, [], [], INVALID_INPUT_REMARK);
     if (!(error instanceof TooLargeError)) throw error;
-    process.stderr.write("note: the bucket is too large for one answer; reading it in ranges\n");
+    context.note("the bucket is too large for one answer; reading it in ranges");
   }
   const ranges = pages((before) => {
     const start = before?.items.at(-1)?.key;
     if (before !== null && start === undefined) return null;
     const range = { bucket: name, start, startInclusive: before === null };
-    return client.kv.rangePage(range, { ...context.calling(), durability });
+    return client.kv.rangePage(range, {
+      ...context.calling(),
+      durability,
+      limit: pageLimit(values),
+    });
   });
-  return listing(ranges, context);
+  return listing(ranges, values, context);
 }
 
 async function* iterate(items: readonly KvEntry[]): AsyncGenerator<KvEntry> {
@@ -229,14 +287,16 @@ async function* iterate(items: readonly KvEntry[]): AsyncGenerator<KvEntry> {
 async function scan(values: OptionValues, context: RunContext): Promise<Outcome> {
   const client = await context.client();
   const prefix = values.requiredText("--scan-by-prefix");
+  checkLimit(values);
   const durability = durabilityOf(values);
   const items = pages((before) => {
     if (before !== null && before.nextCursor === null) return null;
     const cursor = before?.nextCursor ?? undefined;
-    return client.kv.scanPage(prefix, { ...context.calling(), durability, cursor });
+    const limit = pageLimit(values);
+    return client.kv.scanPage(prefix, { ...context.calling(), durability, cursor, limit });
   });
   try {
-    return await listing(items, context);
+    return await listing(items, values, context);
   } catch (error) {
     if (!isRefusal(error)) throw error;
     return outcome(false, [], [], INVALID_INPUT_REMARK);

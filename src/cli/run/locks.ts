@@ -86,8 +86,10 @@ async function lock(values: OptionValues, context: RunContext): Promise<Outcome>
     grant = await tryUntil(resource, step, values.number("--wait") ?? 0, context);
   } catch (error) {
     if (error instanceof SvcError && error.outcome === "unknown") {
-      const hint = `if it was granted, --unlock ${resource} --owner ${owner} releases it`;
-      process.stderr.write(`note: ${hint}\n`);
+      const command = context.isShell
+        ? `unlock ${resource} (or leaving the shell)`
+        : `--unlock ${resource} --owner ${owner}`;
+      context.note(`if it was granted, ${command} releases it`);
     }
     throw error;
   }

@@ -2,9 +2,10 @@
  * Sequences, carried out.
  *
  * Invariants: 1. A refusal of the service is an outcome with the name of its type; a doubt about
- * the effect is an error. 2. Without --idempotency-key the library's rule holds: `next` carries a
- * key from its first repeat on (so that it can be served from memory), `reserve` from the start.
+ * the effect is an error. 2. Every allocation carries an idempotency key from the start; when its
+ * outcome is unknown the failure names the key, so that a repeat by hand takes no other values.
  */
+import { randomUUID } from "node:crypto";
 import {
   AlreadyExistsError,
   InvalidInputError,
@@ -22,7 +23,7 @@ import {
   type RunContext,
   type RunTable,
 } from "../context.js";
-import { doubt } from "../failures.js";
+import { doubt, noteKey } from "../failures.js";
 import type { JsonValue } from "../format.js";
 import type { OptionValues } from "../values.js";
 
@@ -134,39 +135,42 @@ function allocated(range: SequenceRange, line: string): Outcome {
   });
 }
 
-function keyOptions(values: OptionValues): { readonly idempotencyKey?: string } {
-  const idempotencyKey = values.text("--idempotency-key");
-  return idempotencyKey === null ? {} : { idempotencyKey };
-}
-
-async function next(values: OptionValues, context: RunContext): Promise<Outcome> {
-  const name = values.requiredText("--next-sequence");
-  const client = await context.client();
+/** Runs an allocation under the key that was given, or a random one. */
+async function allocating(
+  name: string,
+  values: OptionValues,
+  action: (idempotencyKey: string) => Promise<Outcome>,
+): Promise<Outcome> {
+  const given = values.text("--idempotency-key") ?? "";
+  const key = given.trim() === "" ? randomUUID() : given;
   try {
-    const range = await client.sequences.nextRange(name, {
-      ...context.calling(),
-      ...keyOptions(values),
-    });
-    return allocated(range, `r${range.revision} next ${range.name} ${range.start}`);
+    return await action(key);
   } catch (error) {
+    noteKey(error, key);
     return refused(error, "not allocated", name);
   }
 }
 
-async function reserve(values: OptionValues, context: RunContext): Promise<Outcome> {
+function next(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const name = values.requiredText("--next-sequence");
+  return allocating(name, values, async (idempotencyKey) => {
+    const client = await context.client();
+    const calling = { ...context.calling(), idempotencyKey };
+    const range = await client.sequences.nextRange(name, calling);
+    return allocated(range, `r${range.revision} next ${range.name} ${range.start}`);
+  });
+}
+
+function reserve(values: OptionValues, context: RunContext): Promise<Outcome> {
   const name = values.requiredText("--reserve-sequence");
-  const client = await context.client();
-  try {
-    const range = await client.sequences.reserve(name, values.number("--count") ?? 1, {
-      ...context.calling(),
-      ...keyOptions(values),
-    });
+  return allocating(name, values, async (idempotencyKey) => {
+    const client = await context.client();
+    const calling = { ...context.calling(), idempotencyKey };
+    const range = await client.sequences.reserve(name, values.number("--count") ?? 1, calling);
     const rest = range.count === 1 ? "" : `..${range.end} count ${range.count}`;
     const line = `r${range.revision} reserved ${range.name} ${range.start}${rest}`;
     return allocated(range, line);
-  } catch (error) {
-    return refused(error, "not allocated", name);
-  }
+  });
 }
 
 async function remove(values: OptionValues, context: RunContext): Promise<Outcome> {
