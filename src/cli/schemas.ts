@@ -113,6 +113,7 @@ export const MEMBERS_DOCUMENT = object({
 });
 export const STATUS_DOCUMENT = object({
   healthy: BOOLEAN,
+  unseen: list(TEXT),
   problems: list(TEXT),
   initialized: BOOLEAN,
   membershipVersion: INTEGER,

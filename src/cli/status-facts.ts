@@ -3,11 +3,12 @@
  *
  * Owns nothing; pure. Invariants: 1. A node counts as leader of a partition only when it says so
  * itself, or when it could not be asked and others say so. 2. What is not known is null and no
- * problem; what is wrong is a sentence in `problems`.
+ * problem; what is wrong is a sentence in `problems`. 3. A cluster with a voter that nobody saw is
+ * not called healthy.
  */
 import type { ClusterMember, Placement } from "../client/mod.js";
 import type { NodeReport } from "./status-gather.js";
-import { nodeProblems, partitionProblems, silentProblem } from "./status-problems.js";
+import { nodeProblems, partitionProblems, silentProblem, unseenVoters } from "./status-problems.js";
 import { readEndpoint } from "./values.js";
 
 export type NodeState = "ready" | "not-ready" | "unreachable" | "failed" | "not-asked";
@@ -47,7 +48,14 @@ export interface ClusterFacts {
   readonly voters: number;
   readonly nodes: readonly NodeFacts[];
   readonly partitions: PartitionFacts;
+  /** Voters of which nobody said whether they live, by name. */
+  readonly unseen: readonly string[];
   readonly problems: readonly string[];
+}
+
+/** True when everything that counts was seen, and is right. */
+export function isHealthy({ problems, unseen }: ClusterFacts): boolean {
+  return problems.length === 0 && unseen.length === 0;
 }
 
 type Answered = NodeReport & { readonly answers: NonNullable<NodeReport["answers"]> };
@@ -252,6 +260,7 @@ export function clusterFacts(reports: readonly NodeReport[]): ClusterFacts {
     voters: nodes.filter((node) => node.role === "Voter").length,
     nodes,
     partitions,
+    unseen: unseenVoters(nodes),
     problems: [
       ...(isInitialized ? [] : ["the cluster is not initialized"]),
       ...nodeProblems(nodes, membership.membershipVersion),

@@ -43,6 +43,13 @@ export function nodeProblems(nodes: readonly NodeFacts[], version: bigint): stri
   });
 }
 
+/** The voters that were not asked: one of them may be dead. */
+export function unseenVoters(nodes: readonly NodeFacts[]): string[] {
+  return nodes
+    .filter(({ state, role }) => state === "not-asked" && (role === "Voter" || role === "Leaving"))
+    .map(nodeName);
+}
+
 export function partitionProblems(facts: PartitionFacts): string[] {
   const sentences: readonly (readonly [string, readonly number[]])[] = [
     ["no leader", facts.withoutLeader],

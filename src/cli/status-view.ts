@@ -5,7 +5,7 @@
  * 2. Only whole words that this file wrote are coloured, after the text was made safe.
  */
 import { tableLines, type JsonValue } from "./format.js";
-import type { ClusterFacts, NodeFacts, NodeState } from "./status-facts.js";
+import { isHealthy, type ClusterFacts, type NodeFacts, type NodeState } from "./status-facts.js";
 
 const STATE_WORDS: Readonly<Record<NodeState, string>> = {
   ready: "ready",
@@ -84,9 +84,8 @@ function replicationText(facts: ClusterFacts): string {
 /** The view; `columns`: width of the terminal, null = none. */
 export function statusLines(facts: ClusterFacts, columns: number | null): string[] {
   const { nodes, partitions, problems } = facts;
-  const isUnseen = nodes.some((node) => node.state === "not-asked");
-  const verdict =
-    problems.length > 0 ? "DEGRADED" : isUnseen ? "healthy as far as seen" : "healthy";
+  const { unseen } = facts;
+  const verdict = problems.length > 0 ? "DEGRADED" : isHealthy(facts) ? "healthy" : "UNCLEAR";
   const led = partitions.total - partitions.withoutLeader.length;
   const lines = [
     `${verdict}: ${nodes.length} node(s), ${stateCounts(nodes)}; ` +
@@ -98,7 +97,11 @@ export function statusLines(facts: ClusterFacts, columns: number | null): string
     `Partitions: ${led} of ${partitions.total} have a leader`,
     `Replication: ${replicationText(facts)}`,
   ];
-  if (isUnseen) lines.push("Not asked: no client endpoint is known; name it with -c.");
+  if (unseen.length > 0) {
+    lines.push(
+      `Nobody knows whether ${unseen.join(", ")} live: name their client endpoints with -c.`,
+    );
+  }
   return lines;
 }
 
@@ -109,7 +112,8 @@ const PLAIN = "\x1b[0m";
 
 const COLOURS: readonly (readonly [RegExp, string])[] = [
   [/^(?:State: +)?ready(?= |$)/, GREEN],
-  [/^healthy(?= as far|:)/, GREEN],
+  [/^healthy(?=:)/, GREEN],
+  [/^UNCLEAR(?=:)/, YELLOW],
   [/^DEGRADED(?=:)/, RED],
   [/^(?:State: +)?(?:UNREACHABLE|FAILED)(?= |$)/, RED],
   [/^(?:State: +)?(?:NOT READY|not asked)(?= |$)/, YELLOW],
@@ -126,7 +130,8 @@ export function paintStatus(line: string): string {
 
 export function statusDocument(facts: ClusterFacts): JsonValue {
   return {
-    healthy: facts.problems.length === 0,
+    healthy: isHealthy(facts),
+    unseen: facts.unseen,
     problems: facts.problems,
     initialized: facts.isInitialized,
     membershipVersion: facts.membershipVersion,

@@ -147,7 +147,8 @@ t.test("three nodes, found from one of them", async (t) => {
   );
   t.match(document, { healthy: true, problems: [], partitions: { total: 7, withoutLeader: [] } });
   const one = await batch.run(["--node", first.endpoint, "--cluster-status"]);
-  t.match(one, { exit: 0, stdout: /^healthy as far as seen: 3 node\(s\), 1 ready, 2 not asked;/ });
+  t.match(one, { exit: 1, stdout: /^UNCLEAR: 3 node\(s\), 1 ready, 2 not asked;/ });
+  t.match(one.stdout, "Nobody knows whether node 2 (127.0.0.1:9002), node 3 (127.0.0.1:9003) live");
 });
 
 t.test("one node down: its partitions, what is left, exit code 1", async (t) => {
@@ -180,6 +181,20 @@ t.test("one node down: its partitions, what is left, exit code 1", async (t) => 
   tell(1);
   const early = await status(t, 1, first.endpoint);
   t.match(early.text, /UNREACHABLE {2}3 {2}Voter {2}2 /, "found by what the others say");
+});
+
+t.test("a voter that leads nothing and was not named is not taken for alive", async (t) => {
+  // Node 3 is down: the others lead everything and nobody names where its clients go.
+  const left = [0, 0, 1, 1, 0, 1, 1];
+  tell(0, { leaders: left });
+  tell(1, { leaders: left });
+  const { text, document } = await status(t, 1, first.endpoint);
+  t.match(text, /^UNCLEAR: 3 node\(s\), 2 ready, 1 not asked;/);
+  t.notMatch(text, /healthy/);
+  t.match(document, { healthy: false, problems: [], unseen: ["node 3 (127.0.0.1:9003)"] });
+  tell(0, { leaders: left, roles: [VOTER, VOTER, LEARNER] });
+  tell(1, { leaders: left, roles: [VOTER, VOTER, LEARNER] });
+  t.match((await status(t, 0, first.endpoint)).text, /^healthy: /, "a learner counts for nothing");
 });
 
 t.test("two nodes down; replicas, learners, old rosters, two leaders", async (t) => {

@@ -8,6 +8,7 @@ import { cliMain, runCli } from "./programs.js";
 import { LOST, StandIn } from "./stand-in.js";
 import { Terminal } from "./terminal.js";
 
+t.setTimeout(300_000);
 const directory = temporaryDirectory();
 const server = new ServerProcess(nodeFlags(directory.path, "--initial-cluster-partitions=4"));
 const node = `http://${(await server.ready()).grpc}`;
@@ -208,7 +209,7 @@ t.test("several locks: leaving releases them without a question", async (t) => {
   const terminal = await shell(newHome());
   await enter(terminal, "lock several/a 60000", "acquired");
   await enter(terminal, "elock several/a 60000", "acquired");
-  t.match(terminal.lastLine(), /^svc \[several\/a f0, e:several\/a f\d+\]> $/);
+  t.match(terminal.lastLine(), /^svc \[several\/a f0, e:several\/a f\d+\]> ?$/);
   await terminal.send(CTRL_D);
   await terminal.see("Disposing persistent lock[\\s\\S]*Disposing ephemeral lock");
   await leave(t, terminal);
@@ -282,13 +283,13 @@ t.test("no token is asked for when an earlier try may have been done", async (t)
 });
 
 t.test("an endpoint that cannot be reached is shown after a second, and wiped", async (t) => {
-  const words = ["-c", "http://127.0.0.1:1", "-t", "3", "--get", "k"];
+  const words = ["-c", "http://127.0.0.1:1,http://127.0.0.1:2", "-t", "3", "--get", "k"];
   const terminal = await Terminal.start([process.execPath, cliMain, ...words], {}, 100);
   open.add(terminal);
   await terminal.see("waiting: cannot reach http://127.0.0.1:1: connection refused");
   t.equal(await terminal.ended(), 3);
   await terminal.settle();
-  t.match(terminal.screen, /^error: kv.get: no answer [^\n]*\n?[^\n]*connection refused\n*$/);
+  t.match(terminal.screen, /^error: kv.get: no answer [^$]*connection refused\n*$/);
   open.delete(terminal);
   terminal.close();
 });

@@ -2,12 +2,12 @@
  * The state of the whole cluster, carried out.
  *
  * Invariants: 1. One node that answers is enough for a view; none is an error. 2. The exit code is
- * 1 when something is wrong, so that a script can ask.
+ * 1 when something is wrong, or a voter was not seen, so that a script can ask.
  */
 import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
 import { EXIT_UNREACHABLE } from "../exit-codes.js";
 import { CliError } from "../failures.js";
-import { clusterFacts } from "../status-facts.js";
+import { clusterFacts, isHealthy } from "../status-facts.js";
 import { gather, type NodeReport } from "../status-gather.js";
 import { paintStatus, statusDocument, statusLines } from "../status-view.js";
 import type { OptionValues } from "../values.js";
@@ -25,8 +25,11 @@ async function status(_values: OptionValues, context: RunContext): Promise<Outco
   const reports = await gather(context);
   if (reports.every((report) => report.answers === null)) throw noAnswer(reports, context);
   const facts = clusterFacts(reports);
-  const isHealthy = facts.problems.length === 0;
-  const answer = outcome(isHealthy, statusLines(facts, context.columns), statusDocument(facts));
+  const answer = outcome(
+    isHealthy(facts),
+    statusLines(facts, context.columns),
+    statusDocument(facts),
+  );
   return { ...answer, paint: paintStatus };
 }
 
