@@ -4,8 +4,8 @@
  * Owns the command it starts. Invariants: 1. The command is started only after the lock was
  * granted, and only while it is held. 2. When the lock may be lost, which is before its lease can
  * have ended, the command and all that it started get SIGTERM at once, and whatever of it is left
- * SIGKILL after the grace time. 3. Signals are passed on; one that comes before the command is there
- * ends the wait for it. 4. A lost lock never ends with exit code 0. 5. stdout belongs to the
+ * SIGKILL after the grace time. 3. Signals are passed on; one that comes before the command is
+ * there ends the wait for it. 4. A lost lock never ends with exit code 0. 5. stdout belongs to the
  * command. 6. What may be held at the end is released.
  */
 import type { ChildProcess } from "node:child_process";

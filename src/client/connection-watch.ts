@@ -2,9 +2,9 @@
  * Notices that a connection went silent while calls wait on it.
  *
  * Owns one timer, which runs only while there was something to watch. Invariants: 1. A connection
- * without calls is left alone. 2. One with calls on which nothing came for `quietMs` is probed; when
- * the probe gets nothing either, it is silent. 3. Answers that wait in the socket after a pause of
- * the event loop are taken before the verdict.
+ * without calls is left alone. 2. One with calls on which nothing came for `quietMs` is probed;
+ * when the probe gets nothing either, it is silent. 3. Answers that wait in the socket after a
+ * pause of the event loop are taken before the verdict.
  */
 
 export interface Watched {
