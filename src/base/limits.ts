@@ -26,6 +26,10 @@ export const FRAME_ITEMS_MAX = 256;
 export const FRAME_MAX_BYTES = MIB;
 export const STREAMS_PER_CONNECTION_MAX = 256;
 export const CONNECTIONS_MAX = 10_000;
+/** Connections of the health listener, which are not counted among those of clients. */
+export const HEALTH_CONNECTIONS_MAX = 64;
+/** A connection of the health listener, with its one request, lives no longer (ms). */
+export const HEALTH_REQUEST_MS = 2000;
 /** Data partitions that a cluster is founded with, by its flag. */
 export const INITIAL_PARTITIONS_MAX = 1024;
 /** Data partitions of a cluster: more than it may be founded with, since ranges can be split. */

@@ -39,8 +39,7 @@ function rangeOf(range: Descriptor): Encodable<proto.GrpcRangeDescriptor> {
 
 /** Why administrative calls are not taken now; null = they are. */
 function shuttingDown(operations: OperationsPort): ServiceError | null {
-  const check = operations.healthChecks().find((one) => one.name === "shutdown");
-  if (check === undefined || check.failure === null) return null;
+  if (!operations.isStopping()) return null;
   return callError(status.UNAVAILABLE, "the node is shutting down");
 }
 

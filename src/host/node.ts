@@ -172,6 +172,14 @@ export class Node {
   }
 
   /**
+   * Not ready from now on: hands leaderships over, and serves on until `stop`. Others may still
+   * send requests here, and they are answered.
+   */
+  withdraw(): void {
+    this.parts.stopping.withdraw();
+  }
+
+  /**
    * Graceful stop: ends intake, lets stop hooks propose, answers what was accepted (at `deadlineMs`
    * at the latest), flushes, closes log and store. Calls `done` once.
    */
@@ -190,7 +198,7 @@ export class Node {
     }
     return {
       fatalFault: this.fault,
-      stopping: this.parts.stopping.isStopping,
+      stopping: this.parts.stopping.isWithdrawn,
       initialized: this.initialized,
       role: this.lastRole,
       groups: groups.map(({ driver }) => groupFacts(driver)),

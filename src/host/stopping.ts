@@ -1,7 +1,8 @@
 /**
  * The graceful stop: intake ends, stop hooks propose, what was accepted is answered, leaderships
  * are handed to other nodes, everything applied is flushed, log and store are closed. Step by step,
- * one look per turn.
+ * one look per turn. Before it a node may withdraw: it gives its leaderships away and serves on,
+ * until those who send requests have learned that it is not ready any more.
  *
  * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
  * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",
@@ -19,6 +20,8 @@ type Step = "running" | "draining" | "handing" | "flushing" | "closing" | "close
 
 /** Looks at the leaderships that are being handed over (ms). */
 const LOOK_MS = 20;
+/** The same while the node serves on (ms). */
+const WITHDRAWN_LOOK_MS = 100;
 
 /** A group with what the stop needs of it. */
 export interface StoppingGroup {
@@ -51,6 +54,7 @@ export class Stopping {
   private drainEndMs = Infinity;
   private handUntilMs = 0;
   private lookAtMs = Infinity;
+  private withdrawn = false;
   private readonly whenClosed: (() => void)[] = [];
 
   constructor(private readonly world: StoppingWorld) {}
@@ -59,15 +63,28 @@ export class Stopping {
     return this.step !== "running";
   }
 
+  /** The node is about to stop: it is not ready, whether it still serves or not. */
+  get isWithdrawn(): boolean {
+    return this.withdrawn || this.isStopping;
+  }
+
   /** Groups are not to begin anything new: only what is on its way ends. */
   get isClosing(): boolean {
     return this.step === "closing" || this.step === "closed";
   }
 
   get wakeAtMs(): number {
-    if (this.step === "handing") return this.lookAtMs;
+    if (this.step === "handing" || this.step === "running") return this.lookAtMs;
     if (this.step === "draining") return Math.min(this.lookAtMs, this.drainEndMs);
     return this.step === "flushing" ? this.deadlineMs : Infinity;
+  }
+
+  /** Hands leaderships over from now on, those too that come later, and serves on until `begin`. */
+  withdraw(): void {
+    if (this.withdrawn) return;
+    this.withdrawn = true;
+    if (this.step === "running") this.lookAtMs = 0;
+    this.world.request();
   }
 
   /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
@@ -75,6 +92,7 @@ export class Stopping {
     this.whenClosed.push(done);
     if (this.step !== "running") return;
     this.step = "draining";
+    this.lookAtMs = Infinity;
     this.deadlineMs = deadlineMs;
     for (const { group } of this.world.groups()) group.runStopHooks(deadlineMs);
     this.world.request();
@@ -82,12 +100,22 @@ export class Stopping {
 
   /** Looks whether the next step is due; called at the end of each turn. */
   advance(nowMs: number): void {
+    if (this.step === "running" && nowMs >= this.lookAtMs) this.giveAway(nowMs);
     if (this.step === "draining") {
       if (this.beganMs === 0) this.beganMs = nowMs;
       this.drain(nowMs);
     }
     if (this.step === "handing") this.hand(nowMs);
     if (this.step === "flushing") this.flush(nowMs);
+  }
+
+  /** Orders the hand-over of all that is led here, also of what came back meanwhile. */
+  private giveAway(nowMs: number): void {
+    const { handover } = this.world;
+    for (const { driver } of this.world.groups()) {
+      if (handover.isNeeded(driver)) handover.order(driver, nowMs);
+    }
+    this.lookAtMs = nowMs + WITHDRAWN_LOOK_MS;
   }
 
   /** Each group is handed over as soon as nobody waits in it: it is led without a break. */

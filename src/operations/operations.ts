@@ -193,6 +193,10 @@ export class Operations implements OperationsPort {
     return checks.map((check) => (check.name === "storage" ? { ...check, failure } : check));
   }
 
+  isStopping(): boolean {
+    return this.serving.node.shuttingDown;
+  }
+
   fatalFault(): string | null {
     return this.fault;
   }

@@ -47,6 +47,8 @@ export interface OperationsPort {
   /** Local and immediate. */
   health(): HealthAnswer;
   healthChecks(): readonly HealthCheck[];
+  /** No request is taken any more; a node that is about to stop may be unready long before. */
+  isStopping(): boolean;
   /** null while the process works, else the fatal fault. */
   fatalFault(): string | null;
   membership(): MembershipAnswer;

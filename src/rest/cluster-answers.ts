@@ -5,7 +5,12 @@
  * Invariants: 1. Health sends its ordinary body also with 503. 2. Shape and writer list the same
  * members.
  */
-import type { KeySpaceView, LocalRole, OperationsPort } from "../operations/requests.js";
+import type {
+  HealthAnswer,
+  KeySpaceView,
+  LocalRole,
+  OperationsPort,
+} from "../operations/requests.js";
 import type { Exchange } from "./exchange.js";
 import { listText, quoted, quotedOrNull } from "./json-text.js";
 import type { Shape } from "./shapes.js";
@@ -46,16 +51,20 @@ export const HEALTH: Shape = {
   },
 };
 
+/** Of /v1/cluster/health, as JSON. */
+export function healthText(answer: HealthAnswer): string {
+  return (
+    `{"ready":${answer.ready},"initialized":${answer.initialized},` +
+    `"reason":${quotedOrNull(answer.reason)},"localRole":"${ROLE_NAMES[answer.localRole]}",` +
+    `"hostedPartitions":${answer.hostedPartitions},` +
+    `"partitionsWithoutLeader":${answer.partitionsWithoutLeader},` +
+    `"version":${quoted(answer.version)},"uptimeMs":${Math.floor(answer.uptimeMs)}}`
+  );
+}
+
 export function answerHealth(exchange: Exchange, port: OperationsPort): void {
   const answer = port.health();
-  exchange.json(
-    answer.ready ? 200 : 503,
-    `{"ready":${answer.ready},"initialized":${answer.initialized},` +
-      `"reason":${quotedOrNull(answer.reason)},"localRole":"${ROLE_NAMES[answer.localRole]}",` +
-      `"hostedPartitions":${answer.hostedPartitions},` +
-      `"partitionsWithoutLeader":${answer.partitionsWithoutLeader},` +
-      `"version":${quoted(answer.version)},"uptimeMs":${Math.floor(answer.uptimeMs)}}`,
-  );
+  exchange.json(answer.ready ? 200 : 503, healthText(answer));
 }
 
 export const MEMBERSHIP: Shape = {

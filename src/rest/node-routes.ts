@@ -16,10 +16,23 @@ export interface MetricsSource {
   text(): Promise<string>;
 }
 
-interface Check {
+/** One line of `?verbose`. */
+export interface Check {
   readonly name: string;
   readonly failure: string | null;
+  /** Shown behind a check that is fine. */
+  readonly detail?: string;
 }
+
+/** An answer that needs no request to be written. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+/** What tells whether a node works and is ready. */
+export type HealthSource = Pick<OperationsPort, "health" | "healthChecks" | "fatalFault">;
 
 const VERBOSE: QueryParameter = {
   name: "verbose",
@@ -27,25 +40,42 @@ const VERBOSE: QueryParameter = {
   note: "lists one line per check",
 };
 
-function answerChecks(exchange: Exchange, checks: readonly Check[], reason: string | null): void {
+function checksAnswer(
+  checks: readonly Check[],
+  reason: string | null,
+  verbose: boolean,
+): PlainAnswer {
   const verdict = reason === null ? "ok" : `failed: ${reason}`;
   let text = "";
-  if (hasFlag(exchange.raw.url ?? "", "verbose")) {
-    for (const { name, failure } of checks) {
-      text += failure === null ? `[+]${name} ok\n` : `[-]${name} failed: ${failure}\n`;
-    }
+  for (const { name, failure, detail } of verbose ? checks : []) {
+    const fine = detail === undefined ? "ok" : `ok: ${detail}`;
+    text += failure === null ? `[+]${name} ${fine}\n` : `[-]${name} failed: ${failure}\n`;
   }
-  exchange.send(reason === null ? 200 : 503, TEXT_TYPE, text + verdict);
+  return { status: reason === null ? 200 : 503, type: TEXT_TYPE, text: text + verdict };
 }
 
-function live(exchange: Exchange, port: OperationsPort): void {
-  const fault = port.fatalFault();
-  answerChecks(exchange, [{ name: "process", failure: fault }], fault);
+/** Of /livez; `more`: checks besides that of the process. */
+export function liveAnswer(
+  source: HealthSource,
+  verbose: boolean,
+  more: readonly Check[] = [],
+): PlainAnswer {
+  const failure = source.fatalFault();
+  return checksAnswer([{ name: "process", failure }, ...more], failure, verbose);
 }
 
-function ready(exchange: Exchange, port: OperationsPort): void {
-  const { ready, reason } = port.health();
-  answerChecks(exchange, port.healthChecks(), ready ? null : (reason ?? "not-ready"));
+/** Of /readyz. */
+export function readyAnswer(source: HealthSource, verbose: boolean): PlainAnswer {
+  const { ready, reason } = source.health();
+  return checksAnswer(source.healthChecks(), ready ? null : (reason ?? "not-ready"), verbose);
+}
+
+function isVerbose(exchange: Exchange): boolean {
+  return hasFlag(exchange.raw.url ?? "", "verbose");
+}
+
+function sendPlain(exchange: Exchange, { status, type, text }: PlainAnswer): void {
+  exchange.send(status, type, text);
 }
 
 function answerMetrics(exchange: Exchange, source: MetricsSource): void {
@@ -86,7 +116,7 @@ export function nodeRoutes(
       summary: "Tell whether the process works",
       query: [VERBOSE],
       statuses: [503],
-      run: (exchange, _, port) => live(exchange, port),
+      run: (exchange, _, port) => sendPlain(exchange, liveAnswer(port, isVerbose(exchange))),
     },
     {
       ...shared,
@@ -95,7 +125,7 @@ export function nodeRoutes(
       summary: "Tell whether the node is ready",
       query: [VERBOSE],
       statuses: [503],
-      run: (exchange, _, port) => ready(exchange, port),
+      run: (exchange, _, port) => sendPlain(exchange, readyAnswer(port, isVerbose(exchange))),
     },
     {
       ...shared,

@@ -20,10 +20,12 @@ import { isWildcard } from "./addresses.js";
 import type { ServerConfig } from "./config.js";
 import { connectionCount } from "./descriptors.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
+import { HealthListener } from "./health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners.js";
 import { Metrics } from "./metrics.js";
 import { type Peers, findClusterId, findFounders, openPeers, randomHex } from "./peers.js";
 import { Assembled, type RunningServer, type Stack } from "./running.js";
+import { Starting } from "./starting.js";
 import { Authenticator, TokenFile } from "./tokens.js";
 import { VERSION } from "./version.js";
 
@@ -129,18 +131,44 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
   });
 }
 
+/** The health listener, if there is one: it is open while all the rest begins. */
+async function openHealth(
+  config: ServerConfig,
+  starting: Starting,
+  metrics: Metrics,
+  authenticator: Authenticator,
+): Promise<Result<HealthListener | null, "usage">> {
+  const { healthHost: host, healthPort: port } = config;
+  if (port === null) return ok(null);
+  const judge = authenticator.required ? authenticator : null;
+  const source = { contentType: metrics.contentType, text: () => metrics.text() };
+  const options = { host, port, starting, metrics: source, authenticator: judge };
+  const listener = new HealthListener(options);
+  try {
+    await listener.listen();
+    return ok(listener);
+  } catch (error) {
+    const { message } = error as Error;
+    return failure("usage", `--health-port: cannot listen on ${host}: ${message}`);
+  }
+}
+
 /** Peer listener, disk and host; on failure nothing of them stays open. */
 async function openStack(
   config: ServerConfig,
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,
+  starting: Starting,
 ): Promise<Result<Stack, RefusalKind>> {
+  starting.phase = "opening the peer listener";
   const opened = await openPeers(config, logger);
   if (!opened.ok) return opened;
   const peers = opened.value;
   const closePeers = (): Promise<void> => new Promise((resolve) => peers.network.close(resolve));
+  starting.phase = "asking which cluster to join";
   const clusterId = await findClusterId(config, peers, logger);
+  starting.phase = "reading log and state";
   const disk = clusterId.ok
     ? await openStorage(config, clusterId.value, logger, fatal, metrics)
     : clusterId;
@@ -157,8 +185,10 @@ async function openStack(
   peers.self.clusterId = identity.clusterId;
   // What is only in memory is another storage with every process.
   peers.self.storageId = identity.storageId === "" ? randomHex(32) : identity.storageId;
+  starting.phase = "asking to be taken into the cluster";
   const founders = await findFounders(config, peers, disk.value, logger);
   if (!founders.ok) return giveUp("usage", founders.message);
+  starting.phase = "starting the partitions";
   const node = openNode(config, disk.value, peers, founders.value, logger, fatal, metrics);
   if (!node.ok) return giveUp(refusalKind(node.code), node.message);
   return ok({ peers, disk: disk.value, node: node.value });
@@ -172,15 +202,21 @@ export async function startServer(
   const tokens = openTokens(config, logger);
   if (!tokens.ok) return tokens;
   const tally = new RequestTally();
-  const metrics = new Metrics(VERSION, tally);
-  let operations: Operations | null = null;
-  const fatal = processFatal((reason) => operations?.setFatalFault(reason));
-  const stack = await openStack(config, logger, fatal, metrics);
+  const metrics = new Metrics(VERSION, tally, config);
+  const authenticator = new Authenticator(tokens.value, config.tlsClientCaFile !== null);
+  const starting = new Starting(VERSION, systemClock.monotonicMs);
+  const opened = await openHealth(config, starting, metrics, authenticator);
   const giveUp = <F>(refusal: F): F => {
+    if (opened.ok) opened.value?.close();
     tokens.value?.close();
     metrics.close();
     return refusal;
   };
+  if (!opened.ok) return giveUp(opened);
+  const health = opened.value;
+  let operations: Operations | null = null;
+  const fatal = processFatal((reason) => operations?.setFatalFault(reason));
+  const stack = await openStack(config, logger, fatal, metrics, starting);
   if (!stack.ok) return giveUp(stack);
   const { node, disk, peers } = stack.value;
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
@@ -206,7 +242,7 @@ export async function startServer(
     unsent,
     operations: serving,
     metrics,
-    authenticator: new Authenticator(tokens.value, config.tlsClientCaFile !== null),
+    authenticator,
     logger,
     onFault: (error) => fatal.fatal("unexpected fault in a front end", { error: errorText(error) }),
   });
@@ -217,6 +253,7 @@ export async function startServer(
     return giveUp(listeners);
   }
   addresses = listeners.value.addresses;
+  health?.serves(serving);
   logger.log("info", "started", {
     version: VERSION,
     node: config.nodeId,
@@ -226,7 +263,7 @@ export async function startServer(
     metaPartition: META_PARTITION,
   });
   const below = { node, disk, peers, operations: serving };
-  const parts = { ...below, listeners: listeners.value, tokens: tokens.value };
+  const parts = { ...below, listeners: listeners.value, tokens: tokens.value, health };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 

@@ -4,7 +4,8 @@
  *
  * Invariants: 1. The variable of a flag is SVC_ and its name in upper case with underscores. 2. The
  * order of areas and flags is the order of `--help`. 3. "-" stands for no default; a `default:`
- * line then says in words what is used.
+ * line then says in words what is used. 4. A flag with an `unavailable:` line may stand at its default
+ * only: what this version cannot do is refused, never ignored.
  */
 import { assert } from "../base/assert.js";
 
@@ -18,6 +19,11 @@ Listeners and addresses
     REST and gRPC over TLS; off disables, 0 = any free port
   --http-port port-or-off off
     cleartext REST (HTTP/1.1); 0 = any free port
+  --health-port port-or-off off
+    health listener: GET of /livez, /readyz, /v1/cluster/health and /metrics over cleartext HTTP/1.1, open before the storage is; off disables, 0 = any free port
+  --health-host text -
+    address of the health listener
+    default: value of --host
   --peer-host text -
     address of the peer listener
     default: value of --host
@@ -36,6 +42,8 @@ Requests and shutdown
     longest handling time of a data request
   --shutdown-timeout duration 10s
     SIGTERM: time to hand over leaderships and finish requests
+  --shutdown-delay duration 0s
+    SIGTERM: time for which the node, not ready any more, goes on serving
   --graceful-leave-on-shutdown boolean false
     leave the roster on SIGTERM
   --max-request-bytes size 2MiB
@@ -55,7 +63,7 @@ Security
   --tls-key text -
     PEM private key
   --tls-client-ca text -
-    PEM CA: the HTTPS listener verifies client certificates
+    PEM CA: the HTTPS listener verifies client certificates; without --auth-tokens-file the TLS handshake demands one, and probes use the health listener
   --peer-tls-cert text -
     PEM certificate for the peer listener and peer calls
   --peer-tls-key text -
@@ -93,11 +101,14 @@ Cluster
     data partitions at bootstrap = hash pool size, 1 to 1024
   --raft-replication-factor integer 0
     replicas per partition, 0 = every voter, max 9
+    unavailable: it has no effect in this version
   --raft-enable-placement-rebalancer boolean -
-    move replicas toward the factor; drain on leave; refused in this version
+    move replicas toward the factor; drain on leave
+    unavailable: in this version every voter hosts every partition; there is nothing to rebalance
     default: true if the factor > 0
   --raft-placement-pass-interval duration 5s
     pause between rebalancer passes
+    unavailable: it has no effect in this version
   --raft-decommission-drain-timeout duration 120000ms
     longest drain on leave, else DrainTimedOut
   --raft-enable-leader-balancer boolean true
@@ -157,31 +168,42 @@ Locks, sequences, key/value
 Key ranges
   --range-split-threshold integer 100000
     keys that make a range split, 0 = off
+    unavailable: it has no effect in this version
   --range-split-min-range-size integer 10
     smallest range that may be split by hand or automatically
   --range-merge-min-size integer 10
     joint keys below which neighbours merge, 0 = off
   --range-collection-interval duration 60s
     pause between range checks
+    unavailable: it has no effect in this version
 Backups
   --pitr-backup-dir text -
-    backup directory; empty = NotConfigured; refused in this version
+    backup directory; empty = NotConfigured
+    unavailable: this version cannot take backups yet
   --pitr-backup-cluster-id text -
     cluster id written to manifests
+    unavailable: it has no effect in this version
   --pitr-restore-root text -
-    directory below which remote restore may write; refused in this version
+    directory below which remote restore may write
+    unavailable: this version cannot restore backups yet
   --pitr-backup-mac-key-file text -
-    key file for manifest signatures; refused in this version
+    key file for manifest signatures
+    unavailable: this version cannot take backups yet
   --pitr-window duration 1h
     log kept for incremental backups, up to 6h
+    unavailable: it has no effect in this version
   --backup-retention-max-chains integer 0
     whole backup chains kept; 0 = unbounded
+    unavailable: it has no effect in this version
   --backup-retention-max-age duration 0
     age at which a chain goes; 0 = unbounded
+    unavailable: it has no effect in this version
   --backup-retention-max-bytes size 0
     bytes of all backups kept; 0 = unbounded
+    unavailable: it has no effect in this version
   --backup-gc-interval duration 1h
     0 = no periodic pass
+    unavailable: it has no effect in this version
 Logging
   --log-level choice(debug,info,warn,error) info
     debug, info, warn, error
@@ -208,6 +230,8 @@ export interface Flag {
   readonly defaultText: string | null;
   readonly defaultInWords: string | null;
   readonly meaning: string;
+  /** Why nothing but the default is accepted; null = the flag does what it says. */
+  readonly unavailable: string | null;
 }
 
 /** The environment variable of a flag. */
@@ -228,6 +252,7 @@ function parseFlagLine(line: string, area: string): Flag {
     defaultText: defaultText === "-" ? null : (defaultText as string),
     defaultInWords: null,
     meaning: "",
+    unavailable: null,
   };
 }
 
@@ -241,7 +266,11 @@ function parseTable(table: string): Flag[] {
       assert(flag !== undefined, "a meaning follows its flag");
       const text = line.trim();
       if (text.startsWith("default: ")) flags.push({ ...flag, defaultInWords: text.slice(9) });
-      else flags.push({ ...flag, meaning: flag.meaning === "" ? text : `${flag.meaning} ${text}` });
+      else if (text.startsWith("unavailable: ")) {
+        const meaning = `${flag.meaning}; no effect in this version: refused unless at its default`;
+        flags.push({ ...flag, meaning, unavailable: text.slice(13) });
+      } else
+        flags.push({ ...flag, meaning: flag.meaning === "" ? text : `${flag.meaning} ${text}` });
     } else if (line.startsWith("  ")) {
       flags.push(parseFlagLine(line, area));
     } else {

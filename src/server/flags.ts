@@ -5,6 +5,7 @@
  * a repeated flag or one without its value is refused, naming the flag and the nearest known one.
  * 3. Values are checked one by one here, relations between them in `config`.
  */
+import { assert } from "../base/assert.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { FLAGS, type Flag } from "./flag-table.js";
 import {
@@ -24,6 +25,8 @@ export interface RawFlags {
   readonly values: ReadonlyMap<string, FlagValue>;
   /** Flags that were given explicitly, by whichever way. */
   readonly given: ReadonlySet<string>;
+  /** What was ignored, and why. */
+  readonly warnings: readonly string[];
 }
 
 export type FlagsResult = Result<RawFlags, "usage">;
@@ -85,6 +88,24 @@ function readValue(flag: Flag, text: string): ValueResult<FlagValue> {
   }
 }
 
+/** What a flag's default is read as. */
+export function defaultValue(flag: Flag): FlagValue {
+  const value = flag.defaultText === null ? ok(null) : readValue(flag, flag.defaultText);
+  assert(value.ok, `the default of ${flag.name} can be read`);
+  return value.value;
+}
+
+/**
+ * What orchestrators put into SVC_HTTP_PORT when a service is named svc-http: a link to that
+ * service, and nothing that was meant for this program.
+ */
+const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//;
+
+/** Whether `text`, from the variable of `flag`, is somebody else's. */
+function isServiceLink(flag: Flag, text: string): boolean {
+  return (flag.kind === "port" || flag.kind === "port-or-off") && SERVICE_LINK.test(text);
+}
+
 /** Flag texts of the command line, by name; or the first mistake in it. */
 function collectArguments(argumentsList: readonly string[]): Result<Map<string, string>, "usage"> {
   const texts = new Map<string, string>();
@@ -123,9 +144,15 @@ export function readFlags(
   if (!collected.ok) return collected;
   const values = new Map<string, FlagValue>();
   const given = new Set<string>();
+  const warnings: string[] = [];
   for (const flag of FLAGS) {
     const fromLine = collected.value.get(flag.name);
-    const fromEnvironment = environment[flag.variable] || undefined;
+    let fromEnvironment = environment[flag.variable] || undefined;
+    if (fromEnvironment !== undefined && isServiceLink(flag, fromEnvironment)) {
+      const link = `${flag.variable}=${fromEnvironment}`;
+      warnings.push(`${link} is a service link of an orchestrator, not a port: it is ignored`);
+      fromEnvironment = undefined;
+    }
     const text = fromLine ?? fromEnvironment ?? flag.defaultText;
     if (fromLine !== undefined || fromEnvironment !== undefined) given.add(flag.name);
     if (text === null) {
@@ -139,5 +166,5 @@ export function readFlags(
     }
     values.set(flag.name, value.value);
   }
-  return ok({ values, given });
+  return ok({ values, given, warnings });
 }

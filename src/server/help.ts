@@ -54,6 +54,7 @@ export function helpText(version: string): string {
     "",
     "Other:",
     "  --help, --version      print and exit",
+    "  --probe <url>          one GET, at most 2 s: exit code 0 for an answer of 2xx, else 1",
     "  --print-token-hash     read a token from standard input, print its hash for the token file",
   ];
   let area = "";

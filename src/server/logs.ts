@@ -13,10 +13,10 @@ const BUFFER_MAX_BYTES = 1024 * 1024;
 
 /** Writes lines to `target` and drops them, counting, while too much waits there. */
 class BoundedStream extends Writable {
-  private readonly target: NodeJS.WriteStream;
+  private readonly target: Writable;
   private dropped = 0;
 
-  constructor(target: NodeJS.WriteStream) {
+  constructor(target: Writable) {
     super({ decodeStrings: false, highWaterMark: BUFFER_MAX_BYTES });
     this.target = target;
   }
@@ -26,17 +26,24 @@ class BoundedStream extends Writable {
       this.dropped += 1;
     } else {
       if (this.dropped > 0) {
-        this.target.write(`{"level":"warn","msg":"log lines dropped","count":${this.dropped}}\n`);
+        const time = new Date().toISOString();
+        const notice = { level: "warn", time, msg: "log lines dropped", count: this.dropped };
+        this.target.write(this.shown(`${JSON.stringify(notice)}\n`));
         this.dropped = 0;
       }
-      this.target.write(line);
+      this.target.write(this.shown(line));
     }
     done();
   }
+
+  /** A line as it is written. */
+  protected shown(line: string): string {
+    return line;
+  }
 }
 
-/** `2026-01-31T12:00:00.000Z info event key=value …` from pino's JSON line. */
-function textLine(line: string): string {
+/** `2026-01-31T12:00:00.000Z info name event key=value …` from pino's JSON line. */
+export function textLine(line: string, name: string): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const details = Object.entries(fields)
     .map(
@@ -44,19 +51,30 @@ function textLine(line: string): string {
         ` ${key}=${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
     )
     .join("");
-  return `${String(time)} ${String(level).padEnd(5)} ${String(msg)}${details}\n`;
+  return `${String(time)} ${String(level).padEnd(5)} ${name} ${String(msg)}${details}\n`;
 }
 
 class TextStream extends BoundedStream {
-  override _write(line: string, encoding: string, done: () => void): void {
-    super._write(textLine(line), encoding, done);
+  constructor(
+    target: Writable,
+    private readonly name: string,
+  ) {
+    super(target);
+  }
+
+  protected override shown(line: string): string {
+    return textLine(line, this.name);
   }
 }
 
-/** A logger that writes to stderr. `name` is on every line of the JSON form. */
-export function makeLogger(level: LogLevel, format: "text" | "json", name: string): LoggerPort {
-  const stream =
-    format === "json" ? new BoundedStream(process.stderr) : new TextStream(process.stderr);
+/** A logger that writes to `target`, which is stderr. `name`, the node's, is on every line. */
+export function makeLogger(
+  level: LogLevel,
+  format: "text" | "json",
+  name: string,
+  target: Writable = process.stderr,
+): LoggerPort {
+  const stream = format === "json" ? new BoundedStream(target) : new TextStream(target, name);
   const logger: Logger = pino(
     {
       level,

@@ -16,6 +16,12 @@ import { frontLines, groupLines, nodeLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
 import type { MeterPort } from "../ports.js";
 
+/** The node as operators call it. */
+export interface NodeName {
+  readonly nodeId: number;
+  readonly nodeName: string;
+}
+
 /** What a scrape reads from the running node. */
 export interface MetricSources {
   readonly groups: () => readonly GroupFacts[];
@@ -77,7 +83,7 @@ export class Metrics implements MeterPort {
   });
   private readonly changesOf = new Map<PartitionId, Counter.Internal>();
 
-  constructor(version: string, tally: RequestTally) {
+  constructor(version: string, tally: RequestTally, node: NodeName) {
     this.tally = tally;
     this.loopDelay.enable();
     const sources = (): MetricSources | null => this.sources;
@@ -87,6 +93,12 @@ export class Metrics implements MeterPort {
       labelNames: ["version"],
       registers: [this.registry],
     }).set({ version }, 1);
+    new Gauge({
+      name: "svc_node_info",
+      help: "Constant 1, labelled with the node's id and name",
+      labelNames: ["node", "name"],
+      registers: [this.registry],
+    }).set({ node: String(node.nodeId), name: node.nodeName }, 1);
     new Counter({
       name: "svc_resolve_failures_total",
       help: "Look-ups of names of peers without an answer in time",

@@ -14,7 +14,8 @@ import {
 import { isLoopback, isWildcard } from "./addresses.js";
 import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
 
-import type { RawFlags } from "./flags.js";
+import { FLAGS } from "./flag-table.js";
+import { type RawFlags, defaultValue } from "./flags.js";
 import type { ServerConfig } from "./server-config.js";
 
 type Check = (config: ServerConfig, raw: RawFlags) => string | null;
@@ -30,23 +31,15 @@ function firstOf(...violations: (string | null)[]): string | null {
 }
 
 /**
- * Flags that ask for something only a later version does: refused when given, so that nobody relies
- * on them.
+ * Flags that ask for something only a later version does are refused, so that nobody relies on
+ * them.
  */
-const UNAVAILABLE: readonly (readonly [string, string])[] = [
-  [
-    "--raft-enable-placement-rebalancer",
-    "in this version every voter hosts every partition; there is nothing to rebalance",
-  ],
-  ["--pitr-backup-dir", "this version cannot take backups yet"],
-  ["--pitr-restore-root", "this version cannot restore backups yet"],
-  ["--pitr-backup-mac-key-file", "this version cannot take backups yet"],
-];
-
 const checkAvailable: Check = (_config, raw) => {
-  for (const [flag, reason] of UNAVAILABLE) {
-    const value = raw.values.get(flag);
-    if (raw.given.has(flag) && value !== false && value !== "") return `${flag}: ${reason}`;
+  for (const flag of FLAGS) {
+    if (flag.unavailable === null || !raw.given.has(flag.name)) continue;
+    const value = raw.values.get(flag.name);
+    if (value === false || value === "" || value === defaultValue(flag)) continue;
+    return `${flag.name} is ${String(value)}: ${flag.unavailable}; leave it at its default`;
   }
   return null;
 };
@@ -109,7 +102,13 @@ const checkListeners: Check = (config) => {
     : null;
 };
 
+const SHUTDOWN_DELAY_BELOW_MS = 60_000;
+
 const checkTimes: Check = (config) => {
+  const delay = config.shutdownDelayMs;
+  if (delay >= SHUTDOWN_DELAY_BELOW_MS) {
+    return `--shutdown-delay is ${delay}ms; it must be below ${SHUTDOWN_DELAY_BELOW_MS}ms`;
+  }
   const start = config.startElectionTimeoutMs;
   const end = config.endElectionTimeoutMs;
   const heartbeat = config.heartbeatIntervalMs;

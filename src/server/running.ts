@@ -1,9 +1,10 @@
 /**
  * A node that runs: where it listens, and how it is taken apart.
  *
- * Owns the parts. Invariants: 1. The stop ends intake first, then answers what was accepted and
- * hands leaderships over, then closes log and store, then the links, and gives the directory back
- * last. 2. A stop that does not end ends the process.
+ * Owns the parts. Invariants: 1. A node that is to stop says at once that it is not ready, and may
+ * serve on for a while. 2. The stop ends intake first, then answers what was accepted and hands
+ * leaderships over, then closes log and store, then the links, and gives the directory back last.
+ * 3. A stop that does not end ends the process.
  */
 import type { Disk } from "../disk/open.js";
 import type { Node } from "../host/node.js";
@@ -11,6 +12,7 @@ import type { Operations } from "../operations/operations.js";
 import type { FatalPort, LoggerPort } from "../ports.js";
 import { systemClock, systemTimers } from "../sys.js";
 import type { ServerConfig } from "./config.js";
+import type { HealthListener } from "./health-listener.js";
 import type { ListenAddresses, Listeners } from "./listeners.js";
 import type { Metrics } from "./metrics.js";
 import type { Peers } from "./peers.js";
@@ -21,7 +23,8 @@ export interface RunningServer {
   readonly addresses: ListenAddresses;
   /** The one line for stdout. */
   readonly listeningLine: string;
-  reloadTokens(): void;
+  /** Reads again what may change while the node runs. */
+  reload(): void;
   /** Graceful stop; `done` is called when everything is closed. */
   stop(done: () => void): void;
 }
@@ -47,6 +50,7 @@ export interface Parts extends Stack {
   readonly operations: Operations;
   readonly listeners: Listeners;
   readonly tokens: TokenFile | null;
+  readonly health: HealthListener | null;
 }
 
 export class Assembled implements RunningServer {
@@ -66,22 +70,38 @@ export class Assembled implements RunningServer {
     const { grpc, https, http } = this.addresses;
     const clients = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
     const shown = `${clients} peer=${this.parts.peers.address}`;
-    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}`;
+    const { health } = this.parts;
+    const probes = health === null ? "" : ` health=${health.address}`;
+    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}${probes}`;
   }
 
-  reloadTokens(): void {
+  reload(): void {
     this.parts.tokens?.reload();
   }
 
   stop(done: () => void): void {
-    this.logger.log("info", "stopping");
-    if (!this.config.gracefulLeave) return this.end(done);
+    const { shutdownDelayMs, gracefulLeave } = this.config;
+    this.logger.log("info", "stopping", { shutdownDelayMs });
+    if (shutdownDelayMs === 0 && !gracefulLeave) return this.end(done);
+    // Unready at once, and leading nothing; whoever has not learned of it yet is served.
+    this.parts.node.withdraw();
+    let open = 2;
+    const next = (): void => {
+      open -= 1;
+      if (open === 0) this.end(done);
+    };
+    systemTimers.after(shutdownDelayMs, next);
+    if (gracefulLeave) this.leave(next);
+    else next();
+  }
+
+  private leave(done: () => void): void {
     const { drainTimeoutMs } = this.config;
     const deadlineMs = systemClock.monotonicMs() + drainTimeoutMs + LEAVE_CONFIRM_MS;
     this.parts.node.leave(deadlineMs, drainTimeoutMs, (outcome) => {
       const left = outcome === "Committed" || outcome === "NotAMember";
       this.logger.log(left ? "info" : "warn", "leaving the cluster before the stop", { outcome });
-      this.end(done);
+      done();
     });
   }
 
@@ -96,6 +116,7 @@ export class Assembled implements RunningServer {
       if (open > 0) return;
       hardStop.cancel();
       this.parts.tokens?.close();
+      this.parts.health?.close();
       this.metrics.close();
       this.logger.log("info", "stopped");
       done();

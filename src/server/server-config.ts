@@ -11,6 +11,8 @@ export interface ServerConfig {
   readonly grpcPort: number | null;
   readonly httpsPort: number | null;
   readonly httpPort: number | null;
+  readonly healthPort: number | null;
+  readonly healthHost: string;
   readonly peerHost: string;
   readonly peerPort: number;
   /** The port was chosen, it is not only the default. */
@@ -33,6 +35,8 @@ export interface ServerConfig {
   readonly disableRoutingHints: boolean;
   readonly requestTimeoutMs: number;
   readonly shutdownTimeoutMs: number;
+  /** The node, not ready any more, serves for so long before the stop begins. */
+  readonly shutdownDelayMs: number;
   /** The node leaves the roster before it stops. */
   readonly gracefulLeave: boolean;
   /** Longest time for moving replicas away before a node leaves. */

@@ -7,9 +7,10 @@
  * token decides alone.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { failure, ok, type Result } from "../base/result.js";
 import type { Caller, ClientCertificate, Role } from "../rest/access.js";
+import { readSecretFile } from "./secret-file.js";
 
 interface TokenEntry {
   readonly caller: Caller;
@@ -50,15 +51,8 @@ function parseTokens(text: string, path: string): Result<TokenEntry[], "usage"> 
 }
 
 function readTokens(path: string): Result<TokenEntry[], "usage"> {
-  try {
-    const facts = statSync(path);
-    if ((facts.mode & 0o077) !== 0) {
-      return failure("usage", `${path} is readable or writable by others; chmod 600 it`);
-    }
-    return parseTokens(readFileSync(path, "utf8"), path);
-  } catch (error) {
-    return failure("usage", `cannot read the token file ${path}: ${(error as Error).message}`);
-  }
+  const text = readSecretFile(path, "the token file");
+  return text.ok ? parseTokens(text.value, path) : text;
 }
 
 export class TokenFile {

@@ -157,6 +157,10 @@ export class FakeOperations implements OperationsPort {
     return [{ name: "shutdown", failure: this.shutdownFailure }];
   }
 
+  isStopping(): boolean {
+    return this.shutdownFailure !== null;
+  }
+
   fatalFault(): null {
     return null;
   }

@@ -151,6 +151,29 @@ void t.test("a graceful stop hands its leaderships over first", (t) => {
   t.end();
 });
 
+void t.test("P-197 a node that withdraws is unready at once, gives all away and serves on", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  const node = cluster.node(leader);
+  node.withdraw();
+  t.equal(node.health().reason, "shutting-down");
+  t.notOk(node.shuttingDown, "it takes requests");
+  const led = (): number => [0, 1, 2, 3].filter((p) => cluster.serverOf(p) === leader).length;
+  const tookMs = cluster.passUntil(() => led() === 0);
+  t.ok(tookMs < 500, `${tookMs} ms`);
+  const results: ProposalResult[] = [];
+  for (let at = 0; at < 20; at++) {
+    write(cluster, `key${at}`, results);
+    cluster.pass(50);
+  }
+  t.equal(results.filter((result) => result.status === "applied").length, 20);
+  t.equal(led(), 0, "and takes none back");
+  let stopped = false;
+  node.stop(cluster.nowMs + 10_000, () => (stopped = true));
+  cluster.passUntil(() => stopped);
+  t.end();
+});
+
 void t.test("P-013 idle groups sleep, and wake for a write, a death and a return", (t) => {
   const cluster = new Cluster(3).ready();
   // Until after the retention pass that follows the founding.

@@ -161,6 +161,10 @@ export class FakeOperations implements OperationsPort {
     return this.checks;
   }
 
+  isStopping(): boolean {
+    return false;
+  }
+
   fatalFault(): string | null {
     return this.fault;
   }

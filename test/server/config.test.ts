@@ -8,6 +8,7 @@ import { makeConfig, type ServerConfig } from "../../src/server/config.js";
 import { FLAGS } from "../../src/server/flag-table.js";
 import { readFlags } from "../../src/server/flags.js";
 import { helpText } from "../../src/server/help.js";
+import { permissionMistake } from "../../src/server/secret-file.js";
 import { Authenticator, TokenFile, tokenDigestText } from "../../src/server/tokens.js";
 import { readDurationMs, readSizeBytes } from "../../src/server/values.js";
 
@@ -95,7 +96,7 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     [["--raft-nodeid=0"], /1 to 65535/],
     [["--initial-cluster-partitions=1025"], /1 to 1024/],
     [["--lock-max-lease=600h"], /--lock-max-lease/],
-    [["--pitr-window=7h"], /--pitr-window/],
+    [["--shutdown-delay=60s"], /60000ms.*below 60000ms/],
     [
       ["--host=0.0.0.0"],
       /gRPC cleartext listener would open on 0\.0\.0\.0.*--auth-tokens-file or --allow-insecure/,
@@ -157,6 +158,50 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     clusterIdOf(same, 16),
     "the id of a cluster does not depend on the order of its list",
   );
+  t.end();
+});
+
+t.test("flags without effect are refused unless at their default (A12)", (t) => {
+  const given = {
+    "--raft-replication-factor": ["3", "0"],
+    "--raft-enable-placement-rebalancer": ["true", "false"],
+    "--raft-placement-pass-interval": ["6s", "5000ms"],
+    "--range-split-threshold": ["50", "100000"],
+    "--range-collection-interval": ["10s", "60s"],
+    "--pitr-window": ["2h", "1h"],
+    "--pitr-backup-cluster-id": ["c", ""],
+    "--pitr-backup-dir": ["/b", ""],
+    "--pitr-restore-root": ["/b", ""],
+    "--pitr-backup-mac-key-file": ["/b", ""],
+    "--backup-retention-max-chains": ["1", "0"],
+    "--backup-retention-max-age": ["1s", "0"],
+    "--backup-retention-max-bytes": ["1", "0"],
+    "--backup-gc-interval": ["2h", "1h"],
+  };
+  for (const [name, [other, same]] of Object.entries(given)) {
+    t.match(refused([`${name}=${other}`]), new RegExp(`^${name} is .*leave it at its default`));
+    t.type(configure([`${name}=${same}`]), "object", `${name} at its default`);
+  }
+  t.match(refused(["--pitr-window=2h"]), /no effect in this version/);
+  t.match(helpText("1"), /range split, 0 = off; no effect in this version/);
+  const listed = FLAGS.filter((flag) => flag.unavailable !== null).map((flag) => flag.name);
+  t.same(listed.sort(), Object.keys(given).sort());
+  t.end();
+});
+
+t.test("service links of an orchestrator are no ports (F12)", (t) => {
+  const environment = {
+    SVC_HTTP_PORT: "tcp://10.0.0.1:80",
+    SVC_PEER_PORT: "tcp://10.0.0.2:8084",
+    SVC_GRPC_PORT: "9001",
+  };
+  t.match(configure([], environment), { httpPort: null, peerPort: 8084, peerPortGiven: false });
+  t.match(configure([], environment), { grpcPort: 9001 });
+  const raw = readFlags([], environment);
+  t.match(raw, { ok: true, value: { warnings: { length: 2 } } });
+  if (raw.ok) t.match(raw.value.warnings[0], /SVC_HTTP_PORT=tcp:\/\/10\.0\.0\.1:80.*ignored/);
+  t.match(refused(["--http-port=tcp://10.0.0.1:80"]), /--http-port/, "nobody links a flag");
+  t.match(refused([], { SVC_HTTP_PORT: "http://x" }), /SVC_HTTP_PORT/, "nor anything else");
   t.end();
 });
 
@@ -222,6 +267,32 @@ t.test("token files: roles, digests, reload, refusals", (t) => {
   chmodSync(path, 0o644);
   const lax = TokenFile.open(path, () => {});
   t.match(lax, { ok: false, message: /chmod 600/ });
+  chmodSync(path, 0o440);
+  const shared = TokenFile.open(path, () => {});
+  t.ok(shared.ok, "a group of this process may read, as secrets are mounted");
+  if (shared.ok) shared.value.close();
+  t.end();
+});
+
+t.test("who may read a secret file (F6)", (t) => {
+  const own = [0, 65_532];
+  const cases: readonly (readonly [number, number, RegExp | null])[] = [
+    [0o600, 7, null],
+    [0o400, 7, null],
+    [0o440, 65_532, null],
+    [0o640, 0, null],
+    [0o440, 7, /group 7.*none of this process/],
+    [0o660, 65_532, /its group may write/],
+    [0o620, 65_532, /its group may write/],
+    [0o444, 65_532, /everybody/],
+    [0o602, 0, /everybody/],
+  ];
+  for (const [mode, group, message] of cases) {
+    const mistake = permissionMistake(0o100_000 | mode, group, own);
+    const name = `${mode.toString(8)} of group ${group}`;
+    if (message === null) t.equal(mistake, null, name);
+    else t.match(mistake, message, name);
+  }
   t.end();
 });
 

@@ -67,6 +67,7 @@ t.test("the limits are the program's", (t) => {
     "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,
     "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
     "client connections": `${limits.CONNECTIONS_MAX}, or fewer: open-file limit less ${DESCRIPTORS_KEPT}`,
+    "connections of the health listener": `${limits.HEALTH_CONNECTIONS_MAX}, ${limits.HEALTH_REQUEST_MS / 1000} s each`,
     "requests in progress": `${config.maxInflightRequests}`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
     "request time": `${config.requestTimeoutMs / 1000} s`,

@@ -1,0 +1,87 @@
+/**
+ * What the program svc-server does: command line in, one running node, exit code.
+ *
+ * Owns the process. Invariants: 1. Nothing is opened before the configuration is whole. 2. A fault
+ * that nobody handles ends the process with the fatal exit code; it never lives on in silence.
+ */
+import { readFileSync } from "node:fs";
+import { EXIT_FATAL, processFatal } from "../sys.js";
+import { startServer } from "./assemble.js";
+import { makeConfig } from "./config.js";
+import { EXIT_CLEAN, EXIT_USAGE } from "./exit-codes.js";
+import { readFlags } from "./flags.js";
+import { helpText } from "./help.js";
+import { makeLogger } from "./logs.js";
+import { probe } from "./probe.js";
+import type { Signals } from "./signals.js";
+import { isTokenText, tokenDigestText } from "./tokens.js";
+import { VERSION } from "./version.js";
+import { welcomeText } from "./welcome.js";
+
+function refuse(message: string, code = EXIT_USAGE): never {
+  process.stderr.write(`svc-server: ${message}\n`);
+  process.exit(code);
+}
+
+/** Reads a token from standard input and prints what belongs into a token file. */
+function printTokenHash(): void {
+  const token = readFileSync(0, "utf8").replace(/\r?\n$/, "");
+  if (!isTokenText(token)) refuse("a token is 16 to 256 visible ASCII characters");
+  process.stdout.write(`${tokenDigestText(token)}\n`);
+}
+
+async function probeOnce(url: string): Promise<void> {
+  const failure = await probe(url);
+  if (failure === null) process.exit(EXIT_CLEAN);
+  refuse(`--probe: ${failure}`, EXIT_FATAL);
+}
+
+/** The whole program, from its arguments on. `signals` are heard already. */
+export async function run(argumentsList: readonly string[], signals: Signals): Promise<void> {
+  watchFaults();
+  if (argumentsList.includes("--help")) {
+    process.stdout.write(helpText(VERSION));
+    return;
+  }
+  if (argumentsList.includes("--version")) {
+    process.stdout.write(`svc-server ${VERSION}\n`);
+    return;
+  }
+  if (argumentsList.includes("--print-token-hash")) {
+    printTokenHash();
+    return;
+  }
+  const at = argumentsList.findIndex((argument) => /^--probe(=|$)/.test(argument));
+  if (at >= 0) {
+    const inline = (argumentsList[at] as string).slice("--probe=".length);
+    return probeOnce(inline === "" ? (argumentsList[at + 1] ?? "") : inline);
+  }
+  const welcome = argumentsList.includes("--welcome");
+  const raw = readFlags(
+    argumentsList.filter((argument) => argument !== "--welcome"),
+    process.env,
+  );
+  if (!raw.ok) refuse(raw.message);
+  const config = makeConfig(raw.value, process.env);
+  if (!config.ok) refuse(config.message);
+  const logger = makeLogger(config.value.logLevel, config.value.logFormat, config.value.nodeName);
+  for (const warning of raw.value.warnings) logger.log("warn", warning);
+  const started = await startServer(config.value, logger);
+  if (!started.ok) refuse(started.message, started.code === "storage" ? EXIT_FATAL : EXIT_USAGE);
+  const server = started.value;
+  signals.attach(server, welcome);
+  process.stdout.write(`${server.listeningLine}\n`);
+  if (welcome) process.stdout.write(welcomeText(server.addresses, config.value));
+}
+
+function watchFaults(): void {
+  const fatal = processFatal(() => {});
+  process.on("uncaughtException", (error) => {
+    fatal.fatal("uncaught exception", { error: String(error.stack ?? error) });
+  });
+  process.on("unhandledRejection", (reason) => {
+    fatal.fatal("unhandled rejection", {
+      error: reason instanceof Error ? String(reason.stack) : String(reason),
+    });
+  });
+}
