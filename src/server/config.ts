@@ -97,12 +97,10 @@ function clusterConfig(
   };
 }
 
-function buildConfig(
-  read: Reader,
-  environment: Readonly<Record<string, string | undefined>>,
-): ServerConfig {
-  const host = read.text("--host");
-  const nodeId = read.number("--raft-nodeid");
+type ListenerFields = "host" | "grpcPort" | "httpsPort" | "httpPort" | "healthPort" | "healthHost";
+
+/** Where clients and probes find the node. */
+function listenerConfig(read: Reader, host: string): Pick<ServerConfig, ListenerFields> {
   return {
     host,
     grpcPort: read.port("--grpc-port"),
@@ -110,6 +108,17 @@ function buildConfig(
     httpPort: read.port("--http-port"),
     healthPort: read.port("--health-port"),
     healthHost: read.optionalText("--health-host") ?? host,
+  };
+}
+
+function buildConfig(
+  read: Reader,
+  environment: Readonly<Record<string, string | undefined>>,
+): ServerConfig {
+  const host = read.text("--host");
+  const nodeId = read.number("--raft-nodeid");
+  return {
+    ...listenerConfig(read, host),
     ...clusterConfig(read, host, nodeId),
     peerPingIntervalMs: read.number("--raft-peer-ping-interval"),
     advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),

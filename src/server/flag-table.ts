@@ -4,8 +4,8 @@
  *
  * Invariants: 1. The variable of a flag is SVC_ and its name in upper case with underscores. 2. The
  * order of areas and flags is the order of `--help`. 3. "-" stands for no default; a `default:`
- * line then says in words what is used. 4. A flag with an `unavailable:` line may stand at its default
- * only: what this version cannot do is refused, never ignored.
+ * line then says in words what is used. 4. A flag with an `unavailable:` line may stand at its
+ * default only: what this version cannot do is refused, never ignored.
  */
 import { assert } from "../base/assert.js";
 
@@ -20,7 +20,8 @@ Listeners and addresses
   --http-port port-or-off off
     cleartext REST (HTTP/1.1); 0 = any free port
   --health-port port-or-off off
-    health listener: GET of /livez, /readyz, /v1/cluster/health and /metrics over cleartext HTTP/1.1, open before the storage is; off disables, 0 = any free port
+    health listener: GET of /livez, /readyz, /v1/cluster/health and /metrics
+    over cleartext HTTP/1.1, open before the storage is; off disables, 0 = any free port
   --health-host text -
     address of the health listener
     default: value of --host
@@ -63,7 +64,8 @@ Security
   --tls-key text -
     PEM private key
   --tls-client-ca text -
-    PEM CA: the HTTPS listener verifies client certificates; without --auth-tokens-file the TLS handshake demands one, and probes use the health listener
+    PEM CA: the HTTPS listener verifies client certificates; without --auth-tokens-file
+    the TLS handshake demands one, and probes use the health listener
   --peer-tls-cert text -
     PEM certificate for the peer listener and peer calls
   --peer-tls-key text -
