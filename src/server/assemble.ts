@@ -194,6 +194,35 @@ async function openStack(
   return ok({ peers, disk: disk.value, node: node.value });
 }
 
+/** What the front ends call, with its ways to the other nodes. */
+function makeOperations(
+  config: ServerConfig,
+  { node, peers }: Stack,
+  clientEndpoint: () => string,
+  logger: LoggerPort,
+  metrics: Metrics,
+  tally: RequestTally,
+): Operations {
+  const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
+  const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
+  const kernels = createKernels({ mode: config.kernels });
+  const calls = {
+    send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
+    queuedBytes: (to: number) => peers.network.queuedBytes(to, "calls"),
+  };
+  const world = { ...ports, logger, meter: metrics, calls };
+  const operations = new Operations(node, settings, world, kernels, tally);
+  node.links.listen(operations);
+  node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
+  return operations;
+}
+
+async function closeStack({ node, disk, peers }: Stack): Promise<void> {
+  await new Promise<void>((resolve) => node.stop(systemClock.monotonicMs(), resolve));
+  await new Promise<void>((resolve) => peers.network.close(resolve));
+  await new Promise<void>((resolve) => disk.close(resolve));
+}
+
 /** Starts a node. The failure's message says which flag or file to look at. */
 export async function startServer(
   config: ServerConfig,
@@ -222,18 +251,8 @@ export async function startServer(
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
   const clientEndpoint = (): string => clientEndpointOf(config, addresses);
   peers.self.clientEndpoint = clientEndpoint;
-  const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
-  const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
-  const kernels = createKernels({ mode: config.kernels });
-  const calls = {
-    send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
-    queuedBytes: (to: number) => peers.network.queuedBytes(to, "calls"),
-  };
-  const world = { ...ports, logger, meter: metrics, calls };
-  const serving = new Operations(node, settings, world, kernels, tally);
+  const serving = makeOperations(config, stack.value, clientEndpoint, logger, metrics, tally);
   operations = serving;
-  node.links.listen(serving);
-  node.links.handleCalls((from, bytes) => serving.callFrame(from, bytes));
   const connections = connectionCount(logger);
   const unsent = new UnsentBytes();
   attachMetrics(metrics, { node, operations: serving, peers, connections, unsent });
@@ -247,9 +266,7 @@ export async function startServer(
     onFault: (error) => fatal.fatal("unexpected fault in a front end", { error: errorText(error) }),
   });
   if (!listeners.ok) {
-    await new Promise<void>((resolve) => node.stop(systemClock.monotonicMs(), resolve));
-    await new Promise<void>((resolve) => peers.network.close(resolve));
-    await new Promise<void>((resolve) => disk.close(resolve));
+    await closeStack(stack.value);
     return giveUp(listeners);
   }
   addresses = listeners.value.addresses;
