@@ -27,13 +27,19 @@ function limitOf(command: CommandSpec, values: OptionValues, settings: Settings)
   return OPERATION_TIMEOUT_DEFAULT_S * 1000 + (values.number("--wait") ?? 0);
 }
 
+/** Who leaves, in the words of the command line. */
+function leaverOf(values: OptionValues, settings: Settings): string {
+  const member = values.number("--member");
+  return member === null ? (settings.endpoints[0] ?? "") : `member ${member}, for good,`;
+}
+
 /** The question of the operation with its names filled in; null when it is not to be asked. */
 function questionOf(command: CommandSpec, values: OptionValues, settings: Settings): string | null {
   if (command.question === null || settings.yes || !canAsk()) return null;
   if (values.flag("--backup-gc-dry-run")) return null;
   return command.question
     .replace("{value}", values.text(command.name) ?? "")
-    .replace("{node}", settings.endpoints[0] ?? "");
+    .replace("{leaver}", leaverOf(values, settings));
 }
 
 /** Carries the operation out. Null: the person at the terminal said no. */

@@ -244,11 +244,13 @@ function makeOperation(scan: Scan, command: CommandSpec, settings: Settings): Pa
     return usage("--raw contradicts --format json");
   }
   if (scan.values.has("--grace")) return usage("--grace goes with --exec");
-  if (command.name === "--cluster-leave") {
+  if (command.name === "--cluster-leave" && !scan.values.has("--member")) {
     // P-151: the wrong node must not leave: nothing is guessed or taken from the environment.
     const isOne = settings.isNamed && settings.endpoints.length === 1;
     if (!isOne)
-      return usage("--cluster-leave needs the one node that shall leave: --node <endpoint>");
+      return usage(
+        "--cluster-leave needs the one node that shall leave: --node <endpoint>, or --member <id>",
+      );
   }
   return ok({ kind: "operation", command, values, settings });
 }

@@ -166,6 +166,7 @@ export class ShellSession {
   /** `cluster leave` without an endpoint: the person chooses, nothing is guessed (P-151). */
   private async fillEndpoint({ spec, values }: Bound): Promise<void> {
     if (spec.operation !== "--cluster-leave" || values.has("--node")) return;
+    if (values.has("--member")) return;
     const usage = usageError(`the node that shall leave is missing; usage: ${shellUsage(spec)}`);
     if (!canAsk()) throw usage;
     const node = await choose("Which node shall leave?", this.settings.endpoints);

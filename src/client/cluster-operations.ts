@@ -32,6 +32,7 @@ const LEAVE_OUTCOMES = [
   "Timeout",
   "RefusedDrainInProgress",
   "DrainTimedOut",
+  "RefusedStillAlive",
 ];
 const SERVING = 1;
 
@@ -111,12 +112,24 @@ export const readMembership: Plain<NoRequest, Membership> = {
   },
 };
 
-export const leaveCluster: Plain<NoRequest, LeaveResult> = {
+/** Who leaves; 0 = the answering node. */
+export interface LeaveRequest {
+  readonly nodeId: number;
+}
+
+export const leaveCluster: Plain<LeaveRequest, LeaveResult> = {
   ...plain,
   name: "cluster.leave",
   path: "/Cluster/Leave",
-  rest: { method: "POST", path: () => "/v1/cluster/leave", body: () => null, marker: "left" },
-  write: (_request, writer) => void messages.GrpcClusterLeaveRequest.encode({}, writer),
+  rest: {
+    method: "POST",
+    path: () => "/v1/cluster/leave",
+    body: ({ nodeId }) => jsonText({ nodeId }),
+    marker: "left",
+  },
+  write: ({ nodeId: NodeId }, writer) => {
+    messages.GrpcClusterLeaveRequest.encode({ NodeId }, writer);
+  },
   fromGrpc(reader, lengthBytes) {
     const message = messages.GrpcClusterLeaveResponse.decode(reader, lengthBytes);
     return {

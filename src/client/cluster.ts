@@ -64,7 +64,22 @@ export class ClusterAdmin {
    */
   async leave(options: CallOptions = {}): Promise<LeaveResult> {
     const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
-    return this.caller.call(leaveCluster, {}, { ...options, deadlineMs });
+    return this.caller.call(leaveCluster, { nodeId: 0 }, { ...options, deadlineMs });
+  }
+
+  /**
+   * Removes a member whose process or disk is gone, asked of any node; without a deadline unless
+   * one is given. A member that was heard within 30 s is refused (`RefusedStillAlive`). Its data
+   * directory is never let in again; its id is free for an empty one as soon as nothing names it.
+   *
+   * @param nodeId node id of the member, 1 to 65535
+   * @example
+   * const { left, outcome } = await client.cluster.removeMember(3);
+   */
+  async removeMember(nodeId: number, options: CallOptions = {}): Promise<LeaveResult> {
+    const id = int32Of("nodeId", nodeId, 1);
+    const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
+    return this.caller.call(leaveCluster, { nodeId: id }, { ...options, deadlineMs });
   }
 
   /**

@@ -161,8 +161,9 @@ function placementMethods(operations: OperationsPort): AdminMethod[] {
       role: "admin",
       request: proto.GrpcClusterLeaveRequest,
       response: proto.GrpcClusterLeaveResponse,
-      run: (_message, context, done) =>
-        operations.leave(context, (answer) =>
+      run: ({ NodeId: nodeId }, context, done, fail) => {
+        if (nodeId < 0) return fail(callError(status.INVALID_ARGUMENT, "NodeId is not negative"));
+        operations.leave({ nodeId }, context, (answer) =>
           done({
             Left: answer.left,
             Outcome: LEAVE_OUTCOMES.indexOf(answer.outcome),
@@ -171,7 +172,8 @@ function placementMethods(operations: OperationsPort): AdminMethod[] {
             Reason: answer.reason,
             Drained: answer.drained,
           }),
-        ),
+        );
+      },
     }),
     adminMethod({
       path: "/Cluster/SetReplicationFactor",

@@ -13,12 +13,15 @@ import { type GroupView, isFreshReplica } from "../control/membership.js";
 import type { MetaReads } from "../machine/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../ports.js";
 import type { GroupDriver } from "./driver.js";
+import { Hearing, isHearingFrame } from "./hearing.js";
 import type { Hosted } from "./hosting.js";
 import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
+import { MemberRemoval } from "./member-removal.js";
 import { MetaErrands, isErrandFrame } from "./meta-errands.js";
 import { Reconcile } from "./reconcile.js";
 import type { RosterSeams } from "./roster.js";
+import type { Membership } from "../raft/types.js";
 import type { HostSettings } from "./settings.js";
 import type { Touched } from "./touched.js";
 
@@ -58,6 +61,8 @@ export class ClusterChanges {
   private readonly errands: MetaErrands;
   private readonly joining: Joining;
   private readonly leaving: Leaving;
+  private readonly hearing: Hearing;
+  private readonly removal: MemberRemoval;
 
   constructor(private readonly world: ClusterChangesWorld) {
     const { settings, logger, hosting } = world;
@@ -96,10 +101,24 @@ export class ClusterChanges {
     const founders = (): readonly number[] => hosting.founderIds;
     const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
-    this.leaving = new Leaving({
+    const memberships = (): readonly Membership[] => {
+      return hosting.all.map(({ driver }) => driver.members.membership);
+    };
+    const isLinked = (node: number): boolean => world.isLinked(node);
+    this.leaving = new Leaving({ nodeId, memberships, isLive: isLinked, ...both });
+    this.hearing = new Hearing({
+      nowMs,
+      soon,
+      isLinked,
+      send: (to, bytes) => world.sendControl(to, bytes),
+      beatSoon: () => world.beatSoon(),
+    });
+    this.removal = new MemberRemoval({
       nodeId,
-      memberships: () => hosting.all.map(({ driver }) => driver.members.membership),
-      isLive: (node) => world.isLinked(node),
+      servesMeta: () => this.meta()?.driver.leadership.isServing === true,
+      memberships,
+      isLinked,
+      hearing: this.hearing,
       ...both,
     });
   }
@@ -108,27 +127,37 @@ export class ClusterChanges {
   tick(nowMs: number): void {
     this.errands.tick(nowMs);
     this.leaving.tick(nowMs);
+    this.hearing.tick(nowMs);
+    this.removal.tick(nowMs);
     this.reconcile.check(nowMs);
   }
 
   /** Something waits for `tick`. */
   get hasWork(): boolean {
-    return this.errands.hasWork || this.leaving.hasWork || this.reconcile.hasWork;
+    const { errands, leaving, hearing, removal, reconcile } = this;
+    return [errands, leaving, hearing, removal, reconcile].some((part) => part.hasWork);
   }
 
-  /** Takes a frame of the lane "control" if it is one of an errand; false: it is not. */
+  /** Takes a frame of the lane "control" if it is for a part of this; false: it is not. */
   frame(from: number, bytes: Uint8Array): boolean {
-    if (!isErrandFrame(bytes)) return false;
-    this.errands.frame(from, bytes);
+    if (isErrandFrame(bytes)) this.errands.frame(from, bytes);
+    else if (isHearingFrame(bytes)) this.hearing.frame(from, bytes);
+    else return false;
     return true;
   }
 
   linkDown(node: number): void {
     this.errands.linkDown(node);
+    this.hearing.linkDown(node);
   }
 
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
     this.joining.asked(request, answer);
+  }
+
+  /** Another node said that this one is no member. */
+  get isStranger(): boolean {
+    return this.leaving.isStranger;
   }
 
   /** Another node says that this one is no member. */
@@ -142,9 +171,16 @@ export class ClusterChanges {
     this.world.beatSoon();
   }
 
-  /** The node stops: whoever waits for its leave hears that it is open. */
+  /** Takes a member that is gone out of the cluster; see `MemberRemoval`. */
+  removeMember(member: number, deadlineMs: number, done: LeaveDone): void {
+    this.removal.remove(member, deadlineMs, done);
+    this.world.beatSoon();
+  }
+
+  /** The node stops: whoever waits for a leave or a removal hears that it is open. */
   stop(): void {
     this.leaving.stop();
+    this.removal.stop();
   }
 
   private meta(): Hosted | null {

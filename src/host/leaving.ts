@@ -27,7 +27,9 @@ export type LeaveOutcome =
   | "NoLeader"
   | "RefusedDrainInProgress"
   | "Timeout"
-  | "DrainTimedOut";
+  | "DrainTimedOut"
+  /** Of the removal of another member only. */
+  | "RefusedStillAlive";
 
 export type LeaveDone = (outcome: LeaveOutcome) => void;
 
@@ -77,7 +79,8 @@ export class Leaving {
   private formerRole: MemberRole = "voter";
   /** The role is to be given back although no call waits for it: tries left. */
   private owedTries = 0;
-  private isStranger = false;
+  /** Another node refused this one's data directory as that of a former member. */
+  isStranger = false;
   /** What the call ends with when the former role is back. */
   private refusal: "DrainTimedOut" | "RefusedInsufficientVoters" = "DrainTimedOut";
 

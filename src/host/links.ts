@@ -74,7 +74,12 @@ export class Links implements PeerEvents {
   private rosterIndex = -1;
   /** Nodes that called and are not in the roster that is known here. */
   private readonly callers = new Map<number, PeerHello>();
-  private hasNewCallers = false;
+  /** Callers or departed nodes came or went. */
+  private hasNewStrangers = false;
+  /** Nodes that left the roster while they were linked: served until their link ends. */
+  private readonly departed = new Map<number, PeerHello>();
+  /** The roster that is known here does not list this node. */
+  isOutside = false;
   private isStarted = false;
   /** Items of frames that could not be read, and frames of groups that are not here. */
   badItems = 0;
@@ -124,24 +129,41 @@ export class Links implements PeerEvents {
   refresh(): void {
     if (!this.isStarted) return;
     const index = this.world.rosterIndex();
-    if (index === this.rosterIndex && !this.hasNewCallers) return;
+    if (index === this.rosterIndex && !this.hasNewStrangers) return;
     this.rosterIndex = index;
     const roster = this.world.roster();
     const cluster = roster?.cluster() ?? null;
     if (roster === null || cluster === null) return this.refreshUnlisted();
     const isNews = cluster.membershipVersion !== this.rosterVersion;
-    if (!isNews && !this.hasNewCallers) return;
-    this.hasNewCallers = false;
+    if (!isNews && !this.hasNewStrangers) return;
+    this.hasNewStrangers = false;
     this.rosterVersion = cluster.membershipVersion;
     for (const [node, hello] of this.callers) {
       if (roster.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
     }
-    this.world.port?.setPeers(this.others([...roster.members(), ...this.callers.values()]));
+    const members = roster.members();
+    this.isOutside = !members.some(({ nodeId }) => nodeId === this.world.settings.nodeId);
+    this.noteDeparted(roster);
+    const strangers = [...this.callers.values(), ...this.departed.values()];
+    this.world.port?.setPeers(this.others([...members, ...strangers]));
     if (!isNews) return;
     this.known.keep((node) => roster.member(node) !== null);
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
     this.world.rows.flushSoon(() => undefined);
     for (const hello of this.hellos.values()) this.judgeAgain(hello);
+  }
+
+  /**
+   * A member that was removed keeps its link: it learns the roster that does not list it any more,
+   * and what its clients ask is carried out until its operator stops it (contract 5.3).
+   */
+  private noteDeparted(roster: MetaReads): void {
+    for (const [node, hello] of this.hellos) {
+      const former = roster.member(node) === null ? roster.formerMember(node) : null;
+      const isGone = former?.storageIds.includes(hello.storageId) === true;
+      if (isGone && this.world.outbox.isUp(node)) this.departed.set(node, hello);
+      else this.departed.delete(node);
+    }
   }
 
   private judgeAgain(hello: PeerHello): void {
@@ -191,7 +213,9 @@ export class Links implements PeerEvents {
     const roster = this.world.roster();
     const member = roster?.member(nodeId) ?? null;
     const former = roster?.formerMember(nodeId) ?? null;
-    if (member === null && former?.storageIds.includes(storageId) === true) return "not-a-member";
+    if (member === null && former?.storageIds.includes(storageId) === true) {
+      return this.departed.get(nodeId)?.storageId === storageId ? null : "not-a-member";
+    }
     const isFounded = (roster?.cluster() ?? null) !== null;
     const isListed = member !== null || !isFounded;
     const founder = isFounded ? undefined : this.founder(nodeId);
@@ -230,6 +254,7 @@ export class Links implements PeerEvents {
   linkUp(hello: PeerHello): void {
     const { nodeId: node, endpoint } = hello;
     this.hellos.set(node, hello);
+    this.refusals.delete(node);
     if (this.judge(hello) === "storage-lost") {
       this.banned.add(node);
       return;
@@ -247,6 +272,10 @@ export class Links implements PeerEvents {
     if (this.banned.delete(node)) return;
     this.world.outbox.linkDown(node);
     this.world.logger.log("warn", "The link to a node is down.", { node });
+    if (this.departed.delete(node)) {
+      this.hasNewStrangers = true;
+      this.world.request();
+    }
     for (const listener of this.listeners) listener.linkDown(node);
   }
 
@@ -276,17 +305,18 @@ export class Links implements PeerEvents {
     const { nodeId, endpoint } = hello;
     const roster = this.world.roster();
     if ((roster?.cluster() ?? null) !== null && roster?.member(nodeId) !== null) return;
+    if (this.departed.has(nodeId)) return;
     const known = this.callers.get(nodeId);
     if (known === undefined && this.callers.size >= MEMBERS_MAX) return;
     if (known?.endpoint === endpoint && known.storageId === hello.storageId) return;
     this.callers.set(nodeId, hello);
-    this.hasNewCallers = true;
+    this.hasNewStrangers = true;
     this.world.request();
   }
 
   private refreshUnlisted(): void {
-    if (!this.hasNewCallers) return;
-    this.hasNewCallers = false;
+    if (!this.hasNewStrangers) return;
+    this.hasNewStrangers = false;
     const known = new Map(this.world.founders().map((peer) => [peer.nodeId, peer.endpoint]));
     for (const { nodeId, endpoint } of this.callers.values()) known.set(nodeId, endpoint);
     const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));

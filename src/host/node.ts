@@ -86,6 +86,11 @@ export class Node {
     return this.hosting.dataPartitions > 0;
   }
 
+  /** The roster that is known does not list this node: it left, or is about to join. */
+  get isOutside(): boolean {
+    return this.parts.links.isOutside || this.parts.changes.isStranger;
+  }
+
   get shuttingDown(): boolean {
     return this.parts.stopping.isStopping;
   }
@@ -104,6 +109,15 @@ export class Node {
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
     if (this.shuttingDown) return this.ports.timer.soon(() => done("Timeout"));
     this.parts.changes.leave(deadlineMs, drainMs, done);
+  }
+
+  /**
+   * Takes a member whose process or disk is gone out of the cluster; ends with "NoLeader" where the
+   * meta partition is not led. `done` is called once, in no turn.
+   */
+  removeMember(member: number, deadlineMs: number, done: LeaveDone): void {
+    if (this.shuttingDown) return this.ports.timer.soon(() => done("Timeout"));
+    this.parts.changes.removeMember(member, deadlineMs, done);
   }
 
   /** Base URL under which clients reach another node; "" while unknown. */
@@ -200,7 +214,7 @@ export class Node {
       fatalFault: this.fault,
       stopping: this.parts.stopping.isWithdrawn,
       initialized: this.initialized,
-      role: this.lastRole,
+      role: this.parts.changes.isStranger ? null : this.lastRole,
       groups: groups.map(({ driver }) => groupFacts(driver)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,

@@ -28,7 +28,14 @@ export type GroupAccess = Pick<
 
 export interface NodeAccess extends Pick<
   Node,
-  "initialized" | "shuttingDown" | "closing" | "health" | "checks" | "leave"
+  | "initialized"
+  | "shuttingDown"
+  | "closing"
+  | "isOutside"
+  | "health"
+  | "checks"
+  | "leave"
+  | "removeMember"
 > {
   route(hashText: string): GroupAccess | null;
   group(partition: PartitionId): GroupAccess | null;

@@ -44,6 +44,7 @@ export const LEAVE_OUTCOMES = [
   "Timeout",
   "RefusedDrainInProgress",
   "DrainTimedOut",
+  "RefusedStillAlive",
 ] as const;
 export interface LeaveAnswer {
   readonly left: boolean;

@@ -29,7 +29,8 @@ import type {
   RoutingAnswer,
 } from "./administration.js";
 import type { KeyRanges } from "./key-ranges.js";
-import type { Serving } from "./serving.js";
+import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
+import type { Course, Serving } from "./serving.js";
 
 /** One sentence per outcome of leave, the same every time (contract 5.3). */
 const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {
@@ -42,6 +43,8 @@ const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {
   Timeout: "The removal was not confirmed in time; read the membership again.",
   RefusedDrainInProgress: "Another member is leaving.",
   DrainTimedOut: "The replicas of the node were not moved in time; it stays a member.",
+  RefusedStillAlive:
+    "The member was heard within the last 30 s; stop it first, or let it leave by itself.",
 };
 
 const RETRYABLE: readonly LeaveAnswer["outcome"][] = [
@@ -188,9 +191,16 @@ export class Cluster {
     return ids.map((id) => ({ partitionId: id, endpoint: leaders.endpointOf(leaders.of(id)) }));
   }
 
-  leave(deadlineMs: number, done: (answer: LeaveAnswer) => void): void {
+  /** `member`: who leaves; 0 or this node's own id: this node. */
+  leave(member: number, course: Course, done: (answer: LeaveAnswer) => void): void {
     const { node, settings } = this.serving;
-    node.leave(deadlineMs, settings.drainTimeoutMs, (outcome) => done(this.leaveAnswer(outcome)));
+    const end = (outcome: LeaveAnswer["outcome"]): void => done(this.leaveAnswer(outcome));
+    if (member === 0 || member === settings.nodeId) {
+      return node.leave(course.deadlineMs, settings.drainTimeoutMs, end);
+    }
+    const latestMs = this.serving.ports.clock.monotonicMs() + settings.drainTimeoutMs;
+    const deadlineMs = Math.min(course.deadlineMs, latestMs + LEAVE_EXTRA_MS);
+    removeMember(this.serving, member, { ...course, deadlineMs }, end);
   }
 
   private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {

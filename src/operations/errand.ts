@@ -151,7 +151,7 @@ export class Errand {
       return this.go();
     }
     // Whoever is about to stop hands its leadership on: the next leader is asked instead.
-    const refusal = answer.kind === "meta" ? null : answer.refusal;
+    const refusal = "refusal" in answer ? answer.refusal : null;
     if (refusal === "shutting-down" || refusal === "not-initialized") {
       this.avoid(to);
       return this.go();

@@ -17,6 +17,7 @@ import { type Dispatch, isSingle } from "./dispatch.js";
 import { isAborted } from "./forwarded.js";
 import { isAcceptable, isOpenName } from "./input.js";
 import { executeMany } from "./kv-many.js";
+import { LEAVE_EXTRA_MS, removeMemberHere } from "./member-removal.js";
 import { proposeMeta } from "./meta-change.js";
 import { type DataRequest, Durability } from "./requests.js";
 import { readPart } from "./scan-part.js";
@@ -67,6 +68,8 @@ export class Executions {
     switch (request.kind) {
       case "scan-part":
         return this.scanPart(request, refusal, deadlineMs, finish);
+      case "remove-member":
+        return this.removal(request.nodeId, nowMs + budgetMs, refusal, finish);
       case "register-range":
       case "unregister-range":
         return this.metaChange(request, refusal, deadlineMs, finish);
@@ -136,6 +139,25 @@ export class Executions {
         return finish({ ...part, end: "mustRetry", refusal: "shutting-down" });
       }
       finish(moved === undefined ? part : this.notTaken(moved.partition));
+    });
+  }
+
+  /** May take as long as the asker waits, which is more than a data request may. */
+  private removal(
+    nodeId: number,
+    untilMs: number,
+    refusal: Refusal | null,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const { serving } = this;
+    const { clock } = serving.ports;
+    const longestMs = serving.settings.drainTimeoutMs + LEAVE_EXTRA_MS;
+    const deadlineMs = Math.min(untilMs, clock.monotonicMs() + longestMs);
+    const moved = (): void => finish(this.notTaken(META_PARTITION));
+    const stops = refusal !== null && refusal !== "overloaded";
+    if (stops || !serving.node.metaGroup().isLeader()) return moved();
+    removeMemberHere(serving, nodeId, deadlineMs, moved, (outcome) => {
+      finish({ kind: "removal", outcome });
     });
   }
 

@@ -4,12 +4,13 @@
  *
  * Owns what was learned about partitions that this node does not host. May call base, machine
  * records, ports and this folder. Invariants: 1. For a hosted partition the group itself is asked;
- * what others said is never believed above it (P-109). 2. Waits are bounded in number and time, and
+ * what others said is never believed above it (P-109). Nobody tells the groups of a node that is
+ * not in the roster anything: it counts as hosting none. 2. Waits are bounded in number and time, and
  * end when the node stops.
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import type { ClockPort, TimerPort } from "../ports.js";
-import type { NodeAccess } from "./access.js";
+import type { GroupAccess, NodeAccess } from "./access.js";
 import { type RouteHint, RouteProvenance } from "./answers.js";
 import type { OperationsSettings } from "./settings.js";
 
@@ -40,11 +41,16 @@ export class Leaders {
 
   /** The node that leads `partition`, this one included; 0 = unknown. */
   of(partition: number): number {
-    const group = this.node.group(partitionId(partition));
+    const group = this.hosted(partition);
     if (group === null) return this.learned.get(partition) ?? 0;
     if (group.isLeader()) return this.settings.nodeId;
     const leader = group.leaderNode();
     return leader === this.settings.nodeId ? 0 : leader;
+  }
+
+  /** The group of `partition`, if this node is told what becomes of it. */
+  private hosted(partition: number): GroupAccess | null {
+    return this.node.isOutside ? null : this.node.group(partitionId(partition));
   }
 
   /**
@@ -55,7 +61,7 @@ export class Leaders {
     const { nodeId } = this.settings;
     const leader = this.of(partition);
     if (leader !== 0) return leader === nodeId ? 0 : leader;
-    if (this.node.group(partitionId(partition)) !== null || this.node.closing) return 0;
+    if (this.hosted(partition) !== null || this.node.closing) return 0;
     const voters = this.node
       .metaGroup()
       .machine.meta.members()
@@ -66,7 +72,7 @@ export class Leaders {
   /** `node` answered for `partition`, or was named by one that does not lead it; 0 forgets. */
   learn(partition: number, node: number): void {
     this.learned.delete(partition);
-    if (node === 0 || this.node.group(partitionId(partition)) !== null) return;
+    if (node === 0 || this.hosted(partition) !== null) return;
     this.learned.set(partition, node);
     for (const oldest of this.learned.keys()) {
       if (this.learned.size <= LEARNED_MAX) break;
@@ -110,7 +116,7 @@ export class Leaders {
    * node that lost the others answers at once, so that its callers go elsewhere (P-150).
    */
   giveUp(partition: PartitionId): void {
-    if (this.of(partition) !== 0 || this.node.group(partition) === null) return;
+    if (this.of(partition) !== 0 || this.hosted(partition) === null) return;
     this.leaderless.add(partition);
     if (!this.looking) this.lookLater();
   }

@@ -222,8 +222,12 @@ export class Operations implements OperationsPort {
     return this.keyRanges.list(keySpace);
   }
 
-  leave(context: RequestContext, done: (answer: Admin.LeaveAnswer) => void): void {
-    this.cluster.leave(context.deadlineMs, done);
+  leave(
+    request: { readonly nodeId: number },
+    context: RequestContext,
+    done: (answer: Admin.LeaveAnswer) => void,
+  ): void {
+    this.cluster.leave(request.nodeId, this.adminCourse(context), done);
   }
 
   setReplicationFactor(

@@ -57,7 +57,12 @@ export interface OperationsPort {
   routing(keySpace: string): RoutingAnswer;
   ranges(keySpace: string): RangesAnswer;
 
-  leave(context: RequestContext, done: (answer: LeaveAnswer) => void): void;
+  /** `nodeId`: the member that leaves; 0 = the answering node. Not negative. */
+  leave(
+    request: { readonly nodeId: number },
+    context: RequestContext,
+    done: (answer: LeaveAnswer) => void,
+  ): void;
   setReplicationFactor(
     request: { readonly partitionId: number; readonly replicationFactor: number },
     context: RequestContext,

@@ -20,6 +20,8 @@ export interface AdminRouteOptions<M extends Members> {
   readonly tag: Route["tag"];
   readonly summary: string;
   readonly table?: TypedTable<M>;
+  /** No body at all says as much as `{}`. */
+  readonly bodyOptional?: boolean;
   readonly query?: readonly QueryParameter[];
   readonly answer: Shape;
   readonly statuses: readonly number[];
@@ -27,6 +29,7 @@ export interface AdminRouteOptions<M extends Members> {
 }
 
 const NOTHING = tableOf();
+const NO_MEMBERS = Buffer.from("{}");
 
 export function adminRoute<M extends Members = readonly []>(options: AdminRouteOptions<M>): Route {
   const query = options.query ?? [];
@@ -50,7 +53,8 @@ export function adminRoute<M extends Members = readonly []>(options: AdminRouteO
       }
       let values: readonly unknown[] = [];
       if (options.method === "POST" && (table !== null || body.length > 0)) {
-        const decoded = decodeBody(body, table ?? NOTHING.table);
+        const isOmitted = options.bodyOptional === true && body.length === 0;
+        const decoded = decodeBody(isOmitted ? NO_MEMBERS : body, table ?? NOTHING.table);
         if ("code" in decoded) {
           exchange.problem(400, decoded.code, decoded.detail);
           return;

@@ -51,6 +51,7 @@ const LEAVE_STATUSES: Readonly<
   RefusedDrainInProgress: { status: 503, code: "unavailable" },
   Timeout: { status: 504, code: "timeout" },
   DrainTimedOut: { status: 504, code: "timeout" },
+  RefusedStillAlive: { status: 409, code: "refused" },
 };
 
 function answerLeave(exchange: Exchange, answer: LeaveAnswer): void {
@@ -62,6 +63,10 @@ function answerLeave(exchange: Exchange, answer: LeaveAnswer): void {
   if (code === null) exchange.json(status, own);
   else exchange.problem(status, code, answer.reason, null, own);
 }
+
+const leaveTable = tableOf(
+  int32("nodeId", "a member whose process or disk is gone; 0 or omitted = the answering node"),
+);
 
 const FACTOR: Shape = {
   object: { success: "bool", status: "text", generation: "int64", reason: "text" },
@@ -100,11 +105,18 @@ export function clusterRoutes(adminTimeoutMs: number, leaveTimeoutMs: number): r
       path: "/v1/cluster/leave",
       access: "admin",
       tag: "cluster",
-      summary: "Remove the answering node from the cluster",
+      summary: "Remove the answering node from the cluster, or a member that is gone",
+      table: leaveTable,
+      bodyOptional: true,
       answer: LEAVE,
       statuses: [409, 503, 504],
-      run: (exchange, port) => {
-        port.leave(exchange.context(leaveTimeoutMs), (answer) => answerLeave(exchange, answer));
+      run: (exchange, port, [nodeId]) => {
+        if (nodeId < 0) {
+          exchange.problem(400, "invalid-argument", "nodeId is 0 or a node id");
+          return;
+        }
+        const context = exchange.context(leaveTimeoutMs);
+        port.leave({ nodeId }, context, (answer) => answerLeave(exchange, answer));
       },
     }),
     adminRoute({

@@ -10,6 +10,7 @@ import { ByteReader, ByteWriter } from "../../src/base/codec.js";
 import type { Hlc } from "../../src/base/hlc.js";
 import { Int64 } from "../../src/base/int64.js";
 import { Prng } from "../../src/base/prng.js";
+import { LEAVE_OUTCOMES } from "../../src/operations/administration.js";
 import type { KvPageItem, Refusal, RouteHint } from "../../src/operations/answers.js";
 import type { KvDeleteRequest, KvGetRequest, KvSetRequest } from "../../src/operations/requests.js";
 import {
@@ -81,6 +82,7 @@ const scanOf = () => ({
 type Makers<U extends { readonly kind: string }> = { readonly [Kind in U["kind"]]: () => U };
 
 const requests: Makers<CallRequest> = {
+  "remove-member": () => ({ kind: "remove-member", nodeId: int32() }),
   "try-lock": () => ({ kind: "try-lock", ...lockOf(), expiresMs: int32() }),
   "try-extend": () => ({ kind: "try-extend", ...lockOf(), expiresMs: int32() }),
   "try-unlock": () => ({ kind: "try-unlock", ...lockOf() }),
@@ -192,6 +194,7 @@ const described = () => ({
 const pageItem = (): KvPageItem => ({ key: text(), ...described() });
 
 const answers: Makers<CallAnswer> = {
+  removal: () => ({ kind: "removal", outcome: pick(LEAVE_OUTCOMES) }),
   lock: () => ({
     kind: "lock",
     ...base(),

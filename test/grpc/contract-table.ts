@@ -173,7 +173,7 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcBatchClientKeyValueResponseFrame: "Items=1:rep GrpcBatchClientKeyValueResponse",
 
   GrpcGetMembershipRequest: "",
-  GrpcClusterLeaveRequest: "",
+  GrpcClusterLeaveRequest: "NodeId=1:int32",
   GrpcGetPlacementRequest: "",
   GrpcMergeRangesRequest: "",
   GrpcGetMembershipResponse: `MembershipVersion=1:int64; Members=2:rep GrpcClusterMember;
@@ -304,7 +304,8 @@ export const CONTRACT_ENUMS: Readonly<Record<string, string>> = {
   GrpcLeaveClusterOutcome: prefixed(
     "LEAVE_CLUSTER_OUTCOME_",
     "COMMITTED=0, NOT_A_MEMBER=1, REFUSED_INSUFFICIENT_VOTERS=2, NOT_INITIALIZED=3, " +
-      "NO_LEADER=4, TIMEOUT=5, REFUSED_DRAIN_IN_PROGRESS=6, DRAIN_TIMED_OUT=7",
+      "NO_LEADER=4, TIMEOUT=5, REFUSED_DRAIN_IN_PROGRESS=6, DRAIN_TIMED_OUT=7, " +
+      "REFUSED_STILL_ALIVE=8",
   ),
   GrpcRouteProvenance: prefixed("ROUTE_PROVENANCE_", "UNKNOWN=0, EXECUTED=1, FORWARDED=2"),
 };

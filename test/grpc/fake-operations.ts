@@ -238,8 +238,12 @@ export class FakeOperations implements OperationsPort {
     };
   }
 
-  leave(context: RequestContext, done: (answer: LeaveAnswer) => void): void {
-    this.admin.push(["leave", context.forwardHops]);
+  leave(
+    { nodeId }: { readonly nodeId: number },
+    context: RequestContext,
+    done: (answer: LeaveAnswer) => void,
+  ): void {
+    this.admin.push(["leave", nodeId, context.forwardHops]);
     this.later(() => done(this.leaveAnswer));
   }
 

@@ -756,6 +756,18 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
     );
     t.match(left, { Left: false, Outcome: index, Retryable: true, Reason: "later" });
   }
+  t.same(operations.admin.at(-1), ["leave", 0, 0], "5.3: without a member, the answering node");
+  const leave = (NodeId: number) =>
+    call(
+      client,
+      "/Cluster/Leave",
+      cluster.GrpcClusterLeaveRequest,
+      { NodeId },
+      cluster.GrpcClusterLeaveResponse,
+    );
+  await leave(3);
+  t.same(operations.admin.at(-1), ["leave", 3, 0]);
+  await t.rejects(leave(-1), { code: status.INVALID_ARGUMENT });
   const factor = await call(
     client,
     "/Cluster/SetReplicationFactor",

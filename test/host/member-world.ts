@@ -5,8 +5,10 @@
  */
 import { assert } from "../../src/base/assert.js";
 import { type PartitionId, partitionId } from "../../src/base/ids.js";
+import { Hearing, isHearingFrame } from "../../src/host/hearing.js";
 import { Joining } from "../../src/host/joining.js";
-import { Leaving } from "../../src/host/leaving.js";
+import { type LeaveOutcome, Leaving } from "../../src/host/leaving.js";
+import { MemberRemoval } from "../../src/host/member-removal.js";
 import { MetaErrands, isErrandFrame } from "../../src/host/meta-errands.js";
 import { type ReconcileGroup, Reconcile } from "../../src/host/reconcile.js";
 import { Roster } from "../../src/host/roster.js";
@@ -15,6 +17,7 @@ import type { Command, Member, MetaOutcome, Outcome } from "../../src/machine/co
 import { Machine } from "../../src/machine/machine.js";
 import { Overlay } from "../../src/machine/overlay.js";
 import { allMembers, changeMembership } from "../../src/raft/membership.js";
+import type { JoinAnswer } from "../../src/ports.js";
 import type { ConfigChange, CoreStatus, Membership, PeerProgress } from "../../src/raft/types.js";
 import { FakeStore } from "../machine/fake-store.js";
 
@@ -47,6 +50,8 @@ export class MemberNode {
   readonly errands: MetaErrands;
   readonly joining: Joining;
   readonly leaving: Leaving;
+  readonly hearing: Hearing;
+  readonly removal: MemberRemoval;
 
   constructor(
     readonly world: MemberWorld,
@@ -79,15 +84,7 @@ export class MemberNode {
       roster: () => this.machine.meta,
       groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh })),
       propose,
-      send: (to, bytes) => {
-        assert(isErrandFrame(bytes), "errands are marked");
-        if (!this.isUp || !world.isUp(to) || world.losesFrames) return false;
-        if (world.loses(nodeId, to)) return true;
-        soon(() => {
-          if (world.isUp(to)) world.node(to).errands.frame(nodeId, bytes);
-        });
-        return true;
-      },
+      send: (to, bytes) => this.send(to, bytes),
     });
     const driver = { machine: this.machine, leadership: {} };
     Object.defineProperty(driver.leadership, "isServing", { get: serves });
@@ -142,6 +139,39 @@ export class MemberNode {
       isLive: (node) => world.isUp(node),
       proposeOnMeta: this.errands.propose,
     });
+    const isLinked = (node: number): boolean => world.isUp(node) && world.hears(nodeId, node);
+    this.hearing = new Hearing({
+      nowMs,
+      soon,
+      isLinked,
+      send: (to, bytes) => this.send(to, bytes),
+      beatSoon: () => undefined,
+    });
+    this.removal = new MemberRemoval({
+      nodeId,
+      nowMs,
+      soon,
+      roster: reads,
+      servesMeta: serves,
+      memberships: () => world.groups.map((group) => group.membership),
+      isLinked,
+      hearing: this.hearing,
+      proposeOnMeta: this.errands.propose,
+    });
+  }
+
+  private send(to: number, bytes: Uint8Array): boolean {
+    const { world, nodeId } = this;
+    assert(isErrandFrame(bytes) !== isHearingFrame(bytes), "frames are marked");
+    if (!this.isUp || !world.isUp(to) || world.losesFrames) return false;
+    if (world.loses(nodeId, to)) return true;
+    world.later.push(() => {
+      if (!world.isUp(to)) return;
+      const node = world.node(to);
+      if (isErrandFrame(bytes)) node.errands.frame(nodeId, bytes);
+      else node.hearing.frame(nodeId, bytes);
+    });
+    return true;
   }
 
   beat(): void {
@@ -151,6 +181,8 @@ export class MemberNode {
     this.reconcile.check(nowMs);
     this.errands.tick(nowMs);
     this.leaving.tick(nowMs);
+    this.hearing.tick(nowMs);
+    this.removal.tick(nowMs);
   }
 
   private groupView(group: FakeGroup): ReconcileGroup {
@@ -196,6 +228,8 @@ export class MemberWorld {
   losesFrames = false;
   /** Frames of errands that are lost although they were sent. */
   loses: (from: number, to: number) => boolean = () => false;
+  /** Whether the link between two nodes that are up stands. */
+  hears: (by: number, node: number) => boolean = () => true;
   /** Groups change nobody while this is set. */
   changesHeld = false;
   /** The replicas at the leader of the meta partition are up to date. */
@@ -238,6 +272,12 @@ export class MemberWorld {
     this.nodes.set(nodeId, node);
     for (const command of this.log) this.applyOn(node, command);
     return node;
+  }
+
+  /** The process of `nodeId` ends: the links of all others to it break. */
+  kill(nodeId: number): void {
+    this.node(nodeId).isUp = false;
+    for (const other of this.nodes.values()) if (other.isUp) other.hearing.linkDown(nodeId);
   }
 
   elect(group: FakeGroup, leader: number): void {
@@ -364,4 +404,41 @@ export class MemberWorld {
     assert(result.membership.voters.includes(group.leader), "no leader removes itself");
     done("applied");
   }
+}
+
+/** A cluster of `count` founders that all know each other. */
+export function founded(count: number, partitions = 3): MemberWorld {
+  const founders = Array.from({ length: count }, (_, at) => {
+    return { nodeId: at + 1, endpoint: `n${at + 1}:1` };
+  });
+  const world = new MemberWorld(founders, partitions);
+  if (!world.run(() => isKnown(world, count))) throw new Error("founded");
+  return world;
+}
+
+/** All members and their data directories are known. */
+function isKnown(world: MemberWorld, count: number): boolean {
+  const members = world.node(1).machine.meta.members();
+  return members.length === count && members.every((one) => one.storageId === `s${one.nodeId}`);
+}
+
+export function join(
+  world: MemberWorld,
+  via: number,
+  nodeId: number,
+  storageId: string,
+): JoinAnswer {
+  const answers: JoinAnswer[] = [];
+  const request = { nodeId, storageId, endpoint: `n${nodeId}:1`, storage: "lmdb" } as const;
+  world.node(via).joining.asked(request, (answer) => void answers.push(answer));
+  world.run(() => answers.length > 0);
+  return answers[0] as JoinAnswer;
+}
+
+export function leave(world: MemberWorld, nodeId: number, drainMs = 60_000): LeaveOutcome | "open" {
+  const outcomes: LeaveOutcome[] = [];
+  const { nowMs } = world;
+  world.node(nodeId).leaving.leave(nowMs + 90_000, drainMs, (end) => void outcomes.push(end));
+  world.run(() => outcomes.length > 0);
+  return outcomes[0] ?? "open";
 }

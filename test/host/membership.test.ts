@@ -18,7 +18,7 @@ import type { Member, MemberRole } from "../../src/machine/command.js";
 import type { JoinAnswer } from "../../src/ports.js";
 import { changeMembership, membershipFault } from "../../src/raft/membership.js";
 import type { Membership } from "../../src/raft/types.js";
-import { MemberWorld } from "./member-world.js";
+import { MemberWorld, founded, join, leave } from "./member-world.js";
 
 function member(nodeId: number, role: MemberRole, joinedVersion = nodeId): Member {
   return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion, storageId: `s${nodeId}` };
@@ -253,37 +253,6 @@ t.test("decideLeave and the roster's next step (5.3, P-091, P-096)", (t) => {
   });
   t.end();
 });
-
-function founded(count: number, partitions = 3): MemberWorld {
-  const founders = Array.from({ length: count }, (_, at) => {
-    return { nodeId: at + 1, endpoint: `n${at + 1}:1` };
-  });
-  const world = new MemberWorld(founders, partitions);
-  if (!world.run(() => isKnown(world, count))) throw new Error("founded");
-  return world;
-}
-
-/** All members and their data directories are known. */
-function isKnown(world: MemberWorld, count: number): boolean {
-  const members = world.node(1).machine.meta.members();
-  return members.length === count && members.every((one) => one.storageId === `s${one.nodeId}`);
-}
-
-function join(world: MemberWorld, via: number, nodeId: number, storageId: string): JoinAnswer {
-  const answers: JoinAnswer[] = [];
-  const request = { nodeId, storageId, endpoint: `n${nodeId}:1`, storage: "lmdb" } as const;
-  world.node(via).joining.asked(request, (answer) => void answers.push(answer));
-  world.run(() => answers.length > 0);
-  return answers[0] as JoinAnswer;
-}
-
-function leave(world: MemberWorld, nodeId: number, drainMs = 60_000): LeaveOutcome | "open" {
-  const outcomes: LeaveOutcome[] = [];
-  const { nowMs } = world;
-  world.node(nodeId).leaving.leave(nowMs + 90_000, drainMs, (end) => void outcomes.push(end));
-  world.run(() => outcomes.length > 0);
-  return outcomes[0] ?? "open";
-}
 
 t.test("several founders: one roster; each tells its data directory, wherever it is", (t) => {
   const world = founded(3);

@@ -1,9 +1,8 @@
 /** Real server processes that are one cluster: first members, a lost node, joining, leaving. */
 import { createServer } from "node:net";
-import { join } from "node:path";
 import t from "tap";
 import { ServerProcess, endAll, temporaryDirectory } from "../cluster/server-process.js";
-import { sleep } from "./world.js";
+import { callUntil, foundersOf, freePorts, rolesUntil, startNode } from "./processes.js";
 
 const directory = temporaryDirectory();
 t.teardown(async () => {
@@ -11,76 +10,14 @@ t.teardown(async () => {
   directory.remove();
 });
 
-/** Ports that were free a moment ago: a list of first members needs them before anybody starts. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
-
-function startNode(nodeId: number, ...flags: readonly string[]): ServerProcess {
-  return new ServerProcess([
-    "--grpc-port=off",
-    "--https-port=off",
-    "--http-port=0",
-    "--initial-cluster-partitions=4",
-    `--raft-nodeid=${nodeId}`,
-    `--storage-path=${join(directory.path, `node${nodeId}`)}`,
-    ...flags,
-  ]);
-}
-
-async function call(node: ServerProcess, path: string, body?: object): Promise<unknown> {
-  const { http } = await node.addresses();
-  const init =
-    body === undefined
-      ? {}
-      : {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-        };
-  const answer = await fetch(`http://${http}${path}`, init);
-  return answer.json();
-}
-
-/** Asks until `type` is the outcome: a failover takes its time. */
-async function callUntil(node: ServerProcess, path: string, body: object, type: number) {
-  const endMs = performance.now() + 30_000;
-  for (;;) {
-    const answer = (await call(node, path, body)) as { type: number; value?: string };
-    if (answer.type === type || performance.now() > endMs) return answer;
-    await sleep(50);
-  }
-}
-
-interface Membership {
-  readonly members: readonly { readonly nodeId: number; readonly role: string }[];
-}
-
-async function rolesUntil(node: ServerProcess, wanted: string): Promise<string> {
-  const endMs = performance.now() + 30_000;
-  for (;;) {
-    const { members } = (await call(node, "/v1/cluster/membership")) as Membership;
-    const roles = members.map(({ nodeId, role }) => `${nodeId} ${role}`).join(", ");
-    if (roles === wanted || performance.now() > endMs) return roles;
-    await sleep(50);
-  }
-}
-
 const THREE = "1 Voter, 2 Voter, 3 Voter";
 
 t.test("three nodes, one is lost, a fourth joins and leaves", async (t) => {
   const ports = await freePorts(4);
-  const list = [1, 2, 3].map((id) => `${id}=127.0.0.1:${ports[id - 1] ?? 0}`).join(",");
+  const list = foundersOf(ports.slice(0, 3));
   const member = (id: number): ServerProcess => {
-    return startNode(id, `--peer-port=${ports[id - 1] ?? 0}`, `--initial-cluster=${list}`);
+    const flags = [`--peer-port=${ports[id - 1] ?? 0}`, `--initial-cluster=${list}`];
+    return startNode(directory.path, id, ...flags);
   };
   const nodes = [1, 2, 3].map(member) as [ServerProcess, ServerProcess, ServerProcess];
   for (const node of nodes) await node.ready();
@@ -121,7 +58,7 @@ t.test("three nodes, one is lost, a fourth joins and leaves", async (t) => {
   await t.test("a fourth joins, and leaves when it is stopped", async (t) => {
     const seeds = `127.0.0.1:1,127.0.0.1:${ports[1] ?? 0}`;
     const flags = [`--peer-port=${ports[3] ?? 0}`, `--join=${seeds}`];
-    const fourth = startNode(4, ...flags, "--graceful-leave-on-shutdown");
+    const fourth = startNode(directory.path, 4, ...flags, "--graceful-leave-on-shutdown");
     await fourth.ready();
     const four = `${THREE}, 4 Voter`;
     t.equal(await rolesUntil(nodes[0], four), four);
@@ -140,12 +77,12 @@ t.test("a lone node listens for peers, and moves away from a taken default port"
     taken.once("error", () => resolve()).listen(8084, "127.0.0.1", resolve),
   );
   t.teardown(() => taken.close());
-  const node = startNode(9);
+  const node = startNode(directory.path, 9);
   await node.ready();
   t.match(node.output, /peer=127\.0\.0\.1:\d+ node=9/);
   t.notMatch(node.output, /peer=127\.0\.0\.1:8084 /);
   t.same(await node.stop(), { code: 0, signal: null });
-  const chosen = startNode(9, "--peer-port=8084");
+  const chosen = startNode(directory.path, 9, "--peer-port=8084");
   t.match(await chosen.ended, { code: 2 });
   t.match(chosen.log, /--peer-port: cannot listen on 127\.0\.0\.1.*EADDRINUSE/);
 });

@@ -153,7 +153,7 @@ t.test("5.3: who may leave", async (t) => {
   const bench = new Bench();
   const leave = (): object => {
     const answers: object[] = [];
-    bench.operations.leave(context, (answer) => void answers.push(answer));
+    bench.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
     bench.world.pass(1000);
     const [answer] = answers;
     if (answer === undefined || answers.length > 1) throw new Error("answered once");
@@ -169,7 +169,7 @@ t.test("5.3: who may leave", async (t) => {
   t.same(leave(), refused, "repeating is safe");
   const early = new Bench({}, new World(), false);
   const answers: object[] = [];
-  early.operations.leave(context, (answer) => void answers.push(answer));
+  early.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
   while (answers.length === 0 && early.world.timer.nowMs < 20_000) {
     early.world.timer.nowMs += 50;
     early.world.timer.step();
@@ -301,7 +301,7 @@ t.test("P-162 a node that has closed its rows answers every view without them", 
     { success: false },
   );
   t.match(
-    ask((done) => operations.leave(context, done)),
+    ask((done) => operations.leave({ nodeId: 0 }, context, done)),
     { outcome: "Timeout", left: false, retryable: true },
   );
   const factor = { partitionId: 1, replicationFactor: 3 };

@@ -137,9 +137,13 @@ export class Bench {
       get closing() {
         return node.closing;
       },
+      get isOutside() {
+        return node.isOutside;
+      },
       health: () => node.health(),
       checks: () => node.checks(),
       leave: (deadlineMs, drainMs, done) => node.leave(deadlineMs, drainMs, done),
+      removeMember: (member, deadlineMs, done) => node.removeMember(member, deadlineMs, done),
       route: (hashText) => orNull(node.route(hashText)),
       group: (id) => orNull(node.group(id)),
       partitionOf: (hashText) => node.partitionOf(hashText),

@@ -124,6 +124,8 @@ export class Trio {
   beliefs = new Map<string, number>();
   stopping = new Set<number>();
   uninitialized = new Set<number>();
+  /** Nodes that the roster does not list any more. */
+  outside = new Set<number>();
   /** Partitions that a node has no replica of: "node/partition". */
   unhosted = new Set<string>();
   private readonly leaders = new Map<number, number>();
@@ -162,7 +164,7 @@ export class Trio {
   }
 
   private access(id: number): NodeAccess {
-    const { host, stopping, uninitialized, unhosted } = this;
+    const { host, stopping, uninitialized, unhosted, outside } = this;
     const own = this.groups[id - 1];
     assert(own !== undefined, "there are three nodes");
     const find = (partition: number): FalseGroup | null =>
@@ -175,9 +177,13 @@ export class Trio {
         return stopping.has(id);
       },
       closing: false,
+      get isOutside() {
+        return outside.has(id);
+      },
       health: () => host.health(),
       checks: () => host.checks(),
       leave: (deadlineMs, drainMs, done) => host.leave(deadlineMs, drainMs, done),
+      removeMember: (member, deadlineMs, done) => host.removeMember(member, deadlineMs, done),
       route: (hashText) => {
         const partition = host.partitionOf(hashText);
         return partition === null ? null : find(partition);

@@ -230,7 +230,12 @@ export class FakeOperations implements OperationsPort {
     };
   }
 
-  leave(_: RequestContext, done: (answer: LeaveAnswer) => void): void {
+  leave(
+    request: { readonly nodeId: number },
+    _: RequestContext,
+    done: (answer: LeaveAnswer) => void,
+  ): void {
+    this.admin.push(request);
     this.later(() => done(this.leaveAnswer));
   }
 

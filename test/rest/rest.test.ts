@@ -691,6 +691,7 @@ t.test("cluster paths", async (t) => {
     ["RefusedDrainInProgress", 503, "unavailable"],
     ["Timeout", 504, "timeout"],
     ["DrainTimedOut", 504, "timeout"],
+    ["RefusedStillAlive", 409, "refused"],
   ];
   for (const [outcome, status, code] of outcomes) {
     rig.port.leaveAnswer = { ...rig.port.leaveAnswer, outcome };
@@ -698,6 +699,11 @@ t.test("cluster paths", async (t) => {
     t.equal(answer.status, status, outcome);
     t.match(answer.body, { ...rig.port.leaveAnswer, ...(code === null ? {} : { code, status }) });
   }
+  t.strictSame(rig.port.admin.at(-1), { nodeId: 0 }, "5.3: without a member, the answering node");
+  await rig.post("/v1/cluster/leave", { nodeId: 3 });
+  t.strictSame(rig.port.admin.at(-1), { nodeId: 3 });
+  isProblem(t, await rig.post("/v1/cluster/leave", { nodeId: -1 }), 400, "invalid-argument");
+  isProblem(t, await rig.post("/v1/cluster/leave", '{"nodeId":3.5}'), 400, "invalid-number");
   const factor = await rig.post("/v1/cluster/replication-factor", {
     partitionId: 1,
     replicationFactor: 3,

@@ -56,7 +56,7 @@ export class LeaveTask {
     life.enter(() => {
       const deadlineMs = life.monotonicMs() + this.drainMs + CONFIRM_MS;
       const context = { deadlineMs, forwardHops: 0, requestId: `leave-${server.nodeId}` };
-      operations.leave(context, (answer) => {
+      operations.leave({ nodeId: 0 }, context, (answer) => {
         if (life.monotonicMs() > deadlineMs + LATE_MS && !life.isPaused) {
           world.say(server.nodeId, "answers the leave long after its bound");
         }

@@ -46,14 +46,19 @@ const CLUSTER: readonly CommandSpec[] = [
   command({
     name: "--cluster-leave",
     area: "Membership",
-    meaning: "remove the one node named by --node (or by a single -c) from the roster",
-    examples: ["svc-cli --cluster-leave --node http://10.0.0.7:8083"],
+    meaning: "remove the node of --node (or of a single -c), or with --member one that is gone",
+    optional: ["--member"],
+    examples: [
+      "svc-cli --cluster-leave --node http://10.0.0.7:8083",
+      "svc-cli -c http://a:8083,http://b:8083 --cluster-leave --member 3",
+    ],
     answers: [
       "Node http://10.0.0.7:8083  Outcome Committed  Membership version 5",
       "Node http://10.0.0.7:8083  Outcome RefusedInsufficientVoters  Membership version 4",
+      "Member 3  Outcome Committed  Membership version 6",
     ],
     module: "cluster",
-    question: "Remove {node} from the cluster?",
+    question: "Remove {leaver} from the cluster?",
     limited: false,
     document: LEAVE_DOCUMENT,
   }),

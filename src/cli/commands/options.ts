@@ -121,6 +121,7 @@ export const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--idempotency-key", "text", "key", "a repeat with the same key gives the same values"),
   option("--watch", "none", "", "repeat it every 2 seconds until Ctrl+C, on a terminal"),
   option("--partition", "int32", "id", "the partition"),
+  option("--member", "int32", "id", "a member whose process or disk is gone"),
   option("--key-space", "text", "name", "only this key space"),
   option("--split-key", "text", "key", "where the right-hand range begins"),
   option("--parent-backup-id", "text", "id", "the backup that the new one continues"),

@@ -34,6 +34,7 @@ const ADMINISTRATION: readonly ShellCommand[] = [
     operation: "--cluster-leave",
     area: "Membership",
     meaning: "remove a node from the roster",
+    examples: ["cluster leave http://10.0.0.7:8083", "cluster leave --member 3"],
   }),
   shell({
     words: "ranges",

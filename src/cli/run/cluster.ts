@@ -36,15 +36,15 @@ async function members(_values: OptionValues, context: RunContext): Promise<Outc
   return outcome(true, lines, membersDocument(answer));
 }
 
-function leaveLines(endpoint: string, answer: LeaveResult): string[] {
+function leaveLines(who: string, isOther: boolean, answer: LeaveResult): string[] {
   const lines = [
-    `Node ${endpoint}  Outcome ${answer.outcome}  Membership version ${answer.membershipVersion}`,
+    `${who}  Outcome ${answer.outcome}  Membership version ${answer.membershipVersion}`,
     answer.reason,
     answer.drained
       ? "Its replicas were evacuated to other nodes."
       : "Its replicas were not evacuated.",
   ];
-  if (answer.left) lines.push("The process may now be stopped.");
+  if (answer.left && !isOther) lines.push("The process may now be stopped.");
   if (answer.retryable) {
     lines.push(
       answer.outcome === "DrainTimedOut"
@@ -55,11 +55,16 @@ function leaveLines(endpoint: string, answer: LeaveResult): string[] {
   return lines.filter((line) => line !== "");
 }
 
-async function leave(_values: OptionValues, context: RunContext): Promise<Outcome> {
+/** The node that is asked leaves, or a member that is gone is removed by whoever is asked. */
+async function leave(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const member = values.number("--member");
   const endpoint = context.endpoints[0] as string;
-  const client = await context.clientOf(endpoint);
-  const answer = await client.cluster.leave(context.calling());
-  return outcome(answer.left, leaveLines(endpoint, answer), {
+  const answer =
+    member === null
+      ? await (await context.clientOf(endpoint)).cluster.leave(context.calling())
+      : await (await context.client()).cluster.removeMember(member, context.calling());
+  const who = member === null ? `Node ${endpoint}` : `Member ${member}`;
+  return outcome(answer.left, leaveLines(who, member !== null, answer), {
     left: answer.left,
     drained: answer.drained,
     outcome: answer.outcome,

@@ -7,11 +7,14 @@
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
 import { PARTITIONS_MAX } from "../../base/limits.js";
+import { LEAVE_OUTCOMES, type LeaveAnswer } from "../administration.js";
 import type { DataAnswer, KvPageItem, Refusal } from "../answers.js";
 import type { DataRequest } from "../requests.js";
 import { DATA_ANSWER_KINDS, pageItems, refusal } from "./answers.js";
 import { DATA_REQUEST_KINDS } from "./requests.js";
 import { boolean, bytes, int32, int53, list, nullable, oneOf, text, union } from "./shape.js";
+
+type LeaveOutcome = LeaveAnswer["outcome"];
 
 /** A page of the keys that some partitions hold, all of them led by the node that is asked. */
 export interface ScanPartRequest {
@@ -34,9 +37,14 @@ export interface UnregisterRangeCall {
   readonly kind: "unregister-range";
   readonly keySpace: string;
 }
+/** A member whose process or disk is gone is to be removed (contract 5.3 rule 3). */
+export interface RemoveMemberCall {
+  readonly kind: "remove-member";
+  readonly nodeId: number;
+}
 export type MetaCall = RegisterRangeCall | UnregisterRangeCall;
 
-export type CallRequest = DataRequest | ScanPartRequest | MetaCall;
+export type CallRequest = DataRequest | ScanPartRequest | MetaCall | RemoveMemberCall;
 
 export interface ScanPartAnswer {
   readonly kind: "scan-part";
@@ -55,6 +63,12 @@ export interface MetaAnswer {
   readonly index: number;
 }
 
+/** How the removal of a member ended: an outcome of contract 5.3. */
+export interface RemovalAnswer {
+  readonly kind: "removal";
+  readonly outcome: LeaveOutcome;
+}
+
 /** Nothing was done, because the node that was asked does not lead, or cannot serve now. */
 export interface NotTaken {
   readonly kind: "not-taken";
@@ -64,7 +78,7 @@ export interface NotTaken {
   readonly unreadable: boolean;
 }
 
-export type CallAnswer = DataAnswer | ScanPartAnswer | MetaAnswer | NotTaken;
+export type CallAnswer = DataAnswer | ScanPartAnswer | MetaAnswer | RemovalAnswer | NotTaken;
 
 export const callRequest = union<CallRequest>({
   ...DATA_REQUEST_KINDS,
@@ -80,6 +94,7 @@ export const callRequest = union<CallRequest>({
   ],
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
+  "remove-member": [112, { nodeId: int32 }],
 });
 
 export const callAnswer = union<CallAnswer>({
@@ -94,6 +109,7 @@ export const callAnswer = union<CallAnswer>({
     },
   ],
   meta: [110, { status: nullable(text), index: int53 }],
+  removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
 });
 
