@@ -254,7 +254,6 @@ export class Links implements PeerEvents {
   linkUp(hello: PeerHello): void {
     const { nodeId: node, endpoint } = hello;
     this.hellos.set(node, hello);
-    this.refusals.delete(node);
     if (this.judge(hello) === "storage-lost") {
       this.banned.add(node);
       return;
