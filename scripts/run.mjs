@@ -8,6 +8,11 @@ export function localBin(name) {
   return join(root, "node_modules", ".bin", name);
 }
 
+/** Where a check keeps what it found of unchanged files. */
+export function cachePath(name) {
+  return join(root, "node_modules", ".cache", "svc", name);
+}
+
 /** Runs `command` and returns its exit code; a missing program or a signal counts as 1. */
 export function run(command, args) {
   const result = spawnSync(command, args, { cwd: root, stdio: "inherit" });
