@@ -11,6 +11,7 @@
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { MEMBERS_MAX } from "../base/limits.js";
+import { ControlMark } from "./control-marks.js";
 
 export interface HearingWorld {
   nowMs(): number;
@@ -28,8 +29,7 @@ export const HEARD_WITHIN_MS = 30_000;
 /** Others are waited for so long (ms; contract 5.3 rule 3). */
 export const ANSWER_MS = 3000;
 
-/** What a frame of this file begins with. */
-const MARK = 0xe2;
+const MARK = ControlMark.hearing;
 const ASK = 1;
 const ANSWER = 2;
 const FRAME_BYTES = 32;

@@ -19,11 +19,11 @@ import { writeCommand } from "../machine/command-writer.js";
 import type { AddMemberCommand, Command, MetaStatus } from "../machine/command.js";
 import type { MemberCommand } from "../machine/meta-members.js";
 import type { MetaReads } from "../machine/meta-reads.js";
+import { ControlMark } from "./control-marks.js";
 import { judgeId } from "./id-reuse.js";
 import type { ProposalDone, ProposalResult } from "./results.js";
 
-/** What a frame of this file begins with. */
-const MARK = 0xe1;
+const MARK = ControlMark.errand;
 const ASK = 1;
 const ANSWER = 2;
 const FRAME_MAX_BYTES = 4096;

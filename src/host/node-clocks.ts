@@ -7,9 +7,9 @@
  * its link: its next life may count from elsewhere. 3. Reading is strict and bounded (P-128).
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
+import { ControlMark } from "./control-marks.js";
 
-/** What a frame of this file begins with; no other frame of the lane does. */
-const MARK = 0xe2;
+const MARK = ControlMark.clock;
 const FRAME_BYTES = 9;
 /** Pause between two frames (ms): what a leader's death may add to the leases of its groups. */
 const EVERY_MS = 250;

@@ -1,9 +1,11 @@
 /** The removal of members whose process or disk is gone (contract 5.3 rule 3, P-095). */
 import t from "tap";
 import { Prng } from "../../src/base/prng.js";
+import { ControlMark } from "../../src/host/control-marks.js";
 import { ANSWER_MS, HEARD_WITHIN_MS } from "../../src/host/hearing.js";
 import type { LeaveOutcome } from "../../src/host/leaving.js";
 import { allMembers } from "../../src/raft/membership.js";
+import { Cluster } from "./peerworld.js";
 import { BEAT_MS, MemberWorld, founded, join, leave } from "./member-world.js";
 
 function pass(world: MemberWorld, ms: number): void {
@@ -56,6 +58,31 @@ t.test("P-095 who is alive is never removed, whoever hears it", (t) => {
   const sinceMs = world.nowMs;
   t.equal(remove(world, 3), "Committed", "an operator may cut off whom nobody reachable hears");
   t.ok(world.nowMs - sinceMs >= ANSWER_MS, "but the answer was waited for");
+  t.end();
+});
+
+t.test("P-095 whole nodes: whom only another voter hears stays", (t) => {
+  t.equal(new Set(Object.values(ControlMark)).size, 3, "frames are told apart");
+  const cluster = new Cluster(3, { leaderBalanceEveryMs: 0 }).ready();
+  cluster.pass(2000);
+  const leader = cluster.node(1).metaGroup().leaderNode();
+  const [other, far] = [1, 2, 3].filter((id) => id !== leader) as [number, number];
+  cluster.network.cut(leader, far);
+  cluster.network.cut(far, leader);
+  cluster.pass(HEARD_WITHIN_MS + 2000);
+  t.equal(cluster.node(leader).metaGroup().leaderNode(), leader, "it leads on");
+  const ends: string[] = [];
+  const ask = (): void => {
+    const node = cluster.node(cluster.node(leader).metaGroup().leaderNode());
+    node.removeMember(far, cluster.nowMs + 60_000, (outcome) => void ends.push(outcome));
+    cluster.passUntil(() => ends.length > 0, 60_000);
+  };
+  ask();
+  t.strictSame(ends.splice(0), ["RefusedStillAlive"], `node ${other} hears it`);
+  cluster.kill(far);
+  cluster.pass(HEARD_WITHIN_MS + 2000);
+  ask();
+  t.strictSame(ends, ["Committed"]);
   t.end();
 });
 
@@ -171,7 +198,7 @@ t.test("fuzz: frames of hearing are strict, and never throw (P-128)", (t) => {
   for (let round = 0; round < 20_000; round++) {
     const bytes = new Uint8Array(random.below(24));
     for (let at = 0; at < bytes.length; at++) bytes[at] = random.below(256);
-    if (bytes.length > 0) bytes[0] = 0xe2;
+    if (bytes.length > 0) bytes[0] = ControlMark.hearing;
     if (bytes.length > 1) bytes[1] = random.below(4);
     hearing.frame(2, bytes);
   }

@@ -1,0 +1,14 @@
+/**
+ * What the frames of the lane "control" begin with that are no frames of Raft messages: one number
+ * for each kind, so that no part takes the frames of another.
+ *
+ * Pure. Invariants: 1. No mark is the version of a frame of Raft messages. 2. All are different.
+ */
+export const ControlMark = {
+  /** Commands about members, and their outcomes (meta-errands.ts). */
+  errand: 0xe1,
+  /** The monotonic clock of a node (node-clocks.ts). */
+  clock: 0xe2,
+  /** Whether a member was heard (hearing.ts). */
+  hearing: 0xe3,
+} as const;
