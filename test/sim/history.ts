@@ -45,6 +45,8 @@ export interface Attempt {
   readonly answers: number;
   /** Why no answer can come (asked node ended, connection broken, client gone); null = one is due. */
   readonly lost: string | null;
+  /** Of a try that nobody was told of: the id of the attempt that was carried on, and that it happened before, if at all. */
+  readonly earlierTryOf?: number;
 }
 
 interface OpenAttempt extends Attempt {

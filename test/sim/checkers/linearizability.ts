@@ -108,10 +108,7 @@ function searchObject(
     );
     const keysRepeated = repeatedKeys(attempts);
     const more = { time, hasUnknownAllocations, keysRepeated, mayBegin: beginnings(attempts) };
-    const model = (): SequenceModel => new SequenceModel({ ...options.sequence, ...more });
-    const verdict = search(model());
-    const carried = verdict.kind === "violation" ? withLostTries(attempts) : attempts;
-    return carried.length === attempts.length ? verdict : search(model(), carried);
+    return search(new SequenceModel({ ...options.sequence, ...more }), withLostTries(attempts));
   }
   if (kind === "key-space") return search(new KeySpaceModel());
   const ephemeral = kind.startsWith("ephemeral");
@@ -135,15 +132,18 @@ function withLostTries(attempts: readonly Attempt[]): readonly Attempt[] {
     const { operation, outcome, callOrder } = attempt;
     const isKeyless =
       operation.kind === "allocate" && (operation.idempotencyKey ?? "").trim() === "";
+    // While one leader served all the time, nothing was lost with another.
+    const wasCarried = attempt.term === null;
+    if (!isKeyless || outcome?.kind !== "ok" || !wasCarried) return [attempt];
     const isOverlapped = attempts.some((other) => {
       const isOther = other !== attempt && endOrder(other) > callOrder;
       return isOther && other.callOrder < endOrder(attempt);
     });
-    // While one leader served all the time, nothing was lost with another.
-    const wasCarried = attempt.term === null;
-    if (!isKeyless || outcome?.kind !== "ok" || !isOverlapped || !wasCarried) return [attempt];
+    if (!isOverlapped) return [attempt];
     const reason = "a try that was lost with its leader";
-    return [attempt, { ...attempt, outcome: { kind: "unknown", reason }, returnOrder: null }];
+    const earlierTryOf = attempt.id;
+    const lost = { ...attempt, outcome: { kind: "unknown", reason }, earlierTryOf } as const;
+    return [attempt, { ...lost, returnOrder: null }];
   });
 }
 

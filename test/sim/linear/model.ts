@@ -33,4 +33,28 @@ export interface Model<State> {
   /** Unknown attempts with the same signature are interchangeable: only the oldest that is left need be tried. */
   signature(attempt: Attempt): string;
   describe(state: State): string;
+  /**
+   * What must still happen after `state` before an operation can have had its result: alternatives. Empty: nothing that is
+   * known. Absent in models that cannot tell.
+   */
+  missing?(state: State, operation: Operation, result: OperationResult): readonly Need[];
+  /**
+   * Whether a result tells anything of `last`, an operation without an answer that led to `state`. Where no open result
+   * does, it need not have happened before them.
+   */
+  shows?(state: State, last: Operation, operation: Operation, result: OperationResult): boolean;
+  /** What `attempt` may do to bring that result about. */
+  helpOf?(attempt: Attempt, operation: Operation, result: OperationResult): Help;
+}
+
+/** All of it is needed: each of these kinds of change, and so many steps. */
+export interface Need extends Help {
+  /** The object must end and begin anew. */
+  readonly isAnew: boolean;
+}
+
+/** Kinds of change, as bits of the model's own, and steps at most. */
+export interface Help {
+  readonly kinds: number;
+  readonly steps: number;
 }

@@ -7,13 +7,16 @@
  * steps and remembered configurations, not time, so that a verdict is reproducible; when it is used up the verdict is
  * "undecided" (P-176). 3. Configurations are remembered by 64 random bits of their set; before "not linearizable" is
  * said the search is made once more with other bits. 4. An answered operation that may be placed now without changing
- * the state is placed now, and nothing else is tried there: every order that has it later also has it here. 5. Few
- * operations without an answer are tried between two answers first, then more; only the search that allows any number of
- * them says "not linearizable".
+ * the state is placed now, and nothing else is tried there: every order that has it later also has it here. 5. Operations
+ * without an answer are tried soon after their call and few between two answers first, then later and more; only the
+ * search that allows any number of them at any time says "not linearizable". 6. A state after which an open answer has
+ * become impossible is left at once (`outlook.ts`).
  */
 import type { Attempt } from "../history.js";
 import type { Model, Step } from "./model.js";
 import { OpenOperations } from "./open-operations.js";
+import { Outlook, type Standing, isAnswered, returnOrder } from "./outlook.js";
+import { Reaches, UNRESTRICTED } from "./reaches.js";
 import { Visited } from "./visited.js";
 
 export interface SearchBudget {
@@ -52,6 +55,8 @@ interface Frame<State> {
   branch: number;
   /** Next operation to try from the list of open ones; -1 before the due one itself was tried. */
   cursor: number;
+  /** Those with an answer were tried: it is the others' turn. */
+  isUnknownsTurn: boolean;
   /** The one operation to be placed here was found. */
   isSettled: boolean;
   tried: Set<string> | null;
@@ -60,27 +65,29 @@ interface Frame<State> {
 const NONE = -1;
 const SHOWN_BEFORE = 8;
 const SHOWN_OPEN = 12;
-/** Operations without an answer between two answers, search by search. */
-const GAPS = [1, 3, Infinity];
-
+/** Of the steps of the budget, for searches that find an order and cannot say that there is none. */
+const RESTRICTED_SHARE = 0.75;
 class Search<State> {
   /** Operations by the order of their answers. */
   private readonly returns: readonly number[];
   private readonly open: OpenOperations;
   private readonly visited = new Visited();
   private readonly signatures: readonly string[];
+  /** Of attempts, by id: those with an answer. */
+  private readonly positions = new Map<number, number>();
   private steps = 0;
   private farthest = -1;
+  private farthestStep = 0;
   private farthestState: State;
   private farthestOpen: readonly Attempt[] = [];
   private farthestBefore: readonly Attempt[] = [];
+  private readonly outlook: Outlook<State>;
 
-  /** `gapMax`: operations without an answer between two answered ones, at most. */
   constructor(
     private readonly model: Model<State>,
     private readonly operations: readonly Attempt[],
     seed: number,
-    private readonly gapMax: number,
+    private readonly reaches: Pick<Reaches, "at">,
   ) {
     this.returns = operations
       .map((_, at) => at)
@@ -95,16 +102,27 @@ class Search<State> {
     this.signatures = operations.map((attempt) =>
       isAnswered(attempt) ? "" : ` ${model.signature(attempt)}`,
     );
+    for (const at of this.returns) this.positions.set((operations[at] as Attempt).id, at);
     this.farthestState = model.initial;
+    this.outlook = new Outlook(model, operations, this.open);
   }
 
+  /** The answer that found no place in the longest attempt at an order. */
+  get stuckAt(): number {
+    return this.farthest;
+  }
+
+  /** Undecided also when it is stuck for longer than its reach allows. */
   run(budget: SearchBudget): SearchVerdict {
     const stack: Frame<State>[] = [];
-    if (this.enter(stack, 0, this.model.initial, Number.NEGATIVE_INFINITY, 0)) {
+    const begin = { nowMs: Number.NEGATIVE_INFINITY, inGap: 0, last: null };
+    if (this.enter(stack, 0, { state: this.model.initial, ...begin })) {
       return { kind: "linearizable", steps: 0 };
     }
     while (stack.length > 0) {
-      if (this.steps >= budget.stepsMax || this.visited.size >= budget.memoryMax) {
+      const isUsedUp = this.steps >= budget.stepsMax || this.visited.size >= budget.memoryMax;
+      const stuckMax = this.reaches.at(Math.max(0, this.farthest)).stepsMax;
+      if (isUsedUp || this.steps - this.farthestStep > stuckMax) {
         return { kind: "undecided", steps: this.steps };
       }
       const frame = stack[stack.length - 1] as Frame<State>;
@@ -116,7 +134,8 @@ class Search<State> {
         const same = state === frame.state;
         const nowMs = same ? frame.nowMs : Math.max(frame.nowMs, attempt.callMs);
         const inGap = isAnswered(attempt) ? 0 : frame.inGap + 1;
-        if (this.enter(stack, frame.due, state, nowMs, inGap)) {
+        const last = inGap === 0 ? null : attempt.operation;
+        if (this.enter(stack, frame.due, { state, nowMs, inGap, last })) {
           return { kind: "linearizable", steps: this.steps };
         }
         continue;
@@ -138,25 +157,23 @@ class Search<State> {
   }
 
   /** Goes on from a configuration unless that is superfluous. True when nothing is due any more. */
-  private enter(
-    stack: Frame<State>[],
-    from: number,
-    state: State,
-    nowMs: number,
-    inGap: number,
-  ): boolean {
+  private enter(stack: Frame<State>[], from: number, standing: Standing<State>): boolean {
+    const { state, nowMs, inGap } = standing;
     let due = from;
     while (due < this.returns.length && !this.open.has(this.returns[due] as number)) due++;
     if (due === this.returns.length) return true;
     const name = `${due} ${this.open.name} ${this.model.key(state)}`;
-    if (!this.visited.enter(name, this.open.unknownLeft(), inGap)) {
+    const limit = returnOrder(this.operations[this.returns[due] as number] as Attempt);
+    const isNew = this.visited.enter(name, this.open.unknownLeft(), inGap);
+    if (due > this.farthest) this.note(stack, due, state);
+    if (!isNew || this.outlook.isHopeless(standing, limit, this.reaches.at(due))) {
       const below = stack[stack.length - 1];
       if (below !== undefined) this.open.comeBack(below.operation);
       return false;
     }
-    if (due > this.farthest) this.note(stack, due, state);
     const fresh = { operation: NONE, branches: [], branch: 0, cursor: NONE, tried: null };
-    const frame: Frame<State> = { due, state, nowMs, inGap, isSettled: false, ...fresh };
+    const flags = { isUnknownsTurn: false, isSettled: false };
+    const frame: Frame<State> = { due, state, nowMs, inGap, ...flags, ...fresh };
     this.settle(frame);
     stack.push(frame);
     return false;
@@ -187,6 +204,8 @@ class Search<State> {
     const { open } = this;
     const due = this.returns[frame.due] as number;
     const dueAttempt = this.operations[due] as Attempt;
+    const limit = returnOrder(dueAttempt);
+    const { gapMax, withinMs } = this.reaches.at(frame.due);
     for (;;) {
       let operation: number;
       if (frame.cursor === NONE) {
@@ -194,13 +213,18 @@ class Search<State> {
         frame.cursor = open.first;
       } else {
         operation = frame.cursor;
-        if (operation === open.end) return false;
-        const attempt = this.operations[operation] as Attempt;
-        if (attempt.callOrder > returnOrder(dueAttempt)) return false;
+        const attempt = operation === open.end ? null : (this.operations[operation] as Attempt);
+        if (attempt === null || attempt.callOrder > limit) {
+          if (frame.isUnknownsTurn || frame.inGap >= gapMax) return false;
+          frame.isUnknownsTurn = true;
+          frame.cursor = open.first;
+          continue;
+        }
         frame.cursor = open.after(operation);
-        if (operation === due) continue;
-        if (!isAnswered(attempt)) {
-          if (frame.inGap >= this.gapMax || !this.isFirstOfKind(frame, operation)) continue;
+        if (operation === due || isAnswered(attempt) === frame.isUnknownsTurn) continue;
+        if (frame.isUnknownsTurn) {
+          if (frame.nowMs > attempt.callMs + withinMs || this.isTooLate(attempt)) continue;
+          if (!this.isFirstOfKind(frame, operation)) continue;
         }
       }
       this.steps++;
@@ -211,6 +235,12 @@ class Search<State> {
       frame.branch = 0;
       return true;
     }
+  }
+
+  /** An earlier try of an attempt that has its place. */
+  private isTooLate({ earlierTryOf }: Attempt): boolean {
+    if (earlierTryOf === undefined) return false;
+    return !this.open.has(this.positions.get(earlierTryOf) as number);
   }
 
   private isFirstOfKind(frame: Frame<State>, operation: number): boolean {
@@ -239,6 +269,7 @@ class Search<State> {
   /** Keeps what is to be told of the longest order. */
   private note(stack: readonly Frame<State>[], due: number, state: State): void {
     this.farthest = due;
+    this.farthestStep = this.steps;
     this.farthestState = state;
     this.farthestBefore = stack
       .slice(-SHOWN_BEFORE)
@@ -255,16 +286,6 @@ class Search<State> {
   }
 }
 
-function isAnswered(attempt: Attempt): boolean {
-  return attempt.outcome?.kind === "ok";
-}
-
-/** Infinity when there is no result: it may happen until the end. */
-function returnOrder(attempt: Attempt): number {
-  if (!isAnswered(attempt) || attempt.returnOrder === null) return Number.POSITIVE_INFINITY;
-  return attempt.returnOrder;
-}
-
 /** Checks the attempts on one object; those that certainly did not happen must not be among them. */
 export function searchOrder<State>(
   model: Model<State>,
@@ -275,19 +296,32 @@ export function searchOrder<State>(
     .filter((attempt) => attempt.outcome?.kind !== "refused")
     .filter((attempt) => isAnswered(attempt) || !model.isRead(attempt.operation))
     .sort((a, b) => a.callOrder - b.callOrder);
-  const unknown = relevant.filter((attempt) => !isAnswered(attempt)).length;
+  const restricted = searchRestricted(model, relevant, budget);
+  if (restricted.isFound) return { kind: "linearizable", steps: restricted.steps };
+  const left = { ...budget, stepsMax: budget.stepsMax - restricted.steps };
+  const first = new Search(model, relevant, 1, UNRESTRICTED).run(left);
+  const steps = restricted.steps + first.steps;
+  if (first.kind !== "violation") return { ...first, steps };
+  const second = new Search(model, relevant, 2, UNRESTRICTED).run(budget);
+  return second.kind === "violation" ? { ...first, steps } : second;
+}
+
+/** Looks for an order in which most operations without an answer happened soon after their call or never. */
+function searchRestricted<State>(
+  model: Model<State>,
+  attempts: readonly Attempt[],
+  budget: SearchBudget,
+): { readonly isFound: boolean; readonly steps: number } {
   let steps = 0;
-  for (const gapMax of GAPS) {
-    const isLast = gapMax === Infinity || unknown <= gapMax;
-    const share = isLast ? budget.stepsMax - steps : Math.floor(budget.stepsMax / 3);
-    const bounded = { ...budget, stepsMax: share };
-    const first = new Search(model, relevant, 1, isLast ? Infinity : gapMax).run(bounded);
-    steps += first.steps;
-    if (first.kind === "linearizable") return { kind: "linearizable", steps };
-    if (!isLast) continue;
-    if (first.kind !== "violation") return { kind: "undecided", steps };
-    const second = new Search(model, relevant, 2, Infinity).run(budget);
-    return second.kind === "violation" ? { ...first, steps } : second;
+  if (attempts.every(isAnswered)) return { isFound: false, steps };
+  const stepsMax = Math.floor(budget.stepsMax * RESTRICTED_SHARE);
+  const reaches = new Reaches(attempts.filter(isAnswered).length);
+  while (steps < stepsMax) {
+    const search = new Search(model, attempts, 1, reaches);
+    const { kind, steps: used } = search.run({ ...budget, stepsMax: stepsMax - steps });
+    steps += Math.max(1, used);
+    if (kind === "linearizable") return { isFound: true, steps };
+    if (!reaches.widen(search.stuckAt)) break;
   }
-  return { kind: "undecided", steps };
+  return { isFound: false, steps };
 }

@@ -10,6 +10,9 @@ import type { SequenceSeen, UpdateOperation } from "../history.js";
 export const INT64_MAX = 2n ** 63n - 1n;
 export const INT64_MIN = -(2n ** 63n);
 
+/** Leaders that one keyless allocation may lose before it is answered. */
+export const LOST_TRIES_MAX = 2;
+
 export interface RememberedKey {
   readonly number: number;
   readonly older: RememberedKey | null;

@@ -19,8 +19,10 @@ import type { Model, Step } from "../linear/model.js";
 import { ROUNDING_MS } from "./lease-time.js";
 import { isAllocated, isAnsweredAs, isReplay, refusedAs, unallocated } from "./sequence-answers.js";
 import { isAllocation, isCreate, isUpdate } from "./sequence-input.js";
+import { helpOfAttempt, missingFor, showsLast } from "./sequence-outlook.js";
 import type { SequenceModelOptions } from "./sequence-options.js";
 import {
+  LOST_TRIES_MAX,
   type RememberedKey,
   RememberedKeys,
   type SequenceState,
@@ -35,9 +37,6 @@ export { SEQUENCE_OPTIONS, type SequenceModelOptions } from "./sequence-options.
 
 /** null: there is no such sequence. */
 type State = SequenceState | null;
-
-/** Leaders that one keyless allocation may lose before it is answered. */
-const LOST_TRIES_MAX = 2;
 
 const NAMELESS = { key: "", count: 0, start: 0n, end: 0n, revision: 0n, fromMs: 0, toMs: 0 };
 
@@ -88,6 +87,10 @@ export class SequenceModel implements Model<State> {
       typeof value === "bigint" ? value.toString() : value,
     );
   }
+
+  readonly missing = missingFor;
+  readonly shows = showsLast;
+  readonly helpOf = helpOfAttempt;
 
   describe(state: State): string {
     if (state === null) return "no such sequence";
