@@ -75,7 +75,7 @@ function historyOptions(plan: Plan): HistoryCheckOptions {
         maxValueBytes: operations.valueMaxBytes,
       },
       // A history that needs more is told as undecided.
-      budget: { ...linearizability.budget, stepsMax: 120_000, memoryMax: 100_000 },
+      budget: { ...linearizability.budget, stepsMax: 300_000, memoryMax: 100_000 },
     },
   };
 }
