@@ -32,13 +32,15 @@ export interface PeerProfile {
 }
 
 /**
- * One start of a data directory. The number grows by one with each, durably, before anything is
- * sent: a copy of the directory as it was earlier comes with a number that was seen (P-190). The
- * nonce is drawn anew at each start and tells two starts of one number apart.
+ * One start of a data directory. The number grows by one with each, and the nonce is drawn anew;
+ * both are durable before anything is sent. A copy of the directory as it was earlier comes with a
+ * number that was seen, or, started often enough, without the nonces that were (P-190).
  */
 export interface PeerBoot {
   readonly bootNumber: number;
   readonly bootNonce: number;
+  /** Nonces of the starts before, the latest first; at most `BOOTS_TOLD_MAX`. */
+  readonly earlierNonces: readonly number[];
 }
 
 /** What a node says of itself in each handshake. */

@@ -41,7 +41,7 @@ async function openNode(
     frame: (_from, lane, bytes) => onFrame(lane, bytes),
     joinAsked: (_request, answer) => answer({ status: "retry", reason: "not here" }),
   };
-  network.start(events, { bootNumber: 1, bootNonce: 1 });
+  network.start(events, { bootNumber: 1, bootNonce: 1, earlierNonces: [] });
   return { network, endpoint, linked: () => isUp };
 }
 

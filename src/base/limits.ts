@@ -80,6 +80,8 @@ export const SEGMENT_BYTES = 64 * MIB;
 export const PEER_FRAMING_MAX_BYTES = 64 * KIB;
 /** Largest frame between two nodes (bytes). */
 export const PEER_FRAME_MAX_BYTES = 6 * MIB;
+/** Starts of a data directory before the present one whose nonces it keeps and tells. */
+export const BOOTS_TOLD_MAX = 64;
 /** Version of what travels between nodes; both sides of a handshake compare it. */
 export const PEER_PROTOCOL = 2;
 /** Largest gRPC message that a node takes from another (bytes). */

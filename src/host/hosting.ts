@@ -9,6 +9,7 @@
  */
 import { assert, present } from "../base/assert.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
+import { BOOTS_TOLD_MAX } from "../base/limits.js";
 import { type Result, failure, ok } from "../base/result.js";
 import type { MemberRole } from "../machine/command.js";
 import { Machine } from "../machine/machine.js";
@@ -117,18 +118,19 @@ export class Hosting {
     }
     const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
     if (!checked.ok) return checked;
-    const boot = { bootNumber: (identity?.bootNumber ?? 0) + 1, bootNonce: ports.entropy.uint32() };
+    const bootNumber = (identity?.bootNumber ?? 0) + 1;
+    const earlierNonces = (identity?.bootNonces ?? []).slice(0, BOOTS_TOLD_MAX);
+    const boot: PeerBoot = { bootNumber, bootNonce: ports.entropy.uint32(), earlierNonces };
+    const bootNonces = [boot.bootNonce, ...earlierNonces];
     if (identity === null) {
       const founders = [...settings.founders].sort((a, b) => a.nodeId - b.nodeId);
       // Who founds a cluster knows the addresses; a joiner was told ids only.
       const isJoiner = settings.founders.every((founder) => founder.endpoint === "");
-      const { bootNumber } = boot;
-      this.found({ nodeId: settings.nodeId, founders, isJoiner, bootNumber }, () => {
-        identified(boot);
-      });
+      const { nodeId } = settings;
+      this.found({ nodeId, founders, isJoiner, bootNumber, bootNonces }, () => identified(boot));
       return ok(null);
     }
-    this.identify({ ...identity, bootNumber: boot.bootNumber });
+    this.identify({ ...identity, bootNumber, bootNonces });
     partitions.add(META_PARTITION);
     for (const partition of [...partitions].sort((a, b) => a - b)) {
       const added = this.add(partition);

@@ -9,7 +9,7 @@
  * strict.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
-import { VOTERS_MAX } from "../base/limits.js";
+import { BOOTS_TOLD_MAX, VOTERS_MAX } from "../base/limits.js";
 import { type ByteKey, nodeRowKey } from "../machine/keys.js";
 import type { Founder } from "../ports.js";
 
@@ -25,11 +25,15 @@ export interface NodeIdentity {
   readonly isJoiner: boolean;
   /** Starts of this directory, the present one included. */
   readonly bootNumber: number;
+  /** Nonces of the last starts, that of the present one first. */
+  readonly bootNonces: readonly number[];
 }
 
 export function encodeIdentity(identity: NodeIdentity): Uint8Array {
-  const { nodeId, founders, isJoiner, bootNumber } = identity;
+  const { nodeId, founders, isJoiner, bootNumber, bootNonces } = identity;
   const writer = new ByteWriter(256).uint8(VERSION).uint32(nodeId).uint32(bootNumber);
+  writer.length(bootNonces.length);
+  for (const nonce of bootNonces) writer.uint32(nonce);
   writer.boolean(isJoiner).length(founders.length);
   for (const founder of founders) {
     writer.uint32(founder.nodeId).text(founder.endpoint).text(founder.storageId);
@@ -43,6 +47,10 @@ export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
   if (reader.uint8() !== VERSION) return null;
   const nodeId = reader.uint32();
   const bootNumber = reader.uint32();
+  const starts = reader.length();
+  if (reader.failed || starts > BOOTS_TOLD_MAX + 1) return null;
+  const bootNonces: number[] = [];
+  for (let at = 0; at < starts; at++) bootNonces.push(reader.uint32());
   const isJoiner = reader.boolean();
   const count = reader.length();
   if (reader.failed || count > VOTERS_MAX) return null;
@@ -51,5 +59,5 @@ export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
     const founder = { nodeId: reader.uint32(), endpoint: reader.text(), storageId: reader.text() };
     founders.push(founder);
   }
-  return reader.isComplete() ? { nodeId, founders, isJoiner, bootNumber } : null;
+  return reader.isComplete() ? { nodeId, founders, isJoiner, bootNumber, bootNonces } : null;
 }

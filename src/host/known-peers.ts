@@ -26,11 +26,11 @@ export interface KnownPeersWorld {
 }
 
 /** A data directory and the last start of it that was let in. */
-interface KnownPeer extends PeerBoot {
+interface KnownPeer extends Pick<PeerBoot, "bootNumber" | "bootNonce"> {
   readonly storageId: string;
 }
 
-type Introduction = Pick<PeerHello, "nodeId" | "storageId" | "bootNumber" | "bootNonce">;
+type Introduction = Pick<PeerHello, "nodeId" | "storageId" | keyof PeerBoot>;
 
 export class KnownPeers {
   private readonly peers = new Map<number, KnownPeer>();
@@ -64,12 +64,17 @@ export class KnownPeers {
     return this.durable.has(node);
   }
 
-  /** A later start of the same directory was let in before: this one is an older copy. */
-  isOvertaken({ nodeId, storageId, bootNumber, bootNonce }: Introduction): boolean {
+  /**
+   * A start of the same directory was let in before of which this one knows nothing: it is an older
+   * copy. What a directory says of starts longer ago than it tells is believed.
+   */
+  isOvertaken({ nodeId, storageId, bootNumber, bootNonce, earlierNonces }: Introduction): boolean {
     const known = this.peers.get(nodeId);
     if (known?.storageId !== storageId) return false;
-    const isSame = bootNumber === known.bootNumber && bootNonce === known.bootNonce;
-    return !isSame && bootNumber <= known.bootNumber;
+    const startsSince = bootNumber - known.bootNumber;
+    if (startsSince < 0) return true;
+    const told = startsSince === 0 ? bootNonce : earlierNonces[startsSince - 1];
+    return told !== undefined && told !== known.bootNonce;
   }
 
   /** A listed node was let in. */

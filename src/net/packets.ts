@@ -8,7 +8,7 @@
 import { assert } from "../base/assert.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { equalBytes } from "../base/bytes.js";
-import { NODE_ID_MAX, VOTERS_MAX } from "../base/limits.js";
+import { BOOTS_TOLD_MAX, NODE_ID_MAX, VOTERS_MAX } from "../base/limits.js";
 import type {
   JoinAnswer,
   JoinRequest,
@@ -111,12 +111,21 @@ function takeProfile(reader: ByteReader): PeerProfile {
 }
 
 function putHello(writer: ByteWriter, hello: PeerHello): ByteWriter {
-  return putProfile(writer, hello).uint32(hello.bootNumber).uint32(hello.bootNonce);
+  const { bootNumber, bootNonce, earlierNonces } = hello;
+  assert(earlierNonces.length <= BOOTS_TOLD_MAX, "a hello tells of few starts");
+  putProfile(writer, hello).uint32(bootNumber).uint32(bootNonce).uint8(earlierNonces.length);
+  for (const nonce of earlierNonces) writer.uint32(nonce);
+  return writer;
 }
 
 function takeHello(reader: ByteReader): PeerHello {
   const profile = takeProfile(reader);
-  return { ...profile, bootNumber: reader.uint32(), bootNonce: reader.uint32() };
+  const boot = { bootNumber: reader.uint32(), bootNonce: reader.uint32() };
+  const count = reader.uint8();
+  if (count > BOOTS_TOLD_MAX) reader.fail();
+  const earlierNonces: number[] = [];
+  for (let at = 0; at < count && !reader.failed; at++) earlierNonces.push(reader.uint32());
+  return { ...profile, ...boot, earlierNonces };
 }
 
 export function encodeGreeting(greeting: Greeting): Uint8Array {

@@ -566,6 +566,14 @@ void t.test("P-190 an older copy of a voter's disk is let in by nobody, and lose
   t.equal(cluster.serverOf(1), null, "nobody elects with the copy");
   t.strictSame(cluster.node(copied).links.takenForLost, [other]);
   t.strictSame(cluster.world(copied).fatals, []);
+  // Started again and again its number passes the one that was seen, without the nonce of that start.
+  for (let life = 0; life < 6; life++) {
+    cluster.kill(copied);
+    cluster.start(copied);
+    cluster.pass(4000);
+  }
+  t.equal(cluster.serverOf(1), null, "nor with any later start of it");
+  t.strictSame(cluster.node(copied).links.takenForLost, [other]);
   cluster.start(leader);
   cluster.passUntil(() => cluster.serverOf(1) !== null);
   const { reads } = cluster.node(cluster.serverOf(1) ?? 0).group(partitionId(1))?.machine ?? {};

@@ -618,7 +618,8 @@ t.test("the identity row: whole or refused", (t) => {
   const founders = [1, 2, 3].map((nodeId) => {
     return { nodeId, endpoint: `n${nodeId}:1`, storageId: `s${nodeId}` };
   });
-  const identity = { nodeId: 4, founders, isJoiner: true, bootNumber: 4_000_000_000 };
+  const boots = { bootNumber: 4_000_000_000, bootNonces: [7, 4_294_967_295] };
+  const identity = { nodeId: 4, founders, isJoiner: true, ...boots };
   const bytes = encodeIdentity(identity);
   t.strictSame(decodeIdentity(bytes), identity);
   for (let size = 0; size < bytes.length; size++) {

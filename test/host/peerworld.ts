@@ -63,7 +63,7 @@ export class FalsePeers implements PeerPort {
   events: PeerEvents | null = null;
   private readonly up = new Set<number>();
   private peers: readonly PeerAddress[] = [];
-  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0 };
+  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0, earlierNonces: [] };
 
   constructor(
     private readonly network: FalseNetwork,
@@ -290,6 +290,7 @@ export function helloOf(nodeId: number, changes: Partial<PeerHello> = {}): PeerH
     storage: "lmdb",
     bootNumber: 1,
     bootNonce: 1,
+    earlierNonces: [],
     ...changes,
   };
 }

@@ -132,7 +132,7 @@ class Ends {
       joinAsked: (_request, answer) => answer({ status: "retry", reason: "not here" }),
       ...events,
     };
-    port.start(told, { bootNumber: 1, bootNonce: nodeId });
+    port.start(told, { bootNumber: 1, bootNonce: nodeId, earlierNonces: [] });
     return life;
   }
 

@@ -23,7 +23,7 @@ export class SimPeers implements PeerPort {
   private readonly links = new Map<number, SimLink>();
   private wanted: readonly PeerAddress[] = [];
   private isClosed = false;
-  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0 };
+  private boot: PeerBoot = { bootNumber: 0, bootNonce: 0, earlierNonces: [] };
   /** Told of every frame that the node sends, whether it leaves or not. */
   onSend: ((to: number, lane: PeerLane, bytes: Uint8Array) => void) | null = null;
 
