@@ -72,7 +72,9 @@ export class PeerNode implements PeerEvents {
   }
 
   start(): this {
-    this.call((port) => port.start(this, { bootNumber: 3, bootNonce: 4_000_000_000, earlierNonces: [7, 0] }));
+    this.call((port) =>
+      port.start(this, { bootNumber: 3, bootNonce: 4_000_000_000, earlierNonces: [7, 0] }),
+    );
     return this;
   }
 
@@ -277,7 +279,11 @@ const hellos: Part = async (t, fixture) => {
     t.equal(hello?.clusterId, CLUSTER);
     t.equal(hello?.endpoint, fixture.harness.endpointOf(other.nodeId));
     t.ok((hello?.storageId.length ?? 0) > 0, "it says which storage it has");
-    t.match(hello, { bootNumber: 3, bootNonce: 4_000_000_000, earlierNonces: [7, 0] }, "and which start of it this is");
+    t.match(
+      hello,
+      { bootNumber: 3, bootNonce: 4_000_000_000, earlierNonces: [7, 0] },
+      "and which start of it this is",
+    );
   }
 };
 
