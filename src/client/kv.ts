@@ -51,6 +51,8 @@ import { TimeBudget } from "./time-budget.js";
 import type { Caller } from "./operation.js";
 
 const RANGE_LIMIT_DEFAULT = 1000;
+/** A scan without a limit would have to fit one answer; with this one its pages end by size. */
+const SCAN_LIMIT_DEFAULT = 10_000;
 
 /**
  * Key/value entries.
@@ -228,11 +230,11 @@ export class KeyValues {
    * const page = await client.kv.scanPage("user/", { limit: 100 });
    */
   async scanPage(prefix: string, options: KvPageOptions = {}): Promise<KvPage> {
-    const { limit = 0, cursor, durability } = optionsOf(options);
+    const { limit = SCAN_LIMIT_DEFAULT, cursor, durability } = optionsOf(options);
     const request = {
       prefixKey: textOf("prefix", prefix),
       durability: durabilityOf(durability),
-      limit: int32Of("limit", limit, 0),
+      limit: int32Of("limit", limit, 1),
       cursor: optionalText("cursor", cursor) ?? null,
     };
     return this.caller.call(scanPage, request, options);

@@ -40,7 +40,10 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
       if (answer.kind === "kv-page" && answer.tooLarge) {
-        const text = "the bucket is larger than one answer may be; read it with GetByRange";
+        const text =
+          method.kind === "kv-bucket"
+            ? "the bucket is larger than one answer may be; read it with GetByRange"
+            : "the scan is larger than one answer may be; read it page by page, with Limit";
         callback(callError(status.RESOURCE_EXHAUSTED, text));
         return;
       }

@@ -14,6 +14,11 @@ import type { Page, PageItem } from "./reading.js";
 /** What an item costs beside its key and value (bytes): revision, stamps, framing. */
 const ITEM_OVERHEAD_BYTES = 64;
 
+/** What looking at one row costs, by its size: it is copied out of the store, shown or not. */
+export function visitsOf(sizeBytes: number): number {
+  return 1 + (sizeBytes >>> 10);
+}
+
 export class PageBuilder {
   private readonly items: PageItem[] = [];
   private readonly nowMs: number;
@@ -50,13 +55,13 @@ export class PageBuilder {
     return this.items.length;
   }
 
-  /** Counts a row that is passed over. False when the visits are used up. */
-  pass(key: ByteKey): boolean {
+  /** Counts a row of `sizeBytes` that is passed over. False when the visits are used up. */
+  pass(key: ByteKey, sizeBytes: number): boolean {
     if (this.visitsLeft <= 0) {
       this.more = true;
       return false;
     }
-    this.visitsLeft--;
+    this.visitsLeft -= visitsOf(sizeBytes);
     this.lastKey = key;
     return true;
   }
@@ -65,12 +70,12 @@ export class PageBuilder {
   offer(key: ByteKey, bytes: Uint8Array): boolean {
     const row = wholeKvRow(bytes);
     const live = isLive(row, this.nowMs);
-    if (!live && !(this.tombstones && row.deleted)) return this.pass(key);
+    if (!live && !(this.tombstones && row.deleted)) return this.pass(key, bytes.length);
     if (this.isFull()) {
       this.more = true;
       return false;
     }
-    if (!this.pass(key)) return false;
+    if (!this.pass(key, bytes.length)) return false;
     this.items.push({
       key: byteKeyToText(key),
       state: live ? KvState.set : KvState.deleted,

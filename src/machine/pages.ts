@@ -104,7 +104,7 @@ function scanUntilJump(
   rows.scan(RowKind.value, interval.first, interval.last, (key, value) => {
     const slash = key.indexOf(SEPARATOR, nameAt);
     if (slash < 0) return builder.offer(key, value);
-    if (!builder.pass(key)) return false;
+    if (!builder.pass(key, value.length)) return false;
     const inside = key.slice(0, slash);
     steps = inside === deeper ? steps + 1 : 1;
     deeper = inside;
@@ -134,6 +134,15 @@ export function prefixStretch(prefixText: string): Stretch | null {
   return prefix === null || last === null ? null : { first: prefix, last };
 }
 
+/** The rest of a range behind `after`, as a stretch of keys; null when the query is not one. */
+export function rangeStretch(query: RangeQuery, after: Uint8Array | null): Stretch | null {
+  const whole = bucketStretch(query.bucket);
+  const interval = rangeInterval(query, after);
+  if (whole === null || interval === null) return null;
+  const last = smaller(whole.last, interval.last);
+  return { first: smaller(larger(whole.first, interval.first), last), last };
+}
+
 /** K13, K14: everything or "too-large", never a part. */
 export function readBucket(
   rows: ReadableRows,
@@ -155,7 +164,7 @@ function boundKey(text: string): ByteKey | null {
   return text === "" ? "" : nameKey(text);
 }
 
-function rangeInterval(query: RangeQuery, bounds: PageBounds): Interval | null {
+function rangeInterval(query: RangeQuery, after: Uint8Array | null): Interval | null {
   let first: ByteKey = "";
   let last: ByteKey | null = null;
   if (query.startKey !== null) {
@@ -168,7 +177,7 @@ function rangeInterval(query: RangeQuery, bounds: PageBounds): Interval | null {
     if (end === null) return null;
     last = query.endInclusive ? above(end) : end;
   }
-  if (bounds.after !== null) first = larger(first, above(toByteKey(bounds.after)));
+  if (after !== null) first = larger(first, above(toByteKey(after)));
   return { first, last };
 }
 
@@ -180,7 +189,7 @@ export function readRangePage(
 ): PageReading {
   const bucket = kvKey(query.bucket);
   if (bucket === null || !isPageBounds(bounds)) return invalid;
-  const interval = rangeInterval(query, bounds);
+  const interval = rangeInterval(query, bounds.after);
   if (interval === null) return invalid;
   const { limit, maxBytes, maxVisits } = bounds;
   const builder = new PageBuilder(nowMs, limit, maxBytes, maxVisits, false);

@@ -43,7 +43,7 @@ export interface Page {
   readonly next: Uint8Array | null;
   /** Approximate size of the items. */
   readonly sizeBytes: number;
-  /** Rows looked at. */
+  /** Rows looked at, a large one counted once more for each KiB. */
   readonly visits: number;
 }
 
@@ -54,7 +54,10 @@ export interface PageBounds {
   readonly limit: number;
   /** A page ends when it reaches this size, but holds at least one item if there is one. */
   readonly maxBytes: number;
-  /** Rows looked at, expired and deleted ones included; the page ends there even if it is empty. */
+  /**
+   * Visits, as the page counts them, expired and deleted rows included; the page ends there even if
+   * it is empty. The last row may exceed them.
+   */
   readonly maxVisits: number;
 }
 

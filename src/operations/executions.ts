@@ -130,8 +130,10 @@ export class Executions {
       if (group?.isLeader() !== true) return finish(this.notTaken(id));
       groups.push(group);
     }
-    const { prefix, limit, durability, after } = request;
-    const query = { prefix, limit, durability, tombstones: false };
+    const { prefix, limit, whole, durability, after } = request;
+    const { responseMaxBytes, pageBytes } = serving.settings;
+    const maxBytes = whole ? responseMaxBytes : pageBytes;
+    const query = { prefix, limit, maxBytes, whole, durability, tombstones: false };
     readPart(serving, groups, query, after, false, deadlineMs, (part) => {
       const lost = part.end === "mustRetry" && part.refusal === null;
       const moved = lost ? groups.find((group) => !group.isLeader()) : undefined;

@@ -5,8 +5,8 @@
  * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
  * partition was proved and read at one instant, by the node that leads it. 2. A page is in key
  * order over all partitions, and its cursor serves on every node. 3. A page holds at least one item
- * if there is one. 4. A part that went nowhere is asked for again, a bounded number of times: a
- * scan changes nothing.
+ * if there is one; an answer that is not paged is whole or refused (K14). 4. A part
+ * that went nowhere is asked for again, a bounded number of times: a scan changes nothing.
  */
 import { partitionId } from "../base/ids.js";
 import { KvType } from "../machine/command.js";
@@ -18,6 +18,7 @@ import type { ScanQuery } from "./kv-merge.js";
 import { badCursor, queryText } from "./kv-pages.js";
 import type { KvScanRequest } from "./requests.js";
 import { type PagePart, combineParts, readPart } from "./scan-part.js";
+import type { OperationsSettings } from "./settings.js";
 import type { Course, Fail, Serving } from "./serving.js";
 import { emptyPage } from "./shapes.js";
 import type { ScanPartAnswer } from "./wire/calls.js";
@@ -29,11 +30,13 @@ interface Scan extends ScanQuery {
   readonly cursorQuery: string;
 }
 
-function scanOf(request: KvScanRequest): Scan {
+function scanOf(request: KvScanRequest, settings: OperationsSettings): Scan {
   const { kind, prefix, limit, durability } = request;
   const tombstones = kind === "kv-scan-local" && request.includeTombstones;
   const cursorQuery = queryText(kind, prefix, durability, tombstones);
-  return { prefix, limit, durability, tombstones, cursorQuery };
+  const whole = limit === 0 && request.cursor === null;
+  const maxBytes = whole ? settings.responseMaxBytes : settings.pageBytes;
+  return { prefix, limit, durability, tombstones, whole, maxBytes, cursorQuery };
 }
 
 /** The key above which `request` begins; "bad" for a cursor that is not one of it. */
@@ -42,8 +45,10 @@ function startOf(request: KvScanRequest, scan: Scan): Uint8Array | null | "bad" 
   return decodeCursor(scan.cursorQuery, request.cursor) ?? "bad";
 }
 
-function pageAnswer(serving: Serving, scan: Scan, { items, next }: PagePart): KvPageAnswer {
+function pageAnswer(serving: Serving, scan: Scan, page: PagePart | "too-large"): KvPageAnswer {
   const origin = { servedFrom: serving.settings.clientEndpoint, route: null };
+  if (page === "too-large") return emptyPage(KvType.errored, origin, null, true);
+  const { items, next } = page;
   const nextCursor = next === null ? null : encodeCursor(scan.cursorQuery, next);
   return { ...emptyPage(KvType.got, origin), items, nextCursor, hasMore: next !== null };
 }
@@ -56,18 +61,14 @@ export function scanLocal(
   fail: Fail,
   done: Done,
 ): void {
-  const scan = scanOf(request);
+  const scan = scanOf(request, serving.settings);
   const after = startOf(request, scan);
   if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
   const groups = serving.dataGroups().filter((group) => group.isServing());
-  const step = (from: Uint8Array | null): void => {
-    readPart(serving, groups, scan, from, true, deadlineMs, (part) => {
-      if (part.end !== "page") fail(part.end, part.refusal, null);
-      else if (part.items.length === 0 && part.next !== null) step(part.next);
-      else done(pageAnswer(serving, scan, part));
-    });
-  };
-  step(after);
+  readPart(serving, groups, scan, after, true, deadlineMs, (part) => {
+    if (part.end !== "page") fail(part.end, part.refusal, null);
+    else done(pageAnswer(serving, scan, combineParts([part], scan)));
+  });
 }
 
 /** Carries out one acceptable scan over all data partitions. */
@@ -78,7 +79,7 @@ export function scanCluster(
   fail: Fail,
   done: Done,
 ): void {
-  const scan = scanOf(request);
+  const scan = scanOf(request, serving.settings);
   const after = startOf(request, scan);
   if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
   new ClusterScan(serving, scan, course, fail, done).step(after);
@@ -145,9 +146,7 @@ class ClusterScan {
 
   private combine(parts: readonly PagePart[]): void {
     const { serving, scan } = this;
-    const page = combineParts(parts, scan.limit, serving.settings.pageBytes);
-    if (page.items.length === 0 && page.next !== null) this.step(page.next);
-    else this.done(pageAnswer(serving, scan, page));
+    this.done(pageAnswer(serving, scan, combineParts(parts, scan)));
   }
 
   /** Null when a partition has no leader that could be asked now. */
@@ -179,9 +178,10 @@ class ClusterScan {
     after: Uint8Array | null,
     then: (result: CallResult) => void,
   ): void {
-    const { prefix, limit, durability } = this.scan;
+    const { prefix, limit, whole, durability } = this.scan;
     const { requestId, deadlineMs } = this.course;
-    const request = { kind: "scan-part", partitions, prefix, after, limit, durability } as const;
+    const question = { partitions, prefix, after, limit, whole, durability };
+    const request = { kind: "scan-part", ...question } as const;
     const partition = partitionId(partitions[0] ?? 0);
     this.serving.calls.ask({ to, partition, request, requestId, deadlineMs }, then);
   }

@@ -9,10 +9,10 @@
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import type { KvCommand } from "../machine/command.js";
+import { visitsOf } from "../machine/page-builder.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvAnswer } from "./answers.js";
-import type { ReadTurn } from "./read-turn.js";
 import {
   Durability,
   type KvDeleteRequest,
@@ -22,6 +22,7 @@ import {
 } from "./requests.js";
 import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { kvAnswer } from "./shapes.js";
+import type { TurnShare } from "./slices.js";
 
 export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
 type Done = (answer: KvAnswer) => void;
@@ -112,9 +113,11 @@ export interface ReadBudget {
   leftBytes: number;
 }
 
+type Readings = readonly (KvReading | null)[];
+
 /**
- * Reads several keys of one group and one durability in one turn. Null for those that `budget` has
- * no room for: they are not even read.
+ * Reads several keys of one group and one durability, in slices when they are many. Null for those
+ * that `budget` has no room for: they are not even read.
  */
 export function readKeys(
   serving: Serving,
@@ -123,52 +126,87 @@ export function readKeys(
   budget: ReadBudget,
   deadlineMs: number,
   fail: Fail,
-  then: (readings: readonly (KvReading | null)[]) => void,
+  then: (readings: Readings) => void,
 ): void {
   const [first] = requests;
   assert(first !== undefined, "a read is for at least one key");
   const { readTurn } = serving;
   serving.confirm(group, deadlineMs, fail, (leaseMs) => {
-    if (!readTurn.hasRoom) {
+    if (requests.length === 1 && !readTurn.hasRoom) {
       return readTurn.later(() => {
         readKeys(serving, group, requests, budget, deadlineMs, fail, then);
       });
     }
+    const table = group.ephemeral;
     if (first.durability === Durability.ephemeral) {
-      const table = group.ephemeral;
-      if (table === null) return fail("mustRetry", null, group);
-      return then(readAll(readTurn, table, requests, Math.floor(group.leaseNowMs()), budget));
+      const nowMs = Math.floor(group.leaseNowMs());
+      const source = (): ReadSource | null => (group.ephemeral === table ? table : null);
+      const read = new KeysRead(serving, group, source, requests, budget, deadlineMs, fail);
+      return read.begin(nowMs, then);
     }
     const before = budget.leftBytes;
-    const readings = readAll(readTurn, group.machine, requests, leaseMs, budget);
-    const nowMs = group.leaseNowMs();
-    const ended = latestEnded(
-      readings.filter((reading) => reading !== null),
-      nowMs,
-    );
-    if (ended === null) return then(readings);
-    budget.leftBytes = before;
-    serving.advance(group, ended, deadlineMs, fail, (committedMs) => {
-      then(readAll(readTurn, group.machine, requests, committedMs, budget));
+    const source = (): ReadSource => group.machine;
+    const read = new KeysRead(serving, group, source, requests, budget, deadlineMs, fail);
+    read.begin(leaseMs, (readings) => {
+      const ended = latestEnded(
+        readings.filter((reading) => reading !== null),
+        group.leaseNowMs(),
+      );
+      if (ended === null) return then(readings);
+      budget.leftBytes = before;
+      serving.advance(group, ended, deadlineMs, fail, (committedMs) => {
+        read.begin(committedMs, then);
+      });
     });
   });
 }
 
-function readAll(
-  turn: ReadTurn,
-  source: Pick<GroupAccess["machine"], "reads">,
-  requests: readonly KvGetRequest[],
-  nowMs: number,
-  budget: ReadBudget,
-): (KvReading | null)[] {
-  return requests.map((request) => {
-    if (budget.leftBytes <= 0) return null;
-    const reading = readOne(source, request, nowMs);
-    const sizeBytes = reading.value?.length ?? 0;
-    turn.spend(sizeBytes);
-    budget.leftBytes -= sizeBytes;
-    return sizeBytes > 0 && budget.leftBytes < 0 ? null : reading;
-  });
+type ReadSource = Pick<GroupAccess["machine"], "reads">;
+
+/** One pass over the keys of a read; those of several slices are each as they are in theirs. */
+class KeysRead {
+  constructor(
+    private readonly serving: Serving,
+    private readonly group: GroupAccess,
+    /** Null when the table that was proved is gone. */
+    private readonly source: () => ReadSource | null,
+    private readonly requests: readonly KvGetRequest[],
+    private readonly budget: ReadBudget,
+    private readonly deadlineMs: number,
+    private readonly fail: Fail,
+  ) {}
+
+  begin(nowMs: number, then: (readings: Readings) => void): void {
+    const readings: (KvReading | null)[] = [];
+    // A single key waits for nobody.
+    if (this.requests.length === 1) return this.slice({ visitsLeft: 1 }, nowMs, readings, then);
+    this.serving.sliced.next((turn) => this.slice(turn, nowMs, readings, then));
+  }
+
+  private slice(
+    turn: TurnShare,
+    nowMs: number,
+    readings: (KvReading | null)[],
+    then: (readings: Readings) => void,
+  ): void {
+    const { serving, group, requests, budget, fail } = this;
+    const source = this.source();
+    if (source === null) return fail("mustRetry", null, group);
+    while (turn.visitsLeft > 0) {
+      const request = requests[readings.length];
+      if (request === undefined) break;
+      const reading = budget.leftBytes > 0 ? readOne(source, request, nowMs) : null;
+      const sizeBytes = reading?.value?.length ?? 0;
+      turn.visitsLeft -= visitsOf(sizeBytes);
+      if (requests.length === 1) serving.readTurn.spend(sizeBytes);
+      budget.leftBytes -= sizeBytes;
+      readings.push(sizeBytes > 0 && budget.leftBytes < 0 ? null : reading);
+    }
+    if (readings.length === requests.length) return then(readings);
+    if (serving.node.shuttingDown) return fail("aborted", null, group);
+    if (serving.ports.clock.monotonicMs() >= this.deadlineMs) return fail("mustRetry", null, group);
+    serving.sliced.next((later) => this.slice(later, nowMs, readings, then));
+  }
 }
 
 /**
@@ -187,11 +225,7 @@ export function latestEnded(
   return latest;
 }
 
-function readOne(
-  source: Pick<GroupAccess["machine"], "reads">,
-  request: KvGetRequest,
-  nowMs: number,
-): KvReading {
+function readOne(source: ReadSource, request: KvGetRequest, nowMs: number): KvReading {
   const { key, revision } = request;
   return request.kind === "kv-get"
     ? source.reads.kvGet(key, revision, nowMs)

@@ -14,7 +14,7 @@ import type { GroupAccess } from "./access.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "./administration.js";
 import { Errand } from "./errand.js";
 import { isOpenName } from "./input.js";
-import { VISITS_MAX } from "./kv-pages.js";
+import { gather } from "./kv-gather.js";
 import { Durability } from "./requests.js";
 import type { Course, Serving } from "./serving.js";
 
@@ -137,13 +137,14 @@ export class RangeMoves {
     group.read(probe.deadlineMs, (result) => {
       if (result.status !== "confirmed") return then(null);
       const limit = Math.max(1, rangeSplitMinSize - counted);
-      const bounds = { after, limit, maxBytes: pageBytes, maxVisits: VISITS_MAX };
-      const reading = group.machine.reads.rangePage(query, bounds, result.leaseMs);
-      if (reading.kind === "invalid") return then(null);
-      const count = counted + reading.page.items.length;
-      const { next } = reading.page;
-      if (count >= rangeSplitMinSize || next === null) return then(count);
-      this.countHere(group, probe, count, next, then);
+      const { persistent } = Durability;
+      const wanted = { query, durability: persistent, after, limit, maxBytes: pageBytes };
+      gather(this.serving, group, wanted, probe.deadlineMs, (page) => {
+        if (typeof page === "string") return then(null);
+        const count = counted + page.items.length;
+        if (count >= rangeSplitMinSize || page.next === null) return then(count);
+        this.countHere(group, probe, count, page.next, then);
+      });
     });
   }
 

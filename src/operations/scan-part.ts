@@ -4,8 +4,9 @@
  *
  * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is
  * proved to lead before anything is read, and all of a node are shown as they are in the one turn
- * in which the last proof came in. 2. A page is in key order; its `next` is the last key that was
- * considered in every partition of every node: nothing is lost or doubled between pages.
+ * in which the merge begins, after the last proof came in. 2. A page is in key order; its `next` is
+ * the last key that was considered in every partition of every node: nothing is lost or doubled
+ * between pages.
  */
 import { compareBytes, compareText, encodeText } from "../base/bytes.js";
 import type { GroupAccess } from "./access.js";
@@ -122,12 +123,15 @@ function lateGroups(
   return late;
 }
 
-/** One page of the parts of several nodes, each of its own partitions and after the same key. */
+/**
+ * One page of the parts of several nodes, each of its own partitions and after the same key. "too-
+ * large": it was to be whole, and is larger than `maxBytes`.
+ */
 export function combineParts(
   parts: readonly PagePart[],
-  limit: number,
-  pageBytes: number,
-): PagePart {
+  { limit, maxBytes, whole }: Pick<ScanQuery, "limit" | "maxBytes" | "whole">,
+): PagePart | "too-large" {
+  if (whole && parts.some(({ next }) => next !== null)) return "too-large";
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only;
   let reached: Uint8Array | null = null;
@@ -138,24 +142,35 @@ export function combineParts(
   const items: KvPageItem[] = [];
   let sizeBytes = 0;
   for (;;) {
-    let least: (typeof heads)[number] | null = null;
-    let item: KvPageItem | null = null;
-    for (const head of heads) {
-      const own = head.items[head.at];
-      if (own === undefined || (item !== null && compareText(own.key, item.key) > 0)) continue;
-      least = head;
-      item = own;
-    }
-    if (least === null || item === null) return { items, next: reached };
-    if (reached !== null && compareBytes(encodeText(item.key), reached) > 0) {
-      return { items, next: reached };
-    }
+    const least = leastOf(heads);
+    const item = least?.items[least.at];
+    if (least === null || item === undefined) return { items, next: reached };
+    const key = encodeText(item.key);
+    if (reached !== null && compareBytes(key, reached) > 0) return { items, next: reached };
     const last = items.at(-1);
-    if (last !== undefined && ((limit > 0 && items.length >= limit) || sizeBytes >= pageBytes)) {
-      return { items, next: encodeText(last.key) };
-    }
+    const isFull = (limit > 0 && items.length >= limit) || sizeBytes >= maxBytes;
+    if (!whole && last !== undefined && isFull) return { items, next: encodeText(last.key) };
     least.at++;
     items.push(item);
-    sizeBytes += item.key.length + (item.value?.length ?? 0) + ITEM_OVERHEAD_BYTES;
+    sizeBytes += key.length + (item.value?.length ?? 0) + ITEM_OVERHEAD_BYTES;
+    if (whole && sizeBytes > maxBytes) return "too-large";
   }
+}
+
+interface Head {
+  readonly items: readonly KvPageItem[];
+  at: number;
+}
+
+/** The part whose next item comes first; null at the end of all. */
+function leastOf(heads: readonly Head[]): Head | null {
+  let least: Head | null = null;
+  let key = "";
+  for (const head of heads) {
+    const own = head.items[head.at];
+    if (own === undefined || (least !== null && compareText(own.key, key) > 0)) continue;
+    least = head;
+    ({ key } = own);
+  }
+  return least;
 }

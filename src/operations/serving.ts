@@ -32,7 +32,7 @@ import { Places, type Whereabouts } from "./places.js";
 import { ReadTurn } from "./read-turn.js";
 import type { OperationsSettings } from "./settings.js";
 import { type CommonEnd, NOWHERE, type Origin } from "./shapes.js";
-import type { SlicedReads } from "./slices.js";
+import { SlicedReads } from "./slices.js";
 
 /** The part of the world that operations touch. */
 export interface OperationsPorts extends CallsPorts {
@@ -78,8 +78,9 @@ export class Serving implements Roads {
   readonly calls: Calls;
   /** Who is trying for which lock; a quarter of the admission at most for one. */
   readonly contention: Contention;
-  /** Reads between two slices, and the bytes that they hold. */
-  readonly sliced: SlicedReads = { reads: 0, bytes: 0 };
+  /** Reads of many rows: whose turn it is, and what they hold. */
+  readonly sliced: SlicedReads;
+  /** Reads of single keys: what a turn takes of large values. */
   readonly readTurn: ReadTurn;
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
   private readonly sequencePlaces = new Map<string, SequencePlace>();
@@ -93,6 +94,7 @@ export class Serving implements Roads {
   ) {
     this.places = new Places(node);
     this.readTurn = new ReadTurn(ports.timer);
+    this.sliced = new SlicedReads(ports.timer);
     this.leaders = new Leaders(node, settings, ports);
     const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
     this.calls = new Calls(ports, perPeerMax, (partition) => this.leaders.of(partition));

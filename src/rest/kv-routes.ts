@@ -38,12 +38,13 @@ import type { Route } from "./route.js";
 const write = { tag: "kv", access: "writer" } as const;
 const read = { tag: "kv", access: "reader" } as const;
 
-/** K14: a bucket is never cut silently. */
-function divertLarge(answer: KvPageAnswer, exchange: Exchange): boolean {
-  if (!answer.tooLarge) return false;
-  const detail = "the bucket does not fit one answer; read it with get-by-range";
-  exchange.problem(422, "response-too-large", detail);
-  return true;
+/** K14, K15: what is not paged is never cut silently. */
+function divertLarge(detail: string): (answer: KvPageAnswer, exchange: Exchange) => boolean {
+  return (answer, exchange) => {
+    if (!answer.tooLarge) return false;
+    exchange.problem(422, "response-too-large", detail);
+    return true;
+  };
 }
 
 const WRITE_ROUTES: readonly Route[] = [
@@ -178,21 +179,23 @@ const READ_ROUTES: readonly Route[] = [
     build: ([bucket, durability], { plain }) => ({ kind: "kv-bucket", bucket, durability, plain }),
     write: answers.bucketText,
     writeLater: answers.bucketTextLater,
-    divert: divertLarge,
+    divert: divertLarge("the bucket does not fit one answer; read it with get-by-range"),
   }),
   dataRoute<KvScanRequest, typeof scanTable.members>({
     ...read,
     path: "/v1/kv/scan-all-by-prefix",
     kind: "kv-scan-all",
-    summary: "Read the keys of the whole cluster that begin with a text, page by page",
+    summary: "Read the keys of the whole cluster that begin with a text, whole or page by page",
     table: scanTable,
     answer: answers.PAGE,
+    statuses: [422],
     build: ([prefix, durability, limit, cursor], { plain }) => {
       const page = { includeTombstones: false, limit, cursor };
       return { kind: "kv-scan-all", prefix, ...page, durability, plain };
     },
     write: answers.pageText,
     writeLater: answers.pageTextLater,
+    divert: divertLarge("the scan does not fit one answer; read it page by page, with limit"),
   }),
   dataRoute<KvRangeRequest, typeof rangeTable.members>({
     ...read,

@@ -167,6 +167,7 @@ const requests: Makers<CallRequest> = {
     prefix: text(),
     after: orNull(bytes),
     limit: int32(),
+    whole: flag(),
     durability: int32(),
   }),
   "register-range": () => ({ kind: "register-range", keySpace: text(), partitionId: int32() }),

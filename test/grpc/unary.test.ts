@@ -539,7 +539,10 @@ t.test("buckets, scans and ranges", async (t) => {
     tooLarge: true,
   });
   const bytes = encodeMessage(kv.GrpcGetByBucketRequest, { PrefixKey: "p" });
-  t.equal(await codeOf(client, "/KeyValuer/GetByBucket", bytes), status.RESOURCE_EXHAUSTED, "K14");
+  for (const rpc of ["GetByBucket", "ScanAllByPrefix", "ScanByPrefix"]) {
+    const code = await codeOf(client, `/KeyValuer/${rpc}`, bytes);
+    t.equal(code, status.RESOURCE_EXHAUSTED, `K14, K15: ${rpc}`);
+  }
 });
 
 t.test("GetByRangeStream sends all pages and stops at a page that is not Got", async (t) => {

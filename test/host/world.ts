@@ -233,7 +233,9 @@ export class ManualLog implements LogPort {
 }
 
 export class ManualStore implements StorePort {
-  rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  readonly rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  /** The rows in key order; null since one changed. */
+  private sorted: { key: Uint8Array; value: Uint8Array }[] | null = null;
   automatic = true;
   full = false;
   writes = 0;
@@ -254,10 +256,20 @@ export class ManualStore implements StorePort {
     visit: (key: Uint8Array, value: Uint8Array) => boolean,
   ): void {
     assert(!this.closed, "the store is open");
-    const sorted = [...this.rows.values()].sort((a, b) => compareBytes(a.key, b.key));
-    for (const { key, value } of sorted) {
-      if (compareBytes(key, first) < 0 || (last !== null && compareBytes(key, last) >= 0)) continue;
-      if (!visit(key, value)) return;
+    // Tests take rows away directly.
+    if (this.sorted?.length !== this.rows.size) this.sorted = null;
+    this.sorted ??= [...this.rows.values()].sort((a, b) => compareBytes(a.key, b.key));
+    const { sorted } = this;
+    let from = 0;
+    for (let to = sorted.length; from < to;) {
+      const middle = (from + to) >>> 1;
+      const row = sorted[middle];
+      if (row !== undefined && compareBytes(row.key, first) < 0) from = middle + 1;
+      else to = middle;
+    }
+    for (let row = sorted[from]; row !== undefined; row = sorted[++from]) {
+      if (last !== null && compareBytes(row.key, last) >= 0) return;
+      if (!visit(row.key, row.value)) return;
     }
   }
 
@@ -278,6 +290,7 @@ export class ManualStore implements StorePort {
   }
 
   private keep(changes: readonly StoreChange[]): void {
+    this.sorted = null;
     for (const { key, value } of changes) {
       const name = String.fromCharCode(...key);
       if (value === null) this.rows.delete(name);

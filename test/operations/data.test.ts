@@ -5,7 +5,7 @@
 import t from "tap";
 import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/command.js";
 import type { AllocationAnswer, KvPageAnswer } from "../../src/operations/answers.js";
-import { BUCKET_VISITS } from "../../src/operations/kv-bucket.js";
+import { TURN_VISITS } from "../../src/operations/slices.js";
 import {
   Bench,
   create,
@@ -467,7 +467,7 @@ t.test("P-155 K15: a large scan is read in slices, each partition as at its begi
 t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => {
   const bench = new Bench();
   const { world } = bench;
-  const count = 2 * BUCKET_VISITS + 10;
+  const count = 2 * TURN_VISITS + 10;
   const keyAt = (at: number): string => `wide/${String(at).padStart(5, "0")}`;
   for (let at = 0; at < count; at += 1000) {
     const keys = Array.from({ length: Math.min(1000, count - at) }, (_, more) => keyAt(at + more));

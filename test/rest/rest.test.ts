@@ -513,8 +513,11 @@ t.test("P-142 many-calls and pages carry every member", async (t) => {
     const answer = await answered(`/v1/kv/${path}`, {}, page);
     t.strictSame(answer.body, { ...bucket, nextCursor: "n", hasMore: true });
   }
-  const large = await answered("/v1/kv/get-by-bucket", {}, { ...page, tooLarge: true });
-  isProblem(t, large, 422, "response-too-large");
+  for (const path of ["get-by-bucket", "scan-all-by-prefix"]) {
+    const large = await answered(`/v1/kv/${path}`, {}, { ...page, tooLarge: true });
+    isProblem(t, large, 422, "response-too-large");
+    t.match(large.body, { detail: path.startsWith("get") ? /get-by-range/ : /limit/ }, "K14, K15");
+  }
 });
 
 t.test("P-142 P-147 refusals are 503 with the endpoint's own members", async (t) => {

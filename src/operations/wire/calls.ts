@@ -24,6 +24,8 @@ export interface ScanPartRequest {
   /** UTF-8 of the key above which to begin; null = from the start. */
   readonly after: Uint8Array | null;
   readonly limit: number;
+  /** All of it, or word by `next` that it is larger than one answer may be. */
+  readonly whole: boolean;
   readonly durability: number;
 }
 
@@ -89,6 +91,7 @@ export const callRequest = union<CallRequest>({
       prefix: text,
       after: nullable(bytes),
       limit: int32,
+      whole: boolean,
       durability: int32,
     },
   ],

@@ -102,7 +102,9 @@ export async function scans(t: Test, node: Node): Promise<void> {
       value: Buffer.alloc(1024 * 1024 - 10, at).toString("base64"),
     }));
     for (const item of bytes) await call("try-set", item);
-    const first = await call("scan-all-by-prefix", { prefixKey: "large/" });
+    const unpaged = await call("scan-all-by-prefix", { prefixKey: "large/" });
+    t.match([keysOf(unpaged).length, unpaged["hasMore"], unpaged["nextCursor"]], [5, false, null]);
+    const first = await call("scan-all-by-prefix", { prefixKey: "large/", limit: 10_000 });
     t.ok(
       keysOf(first).length >= 1 && keysOf(first).length < 5 && first["hasMore"],
       "a page ends at 2 MiB",
@@ -185,16 +187,33 @@ export async function scans(t: Test, node: Node): Promise<void> {
       await kv("TrySetKeyValue", { Key: `huge/${at}`, Value: Buffer.alloc(1024 * 1024), Flags: 0 });
     const large = await post(node.http, "/v1/kv/get-by-bucket", { prefixKey: "huge" });
     t.match(large, { status: 422, body: { code: "response-too-large", status: 422 } }, "K14");
-    const exhausted = await grpc.call("KeyValuer", "GetByBucket", {
-      PrefixKey: "huge",
-      Durability: 1,
-    });
-    t.equal(exhausted.code, 8);
+    const scan = await post(node.http, "/v1/kv/scan-all-by-prefix", { prefixKey: "huge/" });
+    t.match(scan, { status: 422, body: { code: "response-too-large", status: 422 } }, "K14, K15");
+    const PrefixKey = "huge";
+    for (const rpc of ["GetByBucket", "ScanAllByPrefix", "ScanByPrefix"]) {
+      const exhausted = await grpc.call("KeyValuer", rpc, { PrefixKey, Durability: 1 });
+      t.equal(exhausted.code, 8, rpc);
+    }
     const stream = grpc.stream("KeyValuer", "BatchClientKeyValueRequests");
-    stream.send({ Type: 9, RequestId: 1, GetByBucket: { PrefixKey: "huge", Durability: 1 } });
+    stream.send({ Type: 9, RequestId: 1, GetByBucket: { PrefixKey, Durability: 1 } });
+    stream.send({ Type: 10, RequestId: 2, ScanByPrefix: { PrefixKey, Durability: 1 } });
+    stream.send({ Type: 10, RequestId: 3, ScanByPrefix: { PrefixKey, Durability: 1, Limit: 99 } });
     stream.half();
     t.equal(await stream.ended, 0);
-    t.match(stream.received, [{ Type: 9, RequestId: 1, GetByBucket: { Type: 99 } }]);
+    const received = [...stream.received].sort(
+      (a, b) => Number(a["RequestId"]) - Number(b["RequestId"]),
+    );
+    t.match(received, [
+      { Type: 9, RequestId: 1, GetByBucket: { Type: 99 } },
+      { Type: 10, RequestId: 2, ScanByPrefix: { Type: 99, HasMore: false } },
+      { Type: 10, RequestId: 3, ScanByPrefix: { Type: 3, HasMore: true } },
+    ]);
+    await kv("TryDeleteKeyValue", { Key: "huge/16" });
+    await kv("TryDeleteKeyValue", { Key: "huge/15" });
+    const fits = await post(node.http, "/v1/kv/scan-all-by-prefix", { prefixKey: "huge/" });
+    t.match([fits.status, keysOf(fits.body).length, fits.body["hasMore"]], [200, 15, false]);
+    for (const at of [15, 16])
+      await kv("TrySetKeyValue", { Key: `huge/${at}`, Value: Buffer.alloc(1024 * 1024), Flags: 0 });
     const items = Array.from({ length: 17 }, (_, at) => ({ key: `huge/${at}` }));
     const many = await post(node.http, "/v1/kv/try-get-many", { items });
     t.equal(many.status, 200, `many large values: ${many.text.slice(0, 200)}`);
