@@ -233,7 +233,7 @@ export class ManualLog implements LogPort {
 }
 
 export class ManualStore implements StorePort {
-  readonly rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
+  rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
   /** The rows in key order; null since one changed. */
   private sorted: { key: Uint8Array; value: Uint8Array }[] | null = null;
   automatic = true;
