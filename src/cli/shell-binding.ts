@@ -4,7 +4,7 @@
  * Invariants: 1. Every word is used or refused. 2. Options stand behind the values.
  */
 import { ok, type Result } from "../base/result.js";
-import type { ShellCommand } from "./commands/command.js";
+import type { Positional, ShellCommand } from "./commands/command.js";
 import { findOption } from "./commands/options.js";
 import { findCommand } from "./commands/table.js";
 import { parseOptions } from "./parser.js";
@@ -18,13 +18,16 @@ export interface Bound {
 }
 
 /** Gives the words of a line to the options of its operation. */
-export function bind(spec: ShellCommand, words: readonly string[]): Result<Bound, "usage"> {
+export function bind(spec: ShellCommand, given: readonly string[]): Result<Bound, "usage"> {
   const values = new Map<string, OptionValue>(Object.entries(spec.implied));
+  const words = inFull(spec, given);
   const optionsAt = words.findIndex(
     (word) => word.startsWith("--") && findOption(word.split("=")[0] ?? "") !== null,
   );
   const loose = optionsAt < 0 ? words : words.slice(0, optionsAt);
-  const least = spec.positionals.filter((positional) => positional.required).length;
+  const isMissing = ({ required, instead }: Positional): boolean =>
+    required && (instead === null || !words.includes(instead));
+  const least = spec.positionals.filter(isMissing).length;
   if (loose.length < least || loose.length > spec.positionals.length) {
     const what = loose.length < least ? "a value is missing" : "too many values";
     return { ok: false, code: "usage", message: what };
@@ -38,6 +41,26 @@ export function bind(spec: ShellCommand, words: readonly string[]): Result<Bound
   }
   if (spec.operation !== null && !values.has(spec.operation)) values.set(spec.operation, true);
   return optionsAt < 0 ? ok({ spec, values }) : bindOptions(spec, values, words.slice(optionsAt));
+}
+
+/**
+ * The words with all that follows an option in the place of a value written out as options: `set k
+ * --value-file f 5` is `set k --value-file f --expires 5`.
+ */
+function inFull(spec: ShellCommand, words: readonly string[]): readonly string[] {
+  const place = spec.positionals.findIndex(
+    ({ instead }, at) => instead !== null && words[at] === instead,
+  );
+  if (place < 0) return words;
+  const written = words.slice(0, place + 2);
+  let at = place + 2;
+  for (const { option } of spec.positionals.slice(place + 1)) {
+    const word = words[at];
+    if (word === undefined || word.startsWith("--")) break;
+    written.push(option, word);
+    at += 1;
+  }
+  return [...written, ...words.slice(at)];
 }
 
 function bindOne(name: string, shown: string, text: string): Result<OptionValue, "usage"> {
@@ -59,8 +82,14 @@ function bindOptions(
   const parsed = parseOptions(words);
   if (!parsed.ok) return parsed;
   const allowed = optionsOf(spec);
+  // What stands in the place of values was checked to come at most once.
+  const own = spec.positionals.flatMap(({ option }) => (values.has(option) ? [] : [option]));
+  const replaced = spec.positionals.some(({ option, instead }) => {
+    return instead !== null && values.has(option) && parsed.value.has(instead);
+  });
+  if (replaced) return { ok: false, code: "usage", message: "too many values" };
   for (const [name, value] of parsed.value) {
-    if (!allowed.includes(name)) {
+    if (!allowed.includes(name) && !own.includes(name)) {
       return { ok: false, code: "usage", message: `${name} does not go with ${spec.words}` };
     }
     values.set(name, value);

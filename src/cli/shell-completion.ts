@@ -22,7 +22,9 @@ export function optionsOf(spec: ShellCommand): string[] {
   const taken = new Set([
     ...spec.positionals.map((positional) => positional.option),
     ...Object.keys(spec.implied),
+    // They go with a process of its own.
     "--exec",
+    "--raw",
     "--grace",
     "--owner",
   ]);

@@ -21,6 +21,8 @@ import { Sequence, Sequences } from "./sequences.js";
 
 /** Options of `close`. */
 export interface CloseOptions {
+  /** Longest time for calls under way to end by themselves before the rest (ms, default 0). */
+  readonly drainMs?: number | undefined;
   /** Longest time for releasing locks that are still held (ms, default 2000; 0 = do not). */
   readonly releaseMs?: number | undefined;
 }
@@ -87,17 +89,18 @@ export class SvcClient {
   }
 
   /**
-   * Releases held locks, rejects calls under way with ClosedError, and ends all connections and
-   * timers. May be called more than once; rejects for wrong options only (InvalidInputError).
+   * Releases held locks, rejects calls under way (after `drainMs`) with ClosedError, and ends all
+   * connections and timers. May be called more than once; rejects for wrong options only (InvalidInputError).
    *
    * @example
    * await client.close();
    */
   close(options: CloseOptions = {}): Promise<void> {
     try {
-      const { releaseMs = RELEASE_DEFAULT_MS } = optionsOf(options);
+      const { drainMs = 0, releaseMs = RELEASE_DEFAULT_MS } = optionsOf(options);
+      durationMs("drainMs", drainMs, 0);
       durationMs("releaseMs", releaseMs, 0);
-      this.closing ??= this.closeNow(releaseMs);
+      this.closing ??= this.closeNow(drainMs, releaseMs);
     } catch (error) {
       return Promise.reject(localFailure(error));
     }
@@ -109,7 +112,8 @@ export class SvcClient {
     await this.close();
   }
 
-  private async closeNow(releaseMs: number): Promise<void> {
+  private async closeNow(drainMs: number, releaseMs: number): Promise<void> {
+    await this.engine.idle(drainMs);
     await this.locks.close(releaseMs);
     await this.engine.close();
   }

@@ -33,6 +33,8 @@ export class Engine implements Caller, CallHost {
   /** Waits under way: closing ends them. */
   private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
+  private underWay = 0;
+  private whenIdle: (() => void) | null = null;
   private closed = false;
 
   constructor(settings: ClientSettings, clock: MonotonicClock) {
@@ -79,8 +81,22 @@ export class Engine implements Caller, CallHost {
       const erased = operation as unknown as Operation<unknown, unknown, unknown>;
       const settle = resolve as (value: unknown) => void;
       const call = new Call(this, erased, request, calling, durationMs, settle, reject);
+      this.underWay += 1;
       call.begin();
     });
+  }
+
+  /** Resolves when no call is under way, after `limitMs` at the latest. */
+  async idle(limitMs: number): Promise<void> {
+    if (this.underWay === 0 || limitMs === 0) return;
+    await new Promise<void>((resolve) => {
+      const limit = setTimeout(resolve, limitMs);
+      this.whenIdle = () => {
+        clearTimeout(limit);
+        resolve();
+      };
+    });
+    this.whenIdle = null;
   }
 
   async pause(ms: number, signal?: AbortSignal): Promise<void> {
@@ -164,6 +180,8 @@ export class Engine implements Caller, CallHost {
 
   ended(call: Expiring): void {
     this.deadlines.remove(call);
+    this.underWay -= 1;
+    if (this.underWay === 0) this.whenIdle?.();
   }
 
   nowMs(): number {

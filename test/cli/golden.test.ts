@@ -346,8 +346,19 @@ t.test("values from files and stdin, raw values, limits and keys alone", async (
     t.same(JSON.parse(document.stdout), [{ key: "raw/file", revision: 0 }]);
     t.match(await batch.run([...at, ...words, "--limit", "0"]), { exit: 2 });
   }
-  const shell = await runCli(at, {}, "set raw/dash -\nget raw/dash\n");
+  const lines = [
+    "set raw/dash -",
+    "get raw/dash",
+    `set raw/shell --value-file ${path} 60000`,
+    "get raw/shell --format json",
+    `set raw/both value --value-file ${path}`,
+    "set raw/none --value-file",
+  ];
+  const shell = await runCli(at, {}, `${lines.join("\n")}\n`);
   t.match(shell.stdout, /r0 - \d+ms/, "in the shell - is a value like any other");
+  t.match(shell.stdout, `"valueBase64":"${bytes.toString("base64")}"`);
+  t.match(shell.stderr, /too many values[^\n]*\n[^\n]*--value-file needs a value/);
+  t.match(await batch.run([...at, "--get-kv", "raw/shell"]), { stdout: /Expires: 2/ });
 });
 
 t.test("a reader that has enough is no failure", async (t) => {

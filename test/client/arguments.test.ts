@@ -226,7 +226,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
   },
   client: {
     health: [options()],
-    close: [options({ releaseMs: "optionalInt32" })],
+    close: [options({ releaseMs: "optionalInt32", drainMs: "optionalInt32" })],
   },
 };
 /** Not called with wrong values in a part, because they have no arguments to get wrong. */

@@ -80,6 +80,29 @@ t.test("what only reads fails without a doubt; what writes keeps its doubt", asy
   node.stop();
 });
 
+t.test("close may wait for the calls under way, in bounded time", async (t) => {
+  let slowMs = 300;
+  const node = await StandIn.open(async (asked) => {
+    await sleep(slowMs);
+    return answer(asked);
+  });
+  const patient = new SvcClient({ endpoints: node.address });
+  const calls = [patient.kv.set("a", "v"), patient.kv.get("a"), patient.kv.scanPage("a")];
+  await sleep(50);
+  await patient.close({ drainMs: 20_000 });
+  t.same(
+    (await Promise.allSettled(calls)).map(({ status }) => status),
+    ["fulfilled", "fulfilled", "fulfilled"],
+  );
+  slowMs = 60_000;
+  const hasty = new SvcClient({ endpoints: node.address });
+  const call = failure(hasty.kv.set("a", "v"));
+  await sleep(50);
+  await hasty.close({ drainMs: 100 });
+  t.match(await call, { code: "client-closed" });
+  node.stop();
+});
+
 t.test("calls that fail together keep their own outcomes", async (t) => {
   const lost = (): Reply => ({ status: 14 });
   const node = await StandIn.open(lost);

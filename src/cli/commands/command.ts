@@ -83,6 +83,8 @@ export interface Positional {
   /** The option of the operation that receives it. */
   readonly option: string;
   readonly required: boolean;
+  /** An option that may stand in its place, with its value; null = none. */
+  readonly instead: string | null;
   /** Which of the names seen in the session complete it. */
   readonly completes: "key" | "resource" | "sequence" | "backup" | "file" | "command" | null;
 }

@@ -29,12 +29,20 @@ const KV: readonly ShellCommand[] = [
   }),
   shell({
     words: "set",
-    positionals: [key("--set"), at("value", "--value"), at("ms", "--expires", null, false)],
+    positionals: [
+      key("--set"),
+      at("value", "--value", null, true, "--value-file"),
+      at("ms", "--expires", null, false),
+    ],
     operation: "--set",
     answer: "kv",
     area: "Key/value",
-    meaning: "store a value, for ms milliseconds if given",
-    examples: ["set config/color blue", 'set greeting "hello world" 60000'],
+    meaning: "store a value (or --value-file <file>), for ms milliseconds if given",
+    examples: [
+      "set config/color blue",
+      "set site/logo --value-file logo.png",
+      'set greeting "hello world" 60000',
+    ],
   }),
   shell({
     words: "delete",

@@ -6,8 +6,9 @@ export function at(
   option: string,
   completes: Positional["completes"] = null,
   required = true,
+  instead: string | null = null,
 ): Positional {
-  return { name, option, completes, required };
+  return { name, option, completes, required, instead };
 }
 
 type Entry = Pick<ShellCommand, "words" | "operation" | "area" | "meaning"> & Partial<ShellCommand>;
