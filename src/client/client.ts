@@ -90,7 +90,8 @@ export class SvcClient {
 
   /**
    * Releases held locks, rejects calls under way (after `drainMs`) with ClosedError, and ends all
-   * connections and timers. May be called more than once; rejects for wrong options only (InvalidInputError).
+   * connections and timers. May be called more than once; rejects for wrong options only
+   * (InvalidInputError).
    *
    * @example
    * await client.close();

@@ -68,6 +68,6 @@ export function readRequest(
 /** One item of a many-call: a key, or a key with a revision. */
 export function readItem(item: string | KvItemKey, durability: Durability | undefined) {
   if (typeof item === "string") return readRequest(item, undefined, durability);
-  const { key, revision } = membersOf("an item", item);
+  const { key, revision } = membersOf("an item beside text", item);
   return readRequest(key, revision, durability);
 }

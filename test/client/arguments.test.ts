@@ -196,6 +196,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     membership: [options()],
     placement: [options()],
     leave: [options()],
+    removeMember: [["nodeId", "int32", 1], options()],
     setReplicationFactor: [
       ["partitionId", "int32", 1],
       ["replicationFactor", "int32", 0],
