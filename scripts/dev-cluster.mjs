@@ -12,6 +12,7 @@
  * ended, with 0 if all ended as they should. 3. A node that ends by itself is reported; the others go on.
  */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
@@ -23,6 +24,8 @@ const PORTS_PER_NODE = 10;
 const COLOURS = [36, 33, 35, 32, 34, 31, 96, 93, 95];
 /** Marks a directory as one of this script's, so that --fresh never empties another one. */
 const MARK = ".svc-dev-cluster";
+/** What the nodes prove themselves with, below the data. */
+const SECRET = "peer-secret";
 const SECOND_SIGNAL_MS = 500;
 
 function refuse(message) {
@@ -74,6 +77,10 @@ function prepareData({ data, fresh }) {
   }
   mkdirSync(data, { recursive: true, mode: 0o700 });
   writeFileSync(mark, "");
+  const secret = join(data, SECRET);
+  if (!existsSync(secret)) {
+    writeFileSync(secret, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+  }
 }
 
 const useColour = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
@@ -105,6 +112,7 @@ function startNode(number, options) {
       `--http-port=${ports.http}`,
       `--peer-port=${ports.peer}`,
       `--initial-cluster=${members.join(",")}`,
+      `--peer-secret-file=${join(data, SECRET)}`,
       `--storage-path=${join(data, `node${number}`)}`,
       ...flags,
     ],

@@ -78,6 +78,7 @@ export interface PeerAddress {
 export type PeerRefusal =
   | "other-cluster"
   | "other-node"
+  | "other-identity"
   | "storage-lost"
   | "protocol"
   | "not-a-member"

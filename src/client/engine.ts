@@ -49,6 +49,7 @@ export class Engine implements Caller, CallHost {
       // What nodes advertise in clear text is where they speak gRPC.
       !rest,
       settings.startAt === "first" ? 0 : Math.random(),
+      settings.token !== null,
     );
     this.routes = settings.followRoutes ? new RouteCache() : null;
     const asking = { deadlineMs: METADATA_DEADLINE_MS };

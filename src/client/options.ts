@@ -102,7 +102,8 @@ export interface SvcClientOptions {
   readonly idempotency?: Idempotency | undefined;
   /**
    * Send requests straight to the node that serves their object, as far as answers told (default
-   * true). Endpoints learned so are used beside the configured ones, with their scheme and token.
+   * true). Endpoints learned so are used beside the configured ones, with their scheme and token;
+   * in clear text a token goes only to hosts that are configured.
    */
   readonly followRoutes?: boolean | undefined;
   /** Monotonic clock for leases; default `performance.now`, corrected for suspended machines. */

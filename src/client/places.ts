@@ -3,8 +3,9 @@
  *
  * Owns their transports. Invariants: 1. Learned endpoints never replace configured ones: whatever
  * is not hinted goes to those. 2. An endpoint is learned only with the scheme of the endpoint that
- * named it: nothing leaves in clear text that was configured over TLS. 3. A place that failed is
- * left alone for a growing while when there is another.
+ * named it: nothing leaves in clear text that was configured over TLS. With a token an endpoint in
+ * clear text is learned only on a host that was configured: who names others may be anybody. 3. A
+ * place that failed is left alone for a growing while when there is another.
  */
 import { parseEndpoint, type Endpoint } from "./options.js";
 import type { TransportNode } from "./transport-node.js";
@@ -36,19 +37,24 @@ export class Places {
   private readonly names = new Map<string, Place | null>();
   private readonly make: (endpoint: Endpoint, failed: () => void) => TransportNode;
   private readonly learnsEndpoints: boolean;
+  /** Hosts to which a token may go in clear text; null = there is no token. */
+  private readonly trusted: ReadonlySet<string> | null;
   private preferred: number;
 
   /**
    * `learnsEndpoints`: whether endpoints in clear text may be learned by this transport; `start`:
-   * where among the configured ones to begin, from 0 (the first) to below 1.
+   * where among the configured ones to begin, from 0 (the first) to below 1; `hasToken`: requests
+   * carry one.
    */
   constructor(
     endpoints: readonly Endpoint[],
     make: (endpoint: Endpoint, failed: () => void) => TransportNode,
     learnsEndpoints: boolean,
     start: number,
+    hasToken: boolean,
   ) {
     this.make = make;
+    this.trusted = hasToken ? new Set(endpoints.map(({ host }) => host.toLowerCase())) : null;
     this.learnsEndpoints = learnsEndpoints;
     this.configured = endpoints.map((endpoint) => this.place(endpoint, true));
     this.preferred = Math.floor(start * endpoints.length);
@@ -148,10 +154,11 @@ export class Places {
     } catch {
       return null;
     }
-    const { url, secure } = endpoint;
+    const { url, secure, host } = endpoint;
     const configured = this.configured.find((place) => place.endpoint.url === url);
     if (configured !== undefined) return configured.many ? null : configured;
     if (secure !== from.endpoint.secure || (!secure && !this.learnsEndpoints)) return null;
+    if (!secure && this.trusted?.has(host.toLowerCase()) === false) return null;
     const learned = this.learned.get(url) ?? this.place(endpoint, false);
     if (!this.learned.has(url)) {
       if (this.learned.size >= LEARNED_MAX && !this.dropIdle()) return null;

@@ -6,9 +6,13 @@
  * that counts, or the caller cancels. 2. `done` comes once, in a turn of its own, and never after
  * `cancel`. 3. Each question has a connection of its own and a deadline.
  */
+import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
 import { assert } from "../base/assert.js";
 import type { JoinAnswer, JoinRequest, PeerIdentity, TimerHandle } from "../ports.js";
+import type { PeerCredentials } from "./credentials.js";
 import {
+  CHALLENGE_PATH,
   GRPC_CONTENT_TYPE,
   IDENTIFY_PATH,
   JOIN_PATH,
@@ -20,16 +24,21 @@ import {
 import { MessageReader, writeMessage } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
+  NONCE_BYTES,
+  decodeChallenge,
   decodeIdentityAnswer,
   decodeJoinAnswer,
   encodeIdentityQuestion,
   encodeJoinRequest,
 } from "./packets.js";
+import { STATUS_UNAUTHENTICATED } from "./unary.js";
 import { PEER_NETWORK_DEFAULTS, type PeerNetworkPorts, type PeerTls } from "./settings.js";
+
+type AskPorts = "timer" | "entropy" | "logger" | "names" | "credentials";
 
 export interface AskOptions {
   readonly tls: PeerTls | null;
-  readonly ports: Pick<PeerNetworkPorts, "timer" | "entropy" | "logger" | "names">;
+  readonly ports: Pick<PeerNetworkPorts, AskPorts>;
   /** Longest wait for one seed (ms). */
   readonly answerWithinMs?: number;
   /** Pause after the last seed, before the first is asked again (ms). */
@@ -48,6 +57,8 @@ interface Question<Answer> {
   readonly decode: (bytes: Uint8Array) => Answer | null;
   /** Null to accept; else why the next seed is asked. */
   readonly unwelcome: (answer: Answer) => string | null;
+  /** Whether the certificate of who answers may stand for it. */
+  readonly isFrom: (answer: Answer, credentials: PeerCredentials, socket: Socket) => boolean;
 }
 
 const ROUND_PAUSE_MS = 500;
@@ -62,6 +73,7 @@ export function askIdentity(
     path: IDENTIFY_PATH,
     message: encodeIdentityQuestion(),
     decode: decodeIdentityAnswer,
+    isFrom: ({ nodeId }, credentials, socket) => credentials.isNode(socket, nodeId),
     // A node that waits to be taken in itself cannot speak for a cluster.
     unwelcome: ({ state }) => (state === "empty" ? "it belongs to no cluster yet" : null),
   };
@@ -79,6 +91,7 @@ export function askToJoin(
     path: JOIN_PATH,
     message: encodeJoinRequest(request),
     decode: decodeJoinAnswer,
+    isFrom: (_answer, credentials, socket) => credentials.isSomeNode(socket),
     unwelcome: (answer) => (answer.status === "retry" ? answer.reason : null),
   };
   return new Round(seeds, question, options, (answer) => {
@@ -131,9 +144,13 @@ class Round<Answer> implements Asking {
     const failed = (reason: string): void => settle(() => this.next(seed, reason));
     const withinMs = options.answerWithinMs ?? PEER_NETWORK_DEFAULTS.joinWithinMs + 2000;
     this.timer = timer.after(withinMs, () => failed("no answer in time"));
-    const take = (bytes: Uint8Array): boolean => {
+    const { credentials } = options.ports;
+    const take = (bytes: Uint8Array, socket: Socket): boolean => {
       const answer = question.decode(bytes);
-      const unwelcome = answer === null ? "a malformed answer" : question.unwelcome(answer);
+      const isNode = answer !== null && question.isFrom(answer, credentials, socket);
+      const misfit = isNode ? "" : "its certificate is not for the node that it says it is";
+      const reason = answer === null ? "a malformed answer" : misfit;
+      const unwelcome = answer === null || !isNode ? reason : question.unwelcome(answer);
       if (answer === null || unwelcome !== null) failed(unwelcome ?? "");
       else {
         this.connection?.proved();
@@ -144,7 +161,7 @@ class Round<Answer> implements Asking {
     try {
       const target = { endpoint: seed, attempt: this.rounds, source: null };
       const way = { tls: options.tls, names: options.ports.names, withinMs };
-      this.connection = ask(target, question, way, take, failed);
+      this.connection = ask(target, question, way, credentials, { take, failed });
     } catch (error) {
       failed((error as Error).message);
     }
@@ -173,28 +190,74 @@ class Round<Answer> implements Asking {
   }
 }
 
-/** Sends one question over a connection of its own. */
-function ask(
-  target: DialTarget,
-  question: { readonly path: string; readonly message: Uint8Array },
-  options: DialOptions,
+interface Steps {
+  take(bytes: Uint8Array, socket: Socket): boolean;
+  failed(reason: string): void;
+}
+
+/** Sends one message and hands on what is answered. */
+function call(
+  connection: Connection,
+  path: string,
+  message: Uint8Array,
   take: (bytes: Uint8Array) => boolean,
   failed: (reason: string) => void,
-): Connection {
-  const connection = dial(target, options, failed);
+): void {
   const stream = connection.session.request({
     ":method": "POST",
-    ":path": question.path,
+    ":path": path,
     "content-type": GRPC_CONTENT_TYPE,
     te: "trailers",
   });
   const reader = new MessageReader(() => HANDSHAKE_MAX_BYTES, take);
+  let isAnswered = false;
   stream.on("error", (error) => failed(error.message));
+  stream.on("trailers", (trailers) => {
+    if (trailers["grpc-status"] !== String(STATUS_UNAUTHENTICATED)) return;
+    failed("it does not take this node's proof: --peer-secret-file must be the same on all nodes");
+  });
   stream.on("data", (chunk: Buffer) => {
+    isAnswered = true;
     if (!reader.push(chunk)) failed("a malformed answer");
   });
-  stream.on("close", () => failed("it gave no answer"));
-  writeMessage(question.message, (piece) => stream.write(piece));
+  stream.on("close", () => {
+    if (!isAnswered) failed("it gave no answer");
+  });
+  writeMessage(message, (piece) => stream.write(piece));
   stream.end();
+}
+
+/** Sends one question over a connection of its own; with a secret, with a proof, for a proof. */
+function ask(
+  target: DialTarget,
+  question: { readonly path: string; readonly message: Uint8Array },
+  options: DialOptions,
+  credentials: PeerCredentials,
+  steps: Steps,
+): Connection {
+  const { path, message } = question;
+  const { failed } = steps;
+  const connection = dial(target, options, failed);
+  const { socket } = connection;
+  if (!credentials.hasSecret) {
+    call(connection, path, message, (bytes) => steps.take(bytes, socket), failed);
+    return connection;
+  }
+  const prove = (given: Uint8Array): boolean => {
+    const challenge = decodeChallenge(given);
+    if (challenge === null) return false;
+    const context = [challenge, Buffer.from(path)];
+    const body = Buffer.concat([randomBytes(NONCE_BYTES), message]);
+    const take = (sealed: Uint8Array): boolean => {
+      const reply = credentials.open("reply", sealed, ...context, body);
+      if (reply !== null) return steps.take(reply, socket);
+      credentials.refuseUnproven(socket);
+      failed("it does not prove that it knows the peers' secret");
+      return false;
+    };
+    call(connection, path, credentials.seal("question", body, ...context), take, failed);
+    return true;
+  };
+  call(connection, CHALLENGE_PATH, encodeIdentityQuestion(), prove, failed);
   return connection;
 }

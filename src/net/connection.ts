@@ -39,6 +39,8 @@ export interface ConnectionOwner {
 const LAST_WORD_MS = 100;
 
 export class LaneConnection {
+  /** What this side said first, and what it was answered, as they travelled. */
+  private greeted: Uint8Array = EMPTY_BYTES;
   private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   private connection: Connection | null = null;
   private stream: ClientHttp2Stream | null = null;
@@ -126,7 +128,8 @@ export class LaneConnection {
     this.sender = new LaneSender(stream, settings.lanes[lane]);
     const { nonce } = this;
     const greeting = { hello: settings.hello(), lane, target: peer.nodeId, nonce };
-    this.sender.packet(PACKET.hello, encodeGreeting({ ...greeting, answerTo: NO_NONCE }));
+    this.greeted = encodeGreeting({ ...greeting, answerTo: NO_NONCE });
+    this.sender.packet(PACKET.hello, this.ports.credentials.seal("greeting", this.greeted));
   }
 
   private take(message: Uint8Array): boolean {
@@ -146,7 +149,14 @@ export class LaneConnection {
     }
   }
 
-  private takeGreeting(body: Uint8Array): boolean {
+  private takeGreeting(sealed: Uint8Array): boolean {
+    const { credentials } = this.ports;
+    const body = credentials.open("answer", sealed, this.greeted);
+    if (body === null) {
+      credentials.refuseUnproven(this.connection?.socket);
+      this.end("it does not prove that it knows the peers' secret");
+      return true;
+    }
     const greeting = decodeGreeting(body);
     if (greeting === null || !equalBytes(greeting.answerTo, this.nonce)) return false;
     const { hello, target, lane } = greeting;
@@ -156,7 +166,8 @@ export class LaneConnection {
       return true;
     }
     if (lane !== this.lane) return false;
-    this.sender?.packet(PACKET.confirm, greeting.nonce);
+    const confirm = credentials.seal("confirm", greeting.nonce, this.greeted, body);
+    this.sender?.packet(PACKET.confirm, confirm);
     this.connection?.proved();
     this.isUp = true;
     this.timer?.cancel();
@@ -169,20 +180,24 @@ export class LaneConnection {
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.nodeId !== this.peer.nodeId) return "other-node";
     if (target !== this.settings.hello().nodeId) return "other-node";
+    if (!this.ports.credentials.isNode(this.connection?.socket, hello.nodeId)) {
+      return "other-identity";
+    }
     return this.owner.admit(hello);
   }
 
   private refuse(refusal: PeerRefusal, answerTo: Uint8Array): void {
     const { nodeId, endpoint } = this.settings.hello();
     const note = encodeRefusal({ by: { nodeId, endpoint }, refusal, answerTo });
-    this.sender?.packet(PACKET.refusal, note);
+    this.sender?.packet(PACKET.refusal, this.ports.credentials.seal("refusal", note));
     this.stream?.end();
     this.timer?.cancel();
     this.timer = this.ports.timer.after(LAST_WORD_MS, () => this.end(`refused it: ${refusal}`));
   }
 
-  private takeRefusal(body: Uint8Array): boolean {
-    const note = decodeRefusal(body);
+  private takeRefusal(sealed: Uint8Array): boolean {
+    const body = this.ports.credentials.open("refusal", sealed);
+    const note = body === null ? null : decodeRefusal(body);
     // Only the greeting of this connection can be refused, and only until it was answered.
     if (note === null || this.isUp || !equalBytes(note.answerTo, this.nonce)) return false;
     this.owner.refused(note.by, note.refusal);

@@ -4,7 +4,7 @@
  * Invariants: 1. Each call makes a connection of its own: nothing is pooled, so that lanes never
  * share a window (P-154). 2. No name is looked up but by `resolve`. 3. With credentials, the other
  * side's certificate must chain to the CA of the cluster's peers; its name is not compared with the
- * address: whoever holds a certificate of that CA is a node, and which one the handshake says. 4.
+ * address: which node it is the handshake says, and `credentials` whether it may be that one. 4.
  * Destroying leaves no socket behind.
  */
 import { connect as connectSession, type ClientHttp2Session } from "node:http2";
@@ -18,6 +18,7 @@ import type { PeerTls } from "./settings.js";
 export const LINK_PATH = "/svc.peer.v1.Peer/Link";
 export const JOIN_PATH = "/svc.peer.v1.Peer/Join";
 export const IDENTIFY_PATH = "/svc.peer.v1.Peer/Identify";
+export const CHALLENGE_PATH = "/svc.peer.v1.Peer/Challenge";
 export const GRPC_CONTENT_TYPE = "application/grpc";
 
 /** Settings of both sides. A receiver always reads, so a window only has to cover the way. */
@@ -50,6 +51,7 @@ export interface DialOptions {
 
 export interface Connection {
   readonly session: ClientHttp2Session;
+  readonly socket: Socket;
   /** The other side proved to be who was meant: where it was met is remembered. */
   proved(): void;
   /** Ends session and socket at once. */
@@ -137,6 +139,7 @@ export function dial(
   session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
   return {
     session,
+    socket,
     proved: () => {
       if (socket.remoteAddress !== undefined) names.worked(host, socket.remoteAddress);
     },

@@ -7,9 +7,11 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
 import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
+import type { PeerCredentials } from "./credentials.js";
 import { GRPC_CONTENT_TYPE } from "./dial.js";
 import { MessageReader, writePacket } from "./messages.js";
 import {
@@ -36,6 +38,7 @@ export interface InboundOwner {
   /** `wasOpen`: frames may have been on it. */
   ended(inbound: InboundLane, wasOpen: boolean): void;
   nowMs(): number;
+  readonly credentials: PeerCredentials;
 }
 
 /** Answers to echoes that the other side does not read, before it is cut off (bytes). */
@@ -46,6 +49,8 @@ export class InboundLane {
   readonly session: ServerHttp2Session | undefined;
   private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   private greeting: Greeting | null = null;
+  /** The two greetings, as they travelled. */
+  private greetings: readonly Uint8Array[] = [];
   private writtenAhead = false;
   heardMs: number;
 
@@ -128,10 +133,7 @@ export class InboundLane {
       case PACKET.hello:
         return this.phase === "greeting" && this.takeGreeting(body);
       case PACKET.confirm:
-        if (this.phase !== "confirm" || !equalBytes(body, this.nonce)) return false;
-        this.phase = "open";
-        this.owner.opened(this);
-        return true;
+        return this.phase === "confirm" && this.takeConfirm(body);
       case PACKET.refusal:
         return this.takeRefusal(body);
       default:
@@ -139,15 +141,26 @@ export class InboundLane {
     }
   }
 
-  private takeGreeting(body: Uint8Array): boolean {
-    const greeting = decodeGreeting(body);
-    if (greeting === null || !this.owner.isServing) return false;
+  private takeConfirm(sealed: Uint8Array): boolean {
+    const body = this.owner.credentials.open("confirm", sealed, ...this.greetings);
+    if (body === null || !equalBytes(body, this.nonce)) return false;
+    this.phase = "open";
+    this.owner.opened(this);
+    return true;
+  }
+
+  private takeGreeting(sealed: Uint8Array): boolean {
+    const { credentials } = this.owner;
+    const body = credentials.open("greeting", sealed);
+    if (body === null) credentials.refuseUnproven(this.session?.socket as Socket | undefined);
+    const greeting = body === null ? null : decodeGreeting(body);
+    if (body === null || greeting === null || !this.owner.isServing) return false;
     const own = this.owner.hello();
     const refusal = this.judge(greeting, own);
     if (refusal !== null) {
       const by = { nodeId: own.nodeId, endpoint: own.endpoint };
       const note = { by, refusal, answerTo: greeting.nonce };
-      this.write(PACKET.refusal, encodeRefusal(note));
+      this.write(PACKET.refusal, credentials.seal("refusal", encodeRefusal(note)));
       this.phase = "refused";
       this.stream.end();
       return true;
@@ -156,18 +169,23 @@ export class InboundLane {
     this.phase = "confirm";
     const { lane, nonce: answerTo, hello } = greeting;
     const answer = { hello: own, lane, target: hello.nodeId, nonce: this.nonce, answerTo };
-    this.write(PACKET.hello, encodeGreeting(answer));
+    const answered = encodeGreeting(answer);
+    this.greetings = [body, answered];
+    this.write(PACKET.hello, credentials.seal("answer", answered, body));
     return true;
   }
 
   private judge({ hello, target }: Greeting, own: PeerHello): PeerRefusal | null {
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (target !== own.nodeId || hello.nodeId === own.nodeId) return "other-node";
+    const socket = this.session?.socket as Socket | undefined;
+    if (!this.owner.credentials.isNode(socket, hello.nodeId)) return "other-identity";
     return this.owner.admit(hello);
   }
 
-  private takeRefusal(body: Uint8Array): boolean {
-    const note = decodeRefusal(body);
+  private takeRefusal(sealed: Uint8Array): boolean {
+    const body = this.owner.credentials.open("refusal", sealed);
+    const note = body === null ? null : decodeRefusal(body);
     // Only the greeting that answered the other side's can be refused, by that side, until it is
     // confirmed.
     const isAnswer = this.phase === "confirm" && note?.by.nodeId === this.nodeId;

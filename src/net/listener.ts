@@ -19,7 +19,9 @@ import type { AddressInfo, Socket } from "node:net";
 import { TLS_HANDSHAKE_TIMEOUT_MS } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import type { TimerHandle } from "../ports.js";
+import type { PeerCredentials } from "./credentials.js";
 import {
+  CHALLENGE_PATH,
   CONNECTION_MEMORY_MB,
   CONNECTION_WINDOW_BYTES,
   GRPC_CONTENT_TYPE,
@@ -32,7 +34,10 @@ import { InboundLane, type InboundOwner } from "./inbound.js";
 import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
 import { answerQuestion, type UnaryOwner } from "./unary.js";
 
-export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "nowMs"> {
+export interface ListenerOwner extends Omit<
+  InboundOwner,
+  "opened" | "ended" | "nowMs" | "credentials"
+> {
   joinAsked: UnaryOwner["joinAsked"];
   identity: UnaryOwner["identity"];
   /** Who this node is can be told. */
@@ -43,6 +48,7 @@ export interface ListenerOwner extends Omit<InboundOwner, "opened" | "ended" | "
   answersLost(nodeId: number): void;
 }
 
+const QUESTION_PATHS: readonly string[] = [CHALLENGE_PATH, JOIN_PATH, IDENTIFY_PATH];
 const STATUS_UNIMPLEMENTED = "12";
 /** A session ends after so many streams that were refused, or frames that were malformed. */
 const TOLERATED_FAULTS = 16;
@@ -64,6 +70,7 @@ export class PeerListener implements InboundOwner {
   ) {
     this.server = this.makeServer();
     this.unary = {
+      credentials: ports.credentials,
       timer: ports.timer,
       joinWithinMs: settings.joinWithinMs,
       identity: () => owner.identity(),
@@ -99,6 +106,10 @@ export class PeerListener implements InboundOwner {
     for (const socket of this.sockets) socket.destroy();
     if (this.server.listening) this.server.close(() => done());
     else this.ports.timer.soon(done);
+  }
+
+  get credentials(): PeerCredentials {
+    return this.ports.credentials;
   }
 
   get isServing(): boolean {
@@ -211,7 +222,7 @@ export class PeerListener implements InboundOwner {
     } else if (path === LINK_PATH) {
       const lane = new InboundLane(stream, this);
       this.lanes.add(lane);
-    } else if (path === JOIN_PATH || path === IDENTIFY_PATH) {
+    } else if (QUESTION_PATHS.includes(path)) {
       this.expect(session, this.settings.joinWithinMs + this.settings.handshakeWithinMs);
       answerQuestion(stream, path, this.unary);
     } else {

@@ -62,6 +62,7 @@ const REFUSALS: readonly PeerRefusal[] = [
   "protocol",
   "not-a-member",
   "other-storage",
+  "other-identity",
 ];
 const STORAGES: readonly PeerStorage[] = ["lmdb", "memory"];
 const STATES: readonly PeerStanding["state"][] = ["empty", "founding", "founded"];
@@ -166,6 +167,18 @@ export function decodeRefusal(body: Uint8Array): RefusalNote | null {
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   if (!reader.isComplete() || refusal === undefined) return null;
   return { by: { nodeId, endpoint }, refusal, answerTo };
+}
+
+/** What a node gives to whoever must prove something with its question: a fresh nonce. */
+export function encodeChallenge(nonce: Uint8Array): Uint8Array {
+  return new ByteWriter(32).uint8(VERSION).raw(nonce).finish();
+}
+
+/** Null when the body is no challenge of this version. */
+export function decodeChallenge(body: Uint8Array): Uint8Array | null {
+  const reader = opened(body);
+  const nonce = reader.raw(NONCE_BYTES);
+  return reader.isComplete() ? nonce : null;
 }
 
 /** The question for a node's identity; it says nothing. */

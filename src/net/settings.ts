@@ -18,6 +18,7 @@ import type {
   PeerStanding,
   TimerPort,
 } from "../ports.js";
+import type { PeerCredentials } from "./credentials.js";
 import type { NameResolver } from "./resolve.js";
 
 /** PEM texts; both sides of every connection verify each other against `ca`. */
@@ -33,6 +34,7 @@ export interface PeerNetworkPorts {
   readonly entropy: EntropyPort;
   readonly logger: LoggerPort;
   readonly names: NameResolver;
+  readonly credentials: PeerCredentials;
 }
 
 /** Bounds of one lane. */

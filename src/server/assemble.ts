@@ -127,6 +127,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     groups: () => node.groups().map((group) => group.facts()),
     node: () => node.facts(),
     inflight: () => operations.inflight,
+    refusedPeers: peers.ports.credentials,
     resolveFailures: () => peers.ports.names.failures,
   });
 }

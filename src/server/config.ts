@@ -13,7 +13,7 @@ import type { RawFlags } from "./flags.js";
 import { checkRelations } from "./relations.js";
 import type { ServerConfig } from "./server-config.js";
 
-export type { ServerConfig } from "./server-config.js";
+export { type ServerConfig, needsCredentials } from "./server-config.js";
 
 /** Typed access to raw values; the flag table guarantees the kinds. */
 class Reader {
@@ -71,7 +71,9 @@ type ClusterFields =
   | "join"
   | "peerTlsCertFile"
   | "peerTlsKeyFile"
-  | "peerTlsCaFile";
+  | "peerTlsCaFile"
+  | "peerTlsRequireNodeId"
+  | "peerSecretFile";
 
 /** Where the node is among the others, and who they are. */
 function clusterConfig(
@@ -94,6 +96,8 @@ function clusterConfig(
     peerTlsCertFile: read.file("--peer-tls-cert"),
     peerTlsKeyFile: read.file("--peer-tls-key"),
     peerTlsCaFile: read.file("--peer-tls-ca"),
+    peerTlsRequireNodeId: read.boolean("--peer-tls-require-node-id"),
+    peerSecretFile: read.file("--peer-secret-file"),
   };
 }
 

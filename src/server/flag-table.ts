@@ -72,10 +72,15 @@ Security
     PEM key
   --peer-tls-ca text -
     PEM CA that peer certificates must chain to (mTLS)
+  --peer-tls-require-node-id boolean false
+    refuse peers whose certificate does not name their node id (URI svc:node:<id>)
+  --peer-secret-file text -
+    file with the peers' shared secret, at least 32 characters; same on all nodes
   --auth-tokens-file text -
     bearer token file
   --allow-insecure boolean false
-    permit unprotected listeners on non-loopback addresses
+    permit unprotected listeners on non-loopback addresses,
+    and an unprotected peer listener beside authentication
 Storage
   --storage choice(lmdb,memory) lmdb
     adapter: lmdb, or memory (nothing survives the process)

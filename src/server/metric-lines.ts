@@ -57,19 +57,27 @@ function peerSeries(
   }
 }
 
-/** What clients hold of this node. */
+/** What is counted of connections. */
+export interface FrontFacts {
+  readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
+  readonly refusedPeers: { readonly otherIdentities: number; readonly unproven: number };
+}
+
+/** What clients hold of this node, and who was turned away. */
 export function frontLines(
   lines: string[],
-  connections: ConnectionCount,
-  unsent: UnsentBytes,
+  { connections, unsent, refusedPeers }: FrontFacts,
 ): void {
   family(lines, "svc_connections", "gauge", "Open client connections");
   for (const [listener, open] of Object.entries(connections.open)) {
     lines.push(`svc_connections{listener="${listener}"} ${open}`);
   }
   const refused = "svc_connections_refused_total";
-  family(lines, refused, "counter", "Connections closed at accept");
+  family(lines, refused, "counter", "Connections turned away");
   lines.push(`${refused}{reason="limit"} ${connections.refused}`);
+  lines.push(`${refused}{reason="other-identity"} ${refusedPeers.otherIdentities}`);
+  lines.push(`${refused}{reason="unproven"} ${refusedPeers.unproven}`);
   const waiting = "svc_unsent_answer_bytes";
   family(lines, waiting, "gauge", "Bytes of answers that wait for clients to read them");
   lines.push(`${waiting} ${unsent.bytes}`);

@@ -29,6 +29,8 @@ export interface MetricSources {
   readonly inflight: () => number;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
+  /** Connections of other nodes that were turned away. */
+  readonly refusedPeers: { readonly otherIdentities: number; readonly unproven: number };
   readonly connections: ConnectionCount;
   readonly unsent: UnsentBytes;
 }
@@ -212,7 +214,7 @@ export class Metrics implements MeterPort {
   private groupLines(lines: string[]): void {
     if (this.sources === null) return;
     scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
-    frontLines(lines, this.sources.connections, this.sources.unsent);
+    frontLines(lines, this.sources);
     groupLines(lines, this.sources.groups());
     nodeLines(lines, this.sources.node());
   }

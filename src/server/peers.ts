@@ -17,6 +17,7 @@ import { IDENTITY_KEY } from "../host/identity.js";
 import { fromByteKey } from "../machine/keys.js";
 import { askIdentity, askToJoin } from "../net/asking.js";
 import { PeerNetwork } from "../net/network.js";
+import { PeerCredentials } from "../net/credentials.js";
 import { NameResolver } from "../net/resolve.js";
 import {
   PEER_NETWORK_DEFAULTS,
@@ -29,7 +30,8 @@ import type { Founder, LoggerPort, PeerIdentity, PeerProfile, PeerStanding } fro
 import { systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
 import { clusterIdOf } from "./cluster-flags.js";
-import type { ServerConfig } from "./config.js";
+import { type ServerConfig, needsCredentials } from "./config.js";
+import { readSecretFile } from "./secret-file.js";
 
 /** The node as the others know it; what is not known yet is "". */
 export interface PeerSelf {
@@ -56,9 +58,45 @@ export function randomHex(digits: number): string {
   return text.slice(0, digits);
 }
 
-function peerPorts(logger: LoggerPort): PeerNetworkPorts {
+function peerPorts(logger: LoggerPort, credentials: PeerCredentials): PeerNetworkPorts {
   const names = new NameResolver(systemTimers);
-  return { clock: systemClock, timer: systemTimers, entropy: systemEntropy, logger, names };
+  const system = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
+  return { ...system, logger, names, credentials };
+}
+
+const SECRET_MIN_CHARACTERS = 32;
+
+/** What peers prove themselves with, beside their certificates. */
+function peerCredentials(
+  config: ServerConfig,
+  logger: LoggerPort,
+): Result<PeerCredentials, "usage"> {
+  const { peerSecretFile: path, peerTlsRequireNodeId: requireNodeId } = config;
+  if (path === null) return ok(new PeerCredentials({ secret: null, requireNodeId }, logger));
+  const text = readSecretFile(path, "--peer-secret-file");
+  if (!text.ok) return text;
+  const secret = text.value.trim();
+  if (secret.length < SECRET_MIN_CHARACTERS) {
+    const wanted = `it must be at least ${SECRET_MIN_CHARACTERS}`;
+    return failure(
+      "usage",
+      `--peer-secret-file ${path} has ${secret.length} characters; ${wanted}`,
+    );
+  }
+  return ok(new PeerCredentials({ secret: Buffer.from(secret, "utf8"), requireNodeId }, logger));
+}
+
+/** Says what the peer listener lacks, where it was opened all the same. */
+function warnUnprotected(config: ServerConfig, logger: LoggerPort, isSecured: boolean): void {
+  const { peerHost } = config;
+  if (isSecured) return;
+  if (!isLoopback(peerHost)) {
+    logger.log("warn", "the peer listener is open off loopback without TLS", { peerHost });
+  }
+  if (needsCredentials(config) && config.peerSecretFile === null) {
+    const event = "clients need credentials, but whoever reaches the peer listener needs none";
+    logger.log("warn", event, { peerHost });
+  }
 }
 
 /** The text of a PEM file; throws with the flag and the path when `check` does not take it. */
@@ -119,7 +157,9 @@ export async function openPeers(
 ): Promise<Result<Peers, "usage">> {
   const tls = peerTls(config);
   if (!tls.ok) return tls;
-  const ports = peerPorts(logger);
+  const credentials = peerCredentials(config, logger);
+  if (!credentials.ok) return credentials;
+  const ports = peerPorts(logger, credentials.value);
   const { nodeId, peerHost, peerPort, storage } = config;
   const self: PeerSelf = { clusterId: "", storageId: "", endpoint: "", clientEndpoint: () => "" };
   const who = {
@@ -140,9 +180,7 @@ export async function openPeers(
   if (!bound.ok) {
     return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
   }
-  if (!isLoopback(peerHost) && tls.value === null) {
-    logger.log("warn", "the peer listener is open off loopback without TLS", { peerHost });
-  }
+  warnUnprotected(config, logger, tls.value !== null);
   const address = hostAndPort(peerHost, bound.value.port);
   self.endpoint = config.advertisedPeerEndpoint ?? address;
   const { endpoint } = self;

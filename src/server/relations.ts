@@ -16,7 +16,7 @@ import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./clust
 
 import { FLAGS } from "./flag-table.js";
 import { type RawFlags, defaultValue } from "./flags.js";
-import type { ServerConfig } from "./server-config.js";
+import { type ServerConfig, needsCredentials } from "./server-config.js";
 
 type Check = (config: ServerConfig, raw: RawFlags) => string | null;
 
@@ -71,6 +71,13 @@ const checkPeerListener: Check = (config) => {
   }
   if (!isLoopback(peerHost) && missing > 0 && !config.allowInsecure) {
     return `the peer listener would open on ${peerHost}, which is not loopback: give --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure`;
+  }
+  if (config.peerTlsRequireNodeId && missing > 0) {
+    return "--peer-tls-require-node-id needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca";
+  }
+  const isOpen = missing > 0 && config.peerSecretFile === null && !config.allowInsecure;
+  if (needsCredentials(config) && isOpen) {
+    return `the peer listener would open on ${peerHost} for everybody, while clients need credentials: give --peer-secret-file, or --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure`;
   }
   const endpoint = config.advertisedPeerEndpoint;
   return endpoint === null || isEndpoint(endpoint)

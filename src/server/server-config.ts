@@ -1,8 +1,8 @@
 /**
  * Everything that can be configured, parsed and checked: the type of the server's configuration.
  *
- * Types only. Invariants: 1. Durations are in milliseconds, sizes in bytes. 2. It is frozen when it
- * is made and never read from flags again.
+ * Types, and what follows from them. Invariants: 1. Durations are in milliseconds, sizes in bytes.
+ * 2. It is frozen when it is made and never read from flags again.
  */
 import type { PeerAddress } from "../ports.js";
 
@@ -29,6 +29,10 @@ export interface ServerConfig {
   readonly peerTlsCertFile: string | null;
   readonly peerTlsKeyFile: string | null;
   readonly peerTlsCaFile: string | null;
+  /** A peer's certificate must name the node that the peer says it is. */
+  readonly peerTlsRequireNodeId: boolean;
+  /** File with the secret that all peers know. */
+  readonly peerSecretFile: string | null;
   readonly peerPingIntervalMs: number;
   /** Explicit base URL for route hints; null = derived once the listeners are open. */
   readonly advertisedClientEndpoint: string | null;
@@ -91,4 +95,9 @@ export interface ServerConfig {
   readonly logFormat: "text" | "json";
   readonly kernels: "wasm" | "twin";
   readonly benchmarkRoutes: boolean;
+}
+
+/** Whether clients must show who they are. */
+export function needsCredentials(config: ServerConfig): boolean {
+  return config.authTokensFile !== null || config.tlsClientCaFile !== null;
 }

@@ -215,8 +215,8 @@ t.test(
     writeFileSync(join(tokens, "admin"), `${admin}\n`, { mode: 0o600 });
     writeFileSync(join(tokens, "spaced"), "two words", { mode: 0o600 });
     const secured = new ServerProcess(
-      nodeFlags(own.path, `--auth-tokens-file=${join(tokens, "tokens")}`).map((flag) =>
-        flag === "--https-port=off" ? "--https-port=0" : flag,
+      nodeFlags(own.path, `--auth-tokens-file=${join(tokens, "tokens")}`, "--allow-insecure").map(
+        (flag) => (flag === "--https-port=off" ? "--https-port=0" : flag),
       ),
     );
     t.teardown(async () => {

@@ -248,7 +248,11 @@ t.test("a token is asked for once and not shown", async (t) => {
   const token = "admin-token-0123456789ab";
   writeFileSync(join(own.path, "tokens"), `admin ada ${tokenDigestText(token)}\n`, { mode: 0o600 });
   const secured = new ServerProcess(
-    nodeFlags(join(own.path, "data"), `--auth-tokens-file=${join(own.path, "tokens")}`),
+    nodeFlags(
+      join(own.path, "data"),
+      `--auth-tokens-file=${join(own.path, "tokens")}`,
+      "--allow-insecure",
+    ),
   );
   t.teardown(async () => {
     await secured.kill();

@@ -323,6 +323,7 @@ t.test("tokens: sent with every kind of call, refused ones are named", async (t)
   const guarded = new ServerProcess([
     ...nodeFlags(join(place.path, "data")),
     `--auth-tokens-file=${file}`,
+    "--allow-insecure",
   ]);
   const addresses = await guarded.ready();
   for (const transport of ["grpc", "rest"] as const) {

@@ -256,9 +256,28 @@ class NoNode implements TransportNode {
   }
 }
 
-function places(urls: string[], learns = true): Places {
-  return new Places(urls.map(parseEndpoint), () => new NoNode(), learns, 0);
+function places(urls: string[], learns = true, hasToken = false): Places {
+  return new Places(urls.map(parseEndpoint), () => new NoNode(), learns, 0, hasToken);
 }
+
+t.test("P-198 a token goes in clear text to configured hosts only", (t) => {
+  const cleartext = places(["http://10.0.0.1:8083", "http://db2:8083"], true, true);
+  const [first] = cleartext.configured;
+  if (first === undefined) throw new Error("a place is configured");
+  t.equal(cleartext.named("http://10.6.6.6:8083", first), null, "an address nobody named");
+  t.equal(cleartext.named("http://db3:8083", first), null, "a name nobody named");
+  t.ok(cleartext.named("http://DB2:9083", first), "another port of a configured host");
+  t.ok(cleartext.named("http://db2:8083", first)?.configured);
+  const secure = places(["https://10.0.0.1:8082"], true, true);
+  const [tls] = secure.configured;
+  if (tls === undefined) throw new Error("a place is configured");
+  t.ok(secure.named("https://10.0.0.2:8082", tls), "over TLS the certificate says who it is");
+  const open = places(["http://10.0.0.1:8083"]);
+  const [plain] = open.configured;
+  if (plain === undefined) throw new Error("a place is configured");
+  t.ok(open.named("http://10.0.0.2:8083", plain), "without a token there is nothing to lose");
+  t.end();
+});
 
 t.test("places: names of nodes, balancers, schemes, bounds", (t) => {
   const all = places(["http://localhost:1", "http://other:1"]);

@@ -169,6 +169,7 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
     }),
     true,
     0,
+    false,
   );
   const [one, other] = places.configured as [Place, Place];
   const blamed: Place[] = [];

@@ -29,8 +29,8 @@ export class PeerAuthority {
     return new PeerAuthority(keys, certificate);
   }
 
-  /** A pair for one node: it is server and client at once. */
-  async issue(name: string): Promise<PeerTls> {
+  /** A pair for one node: it is server and client at once. `uris`: further names of it. */
+  async issue(name: string, ...uris: string[]): Promise<PeerTls> {
     const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
     const certificate = await x509.X509CertificateGenerator.create({
       subject: `CN=${name}`,
@@ -43,6 +43,14 @@ export class PeerAuthority {
           x509.ExtendedKeyUsage.serverAuth,
           x509.ExtendedKeyUsage.clientAuth,
         ]),
+        ...(uris.length === 0
+          ? []
+          : [
+              new x509.SubjectAlternativeNameExtension([
+                { type: "dns", value: "peer.example" },
+                ...uris.map((value) => ({ type: "url", value }) as const),
+              ]),
+            ]),
       ],
     });
     return {

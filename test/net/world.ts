@@ -3,9 +3,10 @@
  * world that goes on by itself.
  */
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
-import type { JoinAnswer, JoinRequest, LogFields, PeerPort } from "../../src/ports.js";
+import type { JoinAnswer, JoinRequest, LogFields, LoggerPort, PeerPort } from "../../src/ports.js";
 import { askToJoin } from "../../src/net/asking.js";
 import { PeerNetwork } from "../../src/net/network.js";
+import { PeerCredentials } from "../../src/net/credentials.js";
 import { NameResolver } from "../../src/net/resolve.js";
 import {
   PEER_NETWORK_DEFAULTS,
@@ -23,12 +24,16 @@ export interface Told {
 }
 
 export function realPorts(told: Told[] = []): PeerNetworkPorts {
+  const logger: LoggerPort = {
+    log: (level, event, fields) => void told.push({ level, event, fields }),
+  };
   return {
     clock: systemClock,
     timer: systemTimers,
     entropy: systemEntropy,
     names: new NameResolver(systemTimers),
-    logger: { log: (level, event, fields) => void told.push({ level, event, fields }) },
+    logger,
+    credentials: new PeerCredentials({ secret: null, requireNodeId: false }, logger),
   };
 }
 

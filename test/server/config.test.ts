@@ -97,6 +97,9 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     [["--initial-cluster-partitions=1025"], /1 to 1024/],
     [["--lock-max-lease=600h"], /--lock-max-lease/],
     [["--shutdown-delay=60s"], /60000ms.*below 60000ms/],
+    [["--auth-tokens-file=t"], /peer listener would open on 127\.0\.0\.1.*--peer-secret-file/],
+    [["--tls-client-ca=c"], /peer listener.*--allow-insecure/],
+    [["--peer-tls-require-node-id"], /--peer-tls-require-node-id needs --peer-tls-cert/],
     [
       ["--host=0.0.0.0"],
       /gRPC cleartext listener would open on 0\.0\.0\.0.*--auth-tokens-file or --allow-insecure/,
@@ -135,6 +138,8 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   ];
   for (const [flags, message] of cases) t.match(refused(flags), message, flags.join(" "));
   t.type(configure(["--initial-cluster=1=127.0.0.1:8084"]), "object");
+  t.type(configure(["--auth-tokens-file=t", "--peer-secret-file=s"]), "object");
+  t.type(configure(["--auth-tokens-file=t", "--allow-insecure"]), "object");
   const listed = "--advertised-peer-endpoint=node1:8084";
   t.type(configure(["--host=0.0.0.0", "--allow-insecure", listed]), "object");
   t.type(configure(["--host=0.0.0.0", "--allow-insecure", "--peer-host=::1"]), "object");

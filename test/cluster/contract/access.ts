@@ -10,6 +10,9 @@ import { ServerProcess, nodeFlags, sleep, temporaryDirectory } from "../server-p
 import { startNode, type Node } from "./node.js";
 import { GrpcCaller, http1, post } from "./wire.js";
 
+/** The peer listener of these nodes is nobody's business here. */
+const OPEN_PEERS = "--allow-insecure";
+
 const TOKENS = {
   reader: "reader-token-0123456789",
   writer: "writer-token-0123456789",
@@ -208,7 +211,7 @@ export async function access(t: Test): Promise<void> {
   writeFileSync(file, whole, { mode: 0o600 });
 
   await t.test("10.1, 10.2 roles by token, SIGHUP", async (t) => {
-    const node = await startNode(t, `--auth-tokens-file=${file}`, "--log-level=info");
+    const node = await startNode(t, `--auth-tokens-file=${file}`, OPEN_PEERS, "--log-level=info");
     await checkPaths(t, node);
     await checkRpcs(t, node);
     const status = async (token: string) =>
@@ -227,13 +230,14 @@ export async function access(t: Test): Promise<void> {
   await t.test("10.2 a bad token file stops the start", async (t) => {
     for (const [text, mode, message] of [
       ["owner x sha256:00\n", 0o600, /line 1/],
-      [whole, 0o644, /readable/],
+      [whole, 0o644, /everybody may read/],
     ] as const) {
       writeFileSync(file, text);
       chmodSync(file, mode);
       const server = new ServerProcess([
         ...nodeFlags(directory.path),
         `--auth-tokens-file=${file}`,
+        OPEN_PEERS,
       ]);
       t.equal((await server.ended).code, 2);
       t.match(server.log, message);
@@ -253,7 +257,7 @@ export async function access(t: Test): Promise<void> {
     };
     const ca = join(directory.path, "ca.pem");
     writeFileSync(ca, authority.pair.cert);
-    const node = await startNode(t, `--tls-client-ca=${ca}`);
+    const node = await startNode(t, `--tls-client-ca=${ca}`, OPEN_PEERS);
     const path = "/v1/locks/try-lock";
     const headers = { "content-type": "application/json" };
     const ask = async (pair: Pair | null, target = path) => {
@@ -280,7 +284,12 @@ export async function access(t: Test): Promise<void> {
     caller.close();
     t.equal(statSync(join(node.directory, "tls", "development.key")).mode & 0o077, 0);
 
-    const both = await startNode(t, `--tls-client-ca=${ca}`, `--auth-tokens-file=${file}`);
+    const both = await startNode(
+      t,
+      `--tls-client-ca=${ca}`,
+      `--auth-tokens-file=${file}`,
+      OPEN_PEERS,
+    );
     const over = (pair: Pair | null, more: Record<string, string>) =>
       http1(both.https, "/v1/ranges/merge", {
         method: "POST",

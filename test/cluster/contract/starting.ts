@@ -65,7 +65,7 @@ export async function starting(t: Test): Promise<void> {
       t.teardown(() => directory.remove());
       const junk = join(directory.path, "junk.pem");
       writeFileSync(junk, "junk\n");
-      const authority = run([...SAFE, `--tls-client-ca=${junk}`]);
+      const authority = run([...SAFE, `--tls-client-ca=${junk}`, "--allow-insecure"]);
       t.match(authority, { code: 2, output: "", log: /--tls-client-ca.*junk\.pem/ });
       const pair = run([...SAFE, `--tls-cert=${junk}`, `--tls-key=${junk}`]);
       t.match(pair, { code: 2, output: "", log: /--tls-cert.*junk\.pem/ });
