@@ -67,6 +67,15 @@ export interface TermRun {
   readonly firstIndex: number;
 }
 
+/**
+ * Entries from `firstIndex` on, until the next run, have payloads of `sizeBytes` together: at most
+ * SIZE_RUN_MAX_BYTES, unless it is a single entry.
+ */
+export interface SizeRun {
+  readonly firstIndex: number;
+  readonly sizeBytes: number;
+}
+
 /** What the log knows of one group after recovery. */
 export interface GroupLogImage {
   readonly group: PartitionId;
@@ -81,8 +90,8 @@ export interface GroupLogImage {
   readonly termRuns: readonly TermRun[];
   /** Indexes above the floor whose entry kind is not 0, with the kind, ascending. */
   readonly specialEntries: readonly { readonly index: number; readonly kind: EntryKindNumber }[];
-  /** Sum of the payload sizes above the floor. */
-  readonly payloadBytes: number;
+  /** Payload sizes of all entries above the floor, ascending; empty when there are none. */
+  readonly sizeRuns: readonly SizeRun[];
 }
 
 /** One write of one group: everything in it becomes durable together. */

@@ -82,6 +82,11 @@ export const PEER_FRAMING_MAX_BYTES = 64 * KIB;
 export const PEER_FRAME_MAX_BYTES = 6 * MIB;
 /** Starts of a data directory before the present one whose nonces it keeps and tells. */
 export const BOOTS_TOLD_MAX = 64;
+/**
+ * Entries whose sizes a log hands to the core as one sum have at most so many bytes together; a
+ * larger one stands alone. It bounds the error of any estimate of the core to twice this (bytes).
+ */
+export const SIZE_RUN_MAX_BYTES = 64 * KIB;
 /** Version of what travels between nodes; both sides of a handshake compare it. */
 export const PEER_PROTOCOL = 2;
 /** Largest gRPC message that a node takes from another (bytes). */

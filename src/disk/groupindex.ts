@@ -13,6 +13,7 @@ import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
 import type { GroupLogImage, HardState, LogPosition, TermRun } from "../ports.js";
 import { NO_FLOOR, NO_HARD_STATE } from "./records.js";
+import { SizeRuns } from "./sizeruns.js";
 
 /** Told about each record that begins or ceases to be needed. */
 export interface SegmentLedger {
@@ -45,8 +46,6 @@ export class GroupIndex {
   /** Sequence of the segment with the newest state record, 0 before the first. */
   stateSegment = 0;
   readonly shares = new Map<number, SegmentShare>();
-  /** Sum of the payloads above the floor. */
-  payloadBytes = 0;
   private base = 1;
   private head = 0;
   private count = 0;
@@ -153,16 +152,13 @@ export class GroupIndex {
     this.sizes[slot] = payloadBytes;
     this.terms[slot] = term;
     this.kinds[slot] = kind;
-    this.payloadBytes += payloadBytes;
     this.ledger.add(this, segment, payloadBytes);
   }
 
   private release(slot: number): void {
     const segment = this.segments[slot] as number;
     if (segment === 0) return;
-    const payloadBytes = this.sizes[slot] as number;
-    this.payloadBytes -= payloadBytes;
-    this.ledger.remove(this, segment, payloadBytes);
+    this.ledger.remove(this, segment, this.sizes[slot] as number);
   }
 
   /** Voids every entry at or above `index`. */
@@ -230,12 +226,14 @@ export class GroupIndex {
   image(): GroupLogImage {
     const termRuns: TermRun[] = [];
     const specialEntries: { index: number; kind: number }[] = [];
+    const sizeRuns = new SizeRuns();
     let runTerm = -1;
     for (let at = 0; at < this.count; at++) {
       const slot = this.head + at;
       const term = this.term(slot);
       if (term !== runTerm) termRuns.push({ term, firstIndex: this.base + at });
       runTerm = term;
+      sizeRuns.add(this.base + at, this.sizes[slot] as number);
       const kind = this.kinds[slot] as number;
       if (kind !== 0) specialEntries.push({ index: this.base + at, kind });
     }
@@ -246,7 +244,7 @@ export class GroupIndex {
       lastIndex: this.lastIndex,
       termRuns,
       specialEntries,
-      payloadBytes: this.payloadBytes,
+      sizeRuns: sizeRuns.all,
     };
   }
 

@@ -163,6 +163,7 @@ export class Node {
       imagesInstalled: snapshots.installed,
       imagesDelivered: snapshots.delivered,
       droppedFrames: peers.droppedFrames,
+      oversizedMessages: peers.oversizedMessages,
       sentFrames: peers.sentFrames,
       sentFrameBytes: peers.sentBytes,
       badItems: links.badItems,

@@ -4,12 +4,14 @@
  * Owns which links are up. May call: base, ports, raft types, this folder. Invariants: 1. Messages
  * of all groups of a turn to one node share its frames. 2. Nothing is kept for a node that cannot
  * be reached: Raft sends again what matters. 3. Groups whose entries were dropped are told, so that
- * they probe instead of going on blindly.
+ * they probe instead of going on blindly. 4. No frame is larger than PEER_FRAME_MAX_BYTES: the port
+ * takes none (P-189). A message that alone is larger is dropped and counted.
  */
+import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
 import type { LogEntry, PeerLane, PeerPort } from "../ports.js";
 import type { Message } from "../raft/types.js";
 import type { LeaseSign } from "./heard-lease.js";
-import { FrameRoom, RaftFrameWriter } from "./raft-frames.js";
+import { FRAME_HEAD_BYTES, FrameRoom, RaftFrameWriter, itemSizeBytes } from "./raft-frames.js";
 
 /** A frame is sent before the end of the turn when it has grown to this (bytes). */
 const FRAME_TARGET_BYTES = 1 << 20;
@@ -27,6 +29,8 @@ export class PeerOutbox {
   private readonly missedMs = new Map<number, number>();
   /** Frames that the port dropped. */
   droppedFrames = 0;
+  /** Messages that are larger than a frame may be. */
+  oversizedMessages = 0;
   sentFrames = 0;
   sentBytes = 0;
 
@@ -73,7 +77,10 @@ export class PeerOutbox {
     }
     const lane = message.kind === "append" || message.kind === "appendAnswer" ? "log" : "control";
     const writer = lanes[lane];
-    writer.add(group, message, entries, lease);
+    const sizeBytes = itemSizeBytes(message.kind, entries);
+    if (FRAME_HEAD_BYTES + sizeBytes > PEER_FRAME_MAX_BYTES) return this.drop(group, message);
+    if (writer.sizeBytes + sizeBytes > PEER_FRAME_MAX_BYTES) this.send(message.to, lane, writer);
+    writer.add(group, message, entries, lease, sizeBytes);
     if (writer.sizeBytes >= FRAME_TARGET_BYTES) this.send(message.to, lane, writer);
   }
 
@@ -83,6 +90,11 @@ export class PeerOutbox {
       if (control.sizeBytes > 0) this.send(to, "control", control);
       if (log.sizeBytes > 0) this.send(to, "log", log);
     }
+  }
+
+  private drop(group: number, message: Message): void {
+    this.oversizedMessages++;
+    if (message.kind === "append") this.undelivered(group, message.to);
   }
 
   private send(to: number, lane: PeerLane, writer: RaftFrameWriter): void {

@@ -16,8 +16,12 @@ import { entryKindCode, entryKindOf } from "./config-entries.js";
 import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 
 const VERSION = 2;
-const FRAME_HEAD_BYTES = 1;
+export const FRAME_HEAD_BYTES = 1;
 const ITEM_HEAD_BYTES = 8;
+/** kind, term, logTerm, index, commit, reject, rejectHint, context, number of entries. */
+const MESSAGE_BYTES = 1 + 4 * 8 + 1 + 2 * 8 + 4;
+/** Behind it in a heartbeat: lease clock, node clock. */
+const LEASE_BYTES = 2 * 8;
 
 /** The kinds that travel in these frames; an index is the number on the wire. */
 const KINDS: readonly MessageKind[] = [
@@ -43,10 +47,15 @@ export interface RaftItem {
   readonly lease: LeaseSign;
 }
 
-/** Bytes of an item without its entries, at most. */
-export const ITEM_BASE_BYTES = 80;
 /** Bytes of an entry besides its payload. */
-export const ITEM_ENTRY_BYTES = 13;
+const ITEM_ENTRY_BYTES = 13;
+
+/** Bytes that a message of `kind` with `entries` takes in a frame. */
+export function itemSizeBytes(kind: MessageKind, entries: readonly LogEntry[]): number {
+  let sizeBytes = ITEM_HEAD_BYTES + MESSAGE_BYTES + (kind === "heartbeat" ? LEASE_BYTES : 0);
+  for (const entry of entries) sizeBytes += ITEM_ENTRY_BYTES + entry.payload.length;
+  return sizeBytes;
+}
 
 /** Whether messages of this kind travel in these frames. */
 export function isFramed(kind: MessageKind): boolean {
@@ -90,15 +99,19 @@ export class RaftFrameWriter {
     return this.appended;
   }
 
-  add(group: number, message: Message, entries: readonly LogEntry[], lease: LeaseSign): void {
+  /** `sizeBytes`: of the item. */
+  add(
+    group: number,
+    message: Message,
+    entries: readonly LogEntry[],
+    lease: LeaseSign,
+    sizeBytes = itemSizeBytes(message.kind, entries),
+  ): void {
     const { writer } = this;
     const beats = message.kind === "heartbeat";
     if (writer.sizeBytes === 0) writer.uint8(VERSION);
-    let payloadBytes = 0;
-    for (const entry of entries) payloadBytes += ITEM_ENTRY_BYTES + entry.payload.length;
     if (message.kind === "append") this.appended.add(group);
-    const leaseBytes = beats ? LEASE_BYTES : 0;
-    writer.uint32(MESSAGE_BYTES + leaseBytes + payloadBytes).uint32(group);
+    writer.uint32(sizeBytes - ITEM_HEAD_BYTES).uint32(group);
     writer.uint8(KIND_NUMBERS.get(message.kind) ?? KINDS.length);
     writer.uint53(message.term).uint53(message.logTerm).uint53(message.index);
     writer.uint53(message.commit).boolean(message.reject).uint53(message.rejectHint);
@@ -129,11 +142,6 @@ export class RaftFrameWriter {
     return frame;
   }
 }
-
-/** kind, term, logTerm, index, commit, reject, rejectHint, context, number of entries. */
-const MESSAGE_BYTES = 1 + 4 * 8 + 1 + 2 * 8 + 4;
-/** Lease clock, node clock. */
-const LEASE_BYTES = 2 * 8;
 
 /**
  * Visits the whole items of a frame from `from` to `to`. Returns how many were bad, or -1 when the

@@ -106,8 +106,10 @@ export function restoredState(
     first: run.firstIndex,
     term: run.term,
   }));
-  const first = floor.index + 1;
-  const sizeRuns = lastIndex < first ? [] : [{ first, sizeBytes: image?.payloadBytes ?? 0 }];
+  const sizeRuns = (image?.sizeRuns ?? []).map((run) => ({
+    first: run.firstIndex,
+    sizeBytes: run.sizeBytes,
+  }));
   return ok({
     hardState: { ...hardState, commit: Math.max(hardState.commit, applied) },
     floorIndex: floor.index,

@@ -6,10 +6,12 @@
  * An entry is sent only if it has the term that the message names (P-043). 2. Appends to one node
  * leave in the order of the core, also while entries are read back from the log. 3. The inbox is
  * bounded; beyond the bound messages are lost, which Raft allows. 4. The payloads of a received
- * append are at hand exactly while it is stepped and its effects are taken.
+ * append are at hand exactly while it is stepped and its effects are taken. 5. What is read
+ * back for one message is bounded by the core's bound of a message, whatever it believes (P-189).
  */
 import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
+import { SIZE_RUN_MAX_BYTES } from "../base/limits.js";
 import type { LogEntry, LogPort } from "../ports.js";
 import type { RaftCore } from "../raft/core.js";
 import type { EntrySpan, Message } from "../raft/types.js";
@@ -20,8 +22,6 @@ import { type RaftItem, isFramed } from "./raft-frames.js";
 
 const INBOX_ITEMS_MAX = 4096;
 const INBOX_BYTES_MAX = 32 << 20;
-/** One read of the log for a follower (bytes). */
-const LOAD_BYTES_MAX = 8 << 20;
 const NO_ENTRIES: readonly LogEntry[] = [];
 
 interface Loaded {
@@ -160,8 +160,10 @@ export class Replication {
   private load(message: Message, span: EntrySpan): void {
     const queue: Message[] = [];
     this.waiting.set(message.to, queue);
-    const { log, partition, wake } = this.parts;
-    log.read(partition, span.first, span.last, LOAD_BYTES_MAX, (result) => {
+    const { log, partition, wake, core } = this.parts;
+    // What the core knows of entries of an earlier life is off by a run at either end (P-189).
+    const maxBytes = core.maxMessageBytes + 2 * SIZE_RUN_MAX_BYTES;
+    log.read(partition, span.first, span.last, maxBytes, (result) => {
       if (this.waiting.get(message.to) !== queue) return;
       this.loaded.push({ message, entries: result.ok ? result.value : null });
       wake();

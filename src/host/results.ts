@@ -129,6 +129,8 @@ export interface NodeFacts {
   readonly imagesDelivered: number;
   /** Frames to other nodes that were dropped for want of room or a link. */
   readonly droppedFrames: number;
+  /** Messages to other nodes that were dropped because no frame may be so large. */
+  readonly oversizedMessages: number;
   readonly sentFrames: number;
   readonly sentFrameBytes: number;
   /** Frames and items that could not be read, and messages for groups that are not here. */

@@ -65,7 +65,7 @@ export function installAtStart(state: InstalledState, image: GroupLogImage | nul
     lastIndex: index,
     termRuns: [],
     specialEntries: [],
-    payloadBytes: 0,
+    sizeRuns: [],
   };
   return { kind: "reset", floor, hardState, image: reset };
 }

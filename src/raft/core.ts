@@ -53,6 +53,11 @@ export class RaftCore {
     this.raft = new RaftState(config, restored);
   }
 
+  /** Largest sum of entry sizes in one append, as configured; one entry always goes (bytes). */
+  get maxMessageBytes(): number {
+    return this.raft.config.maxMessageBytes;
+  }
+
   /** Lets `count` ticks pass. */
   tick(count = 1): void {
     passTicks(this.raft, count);

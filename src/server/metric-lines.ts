@@ -96,6 +96,7 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_peer_sent_frames_total", "counter", node.sentFrames);
   scalar(lines, "svc_peer_sent_bytes_total", "counter", node.sentFrameBytes);
   scalar(lines, "svc_peer_dropped_frames_total", "counter", node.droppedFrames);
+  scalar(lines, "svc_peer_oversized_messages_total", "counter", node.oversizedMessages);
   scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
   scalar(lines, "svc_peer_stray_items_total", "counter", node.strayItems);
   lines.push("# TYPE svc_peer_linked gauge");

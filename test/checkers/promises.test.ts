@@ -128,7 +128,7 @@ t.test("P-111 a reset that waits for space has changed nothing on the disk yet",
     termRuns,
     lastIndex: 2,
     specialEntries: [],
-    payloadBytes: 0,
+    sizeRuns: [],
   };
   const open = (): { readonly log: SlowLog; readonly mirror: LogMirror } => {
     const log = new SlowLog(new Map([[group, image]]));

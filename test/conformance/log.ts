@@ -189,6 +189,20 @@ const cases: Readonly<Record<string, Case>> = {
       Array.from({ length: 20 }, (_, at) => at + 1),
     );
   },
+  "P-189 a restart knows the sizes of entries well enough": async (t, driver) => {
+    if (!driver.harness.survives) return;
+    const sizes = [100, 30_000, 30_000, 5000, 30_000, 30_000, 0, 20_000];
+    const entries = sizes.map((sizeBytes, at) => {
+      return { index: at + 1, term: 1, kind: 0, payload: new Uint8Array(sizeBytes).fill(at) };
+    });
+    await driver.write(A, entries, { term: 1, vote: 0, commit: 0 });
+    await driver.reopen();
+    t.same(driver.log.recovered().get(A)?.sizeRuns, [
+      { firstIndex: 1, sizeBytes: 65_100 },
+      { firstIndex: 5, sizeBytes: 60_000 },
+      { firstIndex: 8, sizeBytes: 20_000 },
+    ]);
+  },
   "an empty write is answered, a hard state alone is kept": async (t, driver) => {
     await driver.write(A, []);
     await driver.write(A, [], { term: 9, vote: 65_535, commit: 0 });
@@ -219,9 +233,10 @@ const cases: Readonly<Record<string, Case>> = {
         { index: 4, kind: 2 },
         { index: 8, kind: 2 },
       ],
-      payloadBytes: 350,
+      sizeRuns: [{ firstIndex: 3, sizeBytes: 350 }],
     });
-    t.match(images.get(B), { floor: { index: 50, term: 6 }, lastIndex: 51, payloadBytes: 0 });
+    t.match(images.get(B), { floor: { index: 50, term: 6 }, lastIndex: 51 });
+    t.same(images.get(B)?.sizeRuns, [{ firstIndex: 51, sizeBytes: 0 }]);
     t.equal(
       await driver.read(A, 3, 9),
       describe([...makeEntries(3, 4, 2), ...makeEntries(5, 9, 3)]),

@@ -3,10 +3,10 @@
  * the test moves. Frames arrive in order, or are lost where a link is cut.
  *
  * Invariants: 1. Nothing happens by itself. 2. A cut link drops what is sent over it; both sides
- * hear of it only when told (`cut` with `notice`).
+ * hear of it only when told (`cut` with `notice`). 3. Frames are within their bound, as real links ask.
  */
 import { assert } from "../../src/base/assert.js";
-import { PEER_PROTOCOL } from "../../src/base/limits.js";
+import { PEER_FRAME_MAX_BYTES, PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { Node } from "../../src/host/node.js";
 import type { HostPorts, HostSettings } from "../../src/host/settings.js";
 import type {
@@ -111,6 +111,7 @@ export class FalsePeers implements PeerPort {
   }
 
   send(to: number, lane: PeerLane, bytes: Uint8Array): boolean {
+    assert(bytes.length <= PEER_FRAME_MAX_BYTES, "a frame is within its bound");
     if (!this.up.has(to)) return false;
     this.network.frames++;
     const other = this.network.ends.get(to);

@@ -451,7 +451,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
       lastIndex: log.lastIndex,
       termRuns: [],
       specialEntries: [],
-      payloadBytes: 0,
+      sizeRuns: [],
     };
     const start = installAtStart(machine, image);
     if (machine.appliedIndex === 1) {
@@ -495,7 +495,7 @@ t.test("what a start makes of log and store of different moments", (t) => {
     lastIndex: 30,
     termRuns: [],
     specialEntries: [],
-    payloadBytes: 0,
+    sizeRuns: [],
   };
   const state = (appliedIndex: number, index: number): InstalledState => {
     return { group, appliedIndex, appliedTerm: 5, installed: { index, term: index === 0 ? 0 : 5 } };

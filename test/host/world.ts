@@ -12,6 +12,7 @@ import type { PartitionId } from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
 import { type Result, failure, ok } from "../../src/base/result.js";
 import type { Command } from "../../src/machine/command.js";
+import { SizeRuns } from "../../src/disk/sizeruns.js";
 import { Node } from "../../src/host/node.js";
 import type { Group, ProposalResult, ReadResult } from "../../src/host/group.js";
 import {
@@ -107,7 +108,9 @@ export class ManualLog implements LogPort {
     const images = new Map<PartitionId, GroupLogImage>();
     for (const [group, disk] of this.durable) {
       const termRuns: { term: number; firstIndex: number }[] = [];
+      const sizeRuns = new SizeRuns();
       for (const entry of disk.entries) {
+        sizeRuns.add(entry.index, entry.payload.length);
         if (termRuns[termRuns.length - 1]?.term !== entry.term) {
           termRuns.push({ term: entry.term, firstIndex: entry.index });
         }
@@ -121,7 +124,7 @@ export class ManualLog implements LogPort {
         specialEntries: disk.entries
           .filter((entry) => entry.kind !== 0)
           .map(({ index, kind }) => ({ index, kind })),
-        payloadBytes: disk.entries.reduce((sum, entry) => sum + entry.payload.length, 0),
+        sizeRuns: sizeRuns.all,
       });
     }
     return images;
