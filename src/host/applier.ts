@@ -8,6 +8,8 @@
  * not applied is always either being applied, being loaded, or waits for the next slice: `hasWork`
  * says so and the group re-arms on it. 3. An entry that cannot be decoded is never skipped: the
  * process ends with it unapplied (P-031). 4. Answers go to `Answers`, never directly to a caller.
+ * 5. While memory has no room for more unflushed rows nothing is applied: what waits is only
+ * positions, its entries are in the log (P-192).
  */
 import { assert } from "../base/assert.js";
 import { decodeEntry, type DecodedEntry } from "../machine/codec.js";
@@ -44,6 +46,8 @@ export interface ApplierGroup {
   termAt(index: number): number;
   /** An entry that is still in memory; null when it must be read from the log. */
   cached(index: number, term: number): LogEntry | null;
+  /** Memory has room for the rows of an entry more; whoever makes room asks for a turn. */
+  mayApply(): boolean;
   /** Applies a membership change. False: its payload cannot be decoded. */
   applyMembership(entry: LogEntry): boolean;
   /** Called, outside of any turn, when entries that were asked from the log have come. */
@@ -89,6 +93,15 @@ export class Applier {
 
   /** Whether a slice would apply something now. */
   get hasWork(): boolean {
+    return this.isReady && this.group.mayApply();
+  }
+
+  /** Something could be applied, if memory had room. */
+  get isHeld(): boolean {
+    return this.isReady && !this.group.mayApply();
+  }
+
+  private get isReady(): boolean {
     return !this.loading && !this.halted && this.machine.appliedIndex < this.committedTo;
   }
 

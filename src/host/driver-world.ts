@@ -8,6 +8,7 @@ import type { PartitionId } from "../base/ids.js";
 import type { HardState } from "../ports.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import type { Answers } from "./answers.js";
+import type { AppendBudget } from "./append-budget.js";
 import type { Budget } from "./batcher.js";
 import type { GroupDriver } from "./driver.js";
 import type { LogOutbox } from "./effects.js";
@@ -22,6 +23,8 @@ export interface DriverShared {
   readonly answers: Answers;
   readonly budget: Budget;
   readonly outbox: LogOutbox;
+  /** Bytes that are with the log and not durable. */
+  readonly appendBudget: AppendBudget;
   readonly peers: PeerOutbox;
   readonly cacheBudget: CacheBudget;
   readonly images: GroupImages;
@@ -29,6 +32,8 @@ export interface DriverShared {
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */
   intakeOpen(): boolean;
+  /** Memory has room for rows of another entry of a group that this node leads, or follows. */
+  mayApply(leads: boolean): boolean;
   /** New callers are turned away: the node stops. */
   isStopping(): boolean;
   /** A turn is wanted at `atMs` at the latest. */

@@ -25,6 +25,7 @@ import { GroupMembers } from "./group-members.js";
 import { GroupPeers } from "./group-peers.js";
 import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
+import { followersFrom } from "./log-floors.js";
 import { Proposals } from "./proposals.js";
 import type { RaftItem } from "./raft-frames.js";
 import { raftSettings } from "./raft-settings.js";
@@ -96,11 +97,16 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
       settings,
       outbox,
       log: ports.log,
+      appendBudget: this.shared.appendBudget,
       clock: ports.clock,
       wake: () => this.shared.wake(this),
       clockOf: (node) => this.shared.clockOf(node),
       isQuiet: () => this.isQuiet && this.reads.waitingCount === 0,
     });
+  }
+
+  mayApply(): boolean {
+    return this.shared.mayApply(this.leadership.isLeading);
   }
 
   /** A group whose only voter is this node elects itself at once: nobody else could. */
@@ -224,6 +230,14 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   /** Entries above this are wanted by somebody who installs an image. */
   get keepFrom(): number {
     return this.shared.images.keepFrom(this.partition);
+  }
+
+  get followersFrom(): number {
+    return followersFrom(this.core, (node) => this.shared.peers.isUp(node));
+  }
+
+  payloadBytes(first: number, last: number): number {
+    return this.core.payloadBytes(first, last);
   }
 
   get floorIndex(): number {

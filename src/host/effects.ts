@@ -34,6 +34,7 @@ import type {
   SoftState,
   WriteReceipt,
 } from "../raft/types.js";
+import type { AppendBudget } from "./append-budget.js";
 import { entryKindCode } from "./config-entries.js";
 
 /** What the effects of one group lead to. */
@@ -70,8 +71,17 @@ interface OpenRecord {
 export class LogOutbox {
   private writes: LogWrite[] = [];
 
-  add(write: LogWrite): void {
+  /** `budget`: of what is with the log and not durable. */
+  constructor(private readonly budget: AppendBudget) {}
+
+  /** `sizeBytes`: of its entries; `written` when it is durable. */
+  add(write: LogWrite, sizeBytes: number): void {
+    this.budget.take(sizeBytes);
     this.writes.push(write);
+  }
+
+  written(sizeBytes: number): void {
+    this.budget.give(sizeBytes);
   }
 
   /** Hands everything over, in order. */
@@ -176,13 +186,15 @@ export class EffectsExecutor {
     if (!writes) return;
     const entries = effects.append === null ? [] : this.entriesOf(effects.append);
     const { partition: group, commitOnly: hardState } = this;
+    const sizeBytes = effects.append?.sizeBytes ?? 0;
     this.commitOnly = null;
     const done = (): void => {
       assert(!record.durable, "a write becomes durable once");
+      this.outbox.written(sizeBytes);
       record.durable = true;
       this.onDurable();
     };
-    this.outbox.add({ group, hardState, entries, done });
+    this.outbox.add({ group, hardState, entries, done }, sizeBytes);
   }
 
   private entriesOf(range: LogRange): LogEntry[] {

@@ -5,29 +5,33 @@
  * Owns the overlay's freezes. May call: base, machine, ports, this folder. Invariants: 1. One flush
  * at a time; it holds whole entries only and carries the record of every group that moved (P-119).
  * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
- * `compactKeepEntries` stay behind it unless the group pins old segments. 3. A full store keeps the
- * frozen table and tries again; nothing is lost and intake is closed meanwhile (P-120). 4. Bytes
- * and rows that are in memory only are bounded: intake pauses above the bound.
+ * `compactKeepEntries` stay behind it unless the group pins old segments, and what others want (see
+ * log-floors.ts). 3. A full store keeps the frozen table and tries again; nothing is lost and
+ * intake is closed meanwhile (P-120). 4. Bytes and rows that are in memory only are bounded: intake
+ * pauses at the bound, and apply does (P-192). What others lead may take FOLLOWED_SHARE of the
+ * room, so that it never keeps what this node leads from going on; what is led may take LED_SHARE:
+ * that much was taken in before the pause, and reads wait for it. 5. Whoever waits for a flush
+ * waits for the one that holds what was there when it asked, and for no later one (P-195).
  */
 import { assert } from "../base/assert.js";
 import { type PartitionId, partitionId } from "../base/ids.js";
 import type { FrozenTable, Overlay } from "../machine/overlay.js";
 import type { ClockPort, LogPort, LoggerPort, MeterPort, StorePort } from "../ports.js";
+import { type FlooredGroup, LogFloors } from "./log-floors.js";
 import type { HostSettings } from "./settings.js";
 
+/** Of the bounds of what is unflushed, for groups that other nodes lead, and for the others. */
+const FOLLOWED_SHARE = 0.75;
+const LED_SHARE = 2;
+
 /** What a flush needs to know of one group, and tells it. */
-export interface FlushableGroup {
+export interface FlushableGroup extends FlooredGroup {
   readonly partition: PartitionId;
   readonly appliedIndex: number;
   /** Payload bytes applied in this life. */
   readonly appliedBytes: number;
-  readonly floorIndex: number;
-  /** Entries above this are wanted by a node that gets an image; Infinity when none does. */
-  readonly keepFrom: number;
   /** The last index that a durable flush covers. */
   flushedIndex: number;
-  /** Raises the floor of the group's log to `index`, which is flushed. */
-  compact(index: number): void;
 }
 
 export interface FlusherPorts {
@@ -53,23 +57,29 @@ export class Flusher {
   private wanted = false;
   /** Some group applied something that is in no flush. */
   private moved = false;
-  private whenClean: (() => void)[] = [];
+  /** Who waits for the next freeze, and who for the flush of the table that is frozen. */
+  private waiting: (() => void)[] = [];
+  private covered: (() => void)[] = [];
+  private readonly floors: LogFloors;
   /** Flushes finished. */
   count = 0;
 
   /**
-   * `onSettled` is called, outside of any turn, when a flush ended, one way or the other;
-   * `onOpened`, inside one, when the begin of a flush made room for more.
+   * `onRoom` is called when there may be room for more: in no turn when a flush ended, one way or
+   * the other; inside one when the begin of a flush made room.
    */
   constructor(
     private readonly overlay: Overlay,
     private readonly ports: FlusherPorts,
     private readonly settings: HostSettings,
-    private readonly onSettled: () => void,
-    private readonly onOpened: () => void,
+    private readonly onRoom: () => void,
     /** Groups that were run since the last beat. */
     private readonly touched: { all(): Iterable<FlushableGroup> },
-  ) {}
+    /** What the log may keep for other nodes, all groups together (bytes). */
+    logKeepBytesMax: () => number,
+  ) {
+    this.floors = new LogFloors(ports.log, logKeepBytesMax);
+  }
 
   add(group: FlushableGroup): void {
     assert(!this.groups.has(group.partition), "a group is added once");
@@ -86,11 +96,28 @@ export class Flusher {
     return this.writing;
   }
 
-  /** Whether more may be applied into memory. */
+  /** Whether more may be taken in to be applied. */
   get intakeOpen(): boolean {
+    return !this.full && this.hasRoom(1);
+  }
+
+  /**
+   * Whether an entry more may be applied into memory, of a group that this node leads or follows.
+   * When it may not, `onRoom` tells when to look again.
+   */
+  mayApply(leads: boolean): boolean {
+    return this.hasRoom(leads ? LED_SHARE : FOLLOWED_SHARE);
+  }
+
+  private hasRoom(share: number): boolean {
     const { unflushedBytesMax, unflushedRowsMax } = this.settings;
-    if (this.full || this.overlay.unflushedBytes > unflushedBytesMax) return false;
-    return this.overlay.rows <= unflushedRowsMax;
+    if (this.overlay.unflushedBytes > share * unflushedBytesMax) return false;
+    return this.overlay.rows <= share * unflushedRowsMax;
+  }
+
+  /** Times that the log was let go although another node wanted it. */
+  get logCuts(): number {
+    return this.floors.cutCount;
   }
 
   get unflushedBytes(): number {
@@ -100,7 +127,7 @@ export class Flusher {
   /** Flushes what is unflushed now, soon; `done` is called when it is durable, in no turn. */
   flushSoon(done: () => void): void {
     this.wanted = true;
-    this.whenClean.push(done);
+    this.waiting.push(done);
   }
 
   /**
@@ -119,16 +146,25 @@ export class Flusher {
       this.dirtySinceMs = nowMs;
     }
     if (!this.isDue(nowMs)) return;
-    const wasOpen = this.intakeOpen;
+    // What is held back at all is held back at the smallest of the bounds.
+    const isHeld = this.full || !this.mayApply(false);
+    const frozen = this.freeze();
+    for (const group of this.moving) this.bytesAtFreeze.set(group.partition, group.appliedBytes);
+    if (frozen.changes.length === 0) this.finish(frozen);
+    else this.write(frozen, nowMs);
+    if (isHeld) this.onRoom();
+  }
+
+  private freeze(): FrozenTable {
     this.moved = false;
     this.wanted = false;
     this.dirtySinceMs = Infinity;
-    this.frozen = this.overlay.freeze();
+    this.covered = this.waiting;
+    this.waiting = [];
+    const frozen = this.overlay.freeze();
+    this.frozen = frozen;
     this.gather();
-    for (const group of this.moving) this.bytesAtFreeze.set(group.partition, group.appliedBytes);
-    if (this.frozen.changes.length === 0) this.finish(this.frozen);
-    else this.write(this.frozen, nowMs);
-    if (!wasOpen && this.intakeOpen) this.onOpened();
+    return frozen;
   }
 
   /** When `check` wants to be called at the latest. */
@@ -143,8 +179,10 @@ export class Flusher {
     for (const partition of this.ports.log.pinningGroups()) {
       const group = this.groups.get(partition);
       if (group === undefined) continue;
-      if (group.flushedIndex > group.floorIndex) group.compact(group.flushedIndex);
-      if (group.appliedIndex > group.flushedIndex) this.wanted = true;
+      this.floors.raise(group, group.flushedIndex);
+      // A flush helps only where nobody else wants what it would let go.
+      const isFree = group.floorIndex === group.flushedIndex;
+      if (isFree && group.appliedIndex > group.flushedIndex) this.wanted = true;
     }
   }
 
@@ -165,7 +203,7 @@ export class Flusher {
 
   private isDue(nowMs: number): boolean {
     const { settings, overlay } = this;
-    if (this.wanted) return true;
+    if (this.wanted || !this.mayApply(false)) return true;
     if (this.dirtySinceMs === Infinity) return false;
     if (nowMs - this.dirtySinceMs >= settings.flushAgeMs) return true;
     return overlay.sizeBytes >= settings.flushBytes || overlay.rows >= settings.flushRows;
@@ -179,7 +217,7 @@ export class Flusher {
       this.writing = false;
       if (result.ok) this.finish(table);
       else this.park(result.message);
-      this.onSettled();
+      this.onRoom();
     });
   }
 
@@ -199,13 +237,11 @@ export class Flusher {
       assert(group !== undefined, "a flushed group is one of this node");
       group.flushedIndex = moved.appliedIndex;
       const spare = moved.appliedIndex - this.settings.compactKeepEntries;
-      const floor = Math.min(spare, group.keepFrom);
-      if (floor > group.floorIndex) group.compact(floor);
+      this.floors.raise(group, spare);
     }
-    const clean = this.whenClean;
-    if (this.wanted) return;
-    this.whenClean = [];
-    for (const done of clean) done();
+    const { covered } = this;
+    this.covered = [];
+    for (const done of covered) done();
   }
 
   private park(message: string): void {

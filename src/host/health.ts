@@ -16,6 +16,8 @@ export interface HealthInput {
   readonly groups: readonly GroupFacts[];
   readonly logFull: boolean;
   readonly storeFull: boolean;
+  /** Groups whose apply waits until the store has taken what is in memory. */
+  readonly heldGroups: number;
   /** Age of the oldest proposed entry that is not applied yet (ms). */
   readonly oldestEntryMs: number;
   /** Above this age the disk or the applier counts as stuck (P-017). */
@@ -67,6 +69,7 @@ export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
     check("caught-up", behind === 0, `${behind} of ${input.groups.length} behind`),
     check("log-space", !input.logFull, input.logFull ? "full: writes are refused" : "available"),
     check("store-space", !input.storeFull, input.storeFull ? "full: writes refused" : "available"),
+    check("apply-room", input.heldGroups === 0, `${input.heldGroups} groups wait for the store`),
     check("progress", !stuck, age),
   ];
 }

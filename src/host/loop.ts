@@ -135,10 +135,10 @@ export class Loop {
     hosting.refresh();
   }
 
-  /** Intake may have opened again: whoever has commands queued gets a turn. */
+  /** There may be room again: whoever has commands queued, or entries to apply, gets a turn. */
   wakeQueued(): void {
     for (const { driver } of this.parts().hosting.all) {
-      if (driver.batcher.queuedCommands > 0) this.wake(driver);
+      if (driver.batcher.queuedCommands > 0 || driver.hasWork) this.wake(driver);
     }
     this.parts().turns.request();
   }

@@ -149,7 +149,7 @@ export class Node {
 
   facts(): NodeFacts {
     const { log, store } = this.ports;
-    const { snapshots, peers, links, stuck } = this.parts;
+    const { snapshots, peers, links, stuck, appendBudget } = this.parts;
     return {
       queuedBytes: this.parts.budget.usedBytes,
       unflushedBytes: this.parts.flusher.unflushedBytes,
@@ -157,6 +157,10 @@ export class Node {
       logFull: log.space() === "full",
       storeBytes: store.sizeBytes(),
       storeFull: this.parts.flusher.storeFull,
+      heldGroups: this.heldGroups(),
+      logCuts: this.parts.flusher.logCuts,
+      unwrittenBytes: appendBudget.usedBytes,
+      refusedAppends: appendBudget.refusedCount,
       turns: this.parts.turns.count,
       lateTicks: this.parts.pulse.lateCount,
       flushes: this.parts.flusher.count,
@@ -203,6 +207,11 @@ export class Node {
     this.parts.stopping.begin(deadlineMs, done);
   }
 
+  private heldGroups(): number {
+    if (this.closing) return 0;
+    return this.hosting.all.filter(({ driver }) => driver.applier.isHeld).length;
+  }
+
   private healthInput(): HealthInput {
     const nowMs = this.nowMs();
     const groups = this.hosting.all;
@@ -219,6 +228,7 @@ export class Node {
       groups: groups.map(({ driver }) => groupFacts(driver)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,
+      heldGroups: this.heldGroups(),
       oldestEntryMs,
       stuckAfterMs: this.settings.electionMs * 2,
     };

@@ -9,6 +9,7 @@ import { Prng } from "../base/prng.js";
 import type { MetaReads } from "../machine/meta-reads.js";
 import type { LogFields } from "../ports.js";
 import { Answers } from "./answers.js";
+import { AppendBudget } from "./append-budget.js";
 import { Balancer } from "./balancer.js";
 import { Budget } from "./batcher.js";
 import type { DriverShared } from "./driver.js";
@@ -36,7 +37,8 @@ export class NodeParts implements LoopParts {
   readonly turns: Turns;
   readonly answers: Answers;
   readonly budget: Budget;
-  readonly outbox = new LogOutbox();
+  readonly appendBudget: AppendBudget;
+  readonly outbox: LogOutbox;
   readonly touched = new Touched();
   readonly peers: PeerOutbox;
   readonly hosting: Hosting;
@@ -66,18 +68,23 @@ export class NodeParts implements LoopParts {
       if (!turns.isRunning) turns.request();
     });
     this.budget = new Budget(settings.nodeQueuedBytesMax);
+    this.appendBudget = new AppendBudget(settings.unwrittenBytesMax);
+    this.outbox = new LogOutbox(this.appendBudget);
     this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
       this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
     });
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
     const wakeQueued = (): void => loop.wakeQueued();
-    const flushed = (): void => {
-      wakeQueued();
+    // Images first: groups would take all the room there is.
+    const roomMade = (): void => {
       this.snapshots.tick(ports.clock.monotonicMs());
+      wakeQueued();
     };
+    const keepBytes = (): number => this.snapshots.logKeepBytes(settings.logKeepBytesMax);
     const { touched } = this;
-    this.flusher = new Flusher(this.hosting.overlay, ports, settings, flushed, wakeQueued, touched);
+    const { overlay } = this.hosting;
+    this.flusher = new Flusher(overlay, ports, settings, roomMade, touched, keepBytes);
     const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
     const balancer = this.makeBalancer(shared);
@@ -130,6 +137,7 @@ export class NodeParts implements LoopParts {
       answers,
       budget,
       outbox,
+      appendBudget: this.appendBudget,
       peers: this.peers,
       cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
       images: {
@@ -139,6 +147,7 @@ export class NodeParts implements LoopParts {
         keepFrom: (partition) => this.snapshots.keepFrom(partition),
       },
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
+      mayApply: (leads) => this.flusher.mayApply(leads),
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),

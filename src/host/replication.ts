@@ -5,7 +5,8 @@
  * Owns the group's entry cache and inbox. May call: base, ports, raft, this folder. Invariants: 1.
  * An entry is sent only if it has the term that the message names (P-043). 2. Appends to one node
  * leave in the order of the core, also while entries are read back from the log. 3. The inbox is
- * bounded; beyond the bound messages are lost, which Raft allows. 4. The payloads of a received
+ * bounded; beyond the bound messages are lost, which Raft allows; so are entries that the log could
+ * not take soon (see append-budget.ts). 4. The payloads of a received
  * append are at hand exactly while it is stepped and its effects are taken. 5. What is read
  * back for one message is bounded by the core's bound of a message, whatever it believes (P-189).
  */
@@ -15,6 +16,7 @@ import { SIZE_RUN_MAX_BYTES } from "../base/limits.js";
 import type { LogEntry, LogPort } from "../ports.js";
 import type { RaftCore } from "../raft/core.js";
 import type { EntrySpan, Message } from "../raft/types.js";
+import type { AppendBudget } from "./append-budget.js";
 import type { EntryCache } from "./entry-cache.js";
 import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import type { PeerOutbox } from "./peer-outbox.js";
@@ -36,6 +38,7 @@ export interface ReplicationParts {
   readonly cache: EntryCache;
   readonly outbox: PeerOutbox;
   readonly log: LogPort;
+  readonly appendBudget: AppendBudget;
   /** Called outside of any turn when there is something to do. */
   readonly wake: () => void;
   /** What heartbeats are to say of this node's lease clock. */
@@ -67,7 +70,8 @@ export class Replication {
   receive(item: RaftItem): void {
     const bytes = item.message.entries?.sizeBytes ?? 0;
     const isFull = this.inbox.length >= INBOX_ITEMS_MAX;
-    if (isFull || (this.inboxBytes > 0 && this.inboxBytes + bytes > INBOX_BYTES_MAX)) {
+    const isRefused = bytes > 0 && !this.parts.appendBudget.admits();
+    if (isFull || isRefused || (this.inboxBytes > 0 && this.inboxBytes + bytes > INBOX_BYTES_MAX)) {
       this.droppedCount++;
       return;
     }

@@ -121,6 +121,13 @@ export interface NodeFacts {
   readonly logFull: boolean;
   readonly storeBytes: number;
   readonly storeFull: boolean;
+  /** Groups whose apply waits for a flush to make room. */
+  readonly heldGroups: number;
+  /** Times that the log was let go although another node wanted it. */
+  readonly logCuts: number;
+  /** Entries handed to the log and not durable, and appends refused because of too many. */
+  readonly unwrittenBytes: number;
+  readonly refusedAppends: number;
   readonly turns: number;
   readonly lateTicks: number;
   readonly flushes: number;

@@ -109,6 +109,13 @@ export interface HostSettings {
    * flush hands over in one go stalls the loop (about 8 microseconds a row).
    */
   readonly unflushedRowsMax: number;
+  /**
+   * What the log keeps of all groups for other nodes that lag, before it is cut and they get
+   * images; more where images are large (bytes).
+   */
+  readonly logKeepBytesMax: number;
+  /** Entries handed to the log and not durable, of all groups, then appends are refused (bytes). */
+  readonly unwrittenBytesMax: number;
   /** Pause before a flush that met a full store is tried again. */
   readonly flushRetryMs: number;
   /** Commands applied in one turn by one group before the loop is given back. */
@@ -161,6 +168,8 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   flushRows: 2000,
   unflushedBytesMax: 256 << 20,
   unflushedRowsMax: 10_000,
+  logKeepBytesMax: 1 << 30,
+  unwrittenBytesMax: 128 << 20,
   flushRetryMs: 1000,
   applySliceCommands: 4096,
   applySliceMs: 5,

@@ -48,6 +48,8 @@ export class SnapshotSender {
   endReason = "";
   /** Bytes of chunks sent, repeats included. */
   sentBytes = 0;
+  /** The index of the image that was installed; 0 unless one was. */
+  installedIndex = 0;
   private readonly term: number;
 
   constructor(
@@ -134,6 +136,8 @@ export class SnapshotSender {
   private result(code: SnapshotCode, nowMs: number): void {
     switch (code) {
       case "installed":
+        this.installedIndex = this.index;
+        return this.finish("done", code);
       case "not-needed":
         return this.finish("done", code);
       case "unknown":

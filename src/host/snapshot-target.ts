@@ -23,6 +23,8 @@ export interface SnapshotGroup {
     reportSnapshot(id: number, ok: boolean): void;
   };
   readonly members: { readonly membership: Membership };
+  /** The log holds what is above. */
+  readonly floorIndex: number;
   /** Queues a message for the core, to be stepped in the group's next turn. */
   receive(item: RaftItem): void;
   /** An image took the place of the state, up to `index`: what is derived goes (P-042). */

@@ -42,6 +42,14 @@ interface Failures {
   untilMs: number;
 }
 
+interface Install {
+  readonly index: number;
+  readonly atMs: number;
+}
+
+/** The bound of the log is doubled so often at most. */
+const UNJOINED_MAX = 10;
+
 function keyOf(partition: PartitionId, to: number): string {
   return `${partition} ${to}`;
 }
@@ -51,6 +59,11 @@ export class Snapshots {
   private readonly outgoing = new Map<string, SnapshotSender>();
   private readonly arrivals: SnapshotArrivals;
   private readonly failures = new Map<string, Failures>();
+  /** The image that each node installed last from here. */
+  private readonly installs = new Map<string, Install>();
+  private largestBytes = 0;
+  /** Images in a row behind which the log was cut before they could be joined to it. */
+  private unjoined = 0;
   private sweeping: SnapshotGroup[] = [];
   private readonly link: SnapshotLink;
   private readonly rate: SendRate;
@@ -90,7 +103,27 @@ export class Snapshots {
   /** The core of `group`, which leads, wants node `to` to get an image. Inside a turn. */
   send(group: SnapshotGroup, to: number): void {
     const { term } = group.core;
-    this.orders.set(keyOf(group.partition, to), { group, to, term });
+    const key = keyOf(group.partition, to);
+    this.orders.set(key, { group, to, term });
+    const last = this.installs.get(key);
+    if (last === undefined) return;
+    // Another image so soon, because the log that the last one was to be joined to is gone?
+    const nowMs = this.world.nowMs();
+    const isSoon = nowMs < last.atMs + this.world.settings.retryMaxMs;
+    const isUnjoined = isSoon && group.floorIndex > last.index;
+    this.unjoined = isUnjoined ? Math.min(this.unjoined + 1, UNJOINED_MAX) : 0;
+    if (isUnjoined) this.backOff(key, false, nowMs);
+    this.installs.delete(key);
+  }
+
+  /**
+   * What the log may keep for other nodes: `leastBytes`, more where images are large, so that what
+   * is written while one travels stays, and more where that was too little (P-194).
+   */
+  logKeepBytes(leastBytes: number): number {
+    let largest = this.largestBytes;
+    for (const { sentBytes } of this.outgoing.values()) largest = Math.max(largest, sentBytes);
+    return Math.max(leastBytes, 2 * largest) * 2 ** this.unjoined;
   }
 
   /**
@@ -220,12 +253,18 @@ export class Snapshots {
       `Sending an image ${end === "done" ? "ended" : "failed"}.`,
       fields,
     );
+    this.largestBytes = Math.max(this.largestBytes, sender.sentBytes);
     if (end === "done") {
       this.failures.delete(key);
-      if (endReason === "installed") this.delivered++;
+      if (endReason === "installed") this.noteInstalled(key, sender.installedIndex, nowMs);
     } else this.backOff(key, endReason === "busy", nowMs);
     group.core.reportSnapshot(to, end === "done");
     this.world.wake(group.partition);
+  }
+
+  private noteInstalled(key: string, index: number, atMs: number): void {
+    this.delivered++;
+    this.installs.set(key, { index, atMs });
   }
 
   private backOff(key: string, isBusy: boolean, nowMs: number): void {

@@ -1,6 +1,7 @@
 /**
- * A leader whose disk hangs, or that takes no writes for want of space, gives its groups away: its
- * heartbeats would go on, and nothing would ever commit (P-017).
+ * A leader whose disk hangs, that takes no writes for want of space, or that cannot apply what it
+ * is to serve from, gives its groups away: its heartbeats would go on, and nothing would ever
+ * commit or be answered (P-017, P-192).
  *
  * May call: this folder. Invariants: 1. Only writes that were handed to the log count: a lost
  * quorum is no reason. 2. First the leadership is offered; where nobody takes it, the group falls
@@ -22,6 +23,8 @@ export class StuckLeaders {
   private closedSinceMs = Infinity;
   /** When each group was last offered because of closed intake: nobody may have room. */
   private readonly offeredMs = new Map<GroupDriver, number>();
+  /** Since when each group is led without being served, for want of what is to be applied first. */
+  private readonly behindMs = new Map<GroupDriver, number>();
   /** Groups that were given away, or fell silent, because of a hanging write. */
   count = 0;
 
@@ -41,7 +44,8 @@ export class StuckLeaders {
 
   /** Looks at one group, once per beat. Returns whether it is to be ticked. */
   check(driver: GroupDriver, nowMs: number): boolean {
-    if (nowMs >= this.closedSinceMs + this.stuckAfterMs) this.giveAway(driver, nowMs);
+    const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(driver, nowMs));
+    if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(driver, nowMs);
     const record = driver.oldestWrite;
     if (record === null || !driver.leadership.isLeading || driver.members.isAlone) {
       this.open.delete(driver);
@@ -56,6 +60,17 @@ export class StuckLeaders {
     if (ageMs < this.stuckAfterMs) return true;
     if (this.handover.order(driver, nowMs)) this.count++;
     return ageMs < this.stuckAfterMs + this.patienceMs;
+  }
+
+  private behindSinceMs(driver: GroupDriver, nowMs: number): number {
+    const { isLeading, isServing } = driver.leadership;
+    if (!isLeading || isServing || driver.applier.backlog === 0) {
+      this.behindMs.delete(driver);
+      return Infinity;
+    }
+    const sinceMs = this.behindMs.get(driver) ?? nowMs;
+    this.behindMs.set(driver, sinceMs);
+    return sinceMs;
   }
 
   private giveAway(driver: GroupDriver, nowMs: number): void {

@@ -22,6 +22,8 @@ export interface HealthAnswer {
 export interface HealthCheck {
   readonly name: "initialized" | "membership" | "leaders" | "applied" | "storage" | "shutdown";
   readonly failure: string | null;
+  /** What an operator wants to know although the check is passed. */
+  readonly detail?: string;
 }
 export interface MembershipAnswer {
   readonly membershipVersion: number;

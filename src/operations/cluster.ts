@@ -65,6 +65,11 @@ const CHECK_PARTS: Readonly<Record<HealthCheck["name"], readonly string[]>> = {
   shutdown: ["accepting"],
 };
 
+/** Checks of the host that tell more of it, without making the node unready (contract 11). */
+const DETAIL_PARTS: Readonly<Partial<Record<HealthCheck["name"], readonly string[]>>> = {
+  storage: ["log-space", "store-space", "apply-room"],
+};
+
 const ROLES = {
   Voter: "voter",
   Learner: "learner",
@@ -101,7 +106,10 @@ export class Cluster {
     const checks = this.serving.node.checks();
     return (Object.keys(CHECK_PARTS) as HealthCheck["name"][]).map((name) => {
       const failed = checks.find((check) => CHECK_PARTS[name].includes(check.name) && !check.ok);
-      return { name, failure: failed === undefined ? null : failed.detail };
+      const told = checks.filter((check) => DETAIL_PARTS[name]?.includes(check.name) && !check.ok);
+      const detail = told.map((check) => `${check.name}: ${check.detail}`).join(", ");
+      const failure = failed?.detail ?? null;
+      return detail === "" ? { name, failure } : { name, failure, detail };
     });
   }
 

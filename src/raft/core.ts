@@ -228,6 +228,11 @@ export class RaftCore {
     return this.raft.log.lastIndex;
   }
 
+  /** Payload bytes of entries `first` to `last`, above what was compacted and applied. */
+  payloadBytes(first: LogIndex, last: LogIndex): number {
+    return this.raft.log.payloadBytes(first, last);
+  }
+
   get membership(): Membership {
     return this.raft.tracker.membership;
   }

@@ -149,6 +149,10 @@ export class RaftLog {
     return this.sizes.between(this.applied + 1, this.lastIndex);
   }
 
+  payloadBytes(first: LogIndex, last: LogIndex): number {
+    return this.sizes.between(first, last);
+  }
+
   get hasUnwritten(): boolean {
     return this.written < this.lastIndex;
   }

@@ -91,6 +91,10 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_wal_full", "gauge", node.logFull ? 1 : 0);
   scalar(lines, "svc_store_size_bytes", "gauge", node.storeBytes);
   scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
+  scalar(lines, "svc_apply_held_partitions", "gauge", node.heldGroups);
+  scalar(lines, "svc_wal_cuts_total", "counter", node.logCuts);
+  scalar(lines, "svc_wal_unwritten_bytes", "gauge", node.unwrittenBytes);
+  scalar(lines, "svc_raft_refused_appends_total", "counter", node.refusedAppends);
   scalar(lines, "svc_late_ticks_total", "counter", node.lateTicks);
   scalar(lines, "svc_raft_stuck_handovers_total", "counter", node.stuckHandovers);
   scalar(lines, "svc_peer_sent_frames_total", "counter", node.sentFrames);

@@ -6,6 +6,7 @@ import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import { Answers } from "../../src/host/answers.js";
 import { Batcher, Budget, type Waiter } from "../../src/host/batcher.js";
+import { AppendBudget } from "../../src/host/append-budget.js";
 import { EffectsExecutor, LogOutbox } from "../../src/host/effects.js";
 import { LeaseClock } from "../../src/host/leaseclock.js";
 import { Proposals, type ProposedEntry } from "../../src/host/proposals.js";
@@ -293,7 +294,7 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
       autoLeave: false,
     },
   });
-  const outbox = new LogOutbox();
+  const outbox = new LogOutbox(new AppendBudget(1 << 20));
   const payloads = new Map<number, Uint8Array>();
   const executor = new EffectsExecutor(
     partitionId(1),

@@ -1,6 +1,7 @@
 /** The inbox of one group beside an install: nothing is stepped whose payloads would be lost. */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
+import { AppendBudget } from "../../src/host/append-budget.js";
 import { CacheBudget, EntryCache } from "../../src/host/entry-cache.js";
 import { PeerOutbox } from "../../src/host/peer-outbox.js";
 import { NO_LEASE_SIGN } from "../../src/host/heard-lease.js";
@@ -54,6 +55,7 @@ function group(): { replication: Replication; stepped: string[] } {
     cache: new EntryCache(new CacheBudget(1000), 1000),
     outbox: new PeerOutbox(null, () => undefined),
     log: new ManualLog(new ManualTimer()),
+    appendBudget: new AppendBudget(1 << 20),
     wake: () => undefined,
     leaseSign: () => NO_LEASE_SIGN,
   });

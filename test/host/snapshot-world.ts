@@ -49,6 +49,7 @@ export class FakeGroup implements SnapshotGroup {
   readonly partition;
   readonly core = new FakeCore();
   readonly members = { membership: MEMBERS };
+  floorIndex = 0;
   inbox: RaftItem[] = [];
   replacedAt: number[] = [];
   /** Loses this many messages before it takes one. */

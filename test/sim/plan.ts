@@ -99,6 +99,8 @@ function hostSettings(prng: Prng): Partial<HostSettings> {
     flushAgeMs: pick(prng, [500, 5000, 30_000]),
     flushRows,
     unflushedRowsMax: flushRows * 5,
+    logKeepBytesMax: 256 << 10,
+    unwrittenBytesMax: 256 << 10,
     applySliceCommands: pick(prng, [5, 100, 4096]),
     lockRecordRetentionMs: pick(prng, [5000, 60_000, 3_600_000]),
     tombstoneRetentionMs: pick(prng, [5000, 60_000, 86_400_000]),

@@ -20,6 +20,8 @@ export interface SizeBounds {
 const SEGMENTS_IN_USE = 6;
 /** What a row or an entry costs beside its value: key, names, stamps, frames (bytes). */
 const OVERHEAD_BYTES = 4096;
+/** The log keeps more for others than it should where images could not be joined to it. */
+const KEEP_FACTOR = 4;
 /** After trouble with disk or store the log has this time to become small again (ms). */
 const CALM_MS = 10_000;
 
@@ -36,8 +38,9 @@ export function boundsOf(
   const entries = gathering + host.compactKeepEntries;
   const rowBytes = operations.valueMaxBytes + OVERHEAD_BYTES;
   const rows = 2 * host.unflushedRowsMax + groups * host.inFlightEntriesMax * host.batchEntriesMax;
+  const forOthers = KEEP_FACTOR * host.logKeepBytesMax;
   return {
-    logBytes: groups * entries * entryBytes + SEGMENTS_IN_USE * segmentBytes,
+    logBytes: groups * entries * entryBytes + forOthers + SEGMENTS_IN_USE * segmentBytes,
     unflushedBytes: Math.min(rows * rowBytes, 2 * host.unflushedBytesMax),
     queuedBytes: Math.min(groups * host.queuedBytesMax, host.nodeQueuedBytesMax) + entryBytes,
     requests: 2 * operations.inflightMax,
