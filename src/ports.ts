@@ -111,7 +111,10 @@ export interface LogWrite {
 export type LogSpace = "available" | "full";
 
 export interface LogPort {
-  /** Images of all groups that recovery found. */
+  /**
+   * Images of all groups that recovery found, as it found them, but for those that were forgotten
+   * since: a group that comes back begins anew.
+   */
   recovered(): ReadonlyMap<PartitionId, GroupLogImage>;
   /** Queues a write. Writes of all groups share the next disk write; order is kept. */
   write(write: LogWrite): void;

@@ -5,7 +5,8 @@
  * one (Linux; derived from device and inode of the directory, gone with the process), and a socket
  * file in the directory, which is also seen across containers that share the directory but not the
  * network namespace. A socket file that nobody answers on is left over from a crash and is taken
- * over.
+ * over: only that very file is removed, and whoever took it over looks once more whether the name
+ * is still its own, because others may find the same file left over at the same time.
  *
  * Owns the two sockets. May call base and node's net and file system. Invariants: 1. Nobody who
  * holds the lock loses it while it lives. 2. A directory path too long for a socket file has the
@@ -25,6 +26,8 @@ export type LockCode = "storage-in-use" | "storage-unreadable";
 const SOCKET_NAME = "lock.sock";
 /** sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the closing zero included. */
 const SOCKET_PATH_MAX_BYTES = 100;
+/** Others that found the same file left over have removed it by then, if they do (ms). */
+const SETTLE_MS = 100;
 
 /** Locks the existing directory `path`. */
 export function lockDirectory(
@@ -52,7 +55,7 @@ export function lockDirectory(
   const bindNext = (): void => {
     const name = names.shift();
     if (name === undefined) return done(ok({ release }));
-    bind(name, (result) => {
+    bindSocket(name, (result) => {
       if (!result.ok) {
         const message = result.code === "storage-in-use" ? inUse(path) : result.message;
         return release(() => done(failure(result.code, message)));
@@ -68,7 +71,10 @@ function inUse(path: string): string {
   return `${path} is in use by another server: stop that one, or give this one its own path`;
 }
 
-function bind(name: string, done: (result: Result<net.Server, LockCode>) => void): void {
+type BindDone = (result: Result<net.Server, LockCode>) => void;
+
+/** Binds one name; exported for tests, which cannot have two network namespaces. */
+export function bindSocket(name: string, done: BindDone): void {
   const isFile = !name.startsWith("\0");
   listen(name, (server, error) => {
     if (server !== null) return done(ok(server));
@@ -76,15 +82,36 @@ function bind(name: string, done: (result: Result<net.Server, LockCode>) => void
       return done(failure("storage-unreadable", `cannot lock ${name.slice(1)}: ${String(error)}`));
     }
     if (!isFile) return done(failure("storage-in-use", ""));
+    const left = fileIdentity(name);
     answers(name, (alive) => {
       if (alive) return done(failure("storage-in-use", ""));
-      fs.unlink(name, () => {
-        listen(name, (second) => {
-          done(second === null ? failure("storage-in-use", "") : ok(second));
-        });
-      });
+      takeOver(name, left, done);
     });
   });
+}
+
+/** Takes the name of a socket file that nobody answers on, unless others did meanwhile. */
+function takeOver(name: string, left: string, done: BindDone): void {
+  if (left !== "" && fileIdentity(name) === left) fs.rmSync(name, { force: true });
+  listen(name, (server) => {
+    if (server === null) return done(failure("storage-in-use", ""));
+    const own = fileIdentity(name);
+    setTimeout(() => {
+      if (fileIdentity(name) === own) return done(ok(server));
+      // Not closed: that would remove the name, which is another's now. It goes with the process.
+      done(failure("storage-in-use", ""));
+    }, SETTLE_MS);
+  });
+}
+
+/** Tells one file from another that has its name later; "" when there is none. */
+function fileIdentity(path: string): string {
+  try {
+    const { ino, ctimeNs } = fs.statSync(path, { bigint: true });
+    return `${String(ino)} ${String(ctimeNs)}`;
+  } catch {
+    return "";
+  }
 }
 
 function listen(

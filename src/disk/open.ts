@@ -154,9 +154,12 @@ function openLocked(
   const stored = openStore({ path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES }, ports);
   if (!stored.ok) return done(stored);
   const store = stored.value;
-  // LMDB makes its files without making their names durable.
-  const named = syncNames(`${home}/state`);
-  if (!named.ok) return store.close(() => done(named));
+  // LMDB makes its files without making their names durable, and a start may have been killed
+  // between renaming a file of `home` and making that durable.
+  for (const directory of [`${home}/state`, home]) {
+    const named = syncNames(directory);
+    if (!named.ok) return store.close(() => done(named));
+  }
   const mark = `${home}/${COMPLETE_MARK}`;
   const logOptions = {
     directory: walPath,

@@ -44,11 +44,25 @@ function syncDirectory(path: string): void {
   }
 }
 
-/** Makes `path` and its missing parents, mode 0700, each name durable. */
+/** What this user may not even open is none of the directories that a start of it made. */
+function syncIfPermitted(path: string): void {
+  try {
+    syncDirectory(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EIO") throw error;
+  }
+}
+
+/**
+ * Makes `path` and its missing parents, mode 0700, each name durable; those that are there too, for
+ * an earlier start may have been killed before it came to that.
+ */
 export function makeDirectory(path: string): Result<null, VaultCode> {
   try {
     const missing: string[] = [];
-    for (let at = path; !fs.existsSync(at); at = dirname(at)) missing.push(at);
+    let there = path;
+    for (; !fs.existsSync(there); there = dirname(there)) missing.push(there);
+    for (; there !== dirname(there); there = dirname(there)) syncIfPermitted(dirname(there));
     for (const directory of missing.reverse()) {
       fs.mkdirSync(directory, { mode: 0o700 });
       syncDirectory(dirname(directory));

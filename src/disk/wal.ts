@@ -34,7 +34,7 @@ export class WriteAheadLog implements LogPort {
   readonly appender: Appender;
   private readonly reader: Reader;
   private readonly rewriter: Rewriter;
-  private images: ReadonlyMap<PartitionId, GroupLogImage> = new Map();
+  private images = new Map<PartitionId, GroupLogImage>();
   private closed = false;
 
   /** For recovery only, see `openLog`. */
@@ -111,6 +111,7 @@ export class WriteAheadLog implements LogPort {
 
   forgetGroup(group: PartitionId, done: () => void): void {
     assert(!this.closed, "a closed log forgets nothing");
+    this.images.delete(group);
     this.appender.submit({ kind: "drop", group, done });
   }
 

@@ -21,6 +21,7 @@ import { decodeMembership, encodeMembership } from "./config-entries.js";
 import { NO_LEASE_SIGN } from "./heard-lease.js";
 import type { BeginFrame, ChunkFrame, SnapshotCode } from "./snapshot-frames.js";
 import { CHUNK_MAX_BYTES } from "./snapshot-frames.js";
+import { isTooSlow } from "./snapshot-settings.js";
 import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
 
 type ReceiverState = "receiving" | "storing" | "offered" | "installing" | "ended";
@@ -35,6 +36,7 @@ export class SnapshotReceiver {
   private readonly sink: RestoreSink;
   private waiting: Uint8Array[] = [];
   private waitingBytes = 0;
+  private takenBytes = 0;
   private state: ReceiverState = "receiving";
   private readonly startedMs: number;
   private progressAtMs: number;
@@ -108,7 +110,12 @@ export class SnapshotReceiver {
     }
     if (this.state === "receiving" || this.state === "storing") {
       if (this.group.core.term > this.begin.term) return this.end("outdated");
-      if (nowMs - this.startedMs >= settings.totalMs) return this.end("unknown");
+      // What is stored waits for this node's own disk: the sender does not count that either.
+      const isLate =
+        this.state === "storing"
+          ? nowMs - this.progressAtMs >= settings.totalMs
+          : isTooSlow(settings, nowMs - this.startedMs, this.takenBytes);
+      if (isLate) return this.end("unknown");
     }
     if (this.state === "offered") this.offer();
   }
@@ -146,6 +153,7 @@ export class SnapshotReceiver {
       const bytes = this.waiting.shift();
       if (bytes === undefined) return;
       this.waitingBytes -= bytes.length;
+      this.takenBytes += bytes.length;
       const taken = this.sink.take(bytes);
       if (!taken.ok) return this.end("damaged");
       this.progressAtMs = nowMs;

@@ -8,13 +8,15 @@
  * Invariants: 1. It ends exactly once: done, failed, or superseded by the end of the leadership
  * (P-037). 2. Memory: `windowChunks` chunks and what the image holds; beyond that the image begins
  * anew, `imagesMax` times at most (P-035). 3. Progress moves the deadline, nothing else does; the
- * whole has a cap. 4. Nothing is sent in the name of another term than the one it began in (P-040).
+ * whole has a least pace. 4. Nothing is sent in the name of another term than the one it began in
+ * (P-040).
  */
 import { assert } from "../base/assert.js";
 import type { ImageSource } from "../machine/image-source.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import { decodeMembership } from "./config-entries.js";
 import type { SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
+import { isTooSlow } from "./snapshot-settings.js";
 import type { SnapshotGroup, SnapshotLink } from "./snapshot-target.js";
 
 export type SendEnd = "done" | "failed" | "superseded";
@@ -50,6 +52,7 @@ export class SnapshotSender {
   sentBytes = 0;
   /** The index of the image that was installed; 0 unless one was. */
   installedIndex = 0;
+  private acknowledgedBytes = 0;
   private readonly term: number;
 
   constructor(
@@ -87,7 +90,9 @@ export class SnapshotSender {
     if (this.group.core.role !== "leader" || this.group.core.term !== this.term) {
       return this.finish("superseded", "the leadership ended");
     }
-    if (nowMs - this.startedMs >= settings.totalMs) return this.finish("failed", "took too long");
+    if (isTooSlow(settings, nowMs - this.startedMs, this.acknowledgedBytes)) {
+      return this.finish("failed", "took too long");
+    }
     if (nowMs - this.progressAtMs >= settings.progressMs) {
       return this.finish("failed", "no progress");
     }
@@ -126,6 +131,9 @@ export class SnapshotSender {
       return;
     }
     if (next > this.acknowledged) {
+      for (const { sequence, bytes } of this.kept) {
+        if (sequence < next) this.acknowledgedBytes += bytes.length;
+      }
       this.kept = this.kept.filter((chunk) => chunk.sequence >= next);
       this.progressAtMs = nowMs;
     }

@@ -25,8 +25,10 @@ export interface SnapshotSettings {
   readonly askAfterMs: number;
   /** Longest time without progress. */
   readonly progressMs: number;
-  /** Longest time of a whole transfer. */
+  /** A transfer that took so long goes on only while it keeps to the pace below. */
   readonly totalMs: number;
+  /** Slowest pace of a long transfer, on average: an image may be larger than any fixed time. */
+  readonly leastBytesPerSecond: number;
   /** Fresh images that one transfer may begin. */
   readonly imagesMax: number;
   /** Pause after a failure; doubled with each further one. */
@@ -46,8 +48,15 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   askAfterMs: 500,
   progressMs: 10_000,
   totalMs: 600_000,
+  leastBytesPerSecond: 64 << 10,
   imagesMax: 5,
   retryMs: 1000,
   retryMaxMs: 30_000,
   sweepRows: 500,
 };
+
+/** Whether a transfer that began `elapsedMs` ago and moved `bytes` is not worth going on. */
+export function isTooSlow(settings: SnapshotSettings, elapsedMs: number, bytes: number): boolean {
+  if (elapsedMs < settings.totalMs) return false;
+  return bytes * 1000 < settings.leastBytesPerSecond * elapsedMs;
+}

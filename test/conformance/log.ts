@@ -158,6 +158,7 @@ const cases: Readonly<Record<string, Case>> = {
     await driver.write(B, makeEntries(1, 2, 1));
     await driver.harness.call<undefined>((done) => {
       driver.log.forgetGroup(A, () => done(undefined));
+      t.notOk(driver.log.recovered().has(A), "nothing of it is known any more");
     });
     t.equal(await driver.read(A, 1, 4), "");
     await driver.reopen();

@@ -3,13 +3,15 @@
  */
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
+import { createRequire, syncBuiltinESMExports } from "node:module";
+import * as net from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import type { Result } from "../../src/base/result.js";
-import { lockDirectory } from "../../src/disk/lock.js";
+import { bindSocket, lockDirectory } from "../../src/disk/lock.js";
 import { type Disk, type DiskCode, type DiskOptions, openDisk } from "../../src/disk/open.js";
 import { parseIdentity } from "../../src/disk/vault.js";
 import { createKernels } from "../../src/wasm/kernels.js";
@@ -146,6 +148,65 @@ void t.test("a socket file that a crash left behind is taken over", async (t) =>
   t.equal(second, "storage-in-use", "it was taken, and is held");
   fs.rmSync(path, { recursive: true });
 });
+
+void t.test("P-124 of many that find the same socket file left over one takes it", async (t) => {
+  const path = temporary();
+  const name = join(path, "lock.sock");
+  for (let round = 0; round < 5; round++) {
+    // As after kill -9: the name stays, nobody listens.
+    await new Promise<void>((resolve) => {
+      const server = net.createServer().listen(name, () => {
+        fs.linkSync(name, `${name}.kept`);
+        server.close(() => {
+          fs.renameSync(`${name}.kept`, name);
+          resolve();
+        });
+      });
+    });
+    const starters = Array.from({ length: 8 }, () => {
+      return new Promise<net.Server | null>((resolve) => {
+        bindSocket(name, (result) => resolve(result.ok ? result.value : null));
+      });
+    });
+    const held = (await Promise.all(starters)).filter((server) => server !== null);
+    t.equal(held.length, 1);
+    t.ok(fs.existsSync(name), "and has its name");
+    for (const server of held) await new Promise((resolve) => server.close(resolve));
+  }
+  fs.rmSync(path, { recursive: true });
+});
+
+void t.test(
+  "P-112 each start makes the names durable that an earlier one left behind",
+  async (t) => {
+    const path = temporary();
+    const options = optionsFor(join(path, "one", "two"));
+    await closing(await open(options));
+    const calls = createRequire(import.meta.url)("node:fs") as typeof fs;
+    const { openSync, fsyncSync } = calls;
+    const paths = new Map<number, string>();
+    const synced = new Set<string>();
+    calls.openSync = (name, ...rest) => {
+      const descriptor = openSync(name, ...rest);
+      paths.set(descriptor, String(name));
+      return descriptor;
+    };
+    calls.fsyncSync = (descriptor) => {
+      fsyncSync(descriptor);
+      synced.add(paths.get(descriptor) ?? "");
+    };
+    syncBuiltinESMExports();
+    try {
+      await closing(await open(options));
+    } finally {
+      Object.assign(calls, { openSync, fsyncSync });
+      syncBuiltinESMExports();
+    }
+    const wanted = ["", "one", "one/two", "one/two/v1", "one/two/v1/state"];
+    for (const name of wanted) t.ok(synced.has(join(path, name)), `${name} is synced`);
+    fs.rmSync(path, { recursive: true });
+  },
+);
 
 void t.test(
   "P-131 P-128 identities that are newer, damaged or another's are refused",

@@ -302,6 +302,25 @@ t.test("P-037 P-153 a hung link: deadline, report, back-off; then it heals", (t)
   t.end();
 });
 
+t.test("P-037 an image may take longer than any fixed time, at a pace; a slower one ends", (t) => {
+  const slow = { totalMs: 2000, bytesPerSecond: 4000, chunkBytes: 600 };
+  for (const [leastBytesPerSecond, goesOver] of [
+    [500, true],
+    [40_000, false],
+  ] as const) {
+    const world = pair(300, { ...slow, leastBytesPerSecond });
+    const { lane, leader } = world;
+    const { reports } = leader.group().core;
+    order(world);
+    const beganMs = lane.nowMs;
+    t.ok(lane.run(() => reports.length > 0));
+    t.equal(isInstalled(world), goesOver);
+    t.strictSame(reports, [goesOver ? "4 ok" : "4 failed"]);
+    t.ok(lane.nowMs - beganMs >= slow.totalMs, "it took that long");
+  }
+  t.end();
+});
+
 t.test("P-035 P-037 busy writes: bounded memory, at most two images", (t) => {
   const world = pair(300);
   const { lane, leader, follower } = world;
