@@ -17,6 +17,9 @@ export function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
+/** From here on a view of words pays; the machines that this runs on are little-endian. */
+const WORDS_MIN_BYTES = 96;
+
 function lane(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] as number) |
@@ -35,7 +38,24 @@ export function round(accumulator: number, input: number): number {
 export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.length): number {
   let at = start;
   let hash: number;
-  if (end - start >= 16) {
+  const isAligned = ((bytes.byteOffset + start) & 3) === 0;
+  if (isAligned && end - start >= WORDS_MIN_BYTES) {
+    // Whole words: half the time of putting them together, once the view has paid off.
+    const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, (end - start) >>> 2);
+    let a = (seed + PRIME_1 + PRIME_2) | 0;
+    let b = (seed + PRIME_2) | 0;
+    let c = seed | 0;
+    let d = (seed - PRIME_1) | 0;
+    const last = words.length & ~3;
+    for (let word = 0; word < last; word += 4) {
+      a = round(a, words[word] as number);
+      b = round(b, words[word + 1] as number);
+      c = round(c, words[word + 2] as number);
+      d = round(d, words[word + 3] as number);
+    }
+    at += last * 4;
+    hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
+  } else if (end - start >= 16) {
     let a = (seed + PRIME_1 + PRIME_2) | 0;
     let b = (seed + PRIME_2) | 0;
     let c = seed | 0;

@@ -8,12 +8,14 @@
  * 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes go through
  * batchWrite only: one transaction, fully durable, off the event loop, one at a time. 4. The read
  * transaction lives until the end of the turn at most (P-123), and is gone before the map is
- * resized. 5. No unsynced mode and no writable map (P-118).
+ * resized. 5. No unsynced mode and no writable map (P-118). 6. Every value is stored with a checksum
+ * and comes out only when it fits (P-130).
  */
 import lmdb from "node-lmdb";
 import { assert, present } from "../base/assert.js";
 import { type Result, failure, ok } from "../base/result.js";
 import type { TimerPort } from "../ports.js";
+import { SEAL_BYTES, openRow, sealRow } from "./rowseal.js";
 import { LMDB_KEY_MAX_BYTES } from "./storekeys.js";
 
 export type TableName = "short" | "long";
@@ -31,6 +33,7 @@ export interface TableChange {
 export type LmdbWriteCode = "full" | "failed";
 
 const KEYS = { keyIsBuffer: true } as const;
+const ALIGNED_BYTES = 4;
 /** Result codes of batchWrite per row. */
 const DONE = 0;
 const MISSING = 2;
@@ -73,27 +76,31 @@ export class LmdbEnvironment {
     return (this.env.info().lastPageNumber + 1) * this.pageBytes;
   }
 
-  get(table: TableName, key: Uint8Array): Uint8Array | null {
+  /** "damaged": what is stored is not what was written. */
+  get(table: TableName, key: Uint8Array): Uint8Array | "damaged" | null {
     assert(key.length > 0 && key.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
     const value = this.snapshot().getBinary(this.tables[table], asBuffer(key), KEYS);
-    return value === null ? null : plain(value);
+    return value === null ? null : (openRow(key, plain(value)) ?? "damaged");
   }
 
   /**
    * Visits the rows from `first` on in order until `visit` returns false. `visit` may not write.
+   * `value` reads the value of the row; null: it is damaged.
    */
   scan(
     table: TableName,
     first: Uint8Array,
-    visit: (key: Uint8Array, value: () => Uint8Array) => boolean,
+    visit: (key: Uint8Array, value: () => Uint8Array | null) => boolean,
   ): void {
     assert(first.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
     const cursor = new lmdb.Cursor<Buffer>(this.snapshot(), this.tables[table], KEYS);
     try {
-      const value = (): Uint8Array =>
-        plain(present(cursor.getCurrentBinary(), "a cursor stands on a row"));
       let key =
         first.length === 0 ? cursor.goToFirst(KEYS) : cursor.goToRange(asBuffer(first), KEYS);
+      const value = (): Uint8Array | null => {
+        const stored = present(cursor.getCurrentBinary(), "a cursor stands on a row");
+        return openRow(present(key, "a cursor stands on a row"), plain(stored));
+      };
       while (key !== null) {
         if (!visit(plain(key), value)) return;
         key = cursor.goToNext(KEYS);
@@ -130,7 +137,7 @@ export class LmdbEnvironment {
     let total = 0;
     for (const { key, value } of changes) {
       assert(key.length > 0 && key.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
-      total += key.length + (value === null ? 0 : value.length);
+      total += key.length + (value === null ? 0 : value.length + SEAL_BYTES + ALIGNED_BYTES);
     }
     // One allocation: thousands of small arrays would each be moved off the heap by the binding.
     const pool = new Uint8Array(total);
@@ -140,9 +147,18 @@ export class LmdbEnvironment {
       at += bytes.length;
       return Buffer.from(pool.buffer, at - bytes.length, bytes.length);
     };
+    const takeSealed = (key: Uint8Array, value: Uint8Array): Buffer => {
+      // Aligned, so that the checksum reads whole words.
+      at = (at + ALIGNED_BYTES - 1) & -ALIGNED_BYTES;
+      const start = at;
+      take(value);
+      sealRow(key, pool, start, at);
+      at += SEAL_BYTES;
+      return Buffer.from(pool.buffer, start, at - start);
+    };
     return changes.map(({ table, key, value }) => {
       const dbi = this.tables[table];
-      return value === null ? [dbi, take(key)] : [dbi, take(key), take(value)];
+      return value === null ? [dbi, take(key)] : [dbi, take(key), takeSealed(key, value)];
     });
   }
 

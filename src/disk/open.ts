@@ -43,6 +43,8 @@ export interface DiskOptions {
   readonly walPath: string | null;
   /** Bound of the state file, bytes. */
   readonly maxBytes: number;
+  /** Tells in words where a row of the state store belongs. */
+  readonly placeOfRow?: (key: Uint8Array) => string;
   /**
    * For a new directory. An existing one keeps its cluster id; another node id than its own is
    * refused.
@@ -150,8 +152,12 @@ function openLocked(
   const identified = identify(options, home);
   if (!identified.ok) return done(identified);
   const { identity, isNew } = identified.value;
-  const { maxBytes, kernels } = options;
-  const stored = openStore({ path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES }, ports);
+  const { maxBytes, kernels, placeOfRow } = options;
+  const storeOptions = { path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES };
+  const stored = openStore(
+    placeOfRow === undefined ? storeOptions : { ...storeOptions, placeOfRow },
+    ports,
+  );
   if (!stored.ok) return done(stored);
   const store = stored.value;
   // LMDB makes its files without making their names durable, and a start may have been killed

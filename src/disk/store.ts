@@ -8,9 +8,10 @@
  * store as it was; every other failure ends the process. 4. The map grows by doubling, up to
  * `maxBytes`.
  *
- * Fatal reasons: "state store write failed", "state store row damaged".
+ * Fatal reasons: "state store write failed", "state store row damaged" with the place of
+ * the row: such a row is never given out.
  */
-import { assert } from "../base/assert.js";
+import { AssertionError, assert } from "../base/assert.js";
 import { compareBytes, concatBytes, equalBytes, startsWithBytes } from "../base/bytes.js";
 import { type Result, failure, ok } from "../base/result.js";
 import type { FatalPort, LoggerPort, StoreChange, StorePort, TimerPort } from "../ports.js";
@@ -41,6 +42,8 @@ export interface StoreOptions {
   readonly maxBytes: number;
   /** First size of the map, bytes. */
   readonly mapBytes: number;
+  /** Tells in words where the row with this key belongs. */
+  readonly placeOfRow?: (key: Uint8Array) => string;
 }
 
 const NO_VALUE = new Uint8Array(0);
@@ -88,11 +91,14 @@ export class LmdbStore implements StorePort {
 
   get(key: Uint8Array): Uint8Array | null {
     checkKey(key);
-    if (!isLongKey(key)) return this.environment.get("short", key);
-    const stored = this.environment.get("long", longRowKey(key));
-    if (stored === null) return null;
+    const isLong = isLongKey(key);
+    const stored = isLong
+      ? this.environment.get("long", longRowKey(key))
+      : this.environment.get("short", key);
+    if (stored === "damaged") return this.damaged(key);
+    if (stored === null || !isLong) return stored;
     const row = decodeLongValue(stored);
-    return row !== null && equalBytes(row.key, key) ? row.value : this.damaged();
+    return row !== null && equalBytes(row.key, key) ? row.value : this.damaged(key);
   }
 
   scan(first: Uint8Array, last: Uint8Array | null, visit: Visit): void {
@@ -128,9 +134,12 @@ export class LmdbStore implements StorePort {
         else goOn = this.walk(branch, first, last, visit);
         return goOn;
       }
-      const row = isTop ? { key: stored, value: value() } : decodeLongValue(value());
-      if (row === null || (!isTop && !isRowOf(row.key, prefix, chunk))) this.damaged();
-      else if (last !== null && compareBytes(row.key, last) >= 0) goOn = false;
+      const own = value();
+      if (own === null) return this.damaged(isTop ? stored : prefix);
+      const row = isTop ? { key: stored, value: own } : decodeLongValue(own);
+      const isOwn = row !== null && (isTop || isRowOf(row.key, prefix, chunk));
+      if (!isOwn) return this.damaged(prefix);
+      if (last !== null && compareBytes(row.key, last) >= 0) goOn = false;
       else goOn = visit(row.key, row.value);
       return goOn;
     });
@@ -248,9 +257,11 @@ export class LmdbStore implements StorePort {
     if (!this.writing) this.finish(() => undefined);
   }
 
-  private damaged(): null {
-    this.ports.fatal.fatal("state store row damaged", { path: this.options.path });
-    return null;
+  private damaged(key: Uint8Array): never {
+    const { path, placeOfRow } = this.options;
+    const place = placeOfRow?.(key) ?? "unknown";
+    this.ports.fatal.fatal(`state store row damaged: ${place}`, { path });
+    throw new AssertionError("a damaged row is never given out");
   }
 }
 

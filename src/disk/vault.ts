@@ -20,7 +20,7 @@ import { dirname } from "node:path";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import type { LogIdentity } from "./records.js";
 
-export const STORAGE_FORMAT_VERSION = 1;
+export const STORAGE_FORMAT_VERSION = 2;
 const IDENTITY_KIND = "svc-storage";
 const IDENTITY_MAX_BYTES = 16_384;
 
@@ -141,6 +141,9 @@ export function parseIdentity(path: string, text: string): Result<LogIdentity, V
     const own = `this program knows ${String(STORAGE_FORMAT_VERSION)}`;
     const message = `${path} has format version ${String(version)}, ${own}: use a newer program`;
     return failure("storage-newer", message);
+  }
+  if (version < STORAGE_FORMAT_VERSION) {
+    return damaged(path, `format version ${String(version)} was never released`);
   }
   const storageId = fields.get("storageId");
   const clusterId = fields.get("clusterId");

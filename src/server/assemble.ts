@@ -12,6 +12,7 @@ import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
+import { placeOfRow } from "../machine/row-place.js";
 import { KernelSorter } from "../machine/kernel-sorter.js";
 import type { FatalPort, Founder, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
@@ -71,6 +72,7 @@ function openStorage(
         maxBytes: config.storageMaxBytes,
         identity: { clusterId, nodeId: config.nodeId },
         kernels: createKernels({ mode: config.kernels }),
+        placeOfRow,
       },
       { timers: systemTimers, logger, fatal, clock: systemClock, meter: metrics },
       resolve,

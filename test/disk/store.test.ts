@@ -5,9 +5,12 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
+import { compareBytes } from "../../src/base/bytes.js";
 import { LmdbEnvironment } from "../../src/disk/lmdb.js";
 import { MemoryStore } from "../../src/disk/memorystore.js";
 import { type LmdbStore, openStore } from "../../src/disk/store.js";
+import { RowKind, generationPrefix, groupRecordKey } from "../../src/machine/keys.js";
+import { placeOfRow } from "../../src/machine/row-place.js";
 import type { LogFields, StoreChange, StorePort, TimerPort } from "../../src/ports.js";
 import { type StoreHarness, bytes, storeConformance } from "../conformance/store.js";
 
@@ -25,13 +28,18 @@ function temporary(): string {
 
 const fatals: { reason: string; fields: LogFields | undefined }[] = [];
 
-function openAt(path: string, maxBytes = 2 ** 34, mapBytes = 2 ** 20): LmdbStore {
+function openAt(
+  path: string,
+  maxBytes = 2 ** 34,
+  mapBytes = 2 ** 20,
+  placeOfRow: (key: Uint8Array) => string = () => "unknown",
+): LmdbStore {
   const ports = {
     timers,
     logger: { log: () => undefined },
     fatal: { fatal: (reason: string, fields?: LogFields) => void fatals.push({ reason, fields }) },
   };
-  const opened = openStore({ path, maxBytes, mapBytes }, ports);
+  const opened = openStore({ path, maxBytes, mapBytes, placeOfRow }, ports);
   if (!opened.ok) throw new Error(opened.message);
   return opened.value;
 }
@@ -222,6 +230,70 @@ void t.test("a store that is no store is refused with path and remedy", (t) => {
   t.end();
 });
 
+/** The stored rows of the tests below, and how to find one in the file. */
+const ROWS = [
+  { key: rowKey(3, RowKind.value, "folder/needle"), value: "value-of-the-short-row" },
+  { key: rowKey(5, RowKind.lock, "lock"), value: "row-of-a-lock" },
+  { key: rowKey(7, RowKind.value, `folder/${"k".repeat(900)}`), value: "value-of-the-long-row" },
+  { key: bytes(groupRecordKey(9)), value: "record-of-the-group" },
+];
+
+function rowKey(group: number, kind: number, name: string): Uint8Array {
+  return bytes(generationPrefix(group, 0) + String.fromCharCode(kind) + name);
+}
+
+void t.test("P-130, C15 a row with one bit turned is never given out", async (t) => {
+  const places = [
+    'partition 3, a row of kind value, key space "folder"',
+    "partition 5, a row of kind lock",
+    'partition 7, a row of kind value, key space "folder"',
+    "partition 9, its record",
+  ];
+  const path = temporary();
+  const store = openAt(path);
+  const changes = ROWS.map(({ key, value }) => ({ key, value: bytes(value) }));
+  await write(
+    store,
+    changes.sort((a, b) => compareBytes(a.key, b.key)),
+  );
+  await closing(store);
+  const file = join(path, "data.mdb");
+  const whole = readFileSync(file);
+  for (const [number, { key, value }] of ROWS.entries()) {
+    // Each byte of the value and of its checksum, and the last of what is stored before it.
+    for (let offset = -1; offset < value.length + 4; offset += offset < 1 ? 1 : 3) {
+      const data = Buffer.from(whole);
+      const at = data.indexOf(value);
+      t.ok(at > 0);
+      data[at + offset] = (data[at + offset] as number) ^ (1 << (offset & 7));
+      writeFileSync(file, data);
+      const again = openAt(path, undefined, undefined, placeOfRow);
+      const read = (): unknown => again.get(key);
+      const scan = (): void => again.scan(key, null, () => true);
+      // A turned bit of a key is no row of that key any more: only who comes along finds it.
+      for (const use of offset < 0 ? [scan] : [read, scan]) {
+        fatals.length = 0;
+        try {
+          use();
+        } catch (error) {
+          t.match(error, { code: "assertion-failed" });
+        }
+        const reason = fatals[0]?.reason ?? "";
+        if (offset >= 0) t.equal(reason, `state store row damaged: ${places[number] ?? ""}`);
+        else t.match(reason, /^state store row damaged: /);
+      }
+      await closing(again);
+    }
+  }
+  writeFileSync(file, whole);
+  fatals.length = 0;
+  const sound = openAt(path);
+  for (const { key, value } of ROWS) t.same(sound.get(key), bytes(value));
+  t.same(fatals, []);
+  await closing(sound);
+  rmSync(path, { recursive: true });
+});
+
 void t.test("P-118 a row that is not what was written ends the process", async (t) => {
   const path = temporary();
   const store = openAt(path);
@@ -236,8 +308,8 @@ void t.test("P-118 a row that is not what was written ends the process", async (
   data[at] = 6;
   writeFileSync(file, data);
   const again = openAt(path);
-  t.equal(again.get(key), null);
-  t.match(fatals, [{ reason: "state store row damaged" }]);
+  t.throws(() => again.get(key), { code: "assertion-failed" });
+  t.match(fatals, [{ reason: "state store row damaged: unknown" }]);
   fatals.length = 0;
   await closing(again);
   rmSync(path, { recursive: true });

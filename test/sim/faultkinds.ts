@@ -39,6 +39,8 @@ export const FAULT_KINDS = {
   clog: { needsPeers: true },
   /** One bit on a disk turns; the node may be lost for good. */
   "bit-flip": { needsPeers: true },
+  /** One bit of a row in the state store turns; the node is lost as soon as it reads that row. */
+  "row-flip": { needsPeers: true },
   /** A stray write lands on old data; the node may be lost for good. */
   "stray-write": { needsPeers: true },
   /** The machine comes back with an empty disk; the node is lost for good. */

@@ -110,6 +110,7 @@ export class Faults implements Scene {
       case "graceful-stop":
         return this.stopGracefully(server, prng);
       case "bit-flip":
+      case "row-flip":
       case "stray-write":
       case "wipe":
         return this.destroy(kind, server);
@@ -133,7 +134,7 @@ export class Faults implements Scene {
     return false;
   }
 
-  private destroy(kind: "bit-flip" | "stray-write" | "wipe", server: Server): boolean {
+  private destroy(kind: FaultKind, server: Server): boolean {
     if (!this.atlas.mayLose(server)) return false;
     if (kind === "wipe") {
       // Who left and is started by mistake would join anew with an empty disk, and then be taken away.
@@ -142,7 +143,11 @@ export class Faults implements Scene {
       server.wipe();
       return true;
     }
-    if (!server.disk.damage(kind === "bit-flip" ? "bit" : "sector")) return false;
+    const isDone =
+      kind === "row-flip"
+        ? server.rows.damage()
+        : server.disk.damage(kind === "bit-flip" ? "bit" : "sector");
+    if (!isDone) return false;
     server.isDamaged = true;
     return true;
   }

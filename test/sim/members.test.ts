@@ -276,3 +276,10 @@ t.test("P-092 rosters and configurations: the checkers fire, and pass", (t) => {
   t.match(leaders.verdict().violations, [/node 1 leads group 0/]);
   t.end();
 });
+
+t.test("P-130, C15 rows that rot are served by nobody and copied by nobody", (t) => {
+  const seen = several(t, [21, 22, 23, 24], ["transfer"], ["row-flip", "kill"], 3000);
+  t.ok((seen.get("row-flip") ?? 0) >= 4, "rows rotted");
+  t.ok((seen.get("ok") ?? 0) > 500, "and clients were served all the time");
+  t.end();
+});

@@ -106,14 +106,15 @@ function openHost(
     if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
   };
   server.events.recovered?.(nodeId, log);
+  const fatal = server.fatal(life);
   const ports: HostPorts = {
     clock: life.clock,
     timer: life,
     log,
-    store: server.rows.port(life),
+    store: server.rows.port(life, fatal),
     entropy: { uint32: () => entropy.nextUint32() },
     logger: server.logger(),
-    fatal: server.fatal(life),
+    fatal,
     meter: SILENT_METER,
     peers: port,
     sorter: new KernelSorter(shared.compact),

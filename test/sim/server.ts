@@ -273,7 +273,9 @@ export class Server {
         if (!this.expectsFatal && !this.isDamaged) {
           this.events.violation(`node ${this.nodeId} met a fatal fault: ${text}`);
         }
-        if (this.isWiped) this.isLost = true;
+        // Whoever looks after it puts an empty disk in its place.
+        const isRotten = this.isDamaged && reason.startsWith("state store row damaged");
+        if (this.isWiped || isRotten) this.isLost = true;
         throw new ProcessEnd(life, `fatal fault: ${text}`);
       },
     };

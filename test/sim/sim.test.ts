@@ -5,7 +5,7 @@
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import t from "tap";
 import { openLog } from "../../src/disk/recovery.js";
-import type { LogPort } from "../../src/ports.js";
+import type { FatalPort, LogPort } from "../../src/ports.js";
 import { type LogHarness, logConformance } from "../conformance/log.js";
 import { CLUSTER, type PeerHarness, peerConformance } from "../conformance/peers.js";
 import { type StoreHarness, storeConformance } from "../conformance/store.js";
@@ -53,6 +53,12 @@ const TEMPER = {
   readErrorPerMillion: 0,
 };
 
+const throwing: FatalPort = {
+  fatal: (reason) => {
+    throw new Error(reason);
+  },
+};
+
 function logHarness(): LogHarness {
   const bed = new Bed();
   const disk = new SimDisk(bed.world, 1, bed.world.prng("disk"), TEMPER);
@@ -74,11 +80,7 @@ function logHarness(): LogHarness {
         timers: life,
         clock: life.clock,
         logger: { log: () => undefined },
-        fatal: {
-          fatal: (reason: string) => {
-            throw new Error(reason);
-          },
-        },
+        fatal: throwing,
         meter: { logSyncMs: () => undefined },
       };
       return bed.call<LogPort>((done) => {
@@ -98,7 +100,7 @@ function storeHarness(): StoreHarness {
   const rows = new SimRows(bed.world, 1, bed.world.prng("store"), { commitMs: 5 });
   return {
     survives: true,
-    open: () => Promise.resolve(rows.port(bed.newLife())),
+    open: () => Promise.resolve(rows.port(bed.newLife(), throwing)),
     call: (start) => bed.call(start),
     finish: () => Promise.resolve(),
   };

@@ -4,12 +4,20 @@
  *
  * Invariants: 1. A transaction in flight at the end of its process happened whole or not at all.
  * 2. What is read is durable. 3. What a caller hands in is copied; what is handed out is a copy.
+ * 4. Rows are kept with the checksum of the real store; one that fails it ends the process.
  */
-import { assert } from "../../src/base/assert.js";
+import { AssertionError, assert } from "../../src/base/assert.js";
 import type { Prng } from "../../src/base/prng.js";
 import { type Result, failure, ok } from "../../src/base/result.js";
+import { SEAL_BYTES, openRow, sealRow } from "../../src/disk/rowseal.js";
 import { fromByteKey, toByteKey } from "../../src/machine/keys.js";
-import { STORE_KEY_MAX_BYTES, type StoreChange, type StorePort } from "../../src/ports.js";
+import { placeOfRow } from "../../src/machine/row-place.js";
+import {
+  type FatalPort,
+  STORE_KEY_MAX_BYTES,
+  type StoreChange,
+  type StorePort,
+} from "../../src/ports.js";
 import type { Life } from "./process.js";
 import type { World } from "./world.js";
 
@@ -59,8 +67,22 @@ export class SimRows {
     this.bytes = 0;
   }
 
-  port(life: Life): SimStore {
-    return new SimStore(this, life);
+  port(life: Life, fatal: FatalPort): SimStore {
+    return new SimStore(this, life, fatal);
+  }
+
+  /** Turns one bit of a row whose key begins with `prefix`; false when there is none. */
+  damage(prefix = ""): boolean {
+    this.settle();
+    const first = this.seek(prefix);
+    let end = first;
+    while (this.sorted[end]?.startsWith(prefix) === true) end++;
+    if (end === first) return false;
+    const stored = this.rows.get(this.sorted[first + this.prng.below(end - first)] as string);
+    assert(stored !== undefined, "the order is that of the rows");
+    const at = this.prng.below(stored.length);
+    stored[at] = (stored[at] as number) ^ (1 << this.prng.below(8));
+    return true;
   }
 
   get(key: string): Uint8Array | undefined {
@@ -96,7 +118,7 @@ export class SimRows {
       const ascending = before === undefined || before < name;
       assert(ascending, "changes are sorted by key, without repeats");
       keys.push(name);
-      values.push(value === null ? null : value.slice());
+      values.push(value === null ? null : sealed(key, value));
       grownBytes += value === null ? 0 : key.length + value.length;
     }
     this.pending = { keys, values, grownBytes };
@@ -164,6 +186,13 @@ function merged(old: readonly string[], fresh: readonly string[]): string[] {
   return all;
 }
 
+function sealed(key: Uint8Array, value: Uint8Array): Uint8Array {
+  const stored = new Uint8Array(value.length + SEAL_BYTES);
+  stored.set(value);
+  sealRow(key, stored, 0, value.length);
+  return stored;
+}
+
 function checkKey(key: Uint8Array): void {
   const fits = key.length >= 1 && key.length <= STORE_KEY_MAX_BYTES;
   assert(fits, `a key has 1 to ${STORE_KEY_MAX_BYTES} bytes`);
@@ -176,12 +205,21 @@ class SimStore implements StorePort {
   constructor(
     private readonly rows: SimRows,
     private readonly life: Life,
+    private readonly fatal: FatalPort,
   ) {}
 
   get(key: Uint8Array): Uint8Array | null {
     assert(!this.isClosed, "the store is open");
     checkKey(key);
-    return this.rows.get(toByteKey(key))?.slice() ?? null;
+    const stored = this.rows.get(toByteKey(key));
+    return stored === undefined ? null : this.open(key, stored);
+  }
+
+  private open(key: Uint8Array, stored: Uint8Array): Uint8Array {
+    const value = openRow(key, stored);
+    if (value !== null) return value.slice();
+    this.fatal.fatal(`state store row damaged: ${placeOfRow(key)}`);
+    throw new AssertionError("a damaged row is never given out");
   }
 
   scan(
@@ -194,7 +232,8 @@ class SimStore implements StorePort {
     for (let at = this.rows.seek(toByteKey(first)); ; at++) {
       const key = this.rows.keyAt(at);
       if (key === undefined || (end !== null && key >= end)) return;
-      if (!visit(fromByteKey(key), (this.rows.get(key) as Uint8Array).slice())) return;
+      const bytes = fromByteKey(key);
+      if (!visit(bytes, this.open(bytes, this.rows.get(key) as Uint8Array))) return;
     }
   }
 
