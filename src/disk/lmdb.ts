@@ -8,8 +8,8 @@
  * 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes go through
  * batchWrite only: one transaction, fully durable, off the event loop, one at a time. 4. The read
  * transaction lives until the end of the turn at most (P-123), and is gone before the map is
- * resized. 5. No unsynced mode and no writable map (P-118). 6. Every value is stored with a checksum
- * and comes out only when it fits (P-130).
+ * resized. 5. No unsynced mode and no writable map (P-118). 6. Every value is stored with a
+ * checksum and comes out only when it fits (P-130).
  */
 import lmdb from "node-lmdb";
 import { assert, present } from "../base/assert.js";
