@@ -10,13 +10,18 @@
 /** Each role may do what the ones before it may. */
 export type Role = "reader" | "writer" | "admin";
 
+export interface Caller {
+  readonly role: Role;
+  readonly name: string;
+}
+
 /** Judges the credentials of a caller. */
 export interface Authenticator {
   /**
-   * The caller's role; null when the credentials are missing or wrong. `authorization`: the header
+   * The caller; null when the credentials are missing or wrong. `authorization`: the header
    * as sent. `socket`: the connection, for the client certificate of a TLS one.
    */
-  authenticate(authorization: string | undefined, socket: unknown): Role | null;
+  authenticate(authorization: string | undefined, socket: unknown): Caller | null;
 }
 
 const RANK = { reader: 0, writer: 1, admin: 2 } as const;

@@ -12,6 +12,7 @@ import { status, type Metadata, type ServiceError, Metadata as MetadataClass } f
 import type { ConnectionBudget } from "../base/connections.js";
 import { REQUEST_ID_MAX_CHARACTERS } from "../base/limits.js";
 import type { UnsentBytes } from "../base/unsent.js";
+import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort, RequestContext } from "../operations/requests.js";
 import { ProtoWriter } from "../proto/codec.js";
 import type { Authenticator } from "./access.js";
@@ -39,7 +40,9 @@ export interface GrpcServerOptions {
   /** Adds the method /Bench/Noop, for measuring what a call costs without an operation. */
   readonly noopMethod: boolean;
   /** Told of an exception that must not happen; the program decides what becomes of the process. */
-  readonly onFault: (error: unknown) => void;
+  readonly onFault: (error: unknown, requestId: string) => void;
+  /** Told of administrative calls and of refusals for who called; null = nobody is. */
+  readonly audit: AuditPort | null;
   /** Told of every answer of a data call or batch item, for metrics. */
   readonly onAnswer?: (path: string, type: number, elapsedMs: number) => void;
 }
@@ -62,6 +65,19 @@ export interface Flushable {
 /** Writers that grew beyond this are not kept (bytes). */
 const WRITER_KEPT_BYTES = 1024 * 1024;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+
+/** Set by the gate on administrative calls, percent-encoded: who calls, and from where. */
+export const CALLER_NAME_HEADER = "svc-caller-name";
+export const CALLER_ADDRESS_HEADER = "svc-caller-address";
+
+/** The request id that a caller sent; null when it sent none that can be used. */
+export function givenRequestId(given: unknown): string | null {
+  const isUsable =
+    typeof given === "string" &&
+    given.length <= REQUEST_ID_MAX_CHARACTERS &&
+    VISIBLE_ASCII.test(given);
+  return isUsable ? given : null;
+}
 
 export class GrpcRuntime {
   readonly options: GrpcServerOptions;
@@ -90,12 +106,8 @@ export class GrpcRuntime {
 
   /** The caller's request id, or a new one. */
   requestId(metadata: Metadata): string {
-    const given = metadata.get("x-request-id")[0];
-    const usable =
-      typeof given === "string" &&
-      given.length <= REQUEST_ID_MAX_CHARACTERS &&
-      VISIBLE_ASCII.test(given);
-    return usable ? given : `${this.idPrefix}-${(this.idCount++).toString(36)}`;
+    const given = givenRequestId(metadata.get("x-request-id")[0]);
+    return given ?? `${this.idPrefix}-${(this.idCount++).toString(36)}`;
   }
 
   /**

@@ -20,9 +20,11 @@ import type { AddressInfo, Socket } from "node:net";
 import { type Metadata, status } from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../base/connections.js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
-import { allows, type Authenticator, type Role } from "./access.js";
+import type { AuditPort } from "../operations/audit.js";
+import { allows, type Authenticator, type Caller, type Role } from "./access.js";
 import { boundDeadline } from "./deadline.js";
 import type { CallStreams } from "./large-answers.js";
+import { CALLER_ADDRESS_HEADER, CALLER_NAME_HEADER, givenRequestId } from "./runtime.js";
 import { refuseCall, refuseOther } from "./refusals.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
@@ -60,6 +62,8 @@ export interface PathRule {
 
 export interface TransportOptions {
   readonly authenticator: Authenticator | null;
+  /** Told of refusals for who called; null = nobody is. */
+  readonly audit: AuditPort | null;
   readonly rules: ReadonlyMap<string, PathRule>;
   readonly connections: ConnectionBudget;
   readonly keepaliveIntervalMs: number;
@@ -162,7 +166,7 @@ export class Transport implements CallStreams {
     stream.once("close", () => this.forget(number));
     const rule = this.options.rules.get(path);
     if (rule !== undefined) {
-      const refusal = this.gate(rule, headers, session);
+      const refusal = this.gate(rule, path, headers, session);
       if (refusal !== null) {
         refuseCall(stream, refusal);
         return true;
@@ -173,17 +177,33 @@ export class Transport implements CallStreams {
   }
 
   /** Null when the call may pass; its headers then carry what the handlers rely on. */
-  private gate(rule: PathRule, headers: IncomingHttpHeaders, session: Http2Session): status | null {
-    const { authenticator } = this.options;
-    let role: Role = "admin";
+  private gate(
+    rule: PathRule,
+    path: string,
+    headers: IncomingHttpHeaders,
+    session: Http2Session,
+  ): status | null {
+    const { authenticator, audit } = this.options;
+    const address = session.socket?.remoteAddress ?? "";
+    let caller: Caller = { role: "admin", name: "anonymous" };
     if (authenticator !== null && rule.role !== null) {
       const known = authenticator.authenticate(headers.authorization, session.socket);
-      if (known === null) return status.UNAUTHENTICATED;
-      role = known;
-      if (!allows(role, rule.role)) return status.PERMISSION_DENIED;
+      const isKnown = known !== null;
+      if (!isKnown || !allows(known.role, rule.role)) {
+        const outcome = isKnown ? "PERMISSION_DENIED" : "UNAUTHENTICATED";
+        const who = { caller: known?.name ?? "", role: known?.role ?? "", address };
+        const requestId = givenRequestId(headers["x-request-id"]) ?? "";
+        audit?.denied({ operation: path, ...who, requestId, outcome });
+        return status[outcome];
+      }
+      caller = known;
     }
-    // Set on every call, so that a caller cannot send a role of its own.
-    headers[CALLER_ROLE_HEADER] = role;
+    // Set on every call, so that a caller cannot send a role or a name of its own.
+    headers[CALLER_ROLE_HEADER] = caller.role;
+    if (rule.role === "admin") {
+      headers[CALLER_NAME_HEADER] = encodeURIComponent(caller.name);
+      headers[CALLER_ADDRESS_HEADER] = encodeURIComponent(address);
+    }
     if (rule.boundMs !== null) boundDeadline(headers, rule.boundMs);
     return null;
   }

@@ -5,14 +5,21 @@
  * INVALID_ARGUMENT and reaches no operation. 3. An exception in a handler ends the call with
  * INTERNAL and is reported; it is never only swallowed.
  */
-import { status, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
+import { status, type Metadata, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
 import type { DataAnswer, DataRequest, RequestContext } from "../operations/requests.js";
 import { decodeMessage, encodeMessage, protoReader } from "../proto/codec.js";
 import type { Encodable, MessageCodec } from "../proto/codec.js";
 import { answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
 import type { Role } from "./access.js";
 import type { DataMethod } from "./method.js";
-import { callError, malformedRequest, type GrpcRuntime } from "./runtime.js";
+import {
+  CALLER_ADDRESS_HEADER,
+  CALLER_NAME_HEADER,
+  callError,
+  givenRequestId,
+  malformedRequest,
+  type GrpcRuntime,
+} from "./runtime.js";
 
 export type RawUnaryHandler = handleUnaryCall<Buffer, Buffer>;
 
@@ -108,11 +115,29 @@ export function adminMethod<Q, P>(parts: AdminMethodParts<Q, P>): AdminMethod {
 /** Longest time an administrative call may take (ms): the longest drain of a leave, and more. */
 export const ADMIN_BOUND_MS = 600_000;
 
+/** What the gate set on a call. */
+function sentBy(metadata: Metadata, header: string): string {
+  return decodeURIComponent(String(metadata.get(header)[0] ?? ""));
+}
+
 /** The handler of an administrative call. */
 export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnaryHandler {
   return guarded(runtime, (call, callback) => {
     const context = runtime.context(call.metadata, call.getDeadline(), ADMIN_BOUND_MS);
-    method.handle(call.request, context, callback);
+    method.handle(call.request, context, (error, bytes) => {
+      if (method.role === "admin") {
+        const { options } = runtime;
+        options.audit?.administered({
+          operation: method.path,
+          caller: sentBy(call.metadata, CALLER_NAME_HEADER),
+          role: "admin",
+          address: sentBy(call.metadata, CALLER_ADDRESS_HEADER),
+          requestId: context.requestId,
+          outcome: status[error === null ? status.OK : error.code],
+        });
+      }
+      callback(error, bytes);
+    });
   });
 }
 
@@ -126,7 +151,7 @@ function guarded(runtime: GrpcRuntime, handler: RawUnaryHandler): RawUnaryHandle
       handler(call, callback);
     } catch (error) {
       callback(callError(status.INTERNAL, "unexpected fault"));
-      runtime.options.onFault(error);
+      runtime.options.onFault(error, givenRequestId(call.metadata.get("x-request-id")[0]) ?? "");
     }
   };
 }

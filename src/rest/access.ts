@@ -65,7 +65,16 @@ function connectionOf(raw: IncomingMessage): Partial<TLSSocket> {
   return (stream?.session?.socket ?? raw.socket) as Partial<TLSSocket>;
 }
 
-export type Verdict = "permitted" | "unauthenticated" | "forbidden";
+export interface Verdict {
+  readonly verdict: "permitted" | "unauthenticated" | "forbidden";
+  /** Null when nobody was asked who it is, or it could not tell. */
+  readonly caller: Caller | null;
+}
+
+/** Address that a request comes from. */
+export function addressOf(raw: IncomingMessage): string {
+  return connectionOf(raw).remoteAddress ?? "";
+}
 
 /** Whether the caller of `raw` may use a path that needs `access`. */
 export function checkAccess(
@@ -73,9 +82,10 @@ export function checkAccess(
   access: Access,
   authenticator: Authenticator | null,
 ): Verdict {
-  if (access === "nobody" || authenticator === null) return "permitted";
+  if (access === "nobody" || authenticator === null) return { verdict: "permitted", caller: null };
   const certificate = certificateOf(connectionOf(raw));
   const caller = authenticator.authenticate(raw.headers.authorization ?? null, certificate);
-  if (caller === null) return "unauthenticated";
-  return RANKS[caller.role] >= RANKS[access] ? "permitted" : "forbidden";
+  if (caller === null) return { verdict: "unauthenticated", caller };
+  const isHigh = RANKS[caller.role] >= RANKS[access];
+  return { verdict: isHigh ? "permitted" : "forbidden", caller };
 }

@@ -65,6 +65,8 @@ export class Exchange {
   readonly path: string;
   /** The variable part of the path, on routes that have one. */
   pathId = "";
+  /** Told the status of the answer; 499 when the client went away. */
+  whenEnded: ((status: number) => void) | null = null;
   /** When the request had arrived whole; until then, when it was routed. */
   private startedMs: number;
   private readonly sink: ResponseSink;
@@ -137,6 +139,7 @@ export class Exchange {
   }
 
   private finish(status: number): void {
+    this.whenEnded?.(status);
     this.arrive();
     const state = this.state;
     this.ended = true;

@@ -12,8 +12,9 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { type ConnectionBudget, ConnectionCount } from "../base/connections.js";
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
 import type { UnsentBytes } from "../base/unsent.js";
+import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
-import { type Authenticator, checkAccess } from "./access.js";
+import { type Authenticator, type Caller, addressOf, checkAccess } from "./access.js";
 import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
 import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
@@ -49,7 +50,9 @@ export interface RestServerOptions {
   /** Adds POST /v1/benchmark/noop, against which the load tests compare. */
   readonly benchmarkRoute: boolean;
   /** Hears of every exception that no rule provides for, broken invariants included. */
-  readonly onFault: (error: unknown) => void;
+  readonly onFault: (error: unknown, requestId: string) => void;
+  /** Told of administrative calls and of refusals for who called; null = nobody is. */
+  readonly audit: AuditPort | null;
 }
 
 export interface RestServer {
@@ -169,8 +172,9 @@ class Server implements RestServer {
 
   private isPermitted(route: Route, exchange: Exchange): boolean {
     const { authenticator } = this.options;
-    if (authenticator === null) return true;
-    const verdict = checkAccess(exchange.raw, route.access, authenticator);
+    const { verdict, caller } = checkAccess(exchange.raw, route.access, authenticator);
+    if (verdict === "permitted" && route.access !== "admin") return true;
+    this.audit(exchange, route, caller, verdict === "permitted" ? "administered" : "denied");
     if (verdict === "permitted") return true;
     if (verdict === "forbidden") {
       exchange.problem(403, "forbidden", `this path needs the role ${route.access}`);
@@ -179,6 +183,25 @@ class Server implements RestServer {
       exchange.problem(401, "unauthenticated", "no or wrong credentials", headers);
     }
     return false;
+  }
+
+  /** Has the end of the call written down. */
+  private audit(
+    exchange: Exchange,
+    { path: operation }: Route,
+    caller: Caller | null,
+    how: keyof AuditPort,
+  ): void {
+    const { audit, authenticator } = this.options;
+    if (audit === null) return;
+    const address = addressOf(exchange.raw);
+    const { requestId } = exchange;
+    const isOpen = authenticator === null;
+    const name = caller?.name ?? (isOpen ? "anonymous" : "");
+    const role = caller?.role ?? (isOpen ? "admin" : "");
+    exchange.whenEnded = (status) => {
+      audit[how]({ operation, caller: name, role, address, requestId, outcome: String(status) });
+    };
   }
 
   private run(route: Route, exchange: Exchange, body: Buffer): void {
@@ -194,7 +217,7 @@ class Server implements RestServer {
     if (!exchange.hasEnded) {
       exchange.problem(500, "internal", `unexpected fault, logged under ${exchange.requestId}`);
     }
-    this.options.onFault(error);
+    this.options.onFault(error, exchange.requestId);
   }
 
   /** Unknown paths, and known ones with another method. */

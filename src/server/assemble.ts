@@ -17,6 +17,7 @@ import { KernelSorter } from "../machine/kernel-sorter.js";
 import type { FatalPort, Founder, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
+import { AuditLog, configDigest } from "./audit.js";
 import { isWildcard } from "./addresses.js";
 import type { ServerConfig } from "./config.js";
 import { connectionCount } from "./descriptors.js";
@@ -105,11 +106,18 @@ function openNode(
   });
 }
 
-function openTokens(config: ServerConfig, logger: LoggerPort): Result<TokenFile | null, "usage"> {
+function openTokens(
+  config: ServerConfig,
+  logger: LoggerPort,
+  audit: AuditLog,
+): Result<TokenFile | null, "usage"> {
   if (config.authTokensFile === null) return ok(null);
-  return TokenFile.open(config.authTokensFile, (mistake) => {
-    if (mistake === null) logger.log("info", "token file reloaded");
+  return TokenFile.open(config.authTokensFile, (mistake, added, removed) => {
+    const names = { added: added.join(","), removed: removed.join(",") };
+    if (mistake === null) logger.log("info", "token file reloaded", names);
     else logger.log("error", "token file not reloaded, the old content stays", { mistake });
+    const result = mistake === null ? { result: "ok", ...names } : { result: "failed", mistake };
+    audit.happened("reload", { what: "tokens", ...result });
   });
 }
 
@@ -231,7 +239,10 @@ export async function startServer(
   config: ServerConfig,
   logger: LoggerPort,
 ): Promise<Result<RunningServer, RefusalKind>> {
-  const tokens = openTokens(config, logger);
+  const audited = AuditLog.open(config.auditLog, config.nodeName, logger, systemClock.monotonicMs);
+  if (!audited.ok) return audited;
+  const audit = audited.value;
+  const tokens = openTokens(config, logger, audit);
   if (!tokens.ok) return tokens;
   const tally = new RequestTally();
   const metrics = new Metrics(VERSION, tally, config);
@@ -266,7 +277,10 @@ export async function startServer(
     metrics,
     authenticator,
     logger,
-    onFault: (error) => fatal.fatal("unexpected fault in a front end", { error: errorText(error) }),
+    audit,
+    onFault: (error, requestId) => {
+      fatal.fatal("unexpected fault in a front end", { requestId, error: errorText(error) });
+    },
   });
   if (!listeners.ok) {
     await closeStack(stack.value);
@@ -282,7 +296,8 @@ export async function startServer(
     newDirectory: disk.isNew,
     metaPartition: META_PARTITION,
   });
-  const below = { node, disk, peers, operations: serving };
+  audit.happened("started", { version: VERSION, configuration: configDigest(config) });
+  const below = { node, disk, peers, operations: serving, audit };
   const parts = { ...below, listeners: listeners.value, tokens: tokens.value, health };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }

@@ -62,6 +62,10 @@ function defaultStoragePath(environment: Readonly<Record<string, string | undefi
   return join(base, "svc", "data");
 }
 
+function auditLogOf(text: string): string {
+  return text === "off" || text === "stderr" ? text : resolve(text);
+}
+
 type ClusterFields =
   | "peerHost"
   | "peerPort"
@@ -178,6 +182,7 @@ function buildConfig(
     rangeSplitMinRangeSize: read.number("--range-split-min-range-size"),
     rangeMergeMinSize: read.number("--range-merge-min-size"),
     logLevel: read.text("--log-level") as ServerConfig["logLevel"],
+    auditLog: auditLogOf(read.text("--audit-log")),
     logFormat: read.text("--log-format") as ServerConfig["logFormat"],
     kernels: read.text("--kernels") as ServerConfig["kernels"],
     benchmarkRoutes: read.boolean("--benchmark-routes"),

@@ -216,6 +216,8 @@ Logging
     debug, info, warn, error
   --log-format choice(text,json) text
     text or json, on stderr
+  --audit-log text off
+    off (in the ordinary log), stderr, or a file to append to, reopened on SIGHUP
 Diagnosis
   --kernels choice(wasm,twin) wasm
     hot loops in WebAssembly, or in their TypeScript twins

@@ -134,7 +134,7 @@ export class HealthListener {
       const status = health.ready ? 200 : 503;
       return { status, type: "application/json", text: healthText(health) };
     }
-    const verdict = checkAccess(request, "reader", authenticator);
+    const { verdict } = checkAccess(request, "reader", authenticator);
     if (verdict === "permitted") return null;
     return verdict === "forbidden"
       ? problem(403, "forbidden", "this path needs the role reader")

@@ -14,6 +14,7 @@ import type { ConnectionCount } from "../base/connections.js";
 import type { UnsentBytes } from "../base/unsent.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../grpc/server.js";
+import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
 import { certificateOf } from "../rest/access.js";
@@ -50,7 +51,8 @@ export interface FrontEnds {
   readonly connections: ConnectionCount;
   readonly unsent: UnsentBytes;
   readonly logger: LoggerPort;
-  readonly onFault: (error: unknown) => void;
+  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly audit: AuditPort;
 }
 
 interface TlsTexts {
@@ -133,6 +135,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,
+    audit: ends.audit,
   });
 }
 
@@ -140,8 +143,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
   const { authenticator } = ends;
   const roles = {
     authenticate: (authorization: string | undefined, socket: unknown) =>
-      authenticator.authenticate(authorization ?? null, certificateOf(socket as TLSSocket))?.role ??
-      null,
+      authenticator.authenticate(authorization ?? null, certificateOf(socket as TLSSocket)),
   };
   return createGrpcServer({
     ...GRPC_DEFAULTS,
@@ -155,6 +157,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     unsent: ends.unsent,
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
+    audit: ends.audit,
   });
 }
 

@@ -12,6 +12,7 @@ import type { Operations } from "../operations/operations.js";
 import type { FatalPort, LoggerPort } from "../ports.js";
 import { systemClock, systemTimers } from "../sys.js";
 import type { ServerConfig } from "./config.js";
+import type { AuditLog } from "./audit.js";
 import type { HealthListener } from "./health-listener.js";
 import type { ListenAddresses, Listeners } from "./listeners.js";
 import type { Metrics } from "./metrics.js";
@@ -51,6 +52,7 @@ export interface Parts extends Stack {
   readonly listeners: Listeners;
   readonly tokens: TokenFile | null;
   readonly health: HealthListener | null;
+  readonly audit: AuditLog;
 }
 
 export class Assembled implements RunningServer {
@@ -76,12 +78,14 @@ export class Assembled implements RunningServer {
   }
 
   reload(): void {
+    this.parts.audit.reopen();
     this.parts.tokens?.reload();
   }
 
   stop(done: () => void): void {
     const { shutdownDelayMs, gracefulLeave } = this.config;
     this.logger.log("info", "stopping", { shutdownDelayMs });
+    this.parts.audit.happened("stopping", { shutdownDelayMs });
     if (shutdownDelayMs === 0 && !gracefulLeave) return this.end(done);
     // Unready at once, and leading nothing; whoever has not learned of it yet is served.
     this.parts.node.withdraw();
@@ -117,6 +121,8 @@ export class Assembled implements RunningServer {
       hardStop.cancel();
       this.parts.tokens?.close();
       this.parts.health?.close();
+      this.parts.audit.happened("stopped", {});
+      this.parts.audit.close();
       this.metrics.close();
       this.logger.log("info", "stopped");
       done();

@@ -93,6 +93,8 @@ export interface ServerConfig {
   readonly rangeMergeMinSize: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "text" | "json";
+  /** off (in the ordinary log), stderr, or the path of a file. */
+  readonly auditLog: string;
   readonly kernels: "wasm" | "twin";
   readonly benchmarkRoutes: boolean;
 }

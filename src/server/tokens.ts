@@ -55,18 +55,25 @@ function readTokens(path: string): Result<TokenEntry[], "usage"> {
   return text.ok ? parseTokens(text.value, path) : text;
 }
 
+function namesOf(entries: readonly TokenEntry[]): string[] {
+  return entries.map(({ caller }) => caller.name);
+}
+
+/** Hears of a reload: its mistake, or null and the names that came and went. */
+export type ReloadReport = (
+  mistake: string | null,
+  added: readonly string[],
+  removed: readonly string[],
+) => void;
+
 export class TokenFile {
   private readonly path: string;
   private entries: readonly TokenEntry[];
   private modifiedMs: number;
   private readonly timer: NodeJS.Timeout;
-  private readonly report: (message: string | null) => void;
+  private readonly report: ReloadReport;
 
-  private constructor(
-    path: string,
-    entries: readonly TokenEntry[],
-    report: (message: string | null) => void,
-  ) {
+  private constructor(path: string, entries: readonly TokenEntry[], report: ReloadReport) {
     this.path = path;
     this.entries = entries;
     this.report = report;
@@ -81,7 +88,7 @@ export class TokenFile {
    * Reads `path`; `report` hears null after a reload that worked and the mistake after one that did
    * not.
    */
-  static open(path: string, report: (message: string | null) => void): Result<TokenFile, "usage"> {
+  static open(path: string, report: ReloadReport): Result<TokenFile, "usage"> {
     const entries = readTokens(path);
     return entries.ok ? ok(new TokenFile(path, entries.value, report)) : entries;
   }
@@ -97,8 +104,13 @@ export class TokenFile {
   reload(): void {
     this.modifiedMs = this.modified();
     const entries = readTokens(this.path);
-    if (entries.ok) this.entries = entries.value;
-    this.report(entries.ok ? null : entries.message);
+    if (!entries.ok) return this.report(entries.message, [], []);
+    const before = namesOf(this.entries);
+    const after = namesOf(entries.value);
+    this.entries = entries.value;
+    const added = after.filter((name) => !before.includes(name));
+    const removed = before.filter((name) => !after.includes(name));
+    this.report(null, added, removed);
   }
 
   /** The caller that `token` names, or null. */

@@ -53,6 +53,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     unsent: new UnsentBytes(),
     clock: { monotonicMs: () => performance.now() },
     onFault: (error) => faults.push(error),
+    audit: null,
     ...options,
   });
   const port = await server.listen("127.0.0.1", 0);

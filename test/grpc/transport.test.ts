@@ -225,7 +225,7 @@ const byToken: Authenticator = {
     const role = (["reader", "writer", "admin"] as const).find(
       (one) => authorization === `Bearer ${one}`,
     );
-    return role ?? null;
+    return role === undefined ? null : { role, name: role };
   },
 };
 

@@ -68,6 +68,7 @@ export async function startRig(
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: false,
     onFault: (error) => faults.push(error),
+    audit: null,
     ...options,
   });
   const { certificate, key } = await makeSelfSigned("svc-dev");
