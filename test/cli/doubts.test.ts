@@ -20,6 +20,7 @@ const batch = new Batch();
 const node = await new StandIn().start();
 const at = ["-c", node.endpoint];
 const directory = mkdtempSync(join(tmpdir(), "svc-doubts-"));
+t.setTimeout(300_000);
 t.teardown(() => {
   batch.close();
   node.stop();
@@ -154,6 +155,23 @@ t.test("a repeated reserve carries the key of its first try", async (t) => {
   t.equal(node.count("ReserveSequenceRange"), 2);
   t.type(keys[0], "string", "keyed from the start");
   t.equal(keys[0], keys[1]);
+});
+
+t.test("what only reads is never said to have been done perhaps", async (t) => {
+  for (const method of ["ScanAllByPrefix", "GetByBucket", "TrySetKeyValue", "GetMembership"]) {
+    node.answers.set(method, "silence");
+  }
+  for (const words of [
+    ["--scan-by-prefix", "k"],
+    ["--get-by-bucket", "b"],
+    ["--cluster-members"],
+  ]) {
+    const ran = await batch.run([...at, "-t", "0.5", ...words]);
+    t.match(ran, { exit: 3, stdout: "" }, words.join(" "));
+    t.notMatch(ran.stderr, /may have been done/, words.join(" "));
+  }
+  const written = await batch.run([...at, "-t", "0.5", "--set", "k", "--value", "v"]);
+  t.match(written, { exit: 3, stderr: /the outcome is unknown: it may have been done/ });
 });
 
 t.test("an allocation that may have been made names its key, for a repeat by hand", async (t) => {

@@ -1,6 +1,11 @@
 /** Values of wrong types at every public method of the client, over both transports (P-202). */
+import { EventEmitter } from "node:events";
+import { Metadata } from "@grpc/grpc-js";
 import t from "tap";
 import { SvcClient, SvcError, type SvcClientOptions } from "../../src/client/mod.js";
+import { Batcher } from "../../src/client/batcher.js";
+import type { GrpcChannel } from "../../src/client/grpc-channel.js";
+import type { Try } from "../../src/client/try.js";
 import { FrameWriter } from "../../src/client/frame-writer.js";
 import type { Operation } from "../../src/client/operation.js";
 import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
@@ -406,6 +411,61 @@ t.test("P-202 handles, supplies and sequences refuse in the same way", async (t)
   ] as SvcClientOptions[])
     t.throws(() => new SvcClient(settings), refused);
   t.same(stray, [], "nothing left a turn");
+});
+
+t.test("P-202 a fault of the transport itself leaves no turn and no call behind", async (t) => {
+  let broken = true;
+  const written: number[] = [];
+  const call = Object.assign(new EventEmitter(), {
+    cancel: () => undefined,
+    write: (bytes: Buffer) => {
+      if (broken) throw new TypeError("planted");
+      written.push(bytes.length);
+    },
+  });
+  const channel = {
+    connection: 0,
+    watch: { began: () => undefined, ended: () => undefined },
+    whenSilent: () => undefined,
+    alive: () => undefined,
+    whenReady: (ready: (failure: null) => void) => ready(null),
+    withMetadata: (take: (metadata: Metadata, failure: null) => void) => take(new Metadata(), null),
+    open: () => ({ makeBidiStreamRequest: () => call }),
+  } as unknown as GrpcChannel;
+  const batcher = new Batcher("kv", [channel], null, () => undefined);
+  const failures: SvcError[] = [];
+  const push = (name: string): void => {
+    const operation = { name, stream: { kind: "kv", type: 1, field: 3 }, write: () => undefined };
+    const attempt: Partial<Try> = { operation: operation as never, left: false, ended: false };
+    batcher.push({
+      ...attempt,
+      failed(error: SvcError) {
+        (this as { ended: boolean }).ended = true;
+        failures.push(error);
+      },
+    } as Try);
+  };
+  const opened = async (): Promise<void> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    const headers = new Metadata();
+    headers.set("svc-batch-frames", "1");
+    call.emit("metadata", headers);
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  for (const name of ["a", "b", "c"]) push(name);
+  await opened();
+  t.same(
+    failures.map(({ code, outcome }) => [code, outcome]),
+    [1, 2, 3].map(() => ["local", "unknown"]),
+    "they may have left: every one is told",
+  );
+  broken = false;
+  push("d");
+  await opened();
+  t.equal(failures.length, 3);
+  t.equal(written.length, 1, "what comes later goes out");
+  t.same(stray, [], "nothing left a turn");
+  batcher.close();
 });
 
 t.test("P-202 an item that cannot be written takes no other with it", (t) => {
