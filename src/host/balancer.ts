@@ -2,7 +2,8 @@
  * Spreads leaderships over the nodes, now and then, by ordered transfers.
  *
  * May call: control, this folder. Invariants: 1. Only groups that serve, are quiet about membership
- * and have level candidates are moved. 2. Without its setting nothing is moved.
+ * and have level candidates are moved, and none whose ephemeral data would be lost. 2. Without its
+ * setting nothing is moved.
  */
 import { planLeaderMoves } from "../control/leader-balance.js";
 import type { GroupDriver } from "./driver.js";
@@ -16,7 +17,6 @@ export class Balancer {
     private readonly everyMs: number,
     private readonly drivers: () => readonly GroupDriver[],
     private readonly isUp: (node: number) => boolean,
-    private readonly wake: (driver: GroupDriver) => void,
     nowMs: number,
   ) {
     this.nextAtMs = nowMs + everyMs;
@@ -37,9 +37,7 @@ export class Balancer {
     for (const { partition, to } of planLeaderMoves(this.nodeId, groups)) {
       const driver = drivers.find((each) => each.partition === partition);
       if (driver === undefined || !this.mayMove(driver, to)) continue;
-      driver.peers.rouse();
-      driver.core.transferLeadership(to);
-      this.wake(driver);
+      driver.moveTo({ to, mustCarry: true });
     }
   }
 

@@ -17,7 +17,7 @@ import type { ProposalDone, ProposalResult } from "./results.js";
 export interface Waiter {
   readonly command: Command;
   readonly sizeBytes: number;
-  readonly deadlineMs: number;
+  deadlineMs: number;
   /** null once it has been answered. */
   done: ProposalDone | null;
 }

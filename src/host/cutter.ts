@@ -18,6 +18,7 @@ import type { ProposalResult } from "./results.js";
 
 /** What the groups of a node share, as far as cutting needs it. */
 export interface CutterShared {
+  readonly settings: { readonly batchEntriesMax: number; readonly batchBytesMax: number };
   readonly ports: { readonly meter: { batchEntries(commands: number): void } };
   readonly answers: Answers;
   readonly budget: Budget;
@@ -48,6 +49,26 @@ export class BatchCutter {
       const waiters = batcher.cut(nowMs);
       if (waiters.length > 0 && !this.propose(waiters, nowMs)) return;
     }
+  }
+
+  /** Proposes `waiters` before everything that is queued: the last commands before a move. */
+  cutFinals(waiters: readonly Waiter[], nowMs: number): void {
+    const { batchEntriesMax, batchBytesMax } = this.shared.settings;
+    let batch: Waiter[] = [];
+    let sizeBytes = 0;
+    for (const waiter of waiters) {
+      if (!this.shared.budget.take(waiter.sizeBytes)) {
+        this.refuse([waiter], 0, true);
+        continue;
+      }
+      batch.push(waiter);
+      sizeBytes += waiter.sizeBytes;
+      if (batch.length < batchEntriesMax && sizeBytes < batchBytesMax) continue;
+      this.propose(batch, nowMs);
+      batch = [];
+      sizeBytes = 0;
+    }
+    if (batch.length > 0) this.propose(batch, nowMs);
   }
 
   private propose(waiters: readonly Waiter[], nowMs: number): boolean {

@@ -5,6 +5,7 @@
  * Types only.
  */
 import type { PartitionId } from "../base/ids.js";
+import type { EphemeralTable } from "../machine/ephemeral.js";
 import type { HardState } from "../ports.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import type { Answers } from "./answers.js";
@@ -38,6 +39,10 @@ export interface DriverShared {
   isStopping(): boolean;
   /** A turn is wanted at `atMs` at the latest. */
   wakeAt(atMs: number): void;
+  /** Ephemeral tables that came for leaderships of this node. */
+  readonly heirs: {
+    take(group: PartitionId, term: number, token: number): EphemeralTable | null;
+  };
   /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
   clockOf(node: number): number;
   /** `driver` has something to do in a turn. */

@@ -9,13 +9,14 @@
  */
 import { assert } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
+import type { EphemeralTable } from "../machine/ephemeral.js";
 import type { Machine } from "../machine/machine.js";
 import type { HardState, LogEntry } from "../ports.js";
 import { RaftCore } from "../raft/core.js";
 import type { RestoredState } from "../raft/restored.js";
 import type { SnapshotMeta } from "../raft/types.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
-import { Batcher } from "./batcher.js";
+import { Batcher, type Waiter } from "./batcher.js";
 import { BatchCutter } from "./cutter.js";
 import type { DriverShared } from "./driver-world.js";
 import { EffectsExecutor } from "./effects.js";
@@ -26,10 +27,13 @@ import { GroupPeers } from "./group-peers.js";
 import { GroupTarget, type TargetGroup } from "./group-target.js";
 import { Leadership } from "./leadership.js";
 import { followersFrom } from "./log-floors.js";
+import { Move, type MoveOrder } from "./move.js";
+import type { MoveAnswer } from "./move-frames.js";
 import { Proposals } from "./proposals.js";
 import type { RaftItem } from "./raft-frames.js";
 import { raftSettings } from "./raft-settings.js";
 import { Reads } from "./reads.js";
+import type { StopHook } from "./results.js";
 
 export type { DriverShared, GroupImages } from "./driver-world.js";
 
@@ -42,6 +46,9 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly leadership: Leadership;
   readonly members: GroupMembers;
   readonly peers: GroupPeers;
+  readonly move: Move;
+  /** May propose final commands before this node stops leading, as planned. */
+  readonly stopHooks: StopHook[] = [];
   flushedIndex: number;
   /** Has once, in this life, applied everything that a leader had committed. */
   caughtUpOnce = false;
@@ -69,11 +76,14 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.proposals = new Proposals(budget, answers);
     this.reads = new Reads(answers, settings.waitingReadsMax);
     const { nodeId, ephemeralBytesMax } = settings;
-    this.leadership = new Leadership(nodeId, machine, ports.clock, ephemeralBytesMax);
+    const inherited = (term: number, token: number): EphemeralTable | null =>
+      shared.heirs.take(this.partition, term, token);
+    this.leadership = new Leadership(nodeId, machine, ports.clock, ephemeralBytesMax, inherited);
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
     this.peers = this.makePeers();
     this.cutter = new BatchCutter(shared, this);
+    this.move = new Move(this);
     this.applier = new Applier(machine, this.proposals, ports, this);
     this.target = new GroupTarget(this, ports);
     this.executor = new EffectsExecutor(
@@ -133,13 +143,19 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.stepInbox();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
-      this.cutter.cut(nowMs);
-      if (this.reads.wantsRound) this.reads.begin(this.core);
+      if (!this.move.isPausing) {
+        this.cutter.cut(nowMs);
+        if (this.reads.wantsRound) this.reads.begin(this.core);
+      }
       this.executor.run();
       this.apply(nowMs, slice);
     }
     if (this.leadership.isServing) {
       this.reads.settle(this.machine.appliedIndex, this.machine.leaseMs);
+    }
+    if (!this.move.isIdle && !this.executor.isInstalling) {
+      this.move.step(nowMs);
+      this.executor.run();
     }
     if (!this.caughtUpOnce && this.leadership.leader !== 0) {
       this.caughtUpOnce = this.machine.appliedIndex >= this.core.commitIndex;
@@ -148,7 +164,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Whether a turn would cut a batch now. */
   wantsCut(nowMs: number): boolean {
-    if (!this.leadership.isServing) return false;
+    if (!this.leadership.isServing || this.move.isPausing) return false;
     return this.batcher.isDue(nowMs, this.proposals.entryCount);
   }
 
@@ -171,7 +187,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   tick(count: number, nowMs: number): void {
     this.peers.tick(count, nowMs);
-    if (this.core.hasEffects()) this.shared.wake(this);
+    if (this.core.hasEffects() || !this.move.isIdle) this.shared.wake(this);
   }
 
   /** Ends whoever has waited until its deadline. */
@@ -187,11 +203,16 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
       this.batcher.earliestDeadlineMs,
       this.proposals.earliestDeadlineMs,
       this.reads.earliestDeadlineMs,
+      this.move.wakeAtMs,
     );
     if (this.shared.settings.lingerMs === 0) return deadlineMs;
-    const lingers = this.proposals.entryCount === 0 && this.leadership.isServing;
+    const lingers = this.proposals.entryCount === 0 && this.wantsLinger;
     if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
     return Math.min(deadlineMs, this.batcher.lingerEndMs);
+  }
+
+  private get wantsLinger(): boolean {
+    return this.leadership.isServing && !this.move.isPausing;
   }
 
   /** Somebody waits for an answer of this group. */
@@ -209,6 +230,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Nothing of this group is queued, on its way to the disk or unapplied. */
   get isQuiet(): boolean {
+    if (!this.move.isIdle) return false;
     if (this.batcher.queuedCommands > 0 || this.proposals.entryCount > 0) return false;
     return this.executor.openCount === 0 && this.applier.backlog === 0;
   }
@@ -273,6 +295,45 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.applier.reset(index);
     this.flushedIndex = index;
     this.floor = index;
+  }
+
+  /** Moves the leadership to another node as planned. False: not now. */
+  moveTo(order: MoveOrder): boolean {
+    this.peers.rouse();
+    this.shared.wake(this);
+    return this.move.begin(order, this.nowMs());
+  }
+
+  proposeFinals(finals: readonly Waiter[], nowMs: number): void {
+    this.cutter.cutFinals(finals, nowMs);
+  }
+
+  send(lane: "control" | "bulk", to: number, bytes: Uint8Array): boolean {
+    return this.shared.ports.peers?.send(to, lane, bytes) ?? false;
+  }
+
+  emptyTable(term: number): EphemeralTable {
+    return this.leadership.emptyTable(term);
+  }
+
+  answered(from: number, answer: MoveAnswer): void {
+    this.move.answered(from, answer);
+  }
+
+  get isInstalling(): boolean {
+    return this.executor.isInstalling;
+  }
+
+  get electionMs(): number {
+    return this.shared.settings.electionMs;
+  }
+
+  nowMs(): number {
+    return this.shared.ports.clock.monotonicMs();
+  }
+
+  wake(): void {
+    this.shared.wake(this);
   }
 
   cached(index: number, term: number): LogEntry | null {

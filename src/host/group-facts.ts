@@ -12,6 +12,7 @@ export function groupFacts(driver: GroupDriver): GroupFacts {
     partition: driver.partition,
     leading: leadership.isLeading,
     serving: leadership.isServing,
+    inherits: leadership.inherits,
     leaderNode: leadership.leader,
     caughtUp: driver.caughtUpOnce,
     term: core.term,

@@ -2,8 +2,9 @@
  * What the effects of one group's core lead to: role changes, payloads for the log, messages out,
  * images, and everybody who must hear of the end of a leadership.
  *
- * May call: base, raft types, ports, this folder. Invariants: 1. The end of a leadership ends every
- * caller: reads "retry", queued commands "not-leader", proposed ones "unknown". 2. Nothing is
+ * May call: base, raft types, ports, this folder. Invariants: 1. The end of a leadership ends
+ * callers: reads "retry", queued commands "not-leader"; proposed ones wait until their entry is
+ * applied or replaced, an election timeout at most where the leadership was lost. 2. Nothing is
  * answered here directly: callers hear at the end of the turn.
  */
 import { EMPTY_BYTES } from "../base/bytes.js";
@@ -17,6 +18,7 @@ import type { EffectsTarget } from "./effects.js";
 import type { EntryCache } from "./entry-cache.js";
 import type { GroupMembers } from "./group-members.js";
 import type { GroupPeers } from "./group-peers.js";
+import type { Move } from "./move.js";
 import type { Leadership } from "./leadership.js";
 import type { Proposals } from "./proposals.js";
 import type { Reads } from "./reads.js";
@@ -39,6 +41,9 @@ export interface TargetGroup {
   readonly peers: GroupPeers;
   readonly cache: EntryCache;
   readonly applier: Applier;
+  readonly move: Move;
+  /** Shortest election timeout (ms). */
+  readonly electionMs: number;
   sendImage(to: number): void;
   installImage(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
 }
@@ -62,7 +67,7 @@ export class GroupTarget implements EffectsTarget {
       this.endLeadership("leadership lost");
     }
     if (!leads || leadership.isLeading) return;
-    leadership.begin(core.term, core.inheritedTerm);
+    leadership.begin(core.term, core.inheritedTerm, core.inheritedToken);
     const fields = { partition, term: core.term };
     this.ports.logger.log("debug", "This node leads a partition.", fields);
   }
@@ -121,12 +126,14 @@ export class GroupTarget implements EffectsTarget {
 
   /** Ends a leadership with everybody who counted on it. */
   endLeadership(reason: string): void {
-    const { leadership, members, peers, reads, batcher, proposals } = this.group;
+    const { leadership, members, peers, reads, batcher, proposals, electionMs } = this.group;
+    const isPlanned = this.group.move.leadershipEnded();
     leadership.end(reason);
     members.reset();
     peers.replication.reset();
     reads.endAll(RETRY);
     batcher.endAll(NOT_LEADER);
-    proposals.endAll();
+    // Entries on their way may commit yet, and do so after a planned move: the heir has them.
+    if (!isPlanned) proposals.endBy(this.ports.clock.monotonicMs() + electionMs);
   }
 }

@@ -30,8 +30,6 @@ export type {
 
 export class Group {
   readonly partition: PartitionId;
-  private readonly stopHooks: StopHook[] = [];
-
   constructor(
     private readonly shared: DriverShared,
     private readonly driver: GroupDriver,
@@ -128,15 +126,18 @@ export class Group {
     this.driver.leadership.addReset(hook);
   }
 
-  /** `hook` may propose final commands when the node stops (hand back the rest of a block). */
+  /**
+   * `hook` may propose final commands when this node stops leading as planned, by a move or its own
+   * stop (hand back the rest of a block).
+   */
   addStopHook(hook: StopHook): void {
-    this.stopHooks.push(hook);
+    this.driver.stopHooks.push(hook);
   }
 
   /** For the host: runs the stop hooks, if this group serves. */
   runStopHooks(deadlineMs: number): void {
     if (!this.isServing()) return;
-    for (const hook of this.stopHooks) {
+    for (const hook of this.driver.stopHooks) {
       hook((command, sizeBytes, done) => this.intake.propose(command, sizeBytes, deadlineMs, done));
     }
   }

@@ -16,7 +16,7 @@ export class Handover {
 
   constructor(
     private readonly isUp: (node: number) => boolean,
-    private readonly wake: (driver: GroupDriver) => void,
+    private readonly nowMs: () => number,
   ) {}
 
   /** Whether `driver` leads a group that somebody else could lead. */
@@ -33,18 +33,17 @@ export class Handover {
     const successor = this.successor(driver);
     if (successor === null) return false;
     this.orderedMs.set(driver, nowMs);
-    driver.peers.rouse();
-    driver.core.transferLeadership(successor);
-    this.wake(driver);
-    return true;
+    return driver.moveTo({ to: successor, mustCarry: false });
   }
 
   private successor(driver: GroupDriver): number | null {
     const { progress, membership, id } = driver.core.status();
+    const nowMs = this.nowMs();
     let best: PeerProgress | null = null;
     for (const peer of progress) {
       const isVoter = membership.voters.includes(peer.id) && peer.id !== id && !peer.learner;
       if (!isVoter || !peer.active || !this.isUp(peer.id)) continue;
+      if (driver.move.isRefusedBy(peer.id, nowMs)) continue;
       if (best === null || peer.match > best.match) best = peer;
     }
     return best === null ? null : best.id;

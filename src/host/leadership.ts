@@ -26,6 +26,10 @@ export class Leadership {
   private inheritedTerm = 0;
   private serving = false;
   private table: EphemeralTable | null = null;
+  private isFrozen = false;
+  /** This leadership, or the latest, took over the table of the one before. */
+  inherits = false;
+  private token = 0;
   private lastStamp: Hlc;
   private leaderId = 0;
 
@@ -34,6 +38,8 @@ export class Leadership {
     private readonly machine: Machine,
     private readonly clock: ClockPort,
     private readonly ephemeralBytesMax: number,
+    /** The table that came with the order `token` to lead in `term`; null when none did. */
+    private readonly inherited: (term: number, token: number) => EphemeralTable | null,
   ) {
     this.lastStamp = machine.lastStamp;
   }
@@ -56,8 +62,31 @@ export class Leadership {
     return this.leaderId;
   }
 
+  /** null while not serving, and while a move is under way that may take it along. */
   get ephemeral(): EphemeralTable | null {
+    return this.isFrozen ? null : this.table;
+  }
+
+  /** The table as it goes to the next leader. */
+  get frozenTable(): EphemeralTable {
+    assert(this.isFrozen && this.table !== null, "the table was frozen, and is there");
     return this.table;
+  }
+
+  /** From now on the ephemeral table answers nobody, until `thaw`. Only while serving. */
+  freeze(): EphemeralTable {
+    this.isFrozen = true;
+    return this.frozenTable;
+  }
+
+  thaw(): void {
+    this.isFrozen = false;
+  }
+
+  /** A table as a leadership in `term` begins with. */
+  emptyTable(term: number): EphemeralTable {
+    const { ephemeralFloor: floor } = this.machine;
+    return new EphemeralTable({ floor, term, maxBytes: this.ephemeralBytesMax });
   }
 
   addReset(hook: ResetHook): void {
@@ -68,12 +97,16 @@ export class Leadership {
     this.leaderId = leader;
   }
 
-  /** The core leads in `term`; before its own entries its log ends with one of `inheritedTerm`. */
-  begin(term: number, inheritedTerm: number): void {
+  /**
+   * The core leads in `term`; before its own entries its log ends with one of `inheritedTerm`.
+   * `token`: of the order that made it lead, 0 = none.
+   */
+  begin(term: number, inheritedTerm: number, token: number): void {
     assert(this.leadingTerm === 0, "a leadership begins after the one before it ended");
     assert(term > 0, "a leader has a term");
     this.leadingTerm = term;
     this.inheritedTerm = inheritedTerm;
+    this.token = token;
   }
 
   /** Serves as soon as an own-term entry is applied. Returns true when that is now. */
@@ -81,17 +114,22 @@ export class Leadership {
     if (this.serving || this.leadingTerm === 0) return false;
     if (this.machine.appliedTerm !== this.leadingTerm) return false;
     this.serving = true;
+    const { leadingTerm: term, machine } = this;
+    const inherited = this.inherited(term, this.token);
+    this.inherits = inherited !== null;
+    this.table = inherited ?? this.emptyTable(term);
+    this.isFrozen = false;
+    const { head } = this.table;
     const heardMs = this.heardLease.after(this.inheritedTerm);
-    this.lease.start(Math.max(this.machine.leaseMs, heardMs), this.clock.monotonicMs());
-    if (compareHlc(this.machine.lastStamp, this.lastStamp) > 0) {
-      this.lastStamp = this.machine.lastStamp;
-    }
-    this.table = new EphemeralTable({
-      floor: this.machine.ephemeralFloor,
-      term: this.leadingTerm,
-      maxBytes: this.ephemeralBytesMax,
-    });
+    const leaseMs = Math.max(machine.leaseMs, heardMs, head.leaseMs);
+    this.lease.start(leaseMs, this.clock.monotonicMs());
+    this.raiseStamp(machine.lastStamp);
+    this.raiseStamp(head.stamp);
     return true;
+  }
+
+  private raiseStamp(stamp: Hlc): void {
+    if (compareHlc(stamp, this.lastStamp) > 0) this.lastStamp = stamp;
   }
 
   /** The leadership is over, or the node stops: everything derived from it goes. */
@@ -103,6 +141,7 @@ export class Leadership {
     this.serving = false;
     this.lease.stop();
     this.table = null;
+    this.isFrozen = false;
     for (const hook of this.resets) hook(reason);
   }
 

@@ -19,6 +19,7 @@ import { CacheBudget } from "./entry-cache.js";
 import { Failover } from "./failover.js";
 import { Flusher } from "./flusher.js";
 import { Handover } from "./handover.js";
+import { Heirs } from "./heirs.js";
 import { Hosting } from "./hosting.js";
 import { Links } from "./links.js";
 import { Loop, type LoopParts } from "./loop.js";
@@ -51,6 +52,7 @@ export class NodeParts implements LoopParts {
   readonly stuck: StuckLeaders;
   readonly changes: ClusterChanges;
   readonly clocks: NodeClocks;
+  readonly heirs: Heirs;
   private readonly loop: Loop;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -73,6 +75,7 @@ export class NodeParts implements LoopParts {
     this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
       this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
     });
+    this.heirs = this.makeHeirs();
     const shared = this.makeShared();
     this.hosting = new Hosting(shared);
     const wakeQueued = (): void => loop.wakeQueued();
@@ -85,11 +88,15 @@ export class NodeParts implements LoopParts {
     const { touched } = this;
     const { overlay } = this.hosting;
     this.flusher = new Flusher(overlay, ports, settings, roomMade, touched, keepBytes);
-    const handover = new Handover((node) => this.peers.isUp(node), shared.wake);
+    const handover = new Handover(
+      (node) => this.peers.isUp(node),
+      () => ports.clock.monotonicMs(),
+    );
     this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
-    const balancer = this.makeBalancer(shared);
+    const balancer = this.makeBalancer();
     const atBeat = (nowMs: number): boolean => {
       this.snapshots.tick(nowMs);
+      this.heirs.tick();
       const { isStopping } = this.stopping;
       if (!isStopping) {
         this.changes.tick(nowMs);
@@ -140,6 +147,7 @@ export class NodeParts implements LoopParts {
       appendBudget: this.appendBudget,
       peers: this.peers,
       cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
+      heirs: this.heirs,
       images: {
         send: (driver, to) => this.snapshots.send(driver, to),
         install: (driver, meta, hardState, done) =>
@@ -154,6 +162,17 @@ export class NodeParts implements LoopParts {
       wake: (driver) => loop.wake(driver),
       wakeAt: (atMs) => loop.wakeAt(atMs),
     };
+  }
+
+  private makeHeirs(): Heirs {
+    const { ports } = this;
+    return new Heirs({
+      nowMs: () => ports.clock.monotonicMs(),
+      group: (group) => this.hosting.find(partitionId(group))?.driver ?? null,
+      isWilling: () =>
+        !this.stopping.isStopping && this.flusher.intakeOpen && ports.log.space() === "available",
+      sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    });
   }
 
   private flushSoon(done: () => void): void {
@@ -204,8 +223,13 @@ export class NodeParts implements LoopParts {
       isClosing: () => this.stopping.isClosing,
       rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.turns.request(),
-      bulk: (from, bytes) => this.snapshots.frame(from, bytes),
-      errand: (from, bytes) => this.clocks.frame(from, bytes) || this.changes.frame(from, bytes),
+      bulk: (from, bytes) => {
+        if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
+      },
+      errand: (from, bytes) =>
+        this.clocks.frame(from, bytes) ||
+        this.heirs.frame(from, bytes) ||
+        this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
       refusedAsStranger: () => this.changes.refusedAsStranger(),
     });
@@ -235,14 +259,13 @@ export class NodeParts implements LoopParts {
     if (!this.turns.isRunning) this.turns.request();
   }
 
-  private makeBalancer(shared: DriverShared): Balancer {
+  private makeBalancer(): Balancer {
     const { settings, ports } = this;
     return new Balancer(
       settings.nodeId,
       settings.leaderBalanceEveryMs,
       () => this.hosting.all.map(({ driver }) => driver),
       (node) => this.peers.isUp(node),
-      shared.wake,
       ports.clock.monotonicMs(),
     );
   }

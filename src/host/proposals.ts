@@ -3,8 +3,8 @@
  * for the log, their decoded commands for apply, and the callers that wait for them.
  *
  * May call: base, machine commands, this folder. Invariants: 1. Waiters are keyed by (term, index)
- * and end exactly once: with the outcome when that very entry is applied, otherwise as "unknown"
- * (P-033). 2. An entry leaves when it is applied or when another one takes its index; its bytes
+ * and end exactly once: with the outcome when that very entry is applied, whoever leads then, and
+ * otherwise as "unknown" (P-033). 2. An entry leaves when it is applied or when another one takes its index; its bytes
  * then go back to the budget. 3. Nothing is proposed again from here (P-032).
  */
 import { assert } from "../base/assert.js";
@@ -116,7 +116,18 @@ export class Proposals {
     }
   }
 
-  /** Ends every waiter as unknown (leadership or the node ends); the entries stay. */
+  /** The leadership was lost: whoever waits is told by `untilMs`, if nothing is known before. */
+  endBy(untilMs: number): void {
+    if (this.waiting === 0) return;
+    for (const entry of this.entries.values()) {
+      for (const waiter of entry.waiters) {
+        if (waiter.deadlineMs > untilMs) waiter.deadlineMs = untilMs;
+      }
+    }
+    if (untilMs < this.earliest) this.earliest = untilMs;
+  }
+
+  /** Ends every waiter as unknown (the node ends); the entries stay. */
   endAll(): void {
     for (const entry of this.entries.values()) this.endWaiters(entry);
     this.earliest = Infinity;

@@ -53,6 +53,11 @@ export class Reads {
     return this.waiting.length > 0 && this.roundContext === 0;
   }
 
+  /** A round is open: its reads will be confirmed or end. */
+  get isRoundOpen(): boolean {
+    return this.roundContext !== 0;
+  }
+
   /** Takes a read in, or returns false: too many wait. */
   add(deadlineMs: number, done: ReadDone): boolean {
     if (this.live >= this.waitingMax) return false;

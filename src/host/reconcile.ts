@@ -15,6 +15,7 @@ import type { MetaReads } from "../machine/meta-reads.js";
 import type { LoggerPort } from "../ports.js";
 import type { ConfigChange, CoreStatus, PeerProgress } from "../raft/types.js";
 import type { MembershipResult } from "./group-members.js";
+import type { MoveOrder } from "./move.js";
 
 /** One group, as reconciliation sees it; a driver is one. */
 export interface ReconcileGroup {
@@ -22,10 +23,10 @@ export interface ReconcileGroup {
   readonly core: {
     readonly term: number;
     status(): CoreStatus;
-    transferLeadership(to: number): void;
   };
   readonly leadership: { readonly isServing: boolean };
   readonly machine: { readonly membershipIndex: number };
+  moveTo(order: MoveOrder): boolean;
   readonly members: {
     propose(change: ConfigChange, nowMs: number, done: (result: MembershipResult) => void): void;
   };
@@ -206,7 +207,7 @@ export class Reconcile {
     if (step.kind === "transfer") {
       this.world.logger.log("info", "A partition is handed over.", { ...fields, to: step.to });
       watch.notBeforeMs = nowMs + TRANSFER_MS;
-      group.core.transferLeadership(step.to);
+      group.moveTo({ to: step.to, mustCarry: false });
       return;
     }
     this.world.logger.log("info", "The members of a partition change.", fields);

@@ -77,6 +77,8 @@ export interface GroupFacts {
   readonly leading: boolean;
   /** Leading and the own-term entry is applied. */
   readonly serving: boolean;
+  /** Serving with the ephemeral data of the leader before. */
+  readonly inherits: boolean;
   readonly leaderNode: number;
   /** Has once, in this life, applied all that a leader had committed. */
   readonly caughtUp: boolean;

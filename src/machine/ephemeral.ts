@@ -10,16 +10,34 @@
  */
 import { assert } from "../base/assert.js";
 import { INT64_MAX } from "../base/int64.js";
-import type { StorePort } from "../ports.js";
+import { STORE_KEY_MAX_BYTES, type StorePort } from "../ports.js";
 import { applyEphemeral } from "./apply.js";
 import { collectRows } from "./collect.js";
 import type { EntryStamp, KvCommand, KvOutcome, LockCommand, LockOutcome } from "./command.js";
 import type { DecisionContext } from "./context.js";
 import { DataReads } from "./data-reads.js";
-import { NO_STAMP } from "../base/hlc.js";
+import { type Hlc, NO_STAMP, compareHlc } from "../base/hlc.js";
+import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./keys.js";
 import { Overlay } from "./overlay.js";
+import { isWholeRow } from "./row-check.js";
 import { GroupRows } from "./rows.js";
 import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
+
+/** The kinds of rows that such a table has. */
+const KINDS: ReadonlySet<number> = new Set([RowKind.lock, RowKind.value, RowKind.history]);
+
+/** A row of a table, as it goes to the next leader. */
+export interface EphemeralRow {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+export interface EphemeralHead {
+  /** Of the latest decision. */
+  readonly leaseMs: number;
+  readonly stamp: Hlc;
+  readonly nextLife: number;
+}
 
 /** Tokens that one leadership may grant per lock. */
 export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
@@ -68,6 +86,56 @@ export class EphemeralTable {
 
   get sizeBytes(): number {
     return this.overlay.sizeBytes;
+  }
+
+  /** What a copy of the table says of itself: latest lease time and stamp, number of lives. */
+  get head(): EphemeralHead {
+    const { nowMs, stamp, nextLife } = this.context;
+    return { leaseMs: nowMs, stamp, nextLife };
+  }
+
+  /**
+   * Rows from the one behind `after` on (null: the first), of about `maxBytes` together; `next`:
+   * where to go on, null at the end. The table must not change in between.
+   */
+  rowsAfter(
+    after: ByteKey | null,
+    maxBytes: number,
+  ): { readonly rows: readonly EphemeralRow[]; readonly next: ByteKey | null } {
+    const rows: EphemeralRow[] = [];
+    let sizeBytes = 0;
+    let last: ByteKey = "";
+    let next: ByteKey | null = null;
+    this.overlay.scan(after === null ? "" : `${after}\0`, null, (key, value) => {
+      if (sizeBytes >= maxBytes) {
+        next = last;
+        return false;
+      }
+      last = key;
+      sizeBytes += key.length + value.length;
+      rows.push({ key: fromByteKey(key), value });
+      return true;
+    });
+    return { rows, next };
+  }
+
+  /**
+   * Takes over rows of an earlier leadership's table, which decided its last at `head`. False: one
+   * is no row of such a table, and the table is good for nothing.
+   */
+  takeOver(rows: readonly EphemeralRow[], head: EphemeralHead): boolean {
+    const { context } = this;
+    for (const { key, value } of rows) {
+      const kind = key[0] ?? 0;
+      if (!KINDS.has(kind) || key.length > STORE_KEY_MAX_BYTES || !isWholeRow(kind, value)) {
+        return false;
+      }
+      this.overlay.put(toByteKey(key), value);
+    }
+    context.nowMs = Math.max(context.nowMs, head.leaseMs);
+    if (compareHlc(head.stamp, context.stamp) > 0) context.stamp = head.stamp;
+    context.nextLife = Math.max(context.nextLife, head.nextLife);
+    return true;
   }
 
   /** As Machine.still. */

@@ -79,8 +79,6 @@ type Sending = "sent" | "unsent" | "crowded";
 const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
 /** How often calls in flight are compared with who leads now (ms). */
 const WATCH_MS = 50;
-/** What a deposed leader still gets to answer in (ms): it may have decided before. */
-const MOVED_GRACE_MS = 100;
 /** The asked node is given so much less time (ms), that its answer arrives within the deadline. */
 const MARGIN_MS = 50;
 /** A peer that could not be reached is tried again after this (ms). */
@@ -104,6 +102,11 @@ export class Calls {
     private readonly ports: CallsPorts,
     private readonly perPeerMax: number,
     private readonly leaderOf: (partition: number) => number,
+    /**
+     * What a deposed leader still gets to answer in (ms): what it had proposed may commit yet, and
+     * after a planned move does.
+     */
+    private readonly movedGraceMs: number,
   ) {
     this.epoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
@@ -278,7 +281,7 @@ export class Calls {
       }
       if (leader === 0 || leader === call.to) call.movedMs = 0;
       else if (call.movedMs === 0) call.movedMs = nowMs;
-      const moved = call.movedMs > 0 && nowMs - call.movedMs >= MOVED_GRACE_MS;
+      const moved = call.movedMs > 0 && nowMs - call.movedMs >= this.movedGraceMs;
       if (moved || call.deadlineMs <= nowMs) this.end(id, { status: "lost" });
       else nextMs = Math.min(nextMs, call.deadlineMs, nowMs + WATCH_MS);
     }

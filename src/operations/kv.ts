@@ -43,7 +43,7 @@ export function changeKey(
   if (request.durability === Durability.ephemeral) {
     serving.confirm(group, deadlineMs, fail, () => {
       const table = group.ephemeral;
-      if (table === null) return fail("mustRetry", null, group);
+      if (table === null) return fail("moved", null, group);
       const outcome = table.apply(command, group.nextStamp());
       if (outcome === "full") return fail("mustRetry", "overloaded", null);
       assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
@@ -191,7 +191,7 @@ class KeysRead {
   ): void {
     const { serving, group, requests, budget, fail } = this;
     const source = this.source();
-    if (source === null) return fail("mustRetry", null, group);
+    if (source === null) return fail("moved", null, group);
     while (turn.visitsLeft > 0) {
       const request = requests[readings.length];
       if (request === undefined) break;

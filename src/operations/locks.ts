@@ -109,7 +109,7 @@ function changeEphemeralLock(
 ): void {
   serving.confirm(group, deadlineMs, fail, () => {
     const table = group.ephemeral;
-    if (table === null) return fail("mustRetry", null, group);
+    if (table === null) return fail("moved", null, group);
     const outcome = table.apply(command, group.nextStamp());
     if (outcome === "full") return fail("mustRetry", "overloaded", null);
     assert(outcome.kind === "lock", "a lock command has a lock outcome");
@@ -160,7 +160,7 @@ function getEphemeralLock(
 ): void {
   serving.confirm(group, deadlineMs, fail, () => {
     const table = group.ephemeral;
-    if (table === null) return fail("mustRetry", null, group);
+    if (table === null) return fail("moved", null, group);
     const reading = table.reads.getLock(request.resource, Math.floor(group.leaseNowMs()));
     done(infoAnswer(serving, group, reading));
   });

@@ -97,7 +97,8 @@ export class Serving implements Roads {
     this.sliced = new SlicedReads(ports.timer);
     this.leaders = new Leaders(node, settings, ports);
     const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
-    this.calls = new Calls(ports, perPeerMax, (partition) => this.leaders.of(partition));
+    const leaderOf = (partition: number): number => this.leaders.of(partition);
+    this.calls = new Calls(ports, perPeerMax, leaderOf, settings.leaderWaitMs);
     this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
     const blockSettings = {
       defaultBlockSize: settings.sequencerBlockSize,

@@ -40,6 +40,7 @@ import type {
   TermLookup,
   WriteReceipt,
 } from "./types.js";
+import { noNode } from "./types.js";
 
 export class RaftCore {
   private readonly raft: RaftState;
@@ -144,9 +145,12 @@ export class RaftCore {
 
   /**
    * Asks that `to` become leader; a follower passes the request on to its leader, if it knows one.
+   * `token` names the order to the heir (`inheritedToken`); 0 = none.
    */
-  transferLeadership(to: NodeId): void {
-    step(this.raft, new Draft("transferLeader", to, this.raft.id, 0));
+  transferLeadership(to: NodeId, token = 0): void {
+    const draft = new Draft("transferLeader", to, this.raft.id, 0);
+    draft.context = token;
+    step(this.raft, draft);
   }
 
   /**
@@ -217,6 +221,19 @@ export class RaftCore {
 
   get appliedIndex(): LogIndex {
     return this.raft.log.applied;
+  }
+
+  /** Leadership is being handed over: nothing is proposed until that ends. */
+  get isTransferring(): boolean {
+    return this.raft.transferTo !== noNode;
+  }
+
+  /**
+   * On a leader: the token of the order by which the leader of the term before made it one, if
+   * nothing was committed since that order was given; else 0.
+   */
+  get inheritedToken(): number {
+    return this.raft.inheritedToken;
   }
 
   /** On a leader: the term of the last entry before those of its leadership. */

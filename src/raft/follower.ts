@@ -92,6 +92,13 @@ export function forgetLeader(raft: RaftState): void {
   raft.leader = noNode;
 }
 
+/** The leader wants this node to lead: it campaigns at once, if it may. */
+function takeOrder(raft: RaftState, message: Message): void {
+  campaignNow(raft, true);
+  if (raft.role !== "candidate") return;
+  raft.ordered = { term: raft.term, index: message.index, token: message.context };
+}
+
 /**
  * A message of this node's term (or of none), on a follower. Votes and proposals are dealt with
  * before.
@@ -109,7 +116,7 @@ export function stepFollower(raft: RaftState, message: Message): void {
       if (raft.leader !== noNode) raft.forward(message, raft.term);
       return;
     case "timeoutNow":
-      campaignNow(raft, true);
+      takeOrder(raft, message);
       return;
     case "readIndex":
       if (raft.leader !== noNode) raft.forward(message, 0);

@@ -6,7 +6,8 @@
  * Invariants:
  * 1. Answers count only from members; match rises only by accepted appends of this term.
  * 2. When the commit index moves, everybody whose flow allows hears of it: at once where
- *    `announceCommits` or a membership change wants it, else with the next entries or heartbeat.
+ *    `announceCommits` or a membership change wants it, and the first time in a leadership (the
+ *    leader before has callers who wait for it), else with the next entries or heartbeat.
  * 3. While leadership is being handed over nothing is proposed; that ends after one election
  *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.
@@ -53,9 +54,10 @@ function handleAcknowledgement(raft: RaftState, peer: Progress, message: Message
   const news = peer.acknowledge(message.index);
   if (!news && !(peer.state === "probe" && peer.match === message.index)) return;
   advanceFlow(raft, peer, message.index);
+  const isFirst = !raft.hasCommittedInTerm;
   if (maybeCommit(raft)) {
     releaseWaiting(raft);
-    if (announces(raft)) broadcastAppend(raft);
+    if (isFirst || announces(raft)) broadcastAppend(raft);
   } else if (peer.id !== raft.id && announces(raft) && peer.canUseCommit(raft.log.committed)) {
     sendAppend(raft, peer, true);
   }
@@ -82,10 +84,11 @@ function handleHeartbeatAnswer(raft: RaftState, peer: Progress, message: Message
 /** A transfer is over without a new leader; it may have kept the group in a joint configuration. */
 function giveUpTransfer(raft: RaftState): void {
   raft.transferTo = noNode;
+  raft.transferToken = 0;
   if (raft.config.cautiousTransfer) leaveJointIfDue(raft);
 }
 
-function handOver(raft: RaftState, peer: Progress): void {
+function handOver(raft: RaftState, peer: Progress, token: number): void {
   if (raft.transferTo === peer.id) return;
   if (peer.id === raft.id) {
     giveUpTransfer(raft);
@@ -93,19 +96,20 @@ function handOver(raft: RaftState, peer: Progress): void {
   }
   raft.electionElapsed = 0;
   raft.transferTo = peer.id;
+  raft.transferToken = token;
   if (peer.match === raft.log.lastIndex) sendTimeoutNow(raft, peer.id);
   else sendAppend(raft, peer, true);
 }
 
-function handleTransfer(raft: RaftState, peer: Progress): void {
+function handleTransfer(raft: RaftState, peer: Progress, token: number): void {
   if (!raft.config.cautiousTransfer && isVoter(raft.tracker.membership, peer.id)) {
-    handOver(raft, peer);
+    handOver(raft, peer, token);
     return;
   }
   // Learners and voters of the old half alone are no heirs: the one may not lead, the other is
   // about to leave.
   if (!raft.tracker.membership.voters.includes(peer.id)) return;
-  handOver(raft, peer);
+  handOver(raft, peer, token);
 }
 
 /** A message of the leader's own term (or of none). Votes and proposals are dealt with before. */
@@ -126,7 +130,7 @@ export function stepLeader(raft: RaftState, message: Message): void {
       handleHeartbeatAnswer(raft, peer, message);
       return;
     case "transferLeader":
-      handleTransfer(raft, peer);
+      handleTransfer(raft, peer, message.context);
       return;
     default:
       return;

@@ -125,5 +125,8 @@ export function maybeCommit(raft: RaftState): boolean {
 
 /** Orders a peer whose log is level to campaign at once. */
 export function sendTimeoutNow(raft: RaftState, to: NodeId): void {
-  raft.post("timeoutNow", to);
+  const draft = raft.post("timeoutNow", to);
+  if (raft.transferToken === 0) return;
+  draft.index = raft.log.lastIndex;
+  draft.context = raft.transferToken;
 }

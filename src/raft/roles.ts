@@ -7,6 +7,8 @@
  * 2. A pre-candidate keeps its term and its vote.
  * 3. A new leader assumes that its whole log may hold an unapplied membership change, and appends
  *    an empty entry at once.
+ * 4. It inherits by an order of its predecessor only if its log ends where that one's did: then
+ *    nobody committed anything after the order was given.
  */
 import { assert, present } from "../base/assert.js";
 import { appendEmpty } from "./replication.js";
@@ -25,6 +27,7 @@ function restart(raft: RaftState, term: Term): void {
   raft.heartbeatElapsed = 0;
   raft.drawElectionTimeout();
   raft.transferTo = noNode;
+  raft.transferToken = 0;
   raft.tracker.clearVotes();
   for (const peer of raft.tracker.peers) {
     // The end of the own log, written or not: what is older than this term is never committed by
@@ -67,5 +70,8 @@ export function becomeLeader(raft: RaftState): void {
   own.active = true;
   raft.pendingChangeIndex = raft.log.lastIndex;
   raft.inheritedTerm = raft.log.lastTerm;
+  const { ordered } = raft;
+  const isHeir = ordered?.term === raft.term && ordered.index === raft.log.lastIndex;
+  raft.inheritedToken = isHeir ? ordered.token : 0;
   appendEmpty(raft);
 }

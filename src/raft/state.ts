@@ -61,6 +61,13 @@ export class Draft implements Message {
   }
 }
 
+/** A campaign that the leader of the term before ordered. */
+export interface TransferOrder {
+  readonly term: Term;
+  readonly index: LogIndex;
+  readonly token: number;
+}
+
 export class RaftState {
   readonly config: CoreConfig;
   readonly id: NodeId;
@@ -88,6 +95,12 @@ export class RaftState {
   inheritedTerm: Term = 0;
   /** Who is to become leader; noNode if nobody in particular. */
   transferTo: NodeId = noNode;
+  /** What the host names the order by; 0 = nothing. */
+  transferToken = 0;
+  /** The campaign that a leader ordered last: its term, the end of the leader's log, its token. */
+  ordered: TransferOrder | null = null;
+  /** On a leader: the token of the order that made it one, if nothing came in between; else 0. */
+  inheritedToken = 0;
   pendingChangeIndex: LogIndex = 0;
   /**
    * The position up to which membership changes have been applied; may run ahead of log.applied.

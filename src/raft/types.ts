@@ -174,7 +174,8 @@ export interface Message {
   readonly rejectHint: LogIndex;
   /**
    * heartbeat and its answer: the read round (0 if none). readIndex and its answer: the asker's own
-   * context. (Pre-)vote: 1 if a leadership transfer ordered the campaign, else 0.
+   * context. (Pre-)vote: 1 if a leadership transfer ordered the campaign, else 0. transferLeader
+   * and timeoutNow: the token of the order; timeoutNow names the end of the leader's log beside it.
    */
   readonly context: number;
   /** append only; null for an append without entries. The host adds the payloads on the wire. */

@@ -279,6 +279,11 @@ t.test("C10: ephemeral answers are told by their leadership", (test) => {
   test.equal(leaderships.only(1, 20, 110), null, "either");
   test.equal(leaderships.only(1, 100, 110), 5);
   test.equal(leaderships.only(2, 100, 110), null, "another group");
+  leaderships.serves(1, 6, 200, true);
+  leaderships.serves(1, 8, 300, true);
+  test.equal(leaderships.only(1, 120, 210), null);
+  test.equal(leaderships.onlyEra(1, 120, 210), 5, "it took over what the other had");
+  test.equal(leaderships.onlyEra(1, 210, 310), null, "not from the one directly before");
   const ephemeral = { ephemeral: true };
   const history = historyOf([
     [20, 21, "a", lock("try-lock", "A", "Locked 1", 1000, ephemeral)],

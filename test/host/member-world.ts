@@ -195,10 +195,11 @@ export class MemberNode {
       core: {
         term: group.term,
         status: () => world.statusOf(group),
-        transferLeadership: (to) => {
-          assert(group.membership.voters.includes(to), "leadership goes to a voter");
-          if (world.isUp(to)) world.elect(group, to);
-        },
+      },
+      moveTo: ({ to }) => {
+        assert(group.membership.voters.includes(to), "leadership goes to a voter");
+        if (world.isUp(to)) world.elect(group, to);
+        return true;
       },
       members: {
         propose: (change, _nowMs, done) => world.changes.push({ by: nodeId, group, change, done }),

@@ -3,8 +3,17 @@
  * of them.
  */
 import t from "tap";
-import { type LockOutcome, LockType } from "../../src/machine/command.js";
+import type { GroupDriver } from "../../src/host/driver.js";
 import type { ProposalResult } from "../../src/host/group.js";
+import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
+import type { HostSettings } from "../../src/host/settings.js";
+import {
+  type KvCommand,
+  type KvOutcome,
+  type LockCommand,
+  type LockOutcome,
+  LockType,
+} from "../../src/machine/command.js";
 import { encodeText } from "../../src/base/bytes.js";
 import { partitionId } from "../../src/base/ids.js";
 import { Cluster } from "./peerworld.js";
@@ -73,3 +82,190 @@ for (const awake of [false, true]) {
     },
   );
 }
+
+function driverOf(cluster: Cluster, node: number): GroupDriver {
+  return groupOf(cluster, node)["driver"];
+}
+
+/** Another node than the one that serves. */
+function heirOf(cluster: Cluster): number {
+  return (serverOf(cluster) % 3) + 1;
+}
+
+function quiet(settings: Partial<HostSettings> = {}): Cluster {
+  return new Cluster(3, { initialPartitions: 1, leaderBalanceEveryMs: 0, ...settings }).ready();
+}
+
+/** Decides a command in the memory of the node that serves. */
+function ephemeral(cluster: Cluster, command: LockCommand | KvCommand): LockOutcome | KvOutcome {
+  const group = groupOf(cluster, serverOf(cluster));
+  const outcome = group.ephemeral?.apply(command, group.nextStamp());
+  if (outcome === undefined || outcome === "full") throw new Error("the table takes it");
+  return outcome;
+}
+
+const tryLock = (resource: string, owner: string, expiresMs = LEASE_MS): LockCommand => ({
+  kind: "try-lock",
+  resource,
+  owner: encodeText(owner),
+  expiresMs,
+});
+
+void t.test("P-197 C12 what is under way when leadership moves is applied, not unknown", (t) => {
+  const cluster = quiet();
+  const results: ProposalResult[] = [];
+  let asked = 0;
+  const ask = (): void => {
+    const server = cluster.serverOf(PARTITION);
+    if (server === null) return;
+    asked++;
+    const command = tryLock(`r${asked}`, "a");
+    const deadlineMs = cluster.nowMs + 10_000;
+    groupOf(cluster, server).propose(command, 100, deadlineMs, (end) => results.push(end));
+  };
+  for (let move = 0; move < 20; move++) {
+    const from = serverOf(cluster);
+    const to = heirOf(cluster);
+    for (let each = 0; each < 5; each++) ask();
+    cluster.world(from).timer.step();
+    t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+    cluster.passUntil(() => {
+      ask();
+      return cluster.serverOf(PARTITION) === to;
+    });
+  }
+  cluster.passUntil(() => results.length === asked);
+  const ends = new Set<string>(
+    results.map((end) => (end.status === "refused" ? end.reason : end.status)),
+  );
+  for (const end of ["applied", "not-leader"]) ends.delete(end);
+  t.same([...ends], [], "what was not begun goes to the next leader");
+  t.end();
+});
+
+void t.test("C13 L15 K19 a planned move carries ephemeral locks and entries", (t) => {
+  const cluster = quiet();
+  const held = ephemeral(cluster, tryLock("held", "a", 5000));
+  t.match(held, { type: LockType.locked, token: 0n });
+  const set = (key: string, text: string): KvOutcome =>
+    ephemeral(cluster, {
+      kind: "kv-set",
+      key,
+      value: encodeText(text),
+      compareValue: null,
+      compareRevision: 0n,
+      flags: 0,
+      expiresMs: 0,
+      revisionsRetained: 4,
+    }) as KvOutcome;
+  set("k", "one");
+  t.equal(set("k", "two").revision, 1);
+  for (let row = 0; row < 3000; row++) set(`many/${row}`, "x".repeat(500));
+  const grantedMs = cluster.nowMs;
+  for (let move = 0; move < 3; move++) {
+    const to = heirOf(cluster);
+    t.ok(driverOf(cluster, serverOf(cluster)).moveTo({ to, mustCarry: true }));
+    cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
+    t.match(ephemeral(cluster, tryLock("held", "b")), { type: LockType.busy });
+    t.match(ephemeral(cluster, tryLock("held", "a")), { type: LockType.locked, token: 0n });
+    t.equal(groupOf(cluster, to).ephemeral?.rows, 3003, "all of them, and the history");
+  }
+  cluster.passUntil(() => cluster.nowMs >= grantedMs + 4900);
+  t.match(ephemeral(cluster, tryLock("held", "b")), { type: LockType.busy }, "not too early");
+  cluster.pass(400);
+  const next = ephemeral(cluster, tryLock("held", "b")) as LockOutcome;
+  t.equal(next.type, LockType.locked, "the lease ran on");
+  const { term } = driverOf(cluster, serverOf(cluster)).core;
+  t.equal(next.token, BigInt(term - 1) << 36n, "above all that was granted before");
+  t.equal(set("k", "three").revision, 2);
+  cluster.kill(serverOf(cluster));
+  cluster.passUntil(() => cluster.serverOf(PARTITION) !== null);
+  t.equal(groupOf(cluster, serverOf(cluster)).ephemeral?.rows, 0, "a crash loses them");
+  t.end();
+});
+
+void t.test("C13 a late order of a move that was given up inherits nothing", (t) => {
+  const cluster = quiet();
+  const from = serverOf(cluster);
+  const to = heirOf(cluster);
+  ephemeral(cluster, tryLock("before", "a"));
+  const late: Uint8Array[] = [];
+  cluster.network.filter = (sender, bytes) => {
+    if (sender !== from) return bytes;
+    const writer = new RaftFrameWriter(new FrameRoom());
+    let hasOrder = false;
+    const bad = readRaftFrame(bytes, sender, to, ({ group, message, entries, lease }) => {
+      if (message.kind === "timeoutNow") hasOrder = true;
+      else writer.add(group, message, entries, lease);
+    });
+    if (bad !== 0 || !hasOrder) return bytes;
+    late.push(bytes);
+    return writer.take();
+  };
+  const { term } = driverOf(cluster, from).core;
+  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+  cluster.passUntil(() => late.length > 0);
+  t.equal(
+    groupOf(cluster, from).ephemeral,
+    null,
+    "nobody is answered while the heir may take over",
+  );
+  cluster.passUntil(() => groupOf(cluster, from).ephemeral !== null);
+  t.equal(driverOf(cluster, from).core.term, term, "the move came to nothing");
+  t.match(ephemeral(cluster, tryLock("before", "b")), { type: LockType.busy }, "it goes on");
+  t.match(ephemeral(cluster, tryLock("after", "a")), { type: LockType.locked });
+  cluster.network.filter = (_from, bytes) => bytes;
+  for (const bytes of late) cluster.world(to).peers?.events?.frame(from, "control", bytes);
+  cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
+  t.equal(driverOf(cluster, to).core.term, term + 1, "it leads by that order, in the next term");
+  t.equal(groupOf(cluster, to).ephemeral?.rows, 0, "and takes nothing over");
+  const { token } = ephemeral(cluster, tryLock("after", "b")) as LockOutcome;
+  t.equal(token, BigInt(term) << 36n);
+  t.end();
+});
+
+void t.test("C13 the balancer leaves a group whose ephemeral data does not fit", (t) => {
+  const cluster = quiet();
+  const from = serverOf(cluster);
+  for (let row = 0; row < 20; row++) {
+    ephemeral(cluster, {
+      kind: "kv-set",
+      key: `big/${row}`,
+      value: new Uint8Array(500_000),
+      compareValue: null,
+      compareRevision: 0n,
+      flags: 0,
+      expiresMs: 0,
+      revisionsRetained: 1,
+    });
+  }
+  const to = heirOf(cluster);
+  t.notOk(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+  cluster.pass(3000);
+  t.equal(serverOf(cluster), from);
+  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: false }), "others lose it");
+  cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
+  t.equal(groupOf(cluster, to).ephemeral?.rows, 0);
+  t.end();
+});
+
+void t.test("S9 a planned move hands the rest of blocks back, and logs the lease clock", (t) => {
+  const cluster = quiet();
+  const from = serverOf(cluster);
+  let handedBack = 0;
+  for (const node of [1, 2, 3]) {
+    groupOf(cluster, node).addStopHook((propose) => {
+      propose(tryLock("final", "a"), 100, (result) => {
+        if (result.status === "applied") handedBack++;
+      });
+    });
+  }
+  cluster.pass(30_000, 50);
+  const clockMs = groupOf(cluster, from).leaseNowMs();
+  const to = heirOf(cluster);
+  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: false }));
+  cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
+  t.equal(handedBack, 1);
+  t.ok(groupOf(cluster, to).committedLeaseMs() >= clockMs);
+  t.end();
+});

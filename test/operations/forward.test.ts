@@ -245,7 +245,7 @@ t.test("P-032, P-049: a link that goes down, or a leader that moves, mid-call", 
   ];
   for (const [number, cut] of cuts.entries()) {
     for (const lost of ["calls", "answers"] as const) {
-      const trio = new Trio();
+      const trio = new Trio({ leaderWaitMs: 300 });
       trio.moveAll(2);
       trio.ask(1, create("n"));
       trio.ask(1, set("n", "v", { expiresMs: 60_000 }));

@@ -85,7 +85,7 @@ export class NodeChecks implements Observer {
       seen = { life, term: 0, leading: false, applied: appliedIndex };
       this.last.set(key, seen);
     }
-    if (sample.serving) this.leaderships.serves(group, term, sample.atMs);
+    if (sample.serving) this.leaderships.serves(group, term, sample.atMs, sample.inherits);
     if (sample.leading && (!seen.leading || seen.term !== term)) {
       this.elections.leader(group, term, node);
       this.completeness.leader(node, group, term, sample.termAt);

@@ -23,6 +23,8 @@ export interface GroupSample {
   readonly durableTerm: number;
   readonly leading: boolean;
   readonly serving: boolean;
+  /** Serves with what the leader before had in its memory. */
+  readonly inherits: boolean;
   readonly leaderNode: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;
@@ -163,6 +165,7 @@ export class GroupWatch {
       durableTerm: this.log.durableTerm(facts.partition),
       leading: facts.leading,
       serving: facts.serving,
+      inherits: facts.inherits,
       leaderNode: facts.leaderNode,
       commitIndex: facts.commitIndex,
       appliedIndex: facts.appliedIndex,

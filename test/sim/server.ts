@@ -225,7 +225,10 @@ export class Server {
     life.enter(() => {
       if (node.shuttingDown) return;
       const { hosting, peers } = node["parts"];
-      const handover = new Handover((id) => peers.isUp(id), hosting.shared.wake);
+      const handover = new Handover(
+        (id) => peers.isUp(id),
+        () => node.nowMs(),
+      );
       const led = hosting.all.filter(({ driver }) => handover.isNeeded(driver));
       const chosen = isAll ? led : led.slice(-1);
       const ordered = chosen.filter(({ driver }) => handover.order(driver, node.nowMs()));

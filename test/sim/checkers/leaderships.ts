@@ -3,7 +3,9 @@
  * leadership that gave it.
  *
  * A leadership is over at the latest when the next one serves: nothing that it answers takes effect later (C2).
- * Invariant: an answer is given a term only when no other leadership can have decided it.
+ * Leaderships that took over what the one before had in its memory are of one era with it: their answers have the term
+ * of the first of them. Invariant: an answer is given a term only when no leadership of another era, and for
+ * allocations no other leadership at all, can have decided it.
  */
 import {
   hashPartition,
@@ -19,31 +21,53 @@ import { endOrder } from "./intervals.js";
 interface Leadership {
   readonly term: number;
   readonly fromMs: number;
+  /** Term of the first leadership with this memory. */
+  readonly era: number;
 }
 
 export class Leaderships {
   private readonly groups = new Map<number, Leadership[]>();
 
-  /** The leader of `term` serves `group` from `fromMs` on. Terms of a group may be told again. */
-  serves(group: number, term: number, fromMs: number): void {
+  /** Leaderships that took over the memory of the one before. */
+  inherited = 0;
+
+  /**
+   * The leader of `term` serves `group` from `fromMs` on. Terms of a group may be told again. `inherits`: it took over
+   * what the leader of the term before had in its memory.
+   */
+  serves(group: number, term: number, fromMs: number, inherits = false): void {
     let known = this.groups.get(group);
     if (known === undefined) this.groups.set(group, (known = []));
     const last = known.at(-1);
-    if (last === undefined || last.term < term) known.push({ term, fromMs });
+    if (last !== undefined && last.term >= term) return;
+    if (inherits) this.inherited++;
+    const era = inherits && last?.term === term - 1 ? last.era : term;
+    known.push({ term, fromMs, era });
   }
 
   /** The term of the one leadership that there was between the two; null when there were several or none. */
   only(group: number, fromMs: number, toMs: number): number | null {
+    const last = this.latest(group, toMs);
+    return last === undefined || last.fromMs > fromMs ? null : last.term;
+  }
+
+  /** The era of all leaderships that there were between the two; null when there were several or none. */
+  onlyEra(group: number, fromMs: number, toMs: number): number | null {
+    const first = this.latest(group, fromMs);
+    const last = this.latest(group, toMs);
+    return first !== undefined && first.era === last?.era ? first.era : null;
+  }
+
+  private latest(group: number, atMs: number): Leadership | undefined {
     const known = this.groups.get(group) ?? [];
     let low = 0;
     let high = known.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((known[middle] as Leadership).fromMs <= toMs) low = middle + 1;
+      if ((known[middle] as Leadership).fromMs <= atMs) low = middle + 1;
       else high = middle;
     }
-    const last = known[low - 1];
-    return last === undefined || last.fromMs > fromMs ? null : last.term;
+    return known[low - 1];
   }
 }
 
@@ -71,7 +95,12 @@ export function withLeaderships(
     if (returnMs === null || endOrder(attempt) === Infinity) return attempt;
     const hashText = hashTextOf(operation);
     if (hashText === null) return attempt;
-    const term = leaderships.only(hashPartition(hashText, partitions), attempt.callMs, returnMs);
+    const group = hashPartition(hashText, partitions);
+    const { callMs } = attempt;
+    const term =
+      operation.kind === "allocate"
+        ? leaderships.only(group, callMs, returnMs)
+        : leaderships.onlyEra(group, callMs, returnMs);
     return { ...attempt, term };
   });
   return { ...history, attempts };
