@@ -11,4 +11,6 @@ export const ControlMark = {
   clock: 0xe2,
   /** Whether a member was heard (hearing.ts). */
   hearing: 0xe3,
+  /** Planned moves of leaderships (move-frames.ts), on the lane "bulk" too. */
+  move: 0xe4,
 } as const;

@@ -3,14 +3,15 @@
  * ephemeral rows that go along.
  *
  * Pure codec. Layout: mark u8, kind u8, group u32, term u53, token u53, then the fields of the
- * kind. May call: base, machine. Invariants: 1. Strict: one encoding for one frame, anything else
- * is null. 2. Sizes and counts are checked before anything is allocated (P-128).
+ * kind. May call: base, machine, this folder. Invariants: 1. Strict: one encoding for one frame,
+ * anything else is null. 2. Sizes and counts are checked before anything is allocated (P-128).
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import type { EphemeralHead, EphemeralRow } from "../machine/ephemeral.js";
+import { ControlMark } from "./control-marks.js";
 
-/** What these frames begin with; no other frame of the lanes "control" and "bulk" does. */
-const MARK = 0xe3;
+/** On the lane "bulk" too no other frame begins with it. */
+const MARK = ControlMark.move;
 const Kind = { ask: 1, answer: 2, rows: 3 } as const;
 const FRAME_BASE_BYTES = 96;
 const ROW_BASE_BYTES = 8;

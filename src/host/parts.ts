@@ -170,7 +170,7 @@ export class NodeParts implements LoopParts {
       nowMs: () => ports.clock.monotonicMs(),
       group: (group) => this.hosting.find(partitionId(group))?.driver ?? null,
       isWilling: () =>
-        !this.stopping.isStopping && this.flusher.intakeOpen && ports.log.space() === "available",
+        !this.stopping.isWithdrawn && this.flusher.intakeOpen && ports.log.space() === "available",
       sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
   }
