@@ -48,13 +48,18 @@ export class Group {
     return this.driver.leadership.ephemeral;
   }
 
+  /** The node stops, and nobody else leads the group: what is new is turned away. */
+  private get isEnding(): boolean {
+    return this.shared.isStopping() && this.isLeader();
+  }
+
   /**
    * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
    * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
    * "unknown".
    */
   propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.shared.isStopping()) {
+    if (this.isEnding) {
       this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
       return;
     }
@@ -66,7 +71,7 @@ export class Group {
    * waits for it.
    */
   read(deadlineMs: number, done: ReadDone): void {
-    if (this.shared.isStopping()) {
+    if (this.isEnding) {
       this.shared.answers.read(done, { status: "aborted" });
       return;
     }
@@ -78,7 +83,7 @@ export class Group {
    * clock entry that all who ask at once share. Ends as a proposal does.
    */
   advanceClock(leaseTimeMs: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.shared.isStopping()) {
+    if (this.isEnding) {
       this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
       return;
     }

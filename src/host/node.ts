@@ -198,6 +198,11 @@ export class Node {
     this.parts.stopping.withdraw();
   }
 
+  /** This node leads a group that another one could lead. */
+  get hasHeirs(): boolean {
+    return this.parts.stopping.hasHeirs;
+  }
+
   /**
    * Graceful stop: ends intake, lets stop hooks propose, answers what was accepted (at `deadlineMs`
    * at the latest), flushes, closes log and store. Calls `done` once.

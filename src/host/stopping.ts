@@ -87,6 +87,12 @@ export class Stopping {
     this.world.request();
   }
 
+  /** A group is led here that another node could lead. */
+  get hasHeirs(): boolean {
+    const { handover } = this.world;
+    return this.world.groups().some(({ driver }) => handover.isNeeded(driver));
+  }
+
   /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
   begin(deadlineMs: number, done: () => void): void {
     this.whenClosed.push(done);

@@ -73,7 +73,7 @@ export class Errand {
   go(): void {
     const { roads, task } = this;
     const { node, ports } = roads;
-    if (node.shuttingDown) return ports.timer.soon(() => task.failed("shutting-down"));
+    if (node.closing) return ports.timer.soon(() => task.failed("shutting-down"));
     const group = node.group(task.partition);
     const leads = group?.isLeader() === true;
     const nowMs = ports.clock.monotonicMs();

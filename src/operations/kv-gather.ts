@@ -61,6 +61,7 @@ export function failCut(cut: GatherCut, group: GroupAccess, fail: Fail): void {
   if (cut === "invalid") fail("invalidInput", null, null);
   else if (cut === "crowded") fail("mustRetry", "overloaded", null);
   else if (cut === "stopping") fail("aborted", null, group);
+  else if (cut === "gone") fail("moved", null, group);
   else fail("mustRetry", null, group);
 }
 

@@ -225,7 +225,7 @@ export class Serving implements Roads {
     then: (leaseMs: number) => void,
   ): void {
     // As a proposal is refused: nothing was begun, and another node is to be asked.
-    if (this.node.shuttingDown) {
+    if (this.node.shuttingDown && group.isLeader()) {
       return this.ports.timer.soon(() => fail("mustRetry", "shutting-down", null));
     }
     group.read(deadlineMs, (result) => {

@@ -37,6 +37,9 @@ const CLOSE_GRACE_MS = 500;
  */
 const HARD_STOP_MS = 5000;
 
+/** Looks at what this node still leads (ms). */
+const WITHDRAW_LOOK_MS = 10;
+
 /** Beside the drain, a node that leaves gets this long to have it committed (ms). */
 const LEAVE_CONFIRM_MS = 30_000;
 
@@ -86,17 +89,29 @@ export class Assembled implements RunningServer {
     const { shutdownDelayMs, gracefulLeave } = this.config;
     this.logger.log("info", "stopping", { shutdownDelayMs });
     this.parts.audit.happened("stopping", { shutdownDelayMs });
-    if (shutdownDelayMs === 0 && !gracefulLeave) return this.end(done);
-    // Unready at once, and leading nothing; whoever has not learned of it yet is served.
-    this.parts.node.withdraw();
-    let open = 2;
+    let open = 3;
     const next = (): void => {
       open -= 1;
       if (open === 0) this.end(done);
     };
+    // Unready at once, and soon leading nothing; whoever has not learned of it yet is served, and
+    // what arrives for a group on its way goes on to the next leader.
+    this.withdraw(next);
     systemTimers.after(shutdownDelayMs, next);
     if (gracefulLeave) this.leave(next);
     else next();
+  }
+
+  /** Gives the leaderships away, within half of the time that the stop has. */
+  private withdraw(done: () => void): void {
+    const { node } = this.parts;
+    const untilMs = systemClock.monotonicMs() + this.config.shutdownTimeoutMs / 2;
+    node.withdraw();
+    const look = (): void => {
+      if (!node.hasHeirs || systemClock.monotonicMs() >= untilMs) return done();
+      systemTimers.after(WITHDRAW_LOOK_MS, look);
+    };
+    look();
   }
 
   private leave(done: () => void): void {
