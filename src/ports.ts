@@ -9,6 +9,7 @@
  */
 import type { PartitionId } from "./base/ids.js";
 import type { Result } from "./base/result.js";
+import type { JoinAnswer, JoinRequest, PeerIdentity } from "./peerports.js";
 
 export type * from "./peerports.js";
 
@@ -302,4 +303,22 @@ export interface MeterPort {
   lockGranted(): void;
   sequenceValues(count: number): void;
   leaderChanged(group: PartitionId): void;
+}
+
+/** A question that is on its way. */
+export interface Question {
+  /** No answer is wanted any more: none comes. */
+  cancel(): void;
+}
+
+/** Single questions to whoever listens at an endpoint, of a node that belongs to no cluster yet. */
+export interface AskPort {
+  /** Who is there? `done` is called once, in a turn of its own; the failure says why. */
+  identify(endpoint: string, done: (answer: Result<PeerIdentity, "no-answer">) => void): Question;
+  /** May this node join? As `identify`. */
+  join(
+    endpoint: string,
+    request: JoinRequest,
+    done: (answer: Result<JoinAnswer, "no-answer">) => void,
+  ): Question;
 }

@@ -14,7 +14,7 @@ import { type Result, failure, ok } from "../base/result.js";
 import type { MemberRole } from "../machine/command.js";
 import { Machine } from "../machine/machine.js";
 import { Overlay } from "../machine/overlay.js";
-import type { Founder, GroupLogImage, PeerBoot } from "../ports.js";
+import type { Founder, GroupLogImage, PeerBoot, PeerStanding } from "../ports.js";
 import { type DriverShared, GroupDriver } from "./driver.js";
 import type { Flusher } from "./flusher.js";
 import { Group } from "./group.js";
@@ -176,6 +176,21 @@ export class Hosting {
       if (this.lookNext >= list.length) this.lookNext = 0;
       list[this.lookNext++]?.retention.check(nowMs);
     }
+  }
+
+  /**
+   * How far this node is with belonging to a cluster. What the log still holds counts only when it
+   * is applied: until then the directories of the founding say who may found (P-191).
+   */
+  standing(): PeerStanding | null {
+    const { identity } = this;
+    if (identity === null) return null;
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    if (identity.isJoiner || (meta?.cluster() ?? null) !== null) {
+      return { state: "founded", founders: [] };
+    }
+    const founders = identity.founders.map(({ nodeId, storageId }) => ({ nodeId, storageId }));
+    return { state: "founding", founders };
   }
 
   /** This node's role in the roster; null when it is not listed or nothing is known yet. */

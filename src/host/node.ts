@@ -9,6 +9,7 @@ import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { type Result, ok } from "../base/result.js";
 import { hashPartition } from "../base/routing.js";
 import type { MemberRole } from "../machine/command.js";
+import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group.js";
 import { groupFacts } from "./group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
@@ -118,6 +119,11 @@ export class Node {
   removeMember(member: number, deadlineMs: number, done: LeaveDone): void {
     if (this.shuttingDown) return this.ports.timer.soon(() => done("Timeout"));
     this.parts.changes.removeMember(member, deadlineMs, done);
+  }
+
+  /** How far this node is with belonging to a cluster; null when it cannot be told any more. */
+  standing(): PeerStanding | null {
+    return this.closing ? null : this.hosting.standing();
   }
 
   /** Base URL under which clients reach another node; "" while unknown. */

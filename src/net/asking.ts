@@ -1,15 +1,15 @@
 /**
- * What a node that belongs to no cluster yet asks through its seeds: which cluster they are of, and
- * to be taken in.
+ * The single questions of a node that belongs to no cluster yet, on the side that asks: who is
+ * there, and may I join.
  *
- * Invariants: 1. Seeds are asked in turn, with pauses between rounds, until one gives an answer
- * that counts, or the caller cancels. 2. `done` comes once, in a turn of its own, and never after
- * `cancel`. 3. Each question has a connection of its own and a deadline.
+ * Invariants: 1. Each question has a connection of its own and a deadline. 2. Its answer, or why
+ * there is none, comes once, in a turn of its own, and never after `cancel`. 3. What somebody says
+ * whose certificate is not for it, or who does not know the secret, is no answer.
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { assert } from "../base/assert.js";
-import type { JoinAnswer, JoinRequest, PeerIdentity, TimerHandle } from "../ports.js";
+import { failure, ok, type Result } from "../base/result.js";
+import type { AskPort, JoinAnswer, JoinRequest, PeerIdentity, Question } from "../ports.js";
 import type { PeerCredentials } from "./credentials.js";
 import {
   CHALLENGE_PATH,
@@ -34,159 +34,101 @@ import {
 import { STATUS_UNAUTHENTICATED } from "./unary.js";
 import { PEER_NETWORK_DEFAULTS, type PeerNetworkPorts, type PeerTls } from "./settings.js";
 
-type AskPorts = "timer" | "entropy" | "logger" | "names" | "credentials";
-
 export interface AskOptions {
   readonly tls: PeerTls | null;
-  readonly ports: Pick<PeerNetworkPorts, AskPorts>;
-  /** Longest wait for one seed (ms). */
-  readonly answerWithinMs?: number;
-  /** Pause after the last seed, before the first is asked again (ms). */
-  readonly roundPauseMs?: number;
+  readonly ports: Pick<PeerNetworkPorts, "timer" | "names" | "credentials">;
+  /** Longest wait for an answer to `identify`, and to `join` (ms). */
+  readonly identifyWithinMs?: number;
+  readonly joinWithinMs?: number;
 }
 
-export interface Asking {
-  /** Asks no more; `done` will not be called. */
-  cancel(): void;
-}
+const IDENTIFY_WITHIN_MS = 2000;
+/** What the answer to a join may take beyond the time in which it is decided. */
+const JOIN_GRACE_MS = 2000;
+/** Tries are counted, so that each begins with another address of its endpoint. */
+const TRIES_MAX = 1 << 20;
 
-interface Question<Answer> {
+interface Call<Answer> {
   readonly path: string;
   readonly message: Uint8Array;
   /** Null when the bytes are no answer. */
   readonly decode: (bytes: Uint8Array) => Answer | null;
-  /** Null to accept; else why the next seed is asked. */
-  readonly unwelcome: (answer: Answer) => string | null;
   /** Whether the certificate of who answers may stand for it. */
   readonly isFrom: (answer: Answer, credentials: PeerCredentials, socket: Socket) => boolean;
+  readonly withinMs: number;
 }
 
-const ROUND_PAUSE_MS = 500;
+type Done<Answer> = (answer: Result<Answer, "no-answer">) => void;
 
-/** Asks seeds until one is reached; `done` gets who it says it is. */
-export function askIdentity(
-  seeds: readonly string[],
-  options: AskOptions,
-  done: (identity: PeerIdentity) => void,
-): Asking {
-  const question: Question<PeerIdentity> = {
-    path: IDENTIFY_PATH,
-    message: encodeIdentityQuestion(),
-    decode: decodeIdentityAnswer,
-    isFrom: ({ nodeId }, credentials, socket) => credentials.isNode(socket, nodeId),
-    // A node that waits to be taken in itself cannot speak for a cluster.
-    unwelcome: ({ state }) => (state === "empty" ? "it belongs to no cluster yet" : null),
-  };
-  return new Round(seeds, question, options, done);
-}
+export class PeerQuestions implements AskPort {
+  private tries = 0;
 
-/** Asks seeds to take this node in until one accepts or refuses. */
-export function askToJoin(
-  seeds: readonly string[],
-  request: JoinRequest,
-  options: AskOptions,
-  done: (answer: Exclude<JoinAnswer, { readonly status: "retry" }>) => void,
-): Asking {
-  const question: Question<JoinAnswer> = {
-    path: JOIN_PATH,
-    message: encodeJoinRequest(request),
-    decode: decodeJoinAnswer,
-    isFrom: (_answer, credentials, socket) => credentials.isSomeNode(socket),
-    unwelcome: (answer) => (answer.status === "retry" ? answer.reason : null),
-  };
-  return new Round(seeds, question, options, (answer) => {
-    assert(answer.status !== "retry", "a retry is no answer");
-    done(answer);
-  });
-}
+  constructor(private readonly options: AskOptions) {}
 
-class Round<Answer> implements Asking {
-  private at = 0;
-  private rounds = 0;
-  private ended = false;
-  private timer: TimerHandle | null = null;
-  private connection: Connection | null = null;
-  private lastReasons = "";
-  private reasons: string[] = [];
-
-  constructor(
-    private readonly seeds: readonly string[],
-    private readonly question: Question<Answer>,
-    private readonly options: AskOptions,
-    private readonly done: (answer: Answer) => void,
-  ) {
-    assert(seeds.length > 0, "there is a seed to ask");
-    options.ports.timer.soon(() => this.ask());
+  identify(endpoint: string, done: Done<PeerIdentity>): Question {
+    const call: Call<PeerIdentity> = {
+      path: IDENTIFY_PATH,
+      message: encodeIdentityQuestion(),
+      decode: decodeIdentityAnswer,
+      isFrom: ({ nodeId }, credentials, socket) => credentials.isNode(socket, nodeId),
+      withinMs: this.options.identifyWithinMs ?? IDENTIFY_WITHIN_MS,
+    };
+    return this.ask(endpoint, call, done);
   }
 
-  cancel(): void {
-    this.ended = true;
-    this.timer?.cancel();
-    this.connection?.destroy();
+  join(endpoint: string, request: JoinRequest, done: Done<JoinAnswer>): Question {
+    const call: Call<JoinAnswer> = {
+      path: JOIN_PATH,
+      message: encodeJoinRequest(request),
+      decode: decodeJoinAnswer,
+      isFrom: (_answer, credentials, socket) => credentials.isSomeNode(socket),
+      withinMs: this.options.joinWithinMs ?? PEER_NETWORK_DEFAULTS.joinWithinMs + JOIN_GRACE_MS,
+    };
+    return this.ask(endpoint, call, done);
   }
 
-  private ask(): void {
-    if (this.ended) return;
-    const { question, options } = this;
-    const { timer } = options.ports;
-    const seed = this.seeds[this.at] as string;
-    let settled = false;
-    const settle = (next: () => void): void => {
-      if (settled) return;
-      settled = true;
-      this.timer?.cancel();
-      this.connection?.destroy();
-      this.connection = null;
+  private ask<Answer>(endpoint: string, call: Call<Answer>, done: Done<Answer>): Question {
+    const { tls, ports } = this.options;
+    const { timer, names, credentials } = ports;
+    let isSettled = false;
+    let isCancelled = false;
+    let connection: Connection | null = null;
+    const settle = (answer: Result<Answer, "no-answer">): void => {
+      if (isSettled) return;
+      isSettled = true;
+      timeout.cancel();
+      connection?.destroy();
       timer.soon(() => {
-        if (!this.ended) next();
+        if (!isCancelled) done(answer);
       });
     };
-    const failed = (reason: string): void => settle(() => this.next(seed, reason));
-    const withinMs = options.answerWithinMs ?? PEER_NETWORK_DEFAULTS.joinWithinMs + 2000;
-    this.timer = timer.after(withinMs, () => failed("no answer in time"));
-    const { credentials } = options.ports;
+    const failed = (reason: string): void => settle(failure("no-answer", reason));
+    const timeout = timer.after(call.withinMs, () => failed("no answer in time"));
     const take = (bytes: Uint8Array, socket: Socket): boolean => {
-      const answer = question.decode(bytes);
-      const isNode = answer !== null && question.isFrom(answer, credentials, socket);
-      const misfit = isNode ? "" : "its certificate is not for the node that it says it is";
-      const reason = answer === null ? "a malformed answer" : misfit;
-      const unwelcome = answer === null || !isNode ? reason : question.unwelcome(answer);
-      if (answer === null || unwelcome !== null) failed(unwelcome ?? "");
-      else {
-        this.connection?.proved();
-        settle(() => this.finish(answer));
+      const answer = call.decode(bytes);
+      if (answer === null) failed("a malformed answer");
+      else if (!call.isFrom(answer, credentials, socket)) {
+        failed("its certificate is not for the node that it says it is");
+      } else {
+        connection?.proved();
+        settle(ok(answer));
       }
       return false;
     };
+    this.tries = (this.tries + 1) % TRIES_MAX;
     try {
-      const target = { endpoint: seed, attempt: this.rounds, source: null };
-      const way = { tls: options.tls, names: options.ports.names, withinMs };
-      this.connection = ask(target, question, way, credentials, { take, failed });
+      const target = { endpoint, attempt: this.tries, source: null };
+      const way = { tls, names, withinMs: call.withinMs };
+      connection = ask(target, call, way, credentials, { take, failed });
     } catch (error) {
       failed((error as Error).message);
     }
-  }
-
-  private finish(answer: Answer): void {
-    this.ended = true;
-    this.done(answer);
-  }
-
-  private next(seed: string, reason: string): void {
-    const { timer, entropy, logger } = this.options.ports;
-    this.reasons.push(`${seed}: ${reason}`);
-    this.at = (this.at + 1) % this.seeds.length;
-    if (this.at > 0) return this.ask();
-    this.rounds += 1;
-    const reasons = this.reasons.join("; ");
-    this.reasons = [];
-    if (reasons !== this.lastReasons) {
-      logger.log("warn", "No seed took this node in yet; asking on.", { reasons });
-    }
-    this.lastReasons = reasons;
-    const chance = 0.5 + entropy.uint32() / 0x2_0000_0000;
-    const pauseMs = (this.options.roundPauseMs ?? ROUND_PAUSE_MS) * chance;
-    this.timer = timer.after(pauseMs, () => this.ask());
+    return {
+      cancel: () => {
+        isCancelled = true;
+        failed("cancelled");
+      },
+    };
   }
 }
 

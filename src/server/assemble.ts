@@ -19,13 +19,14 @@ import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.j
 import { createKernels } from "../wasm/kernels.js";
 import { AuditLog, configDigest } from "./audit.js";
 import { isWildcard } from "./addresses.js";
+import { findClusterId, findFounders } from "./belonging.js";
 import type { ServerConfig } from "./config.js";
 import { connectionCount } from "./descriptors.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
 import { HealthListener } from "./health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners.js";
 import { Metrics } from "./metrics.js";
-import { type Peers, findClusterId, findFounders, openPeers, randomHex } from "./peers.js";
+import { type Peers, openPeers, randomHex } from "./peers.js";
 import { Assembled, type RunningServer, type Stack } from "./running.js";
 import { Starting } from "./starting.js";
 import { Authenticator, TokenFile } from "./tokens.js";
@@ -177,7 +178,8 @@ async function openStack(
   if (!opened.ok) return opened;
   const peers = opened.value;
   const closePeers = (): Promise<void> => new Promise((resolve) => peers.network.close(resolve));
-  starting.phase = "asking which cluster to join";
+  starting.waitingFor = () => peers.entering.waitingFor;
+  starting.phase = "finding out which cluster this node belongs to";
   const clusterId = await findClusterId(config, peers, logger);
   starting.phase = "reading log and state";
   const disk = clusterId.ok
@@ -196,12 +198,13 @@ async function openStack(
   peers.self.clusterId = identity.clusterId;
   // What is only in memory is another storage with every process.
   peers.self.storageId = identity.storageId === "" ? randomHex(32) : identity.storageId;
-  starting.phase = "asking to be taken into the cluster";
+  starting.phase = "founding or joining the cluster";
   const founders = await findFounders(config, peers, disk.value, logger);
   if (!founders.ok) return giveUp("usage", founders.message);
   starting.phase = "starting the partitions";
   const node = openNode(config, disk.value, peers, founders.value, logger, fatal, metrics);
   if (!node.ok) return giveUp(refusalKind(node.code), node.message);
+  peers.self.standing = () => node.value.standing();
   return ok({ peers, disk: disk.value, node: node.value });
 }
 

@@ -89,11 +89,8 @@ export function membershipMistake(
 ): string | null {
   if (members.length === 0) return null;
   const own = members.find((member) => member.nodeId === nodeId);
-  if (own === undefined) {
-    const ids = members.map((member) => member.nodeId).join(", ");
-    const nodes = members.length === 1 ? `node ${ids}` : `nodes ${ids}`;
-    return `--initial-cluster lists ${nodes}, but --raft-nodeid is ${nodeId}: list this node itself`;
-  }
+  // Who is not listed joins the cluster that these founded.
+  if (own === undefined) return null;
   if (advertised !== null) {
     return advertised.toLowerCase() === own.endpoint.toLowerCase()
       ? null

@@ -72,6 +72,7 @@ type ClusterFields =
   | "peerPortGiven"
   | "advertisedPeerEndpoint"
   | "initialCluster"
+  | "initialClusterState"
   | "join"
   | "peerTlsCertFile"
   | "peerTlsKeyFile"
@@ -96,6 +97,9 @@ function clusterConfig(
     peerPortGiven: read.isGiven("--peer-port"),
     advertisedPeerEndpoint: read.optionalText("--advertised-peer-endpoint") ?? listedAs,
     initialCluster,
+    initialClusterState: read.text(
+      "--initial-cluster-state",
+    ) as ServerConfig["initialClusterState"],
     join: seeds.ok ? seeds.value : [],
     peerTlsCertFile: read.file("--peer-tls-cert"),
     peerTlsKeyFile: read.file("--peer-tls-key"),
@@ -119,12 +123,22 @@ function listenerConfig(read: Reader, host: string): Pick<ServerConfig, Listener
   };
 }
 
+/** `ordinal`: by the number at the end of the name, as `svc-0` is node 1; 0 when it has none. */
+function nameOf(read: Reader): Pick<ServerConfig, "nodeId" | "nodeName"> {
+  const nodeName = read.optionalText("--raft-nodename") ?? hostname();
+  if (read.text("--raft-nodeid") !== "ordinal") {
+    return { nodeId: read.number("--raft-nodeid"), nodeName };
+  }
+  const digits = /\d+$/.exec(nodeName)?.[0];
+  return { nodeId: digits === undefined ? 0 : Number(digits) + 1, nodeName };
+}
+
 function buildConfig(
   read: Reader,
   environment: Readonly<Record<string, string | undefined>>,
 ): ServerConfig {
   const host = read.text("--host");
-  const nodeId = read.number("--raft-nodeid");
+  const { nodeId, nodeName } = nameOf(read);
   return {
     ...listenerConfig(read, host),
     ...clusterConfig(read, host, nodeId),
@@ -152,7 +166,7 @@ function buildConfig(
     storageMaxBytes: read.number("--storage-max-bytes"),
     walPath: read.file("--wal-path"),
     nodeId,
-    nodeName: read.optionalText("--raft-nodename") ?? hostname(),
+    nodeName,
     partitions: read.number("--initial-cluster-partitions"),
     startElectionTimeoutMs: read.number("--raft-start-election-timeout"),
     endElectionTimeoutMs: read.number("--raft-end-election-timeout"),

@@ -95,15 +95,18 @@ Storage
     directory of the log
     default: {storage-path}/wal
 Cluster
-  --raft-nodeid integer 1
-    node id, 1 to 65535, unique in the cluster
+  --raft-nodeid node-id 1
+    node id, 1 to 65535, unique in the cluster;
+    ordinal: the number at the end of --raft-nodename + 1
   --raft-nodename text -
     name in logs and metrics
     default: host name
   --initial-cluster text -
-    id=host:peer-port,… of all first members, itself included; same text on every one
+    id=host:peer-port,… of all founders; same text on every node, never changed
+  --initial-cluster-state choice(new,existing) new
+    existing: an empty data directory never founds, it only joins
   --join text -
-    host:peer-port,… of existing members to join through
+    host:peer-port,… of existing members to join through; may stand beside --initial-cluster
   --initial-cluster-partitions integer 16
     data partitions at bootstrap = hash pool size, 1 to 1024
   --raft-replication-factor integer 0
@@ -226,7 +229,15 @@ Diagnosis
 `;
 
 export type FlagKind =
-  "text" | "boolean" | "integer" | "duration" | "size" | "port" | "port-or-off" | "choice";
+  | "text"
+  | "boolean"
+  | "integer"
+  | "node-id"
+  | "duration"
+  | "size"
+  | "port"
+  | "port-or-off"
+  | "choice";
 
 export interface Flag {
   /** With its two dashes. */

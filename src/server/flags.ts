@@ -12,6 +12,7 @@ import {
   readBoolean,
   readDurationMs,
   readInteger,
+  readNodeId,
   readPort,
   readPortOrOff,
   readSizeBytes,
@@ -73,6 +74,8 @@ function readValue(flag: Flag, text: string): ValueResult<FlagValue> {
       return readBoolean(text);
     case "integer":
       return readInteger(text);
+    case "node-id":
+      return readNodeId(text);
     case "duration":
       return readDurationMs(text);
     case "size":

@@ -1,21 +1,16 @@
 /**
- * This node among the others: opens the peer listener, finds out which cluster the node belongs to,
- * and asks to be taken in where it belongs to none.
+ * This node among the others: opens the peer listener, with what the node says of itself.
  *
- * Invariants: 1. The listener is bound before the disk is opened, and serves nobody before the host
- * begins. 2. The cluster id comes from the data directory, else from the seeds, else from the list
- * of first members, else it is drawn. 3. A node asks to join until it was accepted or refused; with
- * the same storage it may ask again.
+ * Invariants: 1. The listener is bound before the disk is opened. Until the host begins it answers
+ * who this node is, as soon as the data directory is known, and nothing else.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { PEER_PROTOCOL } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
-import { storedIdentity, type Disk, type DiskCode } from "../disk/open.js";
-import { IDENTITY_KEY } from "../host/identity.js";
-import { fromByteKey } from "../machine/keys.js";
-import { askIdentity, askToJoin } from "../net/asking.js";
+import { Entering } from "../host/entering.js";
+import { PeerQuestions } from "../net/asking.js";
 import { PeerNetwork } from "../net/network.js";
 import { PeerCredentials } from "../net/credentials.js";
 import { NameResolver } from "../net/resolve.js";
@@ -26,10 +21,9 @@ import {
   type PeerTls,
   laneBounds,
 } from "../net/settings.js";
-import type { Founder, LoggerPort, PeerIdentity, PeerProfile, PeerStanding } from "../ports.js";
+import type { LoggerPort, PeerProfile, PeerStanding } from "../ports.js";
 import { systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
-import { clusterIdOf } from "./cluster-flags.js";
 import { type ServerConfig, needsCredentials } from "./config.js";
 import { readSecretFile } from "./secret-file.js";
 
@@ -39,6 +33,7 @@ export interface PeerSelf {
   storageId: string;
   endpoint: string;
   clientEndpoint: () => string;
+  standing: () => PeerStanding | null;
 }
 
 export interface Peers {
@@ -48,7 +43,8 @@ export interface Peers {
   /** Advertised endpoint. */
   readonly endpoint: string;
   readonly self: PeerSelf;
-  readonly tls: PeerTls | null;
+  /** How an empty data directory comes to belong to a cluster, and what it waits for. */
+  readonly entering: Entering;
   readonly ports: PeerNetworkPorts;
 }
 
@@ -161,16 +157,20 @@ export async function openPeers(
   if (!credentials.ok) return credentials;
   const ports = peerPorts(logger, credentials.value);
   const { nodeId, peerHost, peerPort, storage } = config;
-  const self: PeerSelf = { clusterId: "", storageId: "", endpoint: "", clientEndpoint: () => "" };
+  const self: PeerSelf = {
+    clusterId: "",
+    storageId: "",
+    endpoint: "",
+    clientEndpoint: () => "",
+    standing: () => null,
+  };
   const who = {
     profile: (): PeerProfile => {
       const { clusterId, storageId, endpoint, clientEndpoint } = self;
       const known = { nodeId, clusterId, storageId, endpoint, storage };
       return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
     },
-    standing: (): PeerStanding | null => {
-      return self.clusterId === "" ? null : { state: "founded", founders: [] };
-    },
+    standing: (): PeerStanding | null => self.standing(),
   };
   let bound = await bind(config, peerPort, tls.value, who, ports);
   if (!bound.ok && isFreeToMove(config)) {
@@ -184,65 +184,21 @@ export async function openPeers(
   const address = hostAndPort(peerHost, bound.value.port);
   self.endpoint = config.advertisedPeerEndpoint ?? address;
   const { endpoint } = self;
-  return ok({ network: bound.value, address, endpoint, self, tls: tls.value, ports });
+  const entering = new Entering({
+    nodeId,
+    endpoint,
+    storage,
+    founders: config.initialCluster,
+    seeds: () => config.join,
+    mayFound: config.initialClusterState === "new",
+    ask: new PeerQuestions({ tls: tls.value, ports }),
+    ...ports,
+  });
+  return ok({ network: bound.value, address, endpoint, self, entering, ports });
 }
 
 /** Nobody was told where this node would be: it is alone, and its port is only the default. */
 function isFreeToMove(config: ServerConfig): boolean {
   const isAlone = config.initialCluster.length === 0 && config.join.length === 0;
   return isAlone && !config.peerPortGiven && config.advertisedPeerEndpoint === null;
-}
-
-/** The cluster that the data directory belongs to, or will belong to. */
-export async function findClusterId(
-  config: ServerConfig,
-  peers: Peers,
-  logger: LoggerPort,
-): Promise<Result<string, DiskCode>> {
-  const { storage: adapter, storagePath: path, storageRevision: revision } = config;
-  const stored = storedIdentity({ adapter, path, revision });
-  if (!stored.ok) return stored;
-  if (stored.value !== null) return ok(stored.value.clusterId);
-  if (config.initialCluster.length > 0)
-    return ok(clusterIdOf(config.initialCluster, config.partitions));
-  if (config.join.length === 0) return ok(randomHex(32));
-  logger.log("info", "asking which cluster to join", { seeds: config.join.join(",") });
-  const options = { tls: peers.tls, ports: peers.ports };
-  const hello = await new Promise<PeerIdentity>((resolve) => {
-    askIdentity(config.join, options, resolve);
-  });
-  return ok(hello.clusterId);
-}
-
-/**
- * The nodes that the cluster is or was founded with. A joiner's come from the cluster, with ids
- * only: its roster brings the addresses.
- */
-export async function findFounders(
-  config: ServerConfig,
-  peers: Peers,
-  disk: Disk,
-  logger: LoggerPort,
-): Promise<Result<readonly Founder[], "usage">> {
-  const { nodeId, initialCluster, join } = config;
-  const { endpoint, self, tls, ports } = peers;
-  if (initialCluster.length > 0) {
-    return ok(initialCluster.map((founder) => ({ ...founder, storageId: "" })));
-  }
-  const isFounded = disk.store.get(fromByteKey(IDENTITY_KEY)) !== null;
-  if (join.length === 0 || isFounded) return ok([{ nodeId, endpoint, storageId: "" }]);
-  logger.log("info", "asking to join", { seeds: join.join(","), endpoint });
-  const request = { nodeId, storageId: self.storageId, endpoint, storage: config.storage };
-  const answer = await new Promise<Parameters<Parameters<typeof askToJoin>[3]>[0]>((resolve) => {
-    askToJoin(join, request, { tls, ports }, resolve);
-  });
-  if (answer.status === "refused") {
-    return failure("usage", `--join: the cluster refused this node: ${answer.reason}`);
-  }
-  if (answer.clusterId !== self.clusterId) {
-    const both = `${answer.clusterId}, but this data directory belongs to ${self.clusterId}`;
-    return failure("usage", `--join: the seeds belong to cluster ${both}`);
-  }
-  logger.log("info", "taken in by the cluster", { clusterId: answer.clusterId });
-  return ok(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "", storageId: "" })));
 }

@@ -44,14 +44,25 @@ const checkAvailable: Check = (_config, raw) => {
   return null;
 };
 
+const checkNodeId: Check = (config, raw) => {
+  const isOrdinal = raw.values.get("--raft-nodeid") === "ordinal";
+  return isOrdinal && config.nodeId === 0
+    ? `--raft-nodeid is ordinal, but --raft-nodename ${config.nodeName} does not end in a number`
+    : null;
+};
+
 const checkCluster: Check = (config, raw) => {
   const text = (name: string): string => (raw.values.get(name) as string | null) ?? "";
   const members = parseMembers(text("--initial-cluster"));
   if (!members.ok) return members.message;
   const seeds = parseSeeds(text("--join"));
   if (!seeds.ok) return seeds.message;
-  if (members.value.length > 0 && seeds.value.length > 0) {
-    return `--initial-cluster is "${text("--initial-cluster")}" and --join is "${text("--join")}": a node founds a cluster or joins one; give one of the two`;
+  if (
+    config.initialClusterState === "existing" &&
+    members.value.length === 0 &&
+    seeds.value.length === 0
+  ) {
+    return "--initial-cluster-state is existing, which joins a cluster: give --initial-cluster or --join";
   }
   const given = text("--advertised-peer-endpoint");
   const advertised = given === "" ? null : given;
@@ -210,6 +221,7 @@ const CHECKS: readonly Check[] = [
   checkAvailable,
   checkListeners,
   checkPeerListener,
+  checkNodeId,
   checkCluster,
   checkTimes,
   checkPeerTimes,

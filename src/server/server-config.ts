@@ -22,8 +22,10 @@ export interface ServerConfig {
    * null = where the peer listener is.
    */
   readonly advertisedPeerEndpoint: string | null;
-  /** All first members, by ascending id; empty: the node founds a cluster alone, or joins one. */
+  /** All founders, by ascending id; empty: the node founds a cluster alone, or joins one. */
   readonly initialCluster: readonly PeerAddress[];
+  /** "existing": an empty data directory never founds. */
+  readonly initialClusterState: "new" | "existing";
   /** Endpoints of members to join through. */
   readonly join: readonly string[];
   readonly peerTlsCertFile: string | null;

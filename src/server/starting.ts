@@ -6,12 +6,14 @@
 import type { HealthAnswer, HealthCheck } from "../operations/administration.js";
 import type { HealthSource } from "../rest/node-routes.js";
 
-const WAITING: readonly HealthCheck["name"][] = ["membership", "leaders", "applied"];
+const WAITING: readonly HealthCheck["name"][] = ["leaders", "applied"];
 
 export class Starting implements HealthSource {
   private readonly startedMs: number;
   /** What the start is at, for `?verbose`. */
   phase = "reading the configuration";
+  /** What an empty data directory waits for; "" when nothing. */
+  waitingFor: () => string = () => "";
 
   constructor(
     private readonly version: string,
@@ -34,8 +36,10 @@ export class Starting implements HealthSource {
   }
 
   healthChecks(): readonly HealthCheck[] {
+    const membership = this.waitingFor();
     return [
       { name: "initialized", failure: `starting: ${this.phase}` },
+      { name: "membership", failure: membership === "" ? "starting" : membership },
       ...WAITING.map((name) => ({ name, failure: "starting" })),
       { name: "storage", failure: null },
       { name: "shutdown", failure: null },

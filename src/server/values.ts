@@ -59,6 +59,13 @@ export function readInteger(text: string): ValueResult<number> {
   return Number.isSafeInteger(value) ? ok(value) : failure("bad-value", "a whole number");
 }
 
+/** A whole number, or `ordinal` as it is. */
+export function readNodeId(text: string): ValueResult<number | "ordinal"> {
+  if (text === "ordinal") return ok(text);
+  const number = readInteger(text);
+  return number.ok ? number : failure("bad-value", "a whole number, or ordinal");
+}
+
 /** A TCP port; 0 means any free one. */
 export function readPort(text: string): ValueResult<number> {
   const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;

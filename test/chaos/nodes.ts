@@ -34,6 +34,8 @@ export const BLOCK_SIZE = 50;
 const SMALL_DISK = "600m";
 /** A node with a lost disk learns within this time that it is not welcome. */
 const WIPED_WAIT_MS = 30_000;
+/** What it says then. */
+export const WIPED_WORDS = /--cluster-leave --member \d+/;
 const FILLER_CHUNK_BYTES = 1024 * 1024;
 
 async function freePort(): Promise<number> {
@@ -177,16 +179,22 @@ export class ChaosNodes {
   }
 
   /**
-   * Kills the node, removes its data, and starts it under its old identity. Says how it ended: it must not be let back;
-   * null when it still runs after a while.
+   * Kills the node, removes its data, and starts it under its old identity. It must not be let back: the result is what
+   * it says while it waits, null when it serves. It is killed in the end.
    */
   async wipe(node: number): Promise<string | null> {
     await this.kill(node);
     rmSync(join(this.directory.path, `node${node}`, "data"), { recursive: true, force: true });
     this.launch(node);
     const server = this.processes.get(node) as ServerProcess;
-    const ended = await Promise.race([server.ended, sleep(WIPED_WAIT_MS).then(() => null)]);
-    return ended === null || ended.code === 0 ? null : server.log;
+    const endMs = performance.now() + WIPED_WAIT_MS;
+    while (server.output === "" && performance.now() < endMs) {
+      if (WIPED_WORDS.test(server.log)) break;
+      await sleep(50);
+    }
+    const words = server.output === "" ? server.log : null;
+    await this.kill(node);
+    return words;
   }
 
   /** Fills the disk of `fillable` to the last byte. */

@@ -4,7 +4,7 @@
  */
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { JoinAnswer, JoinRequest, LogFields, LoggerPort, PeerPort } from "../../src/ports.js";
-import { askToJoin } from "../../src/net/asking.js";
+import { PeerQuestions } from "../../src/net/asking.js";
 import { PeerNetwork } from "../../src/net/network.js";
 import { PeerCredentials } from "../../src/net/credentials.js";
 import { NameResolver } from "../../src/net/resolve.js";
@@ -132,7 +132,13 @@ export class RealHarness implements PeerHarness {
 
   askToJoin(seed: number, request: JoinRequest, done: (answer: JoinAnswer) => void): void {
     const options = { tls: this.changes.tls ?? null, ports: realPorts() };
-    askToJoin([this.endpointOf(seed)], request, options, done);
+    const ask = (): void => {
+      new PeerQuestions(options).join(this.endpointOf(seed), request, (result) => {
+        if (result.ok && result.value.status !== "retry") done(result.value);
+        else setTimeout(ask, 50);
+      });
+    };
+    ask();
   }
 
   async finish(): Promise<void> {

@@ -120,14 +120,16 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
       ],
       /lists 10 members.*9 voters/,
     ],
-    [["--initial-cluster=2=a:1"], /lists node 2, but --raft-nodeid is 1/],
-    [["--initial-cluster=2=a:1,3=b:1"], /lists nodes 2, 3, but --raft-nodeid is 1/],
+    [["--initial-cluster-state=existing"], /existing.*give --initial-cluster or --join/],
+    [["--initial-cluster-state=old"], /one of new, existing/],
+    [["--raft-nodeid=ordinal", "--raft-nodename=svc"], /svc does not end in a number/],
+    [["--raft-nodeid=first"], /"first" is not a whole number, or ordinal/],
+    [["--raft-nodeid=ordinal", "--raft-nodename=svc-65535"], /--raft-nodeid is 65536/],
     [["--initial-cluster=1=a:9001"], /at a:9001, but --peer-port is 8084/],
     [
       ["--initial-cluster=1=a:8084", "--advertised-peer-endpoint=b:8084"],
       /a:8084, but --advertised-peer-endpoint is b:8084/,
     ],
-    [["--initial-cluster=1=a:8084", "--join=b:1"], /1=a:8084.*b:1.*one of the two/],
     [["--join=a"], /--join: "a" is not/],
     [["--peer-tls-cert=c"], /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together/],
     [["--peer-host=10.0.0.1"], /peer listener.*10\.0\.0\.1.*--peer-tls-cert.*--allow-insecure/],
@@ -148,6 +150,13 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   t.match(configure([three]), { advertisedPeerEndpoint: "a:8084", initialCluster: { length: 3 } });
   t.type(configure([three, "--peer-host=0.0.0.0", "--allow-insecure"]), "object");
   t.type(configure(["--initial-cluster=1=a:1", "--advertised-peer-endpoint=A:1"]), "object");
+  t.match(configure(["--initial-cluster=1=a:8084", "--join=b:1"]), { join: ["b:1"] });
+  t.type(configure(["--initial-cluster=2=a:1,3=b:1"]), "object", "who is not listed joins");
+  t.match(configure(["--raft-nodeid=ordinal", "--raft-nodename=svc-0"]), { nodeId: 1 });
+  t.match(configure(["--raft-nodeid=ordinal", "--raft-nodename=a1-12"]), { nodeId: 13 });
+  t.match(configure(["--initial-cluster-state=existing", "--join=a:1"]), {
+    initialClusterState: "existing",
+  });
   t.match(configure(["--join=a:1, [::1]:2"]), { join: ["a:1", "[::1]:2"] });
   const founders = [
     { nodeId: 2, endpoint: "B:1" },

@@ -6,6 +6,7 @@
  * itself, or in `healAll`. 3. A fault counts as seen only when it did something.
  */
 import type { Prng } from "../../src/base/prng.js";
+import { IDENTITY_KEY } from "../../src/host/identity.js";
 import type { Atlas } from "./atlas.js";
 import type { FaultKind, OperatorKind } from "./faultkinds.js";
 import { spoilDisk } from "./faults-disk.js";
@@ -28,6 +29,7 @@ export class Faults implements Scene {
   private readonly restarts: Prng;
   private readonly rests: Prng;
   private isOver = false;
+  private isFounded = false;
 
   constructor(
     readonly world: World,
@@ -135,7 +137,11 @@ export class Faults implements Scene {
   }
 
   private destroy(kind: FaultKind, server: Server): boolean {
-    if (!this.atlas.mayLose(server)) return false;
+    // A cluster that is not founded yet waits for every founder, and for a disk to be set right.
+    this.isFounded ||= this.servers.every(({ isJoiner, rows }) => {
+      return isJoiner || rows.get(IDENTITY_KEY) !== undefined;
+    });
+    if (!this.isFounded || !this.atlas.mayLose(server)) return false;
     if (kind === "wipe") {
       // Who left and is started by mistake would join anew with an empty disk, and then be taken away.
       if (server.isRetired) return false;

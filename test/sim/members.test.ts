@@ -5,12 +5,13 @@
 import t, { type Test } from "tap";
 import { membershipOfVoters } from "../../src/host/config-entries.js";
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
-import type { JoinRequest, PeerEvents, PeerLane } from "../../src/ports.js";
+import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import { ConfigSteps, splitOf } from "./checkers/config-steps.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
 import { Rosters } from "./checkers/rosters.js";
 import type { FaultKind, OperatorKind } from "./faultkinds.js";
-import { type FinalAnswer, askToJoin } from "./joiner.js";
+import { type Entered, Entering } from "../../src/host/entering.js";
+import { SimQuestions } from "./questions.js";
 import { judge } from "./judge.js";
 import { SimNetwork } from "./network.js";
 import { planOf } from "./plan.js";
@@ -214,16 +215,22 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   ends.open(2, []);
   ends.open(3, []);
   const life = ends.life(4);
-  const request: JoinRequest = {
+  const answers: Entered[] = [];
+  let seeds = [9, 2];
+  const entering = new Entering({
     nodeId: 4,
-    storageId: "s",
     endpoint: "node-4:8084",
     storage: "lmdb",
-  };
-  const answers: FinalAnswer[] = [];
-  let seeds = [9, 2];
-  const asker = { network: ends.network, life, nodeId: 4, seeds: () => seeds };
-  askToJoin(asker, request, (answer) => void answers.push(answer));
+    founders: [],
+    seeds: () => seeds.map((id) => `node-${id}:8084`),
+    mayFound: false,
+    ask: new SimQuestions(ends.network, life, 4),
+    clock: life.clock,
+    timer: life,
+    entropy: { uint32: () => 0x8000_0000 },
+    logger: { log: () => undefined },
+  });
+  entering.enter("c", "s", (entered) => void answers.push(entered));
   ends.pass(3000);
   t.same(answers, [], "nobody there can take it in");
   const heal = ends.network.cut(3, 4);
@@ -231,7 +238,7 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   ends.pass(10_000);
   t.same(answers, [], "an answer that is lost is waited for");
   ends.pass(6000);
-  t.same(answers, [accepted]);
+  t.same(answers, [{ kind: "joined", founders: [1] }]);
   heal();
   t.end();
 });

@@ -16,7 +16,13 @@
  * from the network's generator.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { JoinAnswer, JoinRequest, PeerProfile, PeerLane } from "../../src/ports.js";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  PeerIdentity,
+  PeerLane,
+  PeerProfile,
+} from "../../src/ports.js";
 import type { SimLane } from "./lanes.js";
 import type { Life } from "./process.js";
 import { SimPeers } from "./peers.js";
@@ -189,14 +195,17 @@ export class SimNetwork {
     });
   }
 
-  /** Asks whoever listens at node `seed` which cluster it is of; "" = nobody there can tell. */
-  askIdentity(asker: number, seed: number, done: (clusterId: string) => void): void {
+  /**
+   * Asks whoever is at node `seed` who it is; null = nobody there can tell. `done` is not called
+   * when the way is cut.
+   */
+  askIdentity(asker: number, seed: number, done: (identity: PeerIdentity | null) => void): void {
     const { world } = this;
     world.schedule(this.delayMs(asker, seed), () => {
       if (this.isCut(asker, seed)) return;
-      const clusterId = this.listener(seed)?.profile.clusterId ?? "";
+      const identity = this.ports.get(seed)?.identity() ?? null;
       world.schedule(this.delayMs(seed, asker), () => {
-        if (!this.isCut(seed, asker)) done(clusterId);
+        if (!this.isCut(seed, asker)) done(identity);
       });
     });
   }

@@ -9,20 +9,22 @@ import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import { BudgetedFiles } from "../../src/disk/budget.js";
 import { openLog } from "../../src/disk/recovery.js";
 import type { WriteAheadLog } from "../../src/disk/wal.js";
+import { Entering, foundersOf as foundersOfEntered } from "../../src/host/entering.js";
 import { IDENTITY_KEY } from "../../src/host/identity.js";
 import { Node } from "../../src/host/node.js";
 import type { HostPorts } from "../../src/host/settings.js";
 import { KernelSorter } from "../../src/machine/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
 import { RequestTally } from "../../src/operations/tally.js";
-import type { Founder, MeterPort, PeerProfile } from "../../src/ports.js";
+import type { EntropyPort, Founder, MeterPort, PeerAddress, PeerProfile } from "../../src/ports.js";
 import { SimFiles } from "./files.js";
-import { askIdentity, askToJoin } from "./joiner.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
 import { LogMirror } from "./logmirror.js";
 import { GroupWatch } from "./observe.js";
 import { CLUSTER_ID, type Plan, endpointOf, hostSettingsOf, operationsSettingsOf } from "./plan.js";
+import type { SimPeers } from "./peers.js";
 import type { Life } from "./process.js";
+import { SimQuestions } from "./questions.js";
 import type { Server } from "./server.js";
 
 const DIRECTORY = "/wal";
@@ -30,16 +32,48 @@ const SPACE_RETRY_MS = 1000;
 
 /** Opens the node of `server` in its new life. */
 export function openNode(server: Server, life: Life): void {
-  const { seeds, hasLog, nodeId, network } = server;
-  if (seeds === null || hasLog) return open(server, life);
+  const { isJoiner, hasLog } = server;
+  const parts = { server, life, entropy: entropyOf(server, life) };
+  const opening: Opening = { ...parts, entering: enteringOf(parts) };
+  if (!isJoiner || hasLog) return open(opening);
   // A new joiner asks first which cluster it is about to join.
-  askIdentity({ network, life, nodeId, seeds }, (clusterId) => {
+  opening.entering.findCluster((clusterId) => {
     if (clusterId !== CLUSTER_ID) server.events.violation(`a seed is of cluster ${clusterId}`);
-    open(server, life);
+    open(opening);
   });
 }
 
-function open(server: Server, life: Life): void {
+interface Opening {
+  readonly server: Server;
+  readonly life: Life;
+  readonly entropy: EntropyPort;
+  readonly entering: Entering;
+}
+
+function entropyOf({ world, nodeId }: Server, life: Life): EntropyPort {
+  const prng = world.prng(`entropy ${nodeId} ${life.number}`);
+  return { uint32: () => prng.nextUint32() };
+}
+
+function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Entering {
+  const { nodeId, network, plan, isJoiner } = server;
+  return new Entering({
+    nodeId,
+    endpoint: endpointOf(nodeId),
+    storage: "lmdb",
+    founders: isJoiner ? [] : foundersOf(plan),
+    seeds: () => (server.seeds?.() ?? []).map(endpointOf),
+    mayFound: !isJoiner,
+    ask: new SimQuestions(network, life, nodeId),
+    clock: life.clock,
+    timer: life,
+    entropy,
+    logger: server.logger(),
+  });
+}
+
+function open(opening: Opening): void {
+  const { server, life } = opening;
   const { nodeId, plan } = server;
   const identity = { storageId: server.storageId, clusterId: CLUSTER_ID, nodeId };
   const options = {
@@ -62,46 +96,42 @@ function open(server: Server, life: Life): void {
       return server.refused(`the log: ${opened.code}: ${opened.message}`, opened.code);
     }
     server.logFound();
-    findFounders(server, life, (founders) => openHost(server, life, opened.value, founders));
+    const port = server.network.port(life, profileOf(server));
+    findFounders(opening, port, (founders) => openHost(opening, opened.value, port, founders));
   });
 }
 
-/** The identity row of the store is what tells a member from a joiner. */
+/** The identity row of the store is what tells a member from a node that belongs to no cluster. */
 function findFounders(
-  server: Server,
-  life: Life,
+  { server, entering }: Opening,
+  port: SimPeers,
   found: (founders: readonly Founder[]) => void,
 ): void {
-  const { nodeId, seeds, network, storageId, plan } = server;
-  const endpoint = endpointOf(nodeId);
-  if (seeds === null) return found(foundersOf(plan));
-  if (server.rows.get(IDENTITY_KEY) !== undefined)
-    return found([{ nodeId, endpoint, storageId: "" }]);
-  const request = { nodeId, storageId, endpoint, storage: "lmdb" } as const;
-  askToJoin({ network, life, nodeId, seeds }, request, (answer) => {
-    if (answer.status === "refused") return server.joinRefused(answer.reason);
-    server.admitted();
-    found(answer.founders.map((founder) => ({ nodeId: founder, endpoint: "", storageId: "" })));
+  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([]);
+  port.standing = () => ({ state: "empty", founders: [] });
+  entering.enter(CLUSTER_ID, server.storageId, (entered) => {
+    if (entered.kind === "refused") return server.joinRefused(entered.reason);
+    if (entered.kind === "joined") server.admitted();
+    else server.events.founded?.(server, entered.founders);
+    found(foundersOfEntered(entered));
   });
 }
 
-function foundersOf(plan: Plan): Founder[] {
+function foundersOf(plan: Plan): PeerAddress[] {
   return Array.from({ length: plan.nodes }, (_, at) => {
-    return { nodeId: at + 1, endpoint: endpointOf(at + 1), storageId: "" };
+    return { nodeId: at + 1, endpoint: endpointOf(at + 1) };
   });
 }
 
 function openHost(
-  server: Server,
-  life: Life,
+  { server, life, entropy }: Opening,
   real: WriteAheadLog,
+  port: SimPeers,
   founders: readonly Founder[],
 ): void {
-  const { nodeId, plan, network, world } = server;
+  const { nodeId, plan } = server;
   const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry));
   const shared = sharedKernels();
-  const entropy = world.prng(`entropy ${nodeId} ${life.number}`);
-  const port = network.port(life, profileOf(server));
   port.onSend = (to, lane, bytes) => {
     if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
   };
@@ -112,7 +142,7 @@ function openHost(
     timer: life,
     log,
     store: server.rows.port(life, fatal),
-    entropy: { uint32: () => entropy.nextUint32() },
+    entropy,
     logger: server.logger(),
     fatal,
     meter: SILENT_METER,
@@ -123,6 +153,7 @@ function openHost(
   const opened = Node.open(own, ports);
   if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
   const node = opened.value;
+  port.standing = () => node.standing();
   const settings = operationsSettingsOf(plan, nodeId);
   const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
   const operations = new Operations(

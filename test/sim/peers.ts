@@ -12,7 +12,9 @@ import type {
   PeerHello,
   PeerLane,
   PeerPort,
+  PeerIdentity,
   PeerProfile,
+  PeerStanding,
 } from "../../src/ports.js";
 import type { SimNetwork } from "./network.js";
 import type { Life } from "./process.js";
@@ -24,6 +26,8 @@ export class SimPeers implements PeerPort {
   private wanted: readonly PeerAddress[] = [];
   private isClosed = false;
   private boot: PeerBoot = { bootNumber: 0, bootNonce: 0, earlierNonces: [] };
+  /** What it answers to who it is; null: nothing yet. */
+  standing: () => PeerStanding | null = () => null;
   /** Told of every frame that the node sends, whether it leaves or not. */
   onSend: ((to: number, lane: PeerLane, bytes: Uint8Array) => void) | null = null;
 
@@ -35,6 +39,11 @@ export class SimPeers implements PeerPort {
 
   get hello(): PeerHello {
     return { ...this.profile, ...this.boot };
+  }
+
+  identity(): PeerIdentity | null {
+    const standing = this.isClosed || this.life.isOver ? null : this.standing();
+    return standing === null ? null : { ...this.profile, ...standing };
   }
 
   get isListening(): boolean {

@@ -78,6 +78,11 @@ export function endpointOf(nodeId: number): string {
   return `node-${nodeId}:8084`;
 }
 
+/** The node that is meant by an endpoint. */
+export function nodeAt(endpoint: string): number {
+  return Number(/^node-(\d+):/.exec(endpoint)?.[1]);
+}
+
 function pick<T>(prng: Prng, list: readonly T[]): T {
   return list[prng.below(list.length)] as T;
 }

@@ -12,7 +12,7 @@ import type { Group } from "../../src/host/group.js";
 import { Handover } from "../../src/host/handover.js";
 import type { Node } from "../../src/host/node.js";
 import type { Operations } from "../../src/operations/operations.js";
-import type { FatalPort, LoggerPort } from "../../src/ports.js";
+import type { FatalPort, Founder, LoggerPort } from "../../src/ports.js";
 import { SimDisk, type EndKind } from "./disk.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "./network.js";
@@ -38,6 +38,8 @@ export interface ServerEvents {
   entry(node: number, ...entry: Parameters<EntryHook>): void;
   ended(server: Server, why: string): void;
   wiped(server: Server): void;
+  /** A node founds a cluster with the directories of `founders`; nothing is durable yet. */
+  founded?(server: Server, founders: readonly Founder[]): void;
   /** A joiner asked, and is a member now. */
   admitted?(server: Server): void;
 }
