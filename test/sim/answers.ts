@@ -16,13 +16,14 @@ import type {
   SequenceAnswer,
 } from "../../src/operations/answers.js";
 import type { Outcome } from "./history.js";
-import type {
-  AllocationResult,
-  KvManyReadResult,
-  KvResult,
-  LockResult,
-  OperationResult,
-  SequenceResult,
+import {
+  type AllocationResult,
+  type KvManyReadResult,
+  type KvResult,
+  type LockResult,
+  type OperationResult,
+  type SequenceResult,
+  toldValue,
 } from "./operation.js";
 
 /** State of a page's item that is a tombstone. */
@@ -66,7 +67,7 @@ const ABORTED: Readonly<Record<DataAnswer["kind"], number>> = {
 };
 
 function text(bytes: Uint8Array | null): string | null {
-  return bytes === null ? null : decodeText(bytes);
+  return bytes === null ? null : toldValue(decodeText(bytes));
 }
 
 /** One outcome for each of the `count` attempts that an ask is recorded as. */

@@ -30,6 +30,8 @@ export interface Ask {
 export interface SharedWork {
   /** Number of the next unique value, key or scan. */
   unique: number;
+  /** Large values that were drawn. */
+  large: number;
   /** Stands outside of the service and takes writes with fencing tokens. */
   readonly store: FencedStore;
 }

@@ -54,6 +54,21 @@ export const FAULT_KINDS = {
   "strand-leader": { needsPeers: true },
 } as const;
 
+/**
+ * Kinds that only a profile of their own has: what it takes to bring one thing about. The others never draw them, so
+ * that a new one changes no seed.
+ */
+export const SPECIAL_FAULTS = {
+  /** A node is away while much is written; all others are restarted; then it comes back. */
+  "left-behind": {},
+  /** A node is away for so long that the others have dropped what it misses. */
+  away: {},
+  /** The store of one node takes nothing for long, while its log takes everything. */
+  "store-stuck": {},
+  /** Bytes that no node sends arrive over a link. */
+  garbage: {},
+} as const;
+
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */
 export const OPERATOR_KINDS = {
   /** A new machine with an empty disk asks to be taken in. */
@@ -73,4 +88,4 @@ export const OPERATOR_KINDS = {
 } as const;
 
 export type OperatorKind = keyof typeof OPERATOR_KINDS;
-export type FaultKind = keyof typeof FAULT_KINDS;
+export type FaultKind = keyof typeof FAULT_KINDS | keyof typeof SPECIAL_FAULTS;

@@ -12,6 +12,7 @@ import type { FaultKind, OperatorKind } from "./faultkinds.js";
 import { spoilDisk } from "./faults-disk.js";
 import { spoilNetwork } from "./faults-network.js";
 import { strikeProcess } from "./faults-process.js";
+import { strikeSpecially } from "./faults-special.js";
 import type { Plan } from "./plan.js";
 import type { SimNetwork } from "./network.js";
 import type { Scene } from "./scene.js";
@@ -28,6 +29,7 @@ export class Faults implements Scene {
   private readonly heals = new Set<Heal>();
   private readonly restarts: Prng;
   private readonly rests: Prng;
+  private readonly held = new Set<Server>();
   private isOver = false;
   private isFounded = false;
 
@@ -87,6 +89,15 @@ export class Faults implements Scene {
     }
   }
 
+  /** `server` is down, and is not started again before its time, or before all faults end. */
+  keepDown(server: Server, afterMs: number): void {
+    this.held.add(server);
+    this.until(afterMs, () => {
+      this.held.delete(server);
+      server.start();
+    });
+  }
+
   readonly until = (afterMs: number, heal: Heal): void => {
     const once = (): void => {
       if (this.heals.delete(once)) heal();
@@ -97,7 +108,7 @@ export class Faults implements Scene {
 
   /** A process ended, by a fault or by itself: it is started again some time. */
   restartLater(server: Server): void {
-    if (server.isLost || server.isRetired) return;
+    if (server.isLost || server.isRetired || this.held.has(server)) return;
     const prng = this.restarts;
     // Below and above election timeouts and leases.
     const most = [10, 300, 3000, 12_000][prng.below(4)] as number;
@@ -120,6 +131,7 @@ export class Faults implements Scene {
         return (
           strikeProcess(this, kind, server, prng) ||
           spoilDisk(this, kind, server, prng) ||
+          strikeSpecially(this, kind, server, prng) ||
           spoilNetwork(this, kind, server, prng)
         );
     }

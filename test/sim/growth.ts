@@ -201,7 +201,7 @@ class GrowingWorld {
   load(forMs: number): Stretch {
     const { world, servers, counts, plan } = this;
     const begin = this.mark();
-    const cursor = { unique: 1, store: new FencedStore() };
+    const cursor = { unique: 1, large: 0, store: new FencedStore() };
     const history = new HistoryRecorder(200_000);
     for (let number = 1; number <= plan.clients; number++) {
       this.clients.push(new Client(world, plan, number, servers, history, counts, cursor));

@@ -13,9 +13,10 @@ import {
   withDrift,
 } from "./checkers/history-checks.js";
 import { withLeaderships } from "./checkers/leaderships.js";
-import type { Verdict } from "./checkers/verdict.js";
+import { Findings, type Verdict } from "./checkers/verdict.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "./plan.js";
 import { NodeChecks } from "./nodechecks.js";
+import { type Profile, PROFILES } from "./profiles.js";
 import { type RunOptions, type RunResult, runPlan } from "./run.js";
 
 export interface Judged {
@@ -46,17 +47,26 @@ const MINIMUM = {
   "key-space": 5,
 } as const;
 
+const NO_MINIMUM: HistoryCheckOptions["minimum"] = {
+  ...{ answers: 0, allocations: 0, orders: 0, replays: 0, tokens: 0, beliefs: 0, reads: 0 },
+  scans: { pages: 0, rows: 0, untouched: 0 },
+};
+
 function historyOptions(plan: Plan): HistoryCheckOptions {
   const base = withDrift(CLOCK_DRIFT, HISTORY_CHECKS);
   const host = hostSettingsOf(plan, 1, "");
   const operations = operationsSettingsOf(plan, 1);
   const { linearizability } = base;
+  // What a profile does not ask for is nothing that it could have seen.
+  const isSpecial = PROFILES[plan.profile]?.operations !== undefined;
   return {
     ...base,
-    minimum: { ...base.minimum, scans: { pages: 20, rows: 50, untouched: 20 } },
+    minimum: isSpecial
+      ? { ...NO_MINIMUM, answers: 100 }
+      : { ...base.minimum, scans: { pages: 20, rows: 50, untouched: 20 } },
     linearizability: {
       ...linearizability,
-      minimum: MINIMUM,
+      minimum: isSpecial ? { key: 50 } : MINIMUM,
       lock: {
         ...linearizability.lock,
         recordRetentionMs: host.lockRecordRetentionMs,
@@ -99,11 +109,25 @@ function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs
   return { violations, evidence, minimum, vacuous, undecided };
 }
 
+/** Whether what the profile is for was there. */
+function worldOf({ name, needs = {} }: Profile, { faults, effects }: RunResult): Verdict {
+  const findings = new Findings(`the world of ${name}`, needs);
+  for (const need of Object.keys(needs)) {
+    const fault = need.startsWith("fault ") ? faults[need.slice(6)] : undefined;
+    findings.count(need, fault ?? effects[need] ?? 0);
+  }
+  return findings.verdict();
+}
+
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
   const host = hostSettingsOf(plan, 1, "");
   const bounds = boundsOf(host, operationsSettingsOf(plan, 1), plan.segmentBytes);
-  const checks = new NodeChecks((text) => violate(text), bounds, plan.nodes, plan.members !== null);
+  const profile = PROFILES[plan.profile] as Profile;
+  const hasOperators = plan.members !== null;
+  const tell = (text: string): void => violate(text);
+  const imagesMax = (profile.imagesMax ?? Infinity) * (host.initialPartitions + 1);
+  const checks = new NodeChecks(tell, bounds, plan.nodes, hasOperators, imagesMax);
   const result = runPlan(plan, {
     ...options,
     checks,
@@ -115,7 +139,9 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const partitions = host.initialPartitions;
   const history = withLeaderships(result.history, checks.leaderships, partitions);
   const ofHistory = checkHistory(history, historyOptions(plan));
-  const verdicts = [...checks.verdicts(), result.fenced, ...ofHistory];
+  const fenced =
+    profile.operations === undefined ? result.fenced : { ...result.fenced, minimum: {} };
+  const verdicts = [...checks.verdicts(), fenced, ...ofHistory, worldOf(profile, result)];
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));
   const { user, system } = process.cpuUsage(before);

@@ -21,7 +21,7 @@ import {
   leaseMs,
   pick,
 } from "./asks.js";
-import type { KvKeyOperation, KvSetOperation } from "./operation.js";
+import { type KvKeyOperation, type KvSetOperation, toldValue } from "./operation.js";
 import type { Plan } from "./plan.js";
 import type { WorkloadKind } from "./workplan.js";
 
@@ -65,15 +65,24 @@ export function keyRequest(
 }
 
 function askSet(kind: WorkloadKind, operation: KvSetOperation): Ask {
-  return { kind, request: setRequest(operation), operations: [operation] };
+  const told = { ...operation, value: toldValue(operation.value) };
+  return { kind, request: setRequest(operation), operations: [told] };
 }
 
 function askKey(kind: WorkloadKind, operation: KvKeyOperation): Ask {
   return { kind, request: keyRequest(operation), operations: [operation] };
 }
 
+/** Large values come in a row: so that a node that is away misses many of them. */
+const LARGE_EVERY = 200;
+
 /** A value that nobody else writes. */
-export function uniqueValue(prng: Prng, shared: SharedWork): string | null {
+export function uniqueValue(plan: Plan, prng: Prng, shared: SharedWork): string | null {
+  const { largeValues, largeBytes } = plan.work;
+  if (shared.unique % LARGE_EVERY < largeValues) {
+    shared.large++;
+    return `v${shared.unique++}${"x".repeat(largeBytes)}`;
+  }
   if (prng.chance(1, 20)) return null;
   const padding = prng.chance(1, 15) ? "x".repeat(prng.below(3000)) : "";
   return `v${shared.unique++}${padding}`;
@@ -88,7 +97,7 @@ export function drawSet(
 ): Ask {
   const key = keyName(plan, prng);
   const ephemeral = kind === "ephemeral-set";
-  const value = uniqueValue(prng, shared);
+  const value = uniqueValue(plan, prng, shared);
   const expiring = kind === "set-expiring" || (ephemeral && prng.chance(1, 2));
   const known = memory.seen.get(key) ?? { value: null, revision: -1n };
   const guess = known.revision + BigInt(prng.chance(1, 4) ? 1 : 0);

@@ -6,7 +6,12 @@ import type { Prng } from "../../src/base/prng.js";
 import type { DataRequest, KvGetRequest } from "../../src/operations/requests.js";
 import { type Ask, EPHEMERAL, PERSISTENT, type SharedWork, leaseMs, pick } from "./asks.js";
 import { BUCKETS, keyName, keyRequest, setRequest, uniqueValue } from "./kv-requests.js";
-import type { KvKeyOperation, KvManyReadOperation, KvSetOperation } from "./operation.js";
+import {
+  type KvKeyOperation,
+  type KvManyReadOperation,
+  type KvSetOperation,
+  toldValue,
+} from "./operation.js";
 import type { Plan } from "./plan.js";
 import type { WorkloadKind } from "./workplan.js";
 
@@ -22,7 +27,7 @@ export function drawMany(kind: WorkloadKind, plan: Plan, prng: Prng, shared: Sha
         kind: "kv-set",
         key: keyName(plan, prng),
         ephemeral: isEphemeral(),
-        value: uniqueValue(prng, shared),
+        value: uniqueValue(plan, prng, shared),
         compareValue: null,
         compareRevision: 0n,
         expiresMs: prng.chance(1, 6) ? leaseMs(prng) : 0,
@@ -30,7 +35,11 @@ export function drawMany(kind: WorkloadKind, plan: Plan, prng: Prng, shared: Sha
       });
     }
     const items = operations.map(setRequest);
-    return { kind, request: { kind: "kv-set-many", items }, operations };
+    const told = operations.map((operation) => ({
+      ...operation,
+      value: toldValue(operation.value),
+    }));
+    return { kind, request: { kind: "kv-set-many", items }, operations: told };
   }
   const single = ({ "delete-many": "kv-delete", "get-many": "kv-get" } as const)[
     kind as "delete-many" | "get-many"

@@ -87,6 +87,7 @@ export class SimNetwork {
     lanesBroken: 0,
     intoBroken: 0,
     ofLostLinks: 0,
+    garbage: 0,
   };
   /** After so long each lane misses its echo (ms). */
   readonly echoMs: Readonly<Record<PeerLane, number>>;

@@ -5,6 +5,7 @@
  * a checker saw is in its verdict.
  */
 import { readRaftFrame } from "../../src/host/raft-frames.js";
+import { CatchUp } from "./checkers/catch-up.js";
 import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
 import { ConfigSteps } from "./checkers/config-steps.js";
 import { DurableMajority } from "./checkers/durable-majority.js";
@@ -44,6 +45,7 @@ export class NodeChecks implements Observer {
   private readonly leaders: LeadersVote;
   private readonly promises: Promises;
   private readonly ownTerm = new OwnTerm();
+  private readonly catchUp: CatchUp;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
   private known = 0;
@@ -55,7 +57,10 @@ export class NodeChecks implements Observer {
     nodes: number,
     /** Nodes join and leave: the checkers of that must see some of it. */
     hasOperators = false,
+    /** Images of a node until it has caught up. */
+    imagesMax = Infinity,
   ) {
+    this.catchUp = new CatchUp(imagesMax);
     const none = hasOperators ? undefined : {};
     this.rosters = new Rosters(none);
     this.configs = new ConfigSteps(none);
@@ -151,11 +156,15 @@ export class NodeChecks implements Observer {
     this.tell();
   }
 
+  caughtUp(...seen: Parameters<CatchUp["measure"]>): void {
+    this.catchUp.measure(...seen);
+  }
+
   verdicts(): Verdict[] {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { rosters, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    const own = [this.promises, this.ownTerm];
+    const own = [this.promises, this.ownTerm, this.catchUp];
     return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
   }
 

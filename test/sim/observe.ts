@@ -70,6 +70,8 @@ export interface Observer {
     digest: number,
   ): void;
   size?(node: number, measured: NodeMeasure): void;
+  /** Images that a node has installed so far, and entries that it lacks of what leaders committed. */
+  caughtUp?(node: number, images: number, lag: number): void;
   /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
   membership?(
     node: number,

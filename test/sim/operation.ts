@@ -152,6 +152,15 @@ export interface AllocationResult {
   readonly count: number;
   readonly revision: bigint;
 }
+/** Longer values are told by their beginning, their length and their end: histories stay small. */
+const TOLD_MAX = 16_384;
+
+/** A value as histories tell it. */
+export function toldValue(value: string | null): string | null {
+  if (value === null || value.length <= TOLD_MAX) return value;
+  return `${value.slice(0, 24)}... ${value.length} ...${value.slice(-8)}`;
+}
+
 export type KvResultType =
   "Set" | "NotSet" | "Extended" | "Got" | "Deleted" | "Exists" | "DoesNotExist" | "InvalidInput";
 export interface KvResult {

@@ -1,7 +1,7 @@
 /**
  * The command line of the simulator.
  */
-import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
+import { FAULT_KINDS, type FaultKind, SPECIAL_FAULTS } from "./faultkinds.js";
 import type { PlanOverrides } from "./plan.js";
 import { PROFILES } from "./profiles.js";
 import { numbersOf } from "./report.js";
@@ -140,7 +140,8 @@ function overridesOf(
   const faults = values.get("faults");
   if (faults !== undefined) {
     const names = faults === "none" ? [] : faults.split(",");
-    for (const name of names) if (!(name in FAULT_KINDS)) throw new Error(`no fault ${name}`);
+    const known = { ...FAULT_KINDS, ...SPECIAL_FAULTS };
+    for (const name of names) if (!(name in known)) throw new Error(`no fault ${name}`);
     overrides.faults = names as FaultKind[];
   }
   return overrides;

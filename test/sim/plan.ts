@@ -22,7 +22,7 @@ import {
 } from "./workplan.js";
 import type { FaultKind } from "./faultkinds.js";
 import { type MemberPlan, memberPlan } from "./memberplan.js";
-import { PROFILES } from "./profiles.js";
+import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, imageSettings, sleepSettings, tailSettings } from "./swarm.js";
 
 export interface Plan {
@@ -120,6 +120,19 @@ function foundersAmong(nodes: number): Pick<Plan, "nodes" | "joiners"> {
   return { nodes: founders, joiners: nodes - founders };
 }
 
+function weightsOf(profile: Profile, drawn: Plan["operations"]): Plan["operations"] {
+  const { operations } = profile;
+  if (operations === undefined) return drawn;
+  const kinds = Object.keys(drawn) as WorkloadKind[];
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, operations[kind] ?? 0]),
+  ) as Plan["operations"];
+}
+
+function keysOf(profile: Profile, drawn: number): number {
+  return profile.keys ?? drawn;
+}
+
 /** The plan of `seed`. Throws on an unknown profile. */
 export function planOf(seed: number, profileName: string, overrides: PlanOverrides = {}): Plan {
   const profile = PROFILES[profileName];
@@ -140,8 +153,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
-    operations: { ...laterWeights(later), ...weights(prng) },
-    faults: chosen,
+    operations: weightsOf(profile, { ...laterWeights(later), ...weights(prng) }),
+    faults: profile.hasAllFaults === true ? profile.faults : chosen,
     faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
     host: {
       ...hostSettings(prng),
@@ -153,10 +166,10 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
     sequences: pick(prng, [1, 3, 10]),
-    keys: pick(prng, [2, 10, 60]),
+    keys: keysOf(profile, pick(prng, [2, 10, 60])),
     requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
     blockSize: pick(prng, [1, 10, 1000]),
-    work: workSettings(later),
+    work: { ...workSettings(later), ...profile.work },
     disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
     network: {
       baseMs: pick(prng, [0.1, 0.5, 5]),

@@ -4,8 +4,10 @@
  * Pure. Invariant: adding a profile changes no seed of another one.
  */
 import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshot-settings.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
 import { STRANDING } from "./swarm.js";
+import type { WorkloadKind, WorkSettings } from "./workplan.js";
 
 export interface Profile {
   readonly name: string;
@@ -24,11 +26,25 @@ export interface Profile {
   readonly segmentBytes?: number;
   /** Mean times between two faults (ms), drawn from. */
   readonly faultEveryMs?: readonly number[];
+  /** All faults of the profile are on in every seed. */
+  readonly hasAllFaults?: boolean;
+  readonly work?: Partial<WorkSettings>;
+  /** Weights instead of the drawn ones; kinds that are not named are off. */
+  readonly operations?: Partial<Record<WorkloadKind, number>>;
+  readonly keys?: number;
+  /** Of what the world counts, that much must have happened over a sweep: else it was not this world. */
+  readonly needs?: Readonly<Record<string, number>>;
+  /** Images of one group that a node may install until it has caught up, at most. */
+  readonly imagesMax?: number;
 }
 
-const ALL_FAULTS = Object.keys(FAULT_KINDS) as FaultKind[];
+const ALL_FAULTS = Object.keys(FAULT_KINDS) as (keyof typeof FAULT_KINDS)[];
 /** What one node alone survives without losing anything. */
 const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers);
+
+/** Few copies of each value, so that large ones find room. */
+const LARGE_WORK = { valueMaxBytes: 1 << 20, revisionsRetained: 1, vanishPerMille: 5 };
+const WRITERS = { set: 12, "set-expiring": 1, get: 3, "kv-delete": 1, next: 1, create: 1, lock: 1 };
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   one: {
@@ -108,6 +124,98 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     host: { initialPartitions: 1, batchEntriesMax: 1, inFlightEntriesMax: 16 },
     ticks: 30_000,
     faultEveryMs: [1000, 3000],
+  },
+  /** Values of almost a mebibyte, written while a node is away; those that have them were restarted when it comes back. */
+  heavy: {
+    name: "heavy",
+    nodes: [3],
+    faults: ["left-behind"],
+    hasAllFaults: true,
+    thinkMs: [30, 80],
+    clients: [3, 6],
+    host: { initialPartitions: 1, compactEveryEntries: 1000, compactKeepEntries: 1000 },
+    ticks: 30_000,
+    segmentBytes: 16 << 20,
+    faultEveryMs: [2000, 5000],
+    work: { ...LARGE_WORK, largeValues: 30, largeBytes: (1 << 20) - 8192 },
+    operations: WRITERS,
+    keys: 10,
+    needs: { "fault left-behind": 3, "work large values": 50 },
+  },
+  /** The store of a node takes nothing for long, while the cluster writes. */
+  stuck: {
+    name: "stuck",
+    nodes: [3],
+    faults: ["store-stuck", "store-stuck", "kill-leader", "link-break"],
+    hasAllFaults: true,
+    thinkMs: [20, 60],
+    clients: [5],
+    host: {
+      ...{ initialPartitions: 2, flushRows: 20, unflushedRowsMax: 100, flushAgeMs: 500 },
+      ...{ flushBytes: 32 << 10, unflushedBytesMax: 128 << 10 },
+    },
+    ticks: 40_000,
+    faultEveryMs: [3000],
+    work: { ...LARGE_WORK, largeValues: 100, largeBytes: 3000 },
+    operations: WRITERS,
+    keys: 300,
+    needs: { "fault store-stuck": 3, "work large values": 200 },
+  },
+  /** Nodes that are away until they need images, while much is written. */
+  images: {
+    name: "images",
+    nodes: [3],
+    faults: ["away"],
+    hasAllFaults: true,
+    thinkMs: [10, 30],
+    clients: [12],
+    host: {
+      ...{ initialPartitions: 1, compactEveryEntries: 20, compactKeepEntries: 5 },
+      ...{ flushAgeMs: 500, flushRows: 200, unflushedRowsMax: 1000 },
+      snapshots: { ...DEFAULT_SNAPSHOT_SETTINGS, chunkBytes: 4000, windowChunks: 4 },
+    },
+    ticks: 40_000,
+    segmentBytes: 64 << 10,
+    faultEveryMs: [4000],
+    work: { ...LARGE_WORK, largeValues: 120, largeBytes: 3000 },
+    operations: WRITERS,
+    keys: 400,
+    needs: { "fault away": 3, "images installed": 3 },
+    imagesMax: 2,
+  },
+  /** Leaders change every second or two while leases of a minute run. */
+  hasty: {
+    name: "hasty",
+    nodes: [3, 5],
+    faults: ["kill-leader", "strand-leader", "pause-leader", "isolate"],
+    hasAllFaults: true,
+    thinkMs: [300, 1000],
+    clients: [4],
+    host: { heartbeatMs: 100, electionMs: 500 },
+    ticks: 90_000,
+    faultEveryMs: [800, 2000],
+    operations: {
+      lock: 4,
+      extend: 2,
+      unlock: 1,
+      "get-lock": 6,
+      "set-expiring": 3,
+      get: 4,
+      create: 1,
+    },
+    needs: { "fault kill-leader": 3, "fault strand-leader": 3 },
+  },
+  /** Bytes that no node sends come over the links. */
+  rude: {
+    name: "rude",
+    nodes: [3],
+    faults: ["garbage", "garbage", "garbage", "link-break", "kill-leader"],
+    hasAllFaults: true,
+    thinkMs: [100, 500],
+    clients: [5],
+    ticks: 20_000,
+    faultEveryMs: [100, 300],
+    needs: { "network garbage": 10 },
   },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };

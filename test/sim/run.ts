@@ -76,7 +76,7 @@ class Run {
     vanished: 0,
     retries: 0,
   };
-  readonly shared: SharedWork = { unique: 1, store: new FencedStore() };
+  readonly shared: SharedWork = { unique: 1, large: 0, store: new FencedStore() };
   readonly faults: Faults;
   readonly network: SimNetwork;
   readonly atlas: Atlas;
@@ -215,9 +215,23 @@ class Run {
         const requests = inflight + forwardedInFlight;
         const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
         this.checks.size?.(nodeId, facts);
+        this.checks.caughtUp?.(nodeId, imagesOf(server), this.lagOf(server));
       }
       this.measure();
     });
+  }
+
+  /** Entries that leaders have committed and `server` has not applied, of the group where most are missing. */
+  private lagOf({ running }: Server): number {
+    let lag = 0;
+    for (const { running: other } of this.servers) {
+      for (const group of other?.node.groups() ?? []) {
+        if (!group.isServing()) continue;
+        const applied = running?.node.group(group.partition)?.machine.appliedIndex ?? 0;
+        lag = Math.max(lag, group.facts().commitIndex - applied);
+      }
+    }
+    return lag;
   }
 
   private peace(): void {
@@ -258,8 +272,10 @@ class Run {
       add(`members ${name}`, count);
     }
     add("members admitted", this.admitted);
-    for (const { disk, rows, running, imagesInstalled } of servers) {
-      add("images installed", imagesInstalled + (running?.node.facts().imagesInstalled ?? 0));
+    add("work large values", this.shared.large);
+    for (const server of servers) {
+      const { disk, rows } = server;
+      add("images installed", imagesOf(server));
       for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
       for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
     }
@@ -281,6 +297,11 @@ class Run {
       effects,
     };
   }
+}
+
+/** Images that a machine installed in all its lives. */
+function imagesOf({ imagesInstalled, running }: Server): number {
+  return imagesInstalled + (running?.node.facts().imagesInstalled ?? 0);
 }
 
 /** Runs the world of `plan` to its end. */

@@ -13,4 +13,6 @@ export interface Scene {
   readonly network: SimNetwork;
   /** Has `heal` called once: after `afterMs`, or when all faults end. */
   readonly until: (afterMs: number, heal: () => void) => void;
+  /** `server` is down after its end, and is started when so much time has passed (ms), or when all faults end. */
+  keepDown(server: Server, afterMs: number): void;
 }

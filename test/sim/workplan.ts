@@ -68,6 +68,9 @@ export interface WorkSettings {
   readonly responseMaxBytes: number;
   readonly valueMaxBytes: number;
   readonly lockMaxLeaseMs: number;
+  /** Of two hundred values in a row, so many are large. */
+  readonly largeValues: number;
+  readonly largeBytes: number;
 }
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
@@ -106,5 +109,7 @@ export function workSettings(prng: Prng): WorkSettings {
     responseMaxBytes: pick(prng, [8000, 16 << 20, 16 << 20]),
     valueMaxBytes: pick(prng, [4000, 12_000]),
     lockMaxLeaseMs: pick(prng, [5000, 86_400_000]),
+    largeValues: 0,
+    largeBytes: 0,
   };
 }

@@ -1,0 +1,29 @@
+/**
+ * The worlds that are made for one thing each: what they are for happens in them, and nothing else goes wrong.
+ */
+import t from "tap";
+import { PROFILES } from "./profiles.js";
+import { runSeed } from "./seedrun.js";
+
+t.setTimeout(240_000);
+
+/** Seeds of each; what must have happened is counted over all of them. */
+const WORLDS = { rude: 2, hasty: 1, images: 1 } as const;
+
+for (const [name, seeds] of Object.entries(WORLDS)) {
+  t.test(`P-166 the world "${name}" holds what it is for`, (t) => {
+    const seen: Record<string, number> = {};
+    for (let seed = 1; seed <= seeds; seed++) {
+      const { violations, evidence, replay } = runSeed(seed, name, {});
+      t.same(violations, [], replay);
+      for (const [what, count] of Object.entries(evidence)) seen[what] = (seen[what] ?? 0) + count;
+    }
+    const needs = Object.entries(PROFILES[name]?.needs ?? {});
+    t.ok(needs.length > 0, "it says what it needs");
+    for (const [what, least] of needs) {
+      const count = seen[`the world of ${name}: ${what}`] ?? 0;
+      t.ok(count >= least, `${what}: ${count} of ${least}`);
+    }
+    t.end();
+  });
+}
