@@ -303,6 +303,8 @@ export interface MeterPort {
   lockGranted(): void;
   sequenceValues(count: number): void;
   leaderChanged(group: PartitionId): void;
+  /** A replica was found to differ from its leader's; the process ends. */
+  replicaDigestMismatch(): void;
 }
 
 /** A question that is on its way. */

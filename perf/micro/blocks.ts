@@ -70,6 +70,7 @@ class Bench {
         flushMs: none,
         lockGranted: none,
         sequenceValues: none,
+        replicaDigestMismatch: none,
         leaderChanged: none,
       },
     };

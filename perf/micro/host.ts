@@ -71,6 +71,7 @@ class Bench {
           flushMs: none,
           lockGranted: none,
           sequenceValues: none,
+          replicaDigestMismatch: none,
           leaderChanged: none,
         },
       },

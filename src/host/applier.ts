@@ -50,6 +50,8 @@ export interface ApplierGroup {
   mayApply(): boolean;
   /** Applies a membership change. False: its payload cannot be decoded. */
   applyMembership(entry: LogEntry): boolean;
+  /** The entry applied last has one of the indexes at which replicas are compared. */
+  onFixedIndex(): void;
   /** Called, outside of any turn, when entries that were asked from the log have come. */
   onLoaded(): void;
 }
@@ -71,6 +73,8 @@ export class Applier {
     private readonly proposals: Proposals,
     private readonly ports: ApplierPorts,
     private readonly group: ApplierGroup,
+    /** Replicas are compared at multiples of this index. */
+    private readonly compareEvery: number,
   ) {
     this.committedTo = machine.appliedIndex;
     this.leasesUntilMs = machine.appliedIndex === 0 ? 0 : machine.leaseMs + EARLIER_LEASES_MS;
@@ -117,6 +121,7 @@ export class Applier {
       if (count > 0 && (slice.commands <= 0 || this.ports.clock.monotonicMs() >= slice.endMs))
         break;
       if (!this.applyNext(slice, nowMs)) break;
+      if (this.machine.appliedIndex % this.compareEvery === 0) this.group.onFixedIndex();
       count++;
     }
     return count;

@@ -31,6 +31,7 @@ import { Move, type MoveOrder } from "./move.js";
 import type { MoveAnswer } from "./move-frames.js";
 import { Proposals } from "./proposals.js";
 import type { RaftItem } from "./raft-frames.js";
+import { ReplicaDigests } from "./replica-digests.js";
 import { raftSettings } from "./raft-settings.js";
 import { Reads } from "./reads.js";
 import type { StopHook } from "./results.js";
@@ -49,6 +50,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly move: Move;
   /** May propose final commands before this node stops leading, as planned. */
   readonly stopHooks: StopHook[] = [];
+  readonly digests: ReplicaDigests;
   flushedIndex: number;
   /** Has once, in this life, applied everything that a leader had committed. */
   caughtUpOnce = false;
@@ -81,10 +83,11 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.leadership = new Leadership(nodeId, machine, ports.clock, ephemeralBytesMax, inherited);
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
+    this.digests = new ReplicaDigests((index) => this.differs(index));
     this.peers = this.makePeers();
     this.cutter = new BatchCutter(shared, this);
     this.move = new Move(this);
-    this.applier = new Applier(machine, this.proposals, ports, this);
+    this.applier = new Applier(machine, this.proposals, ports, this, settings.digestEveryEntries);
     this.target = new GroupTarget(this, ports);
     this.executor = new EffectsExecutor(
       this.partition,
@@ -104,6 +107,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
       core: this.core,
       cache: this.cache,
       leadership: this.leadership,
+      digests: this.digests,
       settings,
       outbox,
       log: ports.log,
@@ -291,6 +295,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     if (this.leadership.isLeading) this.target.endLeadership("state replaced");
     this.proposals.dropAll();
     this.peers.replication.reset();
+    this.digests.reset();
     this.cache.clear();
     this.applier.reset(index);
     this.flushedIndex = index;
@@ -346,6 +351,21 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   onLoaded(): void {
     this.shared.wake(this);
+  }
+
+  onFixedIndex(): void {
+    const { low, high } = this.machine.chainLanes;
+    this.digests.reached({ index: this.machine.appliedIndex, low, high });
+  }
+
+  /** Whatever it would answer from here on may be wrong (C14). */
+  private differs(index: number): void {
+    const { fatal, meter } = this.shared.ports;
+    meter.replicaDigestMismatch();
+    const where = `partition ${this.partition} at index ${index}`;
+    fatal.fatal(`a replica differs from its leader's: ${where}`, {
+      leader: this.leadership.leader,
+    });
   }
 
   /** Ends everybody who still waits, because the node stops. */

@@ -7,16 +7,17 @@
  */
 import type { RaftCore } from "../raft/core.js";
 import type { Message } from "../raft/types.js";
-import type { LeaseSign } from "./heard-lease.js";
 import type { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "./peer-outbox.js";
 import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
-import type { RaftItem } from "./raft-frames.js";
+import type { BeatSign, RaftItem } from "./raft-frames.js";
+import type { ReplicaDigests } from "./replica-digests.js";
 import { type InboxObserver, Replication, type ReplicationParts } from "./replication.js";
 
-export interface GroupPeersParts extends Omit<ReplicationParts, "leaseSign"> {
+export interface GroupPeersParts extends Omit<ReplicationParts, "beatSign"> {
   readonly settings: QuiescenceSettings;
   readonly leadership: Leadership;
+  readonly digests: ReplicaDigests;
   readonly outbox: PeerOutbox;
   readonly clock: { monotonicMs(): number };
   /** Nothing is queued, on its way to the disk, or unapplied. */
@@ -34,8 +35,9 @@ export class GroupPeers implements InboxObserver {
   constructor(private readonly parts: GroupPeersParts) {
     this.core = parts.core;
     this.leadership = parts.leadership;
-    const { leadership } = parts;
-    this.replication = new Replication({ ...parts, leaseSign: () => leadership.leaseSign() });
+    const { leadership, digests } = parts;
+    const beatSign = (): BeatSign => ({ lease: leadership.leaseSign(), digest: digests.latest });
+    this.replication = new Replication({ ...parts, beatSign });
     this.quiescence = new Quiescence(parts.settings, this);
   }
 
@@ -85,12 +87,14 @@ export class GroupPeers implements InboxObserver {
     this.quiescence.before(message);
   }
 
-  after(message: Message, lease: LeaseSign): void {
+  after(message: Message, sign: BeatSign): void {
     const { core, leadership } = this;
     this.quiescence.after(message, this.parts.clock.monotonicMs());
     // A heartbeat of the present leader, as stepping it has just shown.
     if (message.kind !== "heartbeat" || message.term !== core.term) return;
-    if (message.from === core.leader) leadership.heardLease.heard(core.term, lease);
+    if (message.from !== core.leader) return;
+    leadership.heardLease.heard(core.term, sign.lease);
+    this.parts.digests.told(sign.digest);
   }
 
   /** The group sleeps no more: heartbeats tell the lease clock again. */

@@ -10,8 +10,13 @@
 import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
 import type { LogEntry, PeerLane, PeerPort } from "../ports.js";
 import type { Message } from "../raft/types.js";
-import type { LeaseSign } from "./heard-lease.js";
-import { FRAME_HEAD_BYTES, FrameRoom, RaftFrameWriter, itemSizeBytes } from "./raft-frames.js";
+import {
+  type BeatSign,
+  FRAME_HEAD_BYTES,
+  FrameRoom,
+  RaftFrameWriter,
+  itemSizeBytes,
+} from "./raft-frames.js";
 
 /** A frame is sent before the end of the turn when it has grown to this (bytes). */
 const FRAME_TARGET_BYTES = 1 << 20;
@@ -68,7 +73,7 @@ export class PeerOutbox {
   }
 
   /** Adds a message with the entries that it carries. The link to `message.to` is up. */
-  add(group: number, message: Message, entries: readonly LogEntry[], lease: LeaseSign): void {
+  add(group: number, message: Message, entries: readonly LogEntry[], sign: BeatSign): void {
     let lanes = this.lanes.get(message.to);
     if (lanes === undefined) {
       const { room } = this;
@@ -80,7 +85,7 @@ export class PeerOutbox {
     const sizeBytes = itemSizeBytes(message.kind, entries);
     if (FRAME_HEAD_BYTES + sizeBytes > PEER_FRAME_MAX_BYTES) return this.drop(group, message);
     if (writer.sizeBytes + sizeBytes > PEER_FRAME_MAX_BYTES) this.send(message.to, lane, writer);
-    writer.add(group, message, entries, lease, sizeBytes);
+    writer.add(group, message, entries, sign, sizeBytes);
     if (writer.sizeBytes >= FRAME_TARGET_BYTES) this.send(message.to, lane, writer);
   }
 

@@ -3,7 +3,8 @@
  * to one node, item by item.
  *
  * Pure codec. Layout of a frame: version u8, then items: size u32, group u32, message, and behind a
- * heartbeat the leader's lease clock. Payloads lie in it as they lie in the log. May call: base, raft types, ports, this folder.
+ * heartbeat the leader's lease clock and the latest digest of its replica. Payloads lie in it as
+ * they lie in the log. May call: base, raft types, ports, this folder.
  * Invariants: 1. A bad item is left out and counted; it never spoils its neighbours (P-012). 2.
  * Every length is checked against what remains; nothing is allocated before (P-128). 3. The sender
  * is who the link says it is: no frame names it. 4. Payloads are copied out, so that no entry pins
@@ -14,14 +15,15 @@ import type { LogEntry } from "../ports.js";
 import type { ConfigPosition, EntrySpan, Message, MessageKind, TermRun } from "../raft/types.js";
 import { entryKindCode, entryKindOf } from "./config-entries.js";
 import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
+import { NO_REPLICA_DIGEST, type ReplicaDigest } from "./replica-digests.js";
 
-const VERSION = 2;
+const VERSION = 3;
 export const FRAME_HEAD_BYTES = 1;
 const ITEM_HEAD_BYTES = 8;
 /** kind, term, logTerm, index, commit, reject, rejectHint, context, number of entries. */
 const MESSAGE_BYTES = 1 + 4 * 8 + 1 + 2 * 8 + 4;
-/** Behind it in a heartbeat: lease clock, node clock. */
-const LEASE_BYTES = 2 * 8;
+/** Behind it in a heartbeat: lease clock, node clock, index and lanes of the replica's digest. */
+const SIGN_BYTES = 2 * 8 + 8 + 2 * 4;
 
 /** The kinds that travel in these frames; an index is the number on the wire. */
 const KINDS: readonly MessageKind[] = [
@@ -43,16 +45,23 @@ export interface RaftItem {
   readonly message: Message;
   /** Entries of an append, with their payloads; empty otherwise. */
   readonly entries: readonly LogEntry[];
-  /** Of a heartbeat; zeros otherwise. */
-  readonly lease: LeaseSign;
+  readonly sign: BeatSign;
 }
+
+/** What a leader tells of itself with a heartbeat; zeros in every other message. */
+export interface BeatSign {
+  readonly lease: LeaseSign;
+  readonly digest: ReplicaDigest;
+}
+
+export const NO_BEAT_SIGN: BeatSign = { lease: NO_LEASE_SIGN, digest: NO_REPLICA_DIGEST };
 
 /** Bytes of an entry besides its payload. */
 const ITEM_ENTRY_BYTES = 13;
 
 /** Bytes that a message of `kind` with `entries` takes in a frame. */
 export function itemSizeBytes(kind: MessageKind, entries: readonly LogEntry[]): number {
-  let sizeBytes = ITEM_HEAD_BYTES + MESSAGE_BYTES + (kind === "heartbeat" ? LEASE_BYTES : 0);
+  let sizeBytes = ITEM_HEAD_BYTES + MESSAGE_BYTES + (kind === "heartbeat" ? SIGN_BYTES : 0);
   for (const entry of entries) sizeBytes += ITEM_ENTRY_BYTES + entry.payload.length;
   return sizeBytes;
 }
@@ -104,7 +113,7 @@ export class RaftFrameWriter {
     group: number,
     message: Message,
     entries: readonly LogEntry[],
-    lease: LeaseSign,
+    sign: BeatSign,
     sizeBytes = itemSizeBytes(message.kind, entries),
   ): void {
     const { writer } = this;
@@ -119,7 +128,10 @@ export class RaftFrameWriter {
     for (const entry of entries) {
       writer.uint53(entry.term).uint8(entry.kind).uint32(entry.payload.length).raw(entry.payload);
     }
-    if (beats) writer.uint53(lease.leaseMs).uint53(lease.nodeMs);
+    if (!beats) return;
+    const { lease, digest } = sign;
+    writer.uint53(lease.leaseMs).uint53(lease.nodeMs);
+    writer.uint53(digest.index).int32(digest.low).int32(digest.high);
   }
 
   /** The frame is with the port, or its groups know that it is not. */
@@ -184,8 +196,7 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
   if (count > 0 && kind !== "append") return null;
   if (count > reader.remainingBytes / ITEM_ENTRY_BYTES) return null;
   const entries = readEntries(reader, index + 1, count, logTerm);
-  const lease =
-    kind === "heartbeat" ? { leaseMs: reader.uint53(), nodeMs: reader.uint53() } : NO_LEASE_SIGN;
+  const sign = kind === "heartbeat" ? readSign(reader) : NO_BEAT_SIGN;
   if (entries === null || !reader.isComplete() || entriesAbove(entries, term)) return null;
   const message: Message = {
     kind,
@@ -202,7 +213,13 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
     snapshot: null,
     proposal: null,
   };
-  return { group, message, entries, lease };
+  return { group, message, entries, sign };
+}
+
+function readSign(reader: ByteReader): BeatSign {
+  const lease = { leaseMs: reader.uint53(), nodeMs: reader.uint53() };
+  const digest = { index: reader.uint53(), low: reader.int32(), high: reader.int32() };
+  return { lease, digest };
 }
 
 /** Entries of a term that their leader has not reached do not exist. */

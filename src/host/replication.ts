@@ -18,9 +18,8 @@ import type { RaftCore } from "../raft/core.js";
 import type { EntrySpan, Message } from "../raft/types.js";
 import type { AppendBudget } from "./append-budget.js";
 import type { EntryCache } from "./entry-cache.js";
-import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import type { PeerOutbox } from "./peer-outbox.js";
-import { type RaftItem, isFramed } from "./raft-frames.js";
+import { type BeatSign, NO_BEAT_SIGN, type RaftItem, isFramed } from "./raft-frames.js";
 
 const INBOX_ITEMS_MAX = 4096;
 const INBOX_BYTES_MAX = 32 << 20;
@@ -41,13 +40,13 @@ export interface ReplicationParts {
   readonly appendBudget: AppendBudget;
   /** Called outside of any turn when there is something to do. */
   readonly wake: () => void;
-  /** What heartbeats are to say of this node's lease clock. */
-  leaseSign(): LeaseSign;
+  /** What heartbeats are to say of this node. */
+  beatSign(): BeatSign;
 }
 
 export interface InboxObserver {
   before(message: Message): void;
-  after(message: Message, lease: LeaseSign): void;
+  after(message: Message, sign: BeatSign): void;
 }
 
 export class Replication {
@@ -100,7 +99,7 @@ export class Replication {
       // Answers from nodes that are in no part of the configuration any more are refused: fine.
       observer.before(item.message);
       this.parts.core.step(item.message);
-      observer.after(item.message, item.lease);
+      observer.after(item.message, item.sign);
       const matters = item.entries.length > 0 || item.message.kind === "snapshot";
       const goesOn = !matters || execute();
       this.staged = null;
@@ -129,8 +128,8 @@ export class Replication {
       return;
     }
     if (message.kind !== "append") {
-      const lease = message.kind === "heartbeat" ? this.parts.leaseSign() : NO_LEASE_SIGN;
-      return outbox.add(partition, message, NO_ENTRIES, lease);
+      const sign = message.kind === "heartbeat" ? this.parts.beatSign() : NO_BEAT_SIGN;
+      return outbox.add(partition, message, NO_ENTRIES, sign);
     }
     const queue = this.waiting.get(message.to);
     if (queue !== undefined) queue.push(message);
@@ -147,7 +146,7 @@ export class Replication {
     const span = message.entries;
     const entries = span === null ? NO_ENTRIES : this.cachedEntries(span);
     const { outbox, partition } = this.parts;
-    if (entries !== null) outbox.add(partition, message, entries, NO_LEASE_SIGN);
+    if (entries !== null) outbox.add(partition, message, entries, NO_BEAT_SIGN);
     else if (span !== null) this.load(message, span);
   }
 
@@ -190,7 +189,7 @@ export class Replication {
     if (isOutdated || !outbox.isUp(message.to)) return;
     const span = message.entries;
     const usable = span === null || entries === null ? [] : agreeing(span, entries);
-    if (usable.length > 0) outbox.add(partition, message, usable, NO_LEASE_SIGN);
+    if (usable.length > 0) outbox.add(partition, message, usable, NO_BEAT_SIGN);
     // Whatever follows a short message would leave a gap: the follower says what it has instead.
     if (span === null || usable.length < span.last - span.first + 1) {
       core.reportUnreachable(message.to);

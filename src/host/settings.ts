@@ -87,6 +87,8 @@ export interface HostSettings {
   readonly waitingReadsMax: number;
   /** Flush a group after so many entries since its last flush. */
   readonly compactEveryEntries: number;
+  /** Replicas compare what they are at every multiple of this log index (C14). */
+  readonly digestEveryEntries: number;
   readonly compactEveryBytes: number;
   /** Entries kept in the log behind the flushed index. */
   readonly compactKeepEntries: number;
@@ -161,6 +163,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   nodeCacheBytesMax: 128 << 20,
   waitingReadsMax: 65_536,
   compactEveryEntries: 10_000,
+  digestEveryEntries: 4096,
   compactEveryBytes: 64 << 20,
   compactKeepEntries: 1000,
   flushAgeMs: 30_000,

@@ -18,7 +18,7 @@ import { assert } from "../base/assert.js";
 import type { RestoreSink } from "../machine/restore.js";
 import type { Message, SnapshotMeta } from "../raft/types.js";
 import { decodeMembership, encodeMembership } from "./config-entries.js";
-import { NO_LEASE_SIGN } from "./heard-lease.js";
+import { NO_BEAT_SIGN } from "./raft-frames.js";
 import type { BeginFrame, ChunkFrame, SnapshotCode } from "./snapshot-frames.js";
 import { CHUNK_MAX_BYTES } from "./snapshot-frames.js";
 import { isTooSlow } from "./snapshot-settings.js";
@@ -191,7 +191,7 @@ export class SnapshotReceiver {
     if (this.settle()) return;
     const { group, begin } = this;
     const message = snapshotMessage(this.from, this.world.nodeId, begin.term, begin.meta);
-    group.receive({ group: group.partition, message, entries: [], lease: NO_LEASE_SIGN });
+    group.receive({ group: group.partition, message, entries: [], sign: NO_BEAT_SIGN });
   }
 
   /** Whether the core has decided without an install. */

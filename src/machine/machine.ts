@@ -160,6 +160,11 @@ export class Machine {
     return this.chain.toString();
   }
 
+  /** The lanes of `chainDigest`. */
+  get chainLanes(): { readonly low: number; readonly high: number } {
+    return this.chain;
+  }
+
   /**
    * Applies one normal entry: decides each command in order and appends one outcome each to
    * `outcomes`. The entry must be the next one. Stamps and lease times that go back are raised to

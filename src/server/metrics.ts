@@ -76,6 +76,10 @@ export class Metrics implements MeterPort {
     "Rows written to the state store",
   );
   private readonly grants = this.counter("svc_lock_grants_total", "Locks granted");
+  private readonly mismatches = this.counter(
+    "svc_replica_digest_mismatches_total",
+    "Replicas of this node found to differ from their leader's",
+  );
   private readonly values = this.counter("svc_sequence_values_total", "Sequence values handed out");
   private readonly leaderChanges = new Counter({
     name: "svc_raft_leader_changes_total",
@@ -151,6 +155,10 @@ export class Metrics implements MeterPort {
 
   lockGranted(): void {
     this.grants.inc();
+  }
+
+  replicaDigestMismatch(): void {
+    this.mismatches.inc();
   }
 
   sequenceValues(count: number): void {

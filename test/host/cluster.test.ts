@@ -31,7 +31,7 @@ function write(cluster: Cluster, text: string, results: ProposalResult[]): void 
 function without(group: number, bytes: Uint8Array): Uint8Array | null {
   const writer = new RaftFrameWriter(new FrameRoom());
   readRaftFrame(bytes, 1, 2, (item) => {
-    if (item.group !== group) writer.add(item.group, item.message, item.entries, item.lease);
+    if (item.group !== group) writer.add(item.group, item.message, item.entries, item.sign);
   });
   return writer.take();
 }

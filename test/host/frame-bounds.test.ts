@@ -5,9 +5,8 @@
 import t from "tap";
 import { PEER_FRAME_MAX_BYTES, SIZE_RUN_MAX_BYTES } from "../../src/base/limits.js";
 import { SizeRuns } from "../../src/disk/sizeruns.js";
-import { type LeaseSign, NO_LEASE_SIGN } from "../../src/host/heard-lease.js";
 import { PeerOutbox } from "../../src/host/peer-outbox.js";
-import { readRaftFrame, spanOf } from "../../src/host/raft-frames.js";
+import { type BeatSign, readRaftFrame, spanOf, NO_BEAT_SIGN } from "../../src/host/raft-frames.js";
 import type { LogEntry, PeerPort } from "../../src/ports.js";
 import type { Message } from "../../src/raft/types.js";
 import { Cluster } from "./peerworld.js";
@@ -56,7 +55,7 @@ void t.test("P-189 restarted leaders feed a member that lags behind large values
   t.end();
 });
 
-function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[], LeaseSign] {
+function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[], BeatSign] {
   const entries = sizesBytes.map((sizeBytes, at) => {
     return { index: at + 1, term: 1, kind: 0, payload: new Uint8Array(sizeBytes) };
   });
@@ -75,7 +74,7 @@ function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[]
     snapshot: null,
     proposal: null,
   };
-  return [message, entries, NO_LEASE_SIGN];
+  return [message, entries, NO_BEAT_SIGN];
 }
 
 void t.test(

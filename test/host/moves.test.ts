@@ -194,9 +194,9 @@ void t.test("C13 a late order of a move that was given up inherits nothing", (t)
     if (sender !== from) return bytes;
     const writer = new RaftFrameWriter(new FrameRoom());
     let hasOrder = false;
-    const bad = readRaftFrame(bytes, sender, to, ({ group, message, entries, lease }) => {
+    const bad = readRaftFrame(bytes, sender, to, ({ group, message, entries, sign }) => {
       if (message.kind === "timeoutNow") hasOrder = true;
-      else writer.add(group, message, entries, lease);
+      else writer.add(group, message, entries, sign);
     });
     if (bad !== 0 || !hasOrder) return bytes;
     late.push(bytes);

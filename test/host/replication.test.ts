@@ -4,8 +4,7 @@ import { partitionId } from "../../src/base/ids.js";
 import { AppendBudget } from "../../src/host/append-budget.js";
 import { CacheBudget, EntryCache } from "../../src/host/entry-cache.js";
 import { PeerOutbox } from "../../src/host/peer-outbox.js";
-import { NO_LEASE_SIGN } from "../../src/host/heard-lease.js";
-import type { RaftItem } from "../../src/host/raft-frames.js";
+import { NO_BEAT_SIGN, type RaftItem } from "../../src/host/raft-frames.js";
 import { spanOf } from "../../src/host/raft-frames.js";
 import { Replication } from "../../src/host/replication.js";
 import { RaftCore } from "../../src/raft/core.js";
@@ -32,7 +31,7 @@ function item(kind: MessageKind, index: number, count: number): RaftItem {
     snapshot: null,
     proposal: null,
   };
-  return { group: 1, message, entries, lease: NO_LEASE_SIGN };
+  return { group: 1, message, entries, sign: NO_BEAT_SIGN };
 }
 
 function group(): { replication: Replication; stepped: string[] } {
@@ -57,7 +56,7 @@ function group(): { replication: Replication; stepped: string[] } {
     log: new ManualLog(new ManualTimer()),
     appendBudget: new AppendBudget(1 << 20),
     wake: () => undefined,
-    leaseSign: () => NO_LEASE_SIGN,
+    beatSign: () => NO_BEAT_SIGN,
   });
   return { replication, stepped };
 }

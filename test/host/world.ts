@@ -356,6 +356,7 @@ export class World {
         flushMs: () => undefined,
         lockGranted: () => undefined,
         sequenceValues: () => undefined,
+        replicaDigestMismatch: () => undefined,
         leaderChanged: () => undefined,
       },
     };

@@ -187,5 +187,6 @@ const SILENT_METER: MeterPort = {
   flushMs: () => undefined,
   lockGranted: () => undefined,
   sequenceValues: () => undefined,
+  replicaDigestMismatch: () => undefined,
   leaderChanged: () => undefined,
 };

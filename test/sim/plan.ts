@@ -197,6 +197,8 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
     ...DEFAULT_HOST_SETTINGS,
     // Timeouts that are all the same would let all nodes stand for election at once, for ever.
     electionEndMs: 2 * electionMs,
+    // Replicas are compared often enough for a short run.
+    digestEveryEntries: 32,
     ...plan.host,
     nodeId,
     endpoint: endpointOf(nodeId),
