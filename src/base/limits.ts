@@ -65,7 +65,10 @@ export const HTTP_LINGER_MS = 2000;
 export const HTTP_SESSION_MEMORY_MIB = 64;
 /** From this size on an answer counts as large (characters). */
 export const LARGE_ANSWER_CHARACTERS = 64 * KIB;
-/** Large answers that may wait for their clients together, in one process. */
+/** Watchers of the gRPC health service. */
+export const HEALTH_WATCHERS_MAX = 1000;
+export const HEALTH_WATCHERS_PER_CONNECTION_MAX = 8;
+/** Answers that may wait for their clients together, in one process. */
 export const UNSENT_ANSWERS_MAX_BYTES = 256 * MIB;
 
 /**

@@ -60,7 +60,7 @@ export function certificateOf(socket: Partial<TLSSocket>): ClientCertificate | n
  * The connection below a request. An HTTP/2 request shows a stand-in of its own for it, by which
  * nothing could be found again; its session has one for all.
  */
-function connectionOf(raw: IncomingMessage): Partial<TLSSocket> {
+export function connectionOf(raw: IncomingMessage): Partial<TLSSocket> {
   const { stream } = raw as { readonly stream?: Partial<ServerHttp2Stream> };
   return (stream?.session?.socket ?? raw.socket) as Partial<TLSSocket>;
 }

@@ -10,6 +10,7 @@
 import type { IncomingMessage } from "node:http";
 import { assert } from "../base/assert.js";
 import type { Refusal, RequestContext } from "../operations/requests.js";
+import { type BrowserRules, sharingHeaders } from "./browsers.js";
 import type { UnsentAnswers } from "./unsent.js";
 import { type Clash, type ProblemCode, problemText } from "./problems.js";
 
@@ -34,6 +35,7 @@ export interface ServerState {
   readonly requestTimeoutMs: number;
   readonly observer: RestObserver | null;
   readonly unsent: UnsentAnswers;
+  readonly browsers: BrowserRules;
   /** Shutting down: answers ask the client to close the connection. */
   draining: boolean;
   /** Exchanges without an answer. */
@@ -161,6 +163,10 @@ export class Exchange {
       "content-length": Buffer.byteLength(text),
       "x-request-id": this.requestId,
     };
+    const { raw, state } = this;
+    if (raw.headers.origin !== undefined) {
+      Object.assign(headers, sharingHeaders(raw, state.browsers));
+    }
     if (extra !== null) Object.assign(headers, extra);
     if (close && !this.isHttp2) headers["connection"] = "close";
     this.sink.writeHead(status, headers);

@@ -13,7 +13,6 @@ import type { Shape } from "./shapes.js";
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 type JsonObject = { readonly [name: string]: Json };
 
-const INT64_LIMITS = { minimum: -(2 ** 63), maximum: 2 ** 63 - 1 };
 const INT32_LIMITS = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
 function strict(properties: JsonObject, required: readonly string[]): JsonObject {
@@ -73,7 +72,7 @@ function memberSchema(member: Member<unknown>): JsonObject {
       return { type: ["string", "null"], description };
     case Kind.int64:
     case Kind.emptyInteger: {
-      const number = { type: ["integer", "null"], format: "int64", ...INT64_LIMITS };
+      const number = { type: ["integer", "null"], format: "int64" };
       return { anyOf: [number, digits], description };
     }
     case Kind.int32:
@@ -119,7 +118,7 @@ function parameters(route: Route): Json[] {
 /** Statuses that any route of its sort can give, beyond its own. */
 function commonStatuses(route: Route): number[] {
   const statuses: number[] = [...route.statuses, 500];
-  if (route.access !== "nobody") statuses.push(401, 403);
+  if (route.access !== "nobody") statuses.push(401, 403, 421);
   if (route.method === "POST") statuses.push(400, 408, 413, 415);
   if (route.kind !== null) statuses.push(503);
   return [...new Set(statuses)].sort((a, b) => a - b);

@@ -16,10 +16,17 @@ import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
 import { type Authenticator, type Caller, addressOf, checkAccess } from "./access.js";
 import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
+import {
+  type BrowserRules,
+  type Misdirection,
+  misdirection,
+  preflightHeaders,
+} from "./browsers.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
 import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
 import { Listener, type SendingTimes } from "./listener.js";
 import type { MetricsSource } from "./node-routes.js";
+import type { ProblemCode } from "./problems.js";
 import { RequestIds } from "./request-ids.js";
 import type { Route } from "./route.js";
 import { PathIndex, restRoutes } from "./routes.js";
@@ -39,6 +46,8 @@ export interface RestServerOptions {
   readonly maxRequestBytes: number;
   /** null = every caller is admin. */
   readonly authenticator: Authenticator | null;
+  /** Which pages may call, and under which names (contract 10.6). */
+  readonly browsers: BrowserRules;
   readonly metrics: MetricsSource | null;
   readonly observer: RestObserver | null;
   /** Counts connections over all front ends; null = this one counts its own. */
@@ -92,6 +101,7 @@ class Server implements RestServer {
       requestTimeoutMs: options.requestTimeoutMs,
       observer: options.observer,
       unsent: new UnsentAnswers(options.unsent),
+      browsers: options.browsers,
       draining: false,
       inFlight: 0,
       receiving: new Set(),
@@ -170,8 +180,22 @@ class Server implements RestServer {
     exchange.problem(415, "unsupported-media-type", "send Content-Type: application/json");
   }
 
+  private refuseMisdirected(exchange: Exchange, code: Misdirection): void {
+    if (code === "forbidden-origin") {
+      exchange.problem(403, code, "--allowed-origins names the origins whose pages may call");
+    } else {
+      exchange.problem(421, code, "--allowed-hosts names the hosts that this node answers for");
+    }
+  }
+
   private isPermitted(route: Route, exchange: Exchange): boolean {
-    const { authenticator } = this.options;
+    const { authenticator, browsers } = this.options;
+    const misdirected = route.access === "nobody" ? null : misdirection(exchange.raw, browsers);
+    if (misdirected !== null) {
+      this.audit(exchange, route, null, "denied");
+      this.refuseMisdirected(exchange, misdirected);
+      return false;
+    }
     const { verdict, caller } = checkAccess(exchange.raw, route.access, authenticator);
     if (verdict === "permitted" && route.access !== "admin") return true;
     this.audit(exchange, route, caller, verdict === "permitted" ? "administered" : "denied");
@@ -226,8 +250,9 @@ class Server implements RestServer {
     const allow = this.paths.methodsOf(request.raw.url ?? "");
     if (allow === null) {
       exchange.problem(404, "unknown-path", "there is nothing at this path");
-    } else if (request.raw.method === "OPTIONS") exchange.empty(204, { allow });
-    else exchange.problem(405, "method-not-allowed", `use ${allow}`, { allow });
+    } else if (request.raw.method === "OPTIONS") {
+      exchange.empty(204, { ...preflightHeaders(request.raw, this.options.browsers), allow });
+    } else exchange.problem(405, "method-not-allowed", `use ${allow}`, { allow });
   }
 
   private answerError(
@@ -242,8 +267,29 @@ class Server implements RestServer {
   }
 
   private readonly dispatch = (raw: IncomingMessage, response: ServerResponse): void => {
-    this.framework.routing(raw, response);
+    const mistake = hostMistake(raw);
+    if (mistake === null) this.framework.routing(raw, response);
+    else this.refuseUnrouted(raw, response, 400, "malformed-http", mistake);
   };
+
+  /** `Expect` with anything but 100-continue. */
+  private readonly refuseExpectation = (raw: IncomingMessage, response: ServerResponse): void => {
+    const detail = "the only expectation that is met is 100-continue";
+    this.refuseUnrouted(raw, response, 417, "expectation-failed", detail);
+  };
+
+  /** Answers what is not even routed, and closes its connection: its body is not read. */
+  private refuseUnrouted(
+    raw: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    code: ProblemCode,
+    detail: string,
+  ): void {
+    const requestId = this.requestIds.of(raw.headers["x-request-id"]);
+    const exchange = new Exchange(raw, response as ResponseSink, "", requestId, this.state);
+    exchange.problem(status, code, detail, exchange.isHttp2 ? null : { connection: "close" });
+  }
 
   private async start(listener: Listener, host: string, port: number): Promise<number> {
     await this.framework.ready();
@@ -255,9 +301,15 @@ class Server implements RestServer {
   listenHttp(host: string, port: number): Promise<number> {
     const { sendingTimes } = this.options;
     const server = createServer(
-      { maxHeaderSize: HEADERS_MAX_BYTES, connectionsCheckingInterval: sendingTimes.checkMs },
+      {
+        maxHeaderSize: HEADERS_MAX_BYTES,
+        connectionsCheckingInterval: sendingTimes.checkMs,
+        // Looked at here, where the answer is a problem document.
+        requireHostHeader: false,
+      },
       this.dispatch,
     );
+    server.on("checkExpectation", this.refuseExpectation);
     return this.start(new Listener(server, this.budget, sendingTimes), host, port);
   }
 
@@ -268,6 +320,7 @@ class Server implements RestServer {
     grpcStream: GrpcStreamHandler | null,
   ): Promise<number> {
     const server = createHttpsServer(material, this.dispatch, grpcStream);
+    server.on("checkExpectation", this.refuseExpectation);
     return this.start(new Listener(server, this.budget, this.options.sendingTimes), host, port);
   }
 
@@ -301,6 +354,21 @@ class Server implements RestServer {
 }
 
 const EMPTY_BODY = Buffer.alloc(0);
+
+/** What is wrong with the Host header of an HTTP/1 request (RFC 9112 3.2); null when it is right. */
+function hostMistake(raw: IncomingMessage): string | null {
+  if (raw.httpVersionMajor >= 2) return null;
+  if (raw.headers.host === undefined) {
+    return raw.httpVersion === "1.0" ? null : "the header Host is missing";
+  }
+  let hosts = 0;
+  const { rawHeaders } = raw;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+  }
+  return hosts > 1 ? "the header Host is there twice" : null;
+}
 
 /** The REST front end over `options.operations`; nothing listens yet. */
 export function createRestServer(options: RestServerOptions): RestServer {

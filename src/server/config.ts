@@ -45,6 +45,12 @@ class Reader {
     return value === null || value === "" ? null : value;
   }
 
+  /** The parts between commas, trimmed, without empty ones. */
+  list(name: string): readonly string[] {
+    const parts = (this.optionalText(name) ?? "").split(",").map((part) => part.trim());
+    return parts.filter((part) => part !== "");
+  }
+
   port(name: string): number | null {
     return this.raw.values.get(name) as number | null;
   }
@@ -159,6 +165,8 @@ function buildConfig(
     tlsKeyFile: read.file("--tls-key"),
     tlsClientCaFile: read.file("--tls-client-ca"),
     authTokensFile: read.file("--auth-tokens-file"),
+    allowedOrigins: read.list("--allowed-origins").map((text) => text.toLowerCase()),
+    allowedHosts: read.list("--allowed-hosts").map((text) => text.toLowerCase()),
     allowInsecure: read.boolean("--allow-insecure"),
     storage: read.text("--storage") as ServerConfig["storage"],
     storagePath: read.file("--storage-path") ?? defaultStoragePath(environment),

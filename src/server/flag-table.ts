@@ -78,6 +78,10 @@ Security
     file with the peers' shared secret, at least 32 characters; same on all nodes
   --auth-tokens-file text -
     bearer token file
+  --allowed-origins text -
+    comma-separated origins that browsers may call from
+  --allowed-hosts text -
+    comma-separated further names that Host may have
   --allow-insecure boolean false
     permit unprotected listeners on non-loopback addresses,
     and an unprotected peer listener beside authentication

@@ -8,6 +8,7 @@
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join } from "node:path";
 import { createSecureContext, type TLSSocket } from "node:tls";
 import type { ConnectionCount } from "../base/connections.js";
@@ -18,6 +19,7 @@ import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
 import { certificateOf } from "../rest/access.js";
+import { hostNameOf } from "../rest/browsers.js";
 import { SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
 import { systemClock } from "../sys.js";
@@ -118,6 +120,14 @@ async function tlsTexts(
   }
 }
 
+/** The names of this node, beside localhost and the addresses that connections come to. */
+function hostNames(config: ServerConfig): ReadonlySet<string> {
+  const { host, nodeName, advertisedClientEndpoint, allowedHosts } = config;
+  const names = [host, nodeName, ...allowedHosts];
+  if (advertisedClientEndpoint !== null) names.push(new URL(advertisedClientEndpoint).host);
+  return new Set(names.map((name) => (isIP(name) === 6 ? name : hostNameOf(name.toLowerCase()))));
+}
+
 function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
   return createRestServer({
     operations: ends.operations,
@@ -128,6 +138,10 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     adminTimeoutMs: config.requestTimeoutMs,
     maxRequestBytes: config.maxRequestBytes,
     authenticator: ends.authenticator.required ? ends.authenticator : null,
+    browsers: {
+      allowedOrigins: new Set(config.allowedOrigins),
+      hosts: ends.authenticator.required ? null : hostNames(config),
+    },
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     observer: null,
     connections: ends.connections,

@@ -4,6 +4,7 @@
  *
  * Invariants: 1. A message names the flags, both values and what to change. 2. Checks only read.
  */
+import { isIP } from "node:net";
 import {
   ENTRY_PAYLOAD_MAX_BYTES,
   INITIAL_PARTITIONS_MAX,
@@ -94,6 +95,27 @@ const checkPeerListener: Check = (config) => {
   return endpoint === null || isEndpoint(endpoint)
     ? null
     : `--advertised-peer-endpoint "${endpoint}" is not of the form host:port`;
+};
+
+/** A scheme and an authority, as browsers write them: nothing behind it, no default port. */
+function isOrigin(text: string): boolean {
+  try {
+    const { protocol, origin } = new URL(text);
+    return (protocol === "http:" || protocol === "https:") && origin === text;
+  } catch {
+    return false;
+  }
+}
+
+const checkBrowsers: Check = ({ allowedOrigins, allowedHosts }) => {
+  const origin = allowedOrigins.find((text) => !isOrigin(text));
+  if (origin !== undefined) {
+    return `--allowed-origins names "${origin}"; an origin is a scheme and a host, such as https://console.example or http://localhost:3000`;
+  }
+  const host = allowedHosts.find((text) => isIP(text) === 0 && !/^[a-z0-9._-]+$/.test(text));
+  return host === undefined
+    ? null
+    : `--allowed-hosts names "${host}"; give names or addresses without scheme and port`;
 };
 
 const checkListeners: Check = (config) => {
@@ -220,6 +242,7 @@ const checkNames: Check = (config) => {
 const CHECKS: readonly Check[] = [
   checkAvailable,
   checkListeners,
+  checkBrowsers,
   checkPeerListener,
   checkNodeId,
   checkCluster,

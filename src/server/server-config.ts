@@ -56,6 +56,10 @@ export interface ServerConfig {
   readonly tlsKeyFile: string | null;
   readonly tlsClientCaFile: string | null;
   readonly authTokensFile: string | null;
+  /** As browsers write them. */
+  readonly allowedOrigins: readonly string[];
+  /** In lower case, without ports. */
+  readonly allowedHosts: readonly string[];
   readonly allowInsecure: boolean;
   readonly storage: "lmdb" | "memory";
   readonly storagePath: string;

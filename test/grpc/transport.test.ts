@@ -131,6 +131,47 @@ t.test("health: SERVING exactly while ready; Watch tells every change", async (t
   nobody.cancel();
 });
 
+t.test("health: watchers are bounded, and all of a round share one state", async (t) => {
+  const { client, operations, port } = await start(t);
+  let asked = 0;
+  let state = READY;
+  Object.defineProperty(operations, "healthNow", {
+    get: () => {
+      asked += 1;
+      return state;
+    },
+  });
+  const bytes = encodeMessage(health.HealthCheckRequest, { service: "" });
+  const path = "/grpc.health.v1.Health/Watch";
+  const watch = (over: typeof client): { seen: number; code: number | null; end: () => void } => {
+    const stream = over.makeServerStreamRequest(path, identity, identity, bytes);
+    const one = { seen: 0, code: null as number | null, end: () => stream.cancel() };
+    stream.on("data", () => (one.seen += 1));
+    stream.on("error", (error: { code?: number }) => (one.code = error.code ?? -1));
+    return one;
+  };
+  const first = Array.from({ length: 9 }, () => watch(client));
+  await eventually(() => first.every(({ seen, code }) => seen === 1 || code !== null));
+  const codes = first.map(({ code }) => code).filter((code) => code !== null);
+  t.same(codes, [status.RESOURCE_EXHAUSTED], "eight on a connection");
+  const others = Array.from({ length: 5 }, () => connect(port));
+  t.teardown(() => others.forEach((one) => one.close()));
+  const more = others.flatMap((one) => Array.from({ length: 8 }, () => watch(one)));
+  await eventually(() => more.every(({ seen }) => seen === 1));
+  const before = asked;
+  await sleep(1000);
+  t.ok(asked - before <= 20, `48 watchers asked ${asked - before} times in ten rounds`);
+  state = { ...READY, ready: false };
+  await eventually(() => more.every(({ seen }) => seen === 2));
+  t.equal(first.filter(({ seen }) => seen === 2).length, 8, "every watcher hears of a change");
+  for (const one of first) one.end();
+  await eventually(() => first.every(({ code }) => code !== null));
+  const again = watch(client);
+  await eventually(() => again.seen === 1);
+  t.pass("room again");
+  for (const one of [again, ...more]) one.end();
+});
+
 /** A self-signed certificate for localhost, made by the certificate library of the project. */
 async function certificate(): Promise<{ readonly key: string; readonly cert: string }> {
   await import("reflect-metadata");

@@ -5,6 +5,7 @@ import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect } from "node:net";
 import { Client } from "undici";
 import { UnsentBytes } from "../../src/base/unsent.js";
+import { OWN_ORIGIN_ONLY } from "../../src/rest/browsers.js";
 import { SENDING_TIMES } from "../../src/rest/listener.js";
 import {
   createRestServer,
@@ -63,6 +64,7 @@ export async function startRig(
     authenticator: null,
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "svc_up 1\n" },
     observer: null,
+    browsers: OWN_ORIGIN_ONLY,
     connections: null,
     unsent: new UnsentBytes(),
     sendingTimes: SENDING_TIMES,

@@ -132,6 +132,9 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     ],
     [["--join=a"], /--join: "a" is not/],
     [["--peer-tls-cert=c"], /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together/],
+    [["--allowed-origins=console.example"], /--allowed-origins names "console\.example"/],
+    [["--allowed-origins=https://a,https://b/"], /--allowed-origins names "https:\/\/b\/"/],
+    [["--allowed-hosts=a.example,b.example:80"], /--allowed-hosts names "b\.example:80"/],
     [["--peer-host=10.0.0.1"], /peer listener.*10\.0\.0\.1.*--peer-tls-cert.*--allow-insecure/],
     [["--advertised-peer-endpoint=a"], /--advertised-peer-endpoint "a"/],
     [["--pitr-backup-dir=/b"], /cannot take backups/],
@@ -216,6 +219,19 @@ t.test("service links of an orchestrator are no ports (F12)", (t) => {
   if (raw.ok) t.match(raw.value.warnings[0], /SVC_HTTP_PORT=tcp:\/\/10\.0\.0\.1:80.*ignored/);
   t.match(refused(["--http-port=tcp://10.0.0.1:80"]), /--http-port/, "nobody links a flag");
   t.match(refused([], { SVC_HTTP_PORT: "http://x" }), /SVC_HTTP_PORT/, "nor anything else");
+  t.end();
+});
+
+t.test("P-201 origins and hosts are lists, in lower case", (t) => {
+  const flags = [
+    "--allowed-origins= https://A.example, http://localhost:3000",
+    "--allowed-hosts=B,::1,",
+  ];
+  t.match(configure(flags), {
+    allowedOrigins: ["https://a.example", "http://localhost:3000"],
+    allowedHosts: ["b", "::1"],
+  });
+  t.match(configure([]), { allowedOrigins: [], allowedHosts: [] });
   t.end();
 });
 

@@ -68,6 +68,8 @@ t.test("the limits are the program's", (t) => {
     "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
     "client connections": `${limits.CONNECTIONS_MAX}, or fewer: open-file limit less ${DESCRIPTORS_KEPT}`,
     "connections of the health listener": `${limits.HEALTH_CONNECTIONS_MAX}, ${limits.HEALTH_REQUEST_MS / 1000} s each`,
+    "watchers of the gRPC health service": `${limits.HEALTH_WATCHERS_MAX}, ${limits.HEALTH_WATCHERS_PER_CONNECTION_MAX} per connection`,
+    "unsent bytes of answers": `${mib(limits.UNSENT_ANSWERS_MAX_BYTES)} per node`,
     "requests in progress": `${config.maxInflightRequests}`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
     "request time": `${config.requestTimeoutMs / 1000} s`,
