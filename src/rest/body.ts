@@ -20,11 +20,11 @@ export function isJsonType(contentType: string | undefined): boolean {
   return contentType !== undefined && JSON_TYPE.test(contentType);
 }
 
-/** True when the headers say that there is no body. HTTP/2 without a length does not say so. */
-export function saysEmpty(raw: IncomingMessage): boolean {
+/** False when the headers say that there is a body. HTTP/2 without a length says nothing. */
+export function mayBeEmpty(raw: IncomingMessage): boolean {
   const length = raw.headers["content-length"];
   if (length !== undefined) return Number(length) === 0;
-  return raw.httpVersionMajor < 2 && raw.headers["transfer-encoding"] === undefined;
+  return raw.httpVersionMajor >= 2 || raw.headers["transfer-encoding"] === undefined;
 }
 
 /** The HTTP/2 stream below a request of the compatibility layer. */

@@ -15,7 +15,7 @@ import type { UnsentBytes } from "../base/unsent.js";
 import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
 import { type Authenticator, type Caller, addressOf, checkAccess } from "./access.js";
-import { giveUpReceiving, isJsonType, readBody, saysEmpty } from "./body.js";
+import { giveUpReceiving, isJsonType, mayBeEmpty, readBody } from "./body.js";
 import {
   type BrowserRules,
   type Misdirection,
@@ -160,18 +160,15 @@ class Server implements RestServer {
       return;
     }
     const type = request.raw.headers["content-type"];
-    // Without members there may be no body, and then its type is nobody's business.
-    if (
-      route.body !== null &&
-      !isJsonType(type) &&
-      !(type === undefined && saysEmpty(request.raw))
-    ) {
+    // Where there is no body, its type is nobody's business.
+    const mayBeMissing = type === undefined && mayBeEmpty(request.raw);
+    if (route.body !== null && !isJsonType(type) && !mayBeMissing) {
       this.refuseType(exchange);
       return;
     }
     const { maxRequestBytes, sendingTimes } = this.options;
     readBody(exchange, maxRequestBytes, sendingTimes.requestMs, (body) => {
-      if (route.body === null && body.length > 0 && !isJsonType(type)) this.refuseType(exchange);
+      if (body.length > 0 && !isJsonType(type)) this.refuseType(exchange);
       else this.run(route, exchange, body);
     });
   }
