@@ -352,7 +352,7 @@ class Server implements RestServer {
 
 const EMPTY_BODY = Buffer.alloc(0);
 
-/** What is wrong with the Host header of an HTTP/1 request (RFC 9112 3.2); null when it is right. */
+/** What is wrong with Host in an HTTP/1 request (RFC 9112 3.2); null when it is right. */
 function hostMistake(raw: IncomingMessage): string | null {
   if (raw.httpVersionMajor >= 2) return null;
   if (raw.headers.host === undefined) {
