@@ -139,6 +139,13 @@ function nameOf(read: Reader): Pick<ServerConfig, "nodeId" | "nodeName"> {
   return { nodeId: digits === undefined ? 0 : Number(digits) + 1, nodeName };
 }
 
+/** Which pages may call, and under which names. */
+function browserConfig(read: Reader): Pick<ServerConfig, "allowedOrigins" | "allowedHosts"> {
+  const list = (name: string): readonly string[] =>
+    read.list(name).map((text) => text.toLowerCase());
+  return { allowedOrigins: list("--allowed-origins"), allowedHosts: list("--allowed-hosts") };
+}
+
 function buildConfig(
   read: Reader,
   environment: Readonly<Record<string, string | undefined>>,
@@ -165,8 +172,7 @@ function buildConfig(
     tlsKeyFile: read.file("--tls-key"),
     tlsClientCaFile: read.file("--tls-client-ca"),
     authTokensFile: read.file("--auth-tokens-file"),
-    allowedOrigins: read.list("--allowed-origins").map((text) => text.toLowerCase()),
-    allowedHosts: read.list("--allowed-hosts").map((text) => text.toLowerCase()),
+    ...browserConfig(read),
     allowInsecure: read.boolean("--allow-insecure"),
     storage: read.text("--storage") as ServerConfig["storage"],
     storagePath: read.file("--storage-path") ?? defaultStoragePath(environment),
