@@ -115,6 +115,8 @@ export type MetaStatus =
   | "unknown-partition"
   | "not-founded"
   | "invalid"
+  /** A range lies outside the partition that the key space hashes to: its data would be lost. */
+  | "range-elsewhere"
   | "not-a-member"
   /** A member of that id exists with another data directory (P-090). */
   | "storage-lost"

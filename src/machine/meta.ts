@@ -9,6 +9,7 @@
  */
 import { assert, present } from "../base/assert.js";
 import { PARTITIONS_MAX, REPLICATION_FACTOR_MAX, VOTERS_MAX } from "../base/limits.js";
+import { hashPartition, keySpaceHashText } from "../base/routing.js";
 import type {
   ClusterRecord,
   FoundClusterCommand,
@@ -121,6 +122,9 @@ function unregisterRange(context: DecisionContext, command: UnregisterRangeComma
   if (cluster === null) return outcome("not-founded");
   const existing = reads.ranges(keySpace);
   if (existing.length === 0) return outcome("unchanged");
+  // Its keys are placed by hash again: none may lie anywhere else.
+  const home = hashPartition(keySpaceHashText(keySpace), cluster.dataPartitions);
+  if (existing.some(({ partitionId }) => partitionId !== home)) return outcome("range-elsewhere");
   for (const { startKey } of existing) {
     const start =
       startKey === null || startKey === ""

@@ -99,9 +99,9 @@ export class KeyRanges {
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {
-      const reason = "A range lies outside the hash partition, and this version moves no data.";
-      const answer = this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
-      return this.serving.ports.timer.soon(() => done(answer));
+      return this.serving.ports.timer.soon(() => {
+        done(this.openRegister(keySpace, "range-elsewhere"));
+      });
     }
     changeMeta(this.serving, { kind: "unregister-range", keySpace }, course, ({ status }) => {
       if (status !== "done" && status !== "unchanged") {
@@ -132,6 +132,10 @@ export class KeyRanges {
     if (status === "not-founded") {
       const reason = "The cluster has no data partition.";
       return this.registerAnswer(keySpace, "KeyRangeDisabled", false, false, reason);
+    }
+    if (status === "range-elsewhere") {
+      const reason = "A range lies outside the hash partition, and this version moves no data.";
+      return this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
     }
     if (status !== null) {
       const reason = "The key space was refused.";

@@ -8,6 +8,7 @@ import { compareBytes, compareText, encodeText } from "../../src/base/bytes.js";
 import { ByteWriter } from "../../src/base/codec.js";
 import { INT64_MAX, INT64_MIN } from "../../src/base/int64.js";
 import { PARTITIONS_MAX } from "../../src/base/limits.js";
+import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
 import { commandSizeBytes, decodeEntry, encodeEntry } from "../../src/machine/codec.js";
 import type { Command, MemberRole, MetaOutcome } from "../../src/machine/command.js";
 import { decodeCursor, encodeCursor } from "../../src/machine/cursor.js";
@@ -414,10 +415,17 @@ t.test("meta partition: founding, members, factors, key spaces (5.2, 5.4, 6.2, 6
   t.strictSame(bench.machine.meta.ranges("users"), [
     { startKey: null, endKey: null, partitionId: 2, generation: 1 },
   ]);
-  t.equal(meta({ kind: "unregister-range", keySpace: "users" }), "done 0");
-  t.equal(meta({ kind: "unregister-range", keySpace: "users" }), "unchanged 0");
-  t.strictSame(bench.machine.meta.ranges("users"), []);
-  t.equal(bench.machine.meta.cluster()?.mapVersion, 7);
+  const home = hashPartition(keySpaceHashText("users"), 4);
+  t.equal(home, 3);
+  t.equal(meta({ kind: "unregister-range", keySpace: "users" }), "range-elsewhere 0", "6.3");
+  t.equal(bench.machine.meta.ranges("users").length, 1, "decided in apply: nothing was done");
+  const there = "uses";
+  t.equal(hashPartition(keySpaceHashText(there), 4), 2);
+  t.equal(meta({ ...register, keySpace: there } as Command), "done 1");
+  t.equal(meta({ kind: "unregister-range", keySpace: there }), "done 0");
+  t.equal(meta({ kind: "unregister-range", keySpace: there }), "unchanged 0");
+  t.strictSame(bench.machine.meta.ranges(there), []);
+  t.equal(bench.machine.meta.cluster()?.mapVersion, 8);
   t.equal(bench.machine.meta.partitions().length, 4);
   t.end();
 });
