@@ -305,6 +305,8 @@ export interface MeterPort {
   leaderChanged(group: PartitionId): void;
   /** A replica was found to differ from its leader's; the process ends. */
   replicaDigestMismatch(): void;
+  /** The wall clock was further ahead than a stamp may jump. */
+  stampHeldBack(): void;
 }
 
 /** A question that is on its way. */

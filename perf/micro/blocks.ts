@@ -71,6 +71,7 @@ class Bench {
         lockGranted: none,
         sequenceValues: none,
         replicaDigestMismatch: none,
+        stampHeldBack: none,
         leaderChanged: none,
       },
     };

@@ -72,6 +72,7 @@ class Bench {
           lockGranted: none,
           sequenceValues: none,
           replicaDigestMismatch: none,
+          stampHeldBack: none,
           leaderChanged: none,
         },
       },

@@ -2,7 +2,7 @@
  * Hybrid logical timestamps {n, l, c} (Kulkarni et al., "Logical Physical Clocks", 2014):
  * informative stamps on data.
  *
- * Invariants: 1. Order: l, then c, then n. 2. `l` is Unix milliseconds (safe integer ≥ 0), `c` is
+ * Owns what a clock has seen. Invariants: 1. Order: l, then c, then n. 2. `l` is Unix milliseconds (safe integer ≥ 0), `c` is
  * uint32, `n` int32. 3. No decision of the service rests on a stamp except a backup's cut and a
  * restore's target.
  */
@@ -20,8 +20,8 @@ export interface Hlc {
 export const NO_STAMP: Hlc = { n: 0, l: 0, c: 0 };
 
 /**
- * Longest forward jump (ms) that one new stamp may take past the last one because of the wall
- * clock.
+ * Longest way (ms) that the wall clock of one leader may take stamps beyond the time that passed
+ * since it last saw one of somebody else.
  */
 export const STAMP_JUMP_MAX_MS = 24 * 3_600_000;
 
@@ -31,15 +31,42 @@ export function compareHlc(a: Hlc, b: Hlc): number {
   return a.n - b.n;
 }
 
-/**
- * The stamp after `last` on `node` at the wall time `wallMs`: never at or below `last`, and at most
- * STAMP_JUMP_MAX_MS ahead of it (the first stamp of a group, after NO_STAMP, takes the wall time as
- * it is).
- */
-export function nextStamp(last: Hlc, node: number, wallMs: number): Hlc {
-  const wall = Math.max(0, Math.floor(wallMs));
-  const physical = last.l === 0 ? wall : Math.min(wall, last.l + STAMP_JUMP_MAX_MS);
-  if (physical > last.l) return { n: node, l: physical, c: 0 };
-  if (last.c >= 0xffff_ffff) return { n: node, l: last.l + 1, c: 0 };
-  return { n: node, l: last.l, c: last.c + 1 };
+/** Makes the stamps of one group on one node, which sees those of others while it follows. */
+export class StampClock {
+  private last: Hlc = NO_STAMP;
+  /** Where the stamps stood when the last one of somebody else was seen, and when that was. */
+  private seenMs = 0;
+  private seenAtMs = 0;
+  /** Stamps that were held back: the wall clock was further ahead than it may take them. */
+  heldBack = 0;
+
+  constructor(private readonly node: number) {}
+
+  /** `stamp` is in the log; `monotonicMs`: the time of this process. */
+  seen(stamp: Hlc, monotonicMs: number): void {
+    if (compareHlc(stamp, this.last) <= 0) return;
+    this.last = stamp;
+    this.seenMs = stamp.l;
+    this.seenAtMs = monotonicMs;
+  }
+
+  /**
+   * The next stamp: above all before it, and at most STAMP_JUMP_MAX_MS and the time that passed
+   * ahead of the last one seen. The first of a group takes the wall time as it is.
+   */
+  next(wallMs: number, monotonicMs: number): Hlc {
+    const { last, node } = this;
+    const wall = Math.max(0, Math.floor(wallMs));
+    if (this.seenMs === 0 && wall > 0) {
+      this.seenMs = wall;
+      this.seenAtMs = monotonicMs;
+    }
+    const passedMs = Math.floor(monotonicMs - this.seenAtMs);
+    const physical = Math.min(wall, this.seenMs + passedMs + STAMP_JUMP_MAX_MS);
+    if (physical < wall) this.heldBack++;
+    if (physical > last.l) this.last = { n: node, l: physical, c: 0 };
+    else if (last.c >= 0xffff_ffff) this.last = { n: node, l: last.l + 1, c: 0 };
+    else this.last = { n: node, l: last.l, c: last.c + 1 };
+    return this.last;
+  }
 }

@@ -80,7 +80,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     const { nodeId, ephemeralBytesMax } = settings;
     const inherited = (term: number, token: number): EphemeralTable | null =>
       shared.heirs.take(this.partition, term, token);
-    this.leadership = new Leadership(nodeId, machine, ports.clock, ephemeralBytesMax, inherited);
+    this.leadership = new Leadership(nodeId, machine, ports, ephemeralBytesMax, inherited);
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
     this.digests = new ReplicaDigests((index) => this.differs(index));

@@ -8,14 +8,19 @@
  * else (P-042). 3. Stamps never go back within a group and jump forward boundedly (P-063).
  */
 import { assert } from "../base/assert.js";
-import { type Hlc, compareHlc, nextStamp } from "../base/hlc.js";
+import { StampClock } from "../base/hlc.js";
 import type { EntryStamp } from "../machine/command.js";
 import { EphemeralTable } from "../machine/ephemeral.js";
 import type { Machine } from "../machine/machine.js";
-import type { ClockPort } from "../ports.js";
+import type { ClockPort, MeterPort } from "../ports.js";
 import { HeardLease, type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import { LeaseClock } from "./leaseclock.js";
 import type { ResetHook } from "./results.js";
+
+export interface LeadershipPorts {
+  readonly clock: ClockPort;
+  readonly meter: Pick<MeterPort, "stampHeldBack">;
+}
 
 export class Leadership {
   private readonly lease = new LeaseClock();
@@ -30,18 +35,19 @@ export class Leadership {
   /** This leadership, or the latest, took over the table of the one before. */
   inherits = false;
   private token = 0;
-  private lastStamp: Hlc;
+  private readonly stamps: StampClock;
   private leaderId = 0;
 
   constructor(
-    private readonly nodeId: number,
+    nodeId: number,
     private readonly machine: Machine,
-    private readonly clock: ClockPort,
+    private readonly ports: LeadershipPorts,
     private readonly ephemeralBytesMax: number,
     /** The table that came with the order `token` to lead in `term`; null when none did. */
     private readonly inherited: (term: number, token: number) => EphemeralTable | null,
   ) {
-    this.lastStamp = machine.lastStamp;
+    this.stamps = new StampClock(nodeId);
+    this.stamps.seen(machine.lastStamp, ports.clock.monotonicMs());
   }
 
   get isLeading(): boolean {
@@ -111,7 +117,10 @@ export class Leadership {
 
   /** Serves as soon as an own-term entry is applied. Returns true when that is now. */
   noteApplied(): boolean {
-    if (this.serving || this.leadingTerm === 0) return false;
+    if (this.serving) return false;
+    const nowMs = this.ports.clock.monotonicMs();
+    this.stamps.seen(this.machine.lastStamp, nowMs);
+    if (this.leadingTerm === 0) return false;
     if (this.machine.appliedTerm !== this.leadingTerm) return false;
     this.serving = true;
     const { leadingTerm: term, machine } = this;
@@ -122,14 +131,9 @@ export class Leadership {
     const { head } = this.table;
     const heardMs = this.heardLease.after(this.inheritedTerm);
     const leaseMs = Math.max(machine.leaseMs, heardMs, head.leaseMs);
-    this.lease.start(leaseMs, this.clock.monotonicMs());
-    this.raiseStamp(machine.lastStamp);
-    this.raiseStamp(head.stamp);
+    this.lease.start(leaseMs, nowMs);
+    this.stamps.seen(head.stamp, nowMs);
     return true;
-  }
-
-  private raiseStamp(stamp: Hlc): void {
-    if (compareHlc(stamp, this.lastStamp) > 0) this.lastStamp = stamp;
   }
 
   /** The leadership is over, or the node stops: everything derived from it goes. */
@@ -154,14 +158,16 @@ export class Leadership {
   /** What heartbeats tell the others of the lease clock. */
   leaseSign(): LeaseSign {
     if (!this.serving) return NO_LEASE_SIGN;
-    const nowMs = this.clock.monotonicMs();
+    const nowMs = this.ports.clock.monotonicMs();
     return { leaseMs: this.leaseNowMs(nowMs), nodeMs: Math.floor(nowMs) };
   }
 
   /** What the batch that is cut now is stamped with. */
   nextEntryStamp(monotonicMs: number): EntryStamp {
     assert(this.serving, "only a serving leader stamps");
-    this.lastStamp = nextStamp(this.lastStamp, this.nodeId, this.clock.wallMs());
-    return { leaseMs: this.lease.next(monotonicMs), stamp: this.lastStamp };
+    const { heldBack } = this.stamps;
+    const stamp = this.stamps.next(this.ports.clock.wallMs(), monotonicMs);
+    if (this.stamps.heldBack > heldBack) this.ports.meter.stampHeldBack();
+    return { leaseMs: this.lease.next(monotonicMs), stamp };
   }
 }

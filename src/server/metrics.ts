@@ -80,6 +80,10 @@ export class Metrics implements MeterPort {
     "svc_replica_digest_mismatches_total",
     "Replicas of this node found to differ from their leader's",
   );
+  private readonly heldBack = this.counter(
+    "svc_stamps_held_back_total",
+    "Timestamps made while the wall clock was more than a day ahead of its time",
+  );
   private readonly values = this.counter("svc_sequence_values_total", "Sequence values handed out");
   private readonly leaderChanges = new Counter({
     name: "svc_raft_leader_changes_total",
@@ -159,6 +163,10 @@ export class Metrics implements MeterPort {
 
   replicaDigestMismatch(): void {
     this.mismatches.inc();
+  }
+
+  stampHeldBack(): void {
+    this.heldBack.inc();
   }
 
   sequenceValues(count: number): void {

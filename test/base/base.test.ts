@@ -18,7 +18,7 @@ import { ByteReader, ByteWriter } from "../../src/base/codec.js";
 import {
   STAMP_JUMP_MAX_MS,
   compareHlc,
-  nextStamp,
+  StampClock,
   NO_STAMP,
   type Hlc,
 } from "../../src/base/hlc.js";
@@ -203,22 +203,59 @@ t.test("P-144 int64 is exact both ways", (t) => {
 });
 
 t.test("P-063 stamps never go back, and a wild clock moves them only so far", (t) => {
+  const step = fc.record({
+    wall: fc.integer({ min: -1000, max: 4_000_000_000_000 }),
+    passedMs: fc.integer({ min: 0, max: 3 * STAMP_JUMP_MAX_MS }),
+    other: fc.option(fc.integer({ min: 1, max: 2_000_000_000_000 }), { nil: null }),
+  });
   fc.assert(
-    fc.property(
-      fc.array(fc.integer({ min: -1000, max: 4_000_000_000_000 }), { maxLength: 30 }),
-      (walls) => {
-        let last: Hlc = NO_STAMP;
-        for (const wall of walls) {
-          const next = nextStamp(last, 3, wall);
-          if (compareHlc(next, last) <= 0 && !(last.l === 0 && wall <= 0))
-            throw new Error("went back");
-          if (last.l > 0 && next.l - last.l > STAMP_JUMP_MAX_MS) throw new Error("jumped");
-          last = next;
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const stamps = new StampClock(3);
+      let last: Hlc = NO_STAMP;
+      let nowMs = 5;
+      let boundMs = Infinity;
+      for (const { wall, passedMs, other } of steps) {
+        nowMs += passedMs;
+        boundMs += passedMs;
+        if (other !== null) {
+          stamps.seen({ n: 1, l: other, c: 0 }, nowMs);
+          if (other > last.l) {
+            last = { n: 1, l: other, c: 0 };
+            boundMs = other + STAMP_JUMP_MAX_MS;
+          }
         }
-      },
-    ),
+        const next = stamps.next(wall, nowMs);
+        if (compareHlc(next, last) <= 0) throw new Error("went back");
+        if (next.l > Math.max(boundMs, last.l + 1)) throw new Error("jumped");
+        if (boundMs === Infinity && next.l > 0) boundMs = next.l + STAMP_JUMP_MAX_MS;
+        last = next;
+      }
+    }),
+    { numRuns: 5000 },
   );
-  t.same(nextStamp({ n: 1, l: 50, c: 0xffff_ffff }, 2, 10), { n: 2, l: 51, c: 0 });
+  const full = new StampClock(2);
+  full.seen({ n: 1, l: 50, c: 0xffff_ffff }, 0);
+  t.same(full.next(10, 0), { n: 2, l: 51, c: 0 });
+  const start = 1_700_000_000_000;
+  const wild = new StampClock(2);
+  wild.seen({ n: 1, l: start, c: 0 }, 0);
+  for (let batch = 0; batch < 100; batch++) wild.next(4_000_000_000_000, batch);
+  const { l } = wild.next(4_000_000_000_000, 100);
+  t.equal(l - start, STAMP_JUMP_MAX_MS + 100, "a day and the time that passed, for all batches");
+  t.equal(wild.heldBack, 101, "and it is told");
+  t.end();
+});
+
+t.test("P-063 stamps of a group that was idle for days are those of the wall clock", (t) => {
+  const start = 1_700_000_000_000;
+  const idle = new StampClock(2);
+  idle.seen({ n: 1, l: start, c: 0 }, 1000);
+  const daysMs = 10 * STAMP_JUMP_MAX_MS;
+  t.same(idle.next(start + daysMs, 1000 + daysMs), { n: 2, l: start + daysMs, c: 0 });
+  const leading = new StampClock(2);
+  leading.next(start, 1000);
+  t.equal(leading.next(start + daysMs, 1000 + daysMs).l, start + daysMs, "its leader's own, too");
+  t.equal(idle.heldBack + leading.heldBack, 0);
   t.end();
 });
 

@@ -357,6 +357,7 @@ export class World {
         lockGranted: () => undefined,
         sequenceValues: () => undefined,
         replicaDigestMismatch: () => undefined,
+        stampHeldBack: () => undefined,
         leaderChanged: () => undefined,
       },
     };

@@ -188,5 +188,6 @@ const SILENT_METER: MeterPort = {
   lockGranted: () => undefined,
   sequenceValues: () => undefined,
   replicaDigestMismatch: () => undefined,
+  stampHeldBack: () => undefined,
   leaderChanged: () => undefined,
 };
