@@ -76,6 +76,22 @@ t.test("5.1: health before and after initialisation, shutting down, fatal fault"
   );
 });
 
+t.test("P-120 a full store or log is told, and the node stays ready", async (t) => {
+  const bench = new Bench();
+  const storage = (): unknown => {
+    return bench.operations.healthChecks().find(({ name }) => name === "storage");
+  };
+  bench.world.log.spaceState = "full";
+  t.same(storage(), {
+    name: "storage",
+    failure: null,
+    detail: "log-space: full: writes are refused",
+  });
+  t.equal(bench.operations.health().ready, true);
+  bench.world.log.spaceState = "available";
+  t.same(storage(), { name: "storage", failure: null });
+});
+
 t.test("membership, placement, routing metadata of a cluster of one", async (t) => {
   const bench = new Bench({ clientEndpoint: "http://n1" });
   t.match(bench.operations.membership(), {
