@@ -14,6 +14,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
+import type { SecureContextOptions, Server as TlsServer } from "node:tls";
 import {
   HEADERS_MAX_BYTES,
   HTTP_SESSION_MEMORY_MIB,
@@ -84,6 +85,20 @@ function interceptStreams(server: Http2SecureServer, grpcStream: GrpcStreamHandl
   server.on("stream", dispatch);
 }
 
+/** What handshakes are made with. */
+function secretsOf({ certificate, key, clientCa }: TlsMaterial): SecureContextOptions {
+  const authority = clientCa === null ? {} : { ca: clientCa };
+  return { cert: certificate, key, ...authority, minVersion: "TLSv1.2" };
+}
+
+/**
+ * Handshakes from now on are made with `material`; whether certificates are asked for stays. No
+ * session of before is resumed: the keys of its tickets are gone.
+ */
+export function renewSecrets(server: Http2SecureServer, material: TlsMaterial): void {
+  (server as unknown as TlsServer).setSecureContext(secretsOf(material));
+}
+
 /**
  * A server, not listening yet, that hands REST requests to `handler` and gRPC streams to
  * `grpcStream`.
@@ -95,11 +110,9 @@ export function createHttpsServer(
 ): Http2SecureServer {
   const server = createSecureServer({
     allowHTTP1: true,
-    cert: material.certificate,
-    key: material.key,
-    ...(material.clientCa === null ? {} : { ca: material.clientCa, requestCert: true }),
+    ...secretsOf(material),
+    requestCert: material.clientCa !== null,
     rejectUnauthorized: material.clientCa !== null && material.clientCertificateRequired,
-    minVersion: "TLSv1.2",
     handshakeTimeout: TLS_HANDSHAKE_TIMEOUT_MS,
     maxSessionMemory: HTTP_SESSION_MEMORY_MIB,
     settings: {

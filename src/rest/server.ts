@@ -8,6 +8,7 @@
  * by a problem document. 4. `close` answers what was accepted before it ends.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Http2SecureServer } from "node:http2";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { type ConnectionBudget, ConnectionCount } from "../base/connections.js";
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
@@ -23,7 +24,12 @@ import {
   preflightHeaders,
 } from "./browsers.js";
 import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
-import { createHttpsServer, type GrpcStreamHandler, type TlsMaterial } from "./https.js";
+import {
+  createHttpsServer,
+  renewSecrets,
+  type GrpcStreamHandler,
+  type TlsMaterial,
+} from "./https.js";
 import { Listener, type SendingTimes } from "./listener.js";
 import type { MetricsSource } from "./node-routes.js";
 import type { ProblemCode } from "./problems.js";
@@ -77,6 +83,8 @@ export interface RestServer {
     material: TlsMaterial,
     grpcStream: GrpcStreamHandler | null,
   ): Promise<number>;
+  /** New connections over TLS are made with `material`. */
+  renew(material: TlsMaterial): void;
   /** Requests without an answer. */
   inFlight(): number;
   /** Stops accepting connections and streams; answers from now on close their connection. */
@@ -92,6 +100,7 @@ class Server implements RestServer {
   private readonly paths: PathIndex;
   private readonly budget: ConnectionBudget;
   private readonly listeners: Listener[] = [];
+  private readonly secure: Http2SecureServer[] = [];
   private readonly requestIds = new RequestIds();
 
   constructor(options: RestServerOptions) {
@@ -318,7 +327,12 @@ class Server implements RestServer {
   ): Promise<number> {
     const server = createHttpsServer(material, this.dispatch, grpcStream);
     server.on("checkExpectation", this.refuseExpectation);
+    this.secure.push(server);
     return this.start(new Listener(server, this.budget, this.options.sendingTimes), host, port);
+  }
+
+  renew(material: TlsMaterial): void {
+    for (const server of this.secure) renewSecrets(server, material);
   }
 
   inFlight(): number {

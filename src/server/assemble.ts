@@ -14,7 +14,7 @@ import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/tally.js";
 import { placeOfRow } from "../machine/row-place.js";
 import { KernelSorter } from "../machine/kernel-sorter.js";
-import type { FatalPort, Founder, LoggerPort } from "../ports.js";
+import type { FatalPort, LogFields, Founder, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
 import { AuditLog, configDigest } from "./audit.js";
@@ -107,18 +107,23 @@ function openNode(
   });
 }
 
-function openTokens(
-  config: ServerConfig,
-  logger: LoggerPort,
-  audit: AuditLog,
-): Result<TokenFile | null, "usage"> {
+type Reloaded = (what: string, mistake: string | null, fields?: LogFields) => void;
+
+/** Has a reload logged, counted and kept in the audit log. */
+function reloadReport(logger: LoggerPort, metrics: Metrics, audit: AuditLog): Reloaded {
+  return (what, mistake, fields = {}) => {
+    metrics.reloaded(what, mistake === null);
+    const told = mistake === null ? { what, ...fields } : { what, mistake };
+    if (mistake === null) logger.log("info", "reloaded", told);
+    else logger.log("error", "not reloaded, the old content stays", told);
+    audit.happened("reload", { ...told, result: mistake === null ? "ok" : "failed" });
+  };
+}
+
+function openTokens(config: ServerConfig, reloaded: Reloaded): Result<TokenFile | null, "usage"> {
   if (config.authTokensFile === null) return ok(null);
   return TokenFile.open(config.authTokensFile, (mistake, added, removed) => {
-    const names = { added: added.join(","), removed: removed.join(",") };
-    if (mistake === null) logger.log("info", "token file reloaded", names);
-    else logger.log("error", "token file not reloaded, the old content stays", { mistake });
-    const result = mistake === null ? { result: "ok", ...names } : { result: "failed", mistake };
-    audit.happened("reload", { what: "tokens", ...result });
+    reloaded("tokens", mistake, { added: added.join(","), removed: removed.join(",") });
   });
 }
 
@@ -245,10 +250,14 @@ export async function startServer(
   const audited = AuditLog.open(config.auditLog, config.nodeName, logger, systemClock.monotonicMs);
   if (!audited.ok) return audited;
   const audit = audited.value;
-  const tokens = openTokens(config, logger, audit);
-  if (!tokens.ok) return tokens;
   const tally = new RequestTally();
   const metrics = new Metrics(VERSION, tally, config);
+  const reloaded = reloadReport(logger, metrics, audit);
+  const tokens = openTokens(config, reloaded);
+  if (!tokens.ok) {
+    metrics.close();
+    return tokens;
+  }
   const authenticator = new Authenticator(tokens.value, config.tlsClientCaFile !== null);
   const starting = new Starting(VERSION, systemClock.monotonicMs);
   const opened = await openHealth(config, starting, metrics, authenticator);
@@ -281,6 +290,7 @@ export async function startServer(
     authenticator,
     logger,
     audit,
+    reloaded,
     onFault: (error, requestId) => {
       fatal.fatal("unexpected fault in a front end", { requestId, error: errorText(error) });
     },

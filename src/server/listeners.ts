@@ -6,11 +6,8 @@
  * front ends judge callers by the same authenticator. 3. A port that cannot be opened stops the
  * start, naming the flag.
  */
-import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { join } from "node:path";
-import { createSecureContext, type TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import type { ConnectionCount } from "../base/connections.js";
 import type { UnsentBytes } from "../base/unsent.js";
 import { failure, ok, type Result } from "../base/result.js";
@@ -24,11 +21,12 @@ import { SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
 import { systemClock } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
-import { developmentCertificate, makeSelfSigned } from "./certificate.js";
 import type { ServerConfig } from "./config.js";
 import type { Metrics } from "./metrics.js";
+import { tlsFiles, tlsTexts } from "./tls-files.js";
 import type { Authenticator } from "./tokens.js";
 import { VERSION } from "./version.js";
+import { WatchedFiles } from "./watched-files.js";
 
 /** host:port of each listener; null = off. */
 export interface ListenAddresses {
@@ -39,6 +37,8 @@ export interface ListenAddresses {
 
 export interface Listeners {
   readonly addresses: ListenAddresses;
+  /** Reads certificate, key and client CA anew: new connections use them. */
+  reload(): void;
   /** No new connections; accepted requests are still answered. */
   drain(): void;
   /** Waits for the answers in progress, at most `graceMs`, then ends every connection. */
@@ -55,69 +55,8 @@ export interface FrontEnds {
   readonly logger: LoggerPort;
   readonly onFault: (error: unknown, requestId: string) => void;
   readonly audit: AuditPort;
-}
-
-interface TlsTexts {
-  readonly certificate: string;
-  readonly key: string;
-  readonly clientCa: string | null;
-  readonly clientCertificateRequired: boolean;
-}
-
-/** The text of a PEM file; throws with the flag and the path when it is none that `check` takes. */
-function pemFile(flag: string, path: string, check: (text: string) => unknown): string {
-  try {
-    const text = readFileSync(path, "utf8");
-    check(text);
-    return text;
-  } catch (error) {
-    throw new Error(`${flag}: ${path} is not usable: ${(error as Error).message}`);
-  }
-}
-
-/** Throws unless every certificate of a PEM file can be read, and there is one. */
-function checkCertificates(text: string): void {
-  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-  if (found === null) throw new Error("it holds no PEM certificate");
-  for (const certificate of found) new X509Certificate(certificate);
-}
-
-async function tlsTexts(
-  config: ServerConfig,
-  logger: LoggerPort,
-): Promise<Result<TlsTexts, "usage">> {
-  try {
-    const { tlsCertFile, tlsKeyFile, tlsClientCaFile } = config;
-    const clientCa =
-      tlsClientCaFile === null
-        ? null
-        : pemFile("--tls-client-ca", tlsClientCaFile, checkCertificates);
-    const access = {
-      clientCa,
-      clientCertificateRequired: clientCa !== null && config.authTokensFile === null,
-    };
-    if (tlsCertFile !== null && tlsKeyFile !== null) {
-      const certificate = pemFile("--tls-cert", tlsCertFile, checkCertificates);
-      // The key is checked together with the certificate that it must belong to.
-      const key = pemFile("--tls-key", tlsKeyFile, (text) =>
-        createSecureContext({ cert: certificate, key: text }),
-      );
-      return ok({ certificate, key, ...access });
-    }
-    if (config.storage === "memory") {
-      logger.log("warn", "using a self-signed development certificate, made for this run");
-      return ok({ ...(await makeSelfSigned("svc-dev")), ...access });
-    }
-    const directory = join(config.storagePath, "tls");
-    const pair = await developmentCertificate(directory);
-    logger.log("warn", "using a self-signed development certificate", {
-      directory,
-      made: pair.made,
-    });
-    return ok({ certificate: pair.certificate, key: pair.key, ...access });
-  } catch (error) {
-    return failure("usage", (error as Error).message);
-  }
+  /** Told of each reload of the certificate: its mistake, or null. */
+  readonly reloaded: (what: "https-certificate", mistake: string | null) => void;
 }
 
 /** The names of this node, beside localhost and the addresses that connections come to. */
@@ -187,6 +126,34 @@ function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
   }
 }
 
+/** Puts new certificates in place while the node runs. */
+class Renewal {
+  private readonly files: WatchedFiles | null;
+
+  constructor(
+    private readonly config: ServerConfig,
+    private readonly ends: FrontEnds,
+    private readonly rest: RestServer,
+  ) {
+    const paths = config.httpsPort === null ? [] : tlsFiles(config);
+    this.files = paths.length === 0 ? null : new WatchedFiles(paths, () => this.run());
+  }
+
+  /** All of it is read and checked before any of it is used; a mistake keeps what there is. */
+  run(): void {
+    if (this.files === null) return;
+    this.files.taken();
+    void tlsTexts(this.config, this.ends.logger).then((texts) => {
+      if (texts.ok) this.rest.renew(texts.value);
+      this.ends.reloaded("https-certificate", texts.ok ? null : texts.message);
+    });
+  }
+
+  close(): void {
+    this.files?.close();
+  }
+}
+
 /** Opens every configured listener, or says which flag to change. */
 export async function openListeners(
   config: ServerConfig,
@@ -234,5 +201,11 @@ export async function openListeners(
     await close(0);
     return failure("usage", `${flag}: cannot listen on ${host}: ${(error as Error).message}`);
   }
-  return ok({ addresses: bound, drain: () => rest.drain(), close });
+  const renewal = new Renewal(config, ends, rest);
+  const end = (graceMs: number): Promise<void> => {
+    renewal.close();
+    return close(graceMs);
+  };
+  const reload = (): void => renewal.run();
+  return ok({ addresses: bound, reload, drain: () => rest.drain(), close: end });
 }

@@ -91,6 +91,12 @@ export class Metrics implements MeterPort {
     labelNames: ["partition"],
     registers: [this.registry],
   });
+  private readonly reloads = new Counter({
+    name: "svc_reloads_total",
+    help: "Reloads of what may change while the node runs",
+    labelNames: ["what", "result"],
+    registers: [this.registry],
+  });
   private readonly changesOf = new Map<PartitionId, Counter.Internal>();
 
   constructor(version: string, tally: RequestTally, node: NodeName) {
@@ -131,6 +137,11 @@ export class Metrics implements MeterPort {
 
   private gauge(name: string, help: string): Gauge {
     return new Gauge({ name, help, registers: [this.registry] });
+  }
+
+  /** Something was read anew while the node runs. */
+  reloaded(what: string, isGood: boolean): void {
+    this.reloads.inc({ what, result: isGood ? "ok" : "failed" });
   }
 
   /** Called once the node exists. */

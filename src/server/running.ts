@@ -83,6 +83,7 @@ export class Assembled implements RunningServer {
   reload(): void {
     this.parts.audit.reopen();
     this.parts.tokens?.reload();
+    this.parts.listeners.reload();
   }
 
   stop(done: () => void): void {

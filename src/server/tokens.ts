@@ -7,17 +7,16 @@
  * token decides alone.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { statSync } from "node:fs";
 import { failure, ok, type Result } from "../base/result.js";
 import type { Caller, ClientCertificate, Role } from "../rest/access.js";
 import { readSecretFile } from "./secret-file.js";
+import { WatchedFiles } from "./watched-files.js";
 
 interface TokenEntry {
   readonly caller: Caller;
   readonly digest: Buffer;
 }
 
-const RELOAD_CHECK_MS = 10_000;
 const TOKEN_PATTERN = /^[\x21-\x7e]{16,256}$/;
 
 /** The digest part of a token file line. */
@@ -69,19 +68,14 @@ export type ReloadReport = (
 export class TokenFile {
   private readonly path: string;
   private entries: readonly TokenEntry[];
-  private modifiedMs: number;
-  private readonly timer: NodeJS.Timeout;
+  private readonly file: WatchedFiles;
   private readonly report: ReloadReport;
 
   private constructor(path: string, entries: readonly TokenEntry[], report: ReloadReport) {
     this.path = path;
     this.entries = entries;
     this.report = report;
-    this.modifiedMs = this.modified();
-    this.timer = setInterval(() => {
-      if (this.modified() !== this.modifiedMs) this.reload();
-    }, RELOAD_CHECK_MS);
-    this.timer.unref();
+    this.file = new WatchedFiles([path], () => this.reload());
   }
 
   /**
@@ -93,16 +87,8 @@ export class TokenFile {
     return entries.ok ? ok(new TokenFile(path, entries.value, report)) : entries;
   }
 
-  private modified(): number {
-    try {
-      return statSync(this.path).mtimeMs;
-    } catch {
-      return -1;
-    }
-  }
-
   reload(): void {
-    this.modifiedMs = this.modified();
+    this.file.taken();
     const entries = readTokens(this.path);
     if (!entries.ok) return this.report(entries.message, [], []);
     const before = namesOf(this.entries);
@@ -124,7 +110,7 @@ export class TokenFile {
   }
 
   close(): void {
-    clearInterval(this.timer);
+    this.file.close();
   }
 }
 

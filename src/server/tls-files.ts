@@ -1,0 +1,78 @@
+/**
+ * Certificate, key and client CA of the HTTPS listener, from their files.
+ *
+ * Invariants: 1. What belongs together is read and checked as a whole. 2. A mistake names the flag
+ * and the path.
+ */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSecureContext } from "node:tls";
+import { failure, ok, type Result } from "../base/result.js";
+import type { LoggerPort } from "../ports.js";
+import type { TlsMaterial } from "../rest/https.js";
+import { developmentCertificate, makeSelfSigned } from "./certificate.js";
+import type { ServerConfig } from "./config.js";
+
+/** Files that may change while the node runs: of a certificate that was given, and the CA. */
+export function tlsFiles(config: ServerConfig): readonly string[] {
+  const { tlsCertFile, tlsKeyFile, tlsClientCaFile } = config;
+  return [tlsCertFile, tlsKeyFile, tlsClientCaFile].filter((path) => path !== null);
+}
+
+/** The text of a PEM file; throws with the flag and the path when it is none that `check` takes. */
+function pemFile(flag: string, path: string, check: (text: string) => unknown): string {
+  try {
+    const text = readFileSync(path, "utf8");
+    check(text);
+    return text;
+  } catch (error) {
+    throw new Error(`${flag}: ${path} is not usable: ${(error as Error).message}`);
+  }
+}
+
+/** Throws unless every certificate of a PEM file can be read, and there is one. */
+function checkCertificates(text: string): void {
+  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  if (found === null) throw new Error("it holds no PEM certificate");
+  for (const certificate of found) new X509Certificate(certificate);
+}
+
+/** The development certificate where none is configured. */
+export async function tlsTexts(
+  config: ServerConfig,
+  logger: LoggerPort,
+): Promise<Result<TlsMaterial, "usage">> {
+  try {
+    const { tlsCertFile, tlsKeyFile, tlsClientCaFile } = config;
+    const clientCa =
+      tlsClientCaFile === null
+        ? null
+        : pemFile("--tls-client-ca", tlsClientCaFile, checkCertificates);
+    const access = {
+      clientCa,
+      clientCertificateRequired: clientCa !== null && config.authTokensFile === null,
+    };
+    if (tlsCertFile !== null && tlsKeyFile !== null) {
+      const certificate = pemFile("--tls-cert", tlsCertFile, checkCertificates);
+      // The key is checked together with the certificate that it must belong to.
+      const key = pemFile("--tls-key", tlsKeyFile, (text) =>
+        createSecureContext({ cert: certificate, key: text }),
+      );
+      return ok({ certificate, key, ...access });
+    }
+    if (config.storage === "memory") {
+      logger.log("warn", "using a self-signed development certificate, made for this run");
+      return ok({ ...(await makeSelfSigned("svc-dev")), ...access });
+    }
+    const directory = join(config.storagePath, "tls");
+    const pair = await developmentCertificate(directory);
+    logger.log("warn", "using a self-signed development certificate", {
+      directory,
+      made: pair.made,
+    });
+    return ok({ certificate: pair.certificate, key: pair.key, ...access });
+  } catch (error) {
+    return failure("usage", (error as Error).message);
+  }
+}
