@@ -242,6 +242,24 @@ async function closeStack({ node, disk, peers }: Stack): Promise<void> {
   await new Promise<void>((resolve) => disk.close(resolve));
 }
 
+/** What an operator wants to know of a start that succeeded. */
+function tellStarted(
+  config: ServerConfig,
+  { peers, disk }: Stack,
+  logger: LoggerPort,
+  audit: AuditLog,
+): void {
+  logger.log("info", "started", {
+    version: VERSION,
+    node: config.nodeId,
+    cluster: peers.self.clusterId,
+    storage: config.storage === "memory" ? "memory" : config.storagePath,
+    newDirectory: disk.isNew,
+    metaPartition: META_PARTITION,
+  });
+  audit.happened("started", { version: VERSION, configuration: configDigest(config) });
+}
+
 /** Starts a node. The failure's message says which flag or file to look at. */
 export async function startServer(
   config: ServerConfig,
@@ -301,15 +319,7 @@ export async function startServer(
   }
   addresses = listeners.value.addresses;
   health?.serves(serving);
-  logger.log("info", "started", {
-    version: VERSION,
-    node: config.nodeId,
-    cluster: peers.self.clusterId,
-    storage: config.storage === "memory" ? "memory" : config.storagePath,
-    newDirectory: disk.isNew,
-    metaPartition: META_PARTITION,
-  });
-  audit.happened("started", { version: VERSION, configuration: configDigest(config) });
+  tellStarted(config, stack.value, logger, audit);
   const below = { node, disk, peers, operations: serving, audit };
   const parts = { ...below, listeners: listeners.value, tokens: tokens.value, health };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
