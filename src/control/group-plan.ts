@@ -14,7 +14,7 @@
  * news that has not arrived (P-097). 4. A leader leaves last, after it handed over. 5. Why
  * nothing is done is told (P-093).
  */
-import { VOTERS_MAX } from "../base/limits.js";
+import { MEMBERS_MAX, VOTERS_MAX } from "../base/limits.js";
 import type { Member } from "../machine/command.js";
 import { changeMembership, isJoint } from "../raft/membership.js";
 import type { ConfigChange, ConfigOperation, Membership } from "../raft/types.js";
@@ -64,7 +64,11 @@ function guarded(facts: GroupPlanFacts, step: GroupStep): GroupStep {
   if (step.kind !== "change") return step;
   const result = changeMembership(facts.membership, step.change);
   if (!result.ok) return { kind: "wait", why: result.reason };
-  const { voters } = result.membership;
+  const { voters, learners } = result.membership;
+  // Who was removed from the roster goes from the group before somebody else comes.
+  if (voters.length + learners.length > MEMBERS_MAX) {
+    return { kind: "wait", why: `${step.why}: the group has as many members as it may have` };
+  }
   const live = voters.filter((node) => node === facts.self || facts.isLive(node)).length;
   if (live * 2 > voters.length) return step;
   return { kind: "wait", why: `${step.why}: no majority of the rest is live` };

@@ -7,11 +7,11 @@
  * the core proposes itself.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
-import { NODE_ID_MAX } from "../base/limits.js";
+import { assert } from "../base/assert.js";
+import { MEMBERS_MAX, NODE_ID_MAX } from "../base/limits.js";
 import type { ConfigChange, ConfigOperation, EntryKind, Membership } from "../raft/types.js";
 
 const VERSION = 1;
-const MEMBERS_MAX = 256;
 
 /** Entry kinds as the log stores them. */
 export const EntryKindCode = { normal: 0, configChangeV1: 1, configChangeV2: 2 } as const;
@@ -64,6 +64,7 @@ export function encodeMembership(membership: Membership): Uint8Array {
   const writer = new ByteWriter(64).uint8(VERSION);
   const { voters, votersOutgoing, learners, learnersNext } = membership;
   for (const list of [voters, votersOutgoing, learners, learnersNext]) {
+    assert(list.length <= MEMBERS_MAX, "a group has as many members as can be read again");
     writer.length(list.length);
     for (const node of list) writer.uint32(node);
   }

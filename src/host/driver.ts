@@ -130,6 +130,12 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.shared.wake(this);
   }
 
+  /** The cluster is known to count on this very data directory: it may lead. */
+  mayLead(): void {
+    this.core.setPassive(false);
+    if (this.started) this.start();
+  }
+
   /** Queues a message of another node's core for the next turn. */
   receive(item: RaftItem): void {
     if (this.started) this.peers.receive(item);

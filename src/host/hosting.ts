@@ -52,6 +52,7 @@ export class Hosting {
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
   private seams: RosterSeams | null = null;
   private identity: NodeIdentity | null = null;
+  private isIn = false;
   private flusher: Flusher | null = null;
   private roster: Roster | null = null;
   private poolSize = 0;
@@ -147,6 +148,7 @@ export class Hosting {
     const meta = this.find(META_PARTITION)?.driver;
     if (meta === undefined || meta.machine.appliedIndex === this.metaSeenAt) return;
     this.metaSeenAt = meta.machine.appliedIndex;
+    if (!this.isIn && this.isCounted()) for (const { driver } of this.list) driver.mayLead();
     const serves = meta.leadership.isServing;
     if (serves) this.roster?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
@@ -215,6 +217,19 @@ export class Hosting {
     });
   }
 
+  /**
+   * The cluster counts on this data directory: a founder's, or one that the applied roster names.
+   * Before that a joiner begins where all groups began, and may see a former life of its id vote:
+   * it leads nothing (contract 5.2).
+   */
+  private isCounted(): boolean {
+    if (this.isIn) return true;
+    const { nodeId, storageId } = this.shared.settings;
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    this.isIn = this.identity?.isJoiner !== true || meta?.member(nodeId)?.storageId === storageId;
+    return this.isIn;
+  }
+
   private add(partition: PartitionId): Result<null, StartRefusal> {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
@@ -242,6 +257,7 @@ export class Hosting {
       );
       if (this.seams !== null) this.roster.connect(this.seams);
     }
+    if (!this.isCounted()) driver.core.setPassive(true);
     for (const hook of this.groupHooks) hook(group);
     for (const hook of this.addedHooks) hook(driver);
     return ok(null);

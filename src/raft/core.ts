@@ -72,6 +72,11 @@ export class RaftCore {
     return ticksUntilDue(this.raft);
   }
 
+  /** A passive node never campaigns; it follows, votes and acknowledges as ever. */
+  setPassive(isPassive: boolean): void {
+    this.raft.isPassive = isPassive;
+  }
+
   /** Starts an election now; does nothing on a leader and where campaigning is not allowed. */
   campaign(): void {
     campaignNow(this.raft, false);

@@ -143,11 +143,15 @@ export class RaftState {
       fixedElectionTicks > 0 ? fixedElectionTicks : electionTicks + this.prng.below(spread);
   }
 
+  /** The configuration may be that of a former life of this node: it does not campaign. */
+  isPassive = false;
+
   /**
    * Whether this node may become leader: a voter that is not waiting for a snapshot to be
    * installed.
    */
   get promotable(): boolean {
+    if (this.isPassive) return false;
     const { membership } = this.tracker;
     if (!isMember(membership, this.id) || isLearner(membership, this.id)) return false;
     return this.log.pendingSnapshot === null;

@@ -4,7 +4,7 @@ import { Prng } from "../../src/base/prng.js";
 import type { LeaveOutcome } from "../../src/host/leaving.js";
 import type { ProposalResult } from "../../src/host/group.js";
 import type { JoinAnswer } from "../../src/ports.js";
-import { Cluster, address } from "./peerworld.js";
+import { Cluster, address, farFounder } from "./peerworld.js";
 import { propose } from "./world.js";
 
 function write(cluster: Cluster, text: string, results: ProposalResult[]): void {
@@ -146,6 +146,43 @@ void t.test("a joining group that sleeps is woken (P-091)", (t) => {
   cluster.pass(20_000);
   const first = cluster.network.frames - frames;
   t.ok(first < 400, `and goes to sleep again: ${first} frames`);
+  t.end();
+});
+
+void t.test("5.2 the only founder comes back empty: it elects itself in no group", (t) => {
+  const cluster = new Cluster(1).ready();
+  const results: ProposalResult[] = [];
+  t.match(join(cluster, 1, 2), { status: "accepted" });
+  cluster.start(2, { founders: [farFounder(1)] });
+  cluster.passUntil(() => roster(cluster, 1) === "1 voter, 2 voter", 30_000);
+  for (let at = 0; at < 20; at++) {
+    write(cluster, `key${at}`, results);
+    cluster.pass(20);
+  }
+  let outcome: LeaveOutcome | null = null;
+  cluster.node(1).leave(cluster.nowMs + 60_000, 50_000, (end) => {
+    outcome = end;
+  });
+  cluster.passUntil(() => outcome !== null, 60_000);
+  t.equal(outcome, "Committed");
+  cluster.kill(1);
+  cluster.worlds.delete(1);
+  cluster.passUntil(() => roster(cluster, 2) === "2 voter", 30_000);
+  const answers: JoinAnswer[] = [];
+  const { endpoint } = address(1);
+  const request = { nodeId: 1, storageId: "anew", endpoint, storage: "lmdb" } as const;
+  cluster.node(2).links.joinAsked(request, (end) => void answers.push(end));
+  cluster.passUntil(() => answers.length > 0);
+  t.match(answers, [{ status: "accepted", founders: [1] }]);
+  // It hears nothing for a while: it is no majority of anything.
+  const back = cluster.start(1, { storageId: "anew", founders: [farFounder(1)] });
+  cluster.network.cutOff(1);
+  cluster.pass(10_000);
+  t.notOk(back.groups().some((group) => group.isLeader()));
+  cluster.network.healAll();
+  cluster.passUntil(() => roster(cluster, 1) === "1 voter, 2 voter", 60_000);
+  cluster.passUntil(() => isLevel(cluster), 30_000);
+  t.ok(results.every((result) => result.status === "applied"));
   t.end();
 });
 
