@@ -18,7 +18,7 @@ export function rotate(value: number, bits: number): number {
 }
 
 /** From here on a view of words pays; the machines that this runs on are little-endian. */
-const WORDS_MIN_BYTES = 96;
+const WORDS_MIN_BYTES = 256;
 
 function lane(bytes: Uint8Array, at: number): number {
   return (

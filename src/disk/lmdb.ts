@@ -80,7 +80,7 @@ export class LmdbEnvironment {
   get(table: TableName, key: Uint8Array): Uint8Array | "damaged" | null {
     assert(key.length > 0 && key.length <= LMDB_KEY_MAX_BYTES, "an LMDB key has 1 to 511 bytes");
     const value = this.snapshot().getBinary(this.tables[table], asBuffer(key), KEYS);
-    return value === null ? null : (openRow(key, plain(value)) ?? "damaged");
+    return value === null ? null : (openRow(key, value) ?? "damaged");
   }
 
   /**
@@ -99,7 +99,7 @@ export class LmdbEnvironment {
         first.length === 0 ? cursor.goToFirst(KEYS) : cursor.goToRange(asBuffer(first), KEYS);
       const value = (): Uint8Array | null => {
         const stored = present(cursor.getCurrentBinary(), "a cursor stands on a row");
-        return openRow(present(key, "a cursor stands on a row"), plain(stored));
+        return openRow(present(key, "a cursor stands on a row"), stored);
       };
       while (key !== null) {
         if (!visit(plain(key), value)) return;

@@ -29,7 +29,7 @@ export function sealRow(key: Uint8Array, pool: Uint8Array, start: number, end: n
   pool[end + 3] = seal >>> 24;
 }
 
-/** The value of a stored row, a view of `stored`; null when it is not what was written. */
+/** The value of a stored row, a plain view of `stored`; null when it is not what was written. */
 export function openRow(key: Uint8Array, stored: Uint8Array): Uint8Array | null {
   const end = stored.length - SEAL_BYTES;
   if (end < 0) return null;
@@ -38,5 +38,6 @@ export function openRow(key: Uint8Array, stored: Uint8Array): Uint8Array | null 
     ((stored[end + 1] as number) << 8) |
     ((stored[end + 2] as number) << 16) |
     ((stored[end + 3] as number) << 24);
-  return (sealOf(key, stored, 0, end) | 0) === seal ? stored.subarray(0, end) : null;
+  if ((sealOf(key, stored, 0, end) | 0) !== seal) return null;
+  return new Uint8Array(stored.buffer, stored.byteOffset, end);
 }
