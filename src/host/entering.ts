@@ -89,7 +89,7 @@ export class Entering {
     const askNext = (at: number): void => {
       const endpoint = targets[at];
       if (endpoint === undefined) {
-        this.wait(`which cluster to join: ${reasons.join("; ")}`);
+        this.wait(`waiting to hear which cluster to join: ${reasons.join("; ")}`);
         return this.later(ROUND_PAUSE_MS, () => this.findCluster(done));
       }
       this.question((asked) => {
@@ -124,7 +124,7 @@ export class Entering {
       const step = nextFoundingStep({ nodeId, storageId, storage, clusterId, others: sorted });
       if (step.kind === "found") return this.end(done, this.founding(step.founders));
       if (step.kind === "join") return this.join(clusterId, storageId, done);
-      this.wait(`founders: ${step.missing.join(", ")}`);
+      this.wait(`waiting for founders: ${step.missing.join(", ")}`);
       this.later(ROUND_PAUSE_MS, () => this.meet(clusterId, storageId, done));
     };
     if (others.length === 0) return decide();
@@ -162,7 +162,9 @@ export class Entering {
       if (refusal !== "" && this.world.founders.length === 0) {
         return this.end(done, { kind: "refused", reason: refusal });
       }
-      this.wait(refusal === "" ? `to be taken in: ${reasons.join("; ")}` : this.remedy(refusal));
+      this.wait(
+        refusal === "" ? `waiting to be taken in: ${reasons.join("; ")}` : this.remedy(refusal),
+      );
       const pauseMs = refusal === "" ? ROUND_PAUSE_MS : REFUSED_PAUSE_MS;
       this.later(pauseMs, () => this.join(clusterId, storageId, done));
     };
@@ -195,7 +197,7 @@ export class Entering {
 
   private remedy(refusal: string): string {
     const command = `--cluster-leave --member ${this.world.nodeId}`;
-    return `to be taken in: ${refusal} If its disk was lost, run svc-cli ${command}`;
+    return `waiting to be taken in: ${refusal} If its disk was lost, run svc-cli ${command}`;
   }
 
   /** Seeds and other founders, each once. */
@@ -221,7 +223,7 @@ export class Entering {
   }
 
   private wait(words: string): void {
-    this.words = `waiting for ${words}`;
+    this.words = words;
     const nowMs = this.world.clock.monotonicMs();
     const isNews = this.words !== this.toldWords;
     if (!isNews && nowMs < this.toldMs + REMINDER_MS) return;

@@ -5,6 +5,7 @@
  * Invariants: 1. The node is stopped for good only after it said that it left. 2. A task ends: left,
  * needed, or its data is lost.
  */
+import { IDENTITY_KEY } from "../../src/host/identity.js";
 import type { Prng } from "../../src/base/prng.js";
 import type { LeaveAnswer } from "../../src/operations/administration.js";
 import type { OpenCall, Server } from "./server.js";
@@ -46,7 +47,9 @@ export class LeaveTask {
   private ask(): void {
     const { server, world } = this;
     if (this.isOver) return;
-    if (server.isLost) return this.end("lost");
+    // A member whose disk was lost waits to be taken in, and knows of nothing that it could leave.
+    const isEmpty = server.isDamaged && server.rows.get(IDENTITY_KEY) === undefined;
+    if (server.isLost || isEmpty) return this.end("lost");
     const { running } = server;
     if (running === null || running.node.shuttingDown) return this.later();
     const { life, operations } = running;
