@@ -153,7 +153,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.stepInbox();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
-      if (!this.move.isPausing) {
+      if (!this.isPaused) {
         this.cutter.cut(nowMs);
         if (this.reads.wantsRound) this.reads.begin(this.core);
       }
@@ -174,7 +174,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Whether a turn would cut a batch now. */
   wantsCut(nowMs: number): boolean {
-    if (!this.leadership.isServing || this.move.isPausing) return false;
+    if (!this.leadership.isServing || this.isPaused) return false;
     return this.batcher.isDue(nowMs, this.proposals.entryCount);
   }
 
@@ -196,8 +196,10 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   }
 
   tick(count: number, nowMs: number): void {
+    const wasPaused = this.isPaused;
     this.peers.tick(count, nowMs);
-    if (this.core.hasEffects() || !this.move.isIdle) this.shared.wake(this);
+    const mayGoOn = wasPaused || !this.move.isIdle;
+    if (this.core.hasEffects() || mayGoOn) this.shared.wake(this);
   }
 
   /** Ends whoever has waited until its deadline. */
@@ -221,8 +223,13 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     return Math.min(deadlineMs, this.batcher.lingerEndMs);
   }
 
+  /** Leadership is on its way: what arrives waits, here or for the next leader. */
+  private get isPaused(): boolean {
+    return this.move.isPausing || this.core.isTransferring;
+  }
+
   private get wantsLinger(): boolean {
-    return this.leadership.isServing && !this.move.isPausing;
+    return this.leadership.isServing && !this.isPaused;
   }
 
   /** Somebody waits for an answer of this group. */

@@ -58,8 +58,11 @@ const TRIES_MAX = 8;
 const AVOID_MS = 10;
 
 export class Errand {
-  private avoided = 0;
-  private avoidUntilMs = 0;
+  /**
+   * Who sent the request back, and until when each is left alone (ms): while leadership is on its
+   * way the old and the new leader may name each other.
+   */
+  private readonly avoidedUntilMs = new Map<number, number>();
   /** Named by the node that sent the request back. */
   private suggested = 0;
 
@@ -96,7 +99,7 @@ export class Errand {
     const { suggested } = this;
     const named = suggested === settings.nodeId ? 0 : suggested;
     const to = named !== 0 ? named : leaders.other(this.task.partition);
-    if (to === 0 || (to === this.avoided && nowMs < this.avoidUntilMs)) return 0;
+    if (to === 0 || nowMs < (this.avoidedUntilMs.get(to) ?? 0)) return 0;
     return calls.isReachable(to, nowMs) ? to : 0;
   }
 
@@ -162,8 +165,7 @@ export class Errand {
 
   private avoid(node: number): void {
     assert(node !== 0, "a node is avoided, not nobody");
-    this.avoided = node;
     const nowMs = this.roads.ports.clock.monotonicMs();
-    this.avoidUntilMs = nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5);
+    this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5));
   }
 }

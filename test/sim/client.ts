@@ -117,10 +117,10 @@ export class Client {
 
   private manner(): CallManner {
     const { prng, plan } = this;
-    const { vanishPerMille, forwardedPercent } = plan.work;
+    const { vanishPerMille, forwardedPercent, isPatient } = plan.work;
     const most = plan.requestTimeoutMs;
     return {
-      timeoutMs: prng.chance(1, 8) ? 1 + prng.below(most) : most,
+      timeoutMs: isPatient !== true && prng.chance(1, 8) ? 1 + prng.below(most) : most,
       forwardHops: prng.chance(forwardedPercent, 100) ? 1 : 0,
       vanishAfterMs: prng.chance(vanishPerMille, 1000) ? prng.below(20) : null,
     };

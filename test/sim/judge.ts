@@ -52,7 +52,7 @@ const NO_MINIMUM: HistoryCheckOptions["minimum"] = {
   scans: { pages: 0, rows: 0, untouched: 0 },
 };
 
-function historyOptions(plan: Plan): HistoryCheckOptions {
+export function historyOptions(plan: Plan): HistoryCheckOptions {
   const base = withDrift(CLOCK_DRIFT, HISTORY_CHECKS);
   const host = hostSettingsOf(plan, 1, "");
   const operations = operationsSettingsOf(plan, 1);

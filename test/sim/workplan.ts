@@ -57,6 +57,8 @@ export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
 export interface WorkSettings {
   /** Of a thousand asks, those in whose middle the client goes away. */
   readonly vanishPerMille: number;
+  /** Nobody has a deadline of its own; else one ask of eight has. */
+  readonly isPatient?: boolean;
   /** Of a hundred asks with an unknown end, those that are asked again. */
   readonly retryPercent: number;
   /** Of a hundred asks, those that may not be forwarded. */
