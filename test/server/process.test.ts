@@ -60,10 +60,13 @@ t.test(
     t.same(await textOf(`${base}/livez`), [200, "ok"]);
     const [live, liveLines] = await textOf(`${base}/livez?verbose`);
     t.equal(live, 200);
-    t.match(liveLines, /\[\+\]process ok\n\[\+\]start ok: asking which cluster to join\nok$/);
+    t.match(liveLines, /\[\+\]process ok\n\[\+\]start ok: finding out which cluster.*\nok$/);
     const [ready, readyLines] = await textOf(`${base}/readyz?verbose`);
     t.equal(ready, 503);
-    t.match(readyLines, /\[-\]initialized failed: starting: asking.*\n.*failed: not-initialized$/s);
+    t.match(
+      readyLines,
+      /\[-\]initialized failed: starting: finding out.*\n.*failed: not-initialized$/s,
+    );
     const [health, body] = await textOf(`${base}/v1/cluster/health`);
     t.equal(health, 503);
     t.match(JSON.parse(body), { ready: false, initialized: false, reason: "not-initialized" });
