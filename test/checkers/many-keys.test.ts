@@ -379,7 +379,8 @@ t.test("C3: what is committed is on the disks of a majority", (test) => {
 });
 
 t.test("sizes are bounded by the settings", (test) => {
-  const host = { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2, compactEveryEntries: 10 };
+  const kept = { compactEveryEntries: 10, logKeepBytesMax: 64 << 10 };
+  const host = { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2, ...kept };
   const small = { ...host, compactKeepEntries: 0, batchBytesMax: 16 << 10, unflushedRowsMax: 100 };
   const operations = { ...DEFAULT_OPERATIONS_SETTINGS, valueMaxBytes: 4000 };
   const bounds = boundsOf(small, operations, 64 << 10);
