@@ -75,9 +75,9 @@ export class MessageReader {
     private readonly take: (message: Uint8Array) => boolean,
   ) {}
 
-  /** True while nothing of a message has come that is not yet whole. */
+  /** True while all that came are whole messages, each of them taken. */
   get isBetweenMessages(): boolean {
-    return this.headBytes === 0 && this.body === null;
+    return !this.broken && this.headBytes === 0 && this.body === null;
   }
 
   /** False: what came is malformed, or `take` refused it; nothing more is read. */
