@@ -35,7 +35,8 @@ import { STATUS_UNAUTHENTICATED } from "./unary.js";
 import { PEER_NETWORK_DEFAULTS, type PeerNetworkPorts, type PeerTls } from "./settings.js";
 
 export interface AskOptions {
-  readonly tls: PeerTls | null;
+  /** What TLS handshakes are made with, as of now; null = without TLS. */
+  readonly tls: () => PeerTls | null;
   readonly ports: Pick<PeerNetworkPorts, "timer" | "names" | "credentials">;
   /** Longest wait for an answer to `identify`, and to `join` (ms). */
   readonly identifyWithinMs?: number;
@@ -118,7 +119,7 @@ export class PeerQuestions implements AskPort {
     this.tries = (this.tries + 1) % TRIES_MAX;
     try {
       const target = { endpoint, attempt: this.tries, source: null };
-      const way = { tls, names, withinMs: call.withinMs };
+      const way = { tls: tls(), names, withinMs: call.withinMs };
       connection = ask(target, call, way, credentials, { take, failed });
     } catch (error) {
       failed((error as Error).message);

@@ -101,8 +101,8 @@ export class LaneConnection {
 
   private begin(target: DialTarget): void {
     const { peer, lane, settings } = this;
-    const { tls, handshakeWithinMs: withinMs } = settings;
-    const options = { tls, names: this.ports.names, withinMs };
+    const { handshakeWithinMs: withinMs } = settings;
+    const options = { tls: settings.tls(), names: this.ports.names, withinMs };
     this.connection = dial(target, options, (reason) => this.end(reason));
     const stream = this.connection.session.request(
       {

@@ -9,7 +9,7 @@
  */
 import { connect as connectSession, type ClientHttp2Session } from "node:http2";
 import { connect as connectPlain, isIP, type LookupFunction, type Socket } from "node:net";
-import { connect as connectSecure } from "node:tls";
+import { connect as connectSecure, type SecureContextOptions } from "node:tls";
 import { HEADERS_MAX_BYTES, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { NameResolver } from "./resolve.js";
 import type { PeerTls } from "./settings.js";
@@ -81,6 +81,11 @@ function lookupOf(target: DialTarget, { names, withinMs }: DialOptions): LookupF
   };
 }
 
+/** What handshakes are made with, on either side. */
+export function secretsOf({ certificate, key, ca }: PeerTls): SecureContextOptions {
+  return { cert: certificate, key, ca, minVersion: "TLSv1.2" };
+}
+
 function openSocket(
   host: string,
   port: number,
@@ -91,10 +96,7 @@ function openSocket(
   if (tls === null) return connectPlain(way);
   return connectSecure({
     ...way,
-    cert: tls.certificate,
-    key: tls.key,
-    ca: tls.ca,
-    minVersion: "TLSv1.2",
+    ...secretsOf(tls),
     rejectUnauthorized: true,
     checkServerIdentity: () => undefined,
     ALPNProtocols: ["h2"],

@@ -52,13 +52,15 @@ export class InboundLane {
   /** The two greetings, as they travelled. */
   private greetings: readonly Uint8Array[] = [];
   private writtenAhead = false;
+  private readonly beganMs: number;
   heardMs: number;
 
   constructor(
     private readonly stream: ServerHttp2Stream,
     private readonly owner: InboundOwner,
   ) {
-    this.heardMs = owner.nowMs();
+    this.beganMs = owner.nowMs();
+    this.heardMs = this.beganMs;
     this.session = stream.session as ServerHttp2Session | undefined;
     const bound = (): number =>
       this.phase === "open" ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES;
@@ -80,6 +82,10 @@ export class InboundLane {
 
   get isOpen(): boolean {
     return this.phase === "open";
+  }
+
+  beganBefore(timeMs: number): boolean {
+    return this.isOpen && this.beganMs < timeMs;
   }
 
   /** Node on the other side; 0 before its greeting was judged. */

@@ -32,6 +32,8 @@ export class Lane {
   private early: Uint8Array[] = [];
   private earlyBytes = 0;
   private wasRefused = false;
+  /** When the connection of the moment was begun. */
+  private beganMs = 0;
   /** Tries since the lane was last up. */
   private attempt = 0;
   private readonly bounds: LaneBounds;
@@ -59,6 +61,11 @@ export class Lane {
 
   get isUp(): boolean {
     return this.state === "up";
+  }
+
+  /** Whether there is a connection, or one on its way, that began before `timeMs`. */
+  beganBefore(timeMs: number): boolean {
+    return this.connection !== null && this.beganMs < timeMs;
   }
 
   get queuedBytes(): number {
@@ -107,6 +114,7 @@ export class Lane {
 
   private connect(): void {
     this.state = "connecting";
+    this.beganMs = this.ports.clock.monotonicMs();
     const { peer, name, settings, ports } = this;
     const way = { attempt: this.attempt, source: this.owner.source };
     this.attempt += 1;

@@ -43,6 +43,23 @@ export class PeerLink implements LaneOwner {
     this.lanes.log.open();
   }
 
+  /** What is sent gets there. */
+  get isLinked(): boolean {
+    return this.isUp;
+  }
+
+  /** Whether any of its connections began before `timeMs`. */
+  beganBefore(timeMs: number): boolean {
+    return Object.values(this.lanes).some((lane) => lane.beganBefore(timeMs));
+  }
+
+  /** Ends its connections; it comes up again by itself. */
+  renew(): void {
+    if (this.isClosing) return;
+    if (this.isUp) this.goDown();
+    else for (const lane of Object.values(this.lanes)) lane.reset(RESET_REASON);
+  }
+
   send(lane: PeerLane, bytes: Uint8Array): boolean {
     return this.isUp && this.lanes[lane].send(bytes);
   }

@@ -3,7 +3,7 @@
  *
  * Serves nothing but the calls of proto/peer.proto. Invariants: 1. Connections, streams, headers
  * and the time until the handshake is through are bounded. 2. With credentials, nobody speaks here
- * without a certificate of the peers' CA. 3. A newer lane of a node replaces the older one of the
+ * without a certificate of the peers' CA, as it is at the handshake. 3. A newer lane of a node replaces the older one of the
  * same name. 4. After `close` nothing of ours is open.
  */
 import {
@@ -16,6 +16,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
+import type { Server as TlsServer } from "node:tls";
 import { TLS_HANDSHAKE_TIMEOUT_MS } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import type { TimerHandle } from "../ports.js";
@@ -29,6 +30,7 @@ import {
   JOIN_PATH,
   LINK_PATH,
   PEER_HTTP2_SETTINGS,
+  secretsOf,
 } from "./dial.js";
 import { InboundLane, type InboundOwner } from "./inbound.js";
 import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
@@ -94,7 +96,21 @@ export class PeerListener implements InboundOwner {
     });
   }
 
-  /** Ends the lanes of a node that is no peer any more; it may come again, and is judged again. */
+  /**
+   * Handshakes from now on are made with what `settings.tls` says now. No session of before is
+   * resumed: the keys of its tickets are gone.
+   */
+  renew(): void {
+    const tls = this.settings.tls();
+    if (tls !== null) (this.server as unknown as TlsServer).setSecureContext(secretsOf(tls));
+  }
+
+  /** Nodes with an admitted lane that began before `timeMs`. */
+  heardBefore(timeMs: number): readonly number[] {
+    return [...this.lanes].filter((lane) => lane.beganBefore(timeMs)).map((lane) => lane.nodeId);
+  }
+
+  /** Ends the lanes of a node; it may come again, and is judged again. */
   letGo(nodeId: number): void {
     for (const lane of [...this.lanes]) if (lane.nodeId === nodeId) lane.end();
   }
@@ -151,7 +167,8 @@ export class PeerListener implements InboundOwner {
   }
 
   private makeServer(): Http2Server | Http2SecureServer {
-    const { tls, connectionsMax } = this.settings;
+    const { connectionsMax } = this.settings;
+    const tls = this.settings.tls();
     const common = {
       settings: { ...PEER_HTTP2_SETTINGS },
       maxSessionMemory: CONNECTION_MEMORY_MB,
@@ -163,10 +180,7 @@ export class PeerListener implements InboundOwner {
         ? createServer(common)
         : createSecureServer({
             ...common,
-            cert: tls.certificate,
-            key: tls.key,
-            ca: tls.ca,
-            minVersion: "TLSv1.2",
+            ...secretsOf(tls),
             requestCert: true,
             rejectUnauthorized: true,
             allowHTTP1: false,

@@ -24,6 +24,7 @@ import type {
 } from "../ports.js";
 import { PeerLink, type LinkOwner } from "./link.js";
 import { PeerListener, type ListenerOwner } from "./listener.js";
+import { LinkRenewal, type RenewalOwner } from "./renewal.js";
 import {
   type LinkSettings,
   type PeerNetworkPorts,
@@ -31,11 +32,12 @@ import {
   assertPeerSettings,
 } from "./settings.js";
 
-export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
+export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalOwner {
   private readonly links = new Map<number, PeerLink>();
   /** Links that were let go and still end. */
   private readonly leaving = new Set<PeerLink>();
   private readonly listener: PeerListener;
+  private readonly renewal: LinkRenewal;
   /** Peers that were named before the start. */
   private early: readonly PeerAddress[] = [];
   private events: PeerEvents | null = null;
@@ -49,6 +51,7 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     private readonly ports: PeerNetworkPorts,
   ) {
     this.listener = new PeerListener(settings, ports, this);
+    this.renewal = new LinkRenewal(settings, ports, this);
   }
 
   /**
@@ -128,9 +131,20 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
     return this.links.get(to)?.queuedBytes(lane) ?? 0;
   }
 
+  /**
+   * `settings.tls` says something else now: new connections use it at once, and the links are
+   * renewed one after the other.
+   */
+  renew(): void {
+    if (this.closing !== null) return;
+    this.listener.renew();
+    this.renewal.begin();
+  }
+
   close(done: () => void): void {
     assert(this.closing === null, "a peer port is closed once");
     this.closing = done;
+    this.renewal.stop();
     for (const [nodeId, link] of this.links) this.letGo(nodeId, link, this.settings.closeWithinMs);
     this.ports.timer.soon(() => this.closeListener());
   }
@@ -184,6 +198,24 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner {
   linkClosed(link: PeerLink): void {
     this.leaving.delete(link);
     if (this.closing !== null) this.closeListener();
+  }
+
+  // What the renewal asks and wants ------------------------------------------------------------
+
+  linkedBefore(timeMs: number): readonly number[] {
+    const nodes = new Set(this.listener.heardBefore(timeMs));
+    for (const [nodeId, link] of this.links) if (link.beganBefore(timeMs)) nodes.add(nodeId);
+    return [...nodes];
+  }
+
+  isBack(nodeId: number): boolean {
+    return this.links.get(nodeId)?.isLinked ?? true;
+  }
+
+  renewLink(nodeId: number): void {
+    // The link first: it must not take the end of the other direction for a loss.
+    this.links.get(nodeId)?.renew();
+    this.listener.letGo(nodeId);
   }
 
   private letGo(nodeId: number, link: PeerLink, withinMs = 0): void {

@@ -2,9 +2,9 @@
  * What the links to the other nodes are opened with: addresses, identity, credentials, and every
  * time and size that bounds them.
  *
- * Invariants: 1. Nothing changes after the port was opened, but who this node is, which is asked
- * for at each handshake and question. 2. A dead link is found before the shortest election timeout
- * ends. 3. Relations are asserted at open.
+ * Invariants: 1. Nothing changes after the port was opened, but who this node is and what it proves
+ * that with, which is asked for at each handshake and question. 2. A dead link is found before the
+ * shortest election timeout ends. 3. Relations are asserted at open.
  */
 import { assert } from "../base/assert.js";
 import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
@@ -57,7 +57,8 @@ export interface PeerNetworkSettings {
   /** Address and port to listen on; port 0 = any free one. */
   readonly host: string;
   readonly port: number;
-  readonly tls: PeerTls | null;
+  /** What TLS handshakes are made with, as of now; null = without TLS, and then always. */
+  readonly tls: () => PeerTls | null;
   /** Who this node is, as of now: addresses may be known later than the port is opened. */
   readonly profile: () => PeerProfile;
   /** How far it is with belonging to a cluster; null: that is not known yet, nobody is answered. */
@@ -74,6 +75,8 @@ export interface PeerNetworkSettings {
   readonly connectionsMax: number;
   /** How long the end waits for what is still queued. */
   readonly closeWithinMs: number;
+  /** After other certificates were put in place, every link is renewed within this. */
+  readonly linkRenewalMs: number;
   /** A join request is answered within this, or told to ask again. */
   readonly joinWithinMs: number;
 }
@@ -131,12 +134,17 @@ export const PEER_NETWORK_DEFAULTS = {
   inboundSilenceMs: 15_000,
   connectionsMax: 1024,
   closeWithinMs: 300,
+  linkRenewalMs: 50 * 60_000,
   joinWithinMs: 10_000,
 } as const;
 
 export function assertPeerSettings(settings: PeerNetworkSettings): void {
-  const { reconnectFirstMs, reconnectLastMs } = settings;
+  const { reconnectFirstMs, reconnectLastMs, handshakeWithinMs } = settings;
   assert(reconnectFirstMs >= 1 && reconnectFirstMs <= reconnectLastMs, "back-off grows");
+  assert(
+    2 * handshakeWithinMs < settings.linkRenewalMs,
+    "links that are renewed come back in time",
+  );
   for (const lane of PEER_LANES) {
     const { queueBytes, aheadBytes, whenFull, echoEveryMs, echoWithinMs } = settings.lanes[lane];
     // A stream says that it is drained only when it once held more than its own mark.

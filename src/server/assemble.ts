@@ -177,12 +177,13 @@ async function openStack(
   fatal: FatalPort,
   metrics: Metrics,
   starting: Starting,
+  reloaded: Reloaded,
 ): Promise<Result<Stack, RefusalKind>> {
   starting.phase = "opening the peer listener";
-  const opened = await openPeers(config, logger);
+  const opened = await openPeers(config, logger, { reloaded, metrics });
   if (!opened.ok) return opened;
   const peers = opened.value;
-  const closePeers = (): Promise<void> => new Promise((resolve) => peers.network.close(resolve));
+  const closePeers = (): Promise<void> => new Promise((resolve) => peers.close(resolve));
   starting.waitingFor = () => peers.entering.waitingFor;
   starting.phase = "finding out which cluster this node belongs to";
   const clusterId = await findClusterId(config, peers, logger);
@@ -238,7 +239,7 @@ function makeOperations(
 
 async function closeStack({ node, disk, peers }: Stack): Promise<void> {
   await new Promise<void>((resolve) => node.stop(systemClock.monotonicMs(), resolve));
-  await new Promise<void>((resolve) => peers.network.close(resolve));
+  await new Promise<void>((resolve) => peers.close(resolve));
   await new Promise<void>((resolve) => disk.close(resolve));
 }
 
@@ -289,7 +290,7 @@ export async function startServer(
   const health = opened.value;
   let operations: Operations | null = null;
   const fatal = processFatal((reason) => operations?.setFatalFault(reason));
-  const stack = await openStack(config, logger, fatal, metrics, starting);
+  const stack = await openStack(config, logger, fatal, metrics, starting, reloaded);
   if (!stack.ok) return giveUp(stack);
   const { node, disk, peers } = stack.value;
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };

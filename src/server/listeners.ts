@@ -16,6 +16,7 @@ import type { AuditPort } from "../operations/audit.js";
 import type { OperationsPort } from "../operations/requests.js";
 import type { LoggerPort } from "../ports.js";
 import { certificateOf } from "../rest/access.js";
+import type { TlsMaterial } from "../rest/https.js";
 import { hostNameOf } from "../rest/browsers.js";
 import { SENDING_TIMES } from "../rest/listener.js";
 import { createRestServer, type RestServer } from "../rest/server.js";
@@ -23,7 +24,7 @@ import { systemClock } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
 import type { ServerConfig } from "./config.js";
 import type { Metrics } from "./metrics.js";
-import { tlsFiles, tlsTexts } from "./tls-files.js";
+import { expirySeconds, tlsFiles, tlsTexts } from "./tls-files.js";
 import type { Authenticator } from "./tokens.js";
 import { VERSION } from "./version.js";
 import { WatchedFiles } from "./watched-files.js";
@@ -126,6 +127,10 @@ function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
   }
 }
 
+function measureExpiry({ metrics }: FrontEnds, { certificate }: TlsMaterial): void {
+  metrics.certificateExpires("https", expirySeconds(certificate));
+}
+
 /** Puts new certificates in place while the node runs. */
 class Renewal {
   private readonly files: WatchedFiles | null;
@@ -144,7 +149,10 @@ class Renewal {
     if (this.files === null) return;
     this.files.taken();
     void tlsTexts(this.config, this.ends.logger).then((texts) => {
-      if (texts.ok) this.rest.renew(texts.value);
+      if (texts.ok) {
+        this.rest.renew(texts.value);
+        measureExpiry(this.ends, texts.value);
+      }
       this.ends.reloaded("https-certificate", texts.ok ? null : texts.message);
     });
   }
@@ -196,6 +204,7 @@ export async function openListeners(
         },
       );
       bound.https = hostAndPort(host, port);
+      measureExpiry(ends, texts.value);
     }
   } catch (error) {
     await close(0);

@@ -97,6 +97,12 @@ export class Metrics implements MeterPort {
     labelNames: ["what", "result"],
     registers: [this.registry],
   });
+  private readonly expiries = new Gauge({
+    name: "svc_tls_certificate_expiry_timestamp_seconds",
+    help: "End of the certificate that new connections get, in seconds since 1970",
+    labelNames: ["use"],
+    registers: [this.registry],
+  });
   private readonly changesOf = new Map<PartitionId, Counter.Internal>();
 
   constructor(version: string, tally: RequestTally, node: NodeName) {
@@ -142,6 +148,11 @@ export class Metrics implements MeterPort {
   /** Something was read anew while the node runs. */
   reloaded(what: string, isGood: boolean): void {
     this.reloads.inc({ what, result: isGood ? "ok" : "failed" });
+  }
+
+  /** A certificate was put in force; `atSeconds` since 1970. */
+  certificateExpires(use: "https" | "peer", atSeconds: number): void {
+    this.expiries.set({ use }, atSeconds);
   }
 
   /** Called once the node exists. */

@@ -4,9 +4,6 @@
  * Invariants: 1. The listener is bound before the disk is opened. Until the host begins it answers
  * who this node is, as soon as the data directory is known, and nothing else.
  */
-import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
 import { PEER_PROTOCOL } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { Entering } from "../host/entering.js";
@@ -25,6 +22,7 @@ import type { LoggerPort, PeerProfile, PeerStanding } from "../ports.js";
 import { systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { hostAndPort, isLoopback } from "./addresses.js";
 import { type ServerConfig, needsCredentials } from "./config.js";
+import { PeerCertificates, type PeerTlsReports } from "./peer-tls.js";
 import { readSecretFile } from "./secret-file.js";
 
 /** The node as the others know it; what is not known yet is "". */
@@ -46,6 +44,10 @@ export interface Peers {
   /** How an empty data directory comes to belong to a cluster, and what it waits for. */
   readonly entering: Entering;
   readonly ports: PeerNetworkPorts;
+  /** Reads certificate, key and CA anew: new connections use them, links are renewed in turn. */
+  reload(): void;
+  /** Nobody is heard any more; `done` when nothing is open. */
+  close(done: () => void): void;
 }
 
 export function randomHex(digits: number): string {
@@ -95,40 +97,10 @@ function warnUnprotected(config: ServerConfig, logger: LoggerPort, isSecured: bo
   }
 }
 
-/** The text of a PEM file; throws with the flag and the path when `check` does not take it. */
-function pemText(flag: string, path: string, check: (text: string) => unknown): string {
-  try {
-    const text = readFileSync(path, "utf8");
-    check(text);
-    return text;
-  } catch (error) {
-    throw new Error(`${flag}: ${path} is not usable: ${(error as Error).message}`);
-  }
-}
-
-function peerTls(config: ServerConfig): Result<PeerTls | null, "usage"> {
-  const { peerTlsCertFile, peerTlsKeyFile, peerTlsCaFile } = config;
-  if (peerTlsCertFile === null || peerTlsKeyFile === null || peerTlsCaFile === null) {
-    return ok(null);
-  }
-  const isCertificate = (text: string): unknown => new X509Certificate(text);
-  try {
-    const ca = pemText("--peer-tls-ca", peerTlsCaFile, isCertificate);
-    const certificate = pemText("--peer-tls-cert", peerTlsCertFile, isCertificate);
-    const key = pemText("--peer-tls-key", peerTlsKeyFile, (text) =>
-      createSecureContext({ cert: certificate, key: text }),
-    );
-    return ok({ certificate, key, ca });
-  } catch (error) {
-    return failure("usage", (error as Error).message);
-  }
-}
-
 function bind(
   config: ServerConfig,
   port: number,
-  tls: PeerTls | null,
-  who: Pick<PeerNetworkSettings, "profile" | "standing">,
+  who: Pick<PeerNetworkSettings, "profile" | "standing" | "tls">,
   ports: PeerNetworkPorts,
 ): Promise<Result<PeerNetwork, "cannot-listen">> {
   const times = {
@@ -139,7 +111,6 @@ function bind(
     ...PEER_NETWORK_DEFAULTS,
     host: config.peerHost,
     port,
-    tls,
     ...who,
     lanes: laneBounds(times),
   };
@@ -150,11 +121,15 @@ function bind(
 export async function openPeers(
   config: ServerConfig,
   logger: LoggerPort,
+  reports: PeerTlsReports,
 ): Promise<Result<Peers, "usage">> {
-  const tls = peerTls(config);
-  if (!tls.ok) return tls;
   const credentials = peerCredentials(config, logger);
   if (!credentials.ok) return credentials;
+  const opened = PeerCertificates.open(config, reports);
+  if (!opened.ok) return opened;
+  const certificates = opened.value;
+  const tls = (): PeerTls | null => certificates?.current ?? null;
+  const first = tls();
   const ports = peerPorts(logger, credentials.value);
   const { nodeId, peerHost, peerPort, storage } = config;
   const self: PeerSelf = {
@@ -171,16 +146,18 @@ export async function openPeers(
       return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
     },
     standing: (): PeerStanding | null => self.standing(),
+    tls,
   };
-  let bound = await bind(config, peerPort, tls.value, who, ports);
+  let bound = await bind(config, peerPort, who, ports);
   if (!bound.ok && isFreeToMove(config)) {
     logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
-    bound = await bind(config, 0, tls.value, who, ports);
+    bound = await bind(config, 0, who, ports);
   }
   if (!bound.ok) {
+    certificates?.close();
     return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
   }
-  warnUnprotected(config, logger, tls.value !== null);
+  warnUnprotected(config, logger, certificates !== null);
   const address = hostAndPort(peerHost, bound.value.port);
   self.endpoint = config.advertisedPeerEndpoint ?? address;
   const { endpoint } = self;
@@ -191,10 +168,21 @@ export async function openPeers(
     founders: config.initialCluster,
     seeds: () => config.join,
     mayFound: config.initialClusterState === "new",
-    ask: new PeerQuestions({ tls: tls.value, ports }),
+    ask: new PeerQuestions({ tls, ports }),
     ...ports,
   });
-  return ok({ network: bound.value, address, endpoint, self, entering, ports });
+  const network = bound.value;
+  if (certificates !== null) {
+    certificates.renewed = () => network.renew();
+    // The listener was made with what there was before it was bound.
+    if (certificates.current !== first) network.renew();
+  }
+  const reload = (): void => certificates?.reload();
+  const close = (done: () => void): void => {
+    certificates?.close();
+    network.close(done);
+  };
+  return ok({ network, address, endpoint, self, entering, ports, reload, close });
 }
 
 /** Nobody was told where this node would be: it is alone, and its port is only the default. */

@@ -84,6 +84,7 @@ export class Assembled implements RunningServer {
     this.parts.audit.reopen();
     this.parts.tokens?.reload();
     this.parts.listeners.reload();
+    this.parts.peers.reload();
   }
 
   stop(done: () => void): void {
@@ -149,7 +150,7 @@ export class Assembled implements RunningServer {
     const deadlineMs = systemClock.monotonicMs() + graceMs;
     node.stop(deadlineMs, () => {
       operations.finish(deadlineMs, () => {
-        peers.network.close(() => disk.close(ended));
+        peers.close(() => disk.close(ended));
       });
     });
     this.parts.listeners.drain();

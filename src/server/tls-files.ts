@@ -1,5 +1,5 @@
 /**
- * Certificate, key and client CA of the HTTPS listener, from their files.
+ * Certificates, keys and CAs of the HTTPS listener and of the peers, from their files.
  *
  * Invariants: 1. What belongs together is read and checked as a whole. 2. A mistake names the flag
  * and the path.
@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { failure, ok, type Result } from "../base/result.js";
+import type { PeerTls } from "../net/settings.js";
 import type { LoggerPort } from "../ports.js";
 import type { TlsMaterial } from "../rest/https.js";
 import { developmentCertificate, makeSelfSigned } from "./certificate.js";
@@ -18,6 +19,17 @@ import type { ServerConfig } from "./config.js";
 export function tlsFiles(config: ServerConfig): readonly string[] {
   const { tlsCertFile, tlsKeyFile, tlsClientCaFile } = config;
   return [tlsCertFile, tlsKeyFile, tlsClientCaFile].filter((path) => path !== null);
+}
+
+/** Files of the peers' certificate, key and CA, which may change while the node runs. */
+export function peerTlsFiles(config: ServerConfig): readonly string[] {
+  const { peerTlsCertFile, peerTlsKeyFile, peerTlsCaFile } = config;
+  return [peerTlsCertFile, peerTlsKeyFile, peerTlsCaFile].filter((path) => path !== null);
+}
+
+/** When the first certificate of a PEM text ends (seconds since 1970). */
+export function expirySeconds(certificate: string | Buffer): number {
+  return Date.parse(new X509Certificate(certificate).validTo) / 1000;
 }
 
 /** The text of a PEM file; throws with the flag and the path when it is none that `check` takes. */
@@ -38,6 +50,37 @@ function checkCertificates(text: string): void {
   for (const certificate of found) new X509Certificate(certificate);
 }
 
+/** Certificate and key that belong together; throws with the flag and the path. */
+function pemPair(
+  flags: Readonly<Record<"certificate" | "key", string>>,
+  certificatePath: string,
+  keyPath: string,
+): { readonly certificate: string; readonly key: string } {
+  const certificate = pemFile(flags.certificate, certificatePath, checkCertificates);
+  // The key is checked together with the certificate that it must belong to.
+  const key = pemFile(flags.key, keyPath, (text) =>
+    createSecureContext({ cert: certificate, key: text }),
+  );
+  return { certificate, key };
+}
+
+const HTTPS_FLAGS = { certificate: "--tls-cert", key: "--tls-key" } as const;
+const PEER_FLAGS = { certificate: "--peer-tls-cert", key: "--peer-tls-key" } as const;
+
+/** What peers know each other by; null where it is not configured. */
+export function peerTlsTexts(config: ServerConfig): Result<PeerTls | null, "usage"> {
+  const { peerTlsCertFile, peerTlsKeyFile, peerTlsCaFile } = config;
+  if (peerTlsCertFile === null || peerTlsKeyFile === null || peerTlsCaFile === null) {
+    return ok(null);
+  }
+  try {
+    const ca = pemFile("--peer-tls-ca", peerTlsCaFile, checkCertificates);
+    return ok({ ...pemPair(PEER_FLAGS, peerTlsCertFile, peerTlsKeyFile), ca });
+  } catch (error) {
+    return failure("usage", (error as Error).message);
+  }
+}
+
 /** The development certificate where none is configured. */
 export async function tlsTexts(
   config: ServerConfig,
@@ -54,12 +97,7 @@ export async function tlsTexts(
       clientCertificateRequired: clientCa !== null && config.authTokensFile === null,
     };
     if (tlsCertFile !== null && tlsKeyFile !== null) {
-      const certificate = pemFile("--tls-cert", tlsCertFile, checkCertificates);
-      // The key is checked together with the certificate that it must belong to.
-      const key = pemFile("--tls-key", tlsKeyFile, (text) =>
-        createSecureContext({ cert: certificate, key: text }),
-      );
-      return ok({ certificate, key, ...access });
+      return ok({ ...pemPair(HTTPS_FLAGS, tlsCertFile, tlsKeyFile), ...access });
     }
     if (config.storage === "memory") {
       logger.log("warn", "using a self-signed development certificate, made for this run");

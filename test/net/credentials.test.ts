@@ -35,7 +35,7 @@ async function make(
   const ports = portsWith(settings, told);
   let endpoint = "";
   const network = await openNetwork(
-    peerSettings(nodeId, () => endpoint, { tls }),
+    peerSettings(nodeId, () => endpoint, { tls: () => tls }),
     ports,
   );
   endpoint = `127.0.0.1:${network.port}`;
@@ -106,7 +106,7 @@ t.test("P-198 without the secret nobody is linked, told or taken in", async (t) 
       "nor judged",
     );
     const heard: Result<PeerIdentity | JoinAnswer, "no-answer">[] = [];
-    const questions = new PeerQuestions({ tls: null, ports: rogue.ports });
+    const questions = new PeerQuestions({ tls: () => null, ports: rogue.ports });
     questions.identify(one.peer.endpoint, (answer) => void heard.push(answer));
     const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
     questions.join(one.peer.endpoint, request, (answer) => void heard.push(answer));
@@ -114,7 +114,7 @@ t.test("P-198 without the secret nobody is linked, told or taken in", async (t) 
     for (const end of heard) t.match(end, { ok: false, message: /proof|no answer/ });
     one.node.peers(two.peer);
   }
-  const questions = new PeerQuestions({ tls: null, ports: two.ports });
+  const questions = new PeerQuestions({ tls: () => null, ports: two.ports });
   const identity = await new Promise<Result<PeerIdentity, "no-answer">>((resolve) => {
     questions.identify(one.peer.endpoint, resolve);
   });
@@ -138,7 +138,7 @@ t.test("P-198 F11 a certificate is for the node that it names, in both direction
   const counted = (made: Made): number => made.ports.credentials.otherIdentities;
   await until("refused by who is called", () => counted(one) >= 2);
   t.notOk(one.node.isUp(3) || thief.node.isUp(1));
-  const options = { tls: second, ports: thief.ports };
+  const options = { tls: () => second, ports: thief.ports };
   const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
   const answer = await new Promise<JoinAnswer | null>((resolve) => {
     new PeerQuestions(options).join(one.peer.endpoint, request, (result) => {

@@ -13,12 +13,12 @@ t.test("plain", async (t) => {
 t.test("with TLS on both sides", async (t) => {
   const authority = await PeerAuthority.make("peers");
   const tls = await authority.issue("node");
-  await peerConformance(t, async () => Promise.resolve(new RealHarness({ tls })));
+  await peerConformance(t, async () => Promise.resolve(new RealHarness({ tls: () => tls })));
 });
 
 async function nodeWith(nodeId: number, tls: PeerTls | null): Promise<[PeerNode, string]> {
   let endpoint = "";
-  const network = await openNetwork(peerSettings(nodeId, () => endpoint, { tls }));
+  const network = await openNetwork(peerSettings(nodeId, () => endpoint, { tls: () => tls }));
   endpoint = `127.0.0.1:${network.port}`;
   return [new PeerNode(nodeId, network).start(), endpoint];
 }

@@ -49,7 +49,7 @@ export function peerSettings(
     ...PEER_NETWORK_DEFAULTS,
     host: "127.0.0.1",
     port: 0,
-    tls: null,
+    tls: () => null,
     lanes: laneBounds(TIMES),
     standing: () => ({ state: "founded", founders: [] }),
     profile: () => ({
@@ -131,7 +131,7 @@ export class RealHarness implements PeerHarness {
   }
 
   askToJoin(seed: number, request: JoinRequest, done: (answer: JoinAnswer) => void): void {
-    const options = { tls: this.changes.tls ?? null, ports: realPorts() };
+    const options = { tls: this.changes.tls ?? (() => null), ports: realPorts() };
     const ask = (): void => {
       new PeerQuestions(options).join(this.endpointOf(seed), request, (result) => {
         if (result.ok && result.value.status !== "retry") done(result.value);

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import t from "tap";
 import { makeSelfSigned } from "../../src/server/certificate.js";
+import { PeerAuthority } from "../net/certificates.js";
+import { meetPeer } from "../net/visitor.js";
 import { ServerProcess, endAll, sleep, temporaryDirectory } from "../cluster/server-process.js";
 
 const directory = temporaryDirectory();
@@ -89,6 +91,68 @@ t.test("A14.9 a renewed certificate is used by new connections; a broken one is 
   const metrics = await (await fetch(`http://${http}/metrics`)).text();
   t.match(metrics, /svc_reloads_total\{what="https-certificate",result="ok"\} [1-9]/);
   t.match(metrics, /svc_reloads_total\{what="https-certificate",result="failed"\} [1-9]/);
+  t.match(metrics, /svc_tls_certificate_expiry_timestamp_seconds\{use="https"\} \d{10}\n/);
+  t.notMatch(metrics, /use="peer"/, "there is none of that use");
   for (const { socket } of [first, again, resumed, kept]) socket.destroy();
   t.same(await server.stop(), { code: 0, signal: null });
 });
+
+t.test(
+  "contract 10.8 certificate, key and CA of the peers, by SIGHUP and by their content",
+  async (t) => {
+    const [older, newer] = [await PeerAuthority.make("older"), await PeerAuthority.make("newer")];
+    const [mine, theirs] = [await older.issue("mine"), await newer.issue("theirs")];
+    const path = join(directory.path, "peer");
+    mkdirSync(path);
+    const put = (name: string, text: string): void => {
+      writeFileSync(join(path, `${name}.new`), text, { mode: 0o600 });
+      renameSync(join(path, `${name}.new`), join(path, name));
+    };
+    const files = (pair: Awaited<ReturnType<PeerAuthority["issue"]>>): void => {
+      put("ca", `${pair.ca}\n`);
+      put("cert", `${pair.certificate}\n`);
+      put("key", pair.key);
+    };
+    files(await older.issue("server"));
+    const server = new ServerProcess([
+      "--storage=memory",
+      "--grpc-port=off",
+      "--http-port=0",
+      "--https-port=off",
+      "--peer-port=0",
+      ...["cert", "key", "ca"].map((name) => `--peer-tls-${name}=${join(path, name)}`),
+    ]);
+    const { http } = await server.ready();
+    const port = Number(/peer=\S+:(\d+)/.exec(server.output)?.[1]);
+    const metrics = async (): Promise<string> => (await fetch(`http://${http}/metrics`)).text();
+    const expiry = /svc_tls_certificate_expiry_timestamp_seconds\{use="peer"\} \d{10}\n/;
+    t.match(await metrics(), expiry);
+    const before = await meetPeer(port, mine);
+    t.equal(before.isLetIn, true);
+    t.equal((await meetPeer(port, theirs)).isLetIn, false);
+    put("key", "no key\n");
+    server.signal("SIGHUP");
+    await until("a mistake is told", async () => {
+      await sleep(50);
+      return server.log.includes("not reloaded");
+    });
+    t.match(server.log, /error.*not reloaded.*--peer-tls-key/);
+    const kept = await meetPeer(port, mine);
+    t.match(kept, { isLetIn: true, fingerprint: before.fingerprint }, "the old content stays");
+    files(await newer.issue("server"));
+    server.signal("SIGHUP");
+    await until("the new CA counts", async () => (await meetPeer(port, theirs)).isLetIn);
+    t.match(await meetPeer(port, mine, before.session), { isLetIn: false, isResumed: false });
+    t.not((await meetPeer(port, theirs)).fingerprint, before.fingerprint);
+    files(await older.issue("server again"));
+    await until("a change is seen without a signal too", async () => {
+      await sleep(100);
+      return (await meetPeer(port, mine)).isLetIn;
+    });
+    const counted = await metrics();
+    t.match(counted, /svc_reloads_total\{what="peer-certificate",result="ok"\} [2-9]/);
+    t.match(counted, /svc_reloads_total\{what="peer-certificate",result="failed"\} [1-9]/);
+    t.match(counted, expiry);
+    t.same(await server.stop(), { code: 0, signal: null });
+  },
+);
