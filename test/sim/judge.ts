@@ -109,6 +109,11 @@ function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs
   return { violations, evidence, minimum, vacuous, undecided };
 }
 
+/** The verdict, without a least evidence. */
+function unmeasured(verdict: Verdict): Verdict {
+  return { ...verdict, minimum: {}, kind: verdict.kind === "vacuous" ? "pass" : verdict.kind };
+}
+
 /** Whether what the profile is for was there. */
 function worldOf({ name, needs = {} }: Profile, { faults, effects }: RunResult): Verdict {
   const findings = new Findings(`the world of ${name}`, needs);
@@ -139,8 +144,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const partitions = host.initialPartitions;
   const history = withLeaderships(result.history, checks.leaderships, partitions);
   const ofHistory = checkHistory(history, historyOptions(plan));
-  const fenced =
-    profile.operations === undefined ? result.fenced : { ...result.fenced, minimum: {} };
+  const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
   const verdicts = [...checks.verdicts(), fenced, ...ofHistory, worldOf(profile, result)];
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));

@@ -60,6 +60,8 @@ export interface Plan {
   readonly without: readonly number[];
 }
 
+type Weights = Readonly<Partial<Record<WorkloadKind, number>>>;
+
 export interface PlanOverrides {
   readonly ticks?: number;
   readonly clients?: number;
@@ -70,6 +72,14 @@ export interface PlanOverrides {
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
   readonly members?: MemberPlan | null;
+  /** Weights instead of the drawn ones; kinds that are not named are off. */
+  readonly operations?: Weights;
+  readonly locks?: number;
+  readonly sequences?: number;
+  readonly keys?: number;
+  readonly thinkMs?: number;
+  readonly requestTimeoutMs?: number;
+  readonly blockSize?: number;
 }
 
 export const CLUSTER_ID = "simulated";
@@ -120,13 +130,10 @@ function foundersAmong(nodes: number): Pick<Plan, "nodes" | "joiners"> {
   return { nodes: founders, joiners: nodes - founders };
 }
 
-function weightsOf(profile: Profile, drawn: Plan["operations"]): Plan["operations"] {
-  const { operations } = profile;
-  if (operations === undefined) return drawn;
+function weightsOf(chosen: Weights | undefined, drawn: Plan["operations"]): Plan["operations"] {
+  if (chosen === undefined) return drawn;
   const kinds = Object.keys(drawn) as WorkloadKind[];
-  return Object.fromEntries(
-    kinds.map((kind) => [kind, operations[kind] ?? 0]),
-  ) as Plan["operations"];
+  return Object.fromEntries(kinds.map((kind) => [kind, chosen[kind] ?? 0])) as Plan["operations"];
 }
 
 function keysOf(profile: Profile, drawn: number): number {
@@ -153,7 +160,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
-    operations: weightsOf(profile, { ...laterWeights(later), ...weights(prng) }),
+    operations: weightsOf(profile.operations, { ...laterWeights(later), ...weights(prng) }),
     faults: profile.hasAllFaults === true ? profile.faults : chosen,
     faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
     host: {
@@ -180,10 +187,11 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
   };
-  const { groups, nodes: wanted, ...others } = overrides;
+  const { groups, nodes: wanted, operations, ...others } = overrides;
   const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
   const size = wanted === undefined ? {} : foundersAmong(wanted);
-  return { ...plan, ...others, ...size, host };
+  const weighed = weightsOf(operations, plan.operations);
+  return { ...plan, ...others, ...size, host, operations: weighed };
 }
 
 /** The host's settings of one node of a plan. */

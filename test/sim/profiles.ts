@@ -156,7 +156,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     },
     ticks: 40_000,
     faultEveryMs: [3000],
-    work: { ...LARGE_WORK, largeValues: 100, largeBytes: 3000 },
+    work: { ...LARGE_WORK, valueMaxBytes: 4000, largeValues: 100, largeBytes: 3000 },
     operations: WRITERS,
     keys: 300,
     needs: { "fault store-stuck": 3, "work large values": 200 },

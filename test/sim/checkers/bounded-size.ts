@@ -41,7 +41,8 @@ export function boundsOf(
   const forOthers = KEEP_FACTOR * host.logKeepBytesMax;
   return {
     logBytes: groups * entries * entryBytes + forOthers + SEGMENTS_IN_USE * segmentBytes,
-    unflushedBytes: Math.min(rows * rowBytes, 2 * host.unflushedBytesMax),
+    // What a group applies next is looked at before, not after.
+    unflushedBytes: Math.min(rows * rowBytes, 2 * host.unflushedBytesMax + groups * entryBytes),
     queuedBytes: Math.min(groups * host.queuedBytesMax, host.nodeQueuedBytesMax) + entryBytes,
     requests: 2 * operations.inflightMax,
   };

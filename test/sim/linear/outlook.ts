@@ -35,6 +35,9 @@ export interface Standing<State> {
 }
 
 export class Outlook<State> {
+  /** Operations that were looked at. */
+  looks = 0;
+
   constructor(
     private readonly model: Model<State>,
     private readonly operations: readonly Attempt[],
@@ -50,6 +53,7 @@ export class Outlook<State> {
     let ahead = 0;
     for (let at = open.first; at !== open.end && ahead < AHEAD_MAX; at = open.after(at)) {
       const attempt = this.operations[at] as Attempt;
+      this.looks++;
       const { outcome } = attempt;
       if (outcome?.kind !== "ok") continue;
       const isAhead = attempt.callOrder > limit;
@@ -88,6 +92,7 @@ export class Outlook<State> {
     for (let at = open.first; at !== open.end; at = open.after(at)) {
       const attempt = operations[at] as Attempt;
       if (attempt.callOrder > limit) break;
+      this.looks++;
       if (at === before) continue;
       const answered = isAnswered(attempt);
       if (answered) unknownMax += reach.gapMax;

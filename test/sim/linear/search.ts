@@ -65,6 +65,8 @@ interface Frame<State> {
 const NONE = -1;
 const SHOWN_BEFORE = 8;
 const SHOWN_OPEN = 12;
+/** What looking at operations costs of the budget. */
+const LOOKS_PER_STEP = 256;
 /** Of the steps of the budget, for searches that find an order and cannot say that there is none. */
 const RESTRICTED_SHARE = 0.75;
 class Search<State> {
@@ -120,6 +122,8 @@ class Search<State> {
       return { kind: "linearizable", steps: 0 };
     }
     while (stack.length > 0) {
+      this.steps += Math.floor(this.outlook.looks / LOOKS_PER_STEP);
+      this.outlook.looks %= LOOKS_PER_STEP;
       const isUsedUp = this.steps >= budget.stepsMax || this.visited.size >= budget.memoryMax;
       const stuckMax = this.reaches.at(Math.max(0, this.farthest)).stepsMax;
       if (isUsedUp || this.steps - this.farthestStep > stuckMax) {

@@ -15,7 +15,10 @@ export const LOST_TRIES_MAX = 2;
 
 export interface RememberedKey {
   readonly number: number;
-  readonly older: RememberedKey | null;
+  /** The next older one that has a name. */
+  readonly olderNamed: RememberedKey | null;
+  /** How many are older. */
+  readonly depth: number;
   readonly key: string;
   readonly count: number;
   readonly start: bigint;
@@ -68,31 +71,32 @@ export class RememberedKeys {
   private readonly known = new Map<string, RememberedKey>();
   private count = 0;
 
-  add(older: RememberedKey | null, entry: Omit<RememberedKey, "number" | "older">): RememberedKey {
+  add(
+    older: RememberedKey | null,
+    entry: Omit<RememberedKey, "number" | "olderNamed" | "depth">,
+  ): RememberedKey {
     const { key, count, start, end, revision, fromMs, toMs } = entry;
     const text = [older?.number ?? 0, count, start, end, revision, fromMs, toMs, key].join(" ");
     let made = this.known.get(text);
     if (made === undefined) {
-      made = { ...entry, older, number: ++this.count };
+      const olderNamed = older === null || older.key !== "" ? older : older.olderNamed;
+      const depth = older === null ? 0 : older.depth + 1;
+      made = { ...entry, olderNamed, depth, number: ++this.count };
       this.known.set(text, made);
     }
     return made;
   }
 }
 
-const KEYS_LOOKED_AT_MAX = 4096;
-
 /** The entry of a key, and how many newer ones there are. */
 export function findKey(
   keys: RememberedKey | null,
   key: string,
 ): { readonly entry: RememberedKey | null; readonly newer: number } {
-  let newer = 0;
-  for (let entry = keys; entry !== null && newer < KEYS_LOOKED_AT_MAX; entry = entry.older) {
-    if (entry.key === key) return { entry, newer };
-    newer++;
+  for (let entry = keys; entry !== null; entry = entry.olderNamed) {
+    if (entry.key === key) return { entry, newer: (keys?.depth ?? 0) - entry.depth };
   }
-  return { entry: null, newer };
+  return { entry: null, newer: 0 };
 }
 
 /** The sequence after an update; null when it may not be made. */

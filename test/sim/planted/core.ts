@@ -7,13 +7,23 @@ import { edit, plantedIn, type Mutation } from "./mutation.js";
 const bug = plantedIn("core");
 
 export const coreBugs: readonly Mutation[] = [
-  bug("P-003", "a vote is no part of what is written", "stranded", [
-    edit(
-      "raft/effects",
-      "raft.term !== handed.term || raft.vote !== handed.vote ||",
-      "raft.term !== handed.term ||",
-    ),
-  ]),
+  bug(
+    "P-003",
+    "a vote is no part of what is written",
+    "five",
+    [
+      edit(
+        "raft/effects",
+        "raft.term !== handed.term || raft.vote !== handed.vote ||",
+        "raft.term !== handed.term ||",
+      ),
+    ],
+    {
+      operations: { set: 10 },
+      thinkMs: 200,
+      faults: ["kill-leader", "power-loss-all", "crash-inside", "strand-leader"],
+    },
+  ),
   bug("P-003", "a voter votes again for whoever asks", "three", [
     edit(
       "raft/election",
@@ -84,16 +94,22 @@ export const coreBugs: readonly Mutation[] = [
       "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;\n",
     ),
   ]),
-  bug("P-020", "a heartbeat carries the commit index uncapped", "three", [
-    edit(
-      "raft/replication",
-      "draft.commit = Math.min(peer.match, raft.log.committed);",
-      "draft.commit = raft.log.committed;",
-    ),
-    edit(
-      "raft/follower",
-      "raft.log.commitTo(message.commit);",
-      "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
-    ),
-  ]),
+  bug(
+    "P-020",
+    "a heartbeat carries the commit index uncapped",
+    "stranded",
+    [
+      edit(
+        "raft/replication",
+        "draft.commit = Math.min(peer.match, raft.log.committed);",
+        "draft.commit = raft.log.committed;",
+      ),
+      edit(
+        "raft/follower",
+        "raft.log.commitTo(message.commit);",
+        "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
+      ),
+    ],
+    { operations: { set: 8 }, thinkMs: 20, faults: ["strand-leader", "isolate", "kill-leader"] },
+  ),
 ];

@@ -30,13 +30,25 @@ const order: readonly Mutation[] = [
       "    if (entry.commands.length > 0 || entry.term === term) return entry;\n",
     ),
   ]),
-  bug("P-033", "callers who gave up shift the answers of the others", "one", [
-    edit(
-      "host/applier",
-      "    for (let at = 0; at < waiters.length; at++) {\n      const waiter = waiters[at];\n",
-      "    const living = waiters.filter(({ done }) => done !== null);\n    for (let at = 0; at < living.length; at++) {\n      const waiter = living[at];\n",
-    ),
-  ]),
+  bug(
+    "P-033",
+    "callers who gave up shift the answers of the others",
+    "one",
+    [
+      edit(
+        "host/applier",
+        "    for (let at = 0; at < waiters.length; at++) {\n      const waiter = waiters[at];\n",
+        "    const living = waiters.filter(({ done }) => done !== null);\n    for (let at = 0; at < living.length; at++) {\n      const waiter = living[at];\n",
+      ),
+    ],
+    {
+      operations: { set: 6, next: 6, create: 1, lock: 6, unlock: 3 },
+      keys: 3,
+      thinkMs: 10,
+      requestTimeoutMs: 300,
+      faults: ["disk-slow", "disk-hung"],
+    },
+  ),
   bug("P-147", "what was proposed when its deadline passed is called undone", "one", [
     edit(
       "host/proposals",
@@ -89,11 +101,7 @@ const reads: readonly Mutation[] = [
 
 const leases: readonly Mutation[] = [
   bug("P-061", "a new leader's lease clock begins at zero", "three", [
-    edit(
-      "host/leadership",
-      "this.lease.start(this.machine.leaseMs, this.clock.monotonicMs());",
-      "this.lease.start(0, this.clock.monotonicMs());",
-    ),
+    edit("host/leadership", "this.lease.start(leaseMs, nowMs);", "this.lease.start(0, nowMs);"),
   ]),
   bug("P-061", "the lease clock of a former leadership runs on while others lead", "stranded", [
     edit(
@@ -105,15 +113,19 @@ const leases: readonly Mutation[] = [
   bug("P-062", "the lease clock counts the time of the wall", "one", [
     edit(
       "host/leadership",
-      "this.lease.start(this.machine.leaseMs, this.clock.monotonicMs());",
-      "this.lease.start(this.machine.leaseMs, this.clock.wallMs());",
+      "this.lease.start(leaseMs, nowMs);",
+      "this.lease.start(leaseMs, this.ports.clock.wallMs());",
     ),
     edit(
       "host/leadership",
       "this.lease.nowMs(monotonicMs)",
-      "this.lease.nowMs(this.clock.wallMs())",
+      "this.lease.nowMs(this.ports.clock.wallMs())",
     ),
-    edit("host/leadership", "this.lease.next(monotonicMs)", "this.lease.next(this.clock.wallMs())"),
+    edit(
+      "host/leadership",
+      "this.lease.next(monotonicMs)",
+      "this.lease.next(this.ports.clock.wallMs())",
+    ),
   ]),
   bug("P-068", "ephemeral data of an earlier leadership comes back", "three", [
     edit(
@@ -123,20 +135,26 @@ const leases: readonly Mutation[] = [
     ),
     edit(
       "host/leadership",
-      "    this.table = new EphemeralTable({",
-      "    this.table ??= new EphemeralTable({",
+      "this.table = inherited ?? this.emptyTable(term);",
+      "this.table ??= inherited ?? this.emptyTable(term);",
     ),
   ]),
 ];
 
 const blocks: readonly Mutation[] = [
-  bug("P-074", "values of a block are handed out without proof of leadership", "stranded", [
-    edit(
-      "host/blocks",
-      "this.group.read(latestDeadlineMs(batch), (result) => {",
-      'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
-    ),
-  ]),
+  bug(
+    "P-074",
+    "values of a block are handed out without proof of leadership",
+    "stranded",
+    [
+      edit(
+        "host/blocks",
+        "this.group.read(latestDeadlineMs(batch), (result) => {",
+        'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
+      ),
+    ],
+    { operations: { create: 1, next: 10 }, sequences: 1, blockSize: 1000 },
+  ),
   bug("P-074", "blocks outlive the leadership that reserved them", "members", [
     edit(
       "host/blocks",
@@ -167,13 +185,19 @@ const flushes: readonly Mutation[] = [
       "      else {\n        this.overlay.dropFrozen();\n        this.frozen = null;\n        this.park(result.message);\n      }\n",
     ),
   ]),
-  bug("P-041", "the log is reset before the installed image is durable", "three", [
-    edit(
-      "host/snapshot-receiver",
-      "    this.world.flushSoon(() => {\n      this.world.log.resetGroup",
-      "    ((then) => then())(() => {\n      this.world.log.resetGroup",
-    ),
-  ]),
+  bug(
+    "P-041",
+    "the log is reset before the installed image is durable",
+    "three",
+    [
+      edit(
+        "host/snapshot-receiver",
+        "    this.world.flushSoon(() => {\n      this.world.log.resetGroup",
+        "    ((then) => then())(() => {\n      this.world.log.resetGroup",
+      ),
+    ],
+    { faults: ["away", "away", "crash-inside", "power-loss"] },
+  ),
   bug("P-041", "an install that a crash cut short is not brought to its end", "three", [
     edit(
       "host/snapshot-recovery",
@@ -187,7 +211,7 @@ const cluster: readonly Mutation[] = [
   bug("P-090", "a member that lost its disk is welcome as it is", "three", [
     edit(
       "host/links",
-      'return known !== "" && known !== storageId ? "storage-lost" : null;',
+      'return wanted !== "" && wanted !== storageId ? "storage-lost" : null;',
       "return null;",
     ),
   ]),

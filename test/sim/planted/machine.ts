@@ -4,13 +4,19 @@ import { edit, plantedIn, type Mutation } from "./mutation.js";
 const bug = plantedIn("machine");
 
 const locks: readonly Mutation[] = [
-  bug("P-057", "the token of a lock goes with its row", "one", [
-    edit(
-      "machine/locks",
-      "  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;\n",
-      "",
-    ),
-  ]),
+  bug(
+    "P-057",
+    "the token of a lock goes with its row",
+    "one",
+    [
+      edit(
+        "machine/locks",
+        "  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;\n",
+        "",
+      ),
+    ],
+    { operations: { lock: 10, unlock: 8 }, locks: 20, thinkMs: 30, faults: ["kill"] },
+  ),
   bug("P-060", "an ended lease can be extended as long as nobody took the lock", "one", [
     edit(
       "machine/locks",
@@ -168,7 +174,7 @@ const tables: readonly Mutation[] = [
   bug("P-062", "the lease clock is not in what a restart reads", "one", [
     edit("machine/context", "nowMs: record.leaseMs,", "nowMs: 0,"),
   ]),
-  bug("P-029", "an encoded command lacks the cursor of the open block", "one", [
+  bug("P-029", "an encoded command lacks the cursor of the open block", "stranded", [
     edit(
       "machine/command-writer",
       "      optionalText(writer, command.key);\n      optionalCursor(writer, command.cursor);\n",
@@ -192,9 +198,18 @@ const images: readonly Mutation[] = [
       "      const kind = key.charCodeAt(this.prefix.length);\n      if (value !== null && kind !== 33 && kind !== 34) {\n",
     ),
   ]),
-  bug("P-040", "rows that change while an image is read go out as they are then", "three", [
-    edit("machine/image-source", "    this.held.put(key, this.overlay.get(key), false);\n", ""),
-  ]),
+  bug(
+    "P-040",
+    "rows that change while an image is read go out as they are then",
+    "three",
+    [edit("machine/image-source", "    this.held.put(key, this.overlay.get(key), false);\n", "")],
+    {
+      operations: { set: 10, "kv-delete": 4, get: 5 },
+      keys: 60,
+      thinkMs: 10,
+      faults: ["away", "away", "kill-leader"],
+    },
+  ),
   bug("P-042", "after an image is installed reads look at the rows of before", "three", [
     edit(
       "machine/machine",

@@ -50,8 +50,8 @@ export const memberBugs: readonly Mutation[] = [
   host("P-088", "a node that left is heard as before", "members", [
     edit(
       "host/links",
-      "former?.storageIds.includes(storageId) === true) return",
-      "former?.storageIds.includes(storageId) === null) return",
+      "former?.storageIds.includes(storageId) === true) {",
+      "former?.storageIds.includes(storageId) === null) {",
     ),
   ]),
 ];

@@ -24,8 +24,9 @@ const HEADING =
   "|---|---|---|---|---|---|---|\n";
 
 function profileOf({ profile, overrides }: Mutation): string {
-  const { faults } = overrides;
-  return faults === undefined ? profile : `${profile}, ${faults.join(", ")}`;
+  const { faults, operations } = overrides;
+  const own = operations === undefined ? [] : ["calls of its own"];
+  return [profile, ...own, ...(faults ?? [])].join(", ");
 }
 
 const OPEN_HEADING =
