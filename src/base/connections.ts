@@ -16,11 +16,14 @@ export interface ConnectionBudget {
   enter(listener: ListenerName): boolean;
   /** Gives one back that was taken. */
   leave(listener: ListenerName): void;
+  /** One that is in was ended because its client took back too many calls. */
+  endedForResets(): void;
 }
 
 export class ConnectionCount implements ConnectionBudget {
   private readonly openOf = { grpc: 0, https: 0, http: 0 };
   private refusedCount = 0;
+  private resetCount = 0;
 
   constructor(readonly connectionsMax = CONNECTIONS_MAX) {}
 
@@ -32,6 +35,11 @@ export class ConnectionCount implements ConnectionBudget {
   /** Connections that were refused since the start. */
   get refused(): number {
     return this.refusedCount;
+  }
+
+  /** Connections that were ended because their clients took back too many calls. */
+  get endedByResets(): number {
+    return this.resetCount;
   }
 
   enter(listener: ListenerName): boolean {
@@ -47,5 +55,9 @@ export class ConnectionCount implements ConnectionBudget {
   leave(listener: ListenerName): void {
     assert(this.openOf[listener] > 0, "whoever leaves has entered");
     this.openOf[listener]--;
+  }
+
+  endedForResets(): void {
+    this.resetCount++;
   }
 }

@@ -25,6 +25,12 @@ export const HEADERS_MAX_BYTES = 16 * KIB;
 export const FRAME_ITEMS_MAX = 256;
 export const FRAME_MAX_BYTES = MIB;
 export const STREAMS_PER_CONNECTION_MAX = 256;
+/**
+ * Streams that the client of a connection may reset at once, and for long. The HTTP/2 library stops
+ * to read a connection at 1000 and 33, without a word to anybody; ours come first.
+ */
+export const RESETS_BURST_MAX = 800;
+export const RESETS_PER_SECOND = 30;
 export const CONNECTIONS_MAX = 10_000;
 /** Connections of the health listener, which are not counted among those of clients. */
 export const HEALTH_CONNECTIONS_MAX = 64;

@@ -20,6 +20,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { type Metadata, status } from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../base/connections.js";
 import { HEADERS_MAX_BYTES, STREAMS_PER_CONNECTION_MAX } from "../base/limits.js";
+import { limitResets } from "../base/resets.js";
 import type { AuditPort } from "../operations/audit.js";
 import { allows, type Authenticator, type Caller, type Role } from "./access.js";
 import { boundDeadline } from "./deadline.js";
@@ -120,6 +121,16 @@ export class Transport implements CallStreams {
         session.destroy();
         return;
       }
+      const { connections } = this.options;
+      const nowMs = (): number => performance.now();
+      limitResets(session, nowMs, () => {
+        connections.endedForResets();
+        setImmediate(() => {
+          if (session.destroyed) return;
+          session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+          session.destroy();
+        });
+      });
       this.ownSessions.add(session);
       this.watch(session);
     });

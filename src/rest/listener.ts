@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
 import { STATUS_CODES } from "node:http";
-import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
+import { constants, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { ConnectionBudget, ListenerName } from "../base/connections.js";
@@ -20,6 +20,7 @@ import {
   HTTP_SESSION_IDLE_MS,
   HTTP_SILENCE_MS,
 } from "../base/limits.js";
+import { limitResets } from "../base/resets.js";
 import { type ProblemCode, problemText } from "./problems.js";
 
 /** How long a client may take to send (ms). */
@@ -157,6 +158,15 @@ export class Listener {
     this.sessions.add(session);
     session.once("close", () => this.sessions.delete(session));
     session.on("error", () => session.destroy());
+    const nowMs = (): number => performance.now();
+    limitResets(session, nowMs, () => {
+      this.budget.endedForResets();
+      setImmediate(() => {
+        if (session.destroyed) return;
+        session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        session.destroy();
+      });
+    });
     session.on("stream", (stream) => {
       streams++;
       stream.once("close", () => streams--);

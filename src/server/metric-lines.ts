@@ -76,6 +76,7 @@ export function frontLines(
   const refused = "svc_connections_refused_total";
   family(lines, refused, "counter", "Connections turned away");
   lines.push(`${refused}{reason="limit"} ${connections.refused}`);
+  lines.push(`${refused}{reason="resets"} ${connections.endedByResets}`);
   lines.push(`${refused}{reason="other-identity"} ${refusedPeers.otherIdentities}`);
   lines.push(`${refused}{reason="unproven"} ${refusedPeers.unproven}`);
   const waiting = "svc_unsent_answer_bytes";

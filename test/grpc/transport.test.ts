@@ -12,6 +12,8 @@ import protobuf from "protobufjs";
 import descriptor from "protobufjs/ext/descriptor.js";
 import t, { type Test } from "tap";
 import { ConnectionCount } from "../../src/base/connections.js";
+import { RESETS_BURST_MAX, RESETS_PER_SECOND } from "../../src/base/limits.js";
+import { ResetAllowance } from "../../src/base/resets.js";
 import type { Authenticator, Role } from "../../src/grpc/access.js";
 import { boundDeadline } from "../../src/grpc/deadline.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
@@ -31,6 +33,7 @@ import {
   sleep,
   start,
 } from "./harness.js";
+import { ENHANCE_YOUR_CALM, resetStreams } from "./resets.js";
 
 const STREAM = "/Sequencer/BatchClientSequenceRequests";
 
@@ -368,6 +371,7 @@ t.test("P-164 streams per connection and connections are limited", async (t) => 
   const connections = {
     enter: (): boolean => open < 1 && ++open > 0,
     leave: (): void => void (open -= 1),
+    endedForResets: (): void => undefined,
   };
   const shared = await start(t, { connections });
   t.equal(await codeOf(shared.client, "/Cluster/GetMembership"), 0);
@@ -380,6 +384,41 @@ t.test("P-164 streams per connection and connections are limited", async (t) => 
   const again = connect(shared.port);
   t.equal(await codeOf(again, "/Cluster/GetMembership"), 0, "room again after a close");
   again.close();
+});
+
+t.test("P-164 a client that resets its calls without end is cut off and counted", async (t) => {
+  const connections = new ConnectionCount();
+  const { port, client, operations } = await start(t, { connections });
+  operations.script = () => null;
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  const type = { "content-type": "application/grpc" };
+  const headers = { ":method": "POST", ":path": "/Locker/GetLock", ...type };
+  t.equal(await resetStreams(session, headers, RESETS_BURST_MAX / 2), null, "some are nothing");
+  t.equal(connections.endedByResets, 0);
+  t.equal(await resetStreams(session, headers, RESETS_BURST_MAX), ENHANCE_YOUR_CALM);
+  t.equal(connections.endedByResets, 1, "counted once");
+  await eventually(() => connections.open.grpc === 0);
+  t.equal(await codeOf(client, "/grpc.health.v1.Health/Check"), 0, "others are served");
+});
+
+t.test("P-164 calls taken back: so many at once, and then as many as flow back", (t) => {
+  let nowMs = 5000;
+  const allowance = new ResetAllowance(() => nowMs);
+  const taken = (): number => {
+    let count = 0;
+    while (allowance.take()) count += 1;
+    return count;
+  };
+  t.equal(taken(), RESETS_BURST_MAX);
+  t.equal(taken(), 0);
+  nowMs += 3_600_000;
+  t.equal(taken(), RESETS_BURST_MAX, "never more at once");
+  for (let second = 0; second < 100; second++) {
+    nowMs += 1000;
+    for (let at = 0; at < RESETS_PER_SECOND - 2; at++) allowance.take();
+  }
+  t.ok(allowance.take(), "whoever stays below what flows back goes on for ever");
+  t.end();
 });
 
 t.test("P-152 a half-open connection is found and dropped, a live idle one stays", async (t) => {

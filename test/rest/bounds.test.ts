@@ -10,12 +10,15 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import t, { type Test } from "tap";
+import { ConnectionCount } from "../../src/base/connections.js";
+import { RESETS_BURST_MAX } from "../../src/base/limits.js";
 import { UnsentBytes } from "../../src/base/unsent.js";
 import { NO_STAMP } from "../../src/base/hlc.js";
 import type { KvPageAnswer } from "../../src/operations/requests.js";
 import type { Authenticator, Role } from "../../src/rest/access.js";
 import { UnsentAnswers } from "../../src/rest/unsent.js";
 import { makeSelfSigned } from "../../src/server/certificate.js";
+import { ENHANCE_YOUR_CALM, resetStreams } from "../grpc/resets.js";
 import { blankAnswer } from "./fake-operations.js";
 import { type Answer, rawExchange, requestHttp2, type Rig, startRig } from "./harness.js";
 
@@ -210,6 +213,20 @@ t.test("HTTPS: HTTP/1.1 and HTTP/2 by ALPN, gRPC streams aside", async (t) => {
   t.equal(rig.server.inFlight(), 0);
 });
 
+t.test("P-164 a client that resets its streams without end is cut off over TLS", async (t) => {
+  const connections = new ConnectionCount();
+  const rig = await rigFor(t, { connections });
+  const session = connectHttp2(`https://127.0.0.1:${rig.httpsPort}`, { rejectUnauthorized: false });
+  t.teardown(() => session.destroy());
+  const headers = { ...POST, ":path": "/v1/sequences/next" };
+  t.equal(await resetStreams(session, headers, RESETS_BURST_MAX / 2), null, "some are nothing");
+  t.equal(connections.endedByResets, 0);
+  t.equal(await resetStreams(session, headers, RESETS_BURST_MAX), ENHANCE_YOUR_CALM);
+  t.equal(connections.endedByResets, 1, "counted once");
+  await eventually(t, () => connections.open.https === 0, "and the connection is gone");
+  t.equal((await rig.call("GET", "/livez")).status, 200);
+});
+
 t.test("P-164 connections beyond the budget are closed at accept", async (t) => {
   let open = 0;
   const connections = {
@@ -221,6 +238,7 @@ t.test("P-164 connections beyond the budget are closed at accept", async (t) => 
     leave: (): void => {
       open--;
     },
+    endedForResets: (): void => undefined,
   };
   const rig = await rigFor(t, { connections });
   const sockets = [1, 2, 3].map(() => connect(rig.httpPort, "127.0.0.1"));
