@@ -125,8 +125,10 @@ export class Hosting {
     const bootNonces = [boot.bootNonce, ...earlierNonces];
     if (identity === null) {
       const founders = [...settings.founders].sort((a, b) => a.nodeId - b.nodeId);
-      // Who founds a cluster knows the addresses; a joiner was told ids only.
-      const isJoiner = settings.founders.every((founder) => founder.endpoint === "");
+      // Who founds a cluster knows addresses or, alone, its directory; a joiner was told ids only.
+      const isJoiner = settings.founders.every(({ endpoint, storageId }) => {
+        return endpoint === "" && storageId === "";
+      });
       const { nodeId } = settings;
       this.found({ nodeId, founders, isJoiner, bootNumber, bootNonces }, () => identified(boot));
       return ok(null);

@@ -41,7 +41,7 @@ export interface HostPorts {
 
 export interface HostSettings {
   readonly nodeId: number;
-  /** Advertised peer endpoint, host:port, as the roster lists it. */
+  /** Advertised peer endpoint, host:port, as the roster lists it; "" = without a network. */
   readonly endpoint: string;
   /** What handshakes check; made with the data directory, or learned from the cluster joined. */
   readonly clusterId: string;

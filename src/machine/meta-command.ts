@@ -9,7 +9,7 @@
 export type MemberRole = "learner" | "voter" | "leaving";
 export interface Member {
   readonly nodeId: number;
-  /** Advertised peer endpoint, host:port. */
+  /** Advertised peer endpoint, host:port; "" = a node that is alone and accepts no peers. */
   readonly endpoint: string;
   readonly role: MemberRole;
   readonly joinedVersion: number;

@@ -66,8 +66,10 @@ function updateMember(
 ): MetaOutcome {
   const { nodeId, endpoint, storageId } = command;
   const known = storageId === "" || isText(storageId);
-  if (!isNodeId(nodeId) || !isText(endpoint) || !known) return outcome("invalid");
-  const member = new MetaReads(context.rows).member(nodeId);
+  const reads = new MetaReads(context.rows);
+  const isAlone = endpoint === "" && reads.members().length === 1;
+  if (!isNodeId(nodeId) || !(isText(endpoint) || isAlone) || !known) return outcome("invalid");
+  const member = reads.member(nodeId);
   if (member === null) return outcome("invalid");
   const keeps = storageId === "" || storageId === member.storageId;
   if (!keeps && member.storageId !== "") return outcome("storage-lost", cluster.membershipVersion);

@@ -38,7 +38,9 @@ function isFoundable(command: FoundClusterCommand): boolean {
   if (members.length < 1 || members.length > VOTERS_MAX) return false;
   if (new Set(members.map((member) => member.nodeId)).size !== members.length) return false;
   return members.every(({ nodeId, endpoint, storageId }) => {
-    return isNodeId(nodeId) && isText(endpoint) && (storageId === "" || isText(storageId));
+    // Who is alone needs no address.
+    const isPlace = isText(endpoint) || (endpoint === "" && members.length === 1);
+    return isNodeId(nodeId) && isPlace && (storageId === "" || isText(storageId));
   });
 }
 

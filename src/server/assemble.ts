@@ -19,7 +19,7 @@ import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.j
 import { createKernels } from "../wasm/kernels.js";
 import { AuditLog, configDigest } from "./audit.js";
 import { isWildcard } from "./addresses.js";
-import { findClusterId, findFounders } from "./belonging.js";
+import { findClusterId, findFounders, peersMissed } from "./belonging.js";
 import type { ServerConfig } from "./config.js";
 import { connectionCount } from "./descriptors.js";
 import { hostSettings, operationsSettings } from "./floor-settings.js";
@@ -102,7 +102,7 @@ function openNode(
     logger,
     fatal,
     meter: metrics,
-    peers: peers.network,
+    ...(peers.network === null ? {} : { peers: peers.network }),
     sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });
 }
@@ -211,7 +211,11 @@ async function openStack(
   const node = openNode(config, disk.value, peers, founders.value, logger, fatal, metrics);
   if (!node.ok) return giveUp(refusalKind(node.code), node.message);
   peers.self.standing = () => node.value.standing();
-  return ok({ peers, disk: disk.value, node: node.value });
+  const stack = { peers, disk: disk.value, node: node.value };
+  const missed = await peersMissed(config, node.value);
+  if (missed === null) return ok(stack);
+  await closeStack(stack);
+  return failure("usage", missed);
 }
 
 /** What the front ends call, with its ways to the other nodes. */
@@ -228,7 +232,7 @@ function makeOperations(
   const kernels = createKernels({ mode: config.kernels });
   const calls = {
     send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
-    queuedBytes: (to: number) => peers.network.queuedBytes(to, "calls"),
+    queuedBytes: (to: number) => peers.network?.queuedBytes(to, "calls") ?? 0,
   };
   const world = { ...ports, logger, meter: metrics, calls };
   const operations = new Operations(node, settings, world, kernels, tally);

@@ -6,12 +6,15 @@
  * cluster comes from the directory, else from the list of founders, else from the members that are
  * asked, else it is drawn. 3. While an empty directory waits, others hear that it is empty.
  */
+import { META_PARTITION } from "../base/ids.js";
 import { failure, ok, type Result } from "../base/result.js";
 import { storedIdentity, type Disk, type DiskCode } from "../disk/open.js";
 import { type Entered, foundersOf } from "../host/entering.js";
 import { IDENTITY_KEY } from "../host/identity.js";
+import type { Node } from "../host/node.js";
 import { fromByteKey } from "../machine/keys.js";
 import type { Founder, LoggerPort } from "../ports.js";
+import { systemTimers } from "../sys.js";
 import { clusterIdOf } from "./cluster-flags.js";
 import type { ServerConfig } from "./config.js";
 import { type Peers, randomHex } from "./peers.js";
@@ -64,6 +67,39 @@ export async function findFounders(
   const founders = entered.kind === "joined" ? entered.founders : entered.founders.map(idOf);
   logger.log("info", event, { clusterId, founders: founders.join(",") });
   return ok(foundersOf(entered));
+}
+
+/** How often the log is looked at while it is applied (ms). */
+const LOOK_EVERY_MS = 10;
+
+function othersOf(nodeId: number, node: Node): string | null {
+  const roster = node.group(META_PARTITION)?.machine.meta.members() ?? [];
+  const standing = node.standing();
+  const listed = roster.length > 0 ? roster : (standing?.founders ?? []);
+  if (listed.some((member) => member.nodeId !== nodeId)) {
+    return `is of a cluster of ${listed.length} members`;
+  }
+  // A node that was taken in, and has not got the roster yet.
+  return listed.length === 0 && standing?.state === "founded" ? "joined a cluster" : null;
+}
+
+/**
+ * Why a node without a peer listener cannot go on with its data directory; null when it can. What
+ * the log says of the roster counts too, so it waits until all of it is applied.
+ */
+export async function peersMissed(
+  { peerPort, nodeId }: ServerConfig,
+  node: Node,
+): Promise<string | null> {
+  while (peerPort === null) {
+    const others = othersOf(nodeId, node);
+    if (others !== null) {
+      return `--peer-port is off, which is a single node without peers, but the data directory ${others}: give it a port`;
+    }
+    if (node.group(META_PARTITION)?.facts().serving === true) break;
+    await new Promise<void>((resolve) => systemTimers.after(LOOK_EVERY_MS, resolve));
+  }
+  return null;
 }
 
 function idOf({ nodeId }: Founder): number {

@@ -99,7 +99,7 @@ function clusterConfig(
   const listedAs = initialCluster.find((member) => member.nodeId === nodeId)?.endpoint ?? null;
   return {
     peerHost: read.optionalText("--peer-host") ?? host,
-    peerPort: read.number("--peer-port"),
+    peerPort: read.port("--peer-port"),
     peerPortGiven: read.isGiven("--peer-port"),
     advertisedPeerEndpoint: read.optionalText("--advertised-peer-endpoint") ?? listedAs,
     initialCluster,

@@ -28,10 +28,10 @@ Listeners and addresses
   --peer-host text -
     address of the peer listener
     default: value of --host
-  --peer-port port 8084
-    peer listener
+  --peer-port port-or-off 8084
+    peer listener; off: a single node that accepts no peers
   --advertised-peer-endpoint text -
-    host:port under which the roster lists this node
+    host:port under which the roster lists this node; empty with --peer-port off
     default: peer-host:peer-port
   --advertised-client-endpoint text -
     base URL in route hints

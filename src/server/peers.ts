@@ -1,5 +1,6 @@
 /**
- * This node among the others: opens the peer listener, with what the node says of itself.
+ * This node among the others: opens the peer listener, if there is to be one, with what the node
+ * says of itself.
  *
  * Invariants: 1. The listener is bound before the disk is opened. Until the host begins it answers
  * who this node is, as soon as the data directory is known, and nothing else.
@@ -35,10 +36,11 @@ export interface PeerSelf {
 }
 
 export interface Peers {
-  readonly network: PeerNetwork;
-  /** host:port that is listened on. */
-  readonly address: string;
-  /** Advertised endpoint. */
+  /** Null: the node accepts no peers and has none. */
+  readonly network: PeerNetwork | null;
+  /** host:port that is listened on; null = nowhere. */
+  readonly address: string | null;
+  /** Advertised endpoint; "" = none. */
   readonly endpoint: string;
   readonly self: PeerSelf;
   /** How an empty data directory comes to belong to a cluster, and what it waits for. */
@@ -49,6 +51,9 @@ export interface Peers {
   /** Nobody is heard any more; `done` when nothing is open. */
   close(done: () => void): void;
 }
+
+/** What others hear of this node, and what it proves that with. */
+type Identity = Pick<PeerNetworkSettings, "profile" | "standing" | "tls">;
 
 export function randomHex(digits: number): string {
   let text = "";
@@ -100,7 +105,7 @@ function warnUnprotected(config: ServerConfig, logger: LoggerPort, isSecured: bo
 function bind(
   config: ServerConfig,
   port: number,
-  who: Pick<PeerNetworkSettings, "profile" | "standing" | "tls">,
+  who: Identity,
   ports: PeerNetworkPorts,
 ): Promise<Result<PeerNetwork, "cannot-listen">> {
   const times = {
@@ -117,6 +122,58 @@ function bind(
   return new Promise((resolve) => PeerNetwork.open(settings, ports, resolve));
 }
 
+/** The listener; null where there is to be none. */
+async function listen(
+  config: ServerConfig,
+  logger: LoggerPort,
+  who: Identity,
+  ports: PeerNetworkPorts,
+): Promise<Result<PeerNetwork | null, "usage">> {
+  const { peerHost, peerPort } = config;
+  if (peerPort === null) return ok(null);
+  let bound = await bind(config, peerPort, who, ports);
+  if (!bound.ok && isFreeToMove(config)) {
+    logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
+    bound = await bind(config, 0, who, ports);
+  }
+  if (!bound.ok) {
+    return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
+  }
+  warnUnprotected(config, logger, who.tls() !== null);
+  return bound;
+}
+
+function identityOf(config: ServerConfig, self: PeerSelf, tls: Identity["tls"]): Identity {
+  const { nodeId, storage } = config;
+  return {
+    profile: (): PeerProfile => {
+      const { clusterId, storageId, endpoint, clientEndpoint } = self;
+      const known = { nodeId, clusterId, storageId, endpoint, storage };
+      return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
+    },
+    standing: (): PeerStanding | null => self.standing(),
+    tls,
+  };
+}
+
+function enteringOf(
+  config: ServerConfig,
+  endpoint: string,
+  tls: Identity["tls"],
+  ports: PeerNetworkPorts,
+): Entering {
+  return new Entering({
+    nodeId: config.nodeId,
+    endpoint,
+    storage: config.storage,
+    founders: config.initialCluster,
+    seeds: () => config.join,
+    mayFound: config.initialClusterState === "new",
+    ask: new PeerQuestions({ tls, ports }),
+    ...ports,
+  });
+}
+
 /** Binds the peer listener, or says which flag to change. */
 export async function openPeers(
   config: ServerConfig,
@@ -131,7 +188,6 @@ export async function openPeers(
   const tls = (): PeerTls | null => certificates?.current ?? null;
   const first = tls();
   const ports = peerPorts(logger, credentials.value);
-  const { nodeId, peerHost, peerPort, storage } = config;
   const self: PeerSelf = {
     clusterId: "",
     storageId: "",
@@ -139,48 +195,26 @@ export async function openPeers(
     clientEndpoint: () => "",
     standing: () => null,
   };
-  const who = {
-    profile: (): PeerProfile => {
-      const { clusterId, storageId, endpoint, clientEndpoint } = self;
-      const known = { nodeId, clusterId, storageId, endpoint, storage };
-      return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
-    },
-    standing: (): PeerStanding | null => self.standing(),
-    tls,
-  };
-  let bound = await bind(config, peerPort, who, ports);
-  if (!bound.ok && isFreeToMove(config)) {
-    logger.log("warn", "the default peer port is taken; a free one is used", { peerPort });
-    bound = await bind(config, 0, who, ports);
-  }
+  const bound = await listen(config, logger, identityOf(config, self, tls), ports);
   if (!bound.ok) {
     certificates?.close();
-    return failure("usage", `--peer-port: cannot listen on ${peerHost}: ${bound.message}`);
+    return bound;
   }
-  warnUnprotected(config, logger, certificates !== null);
-  const address = hostAndPort(peerHost, bound.value.port);
-  self.endpoint = config.advertisedPeerEndpoint ?? address;
-  const { endpoint } = self;
-  const entering = new Entering({
-    nodeId,
-    endpoint,
-    storage,
-    founders: config.initialCluster,
-    seeds: () => config.join,
-    mayFound: config.initialClusterState === "new",
-    ask: new PeerQuestions({ tls, ports }),
-    ...ports,
-  });
   const network = bound.value;
-  if (certificates !== null) {
+  const address = network === null ? null : hostAndPort(config.peerHost, network.port);
+  const endpoint = address === null ? "" : (config.advertisedPeerEndpoint ?? address);
+  self.endpoint = endpoint;
+  if (certificates !== null && network !== null) {
     certificates.renewed = () => network.renew();
     // The listener was made with what there was before it was bound.
     if (certificates.current !== first) network.renew();
   }
+  const entering = enteringOf(config, endpoint, tls, ports);
   const reload = (): void => certificates?.reload();
   const close = (done: () => void): void => {
     certificates?.close();
-    network.close(done);
+    if (network === null) done();
+    else network.close(done);
   };
   return ok({ network, address, endpoint, self, entering, ports, reload, close });
 }

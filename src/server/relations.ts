@@ -65,6 +65,12 @@ const checkCluster: Check = (config, raw) => {
   ) {
     return "--initial-cluster-state is existing, which joins a cluster: give --initial-cluster or --join";
   }
+  if (config.peerPort === null) {
+    const other = members.value.length > 0 ? "--initial-cluster" : "--join";
+    return members.value.length === 0 && seeds.value.length === 0
+      ? null
+      : `--peer-port is off, which is a single node without peers: give it a port, or leave ${other} away`;
+  }
   const given = text("--advertised-peer-endpoint");
   const advertised = given === "" ? null : given;
   return membershipMistake(members.value, config.nodeId, advertised, config.peerPort);
@@ -76,26 +82,31 @@ const checkPeerListener: Check = (config) => {
   if (missing !== 0 && missing !== files.length) {
     return "--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together; give all three or none";
   }
+  if (config.peerTlsRequireNodeId && missing > 0) {
+    return "--peer-tls-require-node-id needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca";
+  }
+  return config.peerPort === null ? null : checkPeerAddress(config, missing === 0);
+};
+
+/** A listener for peers opens: where it may, and for whom. */
+function checkPeerAddress(config: ServerConfig, isSecured: boolean): string | null {
   const { peerHost } = config;
   if (isWildcard(peerHost) && config.advertisedPeerEndpoint === null) {
     // The roster keeps this address for good, and nobody can reach a wildcard.
     return `--peer-host is ${peerHost}, which stands for every address: give --advertised-peer-endpoint host:port, under which the roster lists this node`;
   }
-  if (!isLoopback(peerHost) && missing > 0 && !config.allowInsecure) {
+  if (!isLoopback(peerHost) && !isSecured && !config.allowInsecure) {
     return `the peer listener would open on ${peerHost}, which is not loopback: give --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure`;
   }
-  if (config.peerTlsRequireNodeId && missing > 0) {
-    return "--peer-tls-require-node-id needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca";
-  }
-  const isOpen = missing > 0 && config.peerSecretFile === null && !config.allowInsecure;
+  const isOpen = !isSecured && config.peerSecretFile === null && !config.allowInsecure;
   if (needsCredentials(config) && isOpen) {
-    return `the peer listener would open on ${peerHost} for everybody, while clients need credentials: give --peer-secret-file, or --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure`;
+    return `the peer listener would open on ${peerHost} for everybody, while clients need credentials: give --peer-secret-file, or --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --peer-port off, or --allow-insecure`;
   }
   const endpoint = config.advertisedPeerEndpoint;
   return endpoint === null || isEndpoint(endpoint)
     ? null
     : `--advertised-peer-endpoint "${endpoint}" is not of the form host:port`;
-};
+}
 
 /** A scheme and an authority, as browsers write them: nothing behind it, no default port. */
 function isOrigin(text: string): boolean {

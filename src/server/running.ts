@@ -74,7 +74,7 @@ export class Assembled implements RunningServer {
   get listeningLine(): string {
     const { grpc, https, http } = this.addresses;
     const clients = `grpc=${grpc ?? "off"} https=${https ?? "off"} http=${http ?? "off"}`;
-    const shown = `${clients} peer=${this.parts.peers.address}`;
+    const shown = `${clients} peer=${this.parts.peers.address ?? "off"}`;
     const { health } = this.parts;
     const probes = health === null ? "" : ` health=${health.address}`;
     return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}${probes}`;

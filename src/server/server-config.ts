@@ -14,7 +14,8 @@ export interface ServerConfig {
   readonly healthPort: number | null;
   readonly healthHost: string;
   readonly peerHost: string;
-  readonly peerPort: number;
+  /** Null: a single node that accepts no peers. */
+  readonly peerPort: number | null;
   /** The port was chosen, it is not only the default. */
   readonly peerPortGiven: boolean;
   /**

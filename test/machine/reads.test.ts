@@ -19,6 +19,7 @@ import {
   decodeGroupRecord,
   encodeGroupRecord,
 } from "../../src/machine/group-record.js";
+import type { FoundClusterCommand } from "../../src/machine/meta-command.js";
 import { decodeMember, decodePartition } from "../../src/machine/meta-rows.js";
 import { bucketStretch } from "../../src/machine/pages.js";
 import type { PageItem, PageReading } from "../../src/machine/reading.js";
@@ -427,6 +428,33 @@ t.test("meta partition: founding, members, factors, key spaces (5.2, 5.4, 6.2, 6
   t.strictSame(bench.machine.meta.ranges(there), []);
   t.equal(bench.machine.meta.cluster()?.mapVersion, 8);
   t.equal(bench.machine.meta.partitions().length, 4);
+  t.end();
+});
+
+t.test("contract 9: only a node that is alone has no address", (t) => {
+  const bench = new Bench();
+  const meta = (command: Command): string => {
+    const { status, generation } = bench.one(0, command) as MetaOutcome;
+    return `${status} ${generation}`;
+  };
+  const nowhere = { nodeId: 1, endpoint: "", storageId: "s1" };
+  const other = { nodeId: 2, endpoint: "h2:1", storageId: "s2" };
+  const found = (...members: FoundClusterCommand["members"]): string => {
+    const size = { dataPartitions: 2, replicationFactor: 0 };
+    return meta({ kind: "found-cluster", clusterId: "c", ...size, members });
+  };
+  t.equal(found(nowhere, other), "invalid 0");
+  t.equal(found(nowhere), "done 1");
+  const update = (endpoint: string): string =>
+    meta({ kind: "update-member", nodeId: 1, endpoint, storageId: "s1" });
+  t.equal(update(""), "unchanged 1");
+  t.equal(update("h1:1"), "done 2", "it got a peer port");
+  t.equal(update(""), "done 3", "and lost it");
+  t.equal(meta({ kind: "add-member", ...other, endpoint: "" }), "invalid 0");
+  t.equal(update("h1:1"), "done 4");
+  t.equal(meta({ kind: "add-member", ...other }), "done 5");
+  t.equal(update(""), "invalid 0", "the other one could not find it any more");
+  t.equal(bench.machine.meta.member(1)?.endpoint, "h1:1");
   t.end();
 });
 

@@ -131,6 +131,18 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
       /a:8084, but --advertised-peer-endpoint is b:8084/,
     ],
     [["--join=a"], /--join: "a" is not/],
+    [["--peer-port=off", "--join=a:1"], /--peer-port is off.*--join/],
+    [["--peer-port=off", "--initial-cluster=1=a:8084"], /--peer-port is off.*--initial-cluster/],
+    [
+      ["--peer-port=off", "--peer-tls-cert=c"],
+      /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go/,
+    ],
+    [["--peer-port=off", "--join=a:1"], /--peer-port is off.*--join/],
+    [["--peer-port=off", "--initial-cluster=1=a:8084"], /--peer-port is off.*--initial-cluster/],
+    [
+      ["--peer-port=off", "--peer-tls-cert=c"],
+      /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go/,
+    ],
     [["--peer-tls-cert=c"], /--peer-tls-cert, --peer-tls-key and --peer-tls-ca go together/],
     [["--allowed-origins=console.example"], /--allowed-origins names "console\.example"/],
     [["--allowed-origins=https://a,https://b/"], /--allowed-origins names "https:\/\/b\/"/],
@@ -203,6 +215,13 @@ t.test("flags without effect are refused unless at their default (A12)", (t) => 
   t.match(helpText("1"), /range split, 0 = off; no effect in this version/);
   const listed = FLAGS.filter((flag) => flag.unavailable !== null).map((flag) => flag.name);
   t.same(listed.sort(), Object.keys(given).sort());
+  t.end();
+});
+
+t.test("contract 10.4 a node without a peer listener needs nothing for it", (t) => {
+  t.match(configure(["--peer-port=off", "--auth-tokens-file=t"]), { peerPort: null });
+  const open = ["--host=0.0.0.0", "--auth-tokens-file=t", "--peer-port=off"];
+  t.match(configure(open), { peerPort: null, advertisedPeerEndpoint: null });
   t.end();
 });
 

@@ -132,3 +132,44 @@ t.test("P-198 F11 a certificate of another node joins nothing", async (t) => {
     return (await members(server)) === "1 Voter, 2 Voter";
   });
 });
+
+t.test(
+  "contract 9 a single node that accepts no peers, and one that gets a peer port",
+  async (t) => {
+    const path = join(directory.path, "single");
+    const run = (...flags: readonly string[]): ServerProcess => {
+      return new ServerProcess([...nodeFlags(path, ...flags), guarded]);
+    };
+    const endpoint = async (server: ServerProcess): Promise<string | undefined> => {
+      const text = await get(server, "/v1/cluster/membership");
+      const { members } = JSON.parse(text) as { members: { endpoint: string }[] };
+      return members.length === 1 ? members[0]?.endpoint : undefined;
+    };
+    const single = run("--peer-port=off");
+    await single.ready();
+    t.match(single.output, / peer=off node=1\n/);
+    t.equal(await endpoint(single), "", "the roster lists it without an address");
+    t.same(await single.stop(), { code: 0, signal: null });
+    const guardedPeers = `--peer-secret-file=${secret}`;
+    const listening = run("--peer-port=0", guardedPeers);
+    await listening.ready();
+    const listed = peerOf(listening);
+    t.match(listed, /^127\.0\.0\.1:\d+$/);
+    await until("the roster has its address", async () => (await endpoint(listening)) === listed);
+    const flags = [`--join=${listed}`, "--raft-nodeid=2", guarded, guardedPeers];
+    const second = new ServerProcess([...nodeFlags(join(directory.path, "second")), ...flags]);
+    await second.ready();
+    await until(
+      "another one joined",
+      async () => (await members(listening)) === "1 Voter, 2 Voter",
+    );
+    await listening.kill();
+    const refused = run("--peer-port=off");
+    t.match(await refused.ended, { code: 2 });
+    t.match(refused.log, /--peer-port is off.*2 members/);
+    t.equal(refused.output, "", "it served nobody");
+    const again = run("--peer-port=off", `--join=${listed}`);
+    t.match(await again.ended, { code: 2 });
+    t.match(again.log, /--peer-port is off.*--join/);
+  },
+);
