@@ -26,6 +26,7 @@ export function groupFacts(driver: GroupDriver): GroupFacts {
     inFlightEntries: proposals.entryCount,
     waitingReads: driver.reads.waitingCount,
     asleep: driver.peers.isAsleep,
+    leasesUntilMs: driver.applier.leasesUntilMs,
     peers: leadership.isLeading && !driver.members.isAlone ? peerFacts(driver) : NO_PEERS,
   };
 }

@@ -95,6 +95,8 @@ export interface GroupFacts {
   readonly waitingReads: number;
   /** No ticks and no heartbeats until something happens. */
   readonly asleep: boolean;
+  /** No lease of a lock or key is known to end after this lease time (ms). */
+  readonly leasesUntilMs: number;
   /** Empty unless this node leads the group. */
   readonly peers: readonly PeerGroupFacts[];
 }

@@ -132,7 +132,8 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const hasOperators = plan.members !== null;
   const tell = (text: string): void => violate(text);
   const imagesMax = (profile.imagesMax ?? Infinity) * (host.initialPartitions + 1);
-  const checks = new NodeChecks(tell, bounds, plan.nodes, hasOperators, imagesMax);
+  const { electionEndMs } = host;
+  const checks = new NodeChecks(tell, bounds, plan.nodes, hasOperators, imagesMax, electionEndMs);
   const result = runPlan(plan, {
     ...options,
     checks,

@@ -10,6 +10,7 @@ import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
 import { ConfigSteps } from "./checkers/config-steps.js";
 import { DurableMajority } from "./checkers/durable-majority.js";
 import { ElectionSafety } from "./checkers/election-safety.js";
+import { LateExpiry } from "./checkers/late-expiry.js";
 import { LeaderCompleteness } from "./checkers/leader-completeness.js";
 import { Leaderships } from "./checkers/leaderships.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
@@ -22,6 +23,9 @@ import { StateEquality } from "./checkers/state-equality.js";
 import type { Verdict } from "./checkers/verdict.js";
 import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
+
+/** The slowest clock of a world is so much too slow; see the faults of clocks. */
+const CLOCK_SLOW = 0.05;
 
 interface Seen {
   life: number;
@@ -46,6 +50,7 @@ export class NodeChecks implements Observer {
   private readonly promises: Promises;
   private readonly ownTerm = new OwnTerm();
   private readonly catchUp: CatchUp;
+  private readonly lateExpiry: LateExpiry;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
   private known = 0;
@@ -59,7 +64,12 @@ export class NodeChecks implements Observer {
     hasOperators = false,
     /** Images of a node until it has caught up. */
     imagesMax = Infinity,
+    /** Longest election timeout (ms). */
+    electionEndMs = 2000,
   ) {
+    // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
+    const slackMs = 2 * electionEndMs + 2000;
+    this.lateExpiry = new LateExpiry({ drift: CLOCK_SLOW, slackMs, minimum: 0 });
     this.catchUp = new CatchUp(imagesMax);
     const none = hasOperators ? undefined : {};
     this.rosters = new Rosters(none);
@@ -120,7 +130,13 @@ export class NodeChecks implements Observer {
     seen.term = term;
     seen.leading = sample.leading;
     seen.applied = appliedIndex;
+    // The meta partition holds no leases: what becomes of its clock matters to nobody.
+    if (group !== 0) this.lateExpiry.sample(sample);
     this.tell();
+  }
+
+  ran(node: number, life: number, atMs: number): void {
+    this.lateExpiry.ran(node, life, atMs);
   }
 
   membership(...seen: Parameters<ConfigSteps["membership"]>): void {
@@ -164,7 +180,7 @@ export class NodeChecks implements Observer {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { rosters, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    const own = [this.promises, this.ownTerm, this.catchUp];
+    const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry];
     return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
   }
 

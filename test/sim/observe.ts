@@ -38,6 +38,10 @@ export interface GroupSample {
   readonly stateDigest: string;
   readonly tokenFloor: bigint;
   readonly leaseMs: number;
+  /** The leader's estimate of the lease clock; the committed value elsewhere. */
+  readonly leaseNowMs: number;
+  /** No lease is known to end after this lease time. */
+  readonly leasesUntilMs: number;
   /** Term of an entry of this node's log; null below its floor, undefined beyond its end. */
   readonly termAt: (index: number) => number | null | undefined;
   /** Whether the entry of a term at an index is on this node's disk: also later, as long as this life's log is there. */
@@ -70,6 +74,8 @@ export interface Observer {
     digest: number,
   ): void;
   size?(node: number, measured: NodeMeasure): void;
+  /** A life of a node runs, and is not paused. */
+  ran?(node: number, life: number, atMs: number): void;
   /** Images that a node has installed so far, and entries that it lacks of what leaders committed. */
   caughtUp?(node: number, images: number, lag: number): void;
   /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
@@ -178,6 +184,8 @@ export class GroupWatch {
       stateDigest: machine.stateDigest,
       tokenFloor: machine.tokenFloor,
       leaseMs: machine.leaseMs,
+      leaseNowMs: group.leaseNowMs(),
+      leasesUntilMs: facts.leasesUntilMs,
       termAt: (index) => this.log.termAt(facts.partition, index),
       isDurable: (index, term) => this.log.isDurable(facts.partition, index, term),
       voters: facts.leading ? this.votersOf(facts.peers) : [],

@@ -215,6 +215,8 @@ class Run {
         const requests = inflight + forwardedInFlight;
         const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
         this.checks.size?.(nodeId, facts);
+        const { life } = running;
+        if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
         this.checks.caughtUp?.(nodeId, imagesOf(server), this.lagOf(server));
       }
       this.measure();
