@@ -15,8 +15,9 @@ const GRACE_MS = 20;
 /** A leader that lives is heard within this after its follower forgot it. */
 const FIRST_DELAY_MS = 110;
 const SPREAD_MS = 120;
+/** An election gets this, and twice as long each time: slow disks would never end one otherwise. */
 const RETRY_MS = 200;
-const ATTEMPTS_MAX = 8;
+const ATTEMPTS_MAX = 4;
 
 interface Attempt {
   readonly node: number;
@@ -74,8 +75,8 @@ export class Failover {
       this.plan(driver, { node: attempt.node, count: 1, atMs: nowMs + delayMs });
     } else if (leader === 0 && attempt.count <= ATTEMPTS_MAX) {
       driver.core.campaign();
-      const delayMs = RETRY_MS + this.random.below(RETRY_MS);
       const { node, count } = attempt;
+      const delayMs = (RETRY_MS + this.random.below(RETRY_MS)) * 2 ** (count - 1);
       this.plan(driver, { node, count: count + 1, atMs: nowMs + delayMs });
     }
     this.wake(driver);

@@ -3,7 +3,8 @@
  *
  * May call: raft, this folder. Invariants: 1. Leadership goes only to a voter that is linked and
  * has answered lately; the one with the longest log first (P-016). 2. An order that came to nothing
- * is given again, until somebody else leads or the caller gives up.
+ * is given again, until somebody else leads or the caller gives up. 3. Whoever became leader just
+ * now, or is about to, has not heard an answer of anybody yet: it is not alone for that.
  */
 import type { PeerProgress } from "../raft/types.js";
 import type { GroupDriver } from "./driver.js";
@@ -19,9 +20,16 @@ export class Handover {
     private readonly nowMs: () => number,
   ) {}
 
-  /** Whether `driver` leads a group that somebody else could lead. */
+  /** Whether `driver` leads a group, or may have won it, that somebody else could lead. */
   isNeeded(driver: GroupDriver): boolean {
-    return driver.leadership.isLeading && this.successor(driver) !== null;
+    const { role, membership, id } = driver.core.status();
+    if (role !== "leader" && role !== "candidate") return false;
+    const nowMs = this.nowMs();
+    return membership.voters.some((voter) => voter !== id && this.mayTake(driver, voter, nowMs));
+  }
+
+  private mayTake(driver: GroupDriver, node: number, nowMs: number): boolean {
+    return this.isUp(node) && !driver.move.isRefusedBy(node, nowMs);
   }
 
   /**
@@ -42,8 +50,7 @@ export class Handover {
     let best: PeerProgress | null = null;
     for (const peer of progress) {
       const isVoter = membership.voters.includes(peer.id) && peer.id !== id && !peer.learner;
-      if (!isVoter || !peer.active || !this.isUp(peer.id)) continue;
-      if (driver.move.isRefusedBy(peer.id, nowMs)) continue;
+      if (!isVoter || !peer.active || !this.mayTake(driver, peer.id, nowMs)) continue;
       if (best === null || peer.match > best.match) best = peer;
     }
     return best === null ? null : best.id;

@@ -6,7 +6,8 @@
  *
  * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
  * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",
- * reads "aborted" (C9, P-162). 3. A flush that cannot succeed does not hold the stop: the log has
+ * reads "aborted" (C9, P-162). 3. Once the stop has begun this node leads nothing more than before:
+ * an order to lead, given before, comes to nothing, and an election under way is handed on. 4. A flush that cannot succeed does not hold the stop: the log has
  * everything, and recovery after a stop is the recovery after a crash.
  */
 import { assert } from "../base/assert.js";
@@ -100,7 +101,10 @@ export class Stopping {
     this.step = "draining";
     this.lookAtMs = Infinity;
     this.deadlineMs = deadlineMs;
-    for (const { group } of this.world.groups()) group.runStopHooks(deadlineMs);
+    for (const { group, driver } of this.world.groups()) {
+      if (!driver.members.isAlone) driver.core.setPassive(true);
+      group.runStopHooks(deadlineMs);
+    }
     this.world.request();
   }
 

@@ -269,3 +269,35 @@ void t.test("S9 a planned move hands the rest of blocks back, and logs the lease
   t.ok(groupOf(cluster, to).committedLeaseMs() >= clockMs);
   t.end();
 });
+
+/** One step of every node, so that all of them work at the same pace. False: nothing was due. */
+function stepAll(cluster: Cluster): boolean {
+  let stepped = false;
+  for (const world of cluster.worlds.values()) stepped = world.timer.step() || stepped;
+  return stepped;
+}
+
+void t.test("P-197 C12 who is made leader in the moment of its stop hands that on", (t) => {
+  for (let steps = 0; steps < 40; steps++) {
+    const cluster = quiet();
+    const from = serverOf(cluster);
+    const to = heirOf(cluster);
+    driverOf(cluster, from).moveTo({ to, mustCarry: true });
+    // The signal comes at any point of the move.
+    for (let step = 0; step < steps; step++) stepAll(cluster);
+    const heir = cluster.node(to);
+    const driver = driverOf(cluster, to);
+    const goOn = (until: () => boolean): void => {
+      for (let turn = 0; !until() && turn < 10_000; turn++) {
+        if (!stepAll(cluster)) cluster.pass(10);
+      }
+    };
+    heir.withdraw();
+    goOn(() => !heir.hasHeirs);
+    let stoppedAs: string | null = null;
+    heir.stop(cluster.nowMs + 10_000, () => (stoppedAs = driver.core.role));
+    goOn(() => stoppedAs !== null);
+    t.equal(stoppedAs, "follower", `a signal after ${steps} steps`);
+  }
+  t.end();
+});
