@@ -97,7 +97,7 @@ export const BOOTS_TOLD_MAX = 64;
  */
 export const SIZE_RUN_MAX_BYTES = 64 * KIB;
 /** Version of what travels between nodes; both sides of a handshake compare it. */
-export const PEER_PROTOCOL = 2;
+export const PEER_PROTOCOL = 3;
 /** Largest gRPC message that a node takes from another (bytes). */
 export const PEER_RECEIVE_MAX_BYTES = 8 * MIB;
 /**

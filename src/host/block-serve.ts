@@ -239,9 +239,9 @@ export class BlockServing {
   }
 
   private refuse(entry: SequenceEntry, waiting: readonly Waiter[], result: ProposalResult): void {
+    if (result.status === "aborted") return waiting.forEach(endAborted);
     if (result.status !== "refused") {
-      const end = result.status === "aborted" ? endAborted : endMoved;
-      for (const waiter of waiting) end(waiter);
+      for (const waiter of waiting) endWaiter(waiter, SequenceType.mustRetry, null);
       return;
     }
     const refusal = result.reason === "not-leader" ? "moved" : result.reason;

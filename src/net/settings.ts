@@ -133,7 +133,7 @@ export const PEER_NETWORK_DEFAULTS = {
   reconnectLastMs: 300,
   inboundSilenceMs: 15_000,
   connectionsMax: 1024,
-  closeWithinMs: 300,
+  closeWithinMs: 1000,
   linkRenewalMs: 50 * 60_000,
   joinWithinMs: 10_000,
 } as const;

@@ -8,14 +8,15 @@
  * (P-049). 2. An answer ends the call of its id only if it comes from the node that was asked, in
  * this life of this node (P-033). 3. "unsent" and "crowded" are certain: nothing left this node.
  * "lost" says nothing about the effect. 4. A peer that does not answer holds half of what this node
- * admits at most.
+ * admits at most. 5. A node that stops says farewell behind its last answer: what it was asked and
+ * has not answered, it did not take (C12).
  */
 import { assert } from "../base/assert.js";
 import { ByteWriter } from "../base/codec.js";
 import { DeadlineSweep } from "../host/block-deadlines.js";
 import type { ClockPort, EntropyPort, LoggerPort, TimerPort } from "../ports.js";
 import { type CallAnswer, type CallRequest, callAnswer, writeCall } from "./wire/calls.js";
-import { Draft, type Frame, type OutFrame } from "./wire/frames.js";
+import { Draft, FAREWELL, type Frame, type OutFrame } from "./wire/frames.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
 export interface CallsPort {
@@ -36,7 +37,7 @@ export interface CallsPorts {
 
 export type CallResult =
   | { readonly status: "answered"; readonly answer: CallAnswer }
-  /** It never left: the link is down. */
+  /** It never left, or was not taken: the link is down, or is about to be. */
   | { readonly status: "unsent" }
   /** It never left: too much is in flight or queued to that node, which can be reached. */
   | { readonly status: "crowded" }
@@ -65,6 +66,8 @@ interface Call extends Asking {
 interface Peer {
   readonly calls: Draft;
   readonly answers: Draft;
+  /** It said farewell: nothing reaches it until its link is up again. */
+  isLeaving: boolean;
   inFlight: number;
   inFlightBytes: number;
   /** Frames with answers that the lane had no room for. */
@@ -74,6 +77,8 @@ interface Peer {
 
 /** What became of a frame at the lane. */
 type Sending = "sent" | "unsent" | "crowded";
+
+const UNSENT: CallResult = { status: "unsent" };
 
 /** Bytes of calls in flight to one peer. */
 const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
@@ -119,7 +124,7 @@ export class Calls {
 
   /** False for a short time after it turned out that nothing reaches `node`. */
   isReachable(node: number, nowMs: number): boolean {
-    if (this.ports.calls === undefined) return false;
+    if (this.ports.calls === undefined || this.peers.get(node)?.isLeaving === true) return false;
     const sinceMs = this.unreachable.get(node);
     if (sinceMs === undefined) return true;
     if (nowMs - sinceMs < UNREACHABLE_MS) return false;
@@ -169,6 +174,20 @@ export class Calls {
 
   linkUp(node: number): void {
     this.unreachable.delete(node);
+    this.peer(node).isLeaving = false;
+  }
+
+  /** Tells every peer whose answers all left that nothing else was taken, nor will be. */
+  farewell(): void {
+    for (const [node, { answers, stalled }] of this.peers) {
+      if (answers.isEmpty && stalled.length === 0) this.ports.calls?.send(node, FAREWELL);
+    }
+  }
+
+  /** `node` said farewell: what it has not answered is asked elsewhere. */
+  farewellCame(node: number): void {
+    this.peer(node).isLeaving = true;
+    for (const [id, call] of [...this.open]) if (call.to === node) this.end(id, UNSENT);
   }
 
   /** What was on its way to or from `node` is gone. */
@@ -194,7 +213,8 @@ export class Calls {
     if (peer === undefined) {
       const calls = new Draft("calls");
       const answers = new Draft("answers");
-      peer = { calls, answers, inFlight: 0, inFlightBytes: 0, stalled: [], stalledTries: 0 };
+      const inFlight = { inFlight: 0, inFlightBytes: 0 };
+      peer = { calls, answers, isLeaving: false, ...inFlight, stalled: [], stalledTries: 0 };
       this.peers.set(node, peer);
     }
     return peer;

@@ -140,7 +140,10 @@ export class Dispatch {
     return this.serving.keyPlace(request.key);
   }
 
-  /** Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed. */
+  /**
+   * Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed: this
+   * node may still lead, while a move is under way, or lead again.
+   */
   private failOf(
     request: DataRequest,
     finish: Finish,
@@ -150,8 +153,9 @@ export class Dispatch {
     return (end, refusal, executed) => {
       const moved = end === "moved";
       const retry = moved || (end === "mustRetry" && refusal === null);
-      if (retry && executed !== null && elsewhere !== null && !executed.isLeader()) {
-        if (moved || isReading(request.kind)) return elsewhere(executed.partition);
+      if (executed !== null && elsewhere !== null) {
+        const mayRepeat = retry && isReading(request.kind) && !executed.isLeader();
+        if (moved || mayRepeat) return elsewhere(executed.partition);
       }
       let origin = NOWHERE;
       if (executed !== null && !(moved && !isReading(request.kind))) {

@@ -52,8 +52,11 @@ export interface Journey {
   giveUpMs: number;
 }
 
-/** Nodes that are tried for one request, this one included. */
-const TRIES_MAX = 8;
+/**
+ * Tries of one request, those on this node included. With the pauses between them this is about the
+ * time that a request has: a move that takes long is waited for (C12).
+ */
+const TRIES_MAX = 32;
 /** A node that sent the request back is left alone at first so long (ms), then twice as long. */
 const AVOID_MS = 10;
 

@@ -135,8 +135,9 @@ export class Executions {
     const maxBytes = whole ? responseMaxBytes : pageBytes;
     const query = { prefix, limit, maxBytes, whole, durability, tombstones: false };
     readPart(serving, groups, query, after, false, deadlineMs, (part) => {
+      // A scan changes nothing: it is asked for again, here or of the next leader.
       const lost = part.end === "mustRetry" && part.refusal === null;
-      const moved = lost ? groups.find((group) => !group.isLeader()) : undefined;
+      const moved = lost ? (groups.find((group) => !group.isLeader()) ?? groups[0]) : undefined;
       if (part.end === "aborted") {
         return finish({ ...part, end: "mustRetry", refusal: "shutting-down" });
       }

@@ -149,8 +149,9 @@ class ManySpread {
       const known = moved ? "mustRetry" : end;
       const retry = known === "mustRetry" && refusal === null;
       const places = batch.map(({ at }) => at);
-      if (retry && executed !== null && !executed.isLeader()) {
-        if (moved || isReading(this.request.kind)) return this.forward(executed.partition, places);
+      if (executed !== null) {
+        const mayRepeat = retry && isReading(this.request.kind) && !executed.isLeader();
+        if (moved || mayRepeat) return this.forward(executed.partition, places);
       }
       for (const { at, origin } of batch) {
         let named = executed === null || moved ? NOWHERE : origin;

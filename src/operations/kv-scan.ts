@@ -135,8 +135,7 @@ class ClusterScan {
       open++;
       readPart(serving, plan.here, scan, after, false, course.deadlineMs, (part) => {
         const lost = part.end === "mustRetry" && part.refusal === null;
-        const moved = lost && plan.here.some((group) => !group.isLeader());
-        ended(moved && course.mayForward ? "again" : part);
+        ended(lost && course.mayForward ? "again" : part);
       });
     }
     for (const [to, partitions] of plan.there) {

@@ -46,6 +46,8 @@ export class Operations implements OperationsPort {
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
   private readonly inboxes = new Map<number, Inbox>();
+  /** No call of another node is taken any more. */
+  private isDone = false;
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
@@ -90,7 +92,12 @@ export class Operations implements OperationsPort {
         return;
       }
       this.serving.calls.endAll();
-      timer.soon(done);
+      this.isDone = true;
+      // Behind the answers that were given in this very turn.
+      timer.soon(() => {
+        if (this.inflight === 0) this.serving.calls.farewell();
+        timer.soon(done);
+      });
     };
     look();
   }
@@ -150,7 +157,9 @@ export class Operations implements OperationsPort {
       this.ports.logger.log("warn", "unreadable frame of calls", { from });
     } else if (frame.direction === "answers") {
       this.serving.calls.answersCame(from, frame);
-    } else {
+    } else if (frame.direction === "farewell") {
+      this.serving.calls.farewellCame(from);
+    } else if (!this.isDone) {
       this.serving.calls.linkUp(from);
       this.executions.take(from, frame);
     }

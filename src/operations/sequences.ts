@@ -184,14 +184,12 @@ export function executeAllocation(
     return;
   }
   blocks.allocate(name, count, deadlineMs, (type, start, end, revision, refusal) => {
-    const moved = refusal === "moved";
-    if (moved && !group.isLeader()) return fail("moved", null, group);
-    const refused = moved ? null : refusal;
+    if (refusal === "moved") return fail("moved", null, group);
     const retry = type === SequenceType.mustRetry;
     const executed = retry ? serving.retryOrigin(group) : serving.origin(group);
-    const origin = refused === null ? executed : NOWHERE;
+    const origin = refusal === null ? executed : NOWHERE;
     const allocation = type === SequenceType.success ? { name, start, end, count, revision } : null;
-    done(allocationAnswer(type, allocation, origin, refused));
+    done(allocationAnswer(type, allocation, origin, refusal));
   });
 }
 

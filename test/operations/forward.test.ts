@@ -304,7 +304,7 @@ t.test("P-033: answers of another life, of another node, or twice end nothing", 
   trio.node(1).callFrame(3, answerFrame(epoch));
   trio.world.settle();
   t.equal(answers.length, 0, "neither another life nor another node");
-  for (const broken of [[], [1], [2, 1, 0, 0, 0, 0], [1, 3, 0, 0, 0, 0], [1, 2, 0, 0, 0, 0, 200]]) {
+  for (const broken of [[], [1], [2, 1, 0, 0, 0, 0], [1, 4, 0, 0, 0, 0], [1, 2, 0, 0, 0, 0, 200]]) {
     trio.node(1).callFrame(2, Uint8Array.from(broken));
   }
   t.equal(answers.length, 0);
@@ -476,6 +476,53 @@ t.test("P-162: who waits for another node when this one stops is answered first"
   trio.node(1).finish(stopMs, () => void finished++);
   trio.world.pass(1);
   t.equal(finished, 2);
+});
+
+t.test(
+  "P-197 C12: what a node did not take before its stop is asked of the next leader",
+  async (t) => {
+    for (const request of everyRequest("n")) {
+      const { kind } = request;
+      const trio = new Trio();
+      trio.moveAll(2);
+      trio.ask(1, create("n"));
+      // The call is still on its way when the node says that it takes no more.
+      trio.fate = ({ frame }) => (frame.direction === "calls" ? "lost" : "arrives");
+      const answers = trio.post(1, request);
+      trio.world.settle();
+      trio.stopping.add(2);
+      trio.node(2).finish(trio.world.timer.nowMs + 1000, () => undefined);
+      trio.fate = () => "arrives";
+      trio.world.settle();
+      trio.node(1).linkDown(2);
+      trio.moveAll(3);
+      trio.world.pass(200);
+      t.equal(answers.length, 1, kind);
+      const types = endTypes(answers[0] as DataAnswer);
+      t.notOk(types.includes(mustRetryOf(kind)), `${kind}: ${types.join()}`);
+      t.equal(trio.open, 0);
+    }
+  },
+);
+
+t.test("P-197 C12: a leader that could not prove itself in time tries again", async (t) => {
+  for (const at of [1, 2]) {
+    for (const durability of [1, 0]) {
+      const trio = new Trio();
+      trio.moveAll(2);
+      trio.ask(1, create("n"));
+      for (const request of everyRequest("n", durability)) {
+        let refusals = 1;
+        trio.read = () => (refusals-- > 0 ? { status: "retry" } : null);
+        const answers = trio.post(at, request);
+        trio.world.pass(200);
+        t.equal(answers.length, 1, request.kind);
+        const types = endTypes(answers[0] as DataAnswer);
+        t.notOk(types.includes(mustRetryOf(request.kind)), `${request.kind}: ${types.join()}`);
+      }
+      t.equal(trio.open, 0);
+    }
+  }
 });
 
 t.test("P-150: a node that lost the others answers at once, until it finds them", async (t) => {

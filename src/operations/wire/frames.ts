@@ -3,8 +3,8 @@
  * one in several.
  *
  * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
- * each counted: id u53, part u8 (0 whole, 1 first, 2 middle, 3 last), body. Owns what is gathered.
- * May call base and the vocabulary.
+ * each counted: id u53, part u8 (0 whole, 1 first, 2 middle, 3 last), body. Or a farewell: version,
+ * direction 3, epoch 0 and nothing more. Owns what is gathered. May call base and the vocabulary.
  *
  * Invariants: 1. No frame is larger than FRAME_MAX_BYTES. 2. An item that cannot be read is told
  * apart by its id and spoils nothing but itself. 3. The parts of an item follow each other, or the
@@ -18,8 +18,15 @@ import { FRAME_MAX_BYTES } from "../../base/limits.js";
 import { type CallAnswer, type CallItem, readAnswer, readCall } from "./calls.js";
 
 const VERSION = 1;
-const DIRECTIONS = ["calls", "answers"] as const;
-export type Direction = (typeof DIRECTIONS)[number];
+const DIRECTIONS = ["calls", "answers", "farewell"] as const;
+export type Direction = Exclude<(typeof DIRECTIONS)[number], "farewell">;
+
+/** The last frame of a node that stops: calls that it has not answered by then it never took. */
+export const FAREWELL: Uint8Array = new ByteWriter(8)
+  .uint8(VERSION)
+  .uint8(DIRECTIONS.indexOf("farewell") + 1)
+  .uint32(0)
+  .finish();
 
 const Part = { whole: 0, first: 1, middle: 2, last: 3 } as const;
 /** Id and part of an item. */
@@ -105,6 +112,11 @@ export type Frame =
       readonly direction: "answers";
       readonly epoch: number;
       readonly items: readonly FrameItem<CallAnswer>[];
+    }
+  | {
+      readonly direction: "farewell";
+      readonly epoch: 0;
+      readonly items: readonly FrameItem<never>[];
     };
 
 /** The parts of an item that came so far. */
@@ -132,6 +144,7 @@ export class Inbox {
     const direction = DIRECTIONS[reader.uint8() - 1];
     const epoch = reader.uint32();
     if (reader.failed || version !== VERSION || direction === undefined) return null;
+    if (direction === "farewell") return { direction, epoch: 0, items: [] };
     const bodies = this.bodies(bytes, reader, direction, epoch);
     if (direction === "answers") {
       const items = bodies.map(({ id, body }) => {
