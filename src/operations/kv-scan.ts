@@ -135,7 +135,8 @@ class ClusterScan {
       open++;
       readPart(serving, plan.here, scan, after, false, course.deadlineMs, (part) => {
         const lost = part.end === "mustRetry" && part.refusal === null;
-        ended(lost && course.mayForward ? "again" : part);
+        const isLate = serving.ports.clock.monotonicMs() >= course.deadlineMs;
+        ended(lost && course.mayForward && !isLate ? "again" : part);
       });
     }
     for (const [to, partitions] of plan.there) {

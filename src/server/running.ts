@@ -2,7 +2,8 @@
  * A node that runs: where it listens, and how it is taken apart.
  *
  * Owns the parts. Invariants: 1. A node that is to stop says at once that it is not ready, and may
- * serve on for a while. 2. The stop ends intake first, then answers what was accepted and hands
+ * serve on for a while. What this takes beyond the delay, and beyond leaving the cluster, is part of
+ * the shutdown timeout. 2. The stop ends intake first, then answers what was accepted and hands
  * leaderships over, then closes log and store, then the links, and gives the directory back last.
  * 3. A stop that does not end ends the process.
  */
@@ -88,20 +89,24 @@ export class Assembled implements RunningServer {
   }
 
   stop(done: () => void): void {
-    const { shutdownDelayMs, gracefulLeave } = this.config;
+    const { shutdownDelayMs, shutdownTimeoutMs, gracefulLeave } = this.config;
+    let servesUntilMs = systemClock.monotonicMs() + shutdownDelayMs;
     this.logger.log("info", "stopping", { shutdownDelayMs });
     this.parts.audit.happened("stopping", { shutdownDelayMs });
     let open = 3;
     const next = (): void => {
       open -= 1;
-      if (open === 0) this.end(done);
+      if (open === 0) this.end(servesUntilMs + shutdownTimeoutMs, done);
     };
     // Unready at once, and soon leading nothing; whoever has not learned of it yet is served, and
     // what arrives for a group on its way goes on to the next leader.
     this.withdraw(next);
     systemTimers.after(shutdownDelayMs, next);
-    if (gracefulLeave) this.leave(next);
-    else next();
+    if (!gracefulLeave) return next();
+    this.leave(() => {
+      servesUntilMs = Math.max(servesUntilMs, systemClock.monotonicMs());
+      next();
+    });
   }
 
   /** Gives the leaderships away, within half of the time that the stop has. */
@@ -126,8 +131,8 @@ export class Assembled implements RunningServer {
     });
   }
 
-  private end(done: () => void): void {
-    const graceMs = this.config.shutdownTimeoutMs;
+  private end(deadlineMs: number, done: () => void): void {
+    const graceMs = Math.max(0, deadlineMs - systemClock.monotonicMs());
     const hardStop = systemTimers.after(graceMs + HARD_STOP_MS, () => {
       this.fatal.fatal("the stop did not end: log or state store do not answer");
     });
@@ -147,7 +152,6 @@ export class Assembled implements RunningServer {
     // The node hands its leaderships over and closes log and store; what other nodes were asked is
     // answered; then nobody is to be heard any more, and the locks of the directory go last.
     const { node, operations, peers, disk } = this.parts;
-    const deadlineMs = systemClock.monotonicMs() + graceMs;
     node.stop(deadlineMs, () => {
       operations.finish(deadlineMs, () => {
         peers.close(() => disk.close(ended));

@@ -138,7 +138,7 @@ tap.test("P-142, P-147, C9: every kind of request meets every end of the host", 
       for (const request of requestsOf("n", durability)) {
         let used = false;
         bench.faults.read = () => ((used = true), { status });
-        const answer = bench.ask(request);
+        const answer = bench.askWithin(request, 1000);
         bench.faults.read = null;
         if (!used) continue;
         // A local scan leaves out what it cannot prove; an envelope ends by its items.
@@ -167,7 +167,7 @@ tap.test("L16, P-050: no answer about state without a proof", async (t) => {
   bench.faults.propose = () => ({ status: "refused", reason: "not-leader" });
   for (const durability of [1, 0]) {
     for (const request of requestsOf("p", durability)) {
-      const answer = bench.ask(request);
+      const answer = bench.askWithin(request, 1000);
       const types = typesOf(request.kind);
       if (request.kind === "kv-scan-local") continue;
       t.same(new Set(endTypes(answer)), new Set([types.mustRetry]), request.kind);

@@ -175,6 +175,16 @@ export class Bench {
     return answer;
   }
 
+  /** The same where the answer may need time: it is given `withinMs`. */
+  askWithin<R extends DataRequest>(request: R, withinMs: number): AnswerOf<R> {
+    const answers = this.send(request);
+    this.world.settle();
+    if (answers.length === 0) this.world.pass(withinMs);
+    const [answer] = answers;
+    assert(answer !== undefined && answers.length === 1, `${request.kind} is answered once`);
+    return answer;
+  }
+
   partitionOf(text: string): number {
     return this.world.group(this.node, text).partition;
   }
