@@ -2,8 +2,8 @@
  * A node that runs: where it listens, and how it is taken apart.
  *
  * Owns the parts. Invariants: 1. A node that is to stop says at once that it is not ready, and may
- * serve on for a while. What this takes beyond the delay, and beyond leaving the cluster, is part of
- * the shutdown timeout. 2. The stop ends intake first, then answers what was accepted and hands
+ * serve on for a while. What this takes beyond the delay, and beyond leaving the cluster, is part
+ * of the shutdown timeout. 2. The stop ends intake first, then answers what was accepted and hands
  * leaderships over, then closes log and store, then the links, and gives the directory back last.
  * 3. A stop that does not end ends the process.
  */
