@@ -19,7 +19,7 @@ t.test("9.5 handing leaderships over is part of the shutdown timeout", async (t)
       },
     },
     operations: { finish: (_atMs: number, done: () => void) => done() },
-    peers: { network: { close: (done: () => void) => done() } },
+    peers: { close: (done: () => void) => done() },
     disk: { close: (done: () => void) => done() },
     listeners: { drain: ignore, close: () => Promise.resolve() },
     audit: { happened: ignore, close: ignore },
