@@ -45,8 +45,14 @@ function pemFile(flag: string, path: string, check: (text: string) => unknown): 
 
 /** Throws unless every certificate of a PEM file can be read, and there is one. */
 function checkCertificates(text: string): void {
-  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  const found = text.match(
+    /^-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----[ \t]*\r?$/gm,
+  );
   if (found === null) throw new Error("it holds no PEM certificate");
+  // What stands behind another one on its line is read by nobody.
+  if (found.length !== text.split("BEGIN CERTIFICATE").length - 1) {
+    throw new Error("a certificate in it does not begin and end on lines of its own");
+  }
   for (const certificate of found) new X509Certificate(certificate);
 }
 

@@ -130,13 +130,21 @@ t.test(
     const before = await meetPeer(port, mine);
     t.equal(before.isLetIn, true);
     t.equal((await meetPeer(port, theirs)).isLetIn, false);
+    const glued = `${mine.ca}${theirs.ca}`;
+    t.match(glued, "----------", "a file that ends without a line end, and another one behind it");
+    put("ca", glued);
+    server.signal("SIGHUP");
+    await until("a CA that would not be read to its end is told", async () => {
+      await sleep(50);
+      return /not reloaded.*--peer-tls-ca/.test(server.log);
+    });
+    put("ca", `${mine.ca}\n`);
     put("key", "no key\n");
     server.signal("SIGHUP");
     await until("a mistake is told", async () => {
       await sleep(50);
-      return server.log.includes("not reloaded");
+      return /error.*not reloaded.*--peer-tls-key/.test(server.log);
     });
-    t.match(server.log, /error.*not reloaded.*--peer-tls-key/);
     const kept = await meetPeer(port, mine);
     t.match(kept, { isLetIn: true, fingerprint: before.fingerprint }, "the old content stays");
     files(await newer.issue("server"));
