@@ -35,7 +35,7 @@ import {
   isLongKey,
   longRowKey,
 } from "../../src/disk/storekeys.js";
-import { parseIdentity } from "../../src/disk/vault.js";
+import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../src/disk/vault.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { awkwardKeys } from "../conformance/store.js";
 import {
@@ -244,7 +244,11 @@ void t.test("P-126 P-128 rows of the store: any stored bytes, any key", (t) => {
 
 void t.test("P-128 identity files", (t) => {
   const prng = new Prng(6);
-  const whole = JSON.stringify({ kind: "svc-storage", version: 1, ...IDENTITY });
+  const whole = JSON.stringify({
+    kind: "svc-storage",
+    version: STORAGE_FORMAT_VERSION,
+    ...IDENTITY,
+  });
   const bytes = Uint8Array.from(whole, (character) => character.charCodeAt(0));
   const codes = new Map<string, number>();
   for (let input = 0; input < INPUTS; input++) {

@@ -43,8 +43,8 @@ t.test("P-013 a broken link wakes only groups that one of its ends leads", (t) =
     idleMs: 100,
     loadMs: 100,
   });
-  // It was three times as much when both ends woke all their groups.
-  t.ok(broken.bytes < 1000 * replicas, `${Math.round(broken.bytes / replicas)} bytes per replica`);
+  // It was three times as much when both ends woke all their groups. Heartbeats carry lease clock and digest.
+  t.ok(broken.bytes < 1300 * replicas, `${Math.round(broken.bytes / replicas)} bytes per replica`);
   t.ok(broken.frames > 0);
   t.end();
 });
