@@ -119,7 +119,8 @@ export class Atlas {
     const stands = (voters: readonly number[]): boolean => {
       const counted = this.servers.filter((server) => {
         if ((gone.has(server) || this.leaving.has(server)) && isHealthy(server)) return false;
-        const mayVoteYet = server.isJoiner && !isHealthy(server) && !server.isRetired;
+        const isLate = server.isJoiner || server.isReadmitted;
+        const mayVoteYet = isLate && !isHealthy(server) && !server.isRetired;
         return voters.includes(server.nodeId) || mayVoteYet;
       });
       const healthy = counted.filter(isHealthy);

@@ -34,6 +34,9 @@ export interface Flight {
   readonly bytes: Uint8Array;
 }
 
+/** What lay on a disk at one moment, by path. */
+export type DiskCopy = ReadonlyMap<string, Pick<Inode, "bytes" | "provenTo">>;
+
 interface NameChange {
   readonly path: string;
   readonly inode: Inode | null;
@@ -114,6 +117,23 @@ export class SimDisk {
     this.durableNames.clear();
     this.changes = [];
     this.flights.clear();
+  }
+
+  /** While no process uses it. */
+  copy(): DiskCopy {
+    const pairs = [...this.names].map(([path, { bytes, provenTo = 0 }]) => {
+      return [path, { bytes: bytes.slice(), provenTo }] as const;
+    });
+    return new Map(pairs);
+  }
+
+  /** Puts a copy in the place of everything. */
+  restore(copy: DiskCopy): void {
+    this.wipe();
+    for (const [path, { bytes, provenTo = 0 }] of copy) {
+      this.names.set(path, { bytes: bytes.slice(), provenTo, unsynced: new Map(), isDraft: false });
+    }
+    this.durableNames = new Map(this.names);
   }
 
   get isEmpty(): boolean {

@@ -67,6 +67,12 @@ export const SPECIAL_FAULTS = {
   "store-stuck": {},
   /** Bytes that no node sends arrive over a link. */
   garbage: {},
+  /** The machine comes back with an empty disk; somebody has the node removed, and it is taken in again. */
+  "lose-disk": {},
+  /** A disk is put back as it was some restarts ago; later the node is removed and comes back empty. */
+  "roll-back": {},
+  /** The disks of a majority of the founders are emptied. */
+  "lose-majority": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

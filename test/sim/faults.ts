@@ -8,12 +8,15 @@
 import type { Prng } from "../../src/base/prng.js";
 import { IDENTITY_KEY } from "../../src/host/identity.js";
 import type { Atlas } from "./atlas.js";
+import { Disaster } from "./disaster.js";
 import type { FaultKind, OperatorKind } from "./faultkinds.js";
 import { spoilDisk } from "./faults-disk.js";
+import { loseDisk, rollBack } from "./faults-loss.js";
 import { spoilNetwork } from "./faults-network.js";
 import { strikeProcess } from "./faults-process.js";
 import { strikeSpecially } from "./faults-special.js";
 import type { Plan } from "./plan.js";
+import { Repairs } from "./repairs.js";
 import type { SimNetwork } from "./network.js";
 import type { Scene } from "./scene.js";
 import type { Server } from "./server.js";
@@ -25,6 +28,8 @@ export class Faults implements Scene {
   readonly seen: Partial<Record<FaultKind | OperatorKind, number>> = {};
   /** Numbers given out so far. */
   count = 0;
+  readonly repairs: Repairs;
+  readonly disaster: Disaster | null;
   private readonly prng: Prng;
   private readonly heals = new Set<Heal>();
   private readonly restarts: Prng;
@@ -43,10 +48,16 @@ export class Faults implements Scene {
     this.prng = world.prng("faults");
     this.restarts = world.prng("restarts");
     this.rests = world.prng("rests");
+    this.repairs = new Repairs(world, servers);
+    this.disaster = plan.disaster === null ? null : new Disaster(this, plan.disaster);
   }
 
   start(): void {
     if (this.plan.faults.length > 0) this.later();
+    if (this.disaster === null) return;
+    const number = ++this.count;
+    if (this.plan.without.includes(number)) return;
+    this.disaster.start(() => this.saw("lose-majority", number, 0));
   }
 
   private later(): void {
@@ -98,6 +109,10 @@ export class Faults implements Scene {
     });
   }
 
+  repair(server: Server): void {
+    this.repairs.begin(server);
+  }
+
   readonly until = (afterMs: number, heal: Heal): void => {
     const once = (): void => {
       if (this.heals.delete(once)) heal();
@@ -126,7 +141,9 @@ export class Faults implements Scene {
       case "row-flip":
       case "stray-write":
       case "wipe":
-        return this.destroy(kind, server);
+      case "lose-disk":
+      case "roll-back":
+        return this.destroy(kind, server, prng);
       default:
         return (
           strikeProcess(this, kind, server, prng) ||
@@ -148,12 +165,13 @@ export class Faults implements Scene {
     return false;
   }
 
-  private destroy(kind: FaultKind, server: Server): boolean {
+  private destroy(kind: FaultKind, server: Server, prng: Prng): boolean {
     // A cluster that is not founded yet waits for every founder, and for a disk to be set right.
     this.isFounded ||= this.servers.every(({ isJoiner, rows }) => {
       return isJoiner || rows.get(IDENTITY_KEY) !== undefined;
     });
     if (!this.isFounded || !this.atlas.mayLose(server)) return false;
+    if (kind === "lose-disk" || kind === "roll-back") return this.takeAway(kind, server, prng);
     if (kind === "wipe") {
       // Who left and is started by mistake would join anew with an empty disk, and then be taken away.
       if (server.isRetired) return false;
@@ -168,5 +186,13 @@ export class Faults implements Scene {
     if (!isDone) return false;
     server.isDamaged = true;
     return true;
+  }
+
+  /** Somebody replaces the node later. */
+  private takeAway(kind: "lose-disk" | "roll-back", server: Server, prng: Prng): boolean {
+    if (server.isDamaged || this.disaster !== null) return false;
+    const isDone = kind === "lose-disk" ? loseDisk(server) : rollBack(server, this.servers, prng);
+    if (isDone) this.repair(server);
+    return isDone;
   }
 }

@@ -12,6 +12,7 @@ import {
   checkHistory,
   withDrift,
 } from "./checkers/history-checks.js";
+import { checkNothingGranted } from "./checkers/nothing-granted.js";
 import { withLeaderships } from "./checkers/leaderships.js";
 import { Findings, type Verdict } from "./checkers/verdict.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "./plan.js";
@@ -115,11 +116,14 @@ function unmeasured(verdict: Verdict): Verdict {
 }
 
 /** Whether what the profile is for was there. */
-function worldOf({ name, needs = {} }: Profile, { faults, effects }: RunResult): Verdict {
+function worldOf(profile: Profile, result: RunResult, verdicts: readonly Verdict[]): Verdict {
+  const { name, needs = {} } = profile;
+  const { faults, effects } = result;
+  const { evidence } = collect(verdicts);
   const findings = new Findings(`the world of ${name}`, needs);
   for (const need of Object.keys(needs)) {
     const fault = need.startsWith("fault ") ? faults[need.slice(6)] : undefined;
-    findings.count(need, fault ?? effects[need] ?? 0);
+    findings.count(need, fault ?? effects[need] ?? evidence[need] ?? 0);
   }
   return findings.verdict();
 }
@@ -146,7 +150,9 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const history = withLeaderships(result.history, checks.leaderships, partitions);
   const ofHistory = checkHistory(history, historyOptions(plan));
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
-  const verdicts = [...checks.verdicts(), fenced, ...ofHistory, worldOf(profile, result)];
+  const granted = checkNothingGranted(history, result.lostAtMs);
+  const ofNodes = [...checks.verdicts(), fenced, granted];
+  const verdicts = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));
   const { user, system } = process.cpuUsage(before);

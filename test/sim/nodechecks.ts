@@ -16,6 +16,8 @@ import { Leaderships } from "./checkers/leaderships.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
 import { LogMatching } from "./checkers/log-matching.js";
 import { NeverBack } from "./checkers/never-back.js";
+import { type Directory, OneFounding } from "./checkers/one-founding.js";
+import { OutdatedDisks } from "./checkers/outdated-disks.js";
 import { OwnTerm } from "./checkers/own-term.js";
 import { Promises } from "./checkers/promises.js";
 import { Rosters } from "./checkers/rosters.js";
@@ -49,6 +51,8 @@ export class NodeChecks implements Observer {
   private readonly leaders: LeadersVote;
   private readonly promises: Promises;
   private readonly ownTerm = new OwnTerm();
+  private readonly founding = new OneFounding();
+  private readonly outdated = new OutdatedDisks();
   private readonly catchUp: CatchUp;
   private readonly lateExpiry: LateExpiry;
   private readonly logs = new Map<number, LogMirror>();
@@ -100,9 +104,12 @@ export class NodeChecks implements Observer {
       seen = { life, term: 0, leading: false, applied: appliedIndex };
       this.last.set(key, seen);
     }
+    this.founding.term(group, term);
     if (sample.serving) this.leaderships.serves(group, term, sample.atMs, sample.inherits);
     if (sample.leading && (!seen.leading || seen.term !== term)) {
       this.elections.leader(group, term, node);
+      this.founding.elected(node, group, term, sample.voters);
+      this.outdated.leads(node, group, term);
       this.completeness.leader(node, group, term, sample.termAt);
     }
     this.durable.disk(node, life, group, sample.isDurable);
@@ -144,8 +151,18 @@ export class NodeChecks implements Observer {
     this.leaders.membership(...seen);
   }
 
-  roster(...seen: Parameters<Rosters["roster"]>): void {
-    this.rosters.roster(...seen);
+  roster(node: number, life: number, version: number, text: string): void {
+    this.rosters.roster(node, life, version, text);
+    this.founding.roster(node, version, JSON.parse(text) as Directory[]);
+  }
+
+  founded(node: number, directories: readonly Directory[]): void {
+    this.founding.founded(node, directories);
+    this.tellNow();
+  }
+
+  admitted(node: number): void {
+    this.founding.admitted(node);
   }
 
   recovered(node: number, log: LogMirror): void {
@@ -158,11 +175,27 @@ export class NodeChecks implements Observer {
   sent(node: number, to: number, bytes: Uint8Array, log: LogMirror): void {
     readRaftFrame(bytes, node, to, ({ group, message }) => {
       this.promises.sent(node, group, message, log);
+      this.outdated.sent(node, group, message);
     });
     if (this.promises.isBroken) this.tellNow();
   }
 
   wiped(node: number): void {
+    this.forget(node);
+    this.founding.wiped(node);
+    this.outdated.wiped(node);
+  }
+
+  rolledBack(node: number): void {
+    this.forget(node);
+    this.outdated.rolledBack(node);
+  }
+
+  refusedBy(...refusal: Parameters<OutdatedDisks["refused"]>): void {
+    this.outdated.refused(...refusal);
+  }
+
+  private forget(node: number): void {
     this.logs.delete(node);
     this.neverBack.wiped(node);
   }
@@ -180,7 +213,8 @@ export class NodeChecks implements Observer {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { rosters, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry];
+    const ofLosses = [this.founding, this.outdated];
+    const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
     return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
   }
 

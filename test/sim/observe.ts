@@ -10,6 +10,7 @@ import type { Group } from "../../src/host/group.js";
 import type { GroupFacts } from "../../src/host/results.js";
 import type { Node } from "../../src/host/node.js";
 import type { Membership } from "../../src/raft/types.js";
+import type { Directory } from "./checkers/one-founding.js";
 import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {
@@ -94,6 +95,14 @@ export interface Observer {
   sent?(node: number, to: number, bytes: Uint8Array, log: LogMirror): void;
   /** The disk of a node is empty now. */
   wiped?(node: number): void;
+  /** The disk of a node is as it was some lives ago. */
+  rolledBack?(node: number): void;
+  /** Nodes that refuse a life of `node` because of its data. */
+  refusedBy?(node: number, life: number, by: readonly number[]): void;
+  /** A node founds a cluster with these directories. */
+  founded?(node: number, directories: readonly Directory[]): void;
+  /** A node was taken in with an empty disk. */
+  admitted?(node: number): void;
   started?(node: number, life: number, atMs: number): void;
   ended?(node: number, life: number, atMs: number, why: string): void;
 }

@@ -112,7 +112,7 @@ function findFounders(
   entering.enter(CLUSTER_ID, server.storageId, (entered) => {
     if (entered.kind === "refused") return server.joinRefused(entered.reason);
     if (entered.kind === "joined") server.admitted();
-    else server.events.founded?.(server, entered.founders);
+    else server.founds(entered.founders);
     found(foundersOfEntered(entered));
   });
 }

@@ -5,7 +5,9 @@
  * Pure: looks and changes nothing. Invariants: 1. Nodes whose data was damaged, and nodes that were
  * taken away, owe nothing. 2. What operators began is at its end.
  */
+import { IDENTITY_KEY } from "../../src/host/identity.js";
 import type { Atlas } from "./atlas.js";
+import type { Faults } from "./faults.js";
 import type { Operator } from "./operator.js";
 import type { Server } from "./server.js";
 
@@ -13,11 +15,15 @@ export interface PeaceView {
   readonly servers: readonly Server[];
   readonly atlas: Atlas;
   readonly operator: Operator | null;
+  readonly faults: Pick<Faults, "repairs">;
+  /** Nodes that were removed and taken in again. */
+  readonly replaced: number;
 }
 
 /** Why the cluster is not whole; null when it is. */
-export function unsettled({ servers, atlas, operator }: PeaceView): string | null {
-  const unfinished = operator?.unfinished() ?? null;
+export function unsettled(view: PeaceView): string | null {
+  const { servers, atlas, operator, faults, replaced } = view;
+  const unfinished = operator?.unfinished() ?? faults.repairs.unfinished();
   if (unfinished !== null) return unfinished;
   const digests = new Map<string, string>();
   const served = new Set<number>();
@@ -48,7 +54,25 @@ export function unsettled({ servers, atlas, operator }: PeaceView): string | nul
   for (const partition of wanted) {
     if (!served.has(partition)) return `partition ${partition} has no serving leader`;
   }
-  return operator === null ? null : strangers(servers, atlas, wanted);
+  return operator === null && replaced === 0 ? null : strangers(servers, atlas, wanted);
+}
+
+/**
+ * Why a cluster whose majority lost its disks is not as it should be then: whoever has its data is up and not
+ * ready, the others wait, and no group is led; null when all of it is so.
+ */
+export function unsettledLoss({ servers }: PeaceView): string | null {
+  for (const { nodeId, isUp, isDamaged, running, rows } of servers) {
+    if (!isUp) return `node ${nodeId} is not up`;
+    const isMember = rows.value(IDENTITY_KEY) !== null;
+    if (isDamaged && (isMember || running !== null)) return `node ${nodeId} does not wait`;
+    if (running === null) continue;
+    if (running.node.health().ready) return `node ${nodeId} is ready without a majority`;
+    for (const group of running.node.groups()) {
+      if (group.isServing()) return `node ${nodeId} serves partition ${group.partition}`;
+    }
+  }
+  return null;
 }
 
 /** Who is not where the roster and the groups should have it; null when everybody is. */

@@ -20,6 +20,7 @@ import {
   weights,
   workSettings,
 } from "./workplan.js";
+import { type DisasterPlan, disasterPlan } from "./disaster.js";
 import type { FaultKind } from "./faultkinds.js";
 import { type MemberPlan, memberPlan } from "./memberplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
@@ -49,6 +50,8 @@ export interface Plan {
   readonly blockSize: number;
   /** null: nobody joins or leaves. */
   readonly members: MemberPlan | null;
+  /** null: the disks of a majority stay. */
+  readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
   readonly network: {
     readonly baseMs: number;
@@ -136,6 +139,12 @@ function weightsOf(chosen: Weights | undefined, drawn: Plan["operations"]): Plan
   return Object.fromEntries(kinds.map((kind) => [kind, chosen[kind] ?? 0])) as Plan["operations"];
 }
 
+/** Of every other seed, so that any few of them show both. */
+function disasterOf(seed: number, profile: Profile, founders: number): DisasterPlan | null {
+  if (profile.losesMajorities !== true || seed % 2 === 1) return null;
+  return disasterPlan(new Prng(seed).fork("disaster"), founders);
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -184,6 +193,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
     members,
+    disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
   };

@@ -32,8 +32,10 @@ export interface Profile {
   /** Weights instead of the drawn ones; kinds that are not named are off. */
   readonly operations?: Partial<Record<WorkloadKind, number>>;
   readonly keys?: number;
-  /** Of what the world counts, that much must have happened over a sweep: else it was not this world. */
+  /** Of what the world counts, and of what checkers saw, that much must have happened over a sweep: else it was not this world. */
   readonly needs?: Readonly<Record<string, number>>;
+  /** In every other seed the disks of a majority are emptied. */
+  readonly losesMajorities?: boolean;
   /** Images of one group that a node may install until it has caught up, at most. */
   readonly imagesMax?: number;
 }
@@ -45,6 +47,11 @@ const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers)
 /** Few copies of each value, so that large ones find room. */
 const LARGE_WORK = { valueMaxBytes: 1 << 20, revisionsRetained: 1, vanishPerMille: 5 };
 const WRITERS = { set: 12, "set-expiring": 1, get: 3, "kv-delete": 1, next: 1, create: 1, lock: 1 };
+
+/** What must never be given twice, and what must not be lost. */
+const GRANTS = { lock: 6, extend: 1, unlock: 2, create: 1, next: 6, set: 4, get: 4 };
+const LOSSES = Array.from({ length: 4 }, () => "lose-disk" as const);
+const ROLLBACKS = Array.from({ length: 4 }, () => "roll-back" as const);
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   one: {
@@ -216,6 +223,39 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     ticks: 20_000,
     faultEveryMs: [100, 300],
     needs: { "network garbage": 10 },
+  },
+  /** Founders lose their disks: a minority, whom one command heals each, or a majority, which ends all grants. */
+  wiped: {
+    name: "wiped",
+    nodes: [3, 5],
+    faults: [...LOSSES, "kill", "kill-leader", "power-loss-all", "isolate", "link-break"],
+    hasAllFaults: true,
+    losesMajorities: true,
+    thinkMs: [100, 300],
+    clients: [4],
+    ticks: 30_000,
+    faultEveryMs: [500, 1500],
+    operations: GRANTS,
+    needs: {
+      ...{ "fault lose-disk": 1, "fault lose-majority": 1 },
+      ...{ "losses nodes replaced": 1, "losses majorities": 1 },
+    },
+  },
+  /** Disks are put back as they were some restarts ago, and the nodes are restarted again and again. */
+  "rolled-back": {
+    name: "rolled-back",
+    nodes: [3, 5],
+    faults: [...ROLLBACKS, "kill", "kill", "kill-leader", "power-loss-all", "isolate"],
+    hasAllFaults: true,
+    thinkMs: [50, 200],
+    clients: [4],
+    ticks: 40_000,
+    faultEveryMs: [500, 1500],
+    operations: GRANTS,
+    needs: {
+      ...{ "fault roll-back": 1, "losses nodes replaced": 1 },
+      "outdated disks have no say: lives refused": 2,
+    },
   },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
 };

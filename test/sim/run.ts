@@ -16,7 +16,7 @@ import { type History, HistoryRecorder } from "./history.js";
 import { SimNetwork } from "./network.js";
 import type { GroupSample, Observer } from "./observe.js";
 import { Operator } from "./operator.js";
-import { unsettled } from "./peace.js";
+import { unsettled, unsettledLoss } from "./peace.js";
 import type { Plan } from "./plan.js";
 import { Server } from "./server.js";
 import { guarded } from "./tripwire.js";
@@ -26,6 +26,8 @@ import { World } from "./world.js";
 const PEACE_MS = 30_000;
 /** And when nodes join and leave: whoever began to, must have done it by then (ms). */
 const MEMBERS_PEACE_MS = 120_000;
+/** Without a majority nothing may come of so much peace (ms). */
+const LOST_PEACE_MS = 15_000;
 /** Pause between the starts of nodes that join (ms). */
 const JOIN_EVERY_MS = 100;
 /** Clients ask on for this long in peace, then fall silent. */
@@ -44,6 +46,8 @@ export interface RunResult {
   readonly faultsDrawn: number;
   readonly history: History;
   readonly samples: number;
+  /** When the disks of a majority were gone; null: they never were. */
+  readonly lostAtMs: number | null;
   /** What the outside store says of the tokens that it was shown. */
   readonly fenced: Verdict;
   readonly words: readonly string[];
@@ -116,7 +120,12 @@ class Run {
       started: (server) => this.started(server),
       wiped: (server) => this.checks.wiped?.(server.nodeId),
       entry: (...entry) => this.checks.entry?.(...entry),
-      admitted: () => this.admitted++,
+      admitted: (server) => {
+        this.admitted++;
+        this.checks.admitted?.(server.nodeId);
+      },
+      founded: (server, founders) => this.checks.founded?.(server.nodeId, founders),
+      rolledBack: (server) => this.checks.rolledBack?.(server.nodeId),
       ended: (server, why) => {
         this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
         this.faults.restartLater(server);
@@ -215,8 +224,9 @@ class Run {
         const requests = inflight + forwardedInFlight;
         const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
         this.checks.size?.(nodeId, facts);
-        const { life } = running;
+        const { life, node } = running;
         if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
+        this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
         this.checks.caughtUp?.(nodeId, imagesOf(server), this.lagOf(server));
       }
       this.measure();
@@ -242,14 +252,15 @@ class Run {
     world.say(0, "all faults end");
     this.operator?.settle();
     this.faults.healAll();
-    const isFixed = this.operator === null && this.plan.joiners === 0;
+    const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
     const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
     const startMs = world.nowMs;
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
     while (world.nowMs < startMs + peaceMs && !world.hasEnded) {
       world.run(world.nowMs + 500);
-      if (this.unsettled() === null && world.nowMs >= startMs + LAST_CALLS_MS + 3000) return;
+      const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
+      if (this.unsettled() === null && world.nowMs >= startMs + leastMs) return;
     }
     const reason = this.unsettled();
     if (reason !== null && !world.hasEnded) {
@@ -257,9 +268,24 @@ class Run {
     }
   }
 
+  /** Nodes that somebody removed and took in again, or is about to. */
+  get replaced(): number {
+    const { repairs } = this.faults;
+    return repairs.counts["nodes replaced"] + (repairs.unfinished() === null ? 0 : 1);
+  }
+
+  /** The disks of a majority are gone. */
+  private get isLost(): boolean {
+    return this.lostAtMs !== null;
+  }
+
+  private get lostAtMs(): number | null {
+    return this.faults.disaster?.lostAtMs ?? null;
+  }
+
   /** Why the cluster is not whole; null when it is. */
   private unsettled(): string | null {
-    const reason = unsettled(this);
+    const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
     if (reason !== null) return reason;
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
@@ -273,6 +299,10 @@ class Run {
     for (const [name, count] of Object.entries(this.operator?.counts ?? {})) {
       add(`members ${name}`, count);
     }
+    for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
+      add(`losses ${name}`, count);
+    }
+    add("losses majorities", this.isLost ? 1 : 0);
     add("members admitted", this.admitted);
     add("work large values", this.shared.large);
     for (const server of servers) {
@@ -294,6 +324,7 @@ class Run {
       faultsDrawn: this.faults.count,
       history: this.history.history(world.nowMs),
       samples: this.samples,
+      lostAtMs: this.lostAtMs,
       fenced: this.shared.store.verdict(),
       words: world.trace.words(),
       effects,

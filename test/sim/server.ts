@@ -13,7 +13,7 @@ import { Handover } from "../../src/host/handover.js";
 import type { Node } from "../../src/host/node.js";
 import type { Operations } from "../../src/operations/operations.js";
 import type { FatalPort, Founder, LoggerPort } from "../../src/ports.js";
-import { SimDisk, type EndKind } from "./disk.js";
+import { SimDisk, type DiskCopy, type EndKind } from "./disk.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "./network.js";
 import type { GroupWatch } from "./observe.js";
@@ -42,7 +42,18 @@ export interface ServerEvents {
   founded?(server: Server, founders: readonly Founder[]): void;
   /** A joiner asked, and is a member now. */
   admitted?(server: Server): void;
+  /** The disk is as it was some lives ago. */
+  rolledBack?(server: Server): void;
 }
+
+/** A data directory as it was between two lives. */
+export interface DataCopy {
+  readonly disk: DiskCopy;
+  readonly rows: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Copies kept of each machine in worlds that put them back. */
+const COPIES_MAX = 4;
 
 /** Somebody who waits for an answer. */
 export interface OpenCall {
@@ -83,6 +94,12 @@ export class Server {
   seeds: (() => readonly number[]) | null = null;
   /** Images that came to this machine and were taken, in all lives. */
   imagesInstalled = 0;
+  /** Its disk was put back as it was some lives ago. */
+  isOutdated = false;
+  /** Was taken in again after its disk was lost. */
+  isReadmitted = false;
+  /** Of this directory, the latest last. */
+  copies: DataCopy[] = [];
   hasLog = false;
   storageId: string;
   private isWiped = false;
@@ -139,6 +156,7 @@ export class Server {
     const life = new Life(world, nodeId, ++this.lifeNumber, this.clockError);
     this.life = life;
     life.crashed = (why) => this.end("kill", why);
+    this.keepCopy();
     world.say(nodeId, `starts, life ${life.number}`);
     life.at(1, () => openNode(this, life));
   }
@@ -167,6 +185,22 @@ export class Server {
     this.empty();
   }
 
+  /** The machine dies and comes back with the disk of an earlier day. */
+  rollBack({ disk, rows }: DataCopy): void {
+    this.isOutdated = true;
+    this.end("power-loss", "its disk was put back as it was");
+    this.disk.restore(disk);
+    this.rows.restore(rows);
+    this.copies = [];
+    this.events.rolledBack?.(this);
+  }
+
+  private keepCopy(): void {
+    if (!this.plan.faults.includes("roll-back") || !this.hasLog || this.isDamaged) return;
+    this.copies.push({ disk: this.disk.copy(), rows: this.rows.copy() });
+    if (this.copies.length > COPIES_MAX) this.copies.shift();
+  }
+
   /** A machine that left gets an empty disk and joins anew. */
   rejoin(seeds: () => readonly number[]): void {
     this.empty();
@@ -180,6 +214,8 @@ export class Server {
     this.disk.wipe();
     this.rows.wipe();
     this.hasLog = false;
+    this.isOutdated = false;
+    this.copies = [];
     this.storageId += "w";
     this.events.wiped(this);
   }
@@ -244,7 +280,14 @@ export class Server {
     this.hasLog = true;
   }
 
+  founds(founders: readonly Founder[]): void {
+    this.isWiped = false;
+    this.isDamaged = false;
+    this.events.founded?.(this, founders);
+  }
+
   admitted(): void {
+    this.isReadmitted ||= this.isWiped;
     this.isWiped = false;
     this.isDamaged = false;
     this.events.admitted?.(this);

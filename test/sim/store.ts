@@ -10,7 +10,7 @@ import { AssertionError, assert } from "../../src/base/assert.js";
 import type { Prng } from "../../src/base/prng.js";
 import { type Result, failure, ok } from "../../src/base/result.js";
 import { SEAL_BYTES, openRow, sealRow } from "../../src/disk/rowseal.js";
-import { fromByteKey, toByteKey } from "../../src/machine/keys.js";
+import { type ByteKey, fromByteKey, toByteKey } from "../../src/machine/keys.js";
 import { placeOfRow } from "../../src/machine/row-place.js";
 import {
   type FatalPort,
@@ -65,6 +65,27 @@ export class SimRows {
     this.fresh = [];
     this.pending = null;
     this.bytes = 0;
+  }
+
+  /** While no process uses it. */
+  copy(): ReadonlyMap<string, Uint8Array> {
+    return new Map([...this.rows].map(([key, stored]) => [key, stored.slice()]));
+  }
+
+  /** Puts a copy in the place of everything. */
+  restore(copy: ReadonlyMap<string, Uint8Array>): void {
+    this.wipe();
+    for (const [key, stored] of copy) {
+      this.rows.set(key, stored.slice());
+      this.fresh.push(key);
+      this.bytes += key.length + stored.length;
+    }
+  }
+
+  /** What the row holds; null when there is none, or none that is whole. */
+  value(key: ByteKey): Uint8Array | null {
+    const stored = this.rows.get(key);
+    return stored === undefined ? null : openRow(fromByteKey(key), stored);
   }
 
   port(life: Life, fatal: FatalPort): SimStore {
