@@ -13,7 +13,7 @@ import { World } from "./world.js";
 
 export interface DisasterPlan {
   readonly atMs: number;
-  /** Disks that are emptied: a majority, or all but one. */
+  /** Disks that are emptied: a majority, or all but one; one stays in any case. */
   readonly victims: number;
   /** The last of them is emptied so much later, at most (ms). */
   readonly withinMs: number;
@@ -60,7 +60,7 @@ export class Disaster {
       struck();
       const { prng } = this;
       const left = [...servers];
-      for (let count = 0; count < this.plan.victims; count++) {
+      for (let count = Math.min(this.plan.victims, left.length - 1); count > 0; count--) {
         const [victim] = left.splice(prng.below(left.length), 1) as [Server];
         const restMs = prng.chance(1, 2) ? World.between(prng, 100, 8000) : 0;
         world.schedule(prng.below(this.plan.withinMs), () => this.empty(victim, restMs));

@@ -49,7 +49,9 @@ export class Faults implements Scene {
     this.restarts = world.prng("restarts");
     this.rests = world.prng("rests");
     this.repairs = new Repairs(world, servers);
-    this.disaster = plan.disaster === null ? null : new Disaster(this, plan.disaster);
+    const { disaster, faults } = plan;
+    const isOff = disaster === null || !faults.includes("lose-majority");
+    this.disaster = isOff ? null : new Disaster(this, disaster);
   }
 
   start(): void {
@@ -144,6 +146,9 @@ export class Faults implements Scene {
       case "lose-disk":
       case "roll-back":
         return this.destroy(kind, server, prng);
+      case "lose-majority":
+        // Has a time of its own in the plan.
+        return false;
       default:
         return (
           strikeProcess(this, kind, server, prng) ||

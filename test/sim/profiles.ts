@@ -228,7 +228,15 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   wiped: {
     name: "wiped",
     nodes: [3, 5],
-    faults: [...LOSSES, "kill", "kill-leader", "power-loss-all", "isolate", "link-break"],
+    faults: [
+      ...LOSSES,
+      "lose-majority",
+      "kill",
+      "kill-leader",
+      "power-loss-all",
+      "isolate",
+      "link-break",
+    ],
     hasAllFaults: true,
     losesMajorities: true,
     thinkMs: [100, 300],

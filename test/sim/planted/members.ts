@@ -47,6 +47,19 @@ export const memberBugs: readonly Mutation[] = [
   host("P-090", "another data directory is welcome under the id of a member", "members", [
     edit("host/id-reuse", '"propose" : "held";', '"propose" : "propose";'),
   ]),
+  control("P-191", "an empty founder founds although others know the cluster", "wiped", [
+    edit("control/founding", '  if (isLate) return { kind: "join" };\n', ""),
+  ]),
+  control("P-191", "a founder that is silent counts as empty", "wiped", [
+    edit(
+      "control/founding",
+      'if (missing.length > 0) return { kind: "wait", missing };',
+      'for (const { nodeId: id } of others) if (!directories.some((one) => one.nodeId === id)) directories.push({ nodeId: id, storageId: "" });',
+    ),
+  ]),
+  host("P-190", "an older copy of a data directory is welcome", "rolled-back", [
+    edit("host/links", 'if (this.known.isOvertaken(hello)) return "storage-lost";', ""),
+  ]),
   host("P-088", "a node that left is heard as before", "members", [
     edit(
       "host/links",
