@@ -171,8 +171,11 @@ export class Links implements PeerEvents {
     if (this.judge(hello) === null && this.isListed(node) && this.world.outbox.isUp(node)) {
       this.known.learn(hello);
     }
+    const refusal = this.judge(hello);
+    // Only a roster of the past, as a late node applies it, knew another directory: the link stood all the while.
+    if (refusal === null && this.banned.has(node)) this.linkUp(hello);
     // Who was removed may hear of it to the end; who lost its data is not listened to.
-    if (this.judge(hello) !== "storage-lost") this.banned.delete(node);
+    else if (refusal !== "storage-lost") this.banned.delete(node);
     else if (!this.banned.has(node)) {
       if (this.world.outbox.isUp(node)) this.linkDown(node);
       this.banned.add(node);

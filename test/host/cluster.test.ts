@@ -4,8 +4,10 @@ import { partitionId } from "../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../src/host/group.js";
 import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
 import type { GroupDriver } from "../../src/host/driver.js";
+import type { LinksWorld } from "../../src/host/links.js";
 import type { JoinAnswer, PeerAddress } from "../../src/ports.js";
 import { KeySpace } from "../../src/machine/keys.js";
+import type { MetaReads } from "../../src/machine/meta-reads.js";
 import { Cluster, address, farFounder, helloOf } from "./peerworld.js";
 import { propose, setCommand } from "./world.js";
 
@@ -606,6 +608,38 @@ void t.test("P-190 honest starts are let in, whatever was lost of counting them"
   cluster.ready();
   const { links } = cluster.node(1);
   t.equal(links.admit(helloOf(3, { bootNumber: 1 })), "storage-lost", "the first start is over");
+  t.end();
+});
+
+void t.test("P-090 who applies rosters of the past hears again whom the last one names", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const { links } = cluster.node(1);
+  const { world } = links as unknown as { world: LinksWorld };
+  const told: string[] = [];
+  links.listen({
+    linkUp: (node) => void told.push(`up ${node}`),
+    linkDown: (node) => void told.push(`down ${node}`),
+  });
+  const today = world.roster();
+  const { roster, rosterIndex } = world;
+  if (today === null) throw new Error("the cluster is founded");
+  const past = Object.create(today) as MetaReads;
+  past.member = (id) => {
+    const member = today.member(id);
+    return member === null || id !== 3 ? member : { ...member, storageId: "of before" };
+  };
+  past.cluster = () => {
+    const known = today.cluster();
+    return known === null ? null : { ...known, membershipVersion: 0 };
+  };
+  Object.assign(world, { roster: () => past, rosterIndex: () => 0 });
+  links.refresh();
+  t.strictSame(told, ["down 3"], "node 3 has another directory than the roster says");
+  Object.assign(world, { roster, rosterIndex });
+  links.refresh();
+  t.strictSame(told, ["down 3", "up 3"], "the link itself stood all the while");
+  t.same(links.facts().filter(({ linked }) => !linked).length, 0);
   t.end();
 });
 

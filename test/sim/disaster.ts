@@ -3,7 +3,7 @@
  * meanwhile: while the cluster is founded, or when it has run for long (P-191).
  *
  * What is right afterwards depends on what is left. Invariants: 1. Where any disk says that a cluster
- * was founded, one of those disks stays. 2. `isLost` looks at disks only: fewer than a majority of
+ * was founded, one of those disks stays. 2. What is lost is read off the disks: fewer than a majority of
  * the directories of every founding are there.
  */
 import type { Prng } from "../../src/base/prng.js";
@@ -39,12 +39,18 @@ export interface DisasterWorld {
   keepDown(server: Server, afterMs: number): void;
   /** A disk was emptied: somebody has its node removed. */
   repair(server: Server): void;
+  /** Some node has applied a roster. */
+  readonly isEstablished: boolean;
 }
+
+/** Somebody may be about to found with the others: what is lost must be so for that long (ms). */
+const SURE_AFTER_MS = 1000;
 
 export class Disaster {
   /** From here on nothing may be granted; null: not yet. */
   lostAtMs: number | null = null;
   private readonly prng: Prng;
+  private seenAtMs: number | null = null;
 
   constructor(
     private readonly scene: DisasterWorld,
@@ -83,23 +89,22 @@ export class Disaster {
     server.wipe();
     if (!wasUp && restMs === 0) server.start();
     this.scene.repair(server);
-    this.note();
   }
 
   private look(): void {
-    this.note();
-    if (this.lostAtMs === null) this.scene.world.schedule(250, () => this.look());
-  }
-
-  private note(): void {
-    if (this.lostAtMs !== null || !this.isLost()) return;
     const { world } = this.scene;
+    if (!this.isLost()) this.seenAtMs = null;
+    else this.seenAtMs ??= world.nowMs;
+    if (this.seenAtMs === null || world.nowMs < this.seenAtMs + SURE_AFTER_MS) {
+      world.schedule(250, () => this.look());
+      return;
+    }
     this.lostAtMs = world.nowMs;
     world.say(0, "a majority of the directories that the cluster was founded with is gone");
   }
 
   private isLost(): boolean {
-    const { servers } = this.scene;
+    const { servers, isEstablished } = this.scene;
     let isFounded = false;
     for (const { rows } of servers) {
       const bytes = rows.value(IDENTITY_KEY);
@@ -108,7 +113,10 @@ export class Disaster {
       isFounded = true;
       const { founders } = identity;
       const there = founders.filter(({ nodeId, storageId }) => {
-        return servers[nodeId - 1]?.storageId === storageId;
+        const server = servers[nodeId - 1];
+        // Where the cluster stands, a founder that never founded only joins it.
+        const isIn = !isEstablished || server?.rows.value(IDENTITY_KEY) !== null;
+        return server?.storageId === storageId && isIn;
       });
       if (there.length * 2 > founders.length) return false;
     }

@@ -111,6 +111,10 @@ export class Faults implements Scene {
     });
   }
 
+  get isEstablished(): boolean {
+    return this.atlas.roster.version > 0;
+  }
+
   repair(server: Server): void {
     this.repairs.begin(server);
   }

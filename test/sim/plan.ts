@@ -139,10 +139,11 @@ function weightsOf(chosen: Weights | undefined, drawn: Plan["operations"]): Plan
   return Object.fromEntries(kinds.map((kind) => [kind, chosen[kind] ?? 0])) as Plan["operations"];
 }
 
-/** Of every other seed, so that any few of them show both. */
+/** Of some seeds; the others have what is lost one by one. */
 function disasterOf(seed: number, profile: Profile, founders: number): DisasterPlan | null {
-  if (profile.losesMajorities !== true || seed % 2 === 1) return null;
-  return disasterPlan(new Prng(seed).fork("disaster"), founders);
+  if (profile.losesMajorities !== true) return null;
+  const prng = new Prng(seed).fork("majority");
+  return prng.chance(1, 2) ? disasterPlan(prng, founders) : null;
 }
 
 function keysOf(profile: Profile, drawn: number): number {

@@ -34,7 +34,7 @@ export interface Profile {
   readonly keys?: number;
   /** Of what the world counts, and of what checkers saw, that much must have happened over a sweep: else it was not this world. */
   readonly needs?: Readonly<Record<string, number>>;
-  /** In every other seed the disks of a majority are emptied. */
+  /** In half of the seeds the disks of a majority are emptied. */
   readonly losesMajorities?: boolean;
   /** Images of one group that a node may install until it has caught up, at most. */
   readonly imagesMax?: number;
