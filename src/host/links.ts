@@ -172,7 +172,7 @@ export class Links implements PeerEvents {
       this.known.learn(hello);
     }
     const refusal = this.judge(hello);
-    // Only a roster of the past, as a late node applies it, knew another directory: the link stood all the while.
+    // Only a roster of the past, as a late node applies it, knew another directory. The link stood.
     if (refusal === null && this.banned.has(node)) this.linkUp(hello);
     // Who was removed may hear of it to the end; who lost its data is not listened to.
     else if (refusal !== "storage-lost") this.banned.delete(node);
