@@ -6,7 +6,17 @@ const OPTIONS = { drift: 0.05, slackMs: 2000, minimum: 1 };
 
 function sample(node: number, term: number, atMs: number, leaseNowMs: number): ServingSample {
   const leasesUntilMs = 1_000_000;
-  return { node, life: 1, partition: 1, term, atMs, leaseNowMs, serving: true, leasesUntilMs };
+  return {
+    node,
+    life: 1,
+    partition: 1,
+    term,
+    atMs,
+    leaseNowMs,
+    leading: true,
+    serving: true,
+    leasesUntilMs,
+  };
 }
 
 /** Node 1 leads from 1,000 to 61,000 ms; node 2 follows it with this lease clock. */
@@ -31,12 +41,19 @@ t.test("P-196 a clock that goes on passes, one that begins again fails", (t) => 
 t.test("P-196 what nobody could know, or no lease needs, is not judged", (t) => {
   t.equal(after(0, 60_500).verdict().kind, "vacuous", "the heir had only just started");
   t.equal(after(0, 0, { leasesUntilMs: 100 }).verdict().kind, "vacuous", "no lease ran");
+  const blind = new LateExpiry(OPTIONS);
+  blind.ran(2, 1, 0);
+  blind.sample(sample(1, 1, 1000, 0));
+  blind.ran(1, 1, 61_000);
+  blind.sample({ ...sample(3, 2, 62_000, 0), serving: false });
+  blind.sample(sample(2, 3, 63_000, 0));
+  t.equal(blind.verdict().kind, "vacuous", "a leader in between may have decided");
   const paused = new LateExpiry(OPTIONS);
   paused.ran(2, 1, 0);
   paused.sample(sample(1, 1, 1000, 0));
   paused.ran(1, 1, 10_000);
   // It was paused, and finds out long after that another leads.
-  paused.sample({ ...sample(1, 1, 60_000, 0), serving: false });
+  paused.sample({ ...sample(1, 1, 60_000, 0), leading: false, serving: false });
   paused.sample(sample(2, 2, 61_000, 8000));
   t.equal(paused.verdict().kind, "pass");
   t.end();

@@ -24,6 +24,7 @@ export interface ServingSample {
   readonly life: number;
   readonly partition: number;
   readonly term: number;
+  readonly leading: boolean;
   readonly serving: boolean;
   /** The lease clock as its leader estimates it (ms). */
   readonly leaseNowMs: number;
@@ -40,6 +41,8 @@ interface Reign {
   untilMs: number;
   leasesUntilMs: number;
   isOver: boolean;
+  /** The first term after it whose leader has not served; 0 = none. */
+  blindTerm: number;
 }
 
 export class LateExpiry {
@@ -61,13 +64,15 @@ export class LateExpiry {
     // A process that was paused finds out late that it leads no more: it did so until the pause.
     if (reign?.node === node && !(isOwn && sample.serving)) reign.isOver = true;
     if (isOwn) reign.leasesUntilMs = sample.leasesUntilMs;
+    const isBlind = sample.leading && !sample.serving && reign !== undefined && term > reign.term;
+    if (isBlind && reign.blindTerm === 0) reign.blindTerm = term;
     this.ran(node, life, atMs);
     if (!sample.serving || isOwn || (reign !== undefined && reign.term >= term)) return;
     if (reign !== undefined) this.judge(reign, sample);
     const fromLeaseMs = sample.leaseNowMs;
     const { leasesUntilMs } = sample;
     const begun = { node, life, term, fromMs: atMs, fromLeaseMs, leasesUntilMs };
-    this.reigns.set(partition, { ...begun, untilMs: atMs, isOver: false });
+    this.reigns.set(partition, { ...begun, untilMs: atMs, isOver: false, blindTerm: 0 });
   }
 
   /** A life of a node did something at `atMs`. */
@@ -85,6 +90,8 @@ export class LateExpiry {
   private judge(before: Reign, heir: ServingSample): void {
     const { drift, slackMs } = this.options;
     const sinceMs = this.lives.get(heir.node)?.sinceMs ?? Infinity;
+    // Whoever led in between and never served may have decided by a clock that nobody knows.
+    if (before.blindTerm > 0 && before.blindTerm < heir.term) return;
     if (heir.node === before.node || sinceMs > before.untilMs - slackMs) return;
     const reignedMs = before.untilMs - before.fromMs;
     if (reignedMs <= slackMs) return;
