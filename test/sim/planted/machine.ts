@@ -224,13 +224,24 @@ const images: readonly Mutation[] = [
       "    this.context = contextOf(this.groupRows, { ...record, leaseMs: this.context.nowMs });\n    this.moved = true;\n",
     ),
   ]),
-  bug("P-041", "rows of an image that is arriving are swept away", "three", [
-    edit(
-      "machine/machine",
-      "    if (this.filling !== null) keep.push(this.filling.generation);\n",
-      "",
-    ),
-  ]),
+  bug(
+    "P-041",
+    "rows of an image that is arriving are swept away",
+    "three",
+    [
+      edit(
+        "machine/machine",
+        "    if (this.filling !== null) keep.push(this.filling.generation);\n",
+        "",
+      ),
+    ],
+    {
+      operations: { set: 10, "kv-delete": 4, get: 5 },
+      keys: 60,
+      thinkMs: 10,
+      faults: ["away", "away", "kill-leader"],
+    },
+  ),
 ];
 
 export const machineBugs: readonly Mutation[] = [

@@ -33,7 +33,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
   ],
   ["an image lacks the token floor", "not tried in enough seeds yet"],
   ["an installed image leaves the lease clock where it was", "not tried in enough seeds yet"],
-  ["rows of an image that is arriving are swept away", "not tried in enough seeds yet"],
   [
     "two membership changes are on their way at once",
     "the planners of the host wait for the end of one change by themselves",
@@ -62,10 +61,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
   ["a write of unknown end is carried out again elsewhere", "not tried in enough seeds yet"],
   ["answers to the calls of a former life are taken", "not tried in enough seeds yet"],
   [
-    "a sequence shows what is reserved instead of what was handed out",
-    "not tried in enough seeds yet",
-  ],
-  [
     "a proposal is recognized by its index alone",
     "shown by the 2nd and 3rd seed of trials; since cut-off proposals are dropped at once, hardly any is left at an index that came again",
   ],
@@ -76,11 +71,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
   [
     "a segment that ends before its successor says is believed",
     "shown by seeds before; by none of 46 on the code of today",
-  ],
-  ["a log is fresh if it is long", "shown by seeds before; by none of 16 on the code of today"],
-  [
-    "a log is fresh if its last term is not older",
-    "shown by seeds before; by none of 16 on the code of today",
   ],
   [
     "the token floor is not in what a restart reads",

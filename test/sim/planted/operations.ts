@@ -43,8 +43,8 @@ export const operationBugs: readonly Mutation[] = [
   bug("P-032", "a write of unknown end is carried out again elsewhere", "three", [
     edit(
       "operations/dispatch",
-      "        if (moved || isReading(request.kind)) return elsewhere(executed.partition);\n",
-      "        return elsewhere(executed.partition);\n",
+      "        if (moved || mayRepeat) return elsewhere(executed.partition);\n",
+      "        if (retry) return elsewhere(executed.partition);\n",
     ),
   ]),
   bug("P-033", "answers to the calls of a former life are taken", "three", [
@@ -89,11 +89,17 @@ export const operationBugs: readonly Mutation[] = [
     ],
     { operations: { create: 1, next: 8, "get-sequence": 10 }, sequences: 1 },
   ),
-  bug("P-053", "a sequence shows what is reserved instead of what was handed out", "one", [
-    edit(
-      "host/blocks",
-      "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
-      "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
-    ),
-  ]),
+  bug(
+    "P-053",
+    "a sequence shows what is reserved instead of what was handed out",
+    "one",
+    [
+      edit(
+        "host/blocks",
+        "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
+        "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
+      ),
+    ],
+    { operations: { create: 1, next: 8, "get-sequence": 10 }, sequences: 1 },
+  ),
 ];
