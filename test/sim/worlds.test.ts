@@ -8,7 +8,15 @@ import { runSeed } from "./seedrun.js";
 t.setTimeout(240_000);
 
 /** Seeds of each; what must have happened is counted over all of them. */
-const WORLDS = { rude: 2, hasty: 1, images: 1, wiped: 3, "rolled-back": 1 } as const;
+const WORLDS = {
+  rude: 2,
+  hasty: 1,
+  images: 1,
+  wiped: 3,
+  "rolled-back": 1,
+  heavy: 2,
+  stuck: 3,
+} as const;
 
 for (const [name, seeds] of Object.entries(WORLDS)) {
   t.test(`P-166 the world "${name}" holds what it is for`, (t) => {
