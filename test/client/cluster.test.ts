@@ -2,12 +2,17 @@
  * The client in front of a real cluster of three nodes: routes are learned, and nodes go
  * away one after the other.
  */
-import { createServer } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import { SvcClient } from "../../src/client/mod.js";
 import { hashPartition, sequenceHashText } from "../../src/base/routing.js";
-import { endAll, ServerProcess, sleep, temporaryDirectory } from "../cluster/server-process.js";
+import {
+  endAll,
+  freePorts,
+  ServerProcess,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
 import { Proxy } from "./proxy.js";
 
 const NODES = 3;
@@ -18,23 +23,6 @@ t.teardown(async () => {
   await endAll();
   directory.remove();
 });
-
-/** Ports that are free now; all members must know them before anyone listens. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
 
 /** Three members that know each other's ports; `start` is also the restart, with the data. */
 async function makeCluster(name: string) {

@@ -1,9 +1,15 @@
 /** Real processes whose disks are lost: no second cluster is founded, and no token is granted twice. */
 import { rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import t from "tap";
-import { ServerProcess, endAll, sleep, temporaryDirectory } from "./server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  foundersOf,
+  freePorts,
+  sleep,
+  temporaryDirectory,
+} from "./server-process.js";
 
 const directory = temporaryDirectory();
 t.setTimeout(240_000);
@@ -15,18 +21,6 @@ t.teardown(async () => {
 /** How long it is looked at that nothing happens (ms). */
 const QUIET_MS = 6000;
 const PATIENCE_MS = 60_000;
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
 
 class Founders {
   readonly nodes = new Map<number, ServerProcess>();
@@ -47,8 +41,7 @@ class Founders {
   }
 
   start(id: number, ...flags: readonly string[]): ServerProcess {
-    const listed = this.ports.slice(0, this.count);
-    const list = listed.map((port, at) => `${at + 1}=127.0.0.1:${port}`).join(",");
+    const list = foundersOf(this.ports.slice(0, this.count));
     const node = new ServerProcess([
       "--grpc-port=off",
       "--https-port=off",

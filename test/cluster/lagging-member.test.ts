@@ -2,10 +2,17 @@
  * Three real servers, a member that is behind by many large values, and leaders that were restarted
  * meanwhile: the log is fed in messages that the links take.
  */
-import { createServer } from "node:net";
 import { join } from "node:path";
 import t from "tap";
-import { ServerProcess, endAll, nodeFlags, sleep, temporaryDirectory } from "./server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  foundersOf,
+  freePorts,
+  nodeFlags,
+  sleep,
+  temporaryDirectory,
+} from "./server-process.js";
 
 t.setTimeout(120_000);
 
@@ -18,19 +25,6 @@ t.teardown(async () => {
   await endAll();
   directory.remove();
 });
-
-/** Ports that were free a moment ago: members name each other before anybody starts. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
 
 /** Sets a key at `node`, again until it is set: leaders change meanwhile. */
 async function set(node: ServerProcess, key: string, value: Buffer): Promise<void> {
@@ -57,7 +51,7 @@ async function metric(node: ServerProcess, name: string): Promise<number[]> {
 
 t.test("P-189 a member behind large values is fed by leaders that were restarted", async (t) => {
   const ports = await freePorts(3);
-  const list = ports.map((port, at) => `${at + 1}=127.0.0.1:${port}`).join(",");
+  const list = foundersOf(ports);
   const start = (id: number): ServerProcess => {
     const path = join(directory.path, `node${id}`);
     const own = [`--raft-nodeid=${id}`, `--peer-port=${ports[id - 1] ?? 0}`];

@@ -6,7 +6,6 @@
  * it any more. 3. Only processes started here are signalled.
  */
 import { join } from "node:path";
-import { foundersOf, freePorts } from "../net/processes.js";
 import { GrpcCaller, type Json, type ServiceName } from "./contract/wire.js";
 import {
   type Addresses,
@@ -14,6 +13,8 @@ import {
   nodeFlags,
   sleep,
   temporaryDirectory,
+  foundersOf,
+  freePorts,
 } from "./server-process.js";
 
 /** What a call may say that succeeded, or was refused for what it asked. */

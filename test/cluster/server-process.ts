@@ -5,6 +5,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -132,6 +133,24 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 
 export function sleep(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** Ports that were free a moment ago: a list of first members needs them before anybody starts. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports: number[] = [];
+  for (const server of servers) {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    if (address !== null && typeof address !== "string") ports.push(address.port);
+  }
+  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  return ports;
+}
+
+/** `--initial-cluster` of the founders 1, 2, … on these ports. */
+export function foundersOf(ports: readonly number[]): string {
+  return ports.map((port, at) => `${at + 1}=127.0.0.1:${port}`).join(",");
 }
 
 /** A fresh private directory; `remove` deletes it with all that is in it. */

@@ -1,8 +1,14 @@
 /** Real server processes that are one cluster: first members, a lost node, joining, leaving. */
 import { createServer } from "node:net";
 import t from "tap";
-import { ServerProcess, endAll, temporaryDirectory } from "../cluster/server-process.js";
-import { callUntil, foundersOf, freePorts, rolesUntil, startNode } from "./processes.js";
+import {
+  ServerProcess,
+  endAll,
+  temporaryDirectory,
+  foundersOf,
+  freePorts,
+} from "../cluster/server-process.js";
+import { callUntil, rolesUntil, startNode } from "./processes.js";
 
 const directory = temporaryDirectory();
 t.teardown(async () => {

@@ -1,29 +1,10 @@
 /** Real server processes that are one cluster, for tests: ports, starts, calls, what the roster says. */
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { ServerProcess } from "../cluster/server-process.js";
 import { sleep } from "./world.js";
 
 /** How long a test waits for what takes a failover or an election (ms). */
 const PATIENCE_MS = 30_000;
-
-/** Ports that were free a moment ago: a list of first members needs them before anybody starts. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
-
-/** `--initial-cluster` of the founders 1, 2, … on these ports. */
-export function foundersOf(ports: readonly number[]): string {
-  return ports.map((port, at) => `${at + 1}=127.0.0.1:${port}`).join(",");
-}
 
 /** Starts node `nodeId` with its data below `directory`, four partitions and a cleartext REST port. */
 export function startNode(

@@ -5,8 +5,14 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { type ServerProcess, endAll, temporaryDirectory } from "../cluster/server-process.js";
-import { call, callUntil, foundersOf, freePorts, rolesUntil, startNode } from "./processes.js";
+import {
+  type ServerProcess,
+  endAll,
+  temporaryDirectory,
+  foundersOf,
+  freePorts,
+} from "../cluster/server-process.js";
+import { call, callUntil, rolesUntil, startNode } from "./processes.js";
 import { sleep } from "./world.js";
 
 const directory = temporaryDirectory();

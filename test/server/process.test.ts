@@ -1,11 +1,12 @@
 /** The server as a process among probes and signals: its first moment, its health, its end. */
 import { spawnSync } from "node:child_process";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import {
   ServerProcess,
   endAll,
+  freePorts,
   nodeFlags,
   serverMain,
   sleep,
@@ -36,11 +37,8 @@ async function textOf(url: string, init: RequestInit = {}): Promise<[number, str
 }
 
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return address !== null && typeof address !== "string" ? address.port : 0;
+  const [port = 0] = await freePorts(1);
+  return port;
 }
 
 t.test(
