@@ -31,13 +31,13 @@ const UNSENT_MAX_BYTES = 1024 * 1024;
 /** Large answers that may wait as they are (bytes). */
 const HELD_MAX_BYTES = 32 * 1024 * 1024;
 
-/** The answer to one item. */
+/** A large answer to one item. */
 export interface ItemAnswer {
   readonly type: number;
   readonly requestId: number;
   readonly operation: BatchOperation;
   readonly answer: DataAnswer;
-  readonly request: DataRequest | null;
+  readonly request: DataRequest;
   readonly elapsedMs: number;
 }
 
@@ -122,7 +122,8 @@ export class BatchOutput {
       this.held.shift();
       this.heldBytes -= first.sizeBytes;
       this.large.unsent.give(first.sizeBytes);
-      this.answer(first.item);
+      const { type, requestId, operation, answer, request, elapsedMs } = first.item;
+      this.answer(type, requestId, operation, answer, request, elapsedMs);
       this.flush();
       this.encodeHeld();
       this.onSent();
@@ -130,7 +131,14 @@ export class BatchOutput {
   }
 
   /** The answer to an item. */
-  answer({ type, requestId, operation, answer, request, elapsedMs }: ItemAnswer): void {
+  answer(
+    type: number,
+    requestId: number,
+    operation: BatchOperation,
+    answer: DataAnswer,
+    request: DataRequest | null,
+    elapsedMs: number,
+  ): void {
     const start = this.begin(type, requestId);
     this.writer.uint32((operation.responseField << 3) | 2).fork();
     operation.method.write(answer, request, elapsedMs, this.writer);

@@ -15,7 +15,7 @@ import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../base/limits.js";
 import type { DataAnswer, DataRequest, RequestContext } from "../operations/requests.js";
 import { protoReader, type ProtoReader } from "../proto/codec.js";
 import { allows, type Role } from "./access.js";
-import { answerExtent, answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
+import { answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
 import { BatchOutput, FRAME_FIELD, FRAME_TYPE } from "./batch-output.js";
 import { EnvelopeScanner, NOT_A_FRAME, NO_ITEM } from "./envelope.js";
 import type { BatchOperation, BatchStreamKind } from "./method.js";
@@ -55,6 +55,8 @@ export class BatchStream implements Flushable {
 
   private inflight = 0;
   private flushAsked = false;
+  /** When the first answer of this turn came (-1: none yet): one look at the clock times them all. */
+  private answeredMs = -1;
   private halfClosed = false;
   private closed = false;
 
@@ -108,6 +110,7 @@ export class BatchStream implements Flushable {
   /** At the end of a turn: sends the answers of the turn and goes on reading. */
   flush(): void {
     this.flushAsked = false;
+    this.answeredMs = -1;
     if (this.closed) return;
     this.output.flush();
     this.pump();
@@ -179,8 +182,8 @@ export class BatchStream implements Flushable {
   /** Whether the scanned item may begin now: for what it may be answered with there is room. */
   private hasRoomForAnswer(): boolean {
     const operation = this.kind.operations.get(this.scanner.type);
-    if (operation === undefined) return true;
-    const expectedBytes = this.ahead.expectedBytes(answerExtent(operation.method.kind));
+    if (operation === undefined || operation.method.extent === "small") return true;
+    const expectedBytes = this.ahead.expectedBytes(operation.method.extent);
     return this.ahead.admits(expectedBytes, this.output.waitingBytes);
   }
 
@@ -215,13 +218,12 @@ export class BatchStream implements Flushable {
     const request = readRequest(operation, reader, payloadStart, payloadEnd);
     const { kind } = operation.method;
     const { operations, large } = this.runtime;
-    const item = { type, requestId, operation, request, elapsedMs: 0 };
     if (request === null) {
-      this.output.answer({ ...item, answer: operations.invalidInput(kind) });
-    } else if (beyond) {
-      this.output.answer({ ...item, answer: operations.mustRetry(kind, null) });
-    } else if (large.unsent.isFull) {
-      this.output.answer({ ...item, answer: operations.mustRetry(kind, "overloaded") });
+      const answer = operations.invalidInput(kind);
+      this.output.answer(type, requestId, operation, answer, null, 0);
+    } else if (beyond || large.unsent.isFull) {
+      const answer = operations.mustRetry(kind, beyond ? null : "overloaded");
+      this.output.answer(type, requestId, operation, answer, request, 0);
     } else {
       this.execute(type, requestId, operation, request, this.contextOf(nowMs, hops), nowMs);
     }
@@ -246,24 +248,27 @@ export class BatchStream implements Flushable {
     context: RequestContext,
     startedMs: number,
   ): void {
-    const { kind, path } = operation.method;
-    const extent = answerExtent(kind);
-    const expectedBytes = this.ahead.expectedBytes(extent);
-    this.ahead.reserve(expectedBytes);
+    const { kind, path, extent } = operation.method;
+    const isSmall = extent === "small";
+    const expectedBytes = isSmall ? 0 : this.ahead.expectedBytes(extent);
+    if (!isSmall) this.ahead.reserve(expectedBytes);
     this.inflight += 1;
     this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
       this.inflight -= 1;
-      const sizeBytes = answerSizeBytes(answer);
-      this.ahead.settle(extent, expectedBytes, sizeBytes);
-      const elapsedMs = this.runtime.nowMs() - startedMs;
+      const sizeBytes = isSmall ? 0 : answerSizeBytes(answer);
+      if (!isSmall) this.ahead.settle(extent, expectedBytes, sizeBytes);
+      if (this.answeredMs < 0) this.answeredMs = this.runtime.nowMs();
+      const elapsedMs = Math.max(0, this.answeredMs - startedMs);
       this.runtime.options.onAnswer?.(path, answer.type, elapsedMs);
       if (this.closed) return;
-      const item = { type, requestId, operation, answer, request, elapsedMs };
-      if (sizeBytes < LARGE_ANSWER_BYTES) this.output.answer(item);
-      else if (!this.output.hold(item, sizeBytes)) {
+      if (sizeBytes < LARGE_ANSWER_BYTES) {
+        this.output.answer(type, requestId, operation, answer, request, elapsedMs);
+      } else if (
+        !this.output.hold({ type, requestId, operation, answer, request, elapsedMs }, sizeBytes)
+      ) {
         // Only reads have large answers, so nothing was done that this refusal denies.
         const refused = this.runtime.operations.mustRetry(kind, "overloaded");
-        this.output.answer({ ...item, answer: refused });
+        this.output.answer(type, requestId, operation, refused, request, elapsedMs);
       }
       this.askFlush();
     });

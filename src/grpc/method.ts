@@ -15,12 +15,15 @@ import type {
 import type { Encodable, MessageCodec, ProtoReader, ProtoWriter } from "../proto/codec.js";
 import type { GrpcRouteHint } from "../proto/generated/sequences.js";
 import type { Role } from "./access.js";
+import { type AnswerExtent, answerExtent } from "./answer-size.js";
 
 export interface DataMethod {
   /** "/Service/Rpc". */
   readonly path: string;
   readonly role: Role;
   readonly kind: DataRequestKind;
+  /** What an answer of the kind may hold. */
+  readonly extent: AnswerExtent;
   /**
    * The request in the next `lengthBytes` bytes (none: the rest). Throws when they are not such a
    * message.
@@ -55,6 +58,7 @@ export function dataMethod<Q, P>(parts: DataMethodParts<Q, P>): DataMethod {
     path,
     role,
     kind,
+    extent: answerExtent(kind),
     read: (reader, lengthBytes) => parts.toRequest(requests.decode(reader, lengthBytes)),
     write: (answer, request, elapsedMs, writer) => {
       responses.encode(parts.toResponse(answer, elapsedMs, request), writer);

@@ -13,6 +13,7 @@ import { visitsOf } from "../machine/page-builder.js";
 import type { KvReading } from "../machine/reading.js";
 import type { GroupAccess } from "./access.js";
 import type { KvAnswer } from "./answers.js";
+import type { ReadTurn } from "./read-turn.js";
 import {
   Durability,
   type KvDeleteRequest,
@@ -89,23 +90,59 @@ function sizeOf(command: KvCommand): number {
 /** Carries out one acceptable get or exists. */
 export function readKey(
   serving: Serving,
-  { group, origin }: KeyPlace,
+  place: KeyPlace,
   request: KvGetRequest,
   deadlineMs: number,
   fail: Fail,
   done: Done,
 ): void {
-  const budget = { leftBytes: Infinity };
-  readKeys(serving, group, [request], budget, deadlineMs, fail, ([reading]) => {
-    assert(reading !== undefined && reading !== null, "one key has one reading");
-    const { type, revision, lastModified, state, leaseEndMs } = reading;
+  const { group, origin } = place;
+  const { readTurn } = serving;
+  const answer = ({ type, revision, lastModified, value, state, leaseEndMs }: KvReading): void => {
     done({
       ...kvAnswer(type, revision, origin, null, lastModified),
-      value: reading.value,
+      value,
       expires: serving.expires(group, leaseEndMs),
       state,
     });
+  };
+  serving.confirm(group, deadlineMs, fail, (leaseMs) => {
+    if (!readTurn.hasRoom) {
+      return readTurn.later(() => readKey(serving, place, request, deadlineMs, fail, done));
+    }
+    const isEphemeral = request.durability === Durability.ephemeral;
+    const source = isEphemeral ? group.ephemeral : group.machine;
+    if (source === null) return fail("moved", null, group);
+    const reading = readCounted(
+      readTurn,
+      source,
+      request,
+      isEphemeral ? ephemeralNowMs(group) : leaseMs,
+    );
+    const { leaseEndMs } = reading;
+    if (isEphemeral || leaseEndMs === null || leaseEndMs > group.leaseNowMs()) {
+      return answer(reading);
+    }
+    serving.advance(group, leaseEndMs, deadlineMs, fail, (committedMs) => {
+      answer(readCounted(readTurn, group.machine, request, committedMs));
+    });
   });
+}
+
+function readCounted(
+  turn: ReadTurn,
+  source: ReadSource,
+  request: KvGetRequest,
+  nowMs: number,
+): KvReading {
+  const reading = readOne(source, request, nowMs);
+  turn.spend(reading.value?.length ?? 0);
+  return reading;
+}
+
+/** Ephemeral leases end by the leader's own clock: no log records them. */
+function ephemeralNowMs(group: GroupAccess): number {
+  return Math.floor(group.leaseNowMs());
 }
 
 /** What the values of one answer may still take. */
@@ -130,19 +167,12 @@ export function readKeys(
 ): void {
   const [first] = requests;
   assert(first !== undefined, "a read is for at least one key");
-  const { readTurn } = serving;
   serving.confirm(group, deadlineMs, fail, (leaseMs) => {
-    if (requests.length === 1 && !readTurn.hasRoom) {
-      return readTurn.later(() => {
-        readKeys(serving, group, requests, budget, deadlineMs, fail, then);
-      });
-    }
     const table = group.ephemeral;
     if (first.durability === Durability.ephemeral) {
-      const nowMs = Math.floor(group.leaseNowMs());
       const source = (): ReadSource | null => (group.ephemeral === table ? table : null);
       const read = new KeysRead(serving, group, source, requests, budget, deadlineMs, fail);
-      return read.begin(nowMs, then);
+      return read.begin(ephemeralNowMs(group), then);
     }
     const before = budget.leftBytes;
     const source = (): ReadSource => group.machine;
@@ -178,8 +208,6 @@ class KeysRead {
 
   begin(nowMs: number, then: (readings: Readings) => void): void {
     const readings: (KvReading | null)[] = [];
-    // A single key waits for nobody.
-    if (this.requests.length === 1) return this.slice({ visitsLeft: 1 }, nowMs, readings, then);
     this.serving.sliced.next((turn) => this.slice(turn, nowMs, readings, then));
   }
 
@@ -198,7 +226,6 @@ class KeysRead {
       const reading = budget.leftBytes > 0 ? readOne(source, request, nowMs) : null;
       const sizeBytes = reading?.value?.length ?? 0;
       turn.visitsLeft -= visitsOf(sizeBytes);
-      if (requests.length === 1) serving.readTurn.spend(sizeBytes);
       budget.leftBytes -= sizeBytes;
       readings.push(sizeBytes > 0 && budget.leftBytes < 0 ? null : reading);
     }
