@@ -17,6 +17,7 @@ import {
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundleCli } from "./build-cli.mjs";
+import { compile } from "./compile.mjs";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const sourceFolders = ["src", "test", "perf"];
@@ -68,24 +69,15 @@ async function compileTypeScript() {
     }
   }
   if (stale.length === 0) return 0;
-  const { transform } = await import("esbuild");
   const failures = [];
   await Promise.all(
     stale.map(async ({ path, output }) => {
-      const loader = path.endsWith(".ts") ? "ts" : "js";
       try {
-        const result = await transform(readFileSync(path, "utf8"), {
-          loader,
-          format: "esm",
-          target: "node20",
-          sourcefile: path,
-          sourcemap: loader === "ts" ? "inline" : false,
-          sourcesContent: false,
-        });
+        const code = await compile(path, readFileSync(path, "utf8"));
         mkdirSync(dirname(output), { recursive: true });
         // Write aside and rename: a reader never sees half a module.
         const aside = `${output}.${process.pid}.tmp`;
-        writeFileSync(aside, result.code);
+        writeFileSync(aside, code);
         renameSync(aside, output);
       } catch (error) {
         failures.push(`${relative(root, path)}: ${error.message}`);

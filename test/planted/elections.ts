@@ -7,7 +7,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-003",
     edits: [
       edit(
-        "state",
+        "src/raft/state.ts",
         ' || kind === "voteAnswer" ||',
         ' || kind === "voteAnswer" && this.vote === this.id ||',
       ),
@@ -19,7 +19,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-003",
     edits: [
       edit(
-        "effects",
+        "src/raft/effects.ts",
         "raft.term !== handed.term || raft.vote !== handed.vote ||",
         "raft.term !== handed.term ||",
       ),
@@ -31,7 +31,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-003",
     edits: [
       edit(
-        "roles",
+        "src/raft/roles.ts",
         "    raft.term = term;\n    raft.vote = noNode;\n  }",
         "    raft.term = term;\n  }\n  raft.vote = noNode;",
       ),
@@ -43,7 +43,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-001",
     edits: [
       edit(
-        "step",
+        "src/raft/step.ts",
         "  const leads = kind",
         '  if (kind === "vote" && !raft.log.isUpToDate(message.logTerm, message.index)) {\n    raft.post("voteAnswer", message.from, message.term).reject = true;\n    return false;\n  }\n  const leads = kind',
       ),
@@ -55,7 +55,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-002",
     edits: [
       edit(
-        "step",
+        "src/raft/step.ts",
         "} else if (term < raft.term && term !== 0) {",
         '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
       ),
@@ -67,7 +67,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-002",
     edits: [
       edit(
-        "step",
+        "src/raft/step.ts",
         "} else if (term < raft.term && term !== 0) {",
         '} else if (term < raft.term && term !== 0 && kind !== "voteAnswer") {',
       ),
@@ -79,8 +79,8 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-004",
     edits: [
       edit(
-        "log",
-        "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
+        "src/raft/log.ts",
+        "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
         "return lastIndex >= this.lastIndex;",
       ),
     ],
@@ -91,9 +91,9 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-005",
     edits: [
       edit(
-        "step",
-        'if (kind === "preVote" || kind === "preVoteAnswer"',
-        'if (kind === "preVoteAnswer"',
+        "src/raft/step.ts",
+        'kind === "preVote" || (kind === "preVoteAnswer" && !message.reject)',
+        'kind === "preVoteAnswer" && !message.reject',
       ),
     ],
     catcher: byExplorer("3 nodes, pre-vote and check-quorum"),
@@ -101,7 +101,9 @@ export const elections: readonly Mutation[] = [
   {
     name: "a voter that hears its leader votes for others",
     pitfall: "P-005",
-    edits: [edit("step", "return checkQuorum && raft.leader", "return false && raft.leader")],
+    edits: [
+      edit("src/raft/step.ts", "return checkQuorum && raft.leader", "return false && raft.leader"),
+    ],
     catcher: byGolden("removed_nodes.txt"),
   },
   {
@@ -109,7 +111,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-084",
     edits: [
       edit(
-        "election",
+        "src/raft/election.ts",
         "  if (raft.log.changes.hasWithin(raft.log.applied, raft.log.committed)) return;\n",
         "",
       ),

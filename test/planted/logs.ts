@@ -7,7 +7,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-018",
     edits: [
       edit(
-        "replication",
+        "src/raft/replication.ts",
         "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
         "if (index <= log.committed) return false;",
       ),
@@ -19,14 +19,14 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-019",
     edits: [
       edit(
-        "replication",
+        "src/raft/replication.ts",
         "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
         "if (!log.matches(index, raft.term)) return false;",
       ),
       edit(
-        "log",
-        "  commitTo(index) {\n    if (index <= this.committed) return;",
-        "  commitTo(index) {",
+        "src/raft/log.ts",
+        "  commitTo(index: LogIndex): void {\n    if (index <= this.committed) return;",
+        "  commitTo(index: LogIndex): void {",
       ),
     ],
     catcher: byWalk({ founders: 3 }),
@@ -36,7 +36,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-019",
     edits: [
       edit(
-        "quorum",
+        "src/raft/quorum.ts",
         "return Math.min(incoming, majorityIndex(membership.votersOutgoing, reached));",
         "return incoming;",
       ),
@@ -46,7 +46,13 @@ export const logs: readonly Mutation[] = [
   {
     name: "half of an even number is a majority",
     pitfall: "P-019",
-    edits: [edit("quorum", "return Math.floor(count / 2) + 1;", "return Math.ceil(count / 2);")],
+    edits: [
+      edit(
+        "src/raft/quorum.ts",
+        "return Math.floor(count / 2) + 1;",
+        "return Math.ceil(count / 2);",
+      ),
+    ],
     catcher: byExplorer("4 nodes, elections"),
   },
   {
@@ -54,7 +60,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-020",
     edits: [
       edit(
-        "follower",
+        "src/raft/follower.ts",
         "log.commitTo(Math.min(message.commit, verified));",
         "log.commitTo(Math.min(message.commit, log.lastIndex));",
       ),
@@ -66,12 +72,12 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-020",
     edits: [
       edit(
-        "replication",
+        "src/raft/replication.ts",
         "draft.commit = Math.min(peer.match, raft.log.committed);",
         "draft.commit = raft.log.committed;",
       ),
       edit(
-        "follower",
+        "src/raft/follower.ts",
         "raft.log.commitTo(message.commit);",
         "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
       ),
@@ -83,7 +89,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-021",
     edits: [
       edit(
-        "log",
+        "src/raft/log.ts",
         "    const conflict = this.terms.firstConflict(span.termRuns, span.last);\n    if (conflict === 0) return;",
         "    const conflict = Math.max(span.first, this.committed + 1);\n    if (conflict > span.last) return;",
       ),
@@ -95,16 +101,20 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-021",
     edits: [
       edit(
-        "follower",
+        "src/raft/follower.ts",
         "if (message.index < log.committed) {",
         "if (message.index < log.floorIndex) {",
       ),
       edit(
-        "log",
+        "src/raft/log.ts",
         '    const conflict = this.terms.firstConflict(span.termRuns, span.last);\n    if (conflict === 0) return;\n    assert(conflict > this.committed, "a leader never contradicts a committed entry");',
         "    const conflict = span.first;",
       ),
-      edit("log", '    assert(last >= this.committed, "committed entries are never cut");\n', ""),
+      edit(
+        "src/raft/log.ts",
+        '    assert(last >= this.committed, "committed entries are never cut");\n',
+        "",
+      ),
     ],
     catcher: byWalk({ founders: 3 }),
   },
@@ -113,7 +123,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-022",
     edits: [
       edit(
-        "replication",
+        "src/raft/replication.ts",
         '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n',
         '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n  raft.tracker.find(raft.id)?.acknowledge(raft.log.lastIndex);\n',
       ),
@@ -125,7 +135,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-022",
     edits: [
       edit(
-        "state",
+        "src/raft/state.ts",
         "if (this.isDeferred(message.kind)) {",
         'if (this.isDeferred(message.kind) && (message.to === this.id || message.kind !== "appendAnswer")) {',
       ),
@@ -137,7 +147,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-023",
     edits: [
       edit(
-        "core",
+        "src/raft/core.ts",
         "if (receipt.index > 0 && receipt.term === raft.term) {",
         "if (receipt.index > 0) {",
       ),
@@ -149,11 +159,11 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-023",
     edits: [
       edit(
-        "core",
+        "src/raft/core.ts",
         "if (receipt.index > 0 && receipt.term === raft.term) {",
         "if (receipt.index > 0) {",
       ),
-      edit("log", "    if (!this.matches(index, term)) return;\n", ""),
+      edit("src/raft/log.ts", "    if (!this.matches(index, term)) return;\n", ""),
     ],
     catcher: byExplorer("3 nodes, an entry rewritten on a slow disk"),
   },
@@ -161,7 +171,11 @@ export const logs: readonly Mutation[] = [
     name: "entries are applied before they are written here",
     pitfall: "P-024",
     edits: [
-      edit("log", "return Math.min(this.committed, this.written);", "return this.committed;"),
+      edit(
+        "src/raft/log.ts",
+        "return Math.min(this.committed, this.written);",
+        "return this.committed;",
+      ),
     ],
     catcher: byWalk({ founders: 3, writesAtOnce: false }),
   },
@@ -170,7 +184,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-025",
     edits: [
       edit(
-        "leader",
+        "src/raft/leader.ts",
         "  peer.active = true;\n  peer.flowPaused = false;\n",
         "  peer.active = true;\n",
       ),
@@ -180,7 +194,13 @@ export const logs: readonly Mutation[] = [
   {
     name: "a full window is never reopened",
     pitfall: "P-025",
-    edits: [edit("leader", "    peer.inflight.freeUpTo(index);\n", "    // The window leaks.\n")],
+    edits: [
+      edit(
+        "src/raft/leader.ts",
+        "    peer.inflight.freeUpTo(index);\n",
+        "    // The window leaks.\n",
+      ),
+    ],
     catcher: byWalk({ founders: 3, spares: 0 }),
   },
   {
@@ -188,7 +208,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-026",
     edits: [
       edit(
-        "leader",
+        "src/raft/leader.ts",
         "  if (!peer.refuse(message.index, hint)) return;\n",
         "  peer.acknowledge(Math.min(hint, raft.log.lastIndex));\n  if (!peer.refuse(message.index, hint)) return;\n",
       ),
@@ -200,7 +220,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-027",
     edits: [
       edit(
-        "termlog",
+        "src/raft/termlog.ts",
         "    this.floorAt = floor;\n    this.floorTermValue = term;",
         "    this.floorAt = floor;\n    this.floorTermValue = term * 0;",
       ),
@@ -211,9 +231,13 @@ export const logs: readonly Mutation[] = [
     name: "after a restart applying begins at the floor again",
     pitfall: "P-028",
     edits: [
-      edit("log", "    this.applying = appliedIndex;\n", "    this.applying = floorIndex;\n"),
       edit(
-        "log",
+        "src/raft/log.ts",
+        "    this.applying = appliedIndex;\n",
+        "    this.applying = floorIndex;\n",
+      ),
+      edit(
+        "src/raft/log.ts",
         '    assert(this.applied <= this.applying && this.applied <= this.committed, "applied is committed");\n',
         "",
       ),

@@ -15,14 +15,18 @@ export const snapshotsAndReads: readonly Mutation[] = [
     name: "an older snapshot rewinds a follower",
     pitfall: "P-038",
     edits: [
-      edit("follower", "if (snapshot.index <= log.committed || !isMember", "if (!isMember"),
       edit(
-        "follower",
+        "src/raft/follower.ts",
+        "if (snapshot.index <= log.committed || !isMember",
+        "if (!isMember",
+      ),
+      edit(
+        "src/raft/follower.ts",
         "  if (log.matches(snapshot.index, snapshot.term)) {\n",
         "  if (log.matches(snapshot.index, snapshot.term) && snapshot.index > log.committed) {\n",
       ),
       edit(
-        "log",
+        "src/raft/log.ts",
         '    assert(snapshot.index > this.committed, "a snapshot never takes committed entries back");\n',
         "",
       ),
@@ -42,7 +46,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-038",
     edits: [
       edit(
-        "follower",
+        "src/raft/follower.ts",
         "  if (log.matches(snapshot.index, snapshot.term)) {\n    log.commitTo(snapshot.index);\n    return false;\n  }\n",
         "",
       ),
@@ -54,7 +58,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-039",
     edits: [
       edit(
-        "follower",
+        "src/raft/follower.ts",
         "  switchMembership(raft, snapshot.membership, new Set(raft.tracker.peers.map((peer) => peer.id)));\n",
         "",
       ),
@@ -66,7 +70,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-045",
     edits: [
       edit(
-        "leader",
+        "src/raft/leader.ts",
         "  if (message.context > peer.readRound) {\n    peer.readRound = message.context;",
         "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;",
       ),
@@ -76,7 +80,9 @@ export const snapshotsAndReads: readonly Mutation[] = [
   {
     name: "a lease is used while leadership is being handed over",
     pitfall: "P-046",
-    edits: [edit("reads", "|| raft.transferTo !== noNode) return false;", ") return false;")],
+    edits: [
+      edit("src/raft/reads.ts", "|| raft.transferTo !== noNode) return false;", ") return false;"),
+    ],
     catcher: byWalk(leases),
   },
   {
@@ -84,7 +90,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-047",
     edits: [
       edit(
-        "reads",
+        "src/raft/reads.ts",
         "  if (raft.hasCommittedInTerm) {\n    lead(raft, request);",
         '  if (raft.role === "leader") {\n    lead(raft, request);',
       ),
@@ -97,7 +103,7 @@ export const changes: readonly Mutation[] = [
   {
     name: "a new leader forgets that its log may hold an unapplied membership change",
     pitfall: "P-083",
-    edits: [edit("roles", "  raft.pendingChangeIndex = raft.log.lastIndex;\n", "")],
+    edits: [edit("src/raft/roles.ts", "  raft.pendingChangeIndex = raft.log.lastIndex;\n", "")],
     catcher: byWalk(membership),
   },
   {
@@ -105,7 +111,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-083",
     edits: [
       edit(
-        "proposals",
+        "src/raft/proposals.ts",
         "return raft.pendingChangeIndex > raft.log.applied || joint !== leaving;",
         "return joint !== leaving;",
       ),
@@ -117,7 +123,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-084",
     edits: [
       edit(
-        "proposals",
+        "src/raft/proposals.ts",
         "  if (counts) raft.pendingChangeIndex = firstIndex;\n",
         "  if (counts) {\n    raft.pendingChangeIndex = firstIndex;\n    const early = changeMembership(raft.tracker.membership, change);\n    if (early.ok) raft.tracker.change(early.membership, raft.log.lastIndex, early.removed);\n  }\n",
       ),
@@ -129,7 +135,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-085",
     edits: [
       edit(
-        "core",
+        "src/raft/core.ts",
         "    raft.log.appliedTo(index);\n    leaveJointIfDue(raft);\n",
         "    raft.log.appliedTo(index);\n",
       ),
@@ -141,7 +147,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-087",
     edits: [
       edit(
-        "tracker",
+        "src/raft/tracker.ts",
         "return jointIndex(this.membership, this.matchOf);",
         "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.matchOf);",
       ),
@@ -153,7 +159,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-087",
     edits: [
       edit(
-        "tracker",
+        "src/raft/tracker.ts",
         "return jointIndex(this.membership, this.roundOf);",
         "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.roundOf);",
       ),
@@ -165,12 +171,12 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-088",
     edits: [
       edit(
-        "change",
+        "src/raft/change.ts",
         "    if (raft.config.stepDownOnRemoval) becomeFollower(raft, raft.term, noNode);\n    return;\n",
         "    raft.tracker.leads = raft.id;\n    return;\n",
       ),
       edit(
-        "tracker",
+        "src/raft/tracker.ts",
         "return jointIndex(this.membership, this.matchOf);",
         "const voters = [...new Set([...this.membership.voters, ...(this.leads ? [this.leads] : [])])];\n    const own = voters.includes(this.leads) ? (id) => id === this.leads ? Infinity : this.matchOf(id) : this.matchOf;\n    return jointIndex({ ...this.membership, voters }, own);",
       ),
@@ -181,7 +187,11 @@ export const changes: readonly Mutation[] = [
     name: "leadership is handed to a learner",
     pitfall: "P-016",
     edits: [
-      edit("leader", "  if (!raft.tracker.membership.voters.includes(peer.id)) return;\n", ""),
+      edit(
+        "src/raft/leader.ts",
+        "  if (!raft.tracker.membership.voters.includes(peer.id)) return;\n",
+        "",
+      ),
     ],
     catcher: byGolden("transfer.txt"),
   },

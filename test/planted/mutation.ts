@@ -1,19 +1,14 @@
 /**
- * What a planted bug is: exact replacements in the compiled core, and what must catch it.
+ * What a planted bug of the core is: edits of its sources, and what must catch it.
  *
- * Invariants: 1. Every `find` stands exactly once in its file. 2. A mutation is one idea; where an
- * assertion of the core would stop it at once, that is part of what is taken out, so that the outside
- * judge is put to the test.
+ * Invariant: a mutation is one idea; where an assertion of the core would stop it at once, that is part
+ * of what is taken out, so that the outside judge is put to the test.
  */
 import type { Bias } from "../raft/explorer/swarm.js";
 import type { checks } from "./checks.js";
+import type { Planted } from "./edits.js";
 
-export interface Edit {
-  /** A file of dist/src/raft, without its ending. */
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-}
+export { edit } from "./edits.js";
 
 export type Catcher =
   | { readonly by: "walk"; readonly bias: Bias; readonly maxSteps: number }
@@ -21,15 +16,9 @@ export type Catcher =
   | { readonly by: "golden"; readonly scenario: string }
   | { readonly by: "check"; readonly check: keyof typeof checks };
 
-export interface Mutation {
-  readonly name: string;
+export interface Mutation extends Planted {
   readonly pitfall: string;
-  readonly edits: readonly Edit[];
   readonly catcher: Catcher;
-}
-
-export function edit(file: string, find: string, replace: string): Edit {
-  return { file, find, replace };
 }
 
 export function byWalk(bias: Bias = {}, maxSteps = 600_000): Catcher {

@@ -1,19 +1,10 @@
 /**
- * Plants a mutation and sees who notices: a copy of the compiled core in a folder of its own, changed
- * in the named places, loaded beside the real one, and given to the explorer, the walks or a scenario.
+ * Plants a mutation and sees who notices: a copy of the compiled core in a folder of its own, with the
+ * planted sources compiled, loaded beside the real one, and given to the explorer, the walks or a scenario.
  *
- * Invariants: 1. The real core is never touched. 2. A mutation whose text is not found exactly once is
- * an error, so that none goes stale in silence. 3. Folders are removed at the end.
+ * Invariants: 1. The real core is never touched. 2. Folders are removed at the end.
  */
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -22,6 +13,7 @@ import type { Library } from "../raft/explorer/node.js";
 import { plans } from "../raft/explorer/plans.js";
 import { walks } from "../raft/explorer/walk.js";
 import { checks } from "./checks.js";
+import { plantedModules } from "./edits.js";
 import type { Catcher, Mutation } from "./mutation.js";
 
 const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -34,27 +26,14 @@ export interface Catch {
   readonly said: string | null;
 }
 
-/** Compiled text without the map of its source, which would hide the difference. */
-function textOf(path: string): string {
-  return readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n");
-}
-
-/** Applies the edits to a copy of the core in `folder`. Throws if one does not fit. */
-export function mutate(mutation: Mutation, folder: string): void {
+/** A copy of the core in `folder`, with the mutation. Rejects if an edit does not fit. */
+async function mutate(mutation: Mutation, folder: string): Promise<void> {
   mkdirSync(join(folder, "src"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
   cpSync(join(compiled, "src", "raft"), join(folder, "src", "raft"), { recursive: true });
   symlinkSync(join(compiled, "src", "base"), join(folder, "src", "base"));
-  for (const { file, find, replace } of mutation.edits) {
-    const path = join(folder, "src", "raft", `${file}.js`);
-    const parts = textOf(path).split(find);
-    if (parts.length !== 2) {
-      throw new Error(
-        `"${mutation.name}": ${parts.length - 1} places in ${file}.js look like ${find}`,
-      );
-    }
-    writeFileSync(path, parts.join(replace));
-  }
+  for (const [path, code] of await plantedModules(mutation))
+    writeFileSync(join(folder, path), code);
 }
 
 function load(path: string): Promise<unknown> {
@@ -104,7 +83,7 @@ export function search(library: Library, catcher: Exclude<Catcher, { by: "golden
 export async function plant(mutation: Mutation, catcher = mutation.catcher): Promise<Catch> {
   const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
   try {
-    mutate(mutation, folder);
+    await mutate(mutation, folder);
     if (catcher.by === "golden") return await runScenario(folder, catcher.scenario);
     return search(await libraryIn(folder), catcher);
   } finally {

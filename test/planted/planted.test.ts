@@ -2,18 +2,18 @@
  * Every planted bug is caught, within the bounds of its catcher; the real core passes the very same
  * searches; and the table of README.md tells the truth.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import t from "tap";
 import { defaultConfig } from "../../src/raft/config.js";
 import { RaftCore } from "../../src/raft/core.js";
-import type { Catcher, Mutation } from "./mutation.js";
+import type { Catcher } from "./mutation.js";
 import { mutations } from "./mutations.js";
-import { mutate, plant, search } from "./plant.js";
+import { plant, search } from "./plant.js";
 import { rowOf, writtenRows } from "./table.js";
 
 t.setTimeout(300_000);
+
+/** Exact: no bug leaves the list unseen. */
+const BUGS = 42;
 
 /** The same search, as far as it had to go for the bug. Scenarios have a test of their own. */
 function searchOfTheRealCore(catcher: Catcher, effort: number): string | null {
@@ -31,23 +31,12 @@ function searchOfTheRealCore(catcher: Catcher, effort: number): string | null {
 }
 
 t.test("P-168 every planted bug is caught, and the real core is not", async (t) => {
-  t.ok(mutations.length >= 20, `${mutations.length} bugs`);
+  t.equal(mutations.length, BUGS, "bugs, each of which is caught");
   for (const mutation of mutations) {
     const { effort, said } = await plant(mutation);
     t.not(said, null, `${mutation.pitfall} ${mutation.name}: caught after ${effort}`);
     t.equal(searchOfTheRealCore(mutation.catcher, effort), null, "and only the bug is");
   }
-});
-
-t.test("a mutation that fits no longer, or twice, is an error", (t) => {
-  const sample = mutations[0] as Mutation;
-  for (const find of ["no such text in the core", "return"]) {
-    const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
-    const edits = [{ file: "log", find, replace: "" }];
-    t.throws(() => mutate({ ...sample, edits }, folder), /places in log\.js/);
-    rmSync(folder, { recursive: true, force: true });
-  }
-  t.end();
 });
 
 t.test("the table has every planted bug, in order", (t) => {

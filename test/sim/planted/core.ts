@@ -13,7 +13,7 @@ export const coreBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "raft/effects",
+        "src/raft/effects.ts",
         "raft.term !== handed.term || raft.vote !== handed.vote ||",
         "raft.term !== handed.term ||",
       ),
@@ -26,70 +26,70 @@ export const coreBugs: readonly Mutation[] = [
   ),
   bug("P-003", "a voter votes again for whoever asks", "three", [
     edit(
-      "raft/election",
+      "src/raft/election.ts",
       "const free = raft.vote === noNode && raft.leader === noNode;",
       "const free = raft.leader === noNode;",
     ),
   ]),
   bug("P-004", "a log is fresh if it is long", "stranded", [
     edit(
-      "raft/log",
-      "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
+      "src/raft/log.ts",
+      "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
       "return lastIndex >= this.lastIndex;",
     ),
   ]),
   bug("P-004", "a log is fresh if its last term is not older", "stranded", [
     edit(
-      "raft/log",
-      "return lastTerm > this.lastTerm || lastTerm === this.lastTerm && lastIndex >= this.lastIndex;",
+      "src/raft/log.ts",
+      "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
       "return lastTerm >= this.lastTerm;",
     ),
   ]),
   bug("P-018", "an entry of an older term is committed by counting", "stranded", [
     edit(
-      "raft/replication",
+      "src/raft/replication.ts",
       "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
       "if (index <= log.committed) return false;",
     ),
   ]),
   bug("P-022", "a follower acknowledges before its write", "three", [
     edit(
-      "raft/state",
+      "src/raft/state.ts",
       "if (this.isDeferred(message.kind)) {",
       'if (this.isDeferred(message.kind) && (message.to === this.id || message.kind !== "appendAnswer")) {',
     ),
   ]),
   bug("P-022", "the leader counts itself before its write", "stranded", [
     edit(
-      "raft/replication",
+      "src/raft/replication.ts",
       '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n',
       '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n  raft.tracker.find(raft.id)?.acknowledge(raft.log.lastIndex);\n',
     ),
   ]),
   bug("P-024", "entries are applied before they are written here", "three", [
     edit(
-      "raft/log",
+      "src/raft/log.ts",
       "    if (this.config.applyBeforeWritten) return this.committed;\n    return Math.min(this.committed, this.written);\n",
       "    return this.committed;\n",
     ),
   ]),
   bug("P-002", "acknowledgements of an older term are counted", "stranded", [
     edit(
-      "raft/step",
+      "src/raft/step.ts",
       "} else if (term < raft.term && term !== 0) {",
       '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
     ),
   ]),
   bug("P-026", "what was sent is taken for what was received", "stranded", [
     edit(
-      "raft/leader",
+      "src/raft/leader.ts",
       '  if (peer.state === "replicate") peer.becomeProbe();\n  sendAppend(raft, peer, true);\n',
       '  if (peer.state === "replicate") peer.becomeProbe();\n  else peer.match = Math.max(peer.match, message.rejectHint);\n  sendAppend(raft, peer, true);\n',
     ),
   ]),
   bug("P-045", "any answer to a heartbeat confirms the latest round of reads", "stranded", [
     edit(
-      "raft/leader",
+      "src/raft/leader.ts",
       "  if (message.context > peer.readRound) {\n    peer.readRound = message.context;\n",
       "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;\n",
     ),
@@ -100,12 +100,12 @@ export const coreBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "raft/replication",
+        "src/raft/replication.ts",
         "draft.commit = Math.min(peer.match, raft.log.committed);",
         "draft.commit = raft.log.committed;",
       ),
       edit(
-        "raft/follower",
+        "src/raft/follower.ts",
         "raft.log.commitTo(message.commit);",
         "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
       ),

@@ -8,61 +8,61 @@ const host = plantedIn("host");
 export const memberBugs: readonly Mutation[] = [
   core("P-083", "two membership changes are on their way at once", "members", [
     edit(
-      "raft/proposals",
+      "src/raft/proposals.ts",
       "return raft.pendingChangeIndex > raft.log.applied || joint !== leaving;",
       "return joint !== leaving;",
     ),
   ]),
   core("P-087", "learners are counted for commits", "members", [
     edit(
-      "raft/tracker",
+      "src/raft/tracker.ts",
       "return jointIndex(this.membership, this.matchOf);",
       "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.matchOf);",
     ),
   ]),
   core("P-019", "half of the voters are a majority", "members", [
-    edit("raft/quorum", "return Math.floor(count / 2) + 1;", "return Math.ceil(count / 2);"),
+    edit("src/raft/quorum.ts", "return Math.floor(count / 2) + 1;", "return Math.ceil(count / 2);"),
   ]),
   control("P-091", "a learner votes before it has caught up", "members", [
     edit(
-      "control/group-plan",
+      "src/control/group-plan.ts",
       "const level = learners.find((node) => facts.isLive(node) && facts.isLevel(node));",
       "const level = learners.find((node) => facts.isLive(node));",
     ),
   ]),
   control("P-096", "a voter goes before its heir votes", "members", [
     edit(
-      "control/group-plan",
-      "if (isLive && coming !== void 0 &&",
-      "if (!isLive && coming !== void 0 &&",
+      "src/control/group-plan.ts",
+      "if (isLive && coming !== undefined &&",
+      "if (!isLive && coming !== undefined &&",
     ),
   ]),
   host("P-097", "an id is given out again while groups still list it", "members", [
     edit(
-      "host/id-reuse",
+      "src/host/id-reuse.ts",
       "return isFresh && !allMembers(membership).includes(command.nodeId);",
       "return isFresh && membership !== null;",
     ),
   ]),
   host("P-090", "another data directory is welcome under the id of a member", "members", [
-    edit("host/id-reuse", '"propose" : "held";', '"propose" : "propose";'),
+    edit("src/host/id-reuse.ts", '"propose" : "held";', '"propose" : "propose";'),
   ]),
   control("P-191", "an empty founder founds although others know the cluster", "wiped", [
-    edit("control/founding", '  if (isLate) return { kind: "join" };\n', ""),
+    edit("src/control/founding.ts", '  if (isLate) return { kind: "join" };\n', ""),
   ]),
   control("P-191", "a founder that is silent counts as empty", "wiped", [
     edit(
-      "control/founding",
+      "src/control/founding.ts",
       'if (missing.length > 0) return { kind: "wait", missing };',
       'for (const { nodeId: id } of others) if (!directories.some((one) => one.nodeId === id)) directories.push({ nodeId: id, storageId: "" });',
     ),
   ]),
   host("P-190", "an older copy of a data directory is welcome", "rolled-back", [
-    edit("host/links", 'if (this.known.isOvertaken(hello)) return "storage-lost";', ""),
+    edit("src/host/links.ts", 'if (this.known.isOvertaken(hello)) return "storage-lost";', ""),
   ]),
   host("P-088", "a node that left is heard as before", "members", [
     edit(
-      "host/links",
+      "src/host/links.ts",
       "former?.storageIds.includes(storageId) === true) {",
       "former?.storageIds.includes(storageId) === null) {",
     ),

@@ -10,7 +10,7 @@ export const operationBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "operations/errand",
+        "src/operations/errand.ts",
         "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
         "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
       ),
@@ -28,7 +28,7 @@ export const operationBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "operations/calls",
+        "src/operations/calls.ts",
         'this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });',
         'this.end(id, { status: unsent.size >= 0 ? "unsent" : "lost" });',
       ),
@@ -42,13 +42,13 @@ export const operationBugs: readonly Mutation[] = [
   ),
   bug("P-032", "a write of unknown end is carried out again elsewhere", "three", [
     edit(
-      "operations/dispatch",
+      "src/operations/dispatch.ts",
       "        if (moved || mayRepeat) return elsewhere(executed.partition);\n",
       "        if (retry) return elsewhere(executed.partition);\n",
     ),
   ]),
   bug("P-033", "answers to the calls of a former life are taken", "three", [
-    edit("operations/calls", "    if (frame.epoch !== this.epoch) return;\n", ""),
+    edit("src/operations/calls.ts", "    if (frame.epoch !== this.epoch) return;\n", ""),
   ]),
   bug(
     "P-068",
@@ -56,9 +56,9 @@ export const operationBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "operations/locks",
-        "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
-        "function changeEphemeralLock(serving, group, command, deadlineMs, fail, done) {\n  serving.ports.timer.soon(() => {\n",
+        "src/operations/locks.ts",
+        '  serving.confirm(group, deadlineMs, fail, () => {\n    const table = group.ephemeral;\n    if (table === null) return fail("moved", null, group);\n    const outcome',
+        '  serving.ports.timer.soon(() => {\n    const table = group.ephemeral;\n    if (table === null) return fail("moved", null, group);\n    const outcome',
       ),
     ],
     { operations: { "ephemeral-lock": 10, unlock: 4, "get-lock": 4, extend: 2 }, locks: 1 },
@@ -69,9 +69,9 @@ export const operationBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "operations/locks",
-        "  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
-        "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(serving, group, LockType.busy, 0n)));\n  }\n  const failed = (end, refusal, executed) => {\n    contention.leave(resource);\n",
+        "src/operations/locks.ts",
+        "  const failed: Fail = (end, refusal, executed) => {\n",
+        "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(serving, group, LockType.busy, 0n)));\n  }\n  const failed: Fail = (end, refusal, executed) => {\n",
       ),
     ],
     { operations: { lock: 10, unlock: 6 }, locks: 1 },
@@ -82,9 +82,9 @@ export const operationBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "operations/sequences",
-        "function getSequence(serving, group, name, deadlineMs, fail, done) {\n  serving.confirm(group, deadlineMs, fail, () => {\n",
-        "function getSequence(serving, group, name, deadlineMs, fail, done) {\n  serving.ports.timer.soon(() => {\n",
+        "src/operations/sequences.ts",
+        "serving.confirm(group, deadlineMs, fail, () => {",
+        "serving.ports.timer.soon(() => {",
       ),
     ],
     { operations: { create: 1, next: 8, "get-sequence": 10 }, sequences: 1 },
@@ -95,7 +95,7 @@ export const operationBugs: readonly Mutation[] = [
     "one",
     [
       edit(
-        "host/blocks",
+        "src/host/blocks.ts",
         "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
         "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
       ),

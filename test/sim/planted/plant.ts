@@ -1,11 +1,10 @@
 /**
  * Plants a bug: a copy of the compiled floors and of the simulator in a folder of its own, with the
- * edits of the bug, and a child process that runs seeds in it.
+ * planted sources compiled, and a child process that runs seeds in it.
  *
- * Invariants: 1. The real code is never touched: files are linked, and an edited one is replaced, not
- * written through. 2. A text that is not found exactly once is an error, so that no bug goes stale in
- * silence. 3. Folders are removed, and children end, in every case. 4. A child that does not answer
- * is ended, and counts as having seen an endless loop.
+ * Invariants: 1. The real code is never touched: files are linked, and a planted one is replaced, not
+ * written through. 2. Folders are removed, and children end, in every case. 3. A child that does not
+ * answer is ended, and counts as having seen an endless loop.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import {
@@ -14,13 +13,13 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { plantedModules } from "../../planted/edits.js";
 import type { PlanOverrides } from "../plan.js";
 import type { Mutation } from "./mutation.js";
 
@@ -70,41 +69,26 @@ function linkFile(source: string, target: string): void {
   }
 }
 
-/** Compiled text without the map of its source, which would hide the difference. */
-function textOf(path: string): string {
-  return readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n");
-}
-
-/** The changed text of each edited file, by its path below `dist/`. Throws if an edit does not fit. */
-export function changedFiles(mutation: Mutation): Map<string, string> {
-  const changed = new Map<string, string>();
-  for (const { file, find, replace } of mutation.edits) {
-    const path = `src/${file}.js`;
-    const parts = (changed.get(path) ?? textOf(join(compiled, path))).split(find);
-    if (parts.length !== 2) {
-      const count = parts.length - 1;
-      throw new Error(`"${mutation.name}": ${count} places in ${path} look like ${find}`);
-    }
-    changed.set(path, parts.join(replace));
-  }
-  return changed;
-}
-
 /** A tree with the bug, or the real code for null, and the process that runs it. */
 export class PlantedTree {
   private readonly folder: string;
   private child: ChildProcess | null = null;
 
-  constructor(mutation: Mutation | null) {
-    const changed = mutation === null ? new Map<string, string>() : changedFiles(mutation);
+  /** `modules`: those with the bug, by their path below `dist/`. */
+  private constructor(modules: ReadonlyMap<string, string>) {
     this.folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
     writeFileSync(join(this.folder, "package.json"), '{ "type": "module" }\n');
     for (const name of FOLDERS) linkTree(join(compiled, name), join(this.folder, name));
     for (const name of FILES) linkFile(join(compiled, name), join(this.folder, name));
-    for (const [path, text] of changed) {
+    for (const [path, code] of modules) {
       rmSync(join(this.folder, path));
-      writeFileSync(join(this.folder, path), text);
+      writeFileSync(join(this.folder, path), code);
     }
+  }
+
+  /** Rejects if an edit does not fit its source. */
+  static async grow(mutation: Mutation | null): Promise<PlantedTree> {
+    return new PlantedTree(mutation === null ? new Map() : await plantedModules(mutation));
   }
 
   /** Runs one seed. One at a time. */

@@ -6,8 +6,9 @@ import t from "tap";
 import { type Found, readFound } from "./found.js";
 import type { Mutation } from "./mutation.js";
 import { mutations, openMutations } from "./mutations.js";
-import { PlantedTree, changedFiles } from "./plant.js";
-import { openRows, rowOf, writtenRows } from "./table.js";
+import { WHY_OPEN } from "./open.js";
+import { PlantedTree } from "./plant.js";
+import { openRows, readmeText, rowOf, writtenRows } from "./table.js";
 import { Trials } from "./trials.js";
 
 t.setTimeout(300_000);
@@ -17,7 +18,7 @@ const SEEDS_MAX = 24;
 const WORKERS = 2;
 /** The real code runs the same seeds whenever the table is made; here it runs some of them. */
 const COMPARED_EVERY = 5;
-/** Exact, as the first sentence of README.md says them. */
+/** Exact, as the first sentence of README.md says them: no caught bug slides to the open ones unseen. */
 const CAUGHT = 70;
 const OPEN = 30;
 const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
@@ -32,7 +33,7 @@ interface Hunt {
 async function hunt(mutation: Mutation, known: Found, real: PlantedTree | null): Promise<Hunt> {
   const { quickest } = known;
   if (quickest === null) return { mutation, said: null, tried: 0 };
-  const planted = new PlantedTree(mutation);
+  const planted = await PlantedTree.grow(mutation);
   try {
     const trials = new Trials(mutation, planted, real);
     for (let tried = 1; tried <= SEEDS_MAX; tried++) {
@@ -51,7 +52,7 @@ async function huntAll(): Promise<Hunt[]> {
   const hunts: Hunt[] = [];
   const left = [...mutations];
   const work = async (): Promise<void> => {
-    const real = new PlantedTree(null);
+    const real = await PlantedTree.grow(null);
     try {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
         const known = found.get(next.name) ?? NOT_TRIED;
@@ -74,20 +75,13 @@ t.test("P-168 every planted bug is caught, and the real code is not", async (t) 
   }
 });
 
-t.test("a bug that fits no longer, or twice, is an error", (t) => {
-  const sample = mutations[0] as Mutation;
-  for (const find of ["no such text in the code", "return"]) {
-    const edits = [{ file: "disk/batches", find, replace: "" }];
-    t.throws(() => changedFiles({ ...sample, edits }), /places in src\/disk\/batches\.js/);
-  }
-  for (const mutation of openMutations) t.ok(changedFiles(mutation).size > 0, mutation.name);
-  t.end();
-});
-
 t.test("the table has every planted bug, in order", (t) => {
   const found = readFound();
   const rows = mutations.map((mutation) => rowOf(mutation, found.get(mutation.name)));
   t.strictSame(writtenRows(), [...rows, ...openRows()]);
+  const sentence = `Of ${CAUGHT + OPEN} planted bugs ${CAUGHT} are caught and ${OPEN} are not yet.`;
+  t.ok(readmeText().includes(`\n${sentence} `), sentence);
+  t.equal(WHY_OPEN.size, OPEN, "who is caught, or gone, is not excused any more");
   t.equal(new Set(mutations.map(({ name }) => name)).size, mutations.length, "names are different");
   t.end();
 });

@@ -56,9 +56,14 @@ export function openRows(): string[] {
   });
 }
 
+/** The file as it is now. */
+export function readmeText(): string {
+  return readFileSync(readme, "utf8");
+}
+
 /** The rows that the file has now, of both tables. */
 export function writtenRows(): string[] {
-  const text = readFileSync(readme, "utf8");
+  const text = readmeText();
   return [HEADING, OPEN_HEADING].flatMap((heading) => {
     const from = text.indexOf(heading);
     if (from < 0) return [];
@@ -70,7 +75,7 @@ export function writtenRows(): string[] {
 function write(found: ReadonlyMap<string, Found>): void {
   writeFound(new Map(mutations.flatMap(({ name }) => entryOf(found, name))));
   const rows = mutations.map((mutation) => rowOf(mutation, found.get(mutation.name)));
-  const text = replaced(readFileSync(readme, "utf8"), HEADING, rows);
+  const text = replaced(readmeText(), HEADING, rows);
   writeFileSync(readme, replaced(text, OPEN_HEADING, openRows()));
 }
 
@@ -111,11 +116,11 @@ async function main(args: readonly string[]): Promise<void> {
   };
   const only = new RegExp(valueOf("--only") ?? "");
   const found = readFound();
-  const real = new PlantedTree(null);
+  const real = await PlantedTree.grow(null);
   for (const mutation of args.includes("--open") ? openMutations : mutations) {
     if (!only.test(mutation.name)) continue;
     if (args.includes("--missing") && found.has(mutation.name)) continue;
-    const planted = new PlantedTree(mutation);
+    const planted = await PlantedTree.grow(mutation);
     const result = await new Trials(mutation, planted, real).run(bounds);
     planted.close();
     const all = merged(args.includes("--append") ? found.get(mutation.name) : undefined, result);
