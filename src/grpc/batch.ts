@@ -55,7 +55,7 @@ export class BatchStream implements Flushable {
 
   private inflight = 0;
   private flushAsked = false;
-  /** When the first answer of this turn came (-1: none yet): one look at the clock times them all. */
+  /** When the first answer of this turn came (-1: none yet): one look at the clock times all. */
   private answeredMs = -1;
   private halfClosed = false;
   private closed = false;
