@@ -20,6 +20,7 @@ import { type Directory, OneFounding } from "./checkers/one-founding.js";
 import { OutdatedDisks } from "./checkers/outdated-disks.js";
 import { OwnTerm } from "./checkers/own-term.js";
 import { Promises } from "./checkers/promises.js";
+import { ReadTurns } from "./checkers/read-turns.js";
 import { Rosters } from "./checkers/rosters.js";
 import { StateEquality } from "./checkers/state-equality.js";
 import type { Verdict } from "./checkers/verdict.js";
@@ -53,6 +54,7 @@ export class NodeChecks implements Observer {
   private readonly ownTerm = new OwnTerm();
   private readonly founding = new OneFounding();
   private readonly outdated = new OutdatedDisks();
+  private readonly readTurns = new ReadTurns();
   private readonly catchUp: CatchUp;
   private readonly lateExpiry: LateExpiry;
   private readonly logs = new Map<number, LogMirror>();
@@ -205,6 +207,11 @@ export class NodeChecks implements Observer {
     this.tell();
   }
 
+  readTurn(...turn: Parameters<ReadTurns["turn"]>): void {
+    this.readTurns.turn(...turn);
+    if (this.readTurns.isBroken) this.tellNow();
+  }
+
   caughtUp(...seen: Parameters<CatchUp["measure"]>): void {
     this.catchUp.measure(...seen);
   }
@@ -213,7 +220,7 @@ export class NodeChecks implements Observer {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { rosters, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
-    const ofLosses = [this.founding, this.outdated];
+    const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
     return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
   }

@@ -11,6 +11,7 @@ import type { GroupFacts } from "../../src/host/results.js";
 import type { Node } from "../../src/host/node.js";
 import type { Membership } from "../../src/raft/types.js";
 import type { Directory } from "./checkers/one-founding.js";
+import type { ReadTurnSeen } from "./checkers/read-turns.js";
 import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {
@@ -75,6 +76,8 @@ export interface Observer {
     digest: number,
   ): void;
   size?(node: number, measured: NodeMeasure): void;
+  /** A turn of a node looked at rows for reads of many keys, or left such reads waiting. */
+  readTurn?(node: number, atMs: number, seen: ReadTurnSeen): void;
   /** A life of a node runs, and is not paused. */
   ran?(node: number, life: number, atMs: number): void;
   /** Images that a node has installed so far, and entries that it lacks of what leaders committed. */

@@ -51,6 +51,8 @@ const WRITERS = { set: 12, "set-expiring": 1, get: 3, "kv-delete": 1, next: 1, c
 /** What must never be given twice, and what must not be lost. */
 const GRANTS = { lock: 6, extend: 1, unlock: 2, create: 1, next: 6, set: 4, get: 4 };
 const LOSSES = Array.from({ length: 4 }, () => "lose-disk" as const);
+const SLOWNESS = Array.from({ length: 4 }, () => "slow" as const);
+const READERS = { readers: 3, bucket: 1, range: 1, "scan-all": 1, "scan-local": 1 };
 const ROLLBACKS = Array.from({ length: 4 }, () => "roll-back" as const);
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
@@ -189,6 +191,37 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     keys: 400,
     needs: { "fault away": 3, "images installed": 3 },
     imagesMax: 2,
+  },
+  /** One bucket of thousands of dead rows, and many who read it at once. */
+  tombs: {
+    name: "tombs",
+    nodes: [1, 3, 3, 5],
+    // A node that takes its time has other things come in between two slices of a read.
+    faults: [...ALL_FAULTS, ...SLOWNESS],
+    thinkMs: [100, 300],
+    clients: [5, 8],
+    host: {
+      ...{ queuedCommandsMax: 2048, batchEntriesMax: 256, inFlightEntriesMax: 4 },
+      snapshots: { ...DEFAULT_SNAPSHOT_SETTINGS, chunkBytes: 4000, windowChunks: 4 },
+    },
+    ticks: 8000,
+    faultEveryMs: [500, 2000],
+    operations: {
+      ...READERS,
+      churn: 8,
+      set: 3,
+      get: 3,
+      "kv-delete": 2,
+      "set-expiring": 1,
+      lock: 1,
+    },
+    keys: 3000,
+    needs: {
+      "a turn reads few rows: dead rows": 50_000,
+      "a turn reads few rows: full turns": 20,
+      "a turn reads few rows: turns with several readers": 10,
+      "fault slow": 1,
+    },
   },
   /** Leaders change every second or two while leases of a minute run. */
   hasty: {

@@ -12,6 +12,7 @@ import { drawLock, drawOddLock, lockName } from "./lock-requests.js";
 import { drawBucket, drawMany, drawPages, drawRangeChange } from "./many-requests.js";
 import type { Plan } from "./plan.js";
 import { drawAllocation, drawOddSequence, drawSequence } from "./sequence-requests.js";
+import { ChurnErrand, drawReaders } from "./tomb-requests.js";
 import { WORKLOAD_KINDS, type WorkloadKind } from "./workplan.js";
 
 /** What a client sets out to do: one ask, several at once, or one after the other. */
@@ -36,13 +37,16 @@ export class RequestSource {
     const kind = this.kind();
     const errand = this.errand(kind, memory);
     if (errand !== null) return { kind: "errand", errand };
+    if (kind === "readers") {
+      return { kind: "asks", asks: drawReaders(this.plan, this.prng, this.shared) };
+    }
     if (kind !== "batch") return { kind: "asks", asks: [this.ask(kind, memory)] };
     // What a client sends over one stream: many at once, in no order among themselves.
     const asks: Ask[] = [];
     const count = 2 + this.prng.below(15);
     while (asks.length < count) {
       const other = this.kind();
-      if (other === "batch" || this.isErrand(other)) continue;
+      if (other === "batch" || other === "readers" || this.isErrand(other)) continue;
       asks.push(this.ask(other, memory));
     }
     return { kind: "asks", asks };
@@ -58,7 +62,7 @@ export class RequestSource {
   }
 
   private isErrand(kind: WorkloadKind): boolean {
-    return ["hold", "hold-ephemeral", "scan-all", "scan-local", "range"].includes(kind);
+    return ["hold", "hold-ephemeral", "scan-all", "scan-local", "range", "churn"].includes(kind);
   }
 
   private errand(kind: WorkloadKind, memory: ClientMemory): Errand | null {
@@ -74,6 +78,8 @@ export class RequestSource {
       case "scan-local":
       case "range":
         return new PagesErrand(kind, drawPages(kind, plan, prng, shared), prng);
+      case "churn":
+        return new ChurnErrand(plan, prng, shared);
       default:
         return null;
     }

@@ -18,6 +18,7 @@ import type { GroupSample, Observer } from "./observe.js";
 import { Operator } from "./operator.js";
 import { unsettled, unsettledLoss } from "./peace.js";
 import type { Plan } from "./plan.js";
+import { ReadMeter, metered } from "./readmeter.js";
 import { Server } from "./server.js";
 import { guarded } from "./tripwire.js";
 import { World } from "./world.js";
@@ -84,6 +85,7 @@ class Run {
   readonly faults: Faults;
   readonly network: SimNetwork;
   readonly atlas: Atlas;
+  readonly reads = new ReadMeter();
   /** null: nobody changes who belongs to the cluster. */
   readonly operator: Operator | null;
   starts = 0;
@@ -107,7 +109,10 @@ class Run {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
     }
-    this.world.onRun = (life) => this.observe(life.node);
+    this.world.onRun = (life) => {
+      this.observe(life.node);
+      this.observeReads(life.node);
+    };
   }
 
   /** A machine with the next node id. */
@@ -158,6 +163,16 @@ class Run {
     const running = this.servers[node - 1]?.running ?? null;
     if (running === null) return;
     running.watch.look(running.node, this.world.nowMs, this.tell);
+  }
+
+  /** What the reads of many keys did in the turn that just ended. */
+  private observeReads(node: number): void {
+    const { reads } = this;
+    const waiting = this.servers[node - 1]?.running?.operations["serving"].sliced.reads ?? 0;
+    if (reads.visits === 0 && waiting === 0) return;
+    const { visits, largest, dead } = reads;
+    reads.clear();
+    this.checks.readTurn?.(node, this.world.nowMs, { visits, largest, dead, waiting });
   }
 
   private readonly tell = (sample: GroupSample): void => {
@@ -342,6 +357,6 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   const run = new Run(plan, options);
   options.prepare?.(run.world, run.servers);
   options.onViolate?.((text) => run.violate(text));
-  guarded(() => run.go());
+  guarded(() => metered(run.reads, () => run.go()));
   return run.result();
 }

@@ -50,7 +50,9 @@ const LATER_KINDS = [
   "batch",
   "odd",
 ] as const;
-export const WORKLOAD_KINDS = [...OPERATION_KINDS, ...LATER_KINDS] as const;
+/** Off, but in profiles that name them. */
+const SPECIAL_KINDS = ["churn", "readers"] as const;
+export const WORKLOAD_KINDS = [...OPERATION_KINDS, ...LATER_KINDS, ...SPECIAL_KINDS] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
 
 /** Habits of the clients, and the bounds of the service that they run into. */
@@ -95,6 +97,7 @@ export function weights(prng: Prng): Record<WorkloadKind, number> {
 
 export function laterWeights(prng: Prng): Record<WorkloadKind, number> {
   const drawn = {} as Record<WorkloadKind, number>;
+  for (const kind of SPECIAL_KINDS) drawn[kind] = 0;
   for (const kind of LATER_KINDS) drawn[kind] = prng.chance(1, 3) ? 1 + prng.below(6) : 0;
   return drawn;
 }

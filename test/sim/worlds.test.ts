@@ -16,6 +16,7 @@ const WORLDS = {
   "rolled-back": 1,
   heavy: 2,
   stuck: 3,
+  tombs: 3,
 } as const;
 
 for (const [name, seeds] of Object.entries(WORLDS)) {
