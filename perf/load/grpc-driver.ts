@@ -12,7 +12,7 @@
  * write of an item to the arrival of the data that holds its answer. 4. Outcomes are counted by the
  * answer's own type, never assumed.
  */
-import { EnvelopeScanner, NO_ITEM, NOT_A_FRAME } from "../../src/grpc/envelope.js";
+import { EnvelopeScanner, NO_ITEM, NOT_A_FRAME } from "../../src/grpc/batch/envelope.js";
 import { protoReader, type ProtoReader } from "../../src/proto/codec.js";
 import { driveEtcd } from "./etcd-calls.js";
 import { ETCD_KINDS } from "./etcd-items.js";

@@ -6,12 +6,12 @@
  * sockets, no disk. Each command is a lock or unlock, or a set of a key.
  */
 import { assert } from "../../src/base/assert.js";
-import { MemoryLog } from "../../src/disk/memorylog.js";
-import { MemoryStore } from "../../src/disk/memorystore.js";
-import type { Group } from "../../src/host/group.js";
+import { MemoryLog } from "../../src/disk/log/memorylog.js";
+import { MemoryStore } from "../../src/disk/store/memorystore.js";
+import type { Group } from "../../src/host/group/group.js";
 import { Node } from "../../src/host/node.js";
 import { DEFAULT_HOST_SETTINGS } from "../../src/host/settings.js";
-import type { Command } from "../../src/machine/command.js";
+import type { Command } from "../../src/machine/commands/command.js";
 import type { TimerHandle, TimerPort } from "../../src/ports.js";
 import { type Comparison, runAsProgram } from "./bench.js";
 

@@ -3,10 +3,10 @@
  *
  * Prints one row per body: nanoseconds per decode, best of five rounds, interleaved.
  */
-import { decodeBody } from "../../src/rest/decoder.js";
-import { base64, durability, int32, int64, optionalText } from "../../src/rest/members.js";
-import { owner, tableOf, text, transactionalTableOf } from "../../src/rest/members.js";
-import type { MemberTable } from "../../src/rest/members.js";
+import { decodeBody } from "../../src/rest/json/decoder.js";
+import { base64, durability, int32, int64, optionalText } from "../../src/rest/json/members.js";
+import { owner, tableOf, text, transactionalTableOf } from "../../src/rest/json/members.js";
+import type { MemberTable } from "../../src/rest/json/members.js";
 
 const next = tableOf(text("name", ""), optionalText("idempotencyKey", ""), durability());
 const lock = tableOf(

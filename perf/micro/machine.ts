@@ -7,11 +7,11 @@
  */
 import { NO_STAMP } from "../../src/base/hlc.js";
 import { partitionId } from "../../src/base/ids.js";
-import { decodeEntry, encodeEntry } from "../../src/machine/codec.js";
-import type { Command, Outcome } from "../../src/machine/command.js";
-import { KernelSorter } from "../../src/machine/kernel-sorter.js";
+import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
+import type { Command, Outcome } from "../../src/machine/commands/command.js";
+import { KernelSorter } from "../../src/machine/store/kernel-sorter.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
 import type { StorePort } from "../../src/ports.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 

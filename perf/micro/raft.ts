@@ -8,9 +8,9 @@
  * --expose-gc that column is missing.
  */
 import { fileURLToPath } from "node:url";
-import { defaultConfig } from "../../src/raft/config.js";
+import { defaultConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
-import type { Effects, Membership, Message, RestoredState } from "../../src/raft/types.js";
+import type { Effects, Membership, Message, RestoredState } from "../../src/raft/state/types.js";
 
 /**
  * CPU time of this process so far, collector included: it does not depend on who else is running.

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { partitionId } from "../../src/base/ids.js";
 import { RealFiles } from "../../src/disk/files.js";
-import { openLog } from "../../src/disk/recovery.js";
-import type { LogPorts } from "../../src/disk/segment.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
+import { openLog } from "../../src/disk/log/recovery.js";
+import type { LogPorts } from "../../src/disk/log/segment.js";
+import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { diskPorts } from "../../test/disk/realports.js";
 

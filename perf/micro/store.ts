@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type LmdbStore, openStore } from "../../src/disk/store.js";
+import { type LmdbStore, openStore } from "../../src/disk/store/store.js";
 import type { StoreChange } from "../../src/ports.js";
 import { diskPorts } from "../../test/disk/realports.js";
 

@@ -6,8 +6,8 @@
  * (P-161). 2. A reader or a terminal that went away (EPIPE, EIO) ends the process quietly. 3. A
  * broken invariant or a forgotten rejection is reported and never ends with exit code 0.
  */
-import "./process-title.js";
-import { EXIT_DONE, EXIT_UNEXPECTED } from "./exit-codes.js";
+import "./invocation/process-title.js";
+import { EXIT_DONE, EXIT_UNEXPECTED } from "./invocation/exit-codes.js";
 import {
   endEarly,
   exitProcess,
@@ -15,7 +15,7 @@ import {
   hasLastWork,
   isHangUpError,
   unlessEnding,
-} from "./hang-up.js";
+} from "./invocation/hang-up.js";
 import { runProgram } from "./program.js";
 
 /** Waits until everything written to `stream` was handed over. */

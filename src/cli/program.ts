@@ -4,10 +4,15 @@
  * Invariants: 1. Only what the invocation needs is loaded: help and completion load no network
  * code. 2. Every failure is one line on stderr and an exit code of the contract.
  */
-import { EXIT_DONE, EXIT_UNEXPECTED, EXIT_USAGE } from "./exit-codes.js";
-import { parse, type Invocation } from "./parser.js";
-import { guessFormat, type Environment, type Format, type Settings } from "./settings.js";
-import { VERSION } from "./version.js";
+import { EXIT_DONE, EXIT_UNEXPECTED, EXIT_USAGE } from "./invocation/exit-codes.js";
+import { parse, type Invocation } from "./arguments/parser.js";
+import {
+  guessFormat,
+  type Environment,
+  type Format,
+  type Settings,
+} from "./invocation/settings.js";
+import { VERSION } from "./invocation/version.js";
 
 function usageText(message: string, format: Format): string {
   if (format === "console") return `error: ${message}\n`;
@@ -19,7 +24,7 @@ async function online(settings: Settings, run: () => Promise<number>): Promise<n
   try {
     return await run();
   } catch (error) {
-    const { describeFailure, failureText } = await import("./failures.js");
+    const { describeFailure, failureText } = await import("./invocation/failures.js");
     const failure = describeFailure(error, settings.endpoints.join(","));
     process.stderr.write(failureText(failure, settings.format));
     return failure.exit;
@@ -32,12 +37,12 @@ async function information(invocation: Invocation): Promise<number> {
       process.stdout.write(`svc-cli ${VERSION}\n`);
       return EXIT_DONE;
     case "completion": {
-      const { completionScript } = await import("./completion.js");
+      const { completionScript } = await import("./arguments/completion.js");
       process.stdout.write(completionScript(invocation.shell));
       return EXIT_DONE;
     }
     case "help": {
-      const { helpText, topicText } = await import("./help.js");
+      const { helpText, topicText } = await import("./arguments/help.js");
       if (invocation.topic === null) {
         process.stdout.write(helpText(VERSION));
         return EXIT_DONE;
@@ -58,25 +63,25 @@ async function dispatch(invocation: Invocation, environment: Environment): Promi
       const { command, values, settings } = invocation;
       return online(settings, async () => {
         const [{ runOneShot }, { Clients }] = await Promise.all([
-          import("./one-shot.js"),
-          import("./context.js"),
+          import("./run/one-shot.js"),
+          import("./invocation/context.js"),
         ]);
         return runOneShot(command, values, new Clients(settings));
       });
     }
     case "lock-run":
       return online(invocation.settings, async () => {
-        const { runUnderLock } = await import("./lock-run.js");
+        const { runUnderLock } = await import("./lock-run/lock-run.js");
         return runUnderLock(invocation);
       });
     case "bench":
       return online(invocation.settings, async () => {
-        const { runBench } = await import("./bench.js");
+        const { runBench } = await import("./bench/bench.js");
         return runBench(invocation.subject, invocation.values, invocation.settings);
       });
     case "shell":
       return online(invocation.settings, async () => {
-        const { runShell } = await import("./shell.js");
+        const { runShell } = await import("./shell/shell.js");
         return runShell(invocation.settings, environment);
       });
     case "help":

@@ -5,19 +5,24 @@
  * nothing of it is left: no timer, no connection, no call. 2. It may be used by any number of calls
  * at once.
  */
-import { checkFunction, membersOf, optionsOf } from "./arguments.js";
-import { BackupsAdmin } from "./backups.js";
-import { SystemClock } from "./clock.js";
-import { ClusterAdmin } from "./cluster.js";
-import { readHealth } from "./cluster-operations.js";
-import type { Health } from "./cluster-shapes.js";
+import { checkFunction, membersOf, optionsOf } from "./values/arguments.js";
+import { BackupsAdmin } from "./admin/backups.js";
+import { SystemClock } from "./time/clock.js";
+import { ClusterAdmin } from "./admin/cluster.js";
+import { readHealth } from "./metadata/cluster-operations.js";
+import type { Health } from "./metadata/cluster-shapes.js";
 import { Engine } from "./engine.js";
-import { KeyValues } from "./kv.js";
-import { Locks } from "./locks.js";
-import { localFailure } from "./errors.js";
-import { clientSettings, durationMs, type CallOptions, type SvcClientOptions } from "./options.js";
-import { RangesAdmin } from "./ranges.js";
-import { Sequence, Sequences } from "./sequences.js";
+import { KeyValues } from "./kv/kv.js";
+import { Locks } from "./locks/locks.js";
+import { localFailure } from "./values/errors.js";
+import {
+  clientSettings,
+  durationMs,
+  type CallOptions,
+  type SvcClientOptions,
+} from "./values/options.js";
+import { RangesAdmin } from "./admin/ranges.js";
+import { Sequence, Sequences } from "./sequences/sequences.js";
 
 /** Options of `close`. */
 export interface CloseOptions {

@@ -5,21 +5,21 @@
  * only to a place whose connection stands; everything else goes to a configured endpoint. 3. After
  * close nothing is left.
  */
-import { onAbort } from "./abort.js";
-import { Call } from "./call.js";
-import { Deadlines, type Expiring } from "./deadlines.js";
-import { ClosedError, InvalidInputError, localFailure, type SvcError } from "./errors.js";
-import { GrpcNode } from "./grpc-node.js";
-import { MetadataRefresh } from "./metadata-refresh.js";
-import type { Calling, Caller, Operation } from "./operation.js";
-import { callOptions, type ClientSettings, type MonotonicClock } from "./options.js";
-import { pause } from "./pause.js";
-import { Places, type Place } from "./places.js";
-import { RestNode } from "./rest-node.js";
-import { RouteCache } from "./route-cache.js";
-import { Provenance, type RouteHint } from "./route-hint.js";
-import { readRouting } from "./routing-operation.js";
-import type { CallHost, Try } from "./try.js";
+import { onAbort } from "./time/abort.js";
+import { Call } from "./call/call.js";
+import { Deadlines, type Expiring } from "./time/deadlines.js";
+import { ClosedError, InvalidInputError, localFailure, type SvcError } from "./values/errors.js";
+import { GrpcNode } from "./transport/grpc-node.js";
+import { MetadataRefresh } from "./metadata/metadata-refresh.js";
+import type { Calling, Caller, Operation } from "./call/operation.js";
+import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
+import { pause } from "./time/pause.js";
+import { Places, type Place } from "./call/endpoints.js";
+import { RestNode } from "./transport/rest-node.js";
+import { RouteCache } from "./metadata/route-cache.js";
+import { Provenance, type RouteHint } from "./call/route-hint.js";
+import { readRouting } from "./metadata/routing-operation.js";
+import type { CallHost, Try } from "./call/try.js";
 
 const METADATA_DEADLINE_MS = 5000;
 

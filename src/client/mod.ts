@@ -17,18 +17,18 @@ export type {
   MonotonicClock,
   SvcClientOptions,
   TlsOptions,
-} from "./options.js";
-export { toSafeNumber, type Int64Input, type Timestamp } from "./numbers.js";
-export { Sequence, Sequences, type AllocateOptions } from "./sequences.js";
+} from "./values/options.js";
+export { toSafeNumber, type Int64Input, type Timestamp } from "./values/numbers.js";
+export { Sequence, Sequences, type AllocateOptions } from "./sequences/sequences.js";
 export type {
   SequenceDelete,
   SequenceInfo,
   SequenceParameters,
   SequenceRange,
   SequenceUpdate,
-} from "./sequence-shapes.js";
-export { SequencePrefetch, type PrefetchOptions } from "./prefetch.js";
-export { Locks, type LockStep } from "./locks.js";
+} from "./sequences/sequence-shapes.js";
+export { SequencePrefetch, type PrefetchOptions } from "./sequences/prefetch.js";
+export { Locks, type LockStep } from "./locks/locks.js";
 export type {
   AcquireOptions,
   LockCallOptions,
@@ -36,9 +36,9 @@ export type {
   LockGrant,
   LockInfo,
   UnlockAnswer,
-} from "./lock-shapes.js";
-export type { LockHandle } from "./lock-handle.js";
-export { KeyValues } from "./kv.js";
+} from "./locks/lock-shapes.js";
+export type { LockHandle } from "./locks/lock-handle.js";
+export { KeyValues } from "./kv/kv.js";
 export type {
   BucketRange,
   KvCallOptions,
@@ -56,8 +56,8 @@ export type {
   KvSetItem,
   KvSetOptions,
   KvWrite,
-} from "./kv-shapes.js";
-export { ClusterAdmin } from "./cluster.js";
+} from "./kv/kv-shapes.js";
+export { ClusterAdmin } from "./admin/cluster.js";
 export type {
   ClusterMember,
   Health,
@@ -71,8 +71,8 @@ export type {
   RoutingKeySpace,
   RoutingMetadata,
   RoutingRange,
-} from "./cluster-shapes.js";
-export { RangesAdmin } from "./ranges.js";
+} from "./metadata/cluster-shapes.js";
+export { RangesAdmin } from "./admin/ranges.js";
 export type {
   KeySpaceRanges,
   MergeResult,
@@ -81,15 +81,15 @@ export type {
   RegisterResult,
   SplitResult,
   UnregisterResult,
-} from "./range-shapes.js";
-export { BackupsAdmin, type RestoreOptions } from "./backups.js";
+} from "./admin/range-shapes.js";
+export { BackupsAdmin, type RestoreOptions } from "./admin/backups.js";
 export type {
   BackupCollection,
   BackupDeletion,
   BackupInfo,
   BackupOrphan,
   RestoreResult,
-} from "./backup-shapes.js";
+} from "./admin/backup-shapes.js";
 export {
   AccessError,
   AlreadyExistsError,
@@ -111,4 +111,4 @@ export {
   UnknownOutcomeError,
   type BackupOutcome,
   type CallOutcome,
-} from "./errors.js";
+} from "./values/errors.js";

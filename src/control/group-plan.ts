@@ -15,9 +15,9 @@
  * nothing is done is told (P-093).
  */
 import { MEMBERS_MAX, VOTERS_MAX } from "../base/limits.js";
-import type { Member } from "../machine/command.js";
-import { changeMembership, isJoint } from "../raft/membership.js";
-import type { ConfigChange, ConfigOperation, Membership } from "../raft/types.js";
+import type { Member } from "../machine/commands/command.js";
+import { changeMembership, isJoint } from "../raft/state/membership.js";
+import type { ConfigChange, ConfigOperation, Membership } from "../raft/state/types.js";
 
 export interface GroupPlanFacts {
   /** This node, which leads the group. */

@@ -8,9 +8,9 @@
  * a voter only when it votes in every group (P-091).
  */
 import { VOTERS_MAX } from "../base/limits.js";
-import type { MemberRole, Member } from "../machine/command.js";
-import { isVoter } from "../raft/membership.js";
-import type { Membership } from "../raft/types.js";
+import type { MemberRole, Member } from "../machine/commands/command.js";
+import { isVoter } from "../raft/state/membership.js";
+import type { Membership } from "../raft/state/types.js";
 
 export { nextGroupChange, wishedVoters } from "./group-plan.js";
 export type { GroupPlanFacts, GroupStep } from "./group-plan.js";

@@ -6,7 +6,7 @@
  * override of 0 means none: the partition inherits. 3. An effective factor never exceeds the number
  * of voters.
  */
-import type { ClusterRecord, Member, PartitionRecord } from "../machine/command.js";
+import type { ClusterRecord, Member, PartitionRecord } from "../machine/commands/command.js";
 
 /** min(override or global factor, number of voters); 0 = full replication. */
 export function effectiveFactor(globalFactor: number, override: number, voters: number): number {

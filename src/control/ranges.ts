@@ -2,14 +2,14 @@
  * Key ranges as planners and the router see them: which range holds a key, and whether a map is
  * sound.
  *
- * Pure. The invariant itself is checked in apply (machine/range-map). Invariants: 1. Start
+ * Pure. The invariant itself is checked in apply (machine/meta/range-map). Invariants: 1. Start
  * inclusive, end exclusive, null open, order by bytes. 2. A key space with descriptors has exactly
  * one range for every key.
  */
 import { present } from "../base/assert.js";
 import { compareText } from "../base/bytes.js";
-import type { RangeDescriptor } from "../machine/command.js";
-import { isRangeKeySpace, tilingFault, type TilingFault } from "../machine/range-map.js";
+import type { RangeDescriptor } from "../machine/commands/command.js";
+import { isRangeKeySpace, tilingFault, type TilingFault } from "../machine/meta/range-map.js";
 
 export { isRangeKeySpace, tilingFault, type TilingFault };
 

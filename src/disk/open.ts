@@ -17,13 +17,13 @@ import type { Kernels } from "../wasm/kernels.js";
 import { BudgetedFiles } from "./budget.js";
 import { RealFiles } from "./files.js";
 import { type DirectoryLock, type LockCode, lockDirectory } from "./lock.js";
-import { MemoryLog } from "./memorylog.js";
-import { MemoryStore } from "./memorystore.js";
-import type { LogIdentity } from "./records.js";
-import { openLog } from "./recovery.js";
-import type { LogOpenCode } from "./refusals.js";
-import type { LogPorts } from "./segment.js";
-import { openStore } from "./store.js";
+import { MemoryLog } from "./log/memorylog.js";
+import { MemoryStore } from "./store/memorystore.js";
+import type { LogIdentity } from "./log/records.js";
+import { openLog } from "./log/recovery.js";
+import type { LogOpenCode } from "./log/refusals.js";
+import type { LogPorts } from "./log/segment.js";
+import { openStore } from "./store/store.js";
 import {
   type VaultCode,
   makeDirectory,

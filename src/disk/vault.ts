@@ -18,7 +18,7 @@
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
-import type { LogIdentity } from "./records.js";
+import type { LogIdentity } from "./log/records.js";
 
 export const STORAGE_FORMAT_VERSION = 2;
 const IDENTITY_KIND = "svc-storage";

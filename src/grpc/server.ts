@@ -14,23 +14,23 @@ import type {
   UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { assert } from "../base/assert.js";
-import { backupMethods } from "./backups.js";
-import { BatchStream, type BatchCall } from "./batch.js";
-import { clusterMethods } from "./cluster.js";
-import { HealthService } from "./health.js";
-import { KEYVALUER_METHODS, KEYVALUER_STREAM } from "./keyvaluer.js";
-import { LOCKER_METHODS, LOCKER_SERVER_STREAM, LOCKER_STREAM } from "./locker.js";
-import type { BatchStreamKind } from "./method.js";
-import { RANGE_STREAM_PATH, streamPages } from "./range-stream.js";
-import { reflect, SERVICE_NAMES } from "./reflection.js";
-import { GrpcRuntime, type GrpcServerOptions } from "./runtime.js";
-import { SEQUENCER_METHODS, SEQUENCER_STREAM } from "./sequencer.js";
-import { CALLER_ROLE_HEADER, Transport, type PathRule } from "./transport.js";
-import { ADMIN_BOUND_MS, adminHandler, dataHandler } from "./unary.js";
+import { backupMethods } from "./services/backups.js";
+import { BatchStream, type BatchCall } from "./batch/batch.js";
+import { clusterMethods } from "./services/cluster.js";
+import { HealthService } from "./services/health.js";
+import { KEYVALUER_METHODS, KEYVALUER_STREAM } from "./services/keyvaluer.js";
+import { LOCKER_METHODS, LOCKER_SERVER_STREAM, LOCKER_STREAM } from "./services/locker.js";
+import type { BatchStreamKind } from "./calls/method.js";
+import { RANGE_STREAM_PATH, streamPages } from "./services/range-stream.js";
+import { reflect, SERVICE_NAMES } from "./services/reflection.js";
+import { GrpcRuntime, type GrpcServerOptions } from "./calls/runtime.js";
+import { SEQUENCER_METHODS, SEQUENCER_STREAM } from "./services/sequencer.js";
+import { CALLER_ROLE_HEADER, Transport, type PathRule } from "./calls/transport.js";
+import { ADMIN_BOUND_MS, adminHandler, dataHandler } from "./calls/unary.js";
 
-export type { GrpcServerOptions } from "./runtime.js";
-export { GRPC_DEFAULTS } from "./runtime.js";
-export { HTTP2_SETTINGS } from "./transport.js";
+export type { GrpcServerOptions } from "./calls/runtime.js";
+export { GRPC_DEFAULTS } from "./calls/runtime.js";
+export { HTTP2_SETTINGS } from "./calls/transport.js";
 
 /** What server/ does with the front end. */
 export interface GrpcServer {

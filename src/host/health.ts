@@ -4,8 +4,8 @@
  * Pure. May call: base, machine commands, this folder. Invariants: 1. The reason is the first that
  * applies, in the order of the contract. 2. Nothing here waits or asks anybody.
  */
-import type { MemberRole } from "../machine/command.js";
-import type { GroupFacts, HealthFacts, ReadyCheck } from "./results.js";
+import type { MemberRole } from "../machine/commands/command.js";
+import type { GroupFacts, HealthFacts, ReadyCheck } from "./requests/results.js";
 
 export interface HealthInput {
   readonly fatalFault: string | null;

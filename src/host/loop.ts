@@ -8,20 +8,20 @@
  * nothing in a turn. 3. Messages leave before the log write that they do not wait for.
  */
 import type { LogPort } from "../ports.js";
-import type { Answers } from "./answers.js";
-import type { ApplySlice } from "./applier.js";
-import type { GroupDriver } from "./driver.js";
-import type { LogOutbox } from "./effects.js";
-import type { Failover } from "./failover.js";
-import type { Flusher } from "./flusher.js";
-import type { Hosting } from "./hosting.js";
-import type { Links } from "./links.js";
+import type { Answers } from "./requests/completions.js";
+import type { ApplySlice } from "./group/applier.js";
+import type { GroupDriver } from "./group/driver.js";
+import type { LogOutbox } from "./group/effects.js";
+import type { Failover } from "./leaders/failover.js";
+import type { Flusher } from "./storage/flusher.js";
+import type { Hosting } from "./cluster/hosting.js";
+import type { Links } from "./cluster/peer-admission.js";
 import type { NodeClocks } from "./node-clocks.js";
-import type { PeerOutbox } from "./peer-outbox.js";
+import type { PeerOutbox } from "./replication/peer-outbox.js";
 import type { Pulse } from "./pulse.js";
 import type { HostSettings } from "./settings.js";
 import type { Stopping } from "./stopping.js";
-import type { Touched } from "./touched.js";
+import type { Touched } from "./group/active-groups.js";
 import type { Turns } from "./turns.js";
 
 /** What a turn works on. */

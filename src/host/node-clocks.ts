@@ -7,7 +7,7 @@
  * its link: its next life may count from elsewhere. 3. Reading is strict and bounded (P-128).
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
-import { ControlMark } from "./control-marks.js";
+import { ControlMark } from "./replication/control-marks.js";
 
 const MARK = ControlMark.clock;
 const FRAME_BYTES = 9;

@@ -8,20 +8,20 @@ import { present } from "../base/assert.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { type Result, ok } from "../base/result.js";
 import { hashPartition } from "../base/routing.js";
-import type { MemberRole } from "../machine/command.js";
+import type { MemberRole } from "../machine/commands/command.js";
 import type { PeerStanding } from "../ports.js";
-import type { Group } from "./group.js";
-import { groupFacts } from "./group-facts.js";
+import type { Group } from "./group/group.js";
+import { groupFacts } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
-import type { Hosting } from "./hosting.js";
-import type { LeaveDone } from "./leaving.js";
-import type { Links } from "./links.js";
-import { NodeParts } from "./parts.js";
-import type { StartRefusal } from "./recovery.js";
-import type { HealthFacts, NodeFacts, ReadyCheck } from "./results.js";
+import type { Hosting } from "./cluster/hosting.js";
+import type { LeaveDone } from "./cluster/leaving.js";
+import type { Links } from "./cluster/peer-admission.js";
+import { NodeParts } from "./wiring.js";
+import type { StartRefusal } from "./storage/recovery.js";
+import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
 
-export type { StartRefusal } from "./recovery.js";
+export type { StartRefusal } from "./storage/recovery.js";
 
 export class Node {
   private readonly parts: NodeParts;

@@ -7,12 +7,12 @@
  * P-010). 2. Only groups for which raft time matters are ticked. 3. A beat costs a few
  * comparisons per group that is awake; one that sleeps is looked at every five seconds.
  */
-import type { DriverShared, GroupDriver } from "./driver.js";
-import type { Flusher } from "./flusher.js";
-import type { Hosting } from "./hosting.js";
-import { PROBE_STEP_MS } from "./quiescence.js";
-import type { StuckLeaders } from "./stuck.js";
-import type { Touched } from "./touched.js";
+import type { DriverShared, GroupDriver } from "./group/driver.js";
+import type { Flusher } from "./storage/flusher.js";
+import type { Hosting } from "./cluster/hosting.js";
+import { PROBE_STEP_MS } from "./group/quiescence.js";
+import type { StuckLeaders } from "./leaders/stuck.js";
+import type { Touched } from "./group/active-groups.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;

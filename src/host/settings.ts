@@ -8,7 +8,7 @@
  */
 import { assert } from "../base/assert.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
-import type { EntrySorter } from "../machine/row-table.js";
+import type { EntrySorter } from "../machine/store/row-table.js";
 import type {
   ClockPort,
   EntropyPort,
@@ -22,7 +22,7 @@ import type {
   StorePort,
   TimerPort,
 } from "../ports.js";
-import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshot-settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshots/snapshot-settings.js";
 
 export interface HostPorts {
   readonly clock: ClockPort;

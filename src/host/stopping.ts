@@ -13,10 +13,10 @@
  */
 import { assert } from "../base/assert.js";
 import type { LogPort, StorePort } from "../ports.js";
-import type { GroupDriver } from "./driver.js";
-import type { Flusher } from "./flusher.js";
-import type { Group } from "./group.js";
-import type { Handover } from "./handover.js";
+import type { GroupDriver } from "./group/driver.js";
+import type { Flusher } from "./storage/flusher.js";
+import type { Group } from "./group/group.js";
+import type { Handover } from "./leaders/handover.js";
 
 type Step = "running" | "draining" | "handing" | "flushing" | "closing" | "closed";
 

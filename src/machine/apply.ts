@@ -14,19 +14,19 @@ import type {
   LockOutcome,
   Outcome,
   SequenceCommand,
-} from "./command.js";
-import type { DecisionContext } from "./context.js";
-import { kvDelete, kvExtend, kvSet } from "./kv.js";
-import { tryExtend, tryLock, tryUnlock } from "./locks.js";
-import { applyMeta } from "./meta.js";
-import { updateSequence } from "./sequence-update.js";
+} from "./commands/command.js";
+import type { DecisionContext } from "./decision/context.js";
+import { kvDelete, kvExtend, kvSet } from "./kv/kv.js";
+import { tryExtend, tryLock, tryUnlock } from "./locks/locks.js";
+import { applyMeta } from "./meta/meta.js";
+import { updateSequence } from "./sequences/sequence-update.js";
 import {
   allocate,
   createSequence,
   deleteSequence,
   reserveBlock,
   returnBlock,
-} from "./sequences.js";
+} from "./sequences/sequences.js";
 
 /** Locks and key/value: the commands that ephemeral tables know too. */
 export function applyEphemeral(

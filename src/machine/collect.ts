@@ -8,15 +8,15 @@
  * slice is used up in between, the row stays with what is left. 4. One slice drops at most `limit`
  * rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows.
  */
-import type { CollectCommand, CollectOutcome } from "./command.js";
-import type { DecisionContext } from "./context.js";
-import { RowKind, fromByteKey, historyKey, toByteKey, type ByteKey } from "./keys.js";
-import { trimRevisions } from "./kept-revisions.js";
-import { isLive, wholeKvRow } from "./kv.js";
-import { encodeKvRow } from "./kv-row.js";
-import { ended, leaseEnd } from "./lease.js";
-import { dropIdleLock } from "./locks.js";
-import { dropRemembered } from "./remembered.js";
+import type { CollectCommand, CollectOutcome } from "./commands/command.js";
+import type { DecisionContext } from "./decision/context.js";
+import { RowKind, fromByteKey, historyKey, toByteKey, type ByteKey } from "./store/keys.js";
+import { trimRevisions } from "./kv/kept-revisions.js";
+import { isLive, wholeKvRow } from "./kv/kv.js";
+import { encodeKvRow } from "./kv/kv-row.js";
+import { ended, leaseEnd } from "./decision/lease.js";
+import { dropIdleLock } from "./locks/locks.js";
+import { dropRemembered } from "./sequences/idempotency.js";
 
 const VISITS_PER_DROP = 4;
 const SLICE_BYTES = 1024 * 1024;

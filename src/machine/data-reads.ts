@@ -5,10 +5,10 @@
  * judged by `ended` with the time given. 2. An exact revision is found or reported missing, never
  * approximated.
  */
-import type { SequenceRecord } from "./command.js";
-import { readValue, type KvReadMode } from "./kv-reads.js";
-import { readLock } from "./locks.js";
-import { readBucket, readPrefixPage, readRangePage } from "./pages.js";
+import type { SequenceRecord } from "./commands/command.js";
+import { readValue, type KvReadMode } from "./kv/kv-reads.js";
+import { readLock } from "./locks/locks.js";
+import { readBucket, readPrefixPage, readRangePage } from "./kv/pages.js";
 import type {
   BucketReading,
   KvReading,
@@ -16,9 +16,13 @@ import type {
   PageBounds,
   PageReading,
   RangeQuery,
-} from "./reading.js";
-import type { ReadableRows } from "./rows.js";
-import { readSequence, readSequenceBlock, type SequenceBlockReading } from "./sequences.js";
+} from "./decision/reading.js";
+import type { ReadableRows } from "./store/rows.js";
+import {
+  readSequence,
+  readSequenceBlock,
+  type SequenceBlockReading,
+} from "./sequences/sequences.js";
 
 export class DataReads {
   private readonly rows: ReadableRows;

@@ -13,14 +13,20 @@ import { INT64_MAX } from "../base/int64.js";
 import { STORE_KEY_MAX_BYTES, type StorePort } from "../ports.js";
 import { applyEphemeral } from "./apply.js";
 import { collectRows } from "./collect.js";
-import type { EntryStamp, KvCommand, KvOutcome, LockCommand, LockOutcome } from "./command.js";
-import type { DecisionContext } from "./context.js";
+import type {
+  EntryStamp,
+  KvCommand,
+  KvOutcome,
+  LockCommand,
+  LockOutcome,
+} from "./commands/command.js";
+import type { DecisionContext } from "./decision/context.js";
 import { DataReads } from "./data-reads.js";
 import { type Hlc, NO_STAMP, compareHlc } from "../base/hlc.js";
-import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./keys.js";
-import { Overlay } from "./overlay.js";
-import { isWholeRow } from "./row-check.js";
-import { GroupRows } from "./rows.js";
+import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./store/keys.js";
+import { Overlay } from "./store/overlay.js";
+import { isWholeRow } from "./snapshot/row-check.js";
+import { GroupRows } from "./store/rows.js";
 import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 
 /** The kinds of rows that such a table has. */

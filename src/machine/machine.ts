@@ -12,26 +12,26 @@ import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
 import type { PartitionId } from "../base/ids.js";
 import { applyCommand } from "./apply.js";
-import type { AppliedEntry, Command, EntryPosition, Outcome } from "./command.js";
-import { contextOf, type DecisionContext } from "./context.js";
-import { StateDigest } from "./digest.js";
+import type { AppliedEntry, Command, EntryPosition, Outcome } from "./commands/command.js";
+import { contextOf, type DecisionContext } from "./decision/context.js";
+import { StateDigest } from "./store/digest.js";
 import {
   EMPTY_GROUP_RECORD,
   decodeGroupRecord,
   encodeGroupRecord,
   type GroupRecord,
-} from "./group-record.js";
-import { sweepGenerations } from "./generations.js";
-import { ImageSource } from "./image-source.js";
-import { generationPrefix, groupRecordKey } from "./keys.js";
-import { MetaReads } from "./meta-reads.js";
-import type { FrozenGroup, Overlay } from "./overlay.js";
+} from "./commands/group-record.js";
+import { sweepGenerations } from "./snapshot/generations.js";
+import { ImageSource } from "./snapshot/source.js";
+import { generationPrefix, groupRecordKey } from "./store/keys.js";
+import { MetaReads } from "./meta/meta-reads.js";
+import type { FrozenGroup, Overlay } from "./store/overlay.js";
 import { DataReads } from "./data-reads.js";
-import { RestoreSink } from "./restore.js";
-import { GroupRows } from "./rows.js";
+import { RestoreSink } from "./snapshot/restore.js";
+import { GroupRows } from "./store/rows.js";
 import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 
-export type { AppliedEntry, EntryPosition } from "./command.js";
+export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
 export class Machine {
   readonly group: PartitionId;

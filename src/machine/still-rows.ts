@@ -8,14 +8,14 @@
  * `overrun` is true and what is read means nothing. 3. A closed view keeps and costs nothing.
  */
 import { DataReads } from "./data-reads.js";
-import { RowKind, type ByteKey } from "./keys.js";
-import { LayerMerge } from "./layer-merge.js";
-import type { ChangeWatcher, Overlay, RowVisitor } from "./overlay.js";
-import type { Stretch } from "./pages.js";
-import { RowTable, plainSorter } from "./row-table.js";
-import type { ReadableRows } from "./rows.js";
+import { RowKind, type ByteKey } from "./store/keys.js";
+import { LayerMerge } from "./store/layer-merge.js";
+import type { ChangeWatcher, Overlay, RowVisitor } from "./store/overlay.js";
+import type { Stretch } from "./kv/pages.js";
+import { RowTable, plainSorter } from "./store/row-table.js";
+import type { ReadableRows } from "./store/rows.js";
 
-export type { Stretch } from "./pages.js";
+export type { Stretch } from "./kv/pages.js";
 
 /** The reads of a stretch of values, and what the reader owes it. */
 export interface StillReads {

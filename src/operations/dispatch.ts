@@ -9,14 +9,14 @@
  */
 import { unreachable } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
-import type { DataAnswer } from "./answers.js";
-import { Errand } from "./errand.js";
-import { forwarded, isAnswerTo, isReading } from "./forwarded.js";
-import { type KvChangeRequest, changeKey, readKey } from "./kv.js";
-import { readBucket } from "./kv-bucket.js";
-import { type KvManyRequest, executeMany } from "./kv-many.js";
-import { readRange } from "./kv-pages.js";
-import { scanCluster, scanLocal } from "./kv-scan.js";
+import type { DataAnswer } from "./api/answers.js";
+import { Errand } from "./forwarding/errand.js";
+import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
+import { type KvChangeRequest, changeKey, readKey } from "./kv/kv.js";
+import { readBucket } from "./kv/kv-bucket.js";
+import { type KvManyRequest, executeMany } from "./kv/kv-many.js";
+import { readRange } from "./kv/kv-pages.js";
+import { scanCluster, scanLocal } from "./kv/kv-scan.js";
 import { executeLock } from "./locks.js";
 import type {
   DataRequest,
@@ -26,10 +26,10 @@ import type {
   KvScanRequest,
   LockRequest,
   SequenceRequest,
-} from "./requests.js";
+} from "./api/requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
 import type { Course, Fail, KeyPlace, Serving } from "./serving.js";
-import { NOWHERE, endAnswer } from "./shapes.js";
+import { NOWHERE, endAnswer } from "./api/shapes.js";
 
 export type Finish = (answer: DataAnswer) => void;
 

@@ -8,17 +8,17 @@
 import { assert, present } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
-import { type LockCommand, LockType } from "../machine/command.js";
-import type { LockReading } from "../machine/reading.js";
-import type { GroupAccess } from "./access.js";
-import type { LockAnswer } from "./answers.js";
+import { type LockCommand, LockType } from "../machine/commands/command.js";
+import type { LockReading } from "../machine/decision/reading.js";
+import type { GroupAccess } from "./api/host-view.js";
+import type { LockAnswer } from "./api/answers.js";
 import {
   Durability,
   type GetLockRequest,
   type LockRequest,
   type TryLockRequest,
-} from "./requests.js";
-import { lockAnswer } from "./shapes.js";
+} from "./api/requests.js";
+import { lockAnswer } from "./api/shapes.js";
 import type { Fail, Serving } from "./serving.js";
 
 type Done = (answer: LockAnswer) => void;

@@ -8,24 +8,24 @@
  * no effect.
  */
 import { assert } from "../base/assert.js";
-import type { BlockKernels } from "../host/blocks.js";
-import type { NodeAccess } from "./access.js";
-import type * as Admin from "./administration.js";
-import { Admission } from "./admission.js";
-import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
-import { refuseBackup } from "./backups.js";
-import { Cluster } from "./cluster.js";
+import type { BlockKernels } from "../host/sequences/blocks.js";
+import type { NodeAccess } from "./api/host-view.js";
+import type * as Admin from "./api/administration.js";
+import { Admission } from "./admission/admission.js";
+import type { AnswerOf, DataAnswer, Refusal } from "./api/answers.js";
+import { refuseBackup } from "./cluster/backups.js";
+import { Cluster } from "./cluster/cluster.js";
 import { Dispatch, type Finish } from "./dispatch.js";
 import { Executions } from "./executions.js";
-import { isAcceptable } from "./input.js";
-import { KeyRanges } from "./key-ranges.js";
-import type { OperationsPort } from "./port.js";
-import { RangeMoves } from "./range-moves.js";
-import type { DataRequest, DataRequestKind, RequestContext } from "./requests.js";
+import { isAcceptable } from "./admission/input.js";
+import { KeyRanges } from "./cluster/key-ranges.js";
+import type { OperationsPort } from "./api/port.js";
+import { RangeMoves } from "./cluster/range-moves.js";
+import type { DataRequest, DataRequestKind, RequestContext } from "./api/requests.js";
 import { type Course, type OperationsPorts, Serving } from "./serving.js";
-import type { OperationsSettings } from "./settings.js";
-import { NOWHERE, endAnswer, unexecuted } from "./shapes.js";
-import { KIND_NUMBERS, type RequestObserver } from "./tally.js";
+import type { OperationsSettings } from "./api/settings.js";
+import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
+import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving.js";

@@ -9,19 +9,23 @@
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
-import { type AllocationOutcome, type SequenceRecord, SequenceType } from "../machine/command.js";
-import type { GroupAccess } from "./access.js";
-import type { AllocationAnswer, SequenceAnswer } from "./answers.js";
-import { trimKey } from "./input.js";
+import {
+  type AllocationOutcome,
+  type SequenceRecord,
+  SequenceType,
+} from "../machine/commands/command.js";
+import type { GroupAccess } from "./api/host-view.js";
+import type { AllocationAnswer, SequenceAnswer } from "./api/answers.js";
+import { trimKey } from "./admission/input.js";
 import type {
   CreateSequenceRequest,
   NextSequenceRequest,
   ReserveSequenceRequest,
   SequenceRequest,
   UpdateSequenceRequest,
-} from "./requests.js";
+} from "./api/requests.js";
 import type { Fail, SequencePlace, Serving } from "./serving.js";
-import { NOWHERE, allocationAnswer, sequenceAnswer, sequenceView } from "./shapes.js";
+import { NOWHERE, allocationAnswer, sequenceAnswer, sequenceView } from "./api/shapes.js";
 
 type RecordRequest = Exclude<SequenceRequest, NextSequenceRequest | ReserveSequenceRequest>;
 type Done = (answer: SequenceAnswer) => void;

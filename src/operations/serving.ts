@@ -17,22 +17,22 @@ import {
   lockHashText,
   sequenceHashText,
 } from "../control/routing.js";
-import { type BlockKernels, SequenceBlocks } from "../host/blocks.js";
-import type { ProposalResult } from "../host/results.js";
-import type { Outcome } from "../machine/command.js";
-import { trimWhiteSpace } from "../machine/names.js";
+import { type BlockKernels, SequenceBlocks } from "../host/sequences/blocks.js";
+import type { ProposalResult } from "../host/requests/results.js";
+import type { Outcome } from "../machine/commands/command.js";
+import { trimWhiteSpace } from "../machine/store/names.js";
 import type { MeterPort } from "../ports.js";
-import type { GroupAccess, NodeAccess } from "./access.js";
-import { type Refusal, type RouteHint, RouteProvenance } from "./answers.js";
-import { Calls, type CallsPorts } from "./calls.js";
-import { Contention } from "./contention.js";
-import type { Roads } from "./errand.js";
-import { Leaders } from "./leaders.js";
-import { Places, type Whereabouts } from "./places.js";
-import { ReadTurn } from "./read-turn.js";
-import type { OperationsSettings } from "./settings.js";
-import { type CommonEnd, NOWHERE, type Origin } from "./shapes.js";
-import { SlicedReads } from "./slices.js";
+import type { GroupAccess, NodeAccess } from "./api/host-view.js";
+import { type Refusal, type RouteHint, RouteProvenance } from "./api/answers.js";
+import { Calls, type CallsPorts } from "./forwarding/calls.js";
+import { Contention } from "./admission/contention.js";
+import type { Roads } from "./forwarding/errand.js";
+import { Leaders } from "./forwarding/leaders.js";
+import { Places, type Whereabouts } from "./forwarding/places.js";
+import { ReadTurn } from "./admission/read-turn.js";
+import type { OperationsSettings } from "./api/settings.js";
+import { type CommonEnd, NOWHERE, type Origin } from "./api/shapes.js";
+import { SlicedReads } from "./admission/slices.js";
 
 /** The part of the world that operations touch. */
 export interface OperationsPorts extends CallsPorts {

@@ -10,17 +10,17 @@
  * 3. Payloads are never seen here.
  */
 import { assert } from "../base/assert.js";
-import { applyChange } from "./change.js";
-import { assertConfig, type CoreConfig } from "./config.js";
+import { applyChange } from "./roles/change.js";
+import { assertConfig, type CoreConfig } from "./state/config.js";
 import { hasEffects, takeEffects } from "./effects.js";
-import { campaignNow } from "./election.js";
-import { forgetLeader } from "./follower.js";
+import { campaignNow } from "./roles/election.js";
+import { forgetLeader } from "./roles/follower.js";
 import { assertState } from "./invariants.js";
-import { reportSnapshot, reportUnreachable } from "./leader.js";
-import { leaveJointIfDue, propose } from "./proposals.js";
-import { requestRead } from "./reads.js";
-import { Draft, RaftState } from "./state.js";
-import { passTicks, step, ticksUntilDue } from "./step.js";
+import { reportSnapshot, reportUnreachable } from "./roles/leader.js";
+import { leaveJointIfDue, propose } from "./roles/proposals.js";
+import { requestRead } from "./roles/reads.js";
+import { Draft, RaftState } from "./state/state.js";
+import { passTicks, step, ticksUntilDue } from "./roles/step.js";
 import type {
   ConfigChange,
   CoreStatus,
@@ -39,8 +39,8 @@ import type {
   Term,
   TermLookup,
   WriteReceipt,
-} from "./types.js";
-import { noNode } from "./types.js";
+} from "./state/types.js";
+import { noNode } from "./state/types.js";
 
 export class RaftCore {
   private readonly raft: RaftState;

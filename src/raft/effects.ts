@@ -9,8 +9,15 @@
  * 3. mustSync follows entries, term and vote; a commit index or a snapshot alone does not need it.
  * 4. A record without anything in it is the shared empty one.
  */
-import type { RaftState } from "./state.js";
-import type { Effects, HardState, LogRange, Message, ReadState, WriteReceipt } from "./types.js";
+import type { RaftState } from "./state/state.js";
+import type {
+  Effects,
+  HardState,
+  LogRange,
+  Message,
+  ReadState,
+  WriteReceipt,
+} from "./state/types.js";
 
 const noMessages: readonly Message[] = Object.freeze([]);
 const noReads: readonly ReadState[] = Object.freeze([]);

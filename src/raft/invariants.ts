@@ -5,9 +5,9 @@
  * Invariants: 1. Checking changes nothing. 2. A broken invariant throws AssertionError.
  */
 import { assert } from "../base/assert.js";
-import { membershipFault } from "./membership.js";
-import type { RaftState } from "./state.js";
-import { noNode } from "./types.js";
+import { membershipFault } from "./state/membership.js";
+import type { RaftState } from "./state/state.js";
+import { noNode } from "./state/types.js";
 
 function assertRole(raft: RaftState): void {
   const { role, leader, id, vote } = raft;

@@ -13,30 +13,35 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { type ConnectionBudget, ConnectionCount } from "../base/connections.js";
 import { HEADERS_MAX_BYTES } from "../base/limits.js";
 import type { UnsentBytes } from "../base/unsent.js";
-import type { AuditPort } from "../operations/audit.js";
-import type { OperationsPort } from "../operations/requests.js";
-import { type Authenticator, type Caller, addressOf, checkAccess } from "./access.js";
-import { giveUpReceiving, isJsonType, mayBeEmpty, readBody } from "./body.js";
+import type { AuditPort } from "../operations/api/audit.js";
+import type { OperationsPort } from "../operations/api/requests.js";
+import { type Authenticator, type Caller, addressOf, checkAccess } from "./http/access.js";
+import { giveUpReceiving, isJsonType, mayBeEmpty, readBody } from "./http/body.js";
 import {
   type BrowserRules,
   type Misdirection,
   misdirection,
   preflightHeaders,
-} from "./browsers.js";
-import { Exchange, type ResponseSink, type RestObserver, type ServerState } from "./exchange.js";
+} from "./http/browsers.js";
+import {
+  Exchange,
+  type ResponseSink,
+  type RestObserver,
+  type ServerState,
+} from "./http/exchange.js";
 import {
   createHttpsServer,
   renewSecrets,
   type GrpcStreamHandler,
   type TlsMaterial,
-} from "./https.js";
-import { Listener, type SendingTimes } from "./listener.js";
-import type { MetricsSource } from "./node-routes.js";
-import type { ProblemCode } from "./problems.js";
-import { RequestIds } from "./request-ids.js";
-import type { Route } from "./route.js";
-import { PathIndex, restRoutes } from "./routes.js";
-import { UnsentAnswers } from "./unsent.js";
+} from "./http/https.js";
+import { Listener, type SendingTimes } from "./http/listener.js";
+import type { MetricsSource } from "./routes/node-routes.js";
+import type { ProblemCode } from "./http/problems.js";
+import { RequestIds } from "./http/request-ids.js";
+import type { Route } from "./http/route.js";
+import { PathIndex, restRoutes } from "./routes/routes.js";
+import { UnsentAnswers } from "./http/unsent.js";
 
 export interface RestServerOptions {
   readonly operations: OperationsPort;

@@ -7,15 +7,15 @@
 import { readFileSync } from "node:fs";
 import { EXIT_FATAL, processFatal } from "../sys.js";
 import { startServer } from "./assemble.js";
-import { makeConfig } from "./config.js";
-import { EXIT_CLEAN, EXIT_USAGE } from "./exit-codes.js";
-import { readFlags } from "./flags.js";
-import { helpText } from "./help.js";
+import { makeConfig } from "./flags/config.js";
+import { EXIT_CLEAN, EXIT_USAGE } from "./flags/exit-codes.js";
+import { readFlags } from "./flags/flags.js";
+import { helpText } from "./flags/help.js";
 import { makeLogger } from "./logs.js";
 import { probe } from "./probe.js";
 import type { Signals } from "./signals.js";
-import { isTokenText, tokenDigestText } from "./tokens.js";
-import { VERSION } from "./version.js";
+import { isTokenText, tokenDigestText } from "./security/tokens.js";
+import { VERSION } from "./flags/version.js";
 import { welcomeText } from "./welcome.js";
 
 function refuse(message: string, code = EXIT_USAGE): never {

@@ -12,14 +12,14 @@ import type { Node } from "../host/node.js";
 import type { Operations } from "../operations/operations.js";
 import type { FatalPort, LoggerPort } from "../ports.js";
 import { systemClock, systemTimers } from "../sys.js";
-import type { ServerConfig } from "./config.js";
-import type { AuditLog } from "./audit.js";
-import type { HealthListener } from "./health-listener.js";
-import type { ListenAddresses, Listeners } from "./listeners.js";
-import type { Metrics } from "./metrics.js";
-import type { Peers } from "./peers.js";
-import type { TokenFile } from "./tokens.js";
-import { VERSION } from "./version.js";
+import type { ServerConfig } from "./flags/config.js";
+import type { AuditLog } from "./security/audit.js";
+import type { HealthListener } from "./listeners/health-listener.js";
+import type { ListenAddresses, Listeners } from "./listeners/listeners.js";
+import type { Metrics } from "./metrics/metrics.js";
+import type { Peers } from "./listeners/peers.js";
+import type { TokenFile } from "./security/tokens.js";
+import { VERSION } from "./flags/version.js";
 
 export interface RunningServer {
   readonly addresses: ListenAddresses;

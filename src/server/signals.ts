@@ -6,7 +6,7 @@
  * accepted. 2. The first SIGTERM or SIGINT after it stops gracefully, the second ends at once. 3.
  * SIGHUP never ends the process.
  */
-import { EXIT_CLEAN } from "./exit-codes.js";
+import { EXIT_CLEAN } from "./flags/exit-codes.js";
 
 /** What is told of signals once it runs. */
 export interface Signalled {

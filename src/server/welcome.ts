@@ -3,7 +3,7 @@
  * try.
  */
 import type { ListenAddresses } from "./assemble.js";
-import type { ServerConfig } from "./config.js";
+import type { ServerConfig } from "./flags/config.js";
 
 export function welcomeText(addresses: ListenAddresses, config: ServerConfig): string {
   const base =

@@ -5,7 +5,7 @@
 import t from "tap";
 import { type PartitionId, partitionId } from "../../src/base/ids.js";
 import type { GroupLogImage, LogPort, LogWrite } from "../../src/ports.js";
-import type { Message } from "../../src/raft/types.js";
+import type { Message } from "../../src/raft/state/types.js";
 import { OwnTerm } from "../sim/checkers/own-term.js";
 import { type DurableLog, type DurableState, Promises } from "../sim/checkers/promises.js";
 import { LogMirror } from "../sim/logmirror.js";

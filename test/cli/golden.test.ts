@@ -7,8 +7,8 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { COMMANDS, findCommand } from "../../src/cli/commands/table.js";
 import type { CommandSpec } from "../../src/cli/commands/command.js";
-import { ERROR_DOCUMENT } from "../../src/cli/schemas.js";
-import { tokenDigestText } from "../../src/server/tokens.js";
+import { ERROR_DOCUMENT } from "../../src/cli/commands/schemas.js";
+import { tokenDigestText } from "../../src/server/security/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { Batch, cliMain, ending, misfits, runCli, startCli, type Ran } from "./programs.js";
 import {

@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Schema } from "../../src/cli/schemas.js";
+import type { Schema } from "../../src/cli/commands/schemas.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** The program as it is installed: the bundle beside the compiled tests. */

@@ -1,9 +1,9 @@
 /** The state of a cluster: what a person and a program see of three stand-in nodes in good and bad days, and of a real node. */
 import t from "tap";
-import { STATUS_DOCUMENT } from "../../src/cli/schemas.js";
-import { clusterFacts } from "../../src/cli/status-facts.js";
-import { paintStatus, statusLines, uptimeText } from "../../src/cli/status-view.js";
-import type { NodeReport } from "../../src/cli/status-gather.js";
+import { STATUS_DOCUMENT } from "../../src/cli/commands/schemas.js";
+import { clusterFacts } from "../../src/cli/status/status-facts.js";
+import { paintStatus, statusLines, uptimeText } from "../../src/cli/status/status-view.js";
+import type { NodeReport } from "../../src/cli/status/status-gather.js";
 import { ServingStatus, HealthCheckResponse } from "../../src/proto/generated/health.js";
 import * as cluster from "../../src/proto/generated/cluster.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";

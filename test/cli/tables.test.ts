@@ -13,28 +13,33 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
-import { Clients } from "../../src/cli/context.js";
+import { Clients } from "../../src/cli/invocation/context.js";
 import { ALL_OPTIONS, findOption } from "../../src/cli/commands/options.js";
 import { SHELL_COMMANDS, shellUsage } from "../../src/cli/commands/shell-table.js";
 import { COMMANDS } from "../../src/cli/commands/table.js";
-import { completionScript } from "../../src/cli/completion.js";
-import { EXIT_MEANINGS } from "../../src/cli/exit-codes.js";
-import { jsonText, ownerText, tableLines, valueText } from "../../src/cli/format.js";
-import { HeldLocks } from "../../src/cli/held-locks.js";
-import { helpText, topicText } from "../../src/cli/help.js";
-import { HISTORY_LINES_MAX, History, historyPath } from "../../src/cli/history.js";
-import { Latencies, pictureLines } from "../../src/cli/latency.js";
-import { nearest } from "../../src/cli/nearest.js";
-import { parse, type Invocation } from "../../src/cli/parser.js";
-import { titleWithoutToken } from "../../src/cli/process-title.js";
-import { exitCodesTable, operationsTable, optionsTable, shellTable } from "../../src/cli/readme.js";
+import { completionScript } from "../../src/cli/arguments/completion.js";
+import { EXIT_MEANINGS } from "../../src/cli/invocation/exit-codes.js";
+import { jsonText, ownerText, tableLines, valueText } from "../../src/cli/terminal/format.js";
+import { HeldLocks } from "../../src/cli/shell/held-locks.js";
+import { helpText, topicText } from "../../src/cli/arguments/help.js";
+import { HISTORY_LINES_MAX, History, historyPath } from "../../src/cli/shell/history.js";
+import { Latencies, pictureLines } from "../../src/cli/terminal/latency.js";
+import { nearest } from "../../src/cli/arguments/nearest.js";
+import { parse, type Invocation } from "../../src/cli/arguments/parser.js";
+import { titleWithoutToken } from "../../src/cli/invocation/process-title.js";
+import {
+  exitCodesTable,
+  operationsTable,
+  optionsTable,
+  shellTable,
+} from "../../src/cli/arguments/readme.js";
 import { loadOperation } from "../../src/cli/run/table.js";
-import { SeenNames } from "../../src/cli/seen-names.js";
-import { completeLine } from "../../src/cli/shell-completion.js";
-import { shellHelpLines, shellTopicLines } from "../../src/cli/shell-help.js";
-import { cutColumns, textColumns, visibleText } from "../../src/cli/text-width.js";
-import { readEndpoint, readValue } from "../../src/cli/values.js";
-import { quoteWord, splitWords } from "../../src/cli/words.js";
+import { SeenNames } from "../../src/cli/shell/seen-names.js";
+import { completeLine } from "../../src/cli/shell/shell-completion.js";
+import { shellHelpLines, shellTopicLines } from "../../src/cli/shell/shell-help.js";
+import { cutColumns, textColumns, visibleText } from "../../src/cli/terminal/text-width.js";
+import { readEndpoint, readValue } from "../../src/cli/commands/values.js";
+import { quoteWord, splitWords } from "../../src/cli/arguments/words.js";
 import { root } from "../tidy/sources.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { tokenDigestText } from "../../src/server/tokens.js";
+import { tokenDigestText } from "../../src/server/security/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { cliMain, runCli } from "./programs.js";
 import { LOST, StandIn } from "./stand-in.js";

@@ -3,11 +3,11 @@ import { EventEmitter } from "node:events";
 import { Metadata } from "@grpc/grpc-js";
 import t from "tap";
 import { SvcClient, SvcError, type SvcClientOptions } from "../../src/client/mod.js";
-import { Batcher } from "../../src/client/batcher.js";
-import type { GrpcChannel } from "../../src/client/grpc-channel.js";
-import type { Try } from "../../src/client/try.js";
-import { FrameWriter } from "../../src/client/frame-writer.js";
-import type { Operation } from "../../src/client/operation.js";
+import { Batcher } from "../../src/client/transport/batcher.js";
+import type { GrpcChannel } from "../../src/client/transport/grpc-channel.js";
+import type { Try } from "../../src/client/call/try.js";
+import { FrameWriter } from "../../src/client/transport/frame-writer.js";
+import type { Operation } from "../../src/client/call/operation.js";
 import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
 
 const directory = temporaryDirectory();

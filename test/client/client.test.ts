@@ -17,7 +17,7 @@ import {
   TooLargeError,
   toSafeNumber,
 } from "../../src/client/mod.js";
-import { parseJson } from "../../src/client/json.js";
+import { parseJson } from "../../src/client/values/json.js";
 import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
 import { readText, root } from "../tidy/sources.js";
 import { FakeServer } from "./fake-server.js";

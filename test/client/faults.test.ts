@@ -7,8 +7,8 @@ import {
   TimeoutError,
   UnknownOutcomeError,
 } from "../../src/client/mod.js";
-import { Backoff } from "../../src/client/backoff.js";
-import { Deadlines, type Expiring } from "../../src/client/deadlines.js";
+import { Backoff } from "../../src/client/time/backoff.js";
+import { Deadlines, type Expiring } from "../../src/client/time/deadlines.js";
 import {
   endAll,
   nodeFlags,

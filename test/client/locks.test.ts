@@ -9,7 +9,7 @@ import {
   SvcError,
   TimeoutError,
 } from "../../src/client/mod.js";
-import { leaseMarginMs, LeaseWatch } from "../../src/client/lease.js";
+import { leaseMarginMs, LeaseWatch } from "../../src/client/locks/lease.js";
 import {
   endAll,
   nodeFlags,

@@ -4,7 +4,7 @@ import { createServer as createHttp2Server, type ServerHttp2Session } from "node
 import type { AddressInfo } from "node:net";
 import t from "tap";
 import { SvcClient, SvcError } from "../../src/client/mod.js";
-import { parseJson } from "../../src/client/json.js";
+import { parseJson } from "../../src/client/values/json.js";
 import { sleep } from "../cluster/server-process.js";
 import { Proxy } from "./proxy.js";
 import { StandIn, type Asked, type Reply } from "./stand-in.js";

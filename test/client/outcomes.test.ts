@@ -11,9 +11,9 @@ import {
   TimeoutError,
   UnknownOutcomeError,
 } from "../../src/client/mod.js";
-import { GrpcChannel } from "../../src/client/grpc-channel.js";
-import { clientSettings, parseEndpoint } from "../../src/client/options.js";
-import { pause } from "../../src/client/pause.js";
+import { GrpcChannel } from "../../src/client/transport/grpc-channel.js";
+import { clientSettings, parseEndpoint } from "../../src/client/values/options.js";
+import { pause } from "../../src/client/time/pause.js";
 import {
   endAll,
   nodeFlags,

@@ -2,10 +2,10 @@
 import { createServer, type Socket } from "node:net";
 import t from "tap";
 import { SvcClient, SvcError, type RoutingMetadata } from "../../src/client/mod.js";
-import { parseEndpoint } from "../../src/client/options.js";
-import { Places, type Place } from "../../src/client/places.js";
-import { HINT_LIFE_MS, RouteCache } from "../../src/client/route-cache.js";
-import type { TransportNode } from "../../src/client/transport-node.js";
+import { parseEndpoint } from "../../src/client/values/options.js";
+import { Places, type Place } from "../../src/client/call/endpoints.js";
+import { HINT_LIFE_MS, RouteCache } from "../../src/client/metadata/route-cache.js";
+import type { TransportNode } from "../../src/client/call/transport-node.js";
 import { hashPartition, keyHashText, sequenceHashText } from "../../src/base/routing.js";
 import { sleep } from "../cluster/server-process.js";
 import { StandIn } from "./stand-in.js";

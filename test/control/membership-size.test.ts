@@ -2,9 +2,9 @@
 import t from "tap";
 import { MEMBERS_MAX } from "../../src/base/limits.js";
 import { nextGroupChange } from "../../src/control/membership.js";
-import { decodeMembership, encodeMembership } from "../../src/host/config-entries.js";
-import type { Member } from "../../src/machine/command.js";
-import type { Membership } from "../../src/raft/types.js";
+import { decodeMembership, encodeMembership } from "../../src/host/replication/config-entries.js";
+import type { Member } from "../../src/machine/commands/command.js";
+import type { Membership } from "../../src/raft/state/types.js";
 
 function membership(learners: readonly number[]): Membership {
   const rest = { votersOutgoing: [], learnersNext: [], autoLeave: false };

@@ -22,8 +22,8 @@ import {
   splitRefusal,
   tilingFault,
 } from "../../src/control/ranges.js";
-import { xxh32 } from "../../src/machine/digest.js";
-import type { RangeDescriptor } from "../../src/machine/command.js";
+import { xxh32 } from "../../src/machine/store/digest.js";
+import type { RangeDescriptor } from "../../src/machine/commands/command.js";
 
 const vectors: readonly [string, number, number, number, number, number][] = [
   ["", 0xeb497740, 0x4dc4251d, 2, 2, 225],

@@ -6,11 +6,11 @@
 import { partitionId } from "../../src/base/ids.js";
 import type { Prng } from "../../src/base/prng.js";
 import type { Result } from "../../src/base/result.js";
-import { type LogIdentity, segmentName } from "../../src/disk/records.js";
-import { openLog } from "../../src/disk/recovery.js";
-import type { LogOpenCode } from "../../src/disk/refusals.js";
-import type { LogPorts } from "../../src/disk/segment.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
+import { type LogIdentity, segmentName } from "../../src/disk/log/records.js";
+import { openLog } from "../../src/disk/log/recovery.js";
+import type { LogOpenCode } from "../../src/disk/log/refusals.js";
+import type { LogPorts } from "../../src/disk/log/segment.js";
+import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import type { HardState, LogEntry, LogFields } from "../../src/ports.js";
 import { type Kernels, createKernels } from "../../src/wasm/kernels.js";
 import { describeEntry } from "../conformance/log.js";

@@ -2,7 +2,7 @@
  * The log over damaged, torn, lost, misdirected, foreign and newer bytes. Run by log.test.ts.
  */
 import t from "tap";
-import { SECTOR_BYTES } from "../../src/disk/records.js";
+import { SECTOR_BYTES } from "../../src/disk/log/records.js";
 import { Steps } from "./fakedisk.js";
 import {
   G,

@@ -11,7 +11,7 @@ import fc from "fast-check";
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
+import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import type { GroupLogImage, HardState, LogEntry } from "../../src/ports.js";
 import { describeEntry } from "../conformance/log.js";
 import {

@@ -5,8 +5,8 @@
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
-import { openLog } from "../../src/disk/recovery.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
+import { openLog } from "../../src/disk/log/recovery.js";
+import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import {
   DIRECTORY,
   G,

@@ -3,7 +3,7 @@
  */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import { SECTOR_BYTES } from "../../src/disk/records.js";
+import { SECTOR_BYTES } from "../../src/disk/log/records.js";
 import { G, entries, machine, open, read, recoverFrom, restart, text, write } from "./fixture.js";
 
 void t.test("P-116 one idle group beside busy ones does not pin the log", (t) => {

@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
 import { compareBytes } from "../../src/base/bytes.js";
-import { LmdbEnvironment } from "../../src/disk/lmdb.js";
-import { MemoryStore } from "../../src/disk/memorystore.js";
-import { type LmdbStore, openStore } from "../../src/disk/store.js";
-import { RowKind, generationPrefix, groupRecordKey } from "../../src/machine/keys.js";
-import { placeOfRow } from "../../src/machine/row-place.js";
+import { LmdbEnvironment } from "../../src/disk/store/lmdb.js";
+import { MemoryStore } from "../../src/disk/store/memorystore.js";
+import { type LmdbStore, openStore } from "../../src/disk/store/store.js";
+import { RowKind, generationPrefix, groupRecordKey } from "../../src/machine/store/keys.js";
+import { placeOfRow } from "../../src/machine/store/row-place.js";
 import type { LogFields, StoreChange, StorePort, TimerPort } from "../../src/ports.js";
 import { type StoreHarness, bytes, storeConformance } from "../conformance/store.js";
 

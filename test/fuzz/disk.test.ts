@@ -11,8 +11,8 @@
 import t from "tap";
 import { EMPTY_BYTES, compareBytes, equalBytes } from "../../src/base/bytes.js";
 import { Prng } from "../../src/base/prng.js";
-import { Appender } from "../../src/disk/appender.js";
-import { entryAt } from "../../src/disk/framecheck.js";
+import { Appender } from "../../src/disk/log/appender.js";
+import { entryAt } from "../../src/disk/log/framecheck.js";
 import {
   SECTOR_BYTES,
   decodeFloor,
@@ -22,10 +22,10 @@ import {
   encodeHeader,
   encodeLink,
   saltOf,
-} from "../../src/disk/records.js";
-import { replayRows } from "../../src/disk/replay.js";
-import { newSegment } from "../../src/disk/segment.js";
-import { SegmentSet } from "../../src/disk/segments.js";
+} from "../../src/disk/log/records.js";
+import { replayRows } from "../../src/disk/log/replay.js";
+import { newSegment } from "../../src/disk/log/segment.js";
+import { SegmentSet } from "../../src/disk/log/segments.js";
 import {
   LMDB_KEY_MAX_BYTES,
   branchKey,
@@ -34,7 +34,7 @@ import {
   encodeLongValue,
   isLongKey,
   longRowKey,
-} from "../../src/disk/storekeys.js";
+} from "../../src/disk/store/storekeys.js";
 import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../src/disk/vault.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { awkwardKeys } from "../conformance/store.js";

@@ -13,7 +13,7 @@ import descriptor from "protobufjs/ext/descriptor.js";
 import t from "tap";
 import { isWellFormedText } from "../../src/base/bytes.js";
 import { Prng } from "../../src/base/prng.js";
-import { EnvelopeScanner, NO_ITEM, NOT_A_FRAME } from "../../src/grpc/envelope.js";
+import { EnvelopeScanner, NO_ITEM, NOT_A_FRAME } from "../../src/grpc/batch/envelope.js";
 import { encodeMessage, protoReader, type MessageCodec } from "../../src/proto/codec.js";
 import * as backups from "../../src/proto/generated/backups.js";
 import * as cluster from "../../src/proto/generated/cluster.js";

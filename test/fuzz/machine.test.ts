@@ -9,12 +9,12 @@
 import t, { type Test } from "tap";
 import { encodeText } from "../../src/base/bytes.js";
 import { Prng } from "../../src/base/prng.js";
-import { decodeEntry, encodeEntry } from "../../src/machine/codec.js";
-import type { Command, Outcome } from "../../src/machine/command.js";
-import { decodeCursor, encodeCursor } from "../../src/machine/cursor.js";
-import { decodeGroupRecord, encodeGroupRecord } from "../../src/machine/group-record.js";
-import { decodeKvRow, encodeKvRow } from "../../src/machine/kv-row.js";
-import { decodeLockRow, heldLockRow, releasedLockRow } from "../../src/machine/lock-row.js";
+import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
+import type { Command, Outcome } from "../../src/machine/commands/command.js";
+import { decodeCursor, encodeCursor } from "../../src/machine/kv/cursor.js";
+import { decodeGroupRecord, encodeGroupRecord } from "../../src/machine/commands/group-record.js";
+import { decodeKvRow, encodeKvRow } from "../../src/machine/kv/kv-row.js";
+import { decodeLockRow, heldLockRow, releasedLockRow } from "../../src/machine/locks/lock-row.js";
 import {
   decodeFormerMember,
   encodeFormerMember,
@@ -26,13 +26,13 @@ import {
   encodeMember,
   encodePartition,
   encodeRange,
-} from "../../src/machine/meta-rows.js";
+} from "../../src/machine/meta/meta-rows.js";
 import {
   decodeAllocationRow,
   decodeSequenceRow,
   encodeAllocationRow,
   encodeSequenceRow,
-} from "../../src/machine/sequence-row.js";
+} from "../../src/machine/sequences/sequence-row.js";
 import {
   Bench,
   allocate,

@@ -9,9 +9,9 @@
 import t from "tap";
 import { Client } from "undici";
 import { Prng } from "../../src/base/prng.js";
-import { decodeBody } from "../../src/rest/decoder.js";
-import { Kind, MemberTable } from "../../src/rest/members.js";
-import { restRoutes } from "../../src/rest/routes.js";
+import { decodeBody } from "../../src/rest/json/decoder.js";
+import { Kind, MemberTable } from "../../src/rest/json/members.js";
+import { restRoutes } from "../../src/rest/routes/routes.js";
 import { rawExchange, startRig } from "../rest/harness.js";
 
 const SEED = Number(process.env["SVC_FUZZ_SEED"] ?? 20_251);

@@ -1,8 +1,8 @@
 /**
  * `add-nodes`: makes nodes, bare or bootstrapped, with the options that a scenario may set.
  */
-import { assertConfig, unlimited, type CoreConfig } from "../../src/raft/config.js";
-import type { Membership } from "../../src/raft/types.js";
+import { assertConfig, unlimited, type CoreConfig } from "../../src/raft/state/config.js";
+import type { Membership } from "../../src/raft/state/types.js";
 import {
   allowOptions,
   numberAt,

@@ -1,7 +1,7 @@
 /**
  * Membership changes in the notation of scenario files: `v5 l6 r7 u8`.
  */
-import type { ConfigChange, ConfigOperation } from "../../src/raft/types.js";
+import type { ConfigChange, ConfigOperation } from "../../src/raft/state/types.js";
 
 const letterOf: Readonly<Record<ConfigOperation["kind"], string>> = {
   addVoter: "v",

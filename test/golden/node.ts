@@ -3,10 +3,10 @@
  * core asks.
  *
  * This is the smallest host that a core can have. It does its duties in the order that Effects
- * (src/raft/types.ts) names: in synchronous mode all at once, in asynchronous mode when the storage
+ * (src/raft/state/types.ts) names: in synchronous mode all at once, in asynchronous mode when the storage
  * threads are told to work.
  */
-import type { CoreConfig } from "../../src/raft/config.js";
+import type { CoreConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
 import type {
   ConfigChange,
@@ -16,7 +16,7 @@ import type {
   Message,
   ProposeResult,
   SnapshotMeta,
-} from "../../src/raft/types.js";
+} from "../../src/raft/state/types.js";
 import { madeEntries, Payloads, payloadBytes } from "./payloads.js";
 import { formatReady } from "./print.js";
 import { Storage } from "./storage.js";

@@ -14,7 +14,7 @@ import type {
   LogRange,
   Proposal,
   TermRun,
-} from "../../src/raft/types.js";
+} from "../../src/raft/state/types.js";
 import { encodedChangeBytes, encodedPayloadBytes } from "./change.js";
 import type { Entry, EntryType } from "./wire.js";
 

@@ -8,7 +8,7 @@ import type {
   Membership,
   PeerProgress,
   Role,
-} from "../../src/raft/types.js";
+} from "../../src/raft/state/types.js";
 import { formatOperations } from "./change.js";
 import { quote } from "./quote.js";
 import { appendThread, applyThread, type Entry, type Snapshot, type WireMessage } from "./wire.js";

@@ -1,7 +1,7 @@
 /**
  * `propose-conf-change`: a membership change in the notation of change.ts.
  */
-import type { ConfigChange } from "../../src/raft/types.js";
+import type { ConfigChange } from "../../src/raft/state/types.js";
 import { allowOptions, numberAt, option, parseTruth } from "./arguments.js";
 import { parseOperations } from "./change.js";
 import { CommandError, type Environment } from "./environment.js";

@@ -1,7 +1,7 @@
 /**
  * What a scenario's node hands to its core at start: positions, from the log in storage.
  */
-import type { ConfigPosition, RestoredState, TermRun } from "../../src/raft/types.js";
+import type { ConfigPosition, RestoredState, TermRun } from "../../src/raft/state/types.js";
 import { payloadBytes } from "./payloads.js";
 import type { Storage } from "./storage.js";
 import type { Snapshot } from "./wire.js";

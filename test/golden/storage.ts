@@ -4,7 +4,7 @@
  * Invariants: 1. Entries follow the base and each other without a gap. 2. Only the harness writes
  * here.
  */
-import type { HardState } from "../../src/raft/types.js";
+import type { HardState } from "../../src/raft/state/types.js";
 import type { Entry, Snapshot } from "./wire.js";
 
 export class Storage {

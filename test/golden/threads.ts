@@ -2,7 +2,7 @@
  * The storage threads of a node with asynchronous writes: the messages that they get, and what they
  * print.
  */
-import type { Effects } from "../../src/raft/types.js";
+import type { Effects } from "../../src/raft/state/types.js";
 import { formatMessage } from "./print.js";
 import {
   appendThread,

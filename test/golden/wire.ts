@@ -3,7 +3,12 @@
  *
  * Invariants: 1. Values are never changed once made, so that nodes may share them.
  */
-import type { ConfigChange, Membership, Message, WriteReceipt } from "../../src/raft/types.js";
+import type {
+  ConfigChange,
+  Membership,
+  Message,
+  WriteReceipt,
+} from "../../src/raft/state/types.js";
 
 export type EntryType = "EntryNormal" | "EntryConfChange" | "EntryConfChangeV2";
 

@@ -22,7 +22,7 @@ import type {
   RegisterRangeAnswer,
   RequestContext,
   RoutingAnswer,
-} from "../../src/operations/requests.js";
+} from "../../src/operations/api/requests.js";
 
 export interface Recorded {
   readonly request: DataRequest;

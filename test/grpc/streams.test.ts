@@ -5,7 +5,7 @@
 import { status } from "@grpc/grpc-js";
 import fc from "fast-check";
 import t, { type Test } from "tap";
-import type { DataAnswer, DataRequest } from "../../src/operations/requests.js";
+import type { DataAnswer, DataRequest } from "../../src/operations/api/requests.js";
 import { decodeMessage, encodeMessage } from "../../src/proto/codec.js";
 import type { Encodable } from "../../src/proto/codec.js";
 import * as kv from "../../src/proto/generated/keyvalues.js";

@@ -3,9 +3,9 @@
  * against a bound is given back. Planted bugs of both kinds had survived every other test.
  */
 import t from "tap";
-import type { ProposalResult } from "../../src/host/group.js";
-import { KvType } from "../../src/machine/command.js";
-import type { KvSetRequest } from "../../src/operations/requests.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import { KvType } from "../../src/machine/commands/command.js";
+import type { KvSetRequest } from "../../src/operations/api/requests.js";
 import { Bench, scanAll, set } from "../operations/fixture.js";
 import { World, propose } from "./world.js";
 

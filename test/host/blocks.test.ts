@@ -8,11 +8,11 @@ import t from "tap";
 import { assert } from "../../src/base/assert.js";
 import { partitionId } from "../../src/base/ids.js";
 import type { Int64 } from "../../src/base/int64.js";
-import { type BlockGroup, SequenceBlocks } from "../../src/host/blocks.js";
-import type { ProposalDone, ProposalResult, ReadDone } from "../../src/host/results.js";
-import { type Command, type Outcome, SequenceType } from "../../src/machine/command.js";
+import { type BlockGroup, SequenceBlocks } from "../../src/host/sequences/blocks.js";
+import type { ProposalDone, ProposalResult, ReadDone } from "../../src/host/requests/results.js";
+import { type Command, type Outcome, SequenceType } from "../../src/machine/commands/command.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { ManualStore, ManualTimer } from "./world.js";
 

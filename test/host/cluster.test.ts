@@ -1,13 +1,17 @@
 /** Several nodes over a false network: elections, replication, failover, catch-up, reads. */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import type { ProposalResult, ReadResult } from "../../src/host/group.js";
-import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
-import type { GroupDriver } from "../../src/host/driver.js";
-import type { LinksWorld } from "../../src/host/links.js";
+import type { ProposalResult, ReadResult } from "../../src/host/group/group.js";
+import {
+  FrameRoom,
+  RaftFrameWriter,
+  readRaftFrame,
+} from "../../src/host/replication/raft-frames.js";
+import type { GroupDriver } from "../../src/host/group/driver.js";
+import type { LinksWorld } from "../../src/host/cluster/peer-admission.js";
 import type { JoinAnswer, PeerAddress } from "../../src/ports.js";
-import { KeySpace } from "../../src/machine/keys.js";
-import type { MetaReads } from "../../src/machine/meta-reads.js";
+import { KeySpace } from "../../src/machine/store/keys.js";
+import type { MetaReads } from "../../src/machine/meta/meta-reads.js";
 import { Cluster, address, farFounder, helloOf } from "./peerworld.js";
 import { propose, setCommand } from "./world.js";
 

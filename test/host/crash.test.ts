@@ -5,9 +5,9 @@
 import t from "tap";
 import { assert } from "../../src/base/assert.js";
 import { Prng } from "../../src/base/prng.js";
-import { LeaseClock } from "../../src/host/leaseclock.js";
+import { LeaseClock } from "../../src/host/group/leaseclock.js";
 import type { Node } from "../../src/host/node.js";
-import { Proposals } from "../../src/host/proposals.js";
+import { Proposals } from "../../src/host/requests/proposals.js";
 import type { HostSettings } from "../../src/host/settings.js";
 import { World, setCommand } from "./world.js";
 

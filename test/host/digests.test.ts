@@ -1,9 +1,9 @@
 /** Replicas compare what they are, and the one that differs from its leader ends (C14). */
 import t, { type Test } from "tap";
 import { assert } from "../../src/base/assert.js";
-import type { Group } from "../../src/host/group.js";
-import type { ReplicaDigest } from "../../src/host/replica-digests.js";
-import { ReplicaDigests } from "../../src/host/replica-digests.js";
+import type { Group } from "../../src/host/group/group.js";
+import type { ReplicaDigest } from "../../src/host/replication/replica-digests.js";
+import { ReplicaDigests } from "../../src/host/replication/replica-digests.js";
 import { Machine } from "../../src/machine/machine.js";
 import { Cluster } from "./peerworld.js";
 

@@ -1,8 +1,8 @@
 /** When the groups of a node that is gone elect another leader. */
 import t from "tap";
 import { Prng } from "../../src/base/prng.js";
-import type { GroupDriver } from "../../src/host/driver.js";
-import { Failover } from "../../src/host/failover.js";
+import type { GroupDriver } from "../../src/host/group/driver.js";
+import { Failover } from "../../src/host/leaders/failover.js";
 
 void t.test("P-095 an election gets more time with every attempt", (t) => {
   let nowMs = 0;

@@ -4,11 +4,16 @@
  */
 import t from "tap";
 import { PEER_FRAME_MAX_BYTES, SIZE_RUN_MAX_BYTES } from "../../src/base/limits.js";
-import { SizeRuns } from "../../src/disk/sizeruns.js";
-import { PeerOutbox } from "../../src/host/peer-outbox.js";
-import { type BeatSign, readRaftFrame, spanOf, NO_BEAT_SIGN } from "../../src/host/raft-frames.js";
+import { SizeRuns } from "../../src/disk/log/sizeruns.js";
+import { PeerOutbox } from "../../src/host/replication/peer-outbox.js";
+import {
+  type BeatSign,
+  readRaftFrame,
+  spanOf,
+  NO_BEAT_SIGN,
+} from "../../src/host/replication/raft-frames.js";
 import type { LogEntry, PeerPort } from "../../src/ports.js";
-import type { Message } from "../../src/raft/types.js";
+import type { Message } from "../../src/raft/state/types.js";
 import { Cluster } from "./peerworld.js";
 import { setCommand } from "./world.js";
 

@@ -1,8 +1,8 @@
 /** Joins and leaves of whole nodes over a false network: images, promotions, hand-over, removal. */
 import t from "tap";
 import { Prng } from "../../src/base/prng.js";
-import type { LeaveOutcome } from "../../src/host/leaving.js";
-import type { ProposalResult } from "../../src/host/group.js";
+import type { LeaveOutcome } from "../../src/host/cluster/leaving.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
 import type { JoinAnswer } from "../../src/ports.js";
 import { Cluster, address, farFounder } from "./peerworld.js";
 import { propose } from "./world.js";

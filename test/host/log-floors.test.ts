@@ -4,9 +4,9 @@
  */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import type { ProposalResult } from "../../src/host/group.js";
-import { type FlooredGroup, LogFloors } from "../../src/host/log-floors.js";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshot-settings.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import { type FlooredGroup, LogFloors } from "../../src/host/storage/log-floors.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshots/snapshot-settings.js";
 import type { LogSpace } from "../../src/ports.js";
 import { Cluster } from "./peerworld.js";
 import { setCommand } from "./world.js";

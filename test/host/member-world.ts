@@ -5,20 +5,25 @@
  */
 import { assert } from "../../src/base/assert.js";
 import { type PartitionId, partitionId } from "../../src/base/ids.js";
-import { Hearing, isHearingFrame } from "../../src/host/hearing.js";
-import { Joining } from "../../src/host/joining.js";
-import { type LeaveOutcome, Leaving } from "../../src/host/leaving.js";
-import { MemberRemoval } from "../../src/host/member-removal.js";
-import { MetaErrands, isErrandFrame } from "../../src/host/meta-errands.js";
-import { type ReconcileGroup, Reconcile } from "../../src/host/reconcile.js";
-import { Roster } from "../../src/host/roster.js";
-import type { ProposalDone, ProposalResult } from "../../src/host/results.js";
-import type { Command, Member, MetaOutcome, Outcome } from "../../src/machine/command.js";
+import { Hearing, isHearingFrame } from "../../src/host/cluster/hearing.js";
+import { Joining } from "../../src/host/cluster/joining.js";
+import { type LeaveOutcome, Leaving } from "../../src/host/cluster/leaving.js";
+import { MemberRemoval } from "../../src/host/cluster/member-removal.js";
+import { MetaErrands, isErrandFrame } from "../../src/host/cluster/meta-errands.js";
+import { type ReconcileGroup, Reconcile } from "../../src/host/cluster/reconcile.js";
+import { Roster } from "../../src/host/cluster/roster.js";
+import type { ProposalDone, ProposalResult } from "../../src/host/requests/results.js";
+import type { Command, Member, MetaOutcome, Outcome } from "../../src/machine/commands/command.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
-import { allMembers, changeMembership } from "../../src/raft/membership.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
+import { allMembers, changeMembership } from "../../src/raft/state/membership.js";
 import type { JoinAnswer } from "../../src/ports.js";
-import type { ConfigChange, CoreStatus, Membership, PeerProgress } from "../../src/raft/types.js";
+import type {
+  ConfigChange,
+  CoreStatus,
+  Membership,
+  PeerProgress,
+} from "../../src/raft/state/types.js";
 import { FakeStore } from "../machine/fake-store.js";
 
 export const ELECTION_MS = 1000;

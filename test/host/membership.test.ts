@@ -12,12 +12,12 @@ import {
   wishedVoters,
   isFreshReplica,
 } from "../../src/control/membership.js";
-import { decodeIdentity, encodeIdentity } from "../../src/host/identity.js";
-import type { LeaveOutcome } from "../../src/host/leaving.js";
-import type { Member, MemberRole } from "../../src/machine/command.js";
+import { decodeIdentity, encodeIdentity } from "../../src/host/storage/identity.js";
+import type { LeaveOutcome } from "../../src/host/cluster/leaving.js";
+import type { Member, MemberRole } from "../../src/machine/commands/command.js";
 import type { JoinAnswer } from "../../src/ports.js";
-import { changeMembership, membershipFault } from "../../src/raft/membership.js";
-import type { Membership } from "../../src/raft/types.js";
+import { changeMembership, membershipFault } from "../../src/raft/state/membership.js";
+import type { Membership } from "../../src/raft/state/types.js";
 import { MemberWorld, founded, join, leave } from "./member-world.js";
 
 function member(nodeId: number, role: MemberRole, joinedVersion = nodeId): Member {

@@ -3,9 +3,13 @@
  * of them.
  */
 import t from "tap";
-import type { GroupDriver } from "../../src/host/driver.js";
-import type { ProposalResult } from "../../src/host/group.js";
-import { FrameRoom, RaftFrameWriter, readRaftFrame } from "../../src/host/raft-frames.js";
+import type { GroupDriver } from "../../src/host/group/driver.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import {
+  FrameRoom,
+  RaftFrameWriter,
+  readRaftFrame,
+} from "../../src/host/replication/raft-frames.js";
 import type { HostSettings } from "../../src/host/settings.js";
 import {
   type KvCommand,
@@ -13,7 +17,7 @@ import {
   type LockCommand,
   type LockOutcome,
   LockType,
-} from "../../src/machine/command.js";
+} from "../../src/machine/commands/command.js";
 import { encodeText } from "../../src/base/bytes.js";
 import { partitionId } from "../../src/base/ids.js";
 import { Cluster } from "./peerworld.js";

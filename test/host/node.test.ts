@@ -4,7 +4,7 @@
 import t from "tap";
 import { assert } from "../../src/base/assert.js";
 import { META_PARTITION, partitionId } from "../../src/base/ids.js";
-import type { Group, ProposalResult, ReadResult } from "../../src/host/group.js";
+import type { Group, ProposalResult, ReadResult } from "../../src/host/group/group.js";
 import { Node } from "../../src/host/node.js";
 import { World, propose, read, setCommand } from "./world.js";
 

@@ -1,10 +1,10 @@
 /** The removal of members whose process or disk is gone (contract 5.3 rule 3, P-095). */
 import t from "tap";
 import { Prng } from "../../src/base/prng.js";
-import { ControlMark } from "../../src/host/control-marks.js";
-import { ANSWER_MS, HEARD_WITHIN_MS } from "../../src/host/hearing.js";
-import type { LeaveOutcome } from "../../src/host/leaving.js";
-import { allMembers } from "../../src/raft/membership.js";
+import { ControlMark } from "../../src/host/replication/control-marks.js";
+import { ANSWER_MS, HEARD_WITHIN_MS } from "../../src/host/cluster/hearing.js";
+import type { LeaveOutcome } from "../../src/host/cluster/leaving.js";
+import { allMembers } from "../../src/raft/state/membership.js";
 import { Cluster } from "./peerworld.js";
 import { BEAT_MS, MemberWorld, founded, join, leave } from "./member-world.js";
 

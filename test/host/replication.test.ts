@@ -1,15 +1,15 @@
 /** The inbox of one group beside an install: nothing is stepped whose payloads would be lost. */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import { AppendBudget } from "../../src/host/append-budget.js";
-import { CacheBudget, EntryCache } from "../../src/host/entry-cache.js";
-import { PeerOutbox } from "../../src/host/peer-outbox.js";
-import { NO_BEAT_SIGN, type RaftItem } from "../../src/host/raft-frames.js";
-import { spanOf } from "../../src/host/raft-frames.js";
-import { Replication } from "../../src/host/replication.js";
+import { AppendBudget } from "../../src/host/replication/append-budget.js";
+import { CacheBudget, EntryCache } from "../../src/host/replication/entry-cache.js";
+import { PeerOutbox } from "../../src/host/replication/peer-outbox.js";
+import { NO_BEAT_SIGN, type RaftItem } from "../../src/host/replication/raft-frames.js";
+import { spanOf } from "../../src/host/replication/raft-frames.js";
+import { Replication } from "../../src/host/replication/replication.js";
 import { RaftCore } from "../../src/raft/core.js";
-import { defaultConfig } from "../../src/raft/config.js";
-import type { Message, MessageKind } from "../../src/raft/types.js";
+import { defaultConfig } from "../../src/raft/state/config.js";
+import type { Message, MessageKind } from "../../src/raft/state/types.js";
 import { ManualLog, ManualTimer } from "./world.js";
 
 function item(kind: MessageKind, index: number, count: number): RaftItem {

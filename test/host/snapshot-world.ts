@@ -6,17 +6,21 @@
  */
 import { assert } from "../../src/base/assert.js";
 import { partitionId } from "../../src/base/ids.js";
-import type { RaftItem } from "../../src/host/raft-frames.js";
-import { encodeMembership } from "../../src/host/config-entries.js";
-import { Snapshots, type SnapshotGroup, type SnapshotWorld } from "../../src/host/snapshots.js";
+import type { RaftItem } from "../../src/host/replication/raft-frames.js";
+import { encodeMembership } from "../../src/host/replication/config-entries.js";
+import {
+  Snapshots,
+  type SnapshotGroup,
+  type SnapshotWorld,
+} from "../../src/host/snapshots/snapshots.js";
 import {
   DEFAULT_SNAPSHOT_SETTINGS,
   type SnapshotSettings,
-} from "../../src/host/snapshot-settings.js";
+} from "../../src/host/snapshots/snapshot-settings.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
 import type { HardState, LogPosition, StorePort } from "../../src/ports.js";
-import type { Membership, Role } from "../../src/raft/types.js";
+import type { Membership, Role } from "../../src/raft/state/types.js";
 import { FakeStore } from "../machine/fake-store.js";
 
 export const MEMBERS: Membership = {

@@ -4,15 +4,15 @@
  */
 import t from "tap";
 import { Prng } from "../../src/base/prng.js";
-import { MemoryStore } from "../../src/disk/memorystore.js";
-import { encodeMembership } from "../../src/host/config-entries.js";
+import { MemoryStore } from "../../src/disk/store/memorystore.js";
+import { encodeMembership } from "../../src/host/replication/config-entries.js";
 import {
   type SnapshotFrame,
   decodeSnapshotFrame,
   encodeSnapshotFrame,
-} from "../../src/host/snapshot-frames.js";
-import { type InstalledState, installAtStart } from "../../src/host/snapshot-recovery.js";
-import type { Command, Outcome } from "../../src/machine/command.js";
+} from "../../src/host/snapshots/snapshot-frames.js";
+import { type InstalledState, installAtStart } from "../../src/host/snapshots/snapshot-recovery.js";
+import type { Command, Outcome } from "../../src/machine/commands/command.js";
 import type { Machine } from "../../src/machine/machine.js";
 import { partitionId } from "../../src/base/ids.js";
 import { allocate, create, lock, set, unlock } from "../machine/bench.js";

@@ -4,8 +4,8 @@
  */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import type { ProposalResult } from "../../src/host/group.js";
-import type { Hosting } from "../../src/host/hosting.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import type { Hosting } from "../../src/host/cluster/hosting.js";
 import type { Node } from "../../src/host/node.js";
 import { Cluster, address } from "./peerworld.js";
 import { World, propose } from "./world.js";

@@ -11,10 +11,10 @@ import { compareBytes } from "../../src/base/bytes.js";
 import type { PartitionId } from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
 import { type Result, failure, ok } from "../../src/base/result.js";
-import type { Command } from "../../src/machine/command.js";
-import { SizeRuns } from "../../src/disk/sizeruns.js";
+import type { Command } from "../../src/machine/commands/command.js";
+import { SizeRuns } from "../../src/disk/log/sizeruns.js";
 import { Node } from "../../src/host/node.js";
-import type { Group, ProposalResult, ReadResult } from "../../src/host/group.js";
+import type { Group, ProposalResult, ReadResult } from "../../src/host/group/group.js";
 import {
   DEFAULT_HOST_SETTINGS,
   type HostPorts,

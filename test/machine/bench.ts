@@ -13,9 +13,9 @@ import type {
   Outcome,
   ReserveBlockCommand,
   UpdateSequenceCommand,
-} from "../../src/machine/command.js";
+} from "../../src/machine/commands/command.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
 import { FakeStore, flush } from "./fake-store.js";
 
 export class Bench {

@@ -10,9 +10,9 @@ import type {
   BlockCursor,
   Command,
   Outcome,
-} from "../../src/machine/command.js";
-import { RowKind, generationPrefix, keySuccessor } from "../../src/machine/keys.js";
-import { trimWhiteSpace } from "../../src/machine/names.js";
+} from "../../src/machine/commands/command.js";
+import { RowKind, generationPrefix, keySuccessor } from "../../src/machine/store/keys.js";
+import { trimWhiteSpace } from "../../src/machine/store/names.js";
 import {
   Bench,
   allocate,

@@ -6,7 +6,7 @@
  */
 import { ok } from "../../src/base/result.js";
 import type { StoreChange, StorePort } from "../../src/ports.js";
-import type { Overlay } from "../../src/machine/overlay.js";
+import type { Overlay } from "../../src/machine/store/overlay.js";
 
 function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

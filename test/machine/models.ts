@@ -3,7 +3,7 @@
  * Maps, BigInt, whole lists, nothing clever. They share no code with the state machine but the
  * vocabulary.
  */
-import type { BlockCursor, Command, Outcome } from "../../src/machine/command.js";
+import type { BlockCursor, Command, Outcome } from "../../src/machine/commands/command.js";
 
 const INT64_MAX = 2n ** 63n - 1n;
 

@@ -9,20 +9,20 @@ import { ByteWriter } from "../../src/base/codec.js";
 import { INT64_MAX, INT64_MIN } from "../../src/base/int64.js";
 import { PARTITIONS_MAX } from "../../src/base/limits.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
-import { commandSizeBytes, decodeEntry, encodeEntry } from "../../src/machine/codec.js";
-import type { Command, MemberRole, MetaOutcome } from "../../src/machine/command.js";
-import { decodeCursor, encodeCursor } from "../../src/machine/cursor.js";
+import { commandSizeBytes, decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
+import type { Command, MemberRole, MetaOutcome } from "../../src/machine/commands/command.js";
+import { decodeCursor, encodeCursor } from "../../src/machine/kv/cursor.js";
 import type { DataReads } from "../../src/machine/data-reads.js";
 import { EPHEMERAL_TOKENS_PER_TERM, EphemeralTable } from "../../src/machine/ephemeral.js";
 import {
   EMPTY_GROUP_RECORD,
   decodeGroupRecord,
   encodeGroupRecord,
-} from "../../src/machine/group-record.js";
-import type { FoundClusterCommand } from "../../src/machine/meta-command.js";
-import { decodeMember, decodePartition } from "../../src/machine/meta-rows.js";
-import { bucketStretch } from "../../src/machine/pages.js";
-import type { PageItem, PageReading } from "../../src/machine/reading.js";
+} from "../../src/machine/commands/group-record.js";
+import type { FoundClusterCommand } from "../../src/machine/commands/meta-command.js";
+import { decodeMember, decodePartition } from "../../src/machine/meta/meta-rows.js";
+import { bucketStretch } from "../../src/machine/kv/pages.js";
+import type { PageItem, PageReading } from "../../src/machine/decision/reading.js";
 import {
   Bench,
   allocate,

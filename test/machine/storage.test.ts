@@ -7,7 +7,7 @@ import t from "tap";
 import { prefixSuccessor } from "../../src/base/bytes.js";
 import { partitionId } from "../../src/base/ids.js";
 import { STORE_KEY_MAX_BYTES } from "../../src/ports.js";
-import type { Command, Outcome } from "../../src/machine/command.js";
+import type { Command, Outcome } from "../../src/machine/commands/command.js";
 import {
   RowKind,
   byteKeyToText,
@@ -23,14 +23,14 @@ import {
   toByteKey,
   uint32Key,
   uint53Key,
-} from "../../src/machine/keys.js";
+} from "../../src/machine/store/keys.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/overlay.js";
-import { KernelSorter } from "../../src/machine/kernel-sorter.js";
-import { RowEntry, plainSorter } from "../../src/machine/row-table.js";
+import { Overlay } from "../../src/machine/store/overlay.js";
+import { KernelSorter } from "../../src/machine/store/kernel-sorter.js";
+import { RowEntry, plainSorter } from "../../src/machine/store/row-table.js";
 import { Prng } from "../../src/base/prng.js";
 import { createKernels } from "../../src/wasm/kernels.js";
-import type { ImageChunk } from "../../src/machine/image-source.js";
+import type { ImageChunk } from "../../src/machine/snapshot/source.js";
 import { Bench, allocate, collect, create, lock, remove, set, unlock, update } from "./bench.js";
 import { FakeStore, flush } from "./fake-store.js";
 

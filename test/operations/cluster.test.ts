@@ -5,9 +5,13 @@
 import t from "tap";
 import { decideLeave } from "../../src/control/membership.js";
 import { effectiveFactor } from "../../src/control/placement.js";
-import type { Member } from "../../src/machine/command.js";
-import type { BackupRequest } from "../../src/operations/administration.js";
-import { DURATION_BOUNDS_MS, KIND_NUMBERS, RequestTally } from "../../src/operations/tally.js";
+import type { Member } from "../../src/machine/commands/command.js";
+import type { BackupRequest } from "../../src/operations/api/administration.js";
+import {
+  DURATION_BOUNDS_MS,
+  KIND_NUMBERS,
+  RequestTally,
+} from "../../src/operations/admission/tally.js";
 import { World } from "../host/world.js";
 import { Bench, get, set } from "./fixture.js";
 

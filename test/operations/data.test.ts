@@ -3,9 +3,9 @@
  * contract's tables.
  */
 import t from "tap";
-import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/command.js";
-import type { AllocationAnswer, KvPageAnswer } from "../../src/operations/answers.js";
-import { TURN_VISITS } from "../../src/operations/slices.js";
+import { KvFlag, KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
+import type { AllocationAnswer, KvPageAnswer } from "../../src/operations/api/answers.js";
+import { TURN_VISITS } from "../../src/operations/admission/slices.js";
 import {
   Bench,
   create,

@@ -3,11 +3,11 @@
  * end of the host, refusals, bad input, deadlines, shutdown.
  */
 import tap from "tap";
-import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
-import type { ProposalResult } from "../../src/host/group.js";
-import type { DataAnswer } from "../../src/operations/answers.js";
-import type { DataRequest, DataRequestKind } from "../../src/operations/requests.js";
-import { KIND_LABELS, KIND_NUMBERS } from "../../src/operations/tally.js";
+import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import type { DataAnswer } from "../../src/operations/api/answers.js";
+import type { DataRequest, DataRequestKind } from "../../src/operations/api/requests.js";
+import { KIND_LABELS, KIND_NUMBERS } from "../../src/operations/admission/tally.js";
 import { World } from "../host/world.js";
 import {
   Bench,

@@ -7,12 +7,12 @@ import { EMPTY_BYTES as NONE, compareText, encodeText, equalBytes } from "../../
 import { ByteWriter } from "../../src/base/codec.js";
 import { NO_STAMP } from "../../src/base/hlc.js";
 import { Prng } from "../../src/base/prng.js";
-import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
-import type { ProposalResult } from "../../src/host/group.js";
-import type { DataAnswer, RouteHint } from "../../src/operations/answers.js";
-import type { DataRequest } from "../../src/operations/requests.js";
-import { combineParts } from "../../src/operations/scan-part.js";
-import { KIND_LABELS, KIND_NUMBERS } from "../../src/operations/tally.js";
+import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
+import type { ProposalResult } from "../../src/host/group/group.js";
+import type { DataAnswer, RouteHint } from "../../src/operations/api/answers.js";
+import type { DataRequest } from "../../src/operations/api/requests.js";
+import { combineParts } from "../../src/operations/kv/scan-part.js";
+import { KIND_LABELS, KIND_NUMBERS } from "../../src/operations/admission/tally.js";
 import { callAnswer } from "../../src/operations/wire/calls.js";
 import { Draft } from "../../src/operations/wire/frames.js";
 import {

@@ -4,11 +4,11 @@
  */
 import t, { type Test } from "tap";
 import { assert } from "../../src/base/assert.js";
-import { KvType } from "../../src/machine/command.js";
+import { KvType } from "../../src/machine/commands/command.js";
 import { DataReads } from "../../src/machine/data-reads.js";
-import type { KvPageAnswer } from "../../src/operations/answers.js";
-import type { DataRequest } from "../../src/operations/requests.js";
-import { SLICE_VISITS, TURN_VISITS } from "../../src/operations/slices.js";
+import type { KvPageAnswer } from "../../src/operations/api/answers.js";
+import type { DataRequest } from "../../src/operations/api/requests.js";
+import { SLICE_VISITS, TURN_VISITS } from "../../src/operations/admission/slices.js";
 import { Bench, get, range, scanAll, set } from "./fixture.js";
 import { Trio } from "./trio.js";
 

@@ -6,18 +6,18 @@
 import { assert } from "../../src/base/assert.js";
 import { partitionId } from "../../src/base/ids.js";
 import { FRAME_MAX_BYTES } from "../../src/base/limits.js";
-import type { Group, ProposalResult, ReadResult, ResetHook } from "../../src/host/group.js";
+import type { Group, ProposalResult, ReadResult, ResetHook } from "../../src/host/group/group.js";
 import type { Node } from "../../src/host/node.js";
-import type { Command } from "../../src/machine/command.js";
-import type { GroupAccess, NodeAccess } from "../../src/operations/access.js";
-import type { AnswerOf, DataAnswer } from "../../src/operations/answers.js";
+import type { Command } from "../../src/machine/commands/command.js";
+import type { GroupAccess, NodeAccess } from "../../src/operations/api/host-view.js";
+import type { AnswerOf, DataAnswer } from "../../src/operations/api/answers.js";
 import { Operations } from "../../src/operations/operations.js";
-import type { DataRequest } from "../../src/operations/requests.js";
+import type { DataRequest } from "../../src/operations/api/requests.js";
 import {
   DEFAULT_OPERATIONS_SETTINGS,
   type OperationsSettings,
-} from "../../src/operations/settings.js";
-import { RequestTally } from "../../src/operations/tally.js";
+} from "../../src/operations/api/settings.js";
+import { RequestTally } from "../../src/operations/admission/tally.js";
 import { type Frame, Inbox } from "../../src/operations/wire/frames.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { World } from "../host/world.js";

@@ -1,6 +1,6 @@
 /** What one turn of the event loop reads out of the state. */
 import t from "tap";
-import { KvType } from "../../src/machine/command.js";
+import { KvType } from "../../src/machine/commands/command.js";
 import { Bench, get, set } from "./fixture.js";
 
 const VALUE_BYTES = 1024 * 1024;

@@ -2,7 +2,7 @@
  * Single situations, for bugs that no group of such cores gets itself into, because other rules keep
  * the situation away, and for bugs that make a leader send without end.
  */
-import type { Membership, Message } from "../../src/raft/types.js";
+import type { Membership, Message } from "../../src/raft/state/types.js";
 import type { Library } from "../raft/explorer/node.js";
 
 const membership: Membership = {

@@ -35,7 +35,7 @@ t.test("P-168 every planted source is another program than the real one", async 
 });
 
 t.test("a bug that fits no longer, or twice, is an error", async (t) => {
-  const file = "src/raft/log.ts";
+  const file = "src/raft/state/log.ts";
   const planting = (...edits: Edit[]) => ({ name: "a sample", edits });
   for (const find of ["no such text in the source", "return"]) {
     const sample = planting({ file, find, replace: "" });

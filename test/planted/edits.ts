@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 /** One exact replacement in a source. */
 export interface Edit {
-  /** Path of the source from the root of the repository: `src/raft/log.ts`. */
+  /** Path of the source from the root of the repository: `src/raft/state/log.ts`. */
   readonly file: string;
   readonly find: string;
   readonly replace: string;

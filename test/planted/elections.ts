@@ -7,7 +7,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-003",
     edits: [
       edit(
-        "src/raft/state.ts",
+        "src/raft/state/state.ts",
         ' || kind === "voteAnswer" ||',
         ' || kind === "voteAnswer" && this.vote === this.id ||',
       ),
@@ -31,7 +31,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-003",
     edits: [
       edit(
-        "src/raft/roles.ts",
+        "src/raft/roles/roles.ts",
         "    raft.term = term;\n    raft.vote = noNode;\n  }",
         "    raft.term = term;\n  }\n  raft.vote = noNode;",
       ),
@@ -43,7 +43,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-001",
     edits: [
       edit(
-        "src/raft/step.ts",
+        "src/raft/roles/step.ts",
         "  const leads = kind",
         '  if (kind === "vote" && !raft.log.isUpToDate(message.logTerm, message.index)) {\n    raft.post("voteAnswer", message.from, message.term).reject = true;\n    return false;\n  }\n  const leads = kind',
       ),
@@ -55,7 +55,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-002",
     edits: [
       edit(
-        "src/raft/step.ts",
+        "src/raft/roles/step.ts",
         "} else if (term < raft.term && term !== 0) {",
         '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
       ),
@@ -67,7 +67,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-002",
     edits: [
       edit(
-        "src/raft/step.ts",
+        "src/raft/roles/step.ts",
         "} else if (term < raft.term && term !== 0) {",
         '} else if (term < raft.term && term !== 0 && kind !== "voteAnswer") {',
       ),
@@ -79,7 +79,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-004",
     edits: [
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
         "return lastIndex >= this.lastIndex;",
       ),
@@ -91,7 +91,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-005",
     edits: [
       edit(
-        "src/raft/step.ts",
+        "src/raft/roles/step.ts",
         'kind === "preVote" || (kind === "preVoteAnswer" && !message.reject)',
         'kind === "preVoteAnswer" && !message.reject',
       ),
@@ -102,7 +102,11 @@ export const elections: readonly Mutation[] = [
     name: "a voter that hears its leader votes for others",
     pitfall: "P-005",
     edits: [
-      edit("src/raft/step.ts", "return checkQuorum && raft.leader", "return false && raft.leader"),
+      edit(
+        "src/raft/roles/step.ts",
+        "return checkQuorum && raft.leader",
+        "return false && raft.leader",
+      ),
     ],
     catcher: byGolden("removed_nodes.txt"),
   },
@@ -111,7 +115,7 @@ export const elections: readonly Mutation[] = [
     pitfall: "P-084",
     edits: [
       edit(
-        "src/raft/election.ts",
+        "src/raft/roles/election.ts",
         "  if (raft.log.changes.hasWithin(raft.log.applied, raft.log.committed)) return;\n",
         "",
       ),

@@ -7,7 +7,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-018",
     edits: [
       edit(
-        "src/raft/replication.ts",
+        "src/raft/roles/replication.ts",
         "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
         "if (index <= log.committed) return false;",
       ),
@@ -19,12 +19,12 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-019",
     edits: [
       edit(
-        "src/raft/replication.ts",
+        "src/raft/roles/replication.ts",
         "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
         "if (!log.matches(index, raft.term)) return false;",
       ),
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         "  commitTo(index: LogIndex): void {\n    if (index <= this.committed) return;",
         "  commitTo(index: LogIndex): void {",
       ),
@@ -36,7 +36,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-019",
     edits: [
       edit(
-        "src/raft/quorum.ts",
+        "src/raft/state/quorum.ts",
         "return Math.min(incoming, majorityIndex(membership.votersOutgoing, reached));",
         "return incoming;",
       ),
@@ -48,7 +48,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-019",
     edits: [
       edit(
-        "src/raft/quorum.ts",
+        "src/raft/state/quorum.ts",
         "return Math.floor(count / 2) + 1;",
         "return Math.ceil(count / 2);",
       ),
@@ -60,7 +60,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-020",
     edits: [
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "log.commitTo(Math.min(message.commit, verified));",
         "log.commitTo(Math.min(message.commit, log.lastIndex));",
       ),
@@ -72,12 +72,12 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-020",
     edits: [
       edit(
-        "src/raft/replication.ts",
+        "src/raft/roles/replication.ts",
         "draft.commit = Math.min(peer.match, raft.log.committed);",
         "draft.commit = raft.log.committed;",
       ),
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "raft.log.commitTo(message.commit);",
         "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
       ),
@@ -89,7 +89,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-021",
     edits: [
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         "    const conflict = this.terms.firstConflict(span.termRuns, span.last);\n    if (conflict === 0) return;",
         "    const conflict = Math.max(span.first, this.committed + 1);\n    if (conflict > span.last) return;",
       ),
@@ -101,17 +101,17 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-021",
     edits: [
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "if (message.index < log.committed) {",
         "if (message.index < log.floorIndex) {",
       ),
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         '    const conflict = this.terms.firstConflict(span.termRuns, span.last);\n    if (conflict === 0) return;\n    assert(conflict > this.committed, "a leader never contradicts a committed entry");',
         "    const conflict = span.first;",
       ),
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         '    assert(last >= this.committed, "committed entries are never cut");\n',
         "",
       ),
@@ -123,7 +123,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-022",
     edits: [
       edit(
-        "src/raft/replication.ts",
+        "src/raft/roles/replication.ts",
         '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n',
         '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n  raft.tracker.find(raft.id)?.acknowledge(raft.log.lastIndex);\n',
       ),
@@ -135,7 +135,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-022",
     edits: [
       edit(
-        "src/raft/state.ts",
+        "src/raft/state/state.ts",
         "if (this.isDeferred(message.kind)) {",
         'if (this.isDeferred(message.kind) && (message.to === this.id || message.kind !== "appendAnswer")) {',
       ),
@@ -163,7 +163,7 @@ export const logs: readonly Mutation[] = [
         "if (receipt.index > 0 && receipt.term === raft.term) {",
         "if (receipt.index > 0) {",
       ),
-      edit("src/raft/log.ts", "    if (!this.matches(index, term)) return;\n", ""),
+      edit("src/raft/state/log.ts", "    if (!this.matches(index, term)) return;\n", ""),
     ],
     catcher: byExplorer("3 nodes, an entry rewritten on a slow disk"),
   },
@@ -172,7 +172,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-024",
     edits: [
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         "return Math.min(this.committed, this.written);",
         "return this.committed;",
       ),
@@ -184,7 +184,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-025",
     edits: [
       edit(
-        "src/raft/leader.ts",
+        "src/raft/roles/leader.ts",
         "  peer.active = true;\n  peer.flowPaused = false;\n",
         "  peer.active = true;\n",
       ),
@@ -196,7 +196,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-025",
     edits: [
       edit(
-        "src/raft/leader.ts",
+        "src/raft/roles/leader.ts",
         "    peer.inflight.freeUpTo(index);\n",
         "    // The window leaks.\n",
       ),
@@ -208,7 +208,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-026",
     edits: [
       edit(
-        "src/raft/leader.ts",
+        "src/raft/roles/leader.ts",
         "  if (!peer.refuse(message.index, hint)) return;\n",
         "  peer.acknowledge(Math.min(hint, raft.log.lastIndex));\n  if (!peer.refuse(message.index, hint)) return;\n",
       ),
@@ -220,7 +220,7 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-027",
     edits: [
       edit(
-        "src/raft/termlog.ts",
+        "src/raft/state/termlog.ts",
         "    this.floorAt = floor;\n    this.floorTermValue = term;",
         "    this.floorAt = floor;\n    this.floorTermValue = term * 0;",
       ),
@@ -232,12 +232,12 @@ export const logs: readonly Mutation[] = [
     pitfall: "P-028",
     edits: [
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         "    this.applying = appliedIndex;\n",
         "    this.applying = floorIndex;\n",
       ),
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         '    assert(this.applied <= this.applying && this.applied <= this.committed, "applied is committed");\n',
         "",
       ),

@@ -16,17 +16,17 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-038",
     edits: [
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "if (snapshot.index <= log.committed || !isMember",
         "if (!isMember",
       ),
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "  if (log.matches(snapshot.index, snapshot.term)) {\n",
         "  if (log.matches(snapshot.index, snapshot.term) && snapshot.index > log.committed) {\n",
       ),
       edit(
-        "src/raft/log.ts",
+        "src/raft/state/log.ts",
         '    assert(snapshot.index > this.committed, "a snapshot never takes committed entries back");\n',
         "",
       ),
@@ -46,7 +46,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-038",
     edits: [
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "  if (log.matches(snapshot.index, snapshot.term)) {\n    log.commitTo(snapshot.index);\n    return false;\n  }\n",
         "",
       ),
@@ -58,7 +58,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-039",
     edits: [
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "  switchMembership(raft, snapshot.membership, new Set(raft.tracker.peers.map((peer) => peer.id)));\n",
         "",
       ),
@@ -70,7 +70,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-045",
     edits: [
       edit(
-        "src/raft/leader.ts",
+        "src/raft/roles/leader.ts",
         "  if (message.context > peer.readRound) {\n    peer.readRound = message.context;",
         "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;",
       ),
@@ -81,7 +81,11 @@ export const snapshotsAndReads: readonly Mutation[] = [
     name: "a lease is used while leadership is being handed over",
     pitfall: "P-046",
     edits: [
-      edit("src/raft/reads.ts", "|| raft.transferTo !== noNode) return false;", ") return false;"),
+      edit(
+        "src/raft/roles/reads.ts",
+        "|| raft.transferTo !== noNode) return false;",
+        ") return false;",
+      ),
     ],
     catcher: byWalk(leases),
   },
@@ -90,7 +94,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
     pitfall: "P-047",
     edits: [
       edit(
-        "src/raft/reads.ts",
+        "src/raft/roles/reads.ts",
         "  if (raft.hasCommittedInTerm) {\n    lead(raft, request);",
         '  if (raft.role === "leader") {\n    lead(raft, request);',
       ),
@@ -103,7 +107,9 @@ export const changes: readonly Mutation[] = [
   {
     name: "a new leader forgets that its log may hold an unapplied membership change",
     pitfall: "P-083",
-    edits: [edit("src/raft/roles.ts", "  raft.pendingChangeIndex = raft.log.lastIndex;\n", "")],
+    edits: [
+      edit("src/raft/roles/roles.ts", "  raft.pendingChangeIndex = raft.log.lastIndex;\n", ""),
+    ],
     catcher: byWalk(membership),
   },
   {
@@ -111,7 +117,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-083",
     edits: [
       edit(
-        "src/raft/proposals.ts",
+        "src/raft/roles/proposals.ts",
         "return raft.pendingChangeIndex > raft.log.applied || joint !== leaving;",
         "return joint !== leaving;",
       ),
@@ -123,7 +129,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-084",
     edits: [
       edit(
-        "src/raft/proposals.ts",
+        "src/raft/roles/proposals.ts",
         "  if (counts) raft.pendingChangeIndex = firstIndex;\n",
         "  if (counts) {\n    raft.pendingChangeIndex = firstIndex;\n    const early = changeMembership(raft.tracker.membership, change);\n    if (early.ok) raft.tracker.change(early.membership, raft.log.lastIndex, early.removed);\n  }\n",
       ),
@@ -147,7 +153,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-087",
     edits: [
       edit(
-        "src/raft/tracker.ts",
+        "src/raft/state/tracker.ts",
         "return jointIndex(this.membership, this.matchOf);",
         "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.matchOf);",
       ),
@@ -159,7 +165,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-087",
     edits: [
       edit(
-        "src/raft/tracker.ts",
+        "src/raft/state/tracker.ts",
         "return jointIndex(this.membership, this.roundOf);",
         "const { voters, learners } = this.membership;\n    return jointIndex({ ...this.membership, voters: [...voters, ...learners] }, this.roundOf);",
       ),
@@ -171,12 +177,12 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-088",
     edits: [
       edit(
-        "src/raft/change.ts",
+        "src/raft/roles/change.ts",
         "    if (raft.config.stepDownOnRemoval) becomeFollower(raft, raft.term, noNode);\n    return;\n",
         "    raft.tracker.leads = raft.id;\n    return;\n",
       ),
       edit(
-        "src/raft/tracker.ts",
+        "src/raft/state/tracker.ts",
         "return jointIndex(this.membership, this.matchOf);",
         "const voters = [...new Set([...this.membership.voters, ...(this.leads ? [this.leads] : [])])];\n    const own = voters.includes(this.leads) ? (id) => id === this.leads ? Infinity : this.matchOf(id) : this.matchOf;\n    return jointIndex({ ...this.membership, voters }, own);",
       ),
@@ -188,7 +194,7 @@ export const changes: readonly Mutation[] = [
     pitfall: "P-016",
     edits: [
       edit(
-        "src/raft/leader.ts",
+        "src/raft/roles/leader.ts",
         "  if (!raft.tracker.membership.voters.includes(peer.id)) return;\n",
         "",
       ),

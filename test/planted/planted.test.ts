@@ -3,7 +3,7 @@
  * searches; and the table of README.md tells the truth.
  */
 import t from "tap";
-import { defaultConfig } from "../../src/raft/config.js";
+import { defaultConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
 import type { Catcher } from "./mutation.js";
 import { mutations } from "./mutations.js";

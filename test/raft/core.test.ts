@@ -4,10 +4,10 @@
  */
 import fc from "fast-check";
 import t from "tap";
-import { defaultConfig } from "../../src/raft/config.js";
+import { defaultConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
-import { changeMembership, membershipFault } from "../../src/raft/membership.js";
-import type { EntrySpan, Message, MessageKind, Role } from "../../src/raft/types.js";
+import { changeMembership, membershipFault } from "../../src/raft/state/membership.js";
+import type { EntrySpan, Message, MessageKind, Role } from "../../src/raft/state/types.js";
 import {
   acknowledge,
   carryOut,

@@ -1,7 +1,7 @@
 /**
  * Cores for unit tests: made in a given state, and led through a step at a time without any payloads.
  */
-import { defaultConfig, type CoreConfig } from "../../src/raft/config.js";
+import { defaultConfig, type CoreConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
 import type {
   Effects,
@@ -11,7 +11,7 @@ import type {
   MessageKind,
   RestoredState,
   TermRun,
-} from "../../src/raft/types.js";
+} from "../../src/raft/state/types.js";
 
 export function membershipOf(
   voters: readonly number[],

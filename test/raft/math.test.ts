@@ -5,18 +5,22 @@
 import { strict as check } from "node:assert";
 import fc from "fast-check";
 import t from "tap";
-import { Inflight } from "../../src/raft/inflight.js";
-import { changeMembership, emptyMembership, membershipFault } from "../../src/raft/membership.js";
-import { Progress } from "../../src/raft/progress.js";
+import { Inflight } from "../../src/raft/state/inflight.js";
+import {
+  changeMembership,
+  emptyMembership,
+  membershipFault,
+} from "../../src/raft/state/membership.js";
+import { Progress } from "../../src/raft/state/progress.js";
 import {
   jointIndex,
   jointVote,
   majority,
   majorityIndex,
   majorityVote,
-} from "../../src/raft/quorum.js";
-import { TermLog } from "../../src/raft/termlog.js";
-import type { Membership } from "../../src/raft/types.js";
+} from "../../src/raft/state/quorum.js";
+import { TermLog } from "../../src/raft/state/termlog.js";
+import type { Membership } from "../../src/raft/state/types.js";
 import { possibleChanges } from "./explorer/events.js";
 import { makeCore, membershipOf, message, runsOf, settle, spanOf } from "./group.js";
 import { naiveIndex, naiveMajority, naiveVote } from "./naive/quorum.js";

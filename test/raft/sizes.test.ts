@@ -3,11 +3,11 @@
  */
 import fc from "fast-check";
 import t from "tap";
-import { ApplyBudget } from "../../src/raft/applybudget.js";
-import { ChangeLog } from "../../src/raft/changelog.js";
-import { Inflight } from "../../src/raft/inflight.js";
-import { SizeLog } from "../../src/raft/sizes.js";
-import type { ConfigPosition } from "../../src/raft/types.js";
+import { ApplyBudget } from "../../src/raft/state/applybudget.js";
+import { ChangeLog } from "../../src/raft/state/changelog.js";
+import { Inflight } from "../../src/raft/state/inflight.js";
+import { SizeLog } from "../../src/raft/state/sizes.js";
+import type { ConfigPosition } from "../../src/raft/state/types.js";
 
 type Operation =
   | { readonly kind: "push"; readonly size: number; readonly times: number }

@@ -2,8 +2,8 @@
  * Requests of browsers: origins, names of hosts, and the answers to what is not even routed.
  */
 import t, { type Test } from "tap";
-import type { BrowserRules } from "../../src/rest/browsers.js";
-import { hostNameOf } from "../../src/rest/browsers.js";
+import type { BrowserRules } from "../../src/rest/http/browsers.js";
+import { hostNameOf } from "../../src/rest/http/browsers.js";
 import { type Answer, rawExchange, requestHttp2, type Rig, startRig } from "./harness.js";
 
 const EVIL = "https://evil.example";

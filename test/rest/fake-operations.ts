@@ -27,7 +27,7 @@ import type {
   RequestContext,
   RoutingAnswer,
   SplitRangeAnswer,
-} from "../../src/operations/requests.js";
+} from "../../src/operations/api/requests.js";
 
 const INVALID_INPUT = { lock: 100, sequence: 3, kv: 100 };
 const MUST_RETRY = { lock: 101, sequence: 5, kv: 101 };

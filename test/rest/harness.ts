@@ -5,14 +5,14 @@ import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect } from "node:net";
 import { Client } from "undici";
 import { UnsentBytes } from "../../src/base/unsent.js";
-import { OWN_ORIGIN_ONLY } from "../../src/rest/browsers.js";
-import { SENDING_TIMES } from "../../src/rest/listener.js";
+import { OWN_ORIGIN_ONLY } from "../../src/rest/http/browsers.js";
+import { SENDING_TIMES } from "../../src/rest/http/listener.js";
 import {
   createRestServer,
   type RestServer,
   type RestServerOptions,
 } from "../../src/rest/server.js";
-import { makeSelfSigned } from "../../src/server/certificate.js";
+import { makeSelfSigned } from "../../src/server/security/certificate.js";
 import { FakeOperations } from "./fake-operations.js";
 
 export interface Answer {

@@ -4,10 +4,16 @@
 import fc from "fast-check";
 import t from "tap";
 import { isWellFormedText } from "../../src/base/bytes.js";
-import { decodeBase64, encodeBase64 } from "../../src/rest/base64.js";
-import { type BodyFault, decodeBody } from "../../src/rest/decoder.js";
-import { JsonScanner } from "../../src/rest/json-scanner.js";
-import { isLongList, listPieces, listText, ownerText, quoted } from "../../src/rest/json-text.js";
+import { decodeBase64, encodeBase64 } from "../../src/rest/json/base64.js";
+import { type BodyFault, decodeBody } from "../../src/rest/json/decoder.js";
+import { JsonScanner } from "../../src/rest/json/json-scanner.js";
+import {
+  isLongList,
+  listPieces,
+  listText,
+  ownerText,
+  quoted,
+} from "../../src/rest/json/json-text.js";
 import {
   base64,
   bool,
@@ -20,7 +26,7 @@ import {
   owner,
   text,
   transactionalTableOf,
-} from "../../src/rest/members.js";
+} from "../../src/rest/json/members.js";
 
 const itemTable = transactionalTableOf(text("key", ""), int64("revision", -1n, ""), durability());
 const table = transactionalTableOf(

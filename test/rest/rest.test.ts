@@ -9,8 +9,8 @@ import type {
   KvManyItem,
   LeaveAnswer,
   RouteHint,
-} from "../../src/operations/requests.js";
-import { BACKUP_OUTCOMES } from "../../src/operations/requests.js";
+} from "../../src/operations/api/requests.js";
+import { BACKUP_OUTCOMES } from "../../src/operations/api/requests.js";
 import { blankAnswer } from "./fake-operations.js";
 import { type Answer, type Rig, startRig } from "./harness.js";
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import t from "tap";
 import type { LoggerPort } from "../../src/ports.js";
 import { type RunningServer, startServer } from "../../src/server/assemble.js";
-import { type ServerConfig, makeConfig } from "../../src/server/config.js";
-import { readFlags } from "../../src/server/flags.js";
+import { type ServerConfig, makeConfig } from "../../src/server/flags/config.js";
+import { readFlags } from "../../src/server/flags/flags.js";
 
 const silent: LoggerPort = { log: () => undefined };
 

@@ -2,8 +2,8 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { AuditLog } from "../../src/server/audit.js";
-import { tokenDigestText } from "../../src/server/tokens.js";
+import { AuditLog } from "../../src/server/security/audit.js";
+import { tokenDigestText } from "../../src/server/security/tokens.js";
 import { SvcClient } from "../../src/client/mod.js";
 import {
   ServerProcess,

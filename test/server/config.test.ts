@@ -3,14 +3,14 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
-import { clusterIdOf } from "../../src/server/cluster-flags.js";
-import { makeConfig, type ServerConfig } from "../../src/server/config.js";
-import { FLAGS } from "../../src/server/flag-table.js";
-import { readFlags } from "../../src/server/flags.js";
-import { helpText } from "../../src/server/help.js";
-import { permissionMistake } from "../../src/server/secret-file.js";
-import { Authenticator, TokenFile, tokenDigestText } from "../../src/server/tokens.js";
-import { readDurationMs, readSizeBytes } from "../../src/server/values.js";
+import { clusterIdOf } from "../../src/server/flags/cluster-flags.js";
+import { makeConfig, type ServerConfig } from "../../src/server/flags/config.js";
+import { FLAGS } from "../../src/server/flags/flag-table.js";
+import { readFlags } from "../../src/server/flags/flags.js";
+import { helpText } from "../../src/server/flags/help.js";
+import { permissionMistake } from "../../src/server/security/secret-file.js";
+import { Authenticator, TokenFile, tokenDigestText } from "../../src/server/security/tokens.js";
+import { readDurationMs, readSizeBytes } from "../../src/server/flags/values.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,11 @@
 /** How many connections a node has descriptors for. */
 import t from "tap";
 import { ConnectionCount } from "../../src/base/connections.js";
-import { connectionsFor, descriptorLimit, openFilesLimit } from "../../src/server/descriptors.js";
+import {
+  connectionsFor,
+  descriptorLimit,
+  openFilesLimit,
+} from "../../src/server/listeners/descriptors.js";
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
 Max processes             95738                95738                processes

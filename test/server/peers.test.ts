@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { tokenDigestText } from "../../src/server/tokens.js";
+import { tokenDigestText } from "../../src/server/security/tokens.js";
 import {
   ServerProcess,
   endAll,

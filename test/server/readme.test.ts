@@ -1,15 +1,15 @@
 /** Holds the README's tables of flags, limits and codes against the code. */
 import t from "tap";
 import * as limits from "../../src/base/limits.js";
-import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
-import { PROBLEM_TITLES } from "../../src/rest/problems.js";
-import { makeConfig, type ServerConfig } from "../../src/server/config.js";
-import { readFlags } from "../../src/server/flags.js";
-import { DESCRIPTORS_KEPT } from "../../src/server/descriptors.js";
-import { flagTableMarkdown } from "../../src/server/help.js";
+import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
+import { PROBLEM_TITLES } from "../../src/rest/http/problems.js";
+import { makeConfig, type ServerConfig } from "../../src/server/flags/config.js";
+import { readFlags } from "../../src/server/flags/flags.js";
+import { DESCRIPTORS_KEPT } from "../../src/server/listeners/descriptors.js";
+import { flagTableMarkdown } from "../../src/server/flags/help.js";
 import { EXIT_FATAL } from "../../src/sys.js";
-import { EXIT_USAGE } from "../../src/server/exit-codes.js";
-import { outcomeName } from "../../src/server/outcome-names.js";
+import { EXIT_USAGE } from "../../src/server/flags/exit-codes.js";
+import { outcomeName } from "../../src/server/metrics/outcome-names.js";
 import { readText } from "../tidy/sources.js";
 
 const readme = readText("README.md");

@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import t from "tap";
-import { makeSelfSigned } from "../../src/server/certificate.js";
+import { makeSelfSigned } from "../../src/server/security/certificate.js";
 import { PeerAuthority } from "../net/certificates.js";
 import { meetPeer } from "../net/visitor.js";
 import { ServerProcess, endAll, sleep, temporaryDirectory } from "../cluster/server-process.js";

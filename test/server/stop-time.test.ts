@@ -2,8 +2,8 @@
 import t from "tap";
 import { systemClock } from "../../src/sys.js";
 import { Assembled, type Parts } from "../../src/server/running.js";
-import type { ServerConfig } from "../../src/server/config.js";
-import type { Metrics } from "../../src/server/metrics.js";
+import type { ServerConfig } from "../../src/server/flags/config.js";
+import type { Metrics } from "../../src/server/metrics/metrics.js";
 
 t.test("9.5 handing leaderships over is part of the shutdown timeout", async (t) => {
   const ignore = (): void => undefined;

@@ -5,7 +5,7 @@
  * unknown.
  */
 import { decodeText } from "../../src/base/bytes.js";
-import { KvType, LockType, SequenceType } from "../../src/machine/command.js";
+import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
 import type {
   AllocationAnswer,
   DataAnswer,
@@ -14,7 +14,7 @@ import type {
   KvPageAnswer,
   LockAnswer,
   SequenceAnswer,
-} from "../../src/operations/answers.js";
+} from "../../src/operations/api/answers.js";
 import type { Outcome } from "./history.js";
 import {
   type AllocationResult,

@@ -8,7 +8,7 @@
  */
 import { INT64_MAX, INT64_MIN } from "../../src/base/int64.js";
 import type { Prng } from "../../src/base/prng.js";
-import type { DataRequest } from "../../src/operations/requests.js";
+import type { DataRequest } from "../../src/operations/api/requests.js";
 import type { FencedStore } from "./checkers/fenced-store.js";
 import type { Operation } from "./operation.js";
 import type { WorkloadKind } from "./workplan.js";

@@ -8,9 +8,9 @@
  */
 import { META_PARTITION, partitionId } from "../../src/base/ids.js";
 import type { Node } from "../../src/host/node.js";
-import { decodeMembership, membershipOfVoters } from "../../src/host/config-entries.js";
-import type { Member } from "../../src/machine/command.js";
-import type { Membership } from "../../src/raft/types.js";
+import { decodeMembership, membershipOfVoters } from "../../src/host/replication/config-entries.js";
+import type { Member } from "../../src/machine/commands/command.js";
+import type { Membership } from "../../src/raft/state/types.js";
 import type { GroupSample, Observer } from "./observe.js";
 import type { Server } from "./server.js";
 

@@ -7,7 +7,7 @@
  * the directories of every founding are there.
  */
 import type { Prng } from "../../src/base/prng.js";
-import { IDENTITY_KEY, decodeIdentity } from "../../src/host/identity.js";
+import { IDENTITY_KEY, decodeIdentity } from "../../src/host/storage/identity.js";
 import type { Server } from "./server.js";
 import { World } from "./world.js";
 

@@ -6,8 +6,8 @@
  * of a start that the copy does not: nothing else tells the copy from the disk (P-190).
  */
 import type { Prng } from "../../src/base/prng.js";
-import { IDENTITY_KEY, decodeIdentity } from "../../src/host/identity.js";
-import { KnownPeers } from "../../src/host/known-peers.js";
+import { IDENTITY_KEY, decodeIdentity } from "../../src/host/storage/identity.js";
+import { KnownPeers } from "../../src/host/cluster/known-peers.js";
 import type { DataCopy, Server } from "./server.js";
 import { SimRows } from "./store.js";
 

@@ -6,7 +6,7 @@
  * itself, or in `healAll`. 3. A fault counts as seen only when it did something.
  */
 import type { Prng } from "../../src/base/prng.js";
-import { IDENTITY_KEY } from "../../src/host/identity.js";
+import { IDENTITY_KEY } from "../../src/host/storage/identity.js";
 import type { Atlas } from "./atlas.js";
 import { Disaster } from "./disaster.js";
 import type { FaultKind, OperatorKind } from "./faultkinds.js";

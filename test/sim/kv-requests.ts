@@ -4,13 +4,13 @@
  */
 import { encodeText } from "../../src/base/bytes.js";
 import type { Prng } from "../../src/base/prng.js";
-import { KvFlag } from "../../src/machine/command.js";
+import { KvFlag } from "../../src/machine/commands/command.js";
 import type {
   KvDeleteRequest,
   KvExtendRequest,
   KvGetRequest,
   KvSetRequest,
-} from "../../src/operations/requests.js";
+} from "../../src/operations/api/requests.js";
 import {
   type Ask,
   type ClientMemory,

@@ -5,9 +5,9 @@
  * Invariants: 1. The node is stopped for good only after it said that it left. 2. A task ends: left,
  * needed, or its data is lost.
  */
-import { IDENTITY_KEY } from "../../src/host/identity.js";
+import { IDENTITY_KEY } from "../../src/host/storage/identity.js";
 import type { Prng } from "../../src/base/prng.js";
-import type { LeaveAnswer } from "../../src/operations/administration.js";
+import type { LeaveAnswer } from "../../src/operations/api/administration.js";
 import type { OpenCall, Server } from "./server.js";
 import type { World } from "./world.js";
 

@@ -3,7 +3,7 @@
  * key ranges themselves.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { DataRequest, KvGetRequest } from "../../src/operations/requests.js";
+import type { DataRequest, KvGetRequest } from "../../src/operations/api/requests.js";
 import { type Ask, EPHEMERAL, PERSISTENT, type SharedWork, leaseMs, pick } from "./asks.js";
 import { BUCKETS, keyName, keyRequest, setRequest, uniqueValue } from "./kv-requests.js";
 import {

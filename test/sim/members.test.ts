@@ -3,14 +3,14 @@
  * break; and the checkers of all that.
  */
 import t, { type Test } from "tap";
-import { membershipOfVoters } from "../../src/host/config-entries.js";
+import { membershipOfVoters } from "../../src/host/replication/config-entries.js";
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import { ConfigSteps, splitOf } from "./checkers/config-steps.js";
 import { LeadersVote } from "./checkers/leaders-vote.js";
 import { Rosters } from "./checkers/rosters.js";
 import type { FaultKind, OperatorKind } from "./faultkinds.js";
-import { type Entered, Entering } from "../../src/host/entering.js";
+import { type Entered, Entering } from "../../src/host/cluster/entering.js";
 import { SimQuestions } from "./questions.js";
 import { judge } from "./judge.js";
 import { SimNetwork } from "./network.js";

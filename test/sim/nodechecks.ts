@@ -4,7 +4,7 @@
  * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
  * a checker saw is in its verdict.
  */
-import { readRaftFrame } from "../../src/host/raft-frames.js";
+import { readRaftFrame } from "../../src/host/replication/raft-frames.js";
 import { CatchUp } from "./checkers/catch-up.js";
 import { BoundedSize, type SizeBounds } from "./checkers/bounded-size.js";
 import { ConfigSteps } from "./checkers/config-steps.js";

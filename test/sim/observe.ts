@@ -6,10 +6,10 @@
  * taken between two pieces of input of its process, never inside one. 2. Looking changes nothing.
  */
 import type { PartitionId } from "../../src/base/ids.js";
-import type { Group } from "../../src/host/group.js";
-import type { GroupFacts } from "../../src/host/results.js";
+import type { Group } from "../../src/host/group/group.js";
+import type { GroupFacts } from "../../src/host/requests/results.js";
 import type { Node } from "../../src/host/node.js";
-import type { Membership } from "../../src/raft/types.js";
+import type { Membership } from "../../src/raft/state/types.js";
 import type { Directory } from "./checkers/one-founding.js";
 import type { ReadTurnSeen } from "./checkers/read-turns.js";
 import type { LogMirror } from "./logmirror.js";

@@ -7,15 +7,15 @@
  */
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import { BudgetedFiles } from "../../src/disk/budget.js";
-import { openLog } from "../../src/disk/recovery.js";
-import type { WriteAheadLog } from "../../src/disk/wal.js";
-import { Entering, foundersOf as foundersOfEntered } from "../../src/host/entering.js";
-import { IDENTITY_KEY } from "../../src/host/identity.js";
+import { openLog } from "../../src/disk/log/recovery.js";
+import type { WriteAheadLog } from "../../src/disk/log/wal.js";
+import { Entering, foundersOf as foundersOfEntered } from "../../src/host/cluster/entering.js";
+import { IDENTITY_KEY } from "../../src/host/storage/identity.js";
 import { Node } from "../../src/host/node.js";
 import type { HostPorts } from "../../src/host/settings.js";
-import { KernelSorter } from "../../src/machine/kernel-sorter.js";
+import { KernelSorter } from "../../src/machine/store/kernel-sorter.js";
 import { Operations } from "../../src/operations/operations.js";
-import { RequestTally } from "../../src/operations/tally.js";
+import { RequestTally } from "../../src/operations/admission/tally.js";
 import type { EntropyPort, Founder, MeterPort, PeerAddress, PeerProfile } from "../../src/ports.js";
 import { SimFiles } from "./files.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";

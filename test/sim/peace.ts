@@ -5,7 +5,7 @@
  * Pure: looks and changes nothing. Invariants: 1. Nodes whose data was damaged, and nodes that were
  * taken away, owe nothing. 2. What operators began is at its end.
  */
-import { IDENTITY_KEY } from "../../src/host/identity.js";
+import { IDENTITY_KEY } from "../../src/host/storage/identity.js";
 import type { Atlas } from "./atlas.js";
 import type { Faults } from "./faults.js";
 import type { Operator } from "./operator.js";

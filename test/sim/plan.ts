@@ -12,7 +12,7 @@ import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/setting
 import {
   DEFAULT_OPERATIONS_SETTINGS,
   type OperationsSettings,
-} from "../../src/operations/settings.js";
+} from "../../src/operations/api/settings.js";
 import {
   type WorkloadKind,
   type WorkSettings,

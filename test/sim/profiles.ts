@@ -4,7 +4,7 @@
  * Pure. Invariant: adding a profile changes no seed of another one.
  */
 import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshot-settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshots/snapshot-settings.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
 import { STRANDING } from "./swarm.js";
 import type { WorkloadKind, WorkSettings } from "./workplan.js";

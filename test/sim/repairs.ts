@@ -6,7 +6,7 @@
  * when the node belongs to the cluster again, or was lost for another reason.
  */
 import type { Prng } from "../../src/base/prng.js";
-import type { LeaveAnswer } from "../../src/operations/administration.js";
+import type { LeaveAnswer } from "../../src/operations/api/administration.js";
 import type { OpenCall, Server } from "./server.js";
 import { World } from "./world.js";
 

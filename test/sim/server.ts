@@ -7,9 +7,9 @@
  * 2. A refused start is a violation unless the atlas says that the disk was damaged. 3. Callers of
  * a life that ends hear that it ended.
  */
-import { decodeMembership } from "../../src/host/config-entries.js";
-import type { Group } from "../../src/host/group.js";
-import { Handover } from "../../src/host/handover.js";
+import { decodeMembership } from "../../src/host/replication/config-entries.js";
+import type { Group } from "../../src/host/group/group.js";
+import { Handover } from "../../src/host/leaders/handover.js";
 import type { Node } from "../../src/host/node.js";
 import type { Operations } from "../../src/operations/operations.js";
 import type { FatalPort, Founder, LoggerPort } from "../../src/ports.js";

@@ -4,7 +4,7 @@
  */
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import t from "tap";
-import { openLog } from "../../src/disk/recovery.js";
+import { openLog } from "../../src/disk/log/recovery.js";
 import type { FatalPort, LogPort } from "../../src/ports.js";
 import { type LogHarness, logConformance } from "../conformance/log.js";
 import { CLUSTER, type PeerHarness, peerConformance } from "../conformance/peers.js";

@@ -9,9 +9,9 @@
 import { AssertionError, assert } from "../../src/base/assert.js";
 import type { Prng } from "../../src/base/prng.js";
 import { type Result, failure, ok } from "../../src/base/result.js";
-import { SEAL_BYTES, openRow, sealRow } from "../../src/disk/rowseal.js";
-import { type ByteKey, fromByteKey, toByteKey } from "../../src/machine/keys.js";
-import { placeOfRow } from "../../src/machine/row-place.js";
+import { SEAL_BYTES, openRow, sealRow } from "../../src/disk/store/rowseal.js";
+import { type ByteKey, fromByteKey, toByteKey } from "../../src/machine/store/keys.js";
+import { placeOfRow } from "../../src/machine/store/row-place.js";
 import {
   type FatalPort,
   STORE_KEY_MAX_BYTES,

@@ -250,7 +250,7 @@ export function findCycles(files: ReadonlyMap<string, string>): string[] {
   const edges = new Map<string, string[]>();
   for (const [path, text] of files) {
     const targets = importsOf(text)
-      .filter(({ from, line }) => from.startsWith(".") && !isTypeOnly(text, from, line))
+      .filter(({ from }) => from.startsWith("."))
       .map(({ from }) => resolveImport(path, from))
       .filter((target) => files.has(target));
     edges.set(path, targets);
@@ -269,13 +269,4 @@ export function findCycles(files: ReadonlyMap<string, string>): string[] {
   };
   for (const path of files.keys()) visit(path, []);
   return cycles;
-}
-
-/** True when every import of `from` in `text` is erased by the compiler: types make no cycle at run time. */
-function isTypeOnly(text: string, from: string, _line: number): boolean {
-  const escaped = from.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const all = [
-    ...text.matchAll(new RegExp(`(import|export)( type)?\\b[^;]*?from "${escaped}"`, "g")),
-  ];
-  return all.length > 0 && all.every((match) => match[2] !== undefined);
 }

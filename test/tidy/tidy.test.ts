@@ -13,6 +13,7 @@ import {
   checkSizes,
   findCycles,
 } from "./rules.js";
+import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
 import { readText, trackedFiles } from "./sources.js";
 
 const files = trackedFiles();
@@ -39,7 +40,30 @@ t.test("imports point down, packages stay in their folders", (t) => {
   t.end();
 });
 
-t.test("no import cycles", (t) => {
+t.test("the rooms of a folder have an order, and no folder is a wall of names", (t) => {
+  t.same(findings(checkRooms), []);
+  t.same(checkFolders(files), []);
+  for (const [folder, floors] of Object.entries(ROOMS)) {
+    for (const room of floors.flat()) {
+      const at = `src/${folder}/${room}`;
+      t.ok(
+        files.some((path) => path === at || path.startsWith(`${at}/`)),
+        `${at} is there`,
+      );
+    }
+  }
+  const up = 'import type { Group } from "../group/group.js";\n';
+  t.equal(checkRooms("src/host/replication/x.ts", up).length, 1, "types point down as well");
+  t.equal(checkRooms("src/host/leaders/x.ts", up).length, 0);
+  t.equal(checkRooms("src/host/group/x.ts", 'import { a } from "../node.js";\n').length, 1);
+  t.equal(checkRooms("src/host/attic/x.ts", "").length, 1, "a room without a floor");
+  const many = Array.from({ length: FOLDER_FILES_MAX + 1 }, (_, at) => `src/a/${at}.ts`);
+  t.equal(checkFolders(many).length, 1);
+  t.equal(checkFolders([...many.slice(1), "src/a/b/c.ts"]).length, 0);
+  t.end();
+});
+
+t.test("no import cycles, of types neither", (t) => {
   const sources = new Map([...texts].filter(([path]) => path.startsWith("src/")));
   t.same(findCycles(sources), []);
   t.end();

@@ -4,7 +4,7 @@ import {
   BACKUP_GC_DOCUMENT,
   BACKUP_LIST_DOCUMENT,
   RESTORE_DOCUMENT,
-} from "../schemas.js";
+} from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 

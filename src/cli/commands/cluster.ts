@@ -10,7 +10,7 @@ import {
   SPLIT_DOCUMENT,
   STATUS_DOCUMENT,
   UNREGISTER_DOCUMENT,
-} from "../schemas.js";
+} from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 

@@ -8,7 +8,7 @@
  * Invariants: 1. A description holds no code that talks to a server: `--help` loads nothing of the
  * network.
  */
-import type { Schema } from "../schemas.js";
+import type { Schema } from "./schemas.js";
 
 /** How the text of a value is read. "none": the option takes no value. */
 export type ValueKind =

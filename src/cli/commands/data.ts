@@ -8,7 +8,7 @@ import {
   LOCK_EXTEND_DOCUMENT,
   LOCK_INFO_DOCUMENT,
   UNLOCK_DOCUMENT,
-} from "../schemas.js";
+} from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 

@@ -4,7 +4,7 @@ import {
   SEQUENCE_DELETE_DOCUMENT,
   SEQUENCE_GET_DOCUMENT,
   SEQUENCE_WRITE_DOCUMENT,
-} from "../schemas.js";
+} from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 

@@ -12,10 +12,10 @@ import {
   type RestoreResult,
   type SvcClient,
 } from "../../client/mod.js";
-import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
-import { isRefusal } from "../failures.js";
-import { tableLines, timeText, type JsonValue } from "../format.js";
-import type { OptionValues } from "../values.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
+import { isRefusal } from "../invocation/failures.js";
+import { tableLines, timeText, type JsonValue } from "../terminal/format.js";
+import type { OptionValues } from "../commands/values.js";
 
 function backupDocument(backup: BackupInfo): JsonValue {
   return {

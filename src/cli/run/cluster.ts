@@ -1,8 +1,8 @@
 /** Membership and placement, carried out. */
 import type { LeaveResult, Membership, Placement, PartitionPlacement } from "../../client/mod.js";
-import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
-import { tableLines, type JsonValue } from "../format.js";
-import type { OptionValues } from "../values.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
+import { tableLines, type JsonValue } from "../terminal/format.js";
+import type { OptionValues } from "../commands/values.js";
 
 function membersDocument(answer: Membership): JsonValue {
   return {

@@ -15,10 +15,10 @@ import {
   type Outcome,
   type RunContext,
   type RunTable,
-} from "../context.js";
-import { doubt, isRefusal, usageError } from "../failures.js";
-import { base64, timeText, valueText, type JsonValue } from "../format.js";
-import type { OptionValues } from "../values.js";
+} from "../invocation/context.js";
+import { doubt, isRefusal, usageError } from "../invocation/failures.js";
+import { base64, timeText, valueText, type JsonValue } from "../terminal/format.js";
+import type { OptionValues } from "../commands/values.js";
 
 const SET = 0;
 const NOT_SET = 1;

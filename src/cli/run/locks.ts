@@ -6,7 +6,7 @@
  * or as a refusal.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { doubted } from "../../client/errors.js";
+import { doubted } from "../../client/values/errors.js";
 import { SvcError, type Durability, type LockGrant } from "../../client/mod.js";
 import {
   INVALID_INPUT_REMARK,
@@ -15,11 +15,11 @@ import {
   type Outcome,
   type RunContext,
   type RunTable,
-} from "../context.js";
-import { doubt, isRefusal } from "../failures.js";
-import { ownerText } from "../format.js";
-import { newOwner, ownerBytes } from "../owners.js";
-import type { OptionValues } from "../values.js";
+} from "../invocation/context.js";
+import { doubt, isRefusal } from "../invocation/failures.js";
+import { ownerText } from "../terminal/format.js";
+import { newOwner, ownerBytes } from "../lock-run/owners.js";
+import type { OptionValues } from "../commands/values.js";
 
 const UNLOCKED = 3;
 const INVALID_INPUT = 100;

@@ -6,11 +6,11 @@
  * NotLeader: any other answer, also one that leaves the outcome open, ends the search.
  */
 import type { MergeResult, RangeMap, SplitResult, SvcClient } from "../../client/mod.js";
-import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
-import { EXIT_UNREACHABLE } from "../exit-codes.js";
-import { CliError, describeFailure } from "../failures.js";
-import { tableLines, type JsonValue } from "../format.js";
-import type { OptionValues } from "../values.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
+import { EXIT_UNREACHABLE } from "../invocation/exit-codes.js";
+import { CliError, describeFailure } from "../invocation/failures.js";
+import { tableLines, type JsonValue } from "../terminal/format.js";
+import type { OptionValues } from "../commands/values.js";
 
 function rangesLines(answer: RangeMap, columns: number | null): string[] {
   const ready = answer.initialized ? "initialized" : "not initialized";

@@ -22,10 +22,10 @@ import {
   type Outcome,
   type RunContext,
   type RunTable,
-} from "../context.js";
-import { doubt, noteKey } from "../failures.js";
-import type { JsonValue } from "../format.js";
-import type { OptionValues } from "../values.js";
+} from "../invocation/context.js";
+import { doubt, noteKey } from "../invocation/failures.js";
+import type { JsonValue } from "../terminal/format.js";
+import type { OptionValues } from "../commands/values.js";
 
 function sequenceDocument(info: SequenceInfo): JsonValue {
   return {

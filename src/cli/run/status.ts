@@ -4,13 +4,13 @@
  * Invariants: 1. One node that answers is enough for a view; none is an error. 2. The exit code is
  * 1 when something is wrong, or a voter was not seen, so that a script can ask.
  */
-import { outcome, type Outcome, type RunContext, type RunTable } from "../context.js";
-import { EXIT_UNREACHABLE } from "../exit-codes.js";
-import { CliError } from "../failures.js";
-import { clusterFacts, isHealthy } from "../status-facts.js";
-import { gather, type NodeReport } from "../status-gather.js";
-import { paintStatus, statusDocument, statusLines } from "../status-view.js";
-import type { OptionValues } from "../values.js";
+import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
+import { EXIT_UNREACHABLE } from "../invocation/exit-codes.js";
+import { CliError } from "../invocation/failures.js";
+import { clusterFacts, isHealthy } from "../status/status-facts.js";
+import { gather, type NodeReport } from "../status/status-gather.js";
+import { paintStatus, statusDocument, statusLines } from "../status/status-view.js";
+import type { OptionValues } from "../commands/values.js";
 
 /** Why there is no view: what a node refused, before that none could be reached. */
 function noAnswer(reports: readonly NodeReport[], context: RunContext): unknown {

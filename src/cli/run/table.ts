@@ -6,7 +6,7 @@
  */
 import { present } from "../../base/assert.js";
 import type { CommandSpec, RunModule } from "../commands/command.js";
-import type { RunOperation, RunTable } from "../context.js";
+import type { RunOperation, RunTable } from "../invocation/context.js";
 
 async function loadModule(name: RunModule): Promise<RunTable> {
   switch (name) {

@@ -15,7 +15,7 @@ import type {
   Refusal,
   RouteHint,
   SequenceView,
-} from "../answers.js";
+} from "../api/answers.js";
 import {
   type Kinds,
   type Members,

@@ -7,9 +7,9 @@
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
 import { PARTITIONS_MAX } from "../../base/limits.js";
-import { LEAVE_OUTCOMES, type LeaveAnswer } from "../administration.js";
-import type { DataAnswer, KvPageItem, Refusal } from "../answers.js";
-import type { DataRequest } from "../requests.js";
+import { LEAVE_OUTCOMES, type LeaveAnswer } from "../api/administration.js";
+import type { DataAnswer, KvPageItem, Refusal } from "../api/answers.js";
+import type { DataRequest } from "../api/requests.js";
 import { DATA_ANSWER_KINDS, pageItems, refusal } from "./answers.js";
 import { DATA_REQUEST_KINDS } from "./requests.js";
 import { boolean, bytes, int32, int53, list, nullable, oneOf, text, union } from "./shape.js";

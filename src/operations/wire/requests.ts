@@ -6,7 +6,7 @@
  * something else: nodes of two versions talk to each other during an update.
  */
 import { MANY_ITEMS_MAX } from "../../base/limits.js";
-import type { DataRequest, KvDeleteRequest, KvGetRequest, KvSetRequest } from "../requests.js";
+import type { DataRequest, KvDeleteRequest, KvGetRequest, KvSetRequest } from "../api/requests.js";
 import {
   type Kinds,
   type Members,

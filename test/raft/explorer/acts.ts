@@ -3,8 +3,8 @@
  * machine applies, it crashes, somebody wants something of it. Each says whether there was anything
  * to do.
  */
-import { isJoint } from "../../../src/raft/membership.js";
-import type { ConfigChange } from "../../../src/raft/types.js";
+import { isJoint } from "../../../src/raft/state/membership.js";
+import type { ConfigChange } from "../../../src/raft/state/types.js";
 import { possibleChanges } from "./events.js";
 import { must } from "./history.js";
 import type { ModelNode } from "./node.js";

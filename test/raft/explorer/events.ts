@@ -1,13 +1,13 @@
 /**
  * What can happen in a model world: one event changes one node and the network.
  */
-import { isJoint } from "../../../src/raft/membership.js";
+import { isJoint } from "../../../src/raft/state/membership.js";
 import type {
   ConfigChange,
   ConfigOperation,
   Membership,
   Message,
-} from "../../../src/raft/types.js";
+} from "../../../src/raft/state/types.js";
 
 export type EventKind =
   /** The message at position `at` of the network arrives (for `duplicate`: and stays). */

@@ -2,7 +2,7 @@
  * The explorer and the walks, for as long as the daily tests allow; `npm run explore` goes on from here.
  */
 import t from "tap";
-import { defaultConfig } from "../../../src/raft/config.js";
+import { defaultConfig } from "../../../src/raft/state/config.js";
 import { RaftCore } from "../../../src/raft/core.js";
 import { addCounts, noCounts, vacuous } from "./counts.js";
 import { explore } from "./explore.js";

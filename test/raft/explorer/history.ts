@@ -14,7 +14,7 @@
  * 9. What a core believes to be written is on the disk.
  */
 import { naiveQuorum } from "../naive/quorum.js";
-import type { Message } from "../../../src/raft/types.js";
+import type { Message } from "../../../src/raft/state/types.js";
 import type { Counts } from "./counts.js";
 import { foundingIndex, foundingTerm, type ModelNode } from "./node.js";
 

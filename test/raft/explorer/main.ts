@@ -3,7 +3,7 @@
  * what the tests do. Explorations go D levels deeper than in the tests; then walks, N steps in all.
  * Prints figures; on a violation how to replay it and a shortened trace.
  */
-import { defaultConfig } from "../../../src/raft/config.js";
+import { defaultConfig } from "../../../src/raft/state/config.js";
 import { RaftCore } from "../../../src/raft/core.js";
 import { vacuous } from "./counts.js";
 import { explore } from "./explore.js";

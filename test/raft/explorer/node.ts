@@ -5,7 +5,7 @@
  * Invariants: 1. `disk` changes only when a write completes. 2. `log` is the log as the core has
  * asked for it. 3. The state machine applies index after index; `image` is what of it is durable.
  */
-import type { CoreConfig } from "../../../src/raft/config.js";
+import type { CoreConfig } from "../../../src/raft/state/config.js";
 import type { RaftCore } from "../../../src/raft/core.js";
 import type {
   CommittedRange,
@@ -14,7 +14,7 @@ import type {
   Membership,
   RestoredState,
   SnapshotMeta,
-} from "../../../src/raft/types.js";
+} from "../../../src/raft/state/types.js";
 import { NaiveTerms } from "../naive/terms.js";
 import { copyOf, digestOf } from "./copy.js";
 

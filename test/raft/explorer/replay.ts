@@ -1,7 +1,7 @@
 /**
  * A list of events, replayed and told in words: what happened, and what became of the node.
  */
-import type { Message } from "../../../src/raft/types.js";
+import type { Message } from "../../../src/raft/state/types.js";
 import type { Event } from "./events.js";
 import { calm, type Exploration } from "./explore.js";
 import type { Library } from "./node.js";

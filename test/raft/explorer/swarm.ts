@@ -3,7 +3,7 @@
  * which faults exist at all, so that every fault also meets runs in which others are absent.
  */
 import { Prng } from "../../../src/base/prng.js";
-import { unlimited } from "../../../src/raft/config.js";
+import { unlimited } from "../../../src/raft/state/config.js";
 import type { EventKind } from "./events.js";
 import type { Settings } from "./world.js";
 

@@ -6,7 +6,7 @@
  * the world, so that the list of performed events replays it.
  */
 import { Prng } from "../../../src/base/prng.js";
-import { isMember, isVoter } from "../../../src/raft/membership.js";
+import { isMember, isVoter } from "../../../src/raft/state/membership.js";
 import { addCounts, noCounts, type Counts } from "./counts.js";
 import { drawCuts } from "./cuts.js";
 import type { Event } from "./events.js";

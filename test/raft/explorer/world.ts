@@ -4,11 +4,11 @@
  *
  * Every event is followed by the checks of `History` and by the core's own `assertState`.
  *
- * Invariants: 1. An event touches one node. 2. Effects are carried out as src/raft/types.ts says.
+ * Invariants: 1. An event touches one node. 2. Effects are carried out as src/raft/state/types.ts says.
  * 3. A copy made for an event on one node shares the other nodes, which do not change.
  */
-import type { CoreConfig } from "../../../src/raft/config.js";
-import type { ConfigChange, Effects, Message } from "../../../src/raft/types.js";
+import type { CoreConfig } from "../../../src/raft/state/config.js";
+import type { ConfigChange, Effects, Message } from "../../../src/raft/state/types.js";
 import { apply, change, compact, complete, crash, read, report } from "./acts.js";
 import { noCounts, type Counts } from "./counts.js";
 import { digestOf } from "./copy.js";

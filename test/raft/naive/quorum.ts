@@ -1,8 +1,8 @@
 /**
  * Deliberately naive majorities: every subset of voters is tried. Second version of
- * src/raft/quorum.ts, and the judge of what a group of model nodes decided.
+ * src/raft/state/quorum.ts, and the judge of what a group of model nodes decided.
  */
-import type { Membership } from "../../../src/raft/types.js";
+import type { Membership } from "../../../src/raft/state/types.js";
 
 /** Whether those who `agrees` are more than half of the voters; nobody's agreement is always there. */
 export function naiveMajority(voters: readonly number[], agrees: (id: number) => boolean): boolean {

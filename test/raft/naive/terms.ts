@@ -1,10 +1,10 @@
 /**
  * The deliberately naive log: one number per entry, searched from end to end. Second version of
- * src/raft/termlog.ts, and what a model node has on its disk.
+ * src/raft/state/termlog.ts, and what a model node has on its disk.
  *
  * Invariants: 1. Entry n stands at position floor + 1 + n. 2. Nothing clever is done.
  */
-import type { LogRange, TermRun } from "../../../src/raft/types.js";
+import type { LogRange, TermRun } from "../../../src/raft/state/types.js";
 
 export class NaiveTerms {
   floor: number;

@@ -5,7 +5,7 @@
  * judged only when the disk and the store have worked for a while: while nothing can be flushed nothing can be dropped.
  */
 import type { HostSettings } from "../../../src/host/settings.js";
-import type { OperationsSettings } from "../../../src/operations/settings.js";
+import type { OperationsSettings } from "../../../src/operations/api/settings.js";
 import type { NodeMeasure } from "../observe.js";
 import { Findings, type Verdict } from "./verdict.js";
 

@@ -6,7 +6,7 @@
  * A configuration is applied by its leader before the next one can be proposed, so that each one
  * is seen. Invariant: a majority of a joint configuration is a majority of both halves.
  */
-import type { Membership } from "../../../src/raft/types.js";
+import type { Membership } from "../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "./verdict.js";
 
 interface Step {

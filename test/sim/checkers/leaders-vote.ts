@@ -5,7 +5,7 @@
  * More would be too much: a removed voter whose log holds its own removal may win one more
  * election before it applies it, and gives up right then.
  */
-import type { Membership } from "../../../src/raft/types.js";
+import type { Membership } from "../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "./verdict.js";
 
 export class LeadersVote {

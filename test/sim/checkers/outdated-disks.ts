@@ -4,7 +4,7 @@
  *
  * Invariant: it counts as outdated until its disk is emptied.
  */
-import type { Message } from "../../../src/raft/types.js";
+import type { Message } from "../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "./verdict.js";
 
 export class OutdatedDisks {

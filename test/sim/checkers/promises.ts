@@ -5,7 +5,7 @@
  * A vote that left is the durable vote of its term; an acknowledgement that left covers durable
  * entries only. Invariant: answers of terms that the node has left behind are not judged.
  */
-import type { Message } from "../../../src/raft/types.js";
+import type { Message } from "../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "./verdict.js";
 
 /** What a log of a node says of one of its groups. */

@@ -26,70 +26,70 @@ export const coreBugs: readonly Mutation[] = [
   ),
   bug("P-003", "a voter votes again for whoever asks", "three", [
     edit(
-      "src/raft/election.ts",
+      "src/raft/roles/election.ts",
       "const free = raft.vote === noNode && raft.leader === noNode;",
       "const free = raft.leader === noNode;",
     ),
   ]),
   bug("P-004", "a log is fresh if it is long", "stranded", [
     edit(
-      "src/raft/log.ts",
+      "src/raft/state/log.ts",
       "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
       "return lastIndex >= this.lastIndex;",
     ),
   ]),
   bug("P-004", "a log is fresh if its last term is not older", "stranded", [
     edit(
-      "src/raft/log.ts",
+      "src/raft/state/log.ts",
       "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
       "return lastTerm >= this.lastTerm;",
     ),
   ]),
   bug("P-018", "an entry of an older term is committed by counting", "stranded", [
     edit(
-      "src/raft/replication.ts",
+      "src/raft/roles/replication.ts",
       "if (index <= log.committed || !log.matches(index, raft.term)) return false;",
       "if (index <= log.committed) return false;",
     ),
   ]),
   bug("P-022", "a follower acknowledges before its write", "three", [
     edit(
-      "src/raft/state.ts",
+      "src/raft/state/state.ts",
       "if (this.isDeferred(message.kind)) {",
       'if (this.isDeferred(message.kind) && (message.to === this.id || message.kind !== "appendAnswer")) {',
     ),
   ]),
   bug("P-022", "the leader counts itself before its write", "stranded", [
     edit(
-      "src/raft/replication.ts",
+      "src/raft/roles/replication.ts",
       '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n',
       '  raft.post("appendAnswer", raft.id).index = raft.log.lastIndex;\n  raft.tracker.find(raft.id)?.acknowledge(raft.log.lastIndex);\n',
     ),
   ]),
   bug("P-024", "entries are applied before they are written here", "three", [
     edit(
-      "src/raft/log.ts",
+      "src/raft/state/log.ts",
       "    if (this.config.applyBeforeWritten) return this.committed;\n    return Math.min(this.committed, this.written);\n",
       "    return this.committed;\n",
     ),
   ]),
   bug("P-002", "acknowledgements of an older term are counted", "stranded", [
     edit(
-      "src/raft/step.ts",
+      "src/raft/roles/step.ts",
       "} else if (term < raft.term && term !== 0) {",
       '} else if (term < raft.term && term !== 0 && kind !== "appendAnswer") {',
     ),
   ]),
   bug("P-026", "what was sent is taken for what was received", "stranded", [
     edit(
-      "src/raft/leader.ts",
+      "src/raft/roles/leader.ts",
       '  if (peer.state === "replicate") peer.becomeProbe();\n  sendAppend(raft, peer, true);\n',
       '  if (peer.state === "replicate") peer.becomeProbe();\n  else peer.match = Math.max(peer.match, message.rejectHint);\n  sendAppend(raft, peer, true);\n',
     ),
   ]),
   bug("P-045", "any answer to a heartbeat confirms the latest round of reads", "stranded", [
     edit(
-      "src/raft/leader.ts",
+      "src/raft/roles/leader.ts",
       "  if (message.context > peer.readRound) {\n    peer.readRound = message.context;\n",
       "  if (raft.reads.latestRound > peer.readRound) {\n    peer.readRound = raft.reads.latestRound;\n",
     ),
@@ -100,12 +100,12 @@ export const coreBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "src/raft/replication.ts",
+        "src/raft/roles/replication.ts",
         "draft.commit = Math.min(peer.match, raft.log.committed);",
         "draft.commit = raft.log.committed;",
       ),
       edit(
-        "src/raft/follower.ts",
+        "src/raft/roles/follower.ts",
         "raft.log.commitTo(message.commit);",
         "raft.log.commitTo(Math.min(message.commit, raft.log.lastIndex));",
       ),

@@ -10,7 +10,7 @@ const locks: readonly Mutation[] = [
     "one",
     [
       edit(
-        "src/machine/locks.ts",
+        "src/machine/locks/locks.ts",
         "  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;\n",
         "",
       ),
@@ -19,28 +19,28 @@ const locks: readonly Mutation[] = [
   ),
   bug("P-060", "an ended lease can be extended as long as nobody took the lock", "one", [
     edit(
-      "src/machine/locks.ts",
+      "src/machine/locks/locks.ts",
       "if (!isHeld(row, context.nowMs)) return refusal(LockType.doesNotExist);",
       "if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);",
     ),
   ]),
   bug("P-060", "an extension is added to the old end of the lease", "one", [
     edit(
-      "src/machine/locks.ts",
+      "src/machine/locks/locks.ts",
       "const endMs = leaseEnd(context.nowMs, command.expiresMs);",
       "const endMs = leaseEnd(row.endMs, command.expiresMs);",
     ),
   ]),
   bug("P-069", "a repeat by the holder is a new grant", "one", [
     edit(
-      "src/machine/locks.ts",
+      "src/machine/locks/locks.ts",
       "    if (equalBytes(row.owner, command.owner)) return outcome(LockType.locked, row.token);\n    return refusal(LockType.busy);\n",
       "    if (!equalBytes(row.owner, command.owner)) return refusal(LockType.busy);\n",
     ),
   ]),
   bug("P-060", "a lock whose lease ended can be released by anybody who had it", "one", [
     edit(
-      "src/machine/locks.ts",
+      "src/machine/locks/locks.ts",
       "  if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);\n  if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);",
       "  if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);\n  if (isHeld(row, context.nowMs) && !equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);",
     ),
@@ -57,7 +57,7 @@ const locks: readonly Mutation[] = [
 const sequences: readonly Mutation[] = [
   bug("P-077", "a keyed answer is remembered without what the open block had given", "one", [
     edit(
-      "src/machine/sequences.ts",
+      "src/machine/sequences/sequences.ts",
       "rememberAllocation(context, name, row, key, before, command);",
       "rememberAllocation(context, name, row, key, row.currentValue, command);",
     ),
@@ -68,7 +68,7 @@ const sequences: readonly Mutation[] = [
     "one",
     [
       edit(
-        "src/machine/remembered.ts",
+        "src/machine/sequences/idempotency.ts",
         "return entry === null || isOver(entry, context.nowMs) ? null : entry;",
         "return entry === null || entry.revision < row.revision ? null : entry;",
       ),
@@ -76,28 +76,32 @@ const sequences: readonly Mutation[] = [
   ),
   bug("P-078", "the last block goes beyond the maximum", "one", [
     edit(
-      "src/machine/sequences.ts",
+      "src/machine/sequences/sequences.ts",
       "const count = available < BigInt(wanted) ? Number(available) : wanted;",
       "const count = wanted;",
     ),
   ]),
   bug("P-079", "a refused keyed allocation is remembered", "one", [
     edit(
-      "src/machine/sequences.ts",
+      "src/machine/sequences/sequences.ts",
       "  const before = allocationBase(row, command.cursor);\n  if (valuesAvailable(row, before) < BigInt(command.count)) {\n    return allocationRefusal(SequenceType.maxValueExceeded);\n  }\n  if (key !== null) rememberAllocation(context, name, row, key, before, command);\n",
       "  const before = allocationBase(row, command.cursor);\n  if (key !== null) rememberAllocation(context, name, row, key, before, command);\n  if (valuesAvailable(row, before) < BigInt(command.count)) {\n    return allocationRefusal(SequenceType.maxValueExceeded);\n  }\n",
     ),
   ]),
   bug("P-077", "an updated sequence keeps what it remembered, and its numbers", "one", [
-    edit("src/machine/sequence-update.ts", "  row.life = context.nextLife++;\n", ""),
+    edit("src/machine/sequences/sequence-update.ts", "  row.life = context.nextLife++;\n", ""),
     edit(
-      "src/machine/sequence-update.ts",
+      "src/machine/sequences/sequence-update.ts",
       "  row.firstOrdinal = 0;\n  row.nextOrdinal = 0;\n  row.entries = 0;\n",
       "",
     ),
   ]),
   bug("P-077", "a sequence made anew remembers the keys of the former", "one", [
-    edit("src/machine/sequences.ts", "life: context.nextLife++,", "life: context.nextLife,"),
+    edit(
+      "src/machine/sequences/sequences.ts",
+      "life: context.nextLife++,",
+      "life: context.nextLife,",
+    ),
   ]),
 ];
 
@@ -111,21 +115,21 @@ const keys: readonly Mutation[] = [
   ]),
   bug("P-060", "an ended key still exists for a condition", "one", [
     edit(
-      "src/machine/kv.ts",
+      "src/machine/kv/kv.ts",
       "if ((flags & KvFlag.ifNotExists) !== 0 && live) return false;",
       "if ((flags & KvFlag.ifNotExists) !== 0 && row !== null && !row.deleted) return false;",
     ),
   ]),
   bug("P-059", "a set without a lease keeps the lease of the old value", "one", [
     edit(
-      "src/machine/kv.ts",
+      "src/machine/kv/kv.ts",
       "endMs: command.expiresMs === 0 ? null : leaseEnd(nowMs, command.expiresMs),",
       "endMs: command.expiresMs === 0 ? isLive(row, nowMs) ? row.endMs : null : leaseEnd(nowMs, command.expiresMs),",
     ),
   ]),
   bug("P-060", "a key is extended from the old end of its lease", "one", [
     edit(
-      "src/machine/kv.ts",
+      "src/machine/kv/kv.ts",
       "const endMs = leaseEnd(nowMs, command.expiresMs);\n  rows.put",
       "const endMs = leaseEnd(row.endMs ?? nowMs, command.expiresMs);\n  rows.put",
     ),
@@ -135,48 +139,48 @@ const keys: readonly Mutation[] = [
 const tables: readonly Mutation[] = [
   bug("P-028", "the applied index is written one flush after the rows", "one", [
     edit(
-      "src/machine/overlay.ts",
+      "src/machine/store/overlay.ts",
       "    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.frozen = this.active;\n    this.active = new RowTable(this.sorter);\n",
       "    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.frozen = this.active;\n    this.active = new RowTable(this.sorter);\n    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n",
     ),
   ]),
   bug("P-119", "the read cache is not told what a flush has written", "one", [
     edit(
-      "src/machine/overlay.ts",
+      "src/machine/store/overlay.ts",
       "    for (const entry of this.frozen.ordered()) this.cache.landed(entry.key, entry.value);\n",
       "",
     ),
   ]),
   bug("P-119", "a deleted row leaves no mark when it was written since the last flush", "one", [
     edit(
-      "src/machine/row-table.ts",
+      "src/machine/store/row-table.ts",
       "if (entry === undefined || !entry.absentBelow) {",
       "if (entry === undefined) {",
     ),
   ]),
   bug("P-119", "a scan does not see the table that is being flushed", "one", [
     edit(
-      "src/machine/overlay.ts",
+      "src/machine/store/overlay.ts",
       "    if (this.frozen !== null) merge.add(this.frozen.sortedRuns());\n",
       "",
     ),
   ]),
   bug("P-055", "a scan shows the stored row behind the mark of its deletion", "one", [
     edit(
-      "src/machine/overlay.ts",
+      "src/machine/store/overlay.ts",
       "if (head !== null && head.key === key) {\n        if (head.value !== null) going = visit(head.key, head.value);",
       "if (head !== null && head.key === key) {\n        going = visit(head.key, head.value ?? stored);",
     ),
   ]),
   bug("P-057", "the token floor is not in what a restart reads", "one", [
-    edit("src/machine/context.ts", "tokenFloor: record.tokenFloor,", "tokenFloor: 0n,"),
+    edit("src/machine/decision/context.ts", "tokenFloor: record.tokenFloor,", "tokenFloor: 0n,"),
   ]),
   bug("P-062", "the lease clock is not in what a restart reads", "one", [
-    edit("src/machine/context.ts", "nowMs: record.leaseMs,", "nowMs: 0,"),
+    edit("src/machine/decision/context.ts", "nowMs: record.leaseMs,", "nowMs: 0,"),
   ]),
   bug("P-029", "an encoded command lacks the cursor of the open block", "stranded", [
     edit(
-      "src/machine/command-writer.ts",
+      "src/machine/commands/command-writer.ts",
       "      optionalText(writer, command.key);\n      optionalCursor(writer, command.cursor);\n",
       "      optionalText(writer, command.key);\n      optionalCursor(writer, null);\n",
     ),
@@ -186,14 +190,14 @@ const tables: readonly Mutation[] = [
 const images: readonly Mutation[] = [
   bug("P-057", "an image lacks the token floor", "three", [
     edit(
-      "src/machine/image.ts",
+      "src/machine/snapshot/format.ts",
       "const own = { generation: 0,",
       "const own = { tokenFloor: 0n, generation: 0,",
     ),
   ]),
   bug("P-102", "an image lacks the remembered allocations", "three", [
     edit(
-      "src/machine/image-source.ts",
+      "src/machine/snapshot/source.ts",
       "      if (value !== null) {\n        const kind = key.charCodeAt(this.prefix.length);\n",
       "      const kind = key.charCodeAt(this.prefix.length);\n      if (value !== null && kind !== 33 && kind !== 34) {\n",
     ),
@@ -204,7 +208,7 @@ const images: readonly Mutation[] = [
     "three",
     [
       edit(
-        "src/machine/image-source.ts",
+        "src/machine/snapshot/source.ts",
         "    this.held.put(key, this.overlay.get(key), false);\n",
         "",
       ),

@@ -10,7 +10,7 @@ export const operationBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "src/operations/errand.ts",
+        "src/operations/forwarding/errand.ts",
         "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
         "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
       ),
@@ -28,7 +28,7 @@ export const operationBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "src/operations/calls.ts",
+        "src/operations/forwarding/calls.ts",
         'this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });',
         'this.end(id, { status: unsent.size >= 0 ? "unsent" : "lost" });',
       ),
@@ -48,7 +48,7 @@ export const operationBugs: readonly Mutation[] = [
     ),
   ]),
   bug("P-033", "answers to the calls of a former life are taken", "three", [
-    edit("src/operations/calls.ts", "    if (frame.epoch !== this.epoch) return;\n", ""),
+    edit("src/operations/forwarding/calls.ts", "    if (frame.epoch !== this.epoch) return;\n", ""),
   ]),
   bug(
     "P-068",
@@ -95,7 +95,7 @@ export const operationBugs: readonly Mutation[] = [
     "one",
     [
       edit(
-        "src/host/blocks.ts",
+        "src/host/sequences/blocks.ts",
         "if (entry.block !== null && entry.block.matches(record)) return entry.block.last;",
         "if (entry.block !== null && entry.block.matches(record)) return record.currentValue;",
       ),

@@ -1,0 +1,23 @@
+/**
+ * Owners of locks, as they are made up and as they are typed.
+ *
+ * Owns nothing. Invariants: 1. Two owners made here are never the same.
+ */
+import { randomBytes } from "node:crypto";
+import { usageError } from "../invocation/failures.js";
+
+const BASE64_MARK = "base64:";
+
+/** 32 random hexadecimal characters. */
+export function newOwner(): string {
+  return randomBytes(16).toString("hex");
+}
+
+/** The bytes that an owner given as text means. Throws a usage error. */
+export function ownerBytes(text: string): Uint8Array {
+  if (!text.startsWith(BASE64_MARK)) return Buffer.from(text, "utf8");
+  const encoded = text.slice(BASE64_MARK.length);
+  const bytes = Buffer.from(encoded, "base64");
+  if (bytes.toString("base64") !== encoded) throw usageError(`--owner: "${text}" is not base64`);
+  return bytes;
+}

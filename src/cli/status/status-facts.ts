@@ -1,0 +1,271 @@
+/**
+ * What the answers of the nodes say about their cluster as a whole.
+ *
+ * Owns nothing; pure. Invariants: 1. A node counts as leader of a partition only when it says so
+ * itself, or when it could not be asked and others say so. 2. What is not known is null and no
+ * problem; what is wrong is a sentence in `problems`. 3. A cluster with a voter that nobody saw is
+ * not called healthy.
+ */
+import type { ClusterMember, Placement } from "../../client/mod.js";
+import type { NodeReport } from "./status-gather.js";
+import { nodeProblems, partitionProblems, silentProblem, unseenVoters } from "./status-problems.js";
+import { readEndpoint } from "../commands/values.js";
+
+export type NodeState = "ready" | "not-ready" | "unreachable" | "failed" | "not-asked";
+
+export interface NodeFacts {
+  /** Peer endpoint, as the roster has it. */
+  readonly endpoint: string | null;
+  readonly clientEndpoint: string | null;
+  readonly nodeId: number | null;
+  readonly role: string | null;
+  readonly state: NodeState;
+  /** Why it is not ready or did not answer. */
+  readonly reason: string | null;
+  readonly version: string | null;
+  readonly uptimeMs: bigint | null;
+  readonly membershipVersion: bigint | null;
+  readonly hostedPartitions: number | null;
+  leaderships: number;
+}
+
+export interface PartitionFacts {
+  readonly total: number;
+  readonly withoutLeader: readonly number[];
+  /** Two nodes say that they lead it. */
+  readonly disputed: readonly number[];
+  /** Fewer replicas than wanted. */
+  readonly underReplicated: readonly number[];
+  /** So many voters cannot be reached that the rest is no majority. */
+  readonly withoutMajority: readonly number[];
+}
+
+export interface ClusterFacts {
+  readonly isInitialized: boolean;
+  readonly membershipVersion: bigint;
+  readonly replicationFactor: number;
+  readonly rebalancerEnabled: boolean;
+  readonly voters: number;
+  readonly nodes: readonly NodeFacts[];
+  readonly partitions: PartitionFacts;
+  /** Voters of which nobody said whether they live, by name. */
+  readonly unseen: readonly string[];
+  readonly problems: readonly string[];
+}
+
+/** True when everything that counts was seen, and is right. */
+export function isHealthy({ problems, unseen }: ClusterFacts): boolean {
+  return problems.length === 0 && unseen.length === 0;
+}
+
+type Answered = NodeReport & { readonly answers: NonNullable<NodeReport["answers"]> };
+
+function isAnswered(report: NodeReport): report is Answered {
+  return report.answers !== null;
+}
+
+function hostOf(address: string): string {
+  const url = address.includes("://") ? address : `http://${address}`;
+  return URL.canParse(url) ? new URL(url).hostname : address;
+}
+
+function nodeOf(member: ClusterMember | null, report: NodeReport | null): NodeFacts {
+  const base = {
+    endpoint: member?.endpoint ?? null,
+    clientEndpoint: report?.url ?? null,
+    nodeId: member?.nodeId ?? null,
+    role: member?.role ?? null,
+    version: null,
+    uptimeMs: null,
+    membershipVersion: null,
+    hostedPartitions: null,
+    leaderships: 0,
+  };
+  if (report === null) return { ...base, state: "not-asked", reason: null };
+  if (!isAnswered(report)) {
+    const state = report.isUnreachable ? "unreachable" : "failed";
+    return { ...base, state, reason: report.problem };
+  }
+  const { health, membership, placement } = report.answers;
+  return {
+    ...base,
+    endpoint: member?.endpoint ?? placement.localEndpoint,
+    role: member?.role ?? membership.localRole,
+    state: health.ready ? "ready" : "not-ready",
+    reason: health.ready ? null : (health.details?.reason ?? null),
+    version: health.details?.version ?? null,
+    uptimeMs: health.details?.uptimeMs ?? null,
+    membershipVersion: membership.membershipVersion,
+    hostedPartitions: placement.hostedPartitionCount,
+  };
+}
+
+interface Pairing {
+  readonly nodes: NodeFacts[];
+  /** The node of each endpoint that was asked or that a node calls its own. */
+  readonly byUrl: ReadonlyMap<string, NodeFacts>;
+  /** Endpoints that do not answer, of members that are in `nodes` without an endpoint. */
+  readonly strays: readonly NodeReport[];
+}
+
+/**
+ * Joins roster and reports. A node that did not answer cannot say which member it is: it is taken
+ * for the only one left on its host, or for the only one left at all.
+ */
+function pair(members: readonly ClusterMember[], reports: readonly NodeReport[]): Pairing {
+  const nodes: NodeFacts[] = [];
+  const byUrl = new Map<string, NodeFacts>();
+  const left = new Set(members);
+  const open = new Set(reports);
+  const join = (member: ClusterMember | null, report: NodeReport | null): void => {
+    const node = nodeOf(member, report);
+    nodes.push(node);
+    if (member !== null) left.delete(member);
+    if (report === null) return;
+    open.delete(report);
+    byUrl.set(report.url, node);
+    const own = readEndpoint(report.answers?.routing.localEndpoint ?? "");
+    if (own !== null) byUrl.set(own, node);
+  };
+  for (const report of reports.filter(isAnswered)) {
+    const peer = report.answers.placement.localEndpoint;
+    join(members.find((member) => member.endpoint === peer) ?? null, report);
+  }
+  for (const report of [...open]) {
+    const isHere = (address: string): boolean => hostOf(address) === hostOf(report.url);
+    const [candidate, second] = [...left].filter((member) => isHere(member.endpoint));
+    const rivals = [...open].filter((other) => isHere(other.url));
+    if (candidate !== undefined && second === undefined && rivals.length === 1) {
+      join(candidate, report);
+    }
+  }
+  const [member] = left;
+  const [report] = open;
+  if (left.size === 1 && open.size === 1 && member !== undefined && report !== undefined) {
+    join(member, report);
+  }
+  // As many members as silent endpoints: none of them answers, nobody can say which is which.
+  const isAllOut = [...open].every((one) => one.isUnreachable);
+  if (left.size > 1 && left.size === open.size && isAllOut) {
+    const silent = [...left].map((one) => ({
+      ...nodeOf(one, null),
+      state: "unreachable" as const,
+    }));
+    return { nodes: [...nodes, ...silent], byUrl, strays: [...open] };
+  }
+  for (const one of [...open]) join(null, one);
+  for (const one of [...left]) join(one, null);
+  return { nodes, byUrl, strays: [] };
+}
+
+interface Leaders {
+  readonly ids: readonly number[];
+  readonly withoutLeader: number[];
+  readonly disputed: number[];
+}
+
+/** Counts the leaderships of each node, and finds partitions that nobody or two nodes lead. */
+function countLeaders(answered: readonly Answered[], { byUrl }: Pairing): Leaders {
+  const claims = new Map<number, { readonly own: NodeFacts[]; readonly told: string[] }>();
+  for (const { answers, url } of answered) {
+    const own = readEndpoint(answers.routing.localEndpoint);
+    for (const { partitionId, endpoint } of answers.routing.leaders) {
+      const claim = claims.get(partitionId) ?? { own: [], told: [] };
+      claims.set(partitionId, claim);
+      const leader = readEndpoint(endpoint);
+      if (leader === null) continue;
+      const node = byUrl.get(url);
+      if (leader === own && node !== undefined) claim.own.push(node);
+      else claim.told.push(leader);
+    }
+  }
+  const withoutLeader: number[] = [];
+  const disputed: number[] = [];
+  for (const [id, { own, told }] of claims) {
+    for (const node of own) node.leaderships += 1;
+    if (own.length > 1) disputed.push(id);
+    if (own.length > 0) continue;
+    const url = mostFrequent(told);
+    const node = url === null ? undefined : byUrl.get(url);
+    // A node that was asked and does not claim it leads it no more.
+    const isDenied = node !== undefined && node.membershipVersion !== null;
+    if (url === null || isDenied) withoutLeader.push(id);
+    else if (node !== undefined) node.leaderships += 1;
+  }
+  return { ids: [...claims.keys()], withoutLeader, disputed };
+}
+
+function mostFrequent(texts: readonly string[]): string | null {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const [best] = [...counts].sort(([, one], [, other]) => other - one);
+  return best?.[0] ?? null;
+}
+
+function replication(
+  placement: Placement,
+  nodes: readonly NodeFacts[],
+): Pick<PartitionFacts, "underReplicated" | "withoutMajority"> {
+  const allVoters = nodes.filter((node) => node.role === "Voter" || node.role === "Leaving");
+  const out = new Set(
+    nodes.filter((node) => node.state === "unreachable").map((node) => node.endpoint),
+  );
+  const underReplicated: number[] = [];
+  const withoutMajority: number[] = [];
+  for (const partition of placement.partitions) {
+    if (partition.state === "Removed") continue;
+    const isFull = partition.replicas.length === 0;
+    const voters = isFull
+      ? allVoters.map((node) => node.endpoint ?? "")
+      : partition.replicas.filter(({ role }) => role === "Voter").map(({ endpoint }) => endpoint);
+    const wanted = isFull ? 0 : partition.effectiveReplicationFactor;
+    if (voters.length < wanted) underReplicated.push(partition.partitionId);
+    const here = voters.filter((endpoint) => !out.has(endpoint)).length;
+    if (here * 2 <= voters.length) withoutMajority.push(partition.partitionId);
+  }
+  return { underReplicated, withoutMajority };
+}
+
+function ascending(numbers: readonly number[]): number[] {
+  return [...numbers].sort((one, other) => one - other);
+}
+
+function newest<T extends Answered>(reports: readonly T[], by: (report: T) => bigint): T {
+  return reports.reduce((best, report) => (by(report) > by(best) ? report : best));
+}
+
+/** The facts of a cluster of which at least one node answered. */
+export function clusterFacts(reports: readonly NodeReport[]): ClusterFacts {
+  const answered = reports.filter(isAnswered);
+  const roster = newest(answered, ({ answers }) => answers.membership.membershipVersion);
+  const map = newest(answered, ({ answers }) => answers.routing.snapshotVersion);
+  const { membership } = roster.answers;
+  const { placement } = map.answers;
+  const pairing = pair(membership.members, reports);
+  const leaders = countLeaders(answered, pairing);
+  const { nodes } = pairing;
+  nodes.sort((one, other) => (one.nodeId ?? Infinity) - (other.nodeId ?? Infinity));
+  const partitions: PartitionFacts = {
+    total: leaders.ids.length,
+    withoutLeader: ascending(leaders.withoutLeader),
+    disputed: ascending(leaders.disputed),
+    ...replication(placement, nodes),
+  };
+  const isInitialized = answered.some(({ answers }) => answers.membership.initialized);
+  return {
+    isInitialized,
+    membershipVersion: membership.membershipVersion,
+    replicationFactor: placement.replicationFactor,
+    rebalancerEnabled: placement.rebalancerEnabled,
+    voters: nodes.filter((node) => node.role === "Voter").length,
+    nodes,
+    partitions,
+    unseen: unseenVoters(nodes),
+    problems: [
+      ...(isInitialized ? [] : ["the cluster is not initialized"]),
+      ...nodeProblems(nodes, membership.membershipVersion),
+      ...pairing.strays.map(({ url, problem }) => silentProblem(url, problem)),
+      ...partitionProblems(partitions),
+    ],
+  };
+}

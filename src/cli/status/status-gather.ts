@@ -1,0 +1,150 @@
+/**
+ * Asks every node of a cluster how it is: those that were named, and those that the answers name as
+ * leaders.
+ *
+ * May call the client library. Invariants: 1. Every node is asked once, all at the same time, each
+ * in bounded time: a dead one delays nobody. 2. An endpoint that was learned from an answer is
+ * asked only when that is no less safe than what the person named. 3. A node that answers under two
+ * addresses is reported once.
+ */
+import type {
+  CallOptions,
+  Health,
+  Membership,
+  Placement,
+  RoutingMetadata,
+  SvcClient,
+} from "../../client/mod.js";
+import type { RunContext } from "../invocation/context.js";
+import { describeFailure } from "../invocation/failures.js";
+import { probe } from "../invocation/probe.js";
+import { isLoopback, type Settings } from "../invocation/settings.js";
+import { readEndpoint } from "../commands/values.js";
+
+/** Longest time for one node (ms). */
+const NODE_MS = 3000;
+/** A failed connection ends the wait for a node's answers after this time (ms). */
+const GRACE_MS = 200;
+const NODES_MAX = 64;
+
+export interface NodeAnswers {
+  readonly health: Health;
+  readonly membership: Membership;
+  readonly placement: Placement;
+  readonly routing: RoutingMetadata;
+}
+
+export interface NodeReport {
+  /** Where it was asked. */
+  readonly url: string;
+  readonly answers: NodeAnswers | null;
+  /** Why there is no answer, for people. */
+  readonly problem: string;
+  /** True when it could not be reached, false when it answered with a failure. */
+  readonly isUnreachable: boolean;
+  readonly error: unknown;
+}
+
+/** True when a node may be asked at `url` although the person did not name it. */
+function isAsSafe(url: string, from: string, settings: Settings): boolean {
+  if (url.startsWith("https:")) return !settings.insecure || isLoopback(url);
+  return from.startsWith("http:");
+}
+
+/**
+ * Health with all its members where the endpoint speaks REST too (https): over gRPC it is a yes or
+ * no, which is enough when the rest cannot be had.
+ */
+async function healthOf(
+  url: string,
+  client: SvcClient,
+  context: RunContext,
+  calling: CallOptions,
+): Promise<Health> {
+  const inFull = async (): Promise<Health | null> => {
+    if (!url.startsWith("https:")) return null;
+    const rest = await context.clients.openRest(url);
+    return rest.health(calling);
+  };
+  const [full, short] = await Promise.all([inFull().catch(() => null), client.health(calling)]);
+  return full ?? short;
+}
+
+function answersOf(url: string, context: RunContext, signal: AbortSignal): Promise<NodeAnswers> {
+  const calling = { signal, deadlineMs: Math.min(context.leftMs(), NODE_MS) };
+  const asked = async (): Promise<NodeAnswers> => {
+    const client = await context.clientOf(url);
+    const [health, membership, placement, routing] = await Promise.all([
+      healthOf(url, client, context, calling),
+      client.cluster.membership(calling),
+      client.cluster.placement(calling),
+      client.cluster.routing("", calling),
+    ]);
+    return { health, membership, placement, routing };
+  };
+  return asked();
+}
+
+async function ask(url: string, context: RunContext): Promise<NodeReport> {
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort();
+  if (context.signal.aborted) onAbort();
+  context.signal.addEventListener("abort", onAbort, { once: true });
+  let reason: string | null = null;
+  const limitMs = Math.min(context.leftMs(), NODE_MS);
+  const looked = probe(url, context.clients.tls(), limitMs).then((found) => {
+    reason = found;
+    if (found !== null) setTimeout(onAbort, GRACE_MS).unref();
+  });
+  try {
+    const answers = await answersOf(url, context, stop.signal);
+    return { url, answers, problem: "", isUnreachable: false, error: null };
+  } catch (error) {
+    await looked;
+    const { code, exit, message } = describeFailure(error, url);
+    const isUnreachable = reason !== null || exit === 3;
+    const why = code === "timeout" ? `no answer within ${Math.round(limitMs)} ms` : message;
+    return { url, answers: null, problem: reason ?? why, isUnreachable, error };
+  } finally {
+    context.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Reports of all nodes that could be found, the named ones first. */
+export async function gather(context: RunContext): Promise<readonly NodeReport[]> {
+  const { settings, endpoints } = context;
+  const asked = new Map<string, Promise<NodeReport>>();
+  const known = new Set<string>();
+  const begin = (url: string): void => {
+    if (asked.has(url) || known.has(url) || asked.size >= NODES_MAX) return;
+    asked.set(url, ask(url, context).then(follow));
+  };
+  const follow = (report: NodeReport): NodeReport => {
+    const { answers, url } = report;
+    if (answers === null) return report;
+    known.add(readEndpoint(answers.routing.localEndpoint) ?? "");
+    if (settings.node !== null) return report;
+    for (const leader of answers.routing.leaders) {
+      const learned = readEndpoint(leader.endpoint);
+      if (learned !== null && isAsSafe(learned, url, settings)) begin(learned);
+    }
+    return report;
+  };
+  for (const url of endpoints) begin(url);
+  for (let seen = -1; seen !== asked.size;) {
+    seen = asked.size;
+    await Promise.all(asked.values());
+  }
+  return withoutDoubles(await Promise.all(asked.values()));
+}
+
+function withoutDoubles(reports: readonly NodeReport[]): NodeReport[] {
+  const seen = new Set<string>();
+  return reports.filter(({ answers }) => {
+    const peer = answers?.placement.localEndpoint ?? "";
+    if (peer === "") return true;
+    if (seen.has(peer)) return false;
+    seen.add(peer);
+    return true;
+  });
+}

@@ -1,0 +1,155 @@
+/**
+ * Backups, their catalogue, and restore.
+ *
+ * Owns no state. May call the engine. Invariants: 1. A refusal is a BackupError with its named
+ * outcome. 2. No deadline unless one is given.
+ */
+import { flagOf, optionsOf, textOf } from "../values/arguments.js";
+import {
+  backupChain,
+  backupCoordinated,
+  backupFull,
+  backupIncremental,
+  collectBackups,
+  listBackups,
+  restoreBackup,
+  validateChain,
+} from "./backup-operations.js";
+import type { BackupCollection, BackupInfo, RestoreResult } from "./backup-shapes.js";
+import { int64Of, type Int64Input } from "../values/numbers.js";
+import type { Caller } from "../call/operation.js";
+import type { CallOptions } from "../values/options.js";
+
+/** Options of `restore`. */
+export interface RestoreOptions extends CallOptions {
+  /** Unix ms to restore to; 0 or omitted = the end of the chain. */
+  readonly targetTimeMs?: Int64Input | undefined;
+}
+
+function unhurried(options: CallOptions = {}): CallOptions {
+  const { deadlineMs = Number.POSITIVE_INFINITY } = optionsOf(options);
+  return { ...options, deadlineMs };
+}
+
+/**
+ * Backup administration. Calls reject with BackupError (`backupOutcome` names why); they have no
+ * deadline unless one is given, and what writes is not repeated after a lost answer.
+ *
+ * @example
+ * try {
+ *   const backup = await client.backups.full();
+ * } catch (error) {
+ *   if (error instanceof BackupError) console.error(error.backupOutcome);
+ * }
+ */
+export class BackupsAdmin {
+  private readonly caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller) {
+    this.caller = caller;
+  }
+
+  /**
+   * Takes a full backup through the contacted node.
+   *
+   * @example
+   * const { backupId } = await client.backups.full();
+   */
+  async full(options?: CallOptions): Promise<BackupInfo> {
+    return this.caller.call(backupFull, {}, unhurried(options));
+  }
+
+  /**
+   * Takes a full backup of one instant of the whole cluster.
+   *
+   * @example
+   * const { clusterSnapshotPhysical } = await client.backups.coordinated();
+   */
+  async coordinated(options?: CallOptions): Promise<BackupInfo> {
+    return this.caller.call(backupCoordinated, {}, unhurried(options));
+  }
+
+  /**
+   * Takes what changed since `parentBackupId`; a full backup when that is gone
+   * (`substitutionReason`).
+   *
+   * @example
+   * const { actualKind } = await client.backups.incremental(parent.backupId);
+   */
+  async incremental(parentBackupId: string, options?: CallOptions): Promise<BackupInfo> {
+    const request = { backupId: textOf("parentBackupId", parentBackupId) };
+    return this.caller.call(backupIncremental, request, unhurried(options));
+  }
+
+  /**
+   * The catalogue, oldest first.
+   *
+   * @example
+   * for (const backup of await client.backups.list()) console.log(backup.backupId);
+   */
+  async list(options?: CallOptions): Promise<readonly BackupInfo[]> {
+    return this.caller.call(listBackups, {}, unhurried(options));
+  }
+
+  /**
+   * The chain that ends in `leafBackupId`, root first.
+   *
+   * @example
+   * const chain = await client.backups.chain(leaf);
+   */
+  async chain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
+    return this.caller.call(
+      backupChain,
+      { backupId: textOf("leafBackupId", leafBackupId) },
+      unhurried(options),
+    );
+  }
+
+  /**
+   * As `chain`, after verifying every artifact.
+   *
+   * @example
+   * await client.backups.validateChain(leaf);
+   */
+  async validateChain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
+    return this.caller.call(
+      validateChain,
+      { backupId: textOf("leafBackupId", leafBackupId) },
+      unhurried(options),
+    );
+  }
+
+  /**
+   * Removes what retention and orphan rules give up; with `dryRun` only says what it would remove.
+   *
+   * @example
+   * const { bytesReclaimed } = await client.backups.collectGarbage({ dryRun: true });
+   */
+  async collectGarbage(
+    options: CallOptions & { readonly dryRun?: boolean | undefined } = {},
+  ): Promise<BackupCollection> {
+    const request = { dryRun: flagOf("dryRun", optionsOf(options).dryRun, false) };
+    return this.caller.call(collectBackups, request, unhurried(options));
+  }
+
+  /**
+   * Writes a new storage directory on the server from a chain.
+   *
+   * @example
+   * const { targetDir } = await client.backups.restore(leaf, "/var/lib/svc/restored");
+   */
+  async restore(
+    leafBackupId: string,
+    targetDir: string,
+    options: RestoreOptions = {},
+  ): Promise<RestoreResult> {
+    const { targetTimeMs = 0n } = optionsOf(options);
+    const request = {
+      leafBackupId: textOf("leafBackupId", leafBackupId),
+      targetDir: textOf("targetDir", targetDir),
+      targetTimeMs: int64Of("targetTimeMs", targetTimeMs),
+    };
+    return this.caller.call(restoreBackup, request, unhurried(options));
+  }
+}

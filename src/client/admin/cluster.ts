@@ -1,0 +1,117 @@
+/**
+ * Cluster administration.
+ *
+ * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
+ */
+import {
+  leaveCluster,
+  readMembership,
+  readPlacement,
+  setFactor,
+} from "../metadata/cluster-operations.js";
+import type {
+  LeaveResult,
+  Membership,
+  Placement,
+  ReplicationFactorResult,
+  RoutingMetadata,
+} from "../metadata/cluster-shapes.js";
+import { optionsOf, textOf } from "../values/arguments.js";
+import { int32Of } from "../values/numbers.js";
+import type { Caller } from "../call/operation.js";
+import type { CallOptions } from "../values/options.js";
+import { readRouting } from "../metadata/routing-operation.js";
+
+/** Leaving may drain for minutes. */
+const LEAVE_DEADLINE_MS = Number.POSITIVE_INFINITY;
+
+/**
+ * Members, placement and routing of the cluster. What describes or changes one node is answered by
+ * whichever endpoint is asked: give the client that one endpoint.
+ *
+ * @example
+ * const { members } = await client.cluster.membership();
+ */
+export class ClusterAdmin {
+  private readonly caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller) {
+    this.caller = caller;
+  }
+
+  /**
+   * The committed roster.
+   *
+   * @example
+   * const { membershipVersion } = await client.cluster.membership();
+   */
+  membership(options?: CallOptions): Promise<Membership> {
+    return this.caller.call(readMembership, {}, options);
+  }
+
+  /**
+   * Which partitions there are and where their replicas lie.
+   *
+   * @example
+   * const { partitions } = await client.cluster.placement();
+   */
+  placement(options?: CallOptions): Promise<Placement> {
+    return this.caller.call(readPlacement, {}, options);
+  }
+
+  /**
+   * Makes the answering node leave the cluster; without a deadline unless one is given. Stop the
+   * node only when `left` is true.
+   *
+   * @example
+   * const { left, reason } = await node.cluster.leave();
+   */
+  async leave(options: CallOptions = {}): Promise<LeaveResult> {
+    const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
+    return this.caller.call(leaveCluster, { nodeId: 0 }, { ...options, deadlineMs });
+  }
+
+  /**
+   * Removes a member whose process or disk is gone, asked of any node; without a deadline unless
+   * one is given. A member that was heard within 30 s is refused (`RefusedStillAlive`). Its data
+   * directory is never let in again; its id is free for an empty one as soon as nothing names it.
+   *
+   * @param nodeId node id of the member, 1 to 65535
+   * @example
+   * const { left, outcome } = await client.cluster.removeMember(3);
+   */
+  async removeMember(nodeId: number, options: CallOptions = {}): Promise<LeaveResult> {
+    const id = int32Of("nodeId", nodeId, 1);
+    const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
+    return this.caller.call(leaveCluster, { nodeId: id }, { ...options, deadlineMs });
+  }
+
+  /**
+   * Sets the replication factor of one partition (0 to 9; 0 clears the override).
+   *
+   * @example
+   * const { success, reason } = await client.cluster.setReplicationFactor(3, 5);
+   */
+  async setReplicationFactor(
+    partitionId: number,
+    replicationFactor: number,
+    options?: CallOptions,
+  ): Promise<ReplicationFactorResult> {
+    const request = {
+      partitionId: int32Of("partitionId", partitionId, 0),
+      replicationFactor: int32Of("replicationFactor", replicationFactor, 0),
+    };
+    return this.caller.call(setFactor, request, options);
+  }
+
+  /**
+   * How keys map to partitions; `keySpace` filters ("" = all).
+   *
+   * @example
+   * const { leaders } = await client.cluster.routing();
+   */
+  async routing(keySpace = "", options?: CallOptions): Promise<RoutingMetadata> {
+    return this.caller.call(readRouting, { keySpace: textOf("keySpace", keySpace) }, options);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Administration of key ranges.
+ *
+ * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
+ */
+import { textOf } from "../values/arguments.js";
+import type { Caller } from "../call/operation.js";
+import type { CallOptions } from "../values/options.js";
+import {
+  mergeRanges,
+  readRanges,
+  registerRange,
+  splitRange,
+  unregisterRange,
+} from "./range-operations.js";
+import type {
+  MergeResult,
+  RangeMap,
+  RegisterResult,
+  SplitResult,
+  UnregisterResult,
+} from "./range-shapes.js";
+
+/**
+ * Key spaces that are split by key order instead of by hash. A refusal comes as `success` false
+ * with `status`; with `determinate` false the map may still change.
+ *
+ * @example
+ * const { success, status } = await client.ranges.register("users");
+ */
+export class RangesAdmin {
+  private readonly caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller) {
+    this.caller = caller;
+  }
+
+  /**
+   * The ranges of one key space, or of all ("").
+   *
+   * @example
+   * const { keySpaces } = await client.ranges.list();
+   */
+  async list(keySpace = "", options?: CallOptions): Promise<RangeMap> {
+    return this.caller.call(readRanges, { keySpace: textOf("keySpace", keySpace) }, options);
+  }
+
+  /**
+   * Makes a key space split by key order, on the answering node (send it to every node).
+   *
+   * @example
+   * await client.ranges.register("users");
+   */
+  async register(keySpace: string, options?: CallOptions): Promise<RegisterResult> {
+    return this.caller.call(registerRange, { keySpace: textOf("keySpace", keySpace) }, options);
+  }
+
+  /**
+   * Takes that back.
+   *
+   * @example
+   * await client.ranges.unregister("users");
+   */
+  async unregister(keySpace: string, options?: CallOptions): Promise<UnregisterResult> {
+    return this.caller.call(unregisterRange, { keySpace: textOf("keySpace", keySpace) }, options);
+  }
+
+  /**
+   * Splits the range that covers `splitKey`. Not repeated after a lost answer.
+   *
+   * @example
+   * await client.ranges.split("users", "users/m");
+   */
+  async split(keySpace: string, splitKey: string, options?: CallOptions): Promise<SplitResult> {
+    const request = {
+      keySpace: textOf("keySpace", keySpace),
+      splitKey: textOf("splitKey", splitKey),
+    };
+    return this.caller.call(splitRange, request, options);
+  }
+
+  /**
+   * One pass that folds small neighbours. Not repeated after a lost answer.
+   *
+   * @example
+   * const { merges } = await client.ranges.merge();
+   */
+  merge(options?: CallOptions): Promise<MergeResult> {
+    return this.caller.call(mergeRanges, {}, options);
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * The endpoints of a client: the configured ones, and those that hints named.
+ *
+ * Owns their transports. Invariants: 1. Learned endpoints never replace configured ones: whatever
+ * is not hinted goes to those. 2. An endpoint is learned only with the scheme of the endpoint that
+ * named it: nothing leaves in clear text that was configured over TLS. With a token an endpoint in
+ * clear text is learned only on a host that was configured: who names others may be anybody. 3. A
+ * place that failed is left alone for a growing while when there is another.
+ */
+import { parseEndpoint, type Endpoint } from "../values/options.js";
+import type { TransportNode } from "./transport-node.js";
+
+const COOLING_FIRST_MS = 10;
+const COOLING_LAST_MS = 1000;
+const FAILURES_MAX = 16;
+/** Learned endpoints: far beyond the voters of a cluster. */
+const LEARNED_MAX = 64;
+const NAMES_MAX = 1024;
+
+/** One endpoint. */
+export interface Place {
+  readonly endpoint: Endpoint;
+  readonly node: TransportNode;
+  readonly configured: boolean;
+  failures: number;
+  coolUntilMs: number;
+  hinted: boolean;
+  /** How the node behind it calls itself, once it executed something here. */
+  name: string | null;
+  /** Different nodes answer here (a balancer): nothing follows from what one of them says. */
+  many: boolean;
+}
+
+export class Places {
+  readonly configured: readonly Place[];
+  private readonly learned = new Map<string, Place>();
+  private readonly names = new Map<string, Place | null>();
+  private readonly make: (endpoint: Endpoint, failed: () => void) => TransportNode;
+  private readonly learnsEndpoints: boolean;
+  /** Hosts to which a token may go in clear text; null = there is no token. */
+  private readonly trusted: ReadonlySet<string> | null;
+  private preferred: number;
+
+  /**
+   * `learnsEndpoints`: whether endpoints in clear text may be learned by this transport; `start`:
+   * where among the configured ones to begin, from 0 (the first) to below 1; `hasToken`: requests
+   * carry one.
+   */
+  constructor(
+    endpoints: readonly Endpoint[],
+    make: (endpoint: Endpoint, failed: () => void) => TransportNode,
+    learnsEndpoints: boolean,
+    start: number,
+    hasToken: boolean,
+  ) {
+    this.make = make;
+    this.trusted = hasToken ? new Set(endpoints.map(({ host }) => host.toLowerCase())) : null;
+    this.learnsEndpoints = learnsEndpoints;
+    this.configured = endpoints.map((endpoint) => this.place(endpoint, true));
+    this.preferred = Math.floor(start * endpoints.length);
+  }
+
+  private place(endpoint: Endpoint, configured: boolean): Place {
+    const node = this.make(endpoint, () => this.failed(place));
+    const place: Place = {
+      endpoint,
+      node,
+      configured,
+      failures: 0,
+      coolUntilMs: 0,
+      hinted: false,
+      name: null,
+      many: false,
+    };
+    return place;
+  }
+
+  /** How many there are. */
+  get count(): number {
+    return this.configured.length + this.learned.size;
+  }
+
+  /**
+   * The configured place for a try: the preferred one, the one after `last`, or `last` again to
+   * `stay`. Cooling ones only when all are.
+   */
+  next(last: Place | null, stay: boolean, nowMs: number): Place {
+    const { configured } = this;
+    if (configured.length === 1) return configured[0] as Place;
+    const at = last === null ? -1 : configured.indexOf(last);
+    const first = at < 0 ? this.preferred : stay ? at : at + 1;
+    let best = configured[first % configured.length] as Place;
+    for (let step = 0; step < configured.length; step++) {
+      const place = configured[(first + step) % configured.length] as Place;
+      if (place.coolUntilMs <= nowMs) return place;
+      if (place.coolUntilMs < best.coolUntilMs) best = place;
+    }
+    return best;
+  }
+
+  worked(place: Place): void {
+    if (place.failures === 0) return;
+    place.failures = 0;
+    place.coolUntilMs = 0;
+  }
+
+  /** It cannot be reached, or does not answer. What fails together counts once. */
+  failed(place: Place): void {
+    const nowMs = performance.now();
+    const { configured } = this;
+    if (configured[this.preferred] === place) {
+      this.preferred = (this.preferred + 1) % configured.length;
+    }
+    if (place.coolUntilMs > nowMs) return;
+    const ceilingMs = Math.min(COOLING_LAST_MS, COOLING_FIRST_MS * 2 ** place.failures);
+    place.failures = Math.min(place.failures + 1, FAILURES_MAX);
+    place.coolUntilMs = nowMs + ceilingMs * (0.5 + Math.random() / 2);
+  }
+
+  /** The place of the node that executed a request sent to `from` and calls itself `name`. */
+  executed(from: Place, name: string): Place | null {
+    if (from.name === name) return from;
+    if (name === "") return from.many ? null : from;
+    if (!from.many && from.name === null) {
+      from.name = name;
+      if (this.names.get(name)?.configured !== true) this.remember(name, from);
+      return from;
+    }
+    this.balanced(from);
+    return this.named(name, from);
+  }
+
+  /** The place to which `from` forwarded a request. */
+  forwarded(from: Place, name: string): Place | null {
+    if (name === "") return null;
+    // One node does not forward to itself.
+    if (from.name === name) this.balanced(from);
+    return this.named(name, from);
+  }
+
+  /** The place of the node that calls itself `name`, said by `from`; null = not to be used. */
+  named(name: string, from: Place): Place | null {
+    const known = this.names.get(name);
+    if (known !== undefined) return known;
+    const place = this.resolve(name, from);
+    this.remember(name, place);
+    return place;
+  }
+
+  private resolve(name: string, from: Place): Place | null {
+    let endpoint: Endpoint;
+    try {
+      endpoint = parseEndpoint(name);
+    } catch {
+      return null;
+    }
+    const { url, secure, host } = endpoint;
+    const configured = this.configured.find((place) => place.endpoint.url === url);
+    if (configured !== undefined) return configured.many ? null : configured;
+    if (secure !== from.endpoint.secure || (!secure && !this.learnsEndpoints)) return null;
+    if (!secure && this.trusted?.has(host.toLowerCase()) === false) return null;
+    const learned = this.learned.get(url) ?? this.place(endpoint, false);
+    if (!this.learned.has(url)) {
+      if (this.learned.size >= LEARNED_MAX && !this.dropIdle()) return null;
+      this.learned.set(url, learned);
+    }
+    return learned;
+  }
+
+  private remember(name: string, place: Place | null): void {
+    if (this.names.size >= NAMES_MAX) this.names.clear();
+    this.names.set(name, place);
+  }
+
+  private balanced(place: Place): void {
+    place.many = true;
+    place.name = null;
+    for (const [name, named] of this.names) if (named === place) this.names.delete(name);
+  }
+
+  /** Ends a learned endpoint without a connection; false when all have one. */
+  private dropIdle(): boolean {
+    for (const [url, place] of this.learned) {
+      if (place.node.ready) continue;
+      this.learned.delete(url);
+      for (const [name, named] of this.names) if (named === place) this.names.delete(name);
+      void place.node.close();
+      return true;
+    }
+    return false;
+  }
+
+  /** Ends all transports; never rejects. */
+  async close(): Promise<void> {
+    const all = [...this.configured, ...this.learned.values()];
+    await Promise.all(all.map(({ node }) => node.close()));
+  }
+}

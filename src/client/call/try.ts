@@ -1,0 +1,59 @@
+/**
+ * What a call, the engine and the transports say to each other. Types only.
+ *
+ * Invariants: 1. A try is answered or fails at most once; what comes later is ignored. 2. `left` is
+ * set before the first byte may leave, never after.
+ */
+import type { Expiring } from "../time/deadlines.js";
+import type { SvcError } from "../values/errors.js";
+import type { Operation } from "./operation.js";
+import type { Place } from "./endpoints.js";
+import type { RouteHint } from "./route-hint.js";
+
+/** One try of a call, in the hands of a transport. */
+export interface Try {
+  readonly operation: Operation<unknown, unknown, unknown>;
+  readonly request: unknown;
+  /** Set by the transport just before the first byte may leave. */
+  left: boolean;
+  /**
+   * Travels outside the batch streams. Set by a transport on a try that it fails: so will those
+   * that follow.
+   */
+  alone: boolean;
+  /** Nobody waits for this try any more. */
+  ended: boolean;
+  /** Set by transports that can: stops the try's work. */
+  abandon: (() => void) | null;
+  /** `hint`: what the answer says about the place of its object. */
+  answered(answer: unknown, hint: RouteHint | null): void;
+  failed(error: SvcError): void;
+}
+
+/** What a call needs from the engine. */
+export interface CallHost {
+  /** How many places could be asked. */
+  readonly placeCount: number;
+  /** Calls end when the only place refuses connections. */
+  readonly failWhenRefused: boolean;
+  /**
+   * Hands a try to a place and returns it. `last`: the one that was tried last; `stay`: it may be
+   * that one again.
+   */
+  dispatch(attempt: Try, last: Place | null, stay: boolean): Place;
+  /** The place decided about the try. */
+  answered(place: Place, attempt: Try, hint: RouteHint | null): void;
+  /** The place asked to try again. */
+  refused(place: Place, attempt: Try): void;
+  /** Somebody in a hurry got no answer: that says little about the place. */
+  unanswered(attempt: Try): void;
+  /** The place could not be reached, or gave no answer. */
+  failed(place: Place): void;
+  /** The place did not answer this try in time. */
+  suspect(place: Place, attempt: Try): void;
+  /** Begins to watch the call for `durationMs`, instead of as before. */
+  watch(call: Expiring, durationMs: number): void;
+  ended(call: Expiring): void;
+  /** The clock of leases (ms). */
+  nowMs(): number;
+}

@@ -1,0 +1,210 @@
+/**
+ * The four operations on locks, as the client sends and reads them.
+ *
+ * Owns no state. May call the codec. Invariants: 1. Busy, a missing lock and another owner are
+ * results; everything else that is no success is an error.
+ */
+import { decodeText } from "../../base/bytes.js";
+import type { Int64Lanes, ProtoReader } from "../../proto/codec.js";
+import * as messages from "../../proto/generated/locks.js";
+import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
+import { bigintOf, intOf, jsonText, textOrNull, type JsonObject } from "../values/json.js";
+import { fromLanes, stampFromJson, stampOf, type Timestamp } from "../values/numbers.js";
+import type { Operation } from "../call/operation.js";
+import { aborted, mustRetry } from "../sequences/sequence-answers.js";
+import type { LockExtension, LockGrant, LockInfo, UnlockAnswer } from "./lock-shapes.js";
+
+/** Durability of the wire: 0 ephemeral, 1 persistent. */
+export type WireDurability = 0 | 1;
+
+export interface LockRequest {
+  readonly resource: string;
+  readonly owner: Uint8Array;
+  readonly expiresMs: number;
+  readonly durability: WireDurability;
+}
+export interface LockInfoRequest {
+  readonly resource: string;
+  readonly durability: WireDurability;
+}
+interface LockAnswer {
+  type: number;
+  fencingToken: bigint;
+}
+interface LockInfoAnswer extends LockAnswer {
+  readonly owner: Uint8Array;
+  readonly expires: Timestamp;
+}
+
+const Type = messages.GrpcLockResponseType;
+const {
+  LOCK_RESPONSE_TYPE_LOCKED: LOCKED,
+  LOCK_RESPONSE_TYPE_BUSY: BUSY,
+  LOCK_RESPONSE_TYPE_EXTENDED: EXTENDED,
+  LOCK_RESPONSE_TYPE_UNLOCKED: UNLOCKED,
+  LOCK_RESPONSE_TYPE_GOT: GOT,
+  LOCK_RESPONSE_TYPE_LOCK_DOES_NOT_EXIST: NOT_HELD,
+  LOCK_RESPONSE_TYPE_INVALID_OWNER: OTHER_OWNER,
+} = Type;
+const NO_BYTES = new Uint8Array(0);
+const BASE64_MARK = "base64:";
+
+/** Owner bytes as the text of the REST interface. */
+export function ownerToRest(owner: Uint8Array): string {
+  const text = decodeText(owner);
+  if (text !== null && !text.startsWith(BASE64_MARK)) return text;
+  return BASE64_MARK + Buffer.from(owner).toString("base64");
+}
+
+function ownerFromRest(text: string | null): Uint8Array {
+  if (text === null) return NO_BYTES;
+  const encoded = text.startsWith(BASE64_MARK);
+  return encoded
+    ? Buffer.from(text.slice(BASE64_MARK.length), "base64")
+    : Buffer.from(text, "utf8");
+}
+
+function failure(type: number, resource: string, doubtful: boolean): SvcError {
+  switch (type) {
+    case Type.LOCK_RESPONSE_TYPE_INVALID_INPUT:
+      return new InvalidInputError(`the arguments for the lock "${resource}" are not acceptable`, {
+        outcome: doubtful ? "unknown" : "none",
+      });
+    case Type.LOCK_RESPONSE_TYPE_MUST_RETRY:
+      return mustRetry();
+    case Type.LOCK_RESPONSE_TYPE_ABORTED:
+      return aborted();
+    case Type.LOCK_RESPONSE_TYPE_ERRORED:
+      return new ServerError("the service failed unexpectedly; its log has the cause");
+    default:
+      return new ServerError(`the answer has the unexpected type ${type}`, {}, "protocol");
+  }
+}
+
+/** Type and token: fields 2 and 3 of three of the four answers. */
+function answerFromGrpc(reader: ProtoReader, lengthBytes: number): LockAnswer {
+  const end = reader.pos + lengthBytes;
+  const answer: LockAnswer = { type: 0, fencingToken: 0n };
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 16) answer.type = reader.int32();
+    else if (tag === 24) answer.fencingToken = fromLanes(reader.int64() as Int64Lanes);
+    else reader.skipType(tag & 7);
+  }
+  return answer;
+}
+
+function answerFromRest(body: JsonObject): LockAnswer {
+  return { type: intOf(body, "type"), fencingToken: bigintOf(body, "fencingToken") };
+}
+
+function restBody(request: LockRequest): string {
+  const { resource, owner, expiresMs, durability } = request;
+  return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability });
+}
+
+export const tryLock: Operation<LockRequest, LockAnswer, LockGrant> = {
+  name: "locks.tryLock",
+  path: "/Locker/TryLock",
+  stream: { kind: "locks", type: 1, field: 3 },
+  route: { space: "locks", field: 4, name: ({ resource }) => resource },
+  rest: { method: "POST", path: () => "/v1/locks/try-lock", body: restBody },
+  write(request, writer) {
+    writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
+    writer.uint32(24).int32(request.expiresMs).uint32(32).int32(request.durability);
+  },
+  fromGrpc: answerFromGrpc,
+  fromRest: answerFromRest,
+  repeat: () => true,
+  settle(answer, request, doubtful) {
+    const { fencingToken } = answer;
+    if (answer.type === LOCKED) return { acquired: true, fencingToken, doubtful };
+    if (answer.type === BUSY) return { acquired: false, fencingToken: 0n, doubtful };
+    throw failure(answer.type, request.resource, doubtful);
+  },
+};
+
+export const tryExtend: Operation<LockRequest, LockAnswer, LockExtension> = {
+  name: "locks.tryExtend",
+  path: "/Locker/TryExtendLock",
+  stream: { kind: "locks", type: 2, field: 5 },
+  route: { space: "locks", field: 4, name: ({ resource }) => resource },
+  rest: { method: "POST", path: () => "/v1/locks/try-extend", body: restBody },
+  write: tryLock.write,
+  fromGrpc: answerFromGrpc,
+  fromRest: answerFromRest,
+  repeat: () => true,
+  settle(answer, request, doubtful) {
+    const { type, fencingToken } = answer;
+    if (type === EXTENDED) return { extended: true, refusal: null, fencingToken };
+    if (type === NOT_HELD) return { extended: false, refusal: "not-held", fencingToken: 0n };
+    if (type === OTHER_OWNER) return { extended: false, refusal: "other-owner", fencingToken: 0n };
+    throw failure(type, request.resource, doubtful);
+  },
+};
+
+export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
+  name: "locks.unlock",
+  path: "/Locker/Unlock",
+  stream: { kind: "locks", type: 3, field: 4 },
+  route: { space: "locks", field: 3, name: ({ resource }) => resource },
+  rest: {
+    method: "POST",
+    path: () => "/v1/locks/try-unlock",
+    body: ({ resource, owner, durability }) =>
+      jsonText({ resource, owner: ownerToRest(owner), durability }),
+  },
+  write(request, writer) {
+    writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
+    writer.uint32(24).int32(request.durability);
+  },
+  fromGrpc: answerFromGrpc,
+  fromRest: answerFromRest,
+  repeat: () => true,
+  settle({ type }, request, doubtful) {
+    if (type === UNLOCKED) return { unlocked: true, refusal: null, doubtful };
+    if (type === NOT_HELD) return { unlocked: doubtful, refusal: "not-held", doubtful };
+    if (type === OTHER_OWNER) return { unlocked: false, refusal: "other-owner", doubtful };
+    throw failure(type, request.resource, doubtful);
+  },
+};
+
+export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null> = {
+  name: "locks.info",
+  reads: true,
+  path: "/Locker/GetLock",
+  stream: { kind: "locks", type: 4, field: 6 },
+  route: { space: "locks", field: 8, name: ({ resource }) => resource },
+  rest: {
+    method: "POST",
+    path: () => "/v1/locks/get-info",
+    body: (request) => jsonText(request),
+  },
+  write({ resource, durability }, writer) {
+    messages.GrpcGetLockRequest.encode({ Resource: resource, durability }, writer);
+  },
+  fromGrpc(reader, lengthBytes) {
+    const message = messages.GrpcGetLockResponse.decode(reader, lengthBytes);
+    const { ExpiresNode, ExpiresPhysical, ExpiresCounter } = message;
+    return {
+      type: message.Type,
+      fencingToken: fromLanes(message.FencingToken),
+      owner: message.Owner === null ? NO_BYTES : Uint8Array.from(message.Owner),
+      expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
+    };
+  },
+  fromRest(body) {
+    return {
+      ...answerFromRest(body),
+      owner: ownerFromRest(textOrNull(body, "owner")),
+      expires: stampFromJson(body, "expires"),
+    };
+  },
+  repeat: () => true,
+  settle(answer, request) {
+    if (answer.type === NOT_HELD) return null;
+    if (answer.type !== GOT) throw failure(answer.type, request.resource, false);
+    const { owner, fencingToken, expires } = answer;
+    return { owner, ownerText: decodeText(owner), fencingToken, expires };
+  },
+};

@@ -1,0 +1,65 @@
+/**
+ * What goes into and comes out of lock calls.
+ *
+ * Owns no state. Invariants: 1. Tokens and other 64-bit numbers are bigint. 2. Owners are bytes on
+ * the wire; text given by the caller is its UTF-8 form.
+ */
+import type { CallOptions, Durability } from "../values/options.js";
+import type { Timestamp } from "../values/numbers.js";
+
+export interface LockCallOptions extends CallOptions {
+  /** Persistent (default): survives restarts of the service. */
+  readonly durability?: Durability | undefined;
+}
+
+/** Options of `acquire` and `withLock`. */
+export interface AcquireOptions extends LockCallOptions {
+  /** Length of the lease in ms, 1 to the server's `--lock-max-lease`. */
+  readonly leaseMs: number;
+  /** How long to wait while another owner holds the lock (ms, default 0; `Infinity` = for ever). */
+  readonly waitMs?: number | undefined;
+  /** Mean pause between tries while waiting (ms, default 100; jittered by half). */
+  readonly retryMs?: number | undefined;
+  /** Owner (default: 32 random hexadecimal characters). */
+  readonly owner?: string | Uint8Array | undefined;
+  /** Extend the lease at a third of it until released (default true). */
+  readonly renew?: boolean | undefined;
+}
+
+/** Answer of `tryLock`. Not acquired: another owner holds it now. */
+export interface LockGrant {
+  readonly acquired: boolean;
+  /** Fencing token of the grant; 0n when not acquired. */
+  readonly fencingToken: bigint;
+  /**
+   * True when the answer of an earlier try of this call was lost. Not acquired, that one may still
+   * have taken the lock, or may yet: `unlock` with the same owner settles it.
+   */
+  readonly doubtful: boolean;
+}
+
+/** Answer of `tryExtend`. */
+export interface LockExtension {
+  readonly extended: boolean;
+  /** Why not: nobody holds the lock, or another owner does. */
+  readonly refusal: "not-held" | "other-owner" | null;
+  readonly fencingToken: bigint;
+}
+
+/** Answer of `unlock`. */
+export interface UnlockAnswer {
+  readonly unlocked: boolean;
+  readonly refusal: "not-held" | "other-owner" | null;
+  /** True when an earlier try of this call may have released it. */
+  readonly doubtful: boolean;
+}
+
+/** Who holds a lock. */
+export interface LockInfo {
+  readonly owner: Uint8Array;
+  /** The owner as text, or null when its bytes are not UTF-8. */
+  readonly ownerText: string | null;
+  readonly fencingToken: bigint;
+  /** Estimated end of the lease, for information only. */
+  readonly expires: Timestamp;
+}

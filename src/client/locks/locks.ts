@@ -1,0 +1,258 @@
+/**
+ * Fenced lease locks.
+ *
+ * Owns the live handles and the acquires under way of a client, so that closing it can release
+ * them. May call the engine. Invariants: 1. A handle is made from a grant, or says that there is
+ * none. 2. Closing ends every acquire at once, and waits for the release of what they bring.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  bytesOf,
+  checkFunction,
+  checkSignal,
+  durabilityOf,
+  flagOf,
+  membersOf,
+  optionsOf,
+  textOf,
+} from "../values/arguments.js";
+import { ClosedError, InvalidInputError, LockNotAcquiredError } from "../values/errors.js";
+import { Acquisition } from "./lock-acquisition.js";
+import { LockHandle } from "./lock-handle.js";
+import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
+import type {
+  AcquireOptions,
+  LockCallOptions,
+  LockExtension,
+  LockGrant,
+  LockInfo,
+  UnlockAnswer,
+} from "./lock-shapes.js";
+import type { Caller } from "../call/operation.js";
+import { checkDeadline, durationMs, type MonotonicClock } from "../values/options.js";
+import { pause } from "../time/pause.js";
+
+const OWNER_BYTES = 16;
+const RETRY_DEFAULT_MS = 100;
+const QUIET_RELEASE_MIN_MS = 1000;
+
+/** Owner and lease of the one-step calls. */
+export interface LockStep extends LockCallOptions {
+  readonly owner: string | Uint8Array;
+  readonly leaseMs: number;
+}
+
+function ownerBytes(owner: string | Uint8Array): Uint8Array {
+  // A copy: the caller may change its own while the lock is renewed.
+  const bytes = Uint8Array.from(bytesOf("owner", owner));
+  if (bytes.length === 0) throw new InvalidInputError("an owner is not empty");
+  return bytes;
+}
+
+/** @internal What `Locks` needs beside the engine. */
+export interface LocksFacts {
+  readonly caller: Caller;
+  readonly clock: MonotonicClock;
+}
+
+/**
+ * Locks with leases and fencing tokens.
+ *
+ * @example
+ * const report = await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, token)
+ * => {   return buildReport({ signal, fencingToken: token });
+ * });
+ */
+export class Locks {
+  private readonly facts: LocksFacts;
+  private readonly handles = new Set<LockHandle>();
+  private readonly background = new Set<Promise<unknown>>();
+  private readonly acquiring = new Map<Acquisition, Promise<unknown>>();
+  private closed = false;
+
+  /** @internal */
+  constructor(facts: LocksFacts) {
+    this.facts = facts;
+  }
+
+  /**
+   * Acquires a lock, waiting up to `waitMs` while another owner holds it. Gives a handle whose
+   * `acquired` says whether it was got. Rejects with TimeoutError (the service could not be reached
+   * or asked to retry until the deadline: `waitMs` plus the client's deadline), CancelledError,
+   * InvalidInputError; what may have been granted then is released in the background. With an
+   * `owner` of your own a grant is confirmed by one extend, because the lock may be held under that
+   * name already, with an older lease.
+   *
+   * @example
+   * await using lock = await client.locks.acquire("nightly", { leaseMs: 30_000, waitMs: 10_000 });
+   * if (!lock.acquired) return;
+   * await work(lock.signal);
+   */
+  async acquire(resource: string, options: AcquireOptions): Promise<LockHandle> {
+    const { owner, waitMs = 0, retryMs = RETRY_DEFAULT_MS } = membersOf("options", options);
+    const renew = flagOf("renew", options.renew, true);
+    const request: LockRequest = {
+      resource: textOf("resource", resource),
+      owner: ownerBytes(owner === undefined ? randomBytes(OWNER_BYTES).toString("hex") : owner),
+      expiresMs: durationMs("leaseMs", options.leaseMs, 1),
+      durability: durabilityOf(options.durability),
+    };
+    checkSignal(options.signal);
+    if (waitMs !== Number.POSITIVE_INFINITY) durationMs("waitMs", waitMs, 0);
+    const { caller, clock } = this.facts;
+    const wish = {
+      request,
+      ownOwner: owner !== undefined,
+      waitMs,
+      retryMs: durationMs("retryMs", retryMs, 1),
+      deadlineMs:
+        options.deadlineMs === undefined
+          ? waitMs + caller.deadlineMs
+          : checkDeadline(options.deadlineMs),
+      signal: options.signal,
+    };
+    if (this.closed) throw new ClosedError();
+    const acquisition = new Acquisition(caller, clock, wish, (work) => this.inBackground(work));
+    const running = acquisition.run();
+    this.acquiring.set(acquisition, running);
+    try {
+      const grant = await running;
+      const facts = this.handleFacts(request);
+      if (grant === null) return new LockHandle({ ...facts, renew: false }, 0n, null);
+      const handle = new LockHandle({ ...facts, renew }, grant.fencingToken, grant.sentMs);
+      this.handles.add(handle);
+      if (!this.closed) return handle;
+      // Closed in the very turn in which the grant came: closing releases all handles.
+      throw new ClosedError({ outcome: "unknown" });
+    } finally {
+      this.acquiring.delete(acquisition);
+    }
+  }
+
+  /**
+   * Runs `work` under a lock and releases it afterwards. Rejects with LockNotAcquiredError when the
+   * lock was not got within `waitMs`, with what `work` rejects with, and with LockLostError when
+   * the lock was lost before `work` ended. A release that fails is not reported: the lease ends by
+   * itself.
+   *
+   * @example
+   * await client.locks.withLock("nightly", { leaseMs: 30_000 }, async (signal, fencingToken) => {
+   *   await copyRows({ signal, fencingToken });
+   * });
+   */
+  async withLock<Value>(
+    resource: string,
+    options: AcquireOptions,
+    work: (signal: AbortSignal, fencingToken: bigint) => Promise<Value>,
+  ): Promise<Value> {
+    checkFunction("work", work);
+    const handle = await this.acquire(resource, options);
+    if (!handle.acquired) throw new LockNotAcquiredError(resource);
+    try {
+      const value = await work(handle.signal, handle.fencingToken);
+      handle.assertHeld();
+      return value;
+    } finally {
+      const quiet = { deadlineMs: Math.max(QUIET_RELEASE_MIN_MS, options.leaseMs) };
+      await handle.release(quiet).catch(() => undefined);
+    }
+  }
+
+  /**
+   * One try to lock, without waiting, renewal or handle. A repeat by the same owner says acquired
+   * with the same token and leaves the lease as it was.
+   *
+   * @example
+   * const grant = await client.locks.tryLock("nightly", { owner: "me", leaseMs: 30_000 });
+   */
+  async tryLock(resource: string, step: LockStep): Promise<LockGrant> {
+    return this.facts.caller.call(tryLock, stepRequest(resource, step), step);
+  }
+
+  /**
+   * Sets the lease of a held lock to `leaseMs` from now.
+   *
+   * @example
+   * const { extended } = await client.locks.tryExtend("nightly", { owner: "me", leaseMs: 30_000 });
+   */
+  async tryExtend(resource: string, step: LockStep): Promise<LockExtension> {
+    return this.facts.caller.call(tryExtend, stepRequest(resource, step), step);
+  }
+
+  /**
+   * Releases a lock by its owner.
+   *
+   * @example
+   * const { unlocked } = await client.locks.unlock("nightly", { owner: "me" });
+   */
+  async unlock(
+    resource: string,
+    step: LockCallOptions & { readonly owner: string | Uint8Array },
+  ): Promise<UnlockAnswer> {
+    const request = stepRequest(resource, { ...membersOf("step", step), leaseMs: 1 });
+    return this.facts.caller.call(unlock, request, step);
+  }
+
+  /**
+   * Who holds a lock; null when nobody does.
+   *
+   * @example
+   * const info = await client.locks.info("nightly");
+   */
+  async info(resource: string, options: LockCallOptions = {}): Promise<LockInfo | null> {
+    const durability = durabilityOf(optionsOf(options).durability);
+    const request = { resource: textOf("resource", resource), durability };
+    return this.facts.caller.call(getLock, request, options);
+  }
+
+  /** @internal Releases what is held and waits for releases, at most `waitMs`; never rejects. */
+  async close(waitMs: number): Promise<void> {
+    this.closed = true;
+    const ended = [...this.acquiring.values()];
+    for (const acquisition of this.acquiring.keys()) acquisition.close();
+    await Promise.allSettled(ended);
+    for (const handle of [...this.handles]) {
+      if (waitMs === 0) handle.abandon();
+      else this.inBackground(handle.release({ deadlineMs: waitMs }));
+    }
+    if (this.background.size === 0 || waitMs === 0) return;
+    const enough = new AbortController();
+    const limit = pause(waitMs, enough.signal).catch(() => undefined);
+    await Promise.race([this.allReleased(), limit]);
+    enough.abort();
+  }
+
+  /** Late grants add releases while others are waited for. */
+  private async allReleased(): Promise<void> {
+    while (this.background.size > 0) await Promise.all(this.background);
+  }
+
+  private handleFacts(request: LockRequest) {
+    const { caller, clock } = this.facts;
+    return {
+      caller,
+      clock,
+      request,
+      onEnd: (handle: LockHandle): void => void this.handles.delete(handle),
+    };
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    const quiet = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.background.add(quiet);
+    void quiet.then(() => this.background.delete(quiet));
+  }
+}
+
+function stepRequest(resource: string, step: LockStep): LockRequest {
+  const { owner, leaseMs, durability } = membersOf("step", step);
+  return {
+    resource: textOf("resource", resource),
+    owner: ownerBytes(owner),
+    expiresMs: durationMs("leaseMs", leaseMs, 1),
+    durability: durabilityOf(durability),
+  };
+}

@@ -1,0 +1,326 @@
+/**
+ * One batch stream: items in, exactly one answer each out, in any order.
+ *
+ * Owns the items of its stream that are being read or in flight. May call the operations and its
+ * call object. Invariants: 1. At most `maxInflightPerStream` items are in flight, and of reads only
+ * as many as their answers leave room for; beyond that, and while the peer does not take the
+ * answers, the stream is not read. 2. A frame is read item by
+ * item, never decoded as a whole, and never more than ITEMS_PER_TURN items without giving others a
+ * turn. 3. After half-close the stream ends when the last answer is out. 4. An item that is
+ * malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
+ */
+import { type Metadata, status, type ServerDuplexStream } from "@grpc/grpc-js";
+import { assert } from "../../base/assert.js";
+import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
+import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";
+import { protoReader, type ProtoReader } from "../../proto/codec.js";
+import { allows, type Role } from "../calls/access.js";
+import { answerSizeBytes, LARGE_ANSWER_BYTES } from "../calls/answer-size.js";
+import { BatchOutput, FRAME_FIELD, FRAME_TYPE } from "./batch-output.js";
+import { EnvelopeScanner, NOT_A_FRAME, NO_ITEM } from "./envelope.js";
+import type { BatchOperation, BatchStreamKind } from "../calls/method.js";
+import { ReadAhead } from "./read-ahead.js";
+import { callError, malformedRequest, type Flushable, type GrpcRuntime } from "../calls/runtime.js";
+
+export type BatchCall = ServerDuplexStream<Buffer, Buffer>;
+
+const ITEMS_PER_TURN = 1024;
+
+/** Payload fields of a stream as bits, for the scanner. */
+function payloadFields(kind: BatchStreamKind): number {
+  let bits = kind.frames ? 1 << FRAME_FIELD : 0;
+  for (const operation of kind.operations.values()) bits |= 1 << operation.requestField;
+  return bits;
+}
+
+export class BatchStream implements Flushable {
+  private readonly runtime: GrpcRuntime;
+  private readonly kind: BatchStreamKind;
+  private readonly call: BatchCall;
+  private readonly role: Role;
+  private readonly output: BatchOutput;
+  private readonly ahead = new ReadAhead();
+  private readonly scanner: EnvelopeScanner;
+  private readonly streamHops: number;
+  private readonly streamRequestId: string;
+  private readonly onClosed: (stream: BatchStream) => void;
+
+  /** The message being read; null = none. */
+  private reader: ProtoReader | null = null;
+  /** Inside a frame: where it began and ends, and how many of its items were read. */
+  private frameStart = 0;
+  private frameEnd = 0;
+  private frameItems = 0;
+  private inFrame = false;
+
+  private inflight = 0;
+  private flushAsked = false;
+  /** When the first answer of this turn came (-1: none yet): one look at the clock times all. */
+  private answeredMs = -1;
+  private halfClosed = false;
+  private closed = false;
+
+  constructor(
+    runtime: GrpcRuntime,
+    kind: BatchStreamKind,
+    call: BatchCall,
+    role: Role,
+    onClosed: (stream: BatchStream) => void,
+  ) {
+    this.runtime = runtime;
+    this.kind = kind;
+    this.call = call;
+    this.role = role;
+    this.onClosed = onClosed;
+    this.scanner = new EnvelopeScanner(payloadFields(kind));
+    this.streamHops = runtime.forwardHops(call.metadata);
+    this.streamRequestId = runtime.requestId(call.metadata);
+    this.output = new BatchOutput(call, runtime.large, () => {
+      if (this.reader !== null || this.halfClosed) this.askFlush();
+    });
+  }
+
+  /** Starts to read. `headers`: sent at once, so that the client knows before its first item. */
+  start(headers: Metadata): void {
+    const { call } = this;
+    call.sendMetadata(headers);
+    call.on("data", (message: Buffer) => {
+      assert(this.reader === null, "the next message is read when the last one is done");
+      if (this.closed) return;
+      this.reader = protoReader(message);
+      this.inFrame = false;
+      this.pump();
+    });
+    call.on("end", () => {
+      this.halfClosed = true;
+      this.endWhenDone();
+    });
+    call.on("cancelled", () => this.close());
+    // A failing transport also cancels the call; the event only has to have a listener.
+    call.on("error", () => this.close());
+  }
+
+  /** Reads no further message; what was read is answered, then the stream ends with OK. */
+  drain(): void {
+    this.halfClosed = true;
+    this.call.pause();
+    this.endWhenDone();
+  }
+
+  /** At the end of a turn: sends the answers of the turn and goes on reading. */
+  flush(): void {
+    this.flushAsked = false;
+    this.answeredMs = -1;
+    if (this.closed) return;
+    this.output.flush();
+    this.pump();
+    this.endWhenDone();
+  }
+
+  private askFlush(): void {
+    if (this.flushAsked) return;
+    this.flushAsked = true;
+    this.runtime.flushSoon(this);
+  }
+
+  /** Reads items of the current message until it is done or a bound is reached. */
+  private pump(): void {
+    const nowMs = this.runtime.nowMs();
+    let count = 0;
+    while (this.reader !== null && !this.closed && count < ITEMS_PER_TURN && this.hasRoom()) {
+      if (!this.readItem(this.reader, nowMs)) break;
+      count += 1;
+    }
+    if (this.closed) return;
+    if (this.output.waiting || count === ITEMS_PER_TURN) this.askFlush();
+    // With room used up, an answer, or the transport taking one, has this read on.
+    if (this.reader !== null) this.call.pause();
+    else if (!this.halfClosed) this.call.resume();
+  }
+
+  private hasRoom(): boolean {
+    const { maxInflightPerStream } = this.runtime.options;
+    return this.inflight < maxInflightPerStream && !this.output.isBehind;
+  }
+
+  /**
+   * Reads one item: the message itself, or the next one of the frame that it holds. False: the item
+   * is to be read again, when there is room for its answer.
+   */
+  private readItem(reader: ProtoReader, nowMs: number): boolean {
+    const start = reader.pos;
+    if (!this.inFrame) {
+      const readable = this.scanner.scan(reader, reader.len);
+      if (!readable) return this.fail();
+      if (this.kind.frames && this.scanner.type === FRAME_TYPE) return this.enterFrame(reader);
+      if (!this.hasRoomForAnswer()) {
+        reader.pos = start;
+        return false;
+      }
+      this.reader = null;
+      this.take(reader, nowMs, false);
+      return true;
+    }
+    const end = this.scanner.nextItem(reader, this.frameEnd);
+    if (end === NOT_A_FRAME) return this.fail();
+    if (end === NO_ITEM) {
+      this.reader = null;
+      return true;
+    }
+    if (!this.scanner.scan(reader, end)) return this.fail();
+    if (!this.hasRoomForAnswer()) {
+      reader.pos = start;
+      return false;
+    }
+    this.frameItems += 1;
+    const beyond = this.frameItems > FRAME_ITEMS_MAX || end - this.frameStart > FRAME_MAX_BYTES;
+    this.take(reader, nowMs, beyond);
+    reader.pos = end;
+    return true;
+  }
+
+  /** Whether the scanned item may begin now: for what it may be answered with there is room. */
+  private hasRoomForAnswer(): boolean {
+    const operation = this.kind.operations.get(this.scanner.type);
+    if (operation === undefined || operation.method.extent === "small") return true;
+    const expectedBytes = this.ahead.expectedBytes(operation.method.extent);
+    return this.ahead.admits(expectedBytes, this.output.waitingBytes);
+  }
+
+  private enterFrame(reader: ProtoReader): boolean {
+    const { payloadField, payloadStart, payloadEnd, type, requestId } = this.scanner;
+    if (payloadField !== FRAME_FIELD) {
+      this.reader = null;
+      this.output.echo(type, requestId);
+      return true;
+    }
+    this.output.useFrames();
+    this.inFrame = true;
+    this.frameItems = 0;
+    this.frameStart = payloadStart;
+    this.frameEnd = payloadEnd;
+    reader.pos = payloadStart;
+    return true;
+  }
+
+  /** Answers or begins the scanned item. `beyond`: outside the bounds of its frame. */
+  private take(reader: ProtoReader, nowMs: number, beyond: boolean): void {
+    const { type, requestId, payloadField, payloadStart, payloadEnd, hops } = this.scanner;
+    const operation = this.kind.operations.get(type);
+    if (operation === undefined || operation.requestField !== payloadField) {
+      this.output.echo(type, requestId);
+      return;
+    }
+    if (!allows(this.role, operation.method.role)) {
+      this.refuse(status.PERMISSION_DENIED, "the role of the caller does not allow this item");
+      return;
+    }
+    const request = readRequest(operation, reader, payloadStart, payloadEnd);
+    const { kind } = operation.method;
+    const { operations, large } = this.runtime;
+    if (request === null) {
+      const answer = operations.invalidInput(kind);
+      this.output.answer(type, requestId, operation, answer, null, 0);
+    } else if (beyond || large.unsent.isFull) {
+      const answer = operations.mustRetry(kind, beyond ? null : "overloaded");
+      this.output.answer(type, requestId, operation, answer, request, 0);
+    } else {
+      this.execute(type, requestId, operation, request, this.contextOf(nowMs, hops), nowMs);
+    }
+  }
+
+  private contextOf(nowMs: number, itemHops: number): RequestContext {
+    const { requestTimeoutMs } = this.runtime.options;
+    const callDeadline = this.call.getDeadline();
+    const deadlineMs =
+      callDeadline === Infinity
+        ? nowMs + requestTimeoutMs
+        : this.runtime.deadlineMs(callDeadline, requestTimeoutMs);
+    const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
+    return { deadlineMs, forwardHops: hops, requestId: this.streamRequestId };
+  }
+
+  private execute(
+    type: number,
+    requestId: number,
+    operation: BatchOperation,
+    request: DataRequest,
+    context: RequestContext,
+    startedMs: number,
+  ): void {
+    const { kind, path, extent } = operation.method;
+    const isSmall = extent === "small";
+    const expectedBytes = isSmall ? 0 : this.ahead.expectedBytes(extent);
+    if (!isSmall) this.ahead.reserve(expectedBytes);
+    this.inflight += 1;
+    this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
+      this.inflight -= 1;
+      const sizeBytes = isSmall ? 0 : answerSizeBytes(answer);
+      if (!isSmall) this.ahead.settle(extent, expectedBytes, sizeBytes);
+      if (this.answeredMs < 0) this.answeredMs = this.runtime.nowMs();
+      const elapsedMs = Math.max(0, this.answeredMs - startedMs);
+      this.runtime.options.onAnswer?.(path, answer.type, elapsedMs);
+      if (this.closed) return;
+      if (sizeBytes < LARGE_ANSWER_BYTES) {
+        this.output.answer(type, requestId, operation, answer, request, elapsedMs);
+      } else if (
+        !this.output.hold({ type, requestId, operation, answer, request, elapsedMs }, sizeBytes)
+      ) {
+        // Only reads have large answers, so nothing was done that this refusal denies.
+        const refused = this.runtime.operations.mustRetry(kind, "overloaded");
+        this.output.answer(type, requestId, operation, refused, request, elapsedMs);
+      }
+      this.askFlush();
+    });
+  }
+
+  private endWhenDone(): void {
+    if (!this.halfClosed || this.closed || this.reader !== null) return;
+    if (this.inflight > 0 || this.output.holds) return;
+    this.output.flush();
+    this.close();
+    this.call.end();
+  }
+
+  private fail(): true {
+    this.output.flush();
+    this.close();
+    this.call.emit("error", malformedRequest());
+    return true;
+  }
+
+  private refuse(code: status, details: string): void {
+    this.output.flush();
+    this.close();
+    this.call.emit("error", callError(code, details));
+  }
+
+  private close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.reader = null;
+    // What the peer still sends is read and dropped, so that it does not stand in the connection's
+    // window.
+    this.call.resume();
+    this.onClosed(this);
+  }
+}
+
+/** The request of an item's payload, or null when the payload is not such a message. */
+function readRequest(
+  operation: BatchOperation,
+  reader: ProtoReader,
+  start: number,
+  end: number,
+): DataRequest | null {
+  const whole = reader.len;
+  reader.pos = start;
+  try {
+    return operation.method.read(reader, end - start);
+  } catch {
+    return null;
+  } finally {
+    // A decoder that fails midway leaves its own bounds behind.
+    reader.len = whole;
+  }
+}

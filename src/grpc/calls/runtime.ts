@@ -1,0 +1,171 @@
+/**
+ * What every handler of the gRPC front end shares: the operations, the clock, request contexts, the
+ * flush round.
+ *
+ * Owns the request ids and the round that writes answers out. Invariants: 1. A context's deadline
+ * is never later than the server's own bound, and is on the monotonic clock. 2. A flush runs once
+ * per turn of the event loop, after the callbacks of that turn, so that answers given together
+ * travel together.
+ */
+import { randomBytes } from "node:crypto";
+import { status, type Metadata, type ServiceError, Metadata as MetadataClass } from "@grpc/grpc-js";
+import type { ConnectionBudget } from "../../base/connections.js";
+import { REQUEST_ID_MAX_CHARACTERS } from "../../base/limits.js";
+import type { UnsentBytes } from "../../base/unsent.js";
+import type { AuditPort } from "../../operations/api/audit.js";
+import type { OperationsPort, RequestContext } from "../../operations/api/requests.js";
+import { ProtoWriter } from "../../proto/codec.js";
+import type { Authenticator } from "./access.js";
+import { type CallStreams, LargeAnswers } from "./large-answers.js";
+
+/** What server/ hands in. */
+export interface GrpcServerOptions {
+  readonly operations: OperationsPort;
+  /** null: no authentication is configured, every caller is admin. */
+  readonly authenticator: Authenticator | null;
+  readonly clock: { monotonicMs(): number };
+  /** --request-timeout (ms). */
+  readonly requestTimeoutMs: number;
+  /** --grpc-max-receive-bytes. */
+  readonly maxReceiveBytes: number;
+  /** --max-inflight-per-stream. */
+  readonly maxInflightPerStream: number;
+  /** Counts client connections over all listeners of the node; more are closed at accept. */
+  readonly connections: ConnectionBudget;
+  /** Counts answers that wait for clients over all front ends of the node. */
+  readonly unsent: UnsentBytes;
+  /** Pause between liveness probes of a connection, and how long an answer to one may take (ms). */
+  readonly keepaliveIntervalMs: number;
+  readonly keepaliveTimeoutMs: number;
+  /** Adds the method /Bench/Noop, for measuring what a call costs without an operation. */
+  readonly noopMethod: boolean;
+  /** Told of an exception that must not happen; the program decides what becomes of the process. */
+  readonly onFault: (error: unknown, requestId: string) => void;
+  /** Told of administrative calls and of refusals for who called; null = nobody is. */
+  readonly audit: AuditPort | null;
+  /** Told of every answer of a data call or batch item, for metrics. */
+  readonly onAnswer?: (path: string, type: number, elapsedMs: number) => void;
+}
+
+/** Defaults of everything that is no business of the embedding program. */
+export const GRPC_DEFAULTS = {
+  requestTimeoutMs: 10_000,
+  maxReceiveBytes: 4 * 1024 * 1024,
+  maxInflightPerStream: 1024,
+  keepaliveIntervalMs: 20_000,
+  keepaliveTimeoutMs: 10_000,
+  noopMethod: false,
+} as const;
+
+/** Something with answers that wait for the end of the turn. */
+export interface Flushable {
+  flush(): void;
+}
+
+/** Writers that grew beyond this are not kept (bytes). */
+const WRITER_KEPT_BYTES = 1024 * 1024;
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+
+/** Set by the gate on administrative calls, percent-encoded: who calls, and from where. */
+export const CALLER_NAME_HEADER = "svc-caller-name";
+export const CALLER_ADDRESS_HEADER = "svc-caller-address";
+
+/** The request id that a caller sent; null when it sent none that can be used. */
+export function givenRequestId(given: unknown): string | null {
+  const isUsable =
+    typeof given === "string" &&
+    given.length <= REQUEST_ID_MAX_CHARACTERS &&
+    VISIBLE_ASCII.test(given);
+  return isUsable ? given : null;
+}
+
+export class GrpcRuntime {
+  readonly options: GrpcServerOptions;
+  readonly operations: OperationsPort;
+  readonly large: LargeAnswers;
+  private readonly idPrefix = randomBytes(5).toString("hex");
+  private idCount = 0;
+  private writer = new ProtoWriter(4096);
+  private waiting: Flushable[] = [];
+
+  constructor(options: GrpcServerOptions, streams: CallStreams) {
+    this.options = options;
+    this.operations = options.operations;
+    this.large = new LargeAnswers(options.unsent, streams);
+  }
+
+  nowMs(): number {
+    return this.options.clock.monotonicMs();
+  }
+
+  /** A writer for one message that is copied out before the turn ends. */
+  scratch(): ProtoWriter {
+    if (this.writer.capacityBytes > WRITER_KEPT_BYTES) this.writer = new ProtoWriter(4096);
+    return this.writer.truncate(0);
+  }
+
+  /** The caller's request id, or a new one. */
+  requestId(metadata: Metadata): string {
+    const given = givenRequestId(metadata.get("x-request-id")[0]);
+    return given ?? `${this.idPrefix}-${(this.idCount++).toString(36)}`;
+  }
+
+  /**
+   * Hops of a request that another node sent on; anything that is no number of at least 1 counts as
+   * none.
+   */
+  forwardHops(metadata: Metadata): number {
+    const given = metadata.get("svc-forwarded")[0];
+    if (typeof given !== "string" || !/^[0-9]{1,9}$/.test(given)) return 0;
+    return Number(given);
+  }
+
+  /**
+   * `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. `boundMs`: the
+   * server's own.
+   */
+  context(metadata: Metadata, callDeadline: Date | number, boundMs: number): RequestContext {
+    return {
+      deadlineMs: this.deadlineMs(callDeadline, boundMs),
+      forwardHops: this.forwardHops(metadata),
+      requestId: this.requestId(metadata),
+    };
+  }
+
+  deadlineMs(callDeadline: Date | number, boundMs: number): number {
+    const nowMs = this.nowMs();
+    const restMs = Number(callDeadline) - Date.now();
+    return nowMs + (restMs < boundMs ? restMs : boundMs);
+  }
+
+  /** Has `one` flushed at the end of this turn. The caller asks once per turn and object. */
+  flushSoon(one: Flushable): void {
+    this.waiting.push(one);
+    if (this.waiting.length === 1) setImmediate(this.flushAll);
+  }
+
+  private readonly flushAll = (): void => {
+    const round = this.waiting;
+    this.waiting = [];
+    for (const one of round) one.flush();
+  };
+}
+
+/** An error that ends a call with a status. */
+export function callError(
+  code: status,
+  details: string,
+  trailers: Readonly<Record<string, string>> = {},
+): ServiceError {
+  const metadata = new MetadataClass();
+  for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);
+  const error = new Error(details);
+  return Object.assign(error, { code, details, metadata });
+}
+
+export function malformedRequest(): ServiceError {
+  return callError(
+    status.INVALID_ARGUMENT,
+    "the request is not a valid message: malformed, truncated, or text that is not valid UTF-8",
+  );
+}

@@ -1,0 +1,150 @@
+/**
+ * The calls of the KeyValuer service on one key: messages to requests, answers to messages.
+ *
+ * Owns no state; calls nothing but the codec. Invariants: 1. An absent value and empty bytes stay
+ * different. 2. An unset revision is revision 0, an unset durability Ephemeral, as the contract has
+ * it for gRPC. 3. LastUsed is LastModified.
+ */
+import { assert } from "../../base/assert.js";
+import type { DataAnswer, KvAnswer, KvGetRequest } from "../../operations/api/requests.js";
+import { isZeroLanes, lanesToBigInt, type Encodable } from "../../proto/codec.js";
+import * as proto from "../../proto/generated/keyvalues.js";
+import { dataMethod, elapsedField, ownBytesOrNull, routeOf } from "../calls/method.js";
+import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./transactional.js";
+
+function kvAnswer(answer: DataAnswer): KvAnswer {
+  assert(answer.kind === "kv", "a key/value call gets a key/value answer");
+  return answer;
+}
+
+function writeResponse(
+  answer: DataAnswer,
+  elapsedMs: number,
+): Encodable<proto.GrpcTrySetKeyValueResponse> {
+  const { servedFrom, type, revision, lastModified, route } = kvAnswer(answer);
+  return {
+    ServedFrom: servedFrom,
+    Type: type,
+    Revision: revision,
+    LastModifiedNode: lastModified.n,
+    LastModifiedPhysical: lastModified.l,
+    LastModifiedCounter: lastModified.c,
+    TimeElapsedMs: elapsedField(elapsedMs),
+    Route: routeOf(route),
+  };
+}
+
+function readRequest(
+  kind: KvGetRequest["kind"],
+  message: proto.GrpcTryGetKeyValueRequest,
+): KvGetRequest {
+  return {
+    kind,
+    key: message.Key,
+    revision: lanesToBigInt(message.Revision),
+    durability: message.Durability,
+    plain: noTransaction(message) && noReadTimestamp(message) && noOperation(message),
+  };
+}
+
+function existsResponse(
+  answer: DataAnswer,
+  elapsedMs: number,
+): Encodable<proto.GrpcTryExistsKeyValueResponse> {
+  const { servedFrom, type, revision, expires, lastModified, state, route } = kvAnswer(answer);
+  return {
+    ServedFrom: servedFrom,
+    Type: type,
+    Revision: revision,
+    ExpiresNode: expires.n,
+    ExpiresPhysical: expires.l,
+    ExpiresCounter: expires.c,
+    LastUsedNode: lastModified.n,
+    LastUsedPhysical: lastModified.l,
+    LastUsedCounter: lastModified.c,
+    LastModifiedNode: lastModified.n,
+    LastModifiedPhysical: lastModified.l,
+    LastModifiedCounter: lastModified.c,
+    State: state,
+    TimeElapsedMs: elapsedField(elapsedMs),
+    Route: routeOf(route),
+  };
+}
+
+export const setMethod = dataMethod({
+  path: "/KeyValuer/TrySetKeyValue",
+  role: "writer",
+  kind: "kv-set",
+  request: proto.GrpcTrySetKeyValueRequest,
+  response: proto.GrpcTrySetKeyValueResponse,
+  toRequest: (message) => ({
+    kind: "kv-set",
+    key: message.Key,
+    value: ownBytesOrNull(message.Value),
+    compareValue: ownBytesOrNull(message.CompareValue),
+    compareRevision: lanesToBigInt(message.CompareRevision),
+    expiresMs: message.ExpiresMs,
+    flags: message.Flags,
+    durability: message.Durability,
+    plain:
+      noTransaction(message) &&
+      noOperation(message) &&
+      normalPolicy(message) &&
+      isZeroLanes(message.RoutedGeneration),
+  }),
+  toResponse: writeResponse,
+});
+
+export const extendMethod = dataMethod({
+  path: "/KeyValuer/TryExtendKeyValue",
+  role: "writer",
+  kind: "kv-extend",
+  request: proto.GrpcTryExtendKeyValueRequest,
+  response: proto.GrpcTryExtendKeyValueResponse,
+  toRequest: (message) => ({
+    kind: "kv-extend",
+    key: message.Key,
+    expiresMs: message.ExpiresMs,
+    durability: message.Durability,
+    plain: noTransaction(message) && noOperation(message) && normalPolicy(message),
+  }),
+  toResponse: writeResponse,
+});
+
+export const deleteMethod = dataMethod({
+  path: "/KeyValuer/TryDeleteKeyValue",
+  role: "writer",
+  kind: "kv-delete",
+  request: proto.GrpcTryDeleteKeyValueRequest,
+  response: proto.GrpcTryDeleteKeyValueResponse,
+  toRequest: (message) => ({
+    kind: "kv-delete",
+    key: message.Key,
+    durability: message.Durability,
+    plain: noTransaction(message) && noOperation(message) && normalPolicy(message),
+  }),
+  toResponse: writeResponse,
+});
+
+export const getMethod = dataMethod({
+  path: "/KeyValuer/TryGetKeyValue",
+  role: "reader",
+  kind: "kv-get",
+  request: proto.GrpcTryGetKeyValueRequest,
+  response: proto.GrpcTryGetKeyValueResponse,
+  toRequest: (message) => readRequest("kv-get", message),
+  toResponse: (answer, elapsedMs): Encodable<proto.GrpcTryGetKeyValueResponse> => ({
+    ...existsResponse(answer, elapsedMs),
+    Value: kvAnswer(answer).value,
+  }),
+});
+
+export const existsMethod = dataMethod({
+  path: "/KeyValuer/TryExistsKeyValue",
+  role: "reader",
+  kind: "kv-exists",
+  request: proto.GrpcTryExistsKeyValueRequest,
+  response: proto.GrpcTryExistsKeyValueResponse,
+  toRequest: (message) => readRequest("kv-exists", message),
+  toResponse: existsResponse,
+});

@@ -1,0 +1,147 @@
+/**
+ * The Locker service: its messages to requests, answers to its messages.
+ *
+ * Owns no state; calls nothing but the codec. Invariants: 1. A missing owner and an empty one go
+ * down alike: as no bytes, which the operation refuses. 2. Unset durability is 0, Ephemeral, as the
+ * contract has it for gRPC.
+ */
+import { assert } from "../../base/assert.js";
+import { EMPTY_BYTES } from "../../base/bytes.js";
+import type { DataAnswer, LockAnswer } from "../../operations/api/requests.js";
+import type { Encodable } from "../../proto/codec.js";
+import * as proto from "../../proto/generated/locks.js";
+import type { BatchOperation, BatchStreamKind, DataMethod } from "../calls/method.js";
+import { dataMethod, ownBytes, ownBytesOrNull, routeOf } from "../calls/method.js";
+
+function lockAnswer(answer: DataAnswer): LockAnswer {
+  assert(answer.kind === "lock", "a lock call gets a lock answer");
+  return answer;
+}
+
+function tokenResponse(answer: DataAnswer): Encodable<proto.GrpcTryLockResponse> {
+  const { servedFrom, type, fencingToken, route } = lockAnswer(answer);
+  return {
+    ServedFrom: servedFrom,
+    Type: type,
+    FencingToken: fencingToken,
+    Route: routeOf(route),
+  };
+}
+
+const tryLock = dataMethod({
+  path: "/Locker/TryLock",
+  role: "writer",
+  kind: "try-lock",
+  request: proto.GrpcTryLockRequest,
+  response: proto.GrpcTryLockResponse,
+  toRequest: (message) => ({
+    kind: "try-lock",
+    resource: message.Resource,
+    owner: ownBytes(message.Owner),
+    expiresMs: message.ExpiresMs,
+    durability: message.Durability,
+  }),
+  toResponse: tokenResponse,
+});
+
+const extend = dataMethod({
+  path: "/Locker/TryExtendLock",
+  role: "writer",
+  kind: "try-extend",
+  request: proto.GrpcExtendLockRequest,
+  response: proto.GrpcExtendLockResponse,
+  toRequest: (message) => ({
+    kind: "try-extend",
+    resource: message.Resource,
+    owner: ownBytesOrNull(message.Owner) ?? EMPTY_BYTES,
+    expiresMs: message.ExpiresMs,
+    durability: message.Durability,
+  }),
+  toResponse: tokenResponse,
+});
+
+const unlock = dataMethod({
+  path: "/Locker/Unlock",
+  role: "writer",
+  kind: "try-unlock",
+  request: proto.GrpcUnlockRequest,
+  response: proto.GrpcUnlockResponse,
+  toRequest: (message) => ({
+    kind: "try-unlock",
+    resource: message.Resource,
+    owner: ownBytesOrNull(message.Owner) ?? EMPTY_BYTES,
+    durability: message.Durability,
+  }),
+  toResponse: (answer) => {
+    const { servedFrom, type, route } = lockAnswer(answer);
+    return { ServedFrom: servedFrom, Type: type, Route: routeOf(route) };
+  },
+});
+
+const getLock = dataMethod({
+  path: "/Locker/GetLock",
+  role: "reader",
+  kind: "get-lock",
+  request: proto.GrpcGetLockRequest,
+  response: proto.GrpcGetLockResponse,
+  toRequest: (message) => ({
+    kind: "get-lock",
+    resource: message.Resource,
+    durability: message.durability,
+  }),
+  toResponse: (answer) => {
+    const { servedFrom, type, owner, expires, fencingToken, route } = lockAnswer(answer);
+    return {
+      ServedFrom: servedFrom,
+      Type: type,
+      Owner: owner,
+      ExpiresNode: expires.n,
+      ExpiresPhysical: expires.l,
+      ExpiresCounter: expires.c,
+      FencingToken: fencingToken,
+      Route: routeOf(route),
+    };
+  },
+});
+
+/** The unary calls of the service. */
+export const LOCKER_METHODS: readonly DataMethod[] = [tryLock, extend, unlock, getLock];
+
+// Payload fields do not follow the types: unlock is type 3 and field 4, extend is type 2 and field
+// 5.
+const operations = new Map<number, BatchOperation>([
+  [
+    proto.GrpcLockClientBatchType.TYPE_TRY_LOCK,
+    { requestField: 3, responseField: 3, method: tryLock },
+  ],
+  [
+    proto.GrpcLockClientBatchType.TYPE_EXTEND_LOCK,
+    { requestField: 5, responseField: 5, method: extend },
+  ],
+  [
+    proto.GrpcLockClientBatchType.TYPE_UNLOCK,
+    { requestField: 4, responseField: 4, method: unlock },
+  ],
+  [
+    proto.GrpcLockClientBatchType.TYPE_GET_LOCK,
+    { requestField: 6, responseField: 6, method: getLock },
+  ],
+]);
+
+/** The batch stream of clients. */
+export const LOCKER_STREAM: BatchStreamKind = {
+  path: "/Locker/BatchClientLockRequests",
+  frames: true,
+  forwarded: false,
+  operations,
+};
+
+/**
+ * The batch stream of forwarding servers: same numbers, no frames, every item already forwarded.
+ */
+export const LOCKER_SERVER_STREAM: BatchStreamKind = {
+  path: "/Locker/BatchServerLockRequests",
+  frames: false,
+  forwarded: true,
+  operations,
+};

@@ -1,0 +1,57 @@
+/**
+ * The transactional fields of key/value messages: part of the wire format, not part of the service.
+ *
+ * Owns no state. Invariants: 1. A message is plain exactly when all such fields in it are zero,
+ * empty or absent, or the conflict policy is NORMAL; anything else goes down as not plain and comes
+ * back as InvalidInput.
+ */
+import { isZeroLanes, type Int64Lanes } from "../../proto/codec.js";
+import { GrpcTransactionConflictPolicy as Policy } from "../../proto/generated/keyvalues.js";
+
+interface Transaction {
+  readonly TransactionIdNode: number;
+  readonly TransactionIdPhysical: Int64Lanes;
+  readonly TransactionIdCounter: number;
+}
+interface ReadTimestamp {
+  readonly ReadTimestampNode: number;
+  readonly ReadTimestampPhysical: Int64Lanes;
+  readonly ReadTimestampCounter: number;
+}
+interface Operation {
+  readonly CoordinatorKey: string | null;
+  readonly OperationIdHigh: Int64Lanes | null;
+  readonly OperationIdLow: Int64Lanes | null;
+}
+
+export function noTransaction(message: Transaction): boolean {
+  return (
+    message.TransactionIdNode === 0 &&
+    message.TransactionIdCounter === 0 &&
+    isZeroLanes(message.TransactionIdPhysical)
+  );
+}
+
+export function noReadTimestamp(message: ReadTimestamp): boolean {
+  return (
+    message.ReadTimestampNode === 0 &&
+    message.ReadTimestampCounter === 0 &&
+    isZeroLanes(message.ReadTimestampPhysical)
+  );
+}
+
+export function noOperation(message: Operation): boolean {
+  const { CoordinatorKey: key, OperationIdHigh: high, OperationIdLow: low } = message;
+  return (
+    (key === null || key === "") &&
+    (high === null || isZeroLanes(high)) &&
+    (low === null || isZeroLanes(low))
+  );
+}
+
+export function normalPolicy(message: { readonly ConflictPolicy: number }): boolean {
+  return (
+    message.ConflictPolicy === Policy.TRANSACTION_CONFLICT_POLICY_UNSPECIFIED ||
+    message.ConflictPolicy === Policy.TRANSACTION_CONFLICT_POLICY_NORMAL
+  );
+}

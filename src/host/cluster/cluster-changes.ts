@@ -1,0 +1,210 @@
+/**
+ * Everything on a node that changes who belongs to the cluster, joined: the roster's own line and
+ * its next step, the members of the groups led here, nodes that join, this node's leave, and the
+ * errands to the leader of the meta partition that all of them run.
+ *
+ * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here.
+ * 2. A group counts as seen only when this node's replica of it has applied what it knows to be
+ * committed, an entry of its leader's term among it: a leader that has just been elected knows the
+ * commits of its forerunners only then.
+ */
+import { META_PARTITION, type PartitionId } from "../../base/ids.js";
+import { type GroupView, isFreshReplica } from "../../control/membership.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { JoinAnswer, JoinRequest, LoggerPort } from "../../ports.js";
+import type { GroupDriver } from "../group/driver.js";
+import { Hearing, isHearingFrame } from "./hearing.js";
+import type { Hosted } from "./hosting.js";
+import { Joining } from "./joining.js";
+import { type LeaveDone, Leaving } from "./leaving.js";
+import { MemberRemoval } from "./member-removal.js";
+import { MetaErrands, isErrandFrame } from "./meta-errands.js";
+import { Reconcile } from "./reconcile.js";
+import type { RosterSeams } from "./roster.js";
+import type { Membership } from "../../raft/state/types.js";
+import type { HostSettings } from "../settings.js";
+import type { Touched } from "../group/active-groups.js";
+
+/** What is needed of the hosting of groups. */
+export interface HostedGroups {
+  readonly all: readonly Hosted[];
+  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  readonly dataPartitions: number;
+  /** The nodes that the cluster was founded with. */
+  readonly founderIds: readonly number[];
+  find(partition: PartitionId): Hosted | null;
+}
+
+export interface ClusterChangesWorld {
+  readonly settings: HostSettings;
+  readonly logger: LoggerPort;
+  readonly hosting: HostedGroups;
+  readonly touched: Touched;
+  /** The records of the meta partition; null before there are any, and when this node stops. */
+  roster(): MetaReads | null;
+  nowMs(): number;
+  /** Calls back after the current turn. */
+  soon(callback: () => void): void;
+  isLinked(node: number): boolean;
+  /** Queues a frame on the lane "control"; false: it was dropped. */
+  sendControl(to: number, bytes: Uint8Array): boolean;
+  /** Gives the group a turn. */
+  wake(driver: GroupDriver): void;
+  /** Something waits for `tick` that did not before: beats come as usual. */
+  beatSoon(): void;
+}
+
+export class ClusterChanges {
+  readonly reconcile: Reconcile;
+  /** For the roster of this node. */
+  readonly seams: RosterSeams;
+  private readonly errands: MetaErrands;
+  private readonly joining: Joining;
+  private readonly leaving: Leaving;
+  private readonly hearing: Hearing;
+  private readonly removal: MemberRemoval;
+
+  constructor(private readonly world: ClusterChangesWorld) {
+    const { settings, logger, hosting } = world;
+    const { nodeId, electionMs, clusterId, storage } = settings;
+    const nowMs = (): number => world.nowMs();
+    const soon = (callback: () => void): void => world.soon(callback);
+    const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
+    const roster = (): MetaReads | null => world.roster();
+    this.errands = new MetaErrands({
+      nodeId,
+      nowMs,
+      soon,
+      leader: metaLeader,
+      roster,
+      groups: () => (this.meta()?.driver.leadership.isServing === true ? this.views() : null),
+      propose: (command, sizeBytes, deadlineMs, done) => {
+        const meta = this.meta();
+        if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
+        else meta.intake.propose(command, sizeBytes, deadlineMs, done);
+      },
+      send: (to, bytes) => world.sendControl(to, bytes),
+      beatSoon: () => world.beatSoon(),
+    });
+    const proposeOnMeta = this.errands.propose;
+    this.seams = { proposeOnMeta, groups: () => this.views() };
+    this.reconcile = new Reconcile({
+      nodeId,
+      electionMs,
+      logger,
+      roster,
+      groups: () => hosting.all.map(({ driver }) => driver),
+      touched: () => world.touched.all(),
+      isLinked: (node) => world.isLinked(node),
+      wake: (partition) => this.rouse(partition),
+    });
+    const founders = (): readonly number[] => hosting.founderIds;
+    const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
+    this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
+    const memberships = (): readonly Membership[] => {
+      return hosting.all.map(({ driver }) => driver.members.membership);
+    };
+    const isLinked = (node: number): boolean => world.isLinked(node);
+    this.leaving = new Leaving({ nodeId, memberships, isLive: isLinked, ...both });
+    this.hearing = new Hearing({
+      nowMs,
+      soon,
+      isLinked,
+      send: (to, bytes) => world.sendControl(to, bytes),
+      beatSoon: () => world.beatSoon(),
+    });
+    this.removal = new MemberRemoval({
+      nodeId,
+      servesMeta: () => this.meta()?.driver.leadership.isServing === true,
+      memberships,
+      isLinked,
+      hearing: this.hearing,
+      ...both,
+    });
+  }
+
+  /** Once per beat, inside a turn; not while the node stops. */
+  tick(nowMs: number): void {
+    this.errands.tick(nowMs);
+    this.leaving.tick(nowMs);
+    this.hearing.tick(nowMs);
+    this.removal.tick(nowMs);
+    this.reconcile.check(nowMs);
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    const { errands, leaving, hearing, removal, reconcile } = this;
+    return [errands, leaving, hearing, removal, reconcile].some((part) => part.hasWork);
+  }
+
+  /** Takes a frame of the lane "control" if it is for a part of this; false: it is not. */
+  frame(from: number, bytes: Uint8Array): boolean {
+    if (isErrandFrame(bytes)) this.errands.frame(from, bytes);
+    else if (isHearingFrame(bytes)) this.hearing.frame(from, bytes);
+    else return false;
+    return true;
+  }
+
+  linkDown(node: number): void {
+    this.errands.linkDown(node);
+    this.hearing.linkDown(node);
+  }
+
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    this.joining.asked(request, answer);
+  }
+
+  /** Another node said that this one is no member. */
+  get isStranger(): boolean {
+    return this.leaving.isStranger;
+  }
+
+  /** Another node says that this one is no member. */
+  refusedAsStranger(): void {
+    this.leaving.refusedAsStranger();
+  }
+
+  /** Takes this node out of the cluster; see `Leaving`. */
+  leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
+    this.leaving.leave(deadlineMs, drainMs, done);
+    this.world.beatSoon();
+  }
+
+  /** Takes a member that is gone out of the cluster; see `MemberRemoval`. */
+  removeMember(member: number, deadlineMs: number, done: LeaveDone): void {
+    this.removal.remove(member, deadlineMs, done);
+    this.world.beatSoon();
+  }
+
+  /** The node stops: whoever waits for a leave or a removal hears that it is open. */
+  stop(): void {
+    this.leaving.stop();
+    this.removal.stop();
+  }
+
+  private meta(): Hosted | null {
+    return this.world.hosting.find(META_PARTITION);
+  }
+
+  private rouse(partition: PartitionId): void {
+    const driver = this.world.hosting.find(partition)?.driver;
+    if (driver === undefined) return;
+    driver.peers.rouse();
+    this.world.wake(driver);
+  }
+
+  /** All groups of the cluster as seen here; null unless all of them are hosted. */
+  private views(): readonly GroupView[] | null {
+    const { all, dataPartitions } = this.world.hosting;
+    if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
+    return all.map(({ driver }) => {
+      const { machine, core, leadership, members } = driver;
+      const { leader } = leadership;
+      const { term, commitIndex } = core;
+      const { appliedIndex, appliedTerm } = machine;
+      const isFresh = isFreshReplica({ leader, term, commitIndex, appliedIndex, appliedTerm });
+      return { membership: members.membership, isFresh };
+    });
+  }
+}

@@ -1,0 +1,299 @@
+/**
+ * Which groups this node hosts, and how each comes to be: recovered at start, or made when the
+ * partition map asks for it.
+ *
+ * Owns the list of groups and the overlay. May call: base, machine, ports, this folder. Invariants:
+ * 1. Meta comes first, then groups by partition id; an id is hosted once. 2. No group writes to the
+ * log before the node's identity is durable in the store. 3. A group whose partition is in the
+ * applied map exists before anybody can be routed to it.
+ */
+import { assert, present } from "../../base/assert.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import { BOOTS_TOLD_MAX } from "../../base/limits.js";
+import { type Result, failure, ok } from "../../base/result.js";
+import type { MemberRole } from "../../machine/commands/command.js";
+import { Machine } from "../../machine/machine.js";
+import { Overlay } from "../../machine/store/overlay.js";
+import type { Founder, GroupLogImage, PeerBoot, PeerStanding } from "../../ports.js";
+import { type DriverShared, GroupDriver } from "../group/driver.js";
+import type { Flusher } from "../storage/flusher.js";
+import { Group } from "../group/group.js";
+import {
+  IDENTITY_KEY,
+  type NodeIdentity,
+  decodeIdentity,
+  encodeIdentity,
+} from "../storage/identity.js";
+import { Intake } from "../group/intake.js";
+import {
+  type StartRefusal,
+  appliedTermAgrees,
+  checkIdentity,
+  mixedState,
+  restoredState,
+  storedGroups,
+} from "../storage/recovery.js";
+import { installAtStart } from "../snapshots/snapshot-recovery.js";
+import { Retention } from "../group/retention.js";
+import { Roster, type RosterSeams } from "./roster.js";
+
+/** Every group is looked at within so many beats. */
+const LOOK_BEATS = 8;
+/** Groups that each beat looks at anyway. */
+const LOOK_MIN = 64;
+
+export interface Hosted {
+  readonly driver: GroupDriver;
+  readonly intake: Intake;
+  readonly group: Group;
+  readonly retention: Retention;
+}
+
+export class Hosting {
+  readonly overlay: Overlay;
+  private readonly list: Hosted[] = [];
+  private readonly byPartition = new Map<PartitionId, Hosted>();
+  private readonly groupHooks: ((group: Group) => void)[] = [];
+  private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
+  private seams: RosterSeams | null = null;
+  private identity: NodeIdentity | null = null;
+  private isIn = false;
+  private flusher: Flusher | null = null;
+  private roster: Roster | null = null;
+  private poolSize = 0;
+  private metaSeenAt = -1;
+  private lookNext = 0;
+
+  constructor(readonly shared: DriverShared) {
+    const { store, sorter } = shared.ports;
+    this.overlay = new Overlay(sorter === undefined ? { store } : { store, sorter });
+  }
+
+  /** Meta first, then by partition id. */
+  get all(): readonly Hosted[] {
+    return this.list;
+  }
+
+  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  get dataPartitions(): number {
+    return this.poolSize;
+  }
+
+  find(partition: PartitionId): Hosted | null {
+    return this.byPartition.get(partition) ?? null;
+  }
+
+  onGroup(hook: (group: Group) => void): void {
+    this.groupHooks.push(hook);
+    for (const { group } of this.list) hook(group);
+  }
+
+  /** The nodes that the cluster was founded with. */
+  get founders(): readonly Founder[] {
+    return this.identity?.founders ?? this.shared.settings.founders;
+  }
+
+  get founderIds(): readonly number[] {
+    return this.founders.map((founder) => founder.nodeId);
+  }
+
+  /** What the roster of this node reaches beyond it; before `recover`. */
+  connectRoster(seams: RosterSeams): void {
+    this.seams = seams;
+  }
+
+  /** `hook` is called for every group that is added from now on. */
+  onAdded(hook: (driver: GroupDriver) => void): void {
+    this.addedHooks.push(hook);
+  }
+
+  /**
+   * Takes up what log and store hold, or founds a new directory. Begins elections. `identified` is
+   * called when it is durable whose directory this is, and that it was started once more: other
+   * nodes hear of this one, and are heard, only then.
+   */
+  recover(flusher: Flusher, identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
+    this.flusher = flusher;
+    const { settings, ports } = this.shared;
+    const images = ports.log.recovered();
+    const partitions = new Set<PartitionId>([...images.keys(), ...storedGroups(ports.store)]);
+    const bytes = this.overlay.get(IDENTITY_KEY);
+    const identity = bytes === null ? null : decodeIdentity(bytes);
+    if (bytes !== null && identity === null) {
+      return failure("damaged-state", "The identity row of the state store is damaged.");
+    }
+    const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
+    if (!checked.ok) return checked;
+    const bootNumber = (identity?.bootNumber ?? 0) + 1;
+    const earlierNonces = (identity?.bootNonces ?? []).slice(0, BOOTS_TOLD_MAX);
+    const boot: PeerBoot = { bootNumber, bootNonce: ports.entropy.uint32(), earlierNonces };
+    const bootNonces = [boot.bootNonce, ...earlierNonces];
+    if (identity === null) {
+      const founders = [...settings.founders].sort((a, b) => a.nodeId - b.nodeId);
+      // Who founds a cluster knows addresses or, alone, its directory; a joiner was told ids only.
+      const isJoiner = settings.founders.every(({ endpoint, storageId }) => {
+        return endpoint === "" && storageId === "";
+      });
+      const { nodeId } = settings;
+      this.found({ nodeId, founders, isJoiner, bootNumber, bootNonces }, () => identified(boot));
+      return ok(null);
+    }
+    this.identify({ ...identity, bootNumber, bootNonces });
+    partitions.add(META_PARTITION);
+    for (const partition of [...partitions].sort((a, b) => a - b)) {
+      const added = this.add(partition);
+      if (!added.ok) return added;
+    }
+    for (const { driver } of this.list) driver.start();
+    this.refresh();
+    flusher.flushSoon(() => identified(boot));
+    return ok(null);
+  }
+
+  /** Follows the partition map: cheap when the meta group applied nothing since. */
+  refresh(): void {
+    const meta = this.find(META_PARTITION)?.driver;
+    if (meta === undefined || meta.machine.appliedIndex === this.metaSeenAt) return;
+    this.metaSeenAt = meta.machine.appliedIndex;
+    if (!this.isIn && this.isCounted()) for (const { driver } of this.list) driver.mayLead();
+    const serves = meta.leadership.isServing;
+    if (serves) this.roster?.check(this.shared.ports.clock.monotonicMs());
+    const cluster = meta.machine.meta.cluster();
+    if (cluster === null || this.poolSize > 0) return;
+    for (let number = 1; number <= cluster.dataPartitions; number++) {
+      const partition = partitionId(number);
+      if (this.byPartition.has(partition)) continue;
+      const added = this.add(partition);
+      assert(added.ok, "a group without any history can always begin");
+      present(this.find(partition), "the group was added").driver.start();
+    }
+    this.poolSize = cluster.dataPartitions;
+  }
+
+  /** The housekeeping of the groups. */
+  look(nowMs: number): void {
+    this.roster?.check(nowMs);
+    if (this.shared.isStopping()) return;
+    this.lookAtRetention(nowMs);
+  }
+
+  /** Some of the groups in each beat: their pace is in seconds. */
+  private lookAtRetention(nowMs: number): void {
+    const { list } = this;
+    const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_BEATS)));
+    for (let done = 0; done < count; done++) {
+      if (this.lookNext >= list.length) this.lookNext = 0;
+      list[this.lookNext++]?.retention.check(nowMs);
+    }
+  }
+
+  /**
+   * How far this node is with belonging to a cluster. What the log still holds counts only when it
+   * is applied: until then the directories of the founding say who may found (P-191).
+   */
+  standing(): PeerStanding | null {
+    const { identity } = this;
+    if (identity === null) return null;
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    if (identity.isJoiner || (meta?.cluster() ?? null) !== null) {
+      return { state: "founded", founders: [] };
+    }
+    const founders = identity.founders.map(({ nodeId, storageId }) => ({ nodeId, storageId }));
+    return { state: "founding", founders };
+  }
+
+  /** This node's role in the roster; null when it is not listed or nothing is known yet. */
+  ownRole(): MemberRole | null {
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    return meta?.member(this.shared.settings.nodeId)?.role ?? null;
+  }
+
+  private identify(identity: NodeIdentity): void {
+    this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
+    this.identity = identity;
+  }
+
+  private found(identity: NodeIdentity, identified: () => void): void {
+    this.identify(identity);
+    const added = this.add(META_PARTITION);
+    assert(added.ok, "a new directory can always begin");
+    const { driver } = present(this.find(META_PARTITION), "the meta group was added");
+    present(this.flusher, "recovery has the flusher").flushSoon(() => {
+      driver.start();
+      identified();
+    });
+  }
+
+  /**
+   * The cluster counts on this data directory: a founder's, or one that the applied roster names.
+   * Before that a joiner begins where all groups began, and may see a former life of its id vote:
+   * it leads nothing (contract 5.2).
+   */
+  private isCounted(): boolean {
+    if (this.isIn) return true;
+    const { nodeId, storageId } = this.shared.settings;
+    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    this.isIn = this.identity?.isJoiner !== true || meta?.member(nodeId)?.storageId === storageId;
+    return this.isIn;
+  }
+
+  private add(partition: PartitionId): Result<null, StartRefusal> {
+    assert(!this.byPartition.has(partition), "a partition is hosted once");
+    const { shared } = this;
+    const machine = new Machine(this.overlay, partition);
+    const image = this.imageOf(partition, machine);
+    if (!image.ok) return image;
+    const restored = restoredState(image.value, machine, this.founderIds);
+    if (!restored.ok) return restored;
+    const agrees = appliedTermAgrees(restored.value, machine);
+    if (!agrees.ok) return agrees;
+    const driver = new GroupDriver(shared, machine, restored.value);
+    const intake = new Intake(shared, driver);
+    const group = new Group(shared, driver, intake);
+    const retention = new Retention(shared.settings, driver, intake);
+    const hosted = { driver, intake, group, retention };
+    this.byPartition.set(partition, hosted);
+    this.insert(hosted);
+    present(this.flusher, "recovery has the flusher").add(driver);
+    if (partition === META_PARTITION) {
+      this.roster = new Roster(
+        { ...shared.settings, founders: this.founders },
+        shared.ports,
+        driver,
+        intake,
+      );
+      if (this.seams !== null) this.roster.connect(this.seams);
+    }
+    if (!this.isCounted()) driver.core.setPassive(true);
+    for (const hook of this.groupHooks) hook(group);
+    for (const hook of this.addedHooks) hook(driver);
+    return ok(null);
+  }
+
+  /** Keeps the order by partition. Groups come in that order but for the meta group at the most. */
+  private insert(hosted: Hosted): void {
+    const { list } = this;
+    let at = list.length;
+    while (at > 0 && present(list[at - 1], "in range").driver.partition > hosted.driver.partition) {
+      at--;
+    }
+    list.splice(at, 0, hosted);
+  }
+
+  /**
+   * What the log has of a group, after an install that a crash cut short was brought to its end.
+   */
+  private imageOf(
+    partition: PartitionId,
+    machine: Machine,
+  ): Result<GroupLogImage | null, StartRefusal> {
+    const { log } = this.shared.ports;
+    const image = log.recovered().get(partition) ?? null;
+    const { appliedIndex, appliedTerm, installed } = machine;
+    const found = installAtStart({ group: partition, appliedIndex, appliedTerm, installed }, image);
+    if (found.kind === "none") return ok(image);
+    if (found.kind === "mixed") return mixedState(partition, installed.index);
+    log.resetGroup(partition, found.floor, found.hardState, () => undefined);
+    return ok(found.image);
+  }
+}

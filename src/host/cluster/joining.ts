@@ -1,0 +1,95 @@
+/**
+ * Takes in nodes that ask to join: has them added to the roster as learners, and tells them the
+ * cluster's id once that is committed.
+ *
+ * May call: base, machine, ports, this folder. Invariants: 1. "accepted" is told only when the
+ * roster holds the node with that data directory; a repeat is accepted again. 2. Whoever cannot
+ * tell says "retry", with the leader's address when it knows one: "leader=host:port". 3. What
+ * apply refuses is refused for good (contract 5.2, P-090, P-096). 4. Requests under way are
+ * bounded. 5. An id of a former member is free when no group lists it any more (P-097).
+ */
+import type { MetaStatus } from "../../machine/commands/command.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../../ports.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
+
+const UNDER_WAY_MAX = 16;
+const PATIENCE_MS = 5000;
+
+const STILL_LISTED = "a partition still lists this node id, or is not seen by its leader yet";
+/** Why a node is not taken in, for its operator. */
+const REFUSALS: Partial<Record<MetaStatus, string>> = {
+  "storage-lost":
+    "A member of this node id has other data. Remove it from the cluster first, or use another id.",
+  "was-removed":
+    "The data directory is of a member that was removed. Start with an empty data directory.",
+  "too-many-members": "The cluster has as many members as it may have.",
+  invalid: "The node id, endpoint or storage id is not acceptable.",
+};
+
+export interface JoiningWorld {
+  readonly clusterId: string;
+  readonly storage: PeerStorage;
+  /** Ids of the nodes that the cluster was founded with, as this node's identity has them. */
+  founders(): readonly number[];
+  readonly logger: LoggerPort;
+  nowMs(): number;
+  soon(callback: () => void): void;
+  /** The meta partition as applied here; null before there is one. */
+  roster(): MetaReads | null;
+  /** Who leads the meta partition, as far as is known here; 0 = unknown. */
+  metaLeader(): number;
+  readonly proposeOnMeta: ProposeOnMeta;
+}
+
+export class Joining {
+  private underWay = 0;
+
+  constructor(private readonly world: JoiningWorld) {}
+
+  /** A node asks. `answer` is called once, in no turn. */
+  asked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    const { world } = this;
+    const cluster = world.roster()?.cluster() ?? null;
+    if (cluster === null) return this.retryLater(answer, "the cluster is not founded yet");
+    if (request.storage !== world.storage) {
+      const reason = `The cluster runs with --storage ${world.storage}, this node with ${request.storage}.`;
+      return world.soon(() => answer({ status: "refused", reason }));
+    }
+    if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");
+    this.underWay++;
+    const { nodeId, endpoint, storageId } = request;
+    const command = { kind: "add-member", nodeId, endpoint, storageId } as const;
+    world.proposeOnMeta(command, world.nowMs() + PATIENCE_MS, (result) => {
+      this.underWay--;
+      const end = this.answerTo(result, cluster.clusterId);
+      const fields = { node: nodeId, endpoint, answer: end.status };
+      world.logger.log("info", "A node asked to join.", fields);
+      answer(end);
+    });
+  }
+
+  private retryLater(answer: (answer: JoinAnswer) => void, reason: string): void {
+    this.world.soon(() => answer({ status: "retry", reason }));
+  }
+
+  private answerTo(result: MetaResult, foundedAs: string): JoinAnswer {
+    if (result.status === "later") return { status: "retry", reason: STILL_LISTED };
+    if (result.status !== "applied") return { status: "retry", reason: this.leaderHint() };
+    const { outcome } = result;
+    if (outcome === "done" || outcome === "unchanged") {
+      const { clusterId } = this.world;
+      const founders = this.world.founders();
+      return { status: "accepted", clusterId: clusterId === "" ? foundedAs : clusterId, founders };
+    }
+    const reason = REFUSALS[outcome];
+    if (reason !== undefined) return { status: "refused", reason };
+    return { status: "retry", reason: outcome };
+  }
+
+  private leaderHint(): string {
+    const leader = this.world.metaLeader();
+    const member = leader === 0 ? null : (this.world.roster()?.member(leader) ?? null);
+    return member === null ? "no leader is known" : `leader=${member.endpoint}`;
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * Takes a member whose process or disk is gone out of the cluster, as an operator asks (contract
+ * 5.3 rule 3). Runs where the meta partition is led.
+ *
+ * As with a leave, its role becomes leaving, the leaders of all groups take its vote and then its
+ * place, and the leader of the meta partition removes it from the roster: all by committed records,
+ * so that it goes on whoever dies, this call included. What is here asks first whether the member
+ * is really gone, begins it, and watches. May call: base, control, machine, this folder.
+ *
+ * Invariants: 1. A member that this node, or a voter that answers, heard lately is never removed
+ * (P-095). 2. "Committed" is told only when the removal is committed and applied here. 3. One call
+ * at a time, the others after it; each ends by its deadline, exactly once and in no turn. 4.
+ * Nothing is taken back: after "Timeout" the removal goes on.
+ */
+import { decideLeave } from "../../control/membership.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { Membership } from "../../raft/state/types.js";
+import type { Hearing } from "./hearing.js";
+import type { LeaveDone, LeaveOutcome } from "./leaving.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
+
+export interface MemberRemovalWorld {
+  readonly nodeId: number;
+  nowMs(): number;
+  soon(callback: () => void): void;
+  roster(): MetaReads | null;
+  /** This node leads the meta partition, and has applied its own-term entry. */
+  servesMeta(): boolean;
+  /** Memberships of the groups hosted here. */
+  memberships(): readonly Membership[];
+  isLinked(node: number): boolean;
+  readonly hearing: Pick<Hearing, "isHeard" | "ask">;
+  readonly proposeOnMeta: ProposeOnMeta;
+}
+
+/** Pause between two looks or tries (ms). */
+const PAUSE_MS = 250;
+/** One proposal is waited for so long. */
+const PATIENCE_MS = 5000;
+const WAITING_MAX = 64;
+
+interface Call {
+  readonly member: number;
+  readonly deadlineMs: number;
+  readonly done: LeaveDone;
+}
+
+type Phase = "asking" | "marking" | "watching";
+
+export class MemberRemoval {
+  private calls: Call[] = [];
+  private phase: Phase = "asking";
+  private nextMs = 0;
+  private onItsWay = false;
+
+  constructor(private readonly world: MemberRemovalWorld) {}
+
+  /** Removes `member`; `deadlineMs`: of the call, on the monotonic clock. */
+  remove(member: number, deadlineMs: number, done: LeaveDone): void {
+    if (this.calls.length >= WAITING_MAX) return this.world.soon(() => done("Timeout"));
+    this.calls.push({ member, deadlineMs, done });
+    if (this.calls.length === 1) this.begin();
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.calls.length > 0;
+  }
+
+  /** Once per beat. */
+  tick(nowMs: number): void {
+    this.expireWaiting(nowMs);
+    const call = this.calls[0];
+    if (call === undefined) return;
+    if (nowMs >= call.deadlineMs) return this.end("Timeout");
+    if (this.onItsWay || nowMs < this.nextMs) return;
+    this.nextMs = nowMs + PAUSE_MS;
+    if (this.phase === "watching") return this.watch(call);
+    const decision = this.decide(call.member);
+    if (decision !== "remove") return this.end(decision);
+    if (this.phase === "asking") this.askOthers(call);
+    else this.mark(call, nowMs);
+  }
+
+  /** The node stops: what is committed goes on elsewhere. */
+  stop(): void {
+    const { calls } = this;
+    this.calls = [];
+    for (const { done } of calls) this.world.soon(() => done("Timeout"));
+  }
+
+  private begin(): void {
+    this.phase = "asking";
+    this.nextMs = 0;
+    this.onItsWay = false;
+  }
+
+  private expireWaiting(nowMs: number): void {
+    const late = this.calls.filter((call, at) => at > 0 && nowMs >= call.deadlineMs);
+    if (late.length === 0) return;
+    this.calls = this.calls.filter((call) => !late.includes(call));
+    for (const { done } of late) this.world.soon(() => done("Timeout"));
+  }
+
+  private decide(member: number): LeaveOutcome | "remove" {
+    const { world } = this;
+    const roster = world.roster();
+    const founded = roster !== null && roster.cluster() !== null;
+    const members = founded ? roster.members() : null;
+    const isListed = members?.some(({ nodeId }) => nodeId === member) === true;
+    const isAlive = member === world.nodeId || world.hearing.isHeard(member);
+    if (isListed && world.servesMeta() && isAlive) return "RefusedStillAlive";
+    const named = world.memberships().filter(({ voters, learners }) => {
+      return voters.includes(member) || learners.includes(member);
+    });
+    const others = named.map(({ voters }) => voters.filter((node) => node !== member));
+    return decideLeave({
+      members,
+      nodeId: member,
+      metaLed: world.servesMeta(),
+      otherVoters: others.map((voters) => voters.length),
+      liveOtherVoters: others.map((voters) => voters.filter((node) => this.isLive(node)).length),
+    });
+  }
+
+  private isLive(node: number): boolean {
+    return node === this.world.nodeId || this.world.isLinked(node);
+  }
+
+  private askOthers(call: Call): void {
+    const { world } = this;
+    const members = world.roster()?.members() ?? [];
+    const voters = members.filter(({ role }) => role === "voter").map(({ nodeId }) => nodeId);
+    const others = voters.filter((node) => node !== world.nodeId && world.isLinked(node));
+    this.onItsWay = true;
+    world.hearing.ask(call.member, others, (isHeard) => {
+      if (call !== this.calls[0]) return;
+      this.onItsWay = false;
+      if (isHeard) this.end("RefusedStillAlive");
+      else this.phase = "marking";
+    });
+  }
+
+  /** Makes the role leaving: from then on the removal goes on by itself. */
+  private mark(call: Call, nowMs: number): void {
+    this.onItsWay = true;
+    const command = { kind: "set-member-role", nodeId: call.member, role: "leaving" } as const;
+    this.world.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
+      if (call !== this.calls[0]) return;
+      this.onItsWay = false;
+      this.marked(result);
+    });
+  }
+
+  private marked(result: MetaResult): void {
+    if (result.status !== "applied") return;
+    switch (result.outcome) {
+      case "not-a-member":
+        return this.end("NotAMember");
+      case "last-voter":
+        return this.end("RefusedInsufficientVoters");
+      case "drain-in-progress":
+        return this.end("RefusedDrainInProgress");
+      default:
+        this.phase = "watching";
+    }
+  }
+
+  private watch(call: Call): void {
+    const roster = this.world.roster();
+    if (roster === null || roster.cluster() === null) return;
+    const member = roster.member(call.member);
+    if (member === null) this.end("Committed");
+    // It came back and took its role back: everything is to be asked again.
+    else if (member.role !== "leaving") this.phase = "asking";
+  }
+
+  private end(outcome: LeaveOutcome): void {
+    const call = this.calls.shift();
+    if (call !== undefined) this.world.soon(() => call.done(outcome));
+    this.begin();
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * Commands about members that a node wants decided by the meta partition, whoever leads it:
+ * proposed here, or sent to the leader, who proposes them and answers.
+ *
+ * For the host's own errands (its line in the roster, joins, leaves); clients' requests travel on
+ * their own. Frames go on the lane "control", which drops its oldest when it is full: what is not
+ * answered is asked again. They begin with a byte that no other frame there begins with. May call:
+ * base, control, machine, ports, this folder. Invariants: 1. `done` comes exactly once, by the
+ * deadline at the latest, and in no turn. 2. "refused" and "later" mean certainly not proposed;
+ * whatever may have been is "unknown". 3. One hop: who is asked and does not lead refuses. 4.
+ * Reading is strict and bounded, and only commands about members are taken (P-128). 5. An ask is
+ * carried out once, however often it arrives. 6. No id is given out again while a group still
+ * lists it (P-097).
+ */
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import type { GroupView } from "../../control/membership.js";
+import { readCommand } from "../../machine/commands/command-reader.js";
+import { writeCommand } from "../../machine/commands/command-writer.js";
+import type { AddMemberCommand, Command, MetaStatus } from "../../machine/commands/command.js";
+import type { MemberCommand } from "../../machine/meta/meta-members.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import { ControlMark } from "../replication/control-marks.js";
+import { judgeId } from "./id-reuse.js";
+import type { ProposalDone, ProposalResult } from "../requests/results.js";
+
+const MARK = ControlMark.errand;
+const ASK = 1;
+const ANSWER = 2;
+const FRAME_MAX_BYTES = 4096;
+const COMMAND_BYTES = 2600;
+const PENDING_MAX = 256;
+const WAIT_MAX_MS = 60_000;
+/** What is not answered within this is asked again (ms). */
+const ASK_AGAIN_MS = 1000;
+/** Asks of others that are remembered, so that a repeat is not carried out again. */
+const TAKEN_MAX = 1024;
+/** An ask is remembered so much longer than its asker waits (ms). */
+const TAKEN_GRACE_MS = 2000;
+
+const STATUSES: readonly MetaStatus[] = [
+  "done",
+  "unchanged",
+  "unknown-partition",
+  "not-founded",
+  "invalid",
+  "not-a-member",
+  "storage-lost",
+  "was-removed",
+  "too-many-members",
+  "too-many-voters",
+  "last-voter",
+  "drain-in-progress",
+];
+
+export type MetaResult =
+  | { readonly status: "applied"; readonly outcome: MetaStatus; readonly version: number }
+  /** Certainly not proposed: nobody known leads, or nobody took it. */
+  | { readonly status: "refused" }
+  /** Not done now: a group still lists a former life of the node, or cannot be seen. */
+  | { readonly status: "later" }
+  | { readonly status: "unknown" };
+
+export type MetaDone = (result: MetaResult) => void;
+
+/** How a command about members gets to the meta partition. */
+export type ProposeOnMeta = (command: MemberCommand, deadlineMs: number, done: MetaDone) => void;
+
+export interface MetaErrandsWorld {
+  readonly nodeId: number;
+  nowMs(): number;
+  /** Calls back after the current turn. */
+  soon(callback: () => void): void;
+  /** Who leads the meta partition, as far as is known here; 0 = unknown. */
+  leader(): number;
+  /** The records of the meta partition as applied here; null before there are any. */
+  roster(): MetaReads | null;
+  /** All groups of the cluster as seen here; null unless all of them are hosted. */
+  groups(): readonly GroupView[] | null;
+  /** Proposes on the meta partition of this node; refused unless it leads. */
+  propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void;
+  /** Sends a frame on the lane "control"; false: it was dropped. */
+  send(to: number, bytes: Uint8Array): boolean;
+  /** Something waits for `tick` that did not before. */
+  beatSoon(): void;
+}
+
+interface Pending {
+  readonly to: number;
+  readonly command: MemberCommand;
+  readonly deadlineMs: number;
+  readonly done: MetaDone;
+  againMs: number;
+}
+
+/** An ask of another node: under way, or how it ended. */
+interface Taken {
+  readonly from: number;
+  readonly untilMs: number;
+  result: MetaResult | null;
+}
+
+const REFUSED: MetaResult = { status: "refused" };
+const LATER: MetaResult = { status: "later" };
+const UNKNOWN: MetaResult = { status: "unknown" };
+const CODES = { refused: 1, unknown: 2, later: 3 } as const;
+
+/** Whether `bytes`, from the lane "control", are for `MetaErrands`. */
+export function isErrandFrame(bytes: Uint8Array): boolean {
+  return bytes[0] === MARK;
+}
+
+function resultOf(result: ProposalResult): MetaResult {
+  if (result.status === "applied") {
+    const { outcome } = result;
+    if (outcome.kind !== "meta") return UNKNOWN;
+    return { status: "applied", outcome: outcome.status, version: outcome.generation };
+  }
+  return result.status === "unknown" ? UNKNOWN : REFUSED;
+}
+
+function isMemberCommand(command: Command): command is MemberCommand {
+  const { kind } = command;
+  if (kind === "update-member" || kind === "add-member") return true;
+  return kind === "set-member-role" || kind === "remove-member";
+}
+
+export class MetaErrands {
+  private readonly pending = new Map<number, Pending>();
+  private readonly taken = new Map<string, Taken>();
+  private nextId = 1;
+  /** Frames that could not be read. */
+  badFrames = 0;
+
+  constructor(private readonly world: MetaErrandsWorld) {}
+
+  /** Has `command` decided; see `MetaResult`. */
+  readonly propose: ProposeOnMeta = (command, deadlineMs, done) => {
+    const { world } = this;
+    const later = (result: MetaResult): void => world.soon(() => done(result));
+    const leader = world.leader();
+    const nowMs = world.nowMs();
+    if (leader === 0 || nowMs >= deadlineMs) return later(REFUSED);
+    if (leader === world.nodeId) return this.decide(command, deadlineMs, later);
+    if (this.pending.size >= PENDING_MAX) return later(REFUSED);
+    const id = this.nextId++;
+    const pending = { to: leader, command, deadlineMs, done, againMs: nowMs + ASK_AGAIN_MS };
+    if (!this.ask(id, pending, nowMs)) return later(REFUSED);
+    this.pending.set(id, pending);
+    this.world.beatSoon();
+  };
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.pending.size + this.taken.size > 0;
+  }
+
+  /** Ends what waited until its deadline, and asks again what may be lost; once per beat. */
+  tick(nowMs: number): void {
+    for (const [id, pending] of [...this.pending]) {
+      if (pending.deadlineMs <= nowMs) {
+        this.pending.delete(id);
+        pending.done(UNKNOWN);
+      } else if (pending.againMs <= nowMs) {
+        pending.againMs = nowMs + ASK_AGAIN_MS;
+        this.ask(id, pending, nowMs);
+      }
+    }
+    for (const [key, { untilMs }] of this.taken) if (untilMs <= nowMs) this.taken.delete(key);
+  }
+
+  /**
+   * The link to `node` is gone: what it was asked may have been proposed or not, and its own ids
+   * may begin anew.
+   */
+  linkDown(node: number): void {
+    for (const [id, { to, done }] of [...this.pending]) {
+      if (to !== node) continue;
+      this.pending.delete(id);
+      this.world.soon(() => done(UNKNOWN));
+    }
+    for (const [key, { from }] of this.taken) if (from === node) this.taken.delete(key);
+  }
+
+  private ask(id: number, { to, command, deadlineMs }: Pending, nowMs: number): boolean {
+    const writer = new ByteWriter(256).uint8(MARK).uint8(ASK).uint53(id);
+    writer.uint32(Math.min(WAIT_MAX_MS, Math.ceil(deadlineMs - nowMs)));
+    writeCommand(writer, command);
+    return this.world.send(to, writer.finish());
+  }
+
+  /** Proposes `command` here, where the meta partition is led. */
+  private decide(command: MemberCommand, deadlineMs: number, done: MetaDone): void {
+    const { world } = this;
+    if (command.kind === "add-member") {
+      const judgement = judgeId(command, world.roster(), world.groups());
+      if (judgement === "later") return world.soon(() => done(LATER));
+      if (judgement === "held") return this.confirmHeld(command, deadlineMs, done);
+    }
+    world.propose(command, COMMAND_BYTES, deadlineMs, (result) => done(resultOf(result)));
+  }
+
+  /**
+   * Another data directory seems to have the id. The member may be removed by what is on its way,
+   * and the id must not be given out behind that: what is proposed changes nothing and adds nobody.
+   */
+  private confirmHeld({ nodeId }: AddMemberCommand, deadlineMs: number, done: MetaDone): void {
+    const { world } = this;
+    const endpoint = world.roster()?.member(nodeId)?.endpoint ?? "";
+    const question = { kind: "update-member", nodeId, endpoint, storageId: "" } as const;
+    world.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
+      const result = resultOf(proposed);
+      if (result.status !== "applied") return done(result);
+      const { outcome, version } = result;
+      const isHeld = outcome === "unchanged" || outcome === "done";
+      done(isHeld ? { status: "applied", outcome: "storage-lost", version } : LATER);
+    });
+  }
+
+  /** A frame of these came from another node. */
+  frame(from: number, bytes: Uint8Array): void {
+    const reader = new ByteReader(bytes);
+    const isWhole = bytes.length <= FRAME_MAX_BYTES && reader.uint8() === MARK;
+    const kind = reader.uint8();
+    const id = reader.uint53();
+    if (isWhole && !reader.failed) {
+      if (kind === ASK && this.asked(from, id, reader)) return;
+      if (kind === ANSWER && this.answered(from, id, reader)) return;
+    }
+    this.badFrames++;
+  }
+
+  private asked(from: number, id: number, reader: ByteReader): boolean {
+    const waitMs = reader.uint32();
+    const command = readCommand(reader);
+    if (command === null || command === "unknown" || !reader.isComplete()) return false;
+    if (waitMs > WAIT_MAX_MS || !isMemberCommand(command)) return false;
+    const { world } = this;
+    const key = `${from}/${id}`;
+    const known = this.taken.get(key);
+    if (known !== undefined) {
+      if (known.result !== null) this.answer(from, id, known.result);
+      return true;
+    }
+    if (world.leader() !== world.nodeId || this.taken.size >= TAKEN_MAX) {
+      this.answer(from, id, REFUSED);
+      return true;
+    }
+    const deadlineMs = world.nowMs() + waitMs;
+    const taken: Taken = { from, untilMs: deadlineMs + TAKEN_GRACE_MS, result: null };
+    this.taken.set(key, taken);
+    this.world.beatSoon();
+    this.decide(command, deadlineMs, (result) => {
+      taken.result = result;
+      // In another life of the asker the id may belong to another ask.
+      if (this.taken.get(key) === taken) this.answer(from, id, result);
+    });
+    return true;
+  }
+
+  private answer(to: number, id: number, result: MetaResult): void {
+    const writer = new ByteWriter(32).uint8(MARK).uint8(ANSWER).uint53(id);
+    if (result.status === "applied") {
+      writer.uint8(0).uint8(STATUSES.indexOf(result.outcome)).uint53(result.version);
+    } else writer.uint8(CODES[result.status]);
+    // An answer that is lost is asked for again.
+    this.world.send(to, writer.finish());
+  }
+
+  private answered(from: number, id: number, reader: ByteReader): boolean {
+    const code = reader.uint8();
+    let result: MetaResult = code === 1 ? REFUSED : code === 3 ? LATER : UNKNOWN;
+    if (code === 0) {
+      const outcome = STATUSES[reader.uint8()];
+      const version = reader.uint53();
+      if (outcome === undefined) return false;
+      result = { status: "applied", outcome, version };
+    }
+    if (!reader.isComplete() || code > 3) return false;
+    const waiting = this.pending.get(id);
+    if (waiting?.to !== from) return true;
+    this.pending.delete(id);
+    waiting.done(result);
+    return true;
+  }
+}

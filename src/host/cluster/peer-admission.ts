@@ -1,0 +1,333 @@
+/**
+ * What the host hears from the other nodes, and who they are: judges handshakes, hands frames to
+ * groups, keeps the port's list of peers in step with the roster.
+ *
+ * May call: base, ports, this folder. Invariants: 1. Nothing is stepped here: frames only fill
+ * inboxes and ask for a turn. 2. Only nodes of this cluster are let in, and none that came back
+ * without its data (P-090). 3. A message never creates a group (P-097).
+ */
+import { type PartitionId, partitionId } from "../../base/ids.js";
+import { MEMBERS_MAX, PEER_PROTOCOL } from "../../base/limits.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  LoggerPort,
+  Founder,
+  PeerAddress,
+  PeerBoot,
+  PeerEvents,
+  PeerHello,
+  PeerLane,
+  PeerPort,
+  PeerRefusal,
+} from "../../ports.js";
+import type { GroupDriver } from "../group/driver.js";
+import { KnownPeers, type KnownPeersWorld } from "./known-peers.js";
+import type { PeerOutbox } from "../replication/peer-outbox.js";
+import { readRaftFrame } from "../replication/raft-frames.js";
+import type { PeerNodeFacts } from "../requests/results.js";
+import type { HostSettings } from "../settings.js";
+
+/** What the other floors hear of the links. */
+export interface PeerListener {
+  linkUp(node: number): void;
+  linkDown(node: number): void;
+}
+
+export interface LinksWorld {
+  readonly settings: HostSettings;
+  readonly logger: LoggerPort;
+  readonly outbox: PeerOutbox;
+  /** null on a node without a network. */
+  readonly port: PeerPort | null;
+  /** Rows of the node itself. */
+  readonly rows: KnownPeersWorld;
+  /** The nodes that the cluster was founded with; of a joiner the ids only. */
+  founders(): readonly Founder[];
+  driver(partition: PartitionId): GroupDriver | null;
+  /** The records of the meta partition as applied here; null before there are any, and after. */
+  roster(): MetaReads | null;
+  /** The rows are being closed, or are: other nodes only get the last answers. */
+  isClosing(): boolean;
+  /** The index that they stand at; 0 before. */
+  rosterIndex(): number;
+  bulk(from: number, bytes: Uint8Array): void;
+  /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
+  errand(from: number, bytes: Uint8Array): boolean;
+  /** A turn is wanted. */
+  request(): void;
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
+  refusedAsStranger(): void;
+}
+
+export class Links implements PeerEvents {
+  private readonly hellos = new Map<number, PeerHello>();
+  private readonly known: KnownPeers;
+  /** Linked nodes that a newer roster would not let in any more. */
+  private readonly banned = new Set<number>();
+  /** Who refuses this node, and why it did last. */
+  private readonly refusals = new Map<number, PeerRefusal>();
+  private readonly listeners: PeerListener[] = [];
+  private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
+  private rosterVersion = -1;
+  private rosterIndex = -1;
+  /** Nodes that called and are not in the roster that is known here. */
+  private readonly callers = new Map<number, PeerHello>();
+  /** Callers or departed nodes came or went. */
+  private hasNewStrangers = false;
+  /** Nodes that left the roster while they were linked: served until their link ends. */
+  private readonly departed = new Map<number, PeerHello>();
+  /** The roster that is known here does not list this node. */
+  isOutside = false;
+  private isStarted = false;
+  /** Items of frames that could not be read, and frames of groups that are not here. */
+  badItems = 0;
+  strayItems = 0;
+
+  constructor(private readonly world: LinksWorld) {
+    this.known = new KnownPeers(world.rows);
+  }
+
+  /** `boot`: this start of the data directory, durable by now. */
+  start(boot: PeerBoot): void {
+    this.known.load();
+    this.world.port?.setPeers(this.others(this.world.founders()));
+    this.isStarted = true;
+    this.refresh();
+    this.world.port?.start(this, boot);
+  }
+
+  listen(listener: PeerListener): void {
+    this.listeners.push(listener);
+  }
+
+  /** `handler` gets the frames of the lane "calls". */
+  handleCalls(handler: (from: number, bytes: Uint8Array) => void): void {
+    this.callHandler = handler;
+  }
+
+  /** False: the call did not leave. */
+  sendCall(to: number, bytes: Uint8Array): boolean {
+    return this.world.port?.send(to, "calls", bytes) ?? false;
+  }
+
+  /** Base URL under which clients reach a node; "" while unknown. */
+  clientEndpointOf(node: number): string {
+    return this.hellos.get(node)?.clientEndpoint ?? "";
+  }
+
+  /** The nodes that were ever linked in this life. */
+  facts(): PeerNodeFacts[] {
+    const { outbox } = this.world;
+    return [...this.hellos.values()].map(({ nodeId: node, endpoint, clientEndpoint }) => {
+      return { node, linked: outbox.isUp(node), endpoint, clientEndpoint };
+    });
+  }
+
+  /** Follows the roster: cheap while it does not change. */
+  refresh(): void {
+    if (!this.isStarted) return;
+    const index = this.world.rosterIndex();
+    if (index === this.rosterIndex && !this.hasNewStrangers) return;
+    this.rosterIndex = index;
+    const roster = this.world.roster();
+    const cluster = roster?.cluster() ?? null;
+    if (roster === null || cluster === null) return this.refreshUnlisted();
+    const isNews = cluster.membershipVersion !== this.rosterVersion;
+    if (!isNews && !this.hasNewStrangers) return;
+    this.hasNewStrangers = false;
+    this.rosterVersion = cluster.membershipVersion;
+    for (const [node, hello] of this.callers) {
+      if (roster.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
+    }
+    const members = roster.members();
+    this.isOutside = !members.some(({ nodeId }) => nodeId === this.world.settings.nodeId);
+    this.noteDeparted(roster);
+    const strangers = [...this.callers.values(), ...this.departed.values()];
+    this.world.port?.setPeers(this.others([...members, ...strangers]));
+    if (!isNews) return;
+    this.known.keep((node) => roster.member(node) !== null);
+    // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
+    this.world.rows.flushSoon(() => undefined);
+    for (const hello of this.hellos.values()) this.judgeAgain(hello);
+  }
+
+  /**
+   * A member that was removed keeps its link: it learns the roster that does not list it any more,
+   * and what its clients ask is carried out until its operator stops it (contract 5.3).
+   */
+  private noteDeparted(roster: MetaReads): void {
+    for (const [node, hello] of this.hellos) {
+      const former = roster.member(node) === null ? roster.formerMember(node) : null;
+      const isGone = former?.storageIds.includes(hello.storageId) === true;
+      if (isGone && this.world.outbox.isUp(node)) this.departed.set(node, hello);
+      else this.departed.delete(node);
+    }
+  }
+
+  private judgeAgain(hello: PeerHello): void {
+    const { nodeId: node } = hello;
+    if (this.judge(hello) === null && this.isListed(node) && this.world.outbox.isUp(node)) {
+      this.known.learn(hello);
+    }
+    const refusal = this.judge(hello);
+    // Only a roster of the past, as a late node applies it, knew another directory. The link stood.
+    if (refusal === null && this.banned.has(node)) this.linkUp(hello);
+    // Who was removed may hear of it to the end; who lost its data is not listened to.
+    else if (refusal !== "storage-lost") this.banned.delete(node);
+    else if (!this.banned.has(node)) {
+      if (this.world.outbox.isUp(node)) this.linkDown(node);
+      this.banned.add(node);
+      this.world.logger.log("error", "A linked node is not listened to any more.", { node });
+    }
+  }
+
+  admit(hello: PeerHello): PeerRefusal | null {
+    const { settings } = this.world;
+    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
+    if (hello.clusterId !== settings.clusterId) return "other-cluster";
+    if (hello.nodeId === settings.nodeId) return "other-node";
+    if (hello.storage !== settings.storage) return "other-storage";
+    const refusal = this.judge(hello);
+    if (refusal !== null || this.world.isClosing()) return refusal;
+    if (this.isListed(hello.nodeId)) {
+      // An older copy of what it was: it may have voted, and acknowledged, what it does not know.
+      if (this.known.isOvertaken(hello)) return "storage-lost";
+      this.known.learn(hello);
+    }
+    this.meet(hello);
+    return null;
+  }
+
+  /** As far as is known here: before there is a roster, everybody may be. */
+  private isListed(node: number): boolean {
+    const roster = this.world.roster();
+    return (roster?.cluster() ?? null) === null || (roster?.member(node) ?? null) !== null;
+  }
+
+  /**
+   * By the roster, and before there is one by the founding; where neither knows the data directory
+   * of a node, the first one met counts.
+   */
+  private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
+    // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
+    if (this.world.isClosing()) return null;
+    const roster = this.world.roster();
+    const member = roster?.member(nodeId) ?? null;
+    const former = roster?.formerMember(nodeId) ?? null;
+    if (member === null && former?.storageIds.includes(storageId) === true) {
+      return this.departed.get(nodeId)?.storageId === storageId ? null : "not-a-member";
+    }
+    const isFounded = (roster?.cluster() ?? null) !== null;
+    const isListed = member !== null || !isFounded;
+    const founder = isFounded ? undefined : this.founder(nodeId);
+    const met = isListed ? this.known.storageIdOf(nodeId) : "";
+    const known = (member ?? founder)?.storageId ?? "";
+    const wanted = known === "" ? met : known;
+    return wanted !== "" && wanted !== storageId ? "storage-lost" : null;
+  }
+
+  private founder(nodeId: number): Founder | undefined {
+    return this.world.founders().find((founder) => founder.nodeId === nodeId);
+  }
+
+  /**
+   * Nobody ends for what another node believes: a node with an old roster may take one that left
+   * and came back empty for one that lost its data.
+   */
+  refused(by: PeerAddress, refusal: PeerRefusal): void {
+    const isNews = this.refusals.get(by.nodeId) !== refusal;
+    this.refusals.set(by.nodeId, refusal);
+    const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
+    const event =
+      refusal === "storage-lost"
+        ? "Another node knows this one with newer or other data: remove it and start it empty."
+        : "Another node refuses this one.";
+    if (isNews) this.world.logger.log("error", event, fields);
+    if (refusal === "not-a-member") this.world.refusedAsStranger();
+  }
+
+  /** Nodes that take the data directory of this one for an older copy, or for another one. */
+  get takenForLost(): number[] {
+    const refusals = [...this.refusals].filter(([, refusal]) => refusal === "storage-lost");
+    return refusals.map(([node]) => node);
+  }
+
+  linkUp(hello: PeerHello): void {
+    const { nodeId: node, endpoint } = hello;
+    this.hellos.set(node, hello);
+    if (this.judge(hello) === "storage-lost") {
+      this.banned.add(node);
+      return;
+    }
+    // It may have become a member since its handshake.
+    if (this.isListed(node) && !this.world.isClosing()) this.known.learn(hello);
+    this.banned.delete(node);
+    this.refusals.delete(node);
+    this.world.outbox.linkUp(node);
+    this.world.logger.log("info", "A node is linked.", { node, endpoint });
+    for (const listener of this.listeners) listener.linkUp(node);
+  }
+
+  linkDown(node: number): void {
+    if (this.banned.delete(node)) return;
+    this.world.outbox.linkDown(node);
+    this.world.logger.log("warn", "The link to a node is down.", { node });
+    if (this.departed.delete(node)) {
+      this.hasNewStrangers = true;
+      this.world.request();
+    }
+    for (const listener of this.listeners) listener.linkDown(node);
+  }
+
+  frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
+    if (this.banned.has(from) || (this.isListed(from) && !this.known.isDurable(from))) return;
+    if (this.world.isClosing() && lane !== "calls") return;
+    if (lane === "calls") return this.callHandler?.(from, bytes);
+    if (lane === "bulk") return this.world.bulk(from, bytes);
+    if (lane === "control" && this.world.errand(from, bytes)) return;
+    const bad = readRaftFrame(bytes, from, this.world.settings.nodeId, (item) => {
+      const driver = this.world.driver(partitionId(item.group));
+      if (driver === null) this.strayItems++;
+      else driver.receive(item);
+    });
+    if (bad !== 0) this.badItems += Math.abs(bad);
+  }
+
+  joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
+    this.world.joinAsked(request, answer);
+  }
+
+  /**
+   * Whoever calls and is not in the roster is called back: a joiner knows no addresses before it
+   * has the roster, and a member that was away may be fed by a leader that joined meanwhile.
+   */
+  private meet(hello: PeerHello): void {
+    const { nodeId, endpoint } = hello;
+    const roster = this.world.roster();
+    if ((roster?.cluster() ?? null) !== null && roster?.member(nodeId) !== null) return;
+    if (this.departed.has(nodeId)) return;
+    const known = this.callers.get(nodeId);
+    if (known === undefined && this.callers.size >= MEMBERS_MAX) return;
+    if (known?.endpoint === endpoint && known.storageId === hello.storageId) return;
+    this.callers.set(nodeId, hello);
+    this.hasNewStrangers = true;
+    this.world.request();
+  }
+
+  private refreshUnlisted(): void {
+    if (!this.hasNewStrangers) return;
+    this.hasNewStrangers = false;
+    const known = new Map(this.world.founders().map((peer) => [peer.nodeId, peer.endpoint]));
+    for (const { nodeId, endpoint } of this.callers.values()) known.set(nodeId, endpoint);
+    const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));
+    this.world.port?.setPeers(this.others(peers));
+  }
+
+  private others(members: readonly PeerAddress[]): PeerAddress[] {
+    const own = this.world.settings.nodeId;
+    const others = members.filter(({ nodeId, endpoint }) => nodeId !== own && endpoint !== "");
+    return others.map(({ nodeId, endpoint }) => ({ nodeId, endpoint }));
+  }
+}

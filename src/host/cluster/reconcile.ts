@@ -1,0 +1,238 @@
+/**
+ * Brings the membership of the groups that this node leads in line with the roster, one change per
+ * group at a time.
+ *
+ * Looks at each beat at the groups that were run and those that are not settled; measures how far
+ * learners are; carries out what the planner says. May call: base, raft types, machine, control,
+ * this folder. Invariants: 1. Steps come from the planner alone, from facts of now: nothing is
+ * remembered between two steps but measurements of this leadership (P-094). 2. A learner counts
+ * as level after `levelMs` without a break within `lagEntries` of the end (P-091). 3. A sleeping
+ * group with something to do is woken. 4. What has to wait for long is told (P-093).
+ */
+import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
+import type { PartitionId } from "../../base/ids.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { LoggerPort } from "../../ports.js";
+import type { ConfigChange, CoreStatus, PeerProgress } from "../../raft/state/types.js";
+import type { MembershipResult } from "../group/group-members.js";
+import type { MoveOrder } from "../group/move.js";
+
+/** One group, as reconciliation sees it; a driver is one. */
+export interface ReconcileGroup {
+  readonly partition: PartitionId;
+  readonly core: {
+    readonly term: number;
+    status(): CoreStatus;
+  };
+  readonly leadership: { readonly isServing: boolean };
+  readonly machine: { readonly membershipIndex: number };
+  moveTo(order: MoveOrder): boolean;
+  readonly members: {
+    propose(change: ConfigChange, nowMs: number, done: (result: MembershipResult) => void): void;
+  };
+}
+
+export interface ReconcileWorld {
+  readonly nodeId: number;
+  readonly electionMs: number;
+  readonly logger: LoggerPort;
+  /** The meta partition as applied here; null before there is one. */
+  roster(): MetaReads | null;
+  groups(): readonly ReconcileGroup[];
+  /** Those of them that were run since the last beat: nothing of the others has changed. */
+  touched(): Iterable<ReconcileGroup>;
+  isLinked(node: number): boolean;
+  /** Ends a sleep of the group and gives it a turn. */
+  wake(partition: PartitionId): void;
+}
+
+/** A learner within so many entries of the end is as good as level. */
+const LAG_ENTRIES = 64;
+/** So long without a break, in election timeouts. */
+const LEVEL_ELECTIONS = 1;
+/** What waits longer is told. */
+const PATIENCE_MS = 30_000;
+/** Time for a transfer of leadership before it is ordered again. */
+const TRANSFER_MS = 3000;
+
+interface Measured {
+  levelSinceMs: number;
+  heardMs: number;
+}
+
+/** What is known of one group in one leadership. */
+interface Watch {
+  readonly term: number;
+  readonly peers: Map<number, Measured>;
+  /** Roster and membership for which nothing is left to do; -1 before. */
+  settledRoster: number;
+  settledAt: number;
+  pending: boolean;
+  notBeforeMs: number;
+  waitingSinceMs: number;
+  waitingFor: string;
+}
+
+interface RosterView {
+  readonly version: number;
+  readonly facts: Pick<GroupPlanFacts, "roster" | "removed">;
+}
+
+export class Reconcile {
+  private readonly watches = new Map<PartitionId, Watch>();
+  private view: RosterView | null = null;
+  /** Groups of which it is not known that nothing is left to do, by partition. */
+  private readonly open = new Map<PartitionId, ReconcileGroup>();
+  /** Changes that were applied. */
+  changes = 0;
+
+  constructor(private readonly world: ReconcileWorld) {}
+
+  /** Once per beat, inside a turn. */
+  check(nowMs: number): void {
+    const known = this.view;
+    const view = this.readRoster();
+    if (view === null) return;
+    const news = view === known ? this.world.touched() : this.world.groups();
+    for (const group of news) this.open.set(group.partition, group);
+    for (const group of this.open.values()) {
+      if (group.leadership.isServing && !this.look(group, view, nowMs)) continue;
+      this.open.delete(group.partition);
+      if (!group.leadership.isServing) this.watches.delete(group.partition);
+    }
+  }
+
+  /** Groups are not as the roster wishes, as far as is known. */
+  get hasWork(): boolean {
+    return this.open.size > 0;
+  }
+
+  /** Why a group that this node leads is not as the roster wishes; null when it is. */
+  waitingFor(partition: PartitionId): string | null {
+    const watch = this.watches.get(partition);
+    return watch === undefined || watch.waitingFor === "" ? null : watch.waitingFor;
+  }
+
+  private readRoster(): RosterView | null {
+    const reads = this.world.roster();
+    const cluster = reads?.cluster() ?? null;
+    if (reads === null || cluster === null) return null;
+    const version = cluster.membershipVersion;
+    if (this.view?.version === version) return this.view;
+    const roster = reads.members();
+    const listed = new Set(roster.map((member) => member.nodeId));
+    const former = reads.formerMembers().map((member) => member.nodeId);
+    const removed = new Set(former.filter((node) => !listed.has(node)));
+    this.view = { version, facts: { roster, removed } };
+    return this.view;
+  }
+
+  private watchOf(group: ReconcileGroup): Watch {
+    const known = this.watches.get(group.partition);
+    const { term } = group.core;
+    if (known?.term === term) return known;
+    const watch: Watch = {
+      term,
+      peers: new Map(),
+      settledRoster: -1,
+      settledAt: -1,
+      pending: false,
+      notBeforeMs: 0,
+      waitingSinceMs: 0,
+      waitingFor: "",
+    };
+    this.watches.set(group.partition, watch);
+    return watch;
+  }
+
+  /** Returns whether nothing is left to do in this group. */
+  private look(group: ReconcileGroup, view: RosterView, nowMs: number): boolean {
+    const watch = this.watchOf(group);
+    const { membershipIndex } = group.machine;
+    if (watch.settledRoster === view.version && watch.settledAt === membershipIndex) return true;
+    if (watch.pending) return false;
+    const status = group.core.status();
+    this.measure(watch, status, nowMs);
+    if (nowMs < watch.notBeforeMs) return false;
+    const step = nextGroupChange({
+      self: this.world.nodeId,
+      membership: status.membership,
+      ...view.facts,
+      isLive: (node) => this.isLive(watch, node, nowMs),
+      isLevel: (node) => this.isLevel(watch, node, nowMs),
+    });
+    if (step.kind === "settled") {
+      watch.settledRoster = view.version;
+      watch.settledAt = membershipIndex;
+      watch.waitingFor = "";
+      return true;
+    }
+    // A sleeping group hears nothing of its members: it is woken, and measured from then on.
+    this.world.wake(group.partition);
+    this.carryOut(group, watch, step, nowMs);
+    return false;
+  }
+
+  private measure(watch: Watch, status: CoreStatus, nowMs: number): void {
+    for (const peer of status.progress) {
+      if (peer.id === this.world.nodeId) continue;
+      const known = watch.peers.get(peer.id) ?? { levelSinceMs: Infinity, heardMs: -Infinity };
+      watch.peers.set(peer.id, known);
+      if (peer.active) known.heardMs = nowMs;
+      const isLevel = isWithin(peer, status.lastIndex) && this.isLive(watch, peer.id, nowMs);
+      known.levelSinceMs = isLevel ? Math.min(known.levelSinceMs, nowMs) : Infinity;
+    }
+  }
+
+  private isLive(watch: Watch, node: number, nowMs: number): boolean {
+    if (node === this.world.nodeId) return true;
+    if (!this.world.isLinked(node)) return false;
+    const heardMs = watch.peers.get(node)?.heardMs ?? -Infinity;
+    return nowMs - heardMs <= 2 * this.world.electionMs;
+  }
+
+  private isLevel(watch: Watch, node: number, nowMs: number): boolean {
+    const sinceMs = watch.peers.get(node)?.levelSinceMs ?? Infinity;
+    return nowMs - sinceMs >= LEVEL_ELECTIONS * this.world.electionMs;
+  }
+
+  private carryOut(group: ReconcileGroup, watch: Watch, step: GroupStep, nowMs: number): void {
+    const { partition } = group;
+    if (step.kind === "wait" || step.kind === "settled") {
+      return this.wait(partition, watch, step.kind === "wait" ? step.why : "", nowMs);
+    }
+    watch.waitingFor = step.why;
+    watch.waitingSinceMs = nowMs;
+    const fields = { partition, why: step.why };
+    if (step.kind === "transfer") {
+      this.world.logger.log("info", "A partition is handed over.", { ...fields, to: step.to });
+      watch.notBeforeMs = nowMs + TRANSFER_MS;
+      group.moveTo({ to: step.to, mustCarry: false });
+      return;
+    }
+    this.world.logger.log("info", "The members of a partition change.", fields);
+    watch.pending = true;
+    group.members.propose(step.change, nowMs, (result) => {
+      watch.pending = false;
+      if (result === "applied") this.changes++;
+      else watch.notBeforeMs = nowMs + this.world.electionMs;
+    });
+    this.world.wake(partition);
+  }
+
+  private wait(partition: PartitionId, watch: Watch, why: string, nowMs: number): void {
+    if (watch.waitingFor !== why) {
+      watch.waitingFor = why;
+      watch.waitingSinceMs = nowMs;
+      return;
+    }
+    if (nowMs - watch.waitingSinceMs < PATIENCE_MS) return;
+    watch.waitingSinceMs = nowMs;
+    this.world.logger.log("warn", "The members of a partition wait.", { partition, why });
+  }
+}
+
+function isWithin(peer: PeerProgress, lastIndex: number): boolean {
+  // A peer that never answered matches nothing, also in a group without entries (P-091).
+  return peer.state === "replicate" && peer.match + LAG_ENTRIES >= lastIndex;
+}

@@ -1,0 +1,180 @@
+/**
+ * Brings the cluster's own records into being and keeps them true: founds the cluster, keeps this
+ * node's line (endpoint and data directory), and, where this node leads the meta partition, moves
+ * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out.
+ *
+ * May call: base, control, machine, ports, this folder. Invariants: 1. Acts on applied state,
+ * through commands; founding and moving only as the serving leader of the meta group. 2. One
+ * command is on its way at a time; what came to nothing is tried again later. 3. What is due
+ * follows from committed records and the groups' memberships alone, so that it goes on under any
+ * leader (P-094).
+ */
+import { type GroupView, nextRosterChange } from "../../control/membership.js";
+import type { Member, MetaCommand } from "../../machine/commands/command.js";
+import type { MemberCommand } from "../../machine/meta/meta-members.js";
+import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
+import type { GroupDriver } from "../group/driver.js";
+import type { Intake } from "../group/intake.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
+import type { ProposalResult } from "../requests/results.js";
+
+const COMMAND_BYTES = 512;
+const FOUNDER_BYTES = 1200;
+const PATIENCE_MS = 10_000;
+/** Pause after a try that came to nothing (ms). */
+const RETRY_MS = 1000;
+/**
+ * A removal has been due for so long before it is proposed (ms): the leader of a group may hear of
+ * the role later than this node, and make a voter of the node that leaves.
+ */
+const REMOVE_AFTER_MS = 500;
+const REMOVE_AFTER_HEARTBEATS = 3;
+
+export interface RosterSettings {
+  readonly nodeId: number;
+  readonly endpoint: string;
+  readonly clusterId: string;
+  readonly storageId: string;
+  readonly founders: readonly Founder[];
+  readonly initialPartitions: number;
+  readonly replicationFactor: number;
+  readonly heartbeatMs: number;
+}
+
+export interface RosterPorts {
+  readonly entropy: EntropyPort;
+  readonly logger: LoggerPort;
+}
+
+/** What leads beyond this node; a node without a network has none of it. */
+export interface RosterSeams {
+  /** Has a command decided by whoever leads the meta partition. */
+  readonly proposeOnMeta: ProposeOnMeta;
+  /** All groups of the cluster as this node's replicas see them; null unless it hosts them all. */
+  groups(): readonly GroupView[] | null;
+}
+
+export class Roster {
+  private onItsWay = false;
+  private notBeforeMs = 0;
+  private seams: RosterSeams | null = null;
+  /** Since when a member is to be removed; Infinity: none is. */
+  private removalDueMs = Infinity;
+  private version = -1;
+  private members: readonly Member[] = [];
+
+  constructor(
+    private readonly settings: RosterSettings,
+    private readonly ports: RosterPorts,
+    private readonly driver: Pick<GroupDriver, "leadership" | "machine">,
+    private readonly intake: Pick<Intake, "propose">,
+  ) {}
+
+  /** Once, when the other nodes can be reached. */
+  connect(seams: RosterSeams): void {
+    this.seams = seams;
+  }
+
+  /**
+   * Proposes what the records lack. Called by the housekeeping and when the meta group begins to
+   * serve.
+   */
+  check(nowMs: number): void {
+    if (this.onItsWay || nowMs < this.notBeforeMs) return;
+    const serves = this.driver.leadership.isServing;
+    if (this.driver.machine.meta.cluster() === null) {
+      if (serves) this.propose(this.founding(), nowMs);
+      return;
+    }
+    this.follow();
+    const command = this.ownLine() ?? (serves ? this.nextStep(nowMs) : null);
+    if (command === null) return;
+    const { leader } = this.driver.leadership;
+    if (serves) this.propose(command, nowMs);
+    else if (leader !== 0 && leader !== this.settings.nodeId) this.send(command, nowMs);
+  }
+
+  /** Reads the roster anew when it changed. */
+  private follow(): void {
+    const { meta } = this.driver.machine;
+    const version = meta.cluster()?.membershipVersion ?? 0;
+    if (version === this.version) return;
+    this.version = version;
+    this.members = meta.members();
+  }
+
+  private founding(): MetaCommand {
+    const { settings } = this;
+    const { nodeId, endpoint, storageId, founders } = settings;
+    const others = founders.some((founder) => founder.nodeId === nodeId)
+      ? founders.filter((founder) => founder.nodeId !== nodeId)
+      : [];
+    // Each with the directory that it had when the founding was agreed on (P-191).
+    const members: Founder[] = [...others];
+    members.push({ nodeId, endpoint, storageId });
+    return {
+      kind: "found-cluster",
+      clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
+      dataPartitions: settings.initialPartitions,
+      replicationFactor: settings.replicationFactor,
+      members: members.sort((a, b) => a.nodeId - b.nodeId),
+    };
+  }
+
+  /** What this node's own line lacks. */
+  private ownLine(): MemberCommand | null {
+    const { nodeId, endpoint, storageId } = this.settings;
+    const member = this.members.find((listed) => listed.nodeId === nodeId);
+    if (member === undefined) return null;
+    const isKnown = storageId === "" || member.storageId === storageId;
+    if (isKnown && member.endpoint === endpoint) return null;
+    // The line is that of another data directory: this node is not the member that it names.
+    if (!isKnown && member.storageId !== "") return null;
+    return { kind: "update-member", nodeId, endpoint, storageId };
+  }
+
+  private nextStep(nowMs: number): MemberCommand | null {
+    if (this.members.every((member) => member.role === "voter")) return null;
+    const groups = this.seams?.groups() ?? null;
+    const step = groups === null ? null : nextRosterChange(this.members, groups);
+    if (step?.kind !== "remove-member") {
+      this.removalDueMs = Infinity;
+      return step;
+    }
+    this.removalDueMs = Math.min(this.removalDueMs, nowMs);
+    const heardMs = REMOVE_AFTER_HEARTBEATS * this.settings.heartbeatMs;
+    return nowMs >= this.removalDueMs + Math.max(REMOVE_AFTER_MS, heardMs) ? step : null;
+  }
+
+  private newClusterId(): string {
+    let id = "";
+    for (let at = 0; at < 4; at++) id += this.ports.entropy.uint32().toString(16).padStart(8, "0");
+    return id;
+  }
+
+  private propose(command: MetaCommand, nowMs: number): void {
+    this.onItsWay = true;
+    const founders = command.kind === "found-cluster" ? command.members.length : 0;
+    const sizeBytes = COMMAND_BYTES + founders * FOUNDER_BYTES;
+    this.intake.propose(command, sizeBytes, nowMs + PATIENCE_MS, (result: ProposalResult) => {
+      const isApplied = result.status === "applied";
+      this.finish(command, isApplied ? 0 : nowMs + RETRY_MS, result.status);
+    });
+  }
+
+  private send(command: MemberCommand, nowMs: number): void {
+    if (this.seams === null) return;
+    this.onItsWay = true;
+    this.seams.proposeOnMeta(command, nowMs + PATIENCE_MS, (result: MetaResult) => {
+      // The change comes back through the log: until then it is not proposed again and again.
+      this.finish(command, nowMs + RETRY_MS, result.status);
+    });
+  }
+
+  private finish(command: MetaCommand, notBeforeMs: number, result: string): void {
+    this.onItsWay = false;
+    this.notBeforeMs = notBeforeMs;
+    const fields = { command: command.kind, result };
+    this.ports.logger.log("info", "The roster was brought up to date.", fields);
+  }
+}

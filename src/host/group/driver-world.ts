@@ -1,0 +1,60 @@
+/**
+ * What the drivers of all groups of a node share: settings, ports, budgets, and ways to ask for a
+ * turn.
+ *
+ * Types only.
+ */
+import type { PartitionId } from "../../base/ids.js";
+import type { EphemeralTable } from "../../machine/ephemeral.js";
+import type { HardState } from "../../ports.js";
+import type { SnapshotMeta } from "../../raft/state/types.js";
+import type { Answers } from "../requests/completions.js";
+import type { AppendBudget } from "../replication/append-budget.js";
+import type { Budget } from "../requests/batcher.js";
+import type { GroupDriver } from "./driver.js";
+import type { LogOutbox } from "./effects.js";
+import type { CacheBudget } from "../replication/entry-cache.js";
+import type { PeerOutbox } from "../replication/peer-outbox.js";
+import type { HostPorts, HostSettings } from "../settings.js";
+
+/** What the groups of a node share. */
+export interface DriverShared {
+  readonly settings: HostSettings;
+  readonly ports: HostPorts;
+  readonly answers: Answers;
+  readonly budget: Budget;
+  readonly outbox: LogOutbox;
+  /** Bytes that are with the log and not durable. */
+  readonly appendBudget: AppendBudget;
+  readonly peers: PeerOutbox;
+  readonly cacheBudget: CacheBudget;
+  readonly images: GroupImages;
+  /** New commands may queue: log and store have room. */
+  admits(): boolean;
+  /** Batches may be cut: also, not too much is unflushed. */
+  intakeOpen(): boolean;
+  /** Memory has room for rows of another entry of a group that this node leads, or follows. */
+  mayApply(leads: boolean): boolean;
+  /** New callers are turned away: the node stops. */
+  isStopping(): boolean;
+  /** A turn is wanted at `atMs` at the latest. */
+  wakeAt(atMs: number): void;
+  /** Ephemeral tables that came for leaderships of this node. */
+  readonly heirs: {
+    take(group: PartitionId, term: number, token: number): EphemeralTable | null;
+  };
+  /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
+  clockOf(node: number): number;
+  /** `driver` has something to do in a turn. */
+  wake(driver: GroupDriver): void;
+}
+
+/** How images of a group travel and are put in place. */
+export interface GroupImages {
+  /** The core of `driver` wants node `to` to get an image. */
+  send(driver: GroupDriver, to: number): void;
+  /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
+  install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+  /** Entries above this index are wanted by a node that gets an image; Infinity when none does. */
+  keepFrom(partition: PartitionId): number;
+}

@@ -1,0 +1,109 @@
+/**
+ * One group and the other nodes: what arrived from them and what goes to them, and whether they all
+ * may sleep.
+ *
+ * May call: base, raft, this folder. Invariants: 1. Everything that arrives is stepped in the order
+ * of arrival, in the group's own turn. 2. What wakes a group is decided in `quiescence.ts` alone.
+ */
+import type { RaftCore } from "../../raft/core.js";
+import type { Message } from "../../raft/state/types.js";
+import type { Leadership } from "./leadership.js";
+import type { PeerOutbox } from "../replication/peer-outbox.js";
+import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
+import type { BeatSign, RaftItem } from "../replication/raft-frames.js";
+import type { ReplicaDigests } from "../replication/replica-digests.js";
+import {
+  type InboxObserver,
+  Replication,
+  type ReplicationParts,
+} from "../replication/replication.js";
+
+export interface GroupPeersParts extends Omit<ReplicationParts, "beatSign"> {
+  readonly settings: QuiescenceSettings;
+  readonly leadership: Leadership;
+  readonly digests: ReplicaDigests;
+  readonly outbox: PeerOutbox;
+  readonly clock: { monotonicMs(): number };
+  /** Nothing is queued, on its way to the disk, or unapplied. */
+  isQuiet(): boolean;
+  /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
+  clockOf(node: number): number;
+}
+
+export class GroupPeers implements InboxObserver {
+  readonly replication: Replication;
+  private readonly quiescence: Quiescence;
+  readonly core: RaftCore;
+  readonly leadership: Leadership;
+
+  constructor(private readonly parts: GroupPeersParts) {
+    this.core = parts.core;
+    this.leadership = parts.leadership;
+    const { leadership, digests } = parts;
+    const beatSign = (): BeatSign => ({ lease: leadership.leaseSign(), digest: digests.latest });
+    this.replication = new Replication({ ...parts, beatSign });
+    this.quiescence = new Quiescence(parts.settings, this);
+  }
+
+  get isAsleep(): boolean {
+    return this.quiescence.isAsleep;
+  }
+
+  /** Awake, or asking its leader whether it may sleep on: the next beat must not be late. */
+  get isRestless(): boolean {
+    return !this.quiescence.isAtRest;
+  }
+
+  get isQuiet(): boolean {
+    return this.parts.isQuiet();
+  }
+
+  unlinkedMs(node: number, nowMs: number): number {
+    return this.parts.outbox.unlinkedMs(node, nowMs);
+  }
+
+  send(message: Message): void {
+    this.replication.send(message);
+  }
+
+  /** Takes in a message of another node's core. */
+  receive(item: RaftItem): void {
+    this.replication.receive(item);
+    this.parts.wake();
+  }
+
+  /** Steps what has arrived; `execute` takes the core's effects, false: an image is installed. */
+  stepInbox(execute: () => boolean): void {
+    this.replication.stepInbox(execute, this);
+  }
+
+  /** Lets `count` ticks pass, unless the group sleeps. */
+  tick(count: number, nowMs: number): void {
+    if (this.quiescence.beat(nowMs)) this.core.tick(count);
+  }
+
+  /** Something is wanted of this group, or a member came or went. */
+  rouse(): void {
+    this.quiescence.wake(this.parts.clock.monotonicMs());
+  }
+
+  before(message: Message): void {
+    this.quiescence.before(message);
+  }
+
+  after(message: Message, sign: BeatSign): void {
+    const { core, leadership } = this;
+    this.quiescence.after(message, this.parts.clock.monotonicMs());
+    // A heartbeat of the present leader, as stepping it has just shown.
+    if (message.kind !== "heartbeat" || message.term !== core.term) return;
+    if (message.from !== core.leader) return;
+    leadership.heardLease.heard(core.term, sign.lease);
+    this.parts.digests.told(sign.digest);
+  }
+
+  /** The group sleeps no more: heartbeats tell the lease clock again. */
+  woken(): void {
+    const { leadership, parts } = this;
+    leadership.heardLease.woken(parts.clockOf(leadership.leader));
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Gives leaderships away: before a graceful stop, or when this node cannot lead as it should.
+ *
+ * May call: raft, this folder. Invariants: 1. Leadership goes only to a voter that is linked and
+ * has answered lately; the one with the longest log first (P-016). 2. An order that came to nothing
+ * is given again, until somebody else leads or the caller gives up. 3. Whoever became leader just
+ * now, or is about to, has not heard an answer of anybody yet: it is not alone for that.
+ */
+import type { PeerProgress } from "../../raft/state/types.js";
+import type { GroupDriver } from "../group/driver.js";
+
+/** Pause before an order is repeated (ms). */
+const REPEAT_MS = 300;
+
+export class Handover {
+  private readonly orderedMs = new Map<GroupDriver, number>();
+
+  constructor(
+    private readonly isUp: (node: number) => boolean,
+    private readonly nowMs: () => number,
+  ) {}
+
+  /** Whether `driver` leads a group, or may have won it, that somebody else could lead. */
+  isNeeded(driver: GroupDriver): boolean {
+    const { role, membership, id } = driver.core.status();
+    if (role !== "leader" && role !== "candidate") return false;
+    const nowMs = this.nowMs();
+    return membership.voters.some((voter) => voter !== id && this.mayTake(driver, voter, nowMs));
+  }
+
+  private mayTake(driver: GroupDriver, node: number, nowMs: number): boolean {
+    return this.isUp(node) && !driver.move.isRefusedBy(node, nowMs);
+  }
+
+  /**
+   * Orders the transfer of one group's leadership, unless it was ordered just now. True: ordered.
+   */
+  order(driver: GroupDriver, nowMs: number): boolean {
+    const orderedMs = this.orderedMs.get(driver) ?? -Infinity;
+    if (nowMs < orderedMs + REPEAT_MS) return false;
+    const successor = this.successor(driver);
+    if (successor === null) return false;
+    this.orderedMs.set(driver, nowMs);
+    return driver.moveTo({ to: successor, mustCarry: false });
+  }
+
+  private successor(driver: GroupDriver): number | null {
+    const { progress, membership, id } = driver.core.status();
+    const nowMs = this.nowMs();
+    let best: PeerProgress | null = null;
+    for (const peer of progress) {
+      const isVoter = membership.voters.includes(peer.id) && peer.id !== id && !peer.learner;
+      if (!isVoter || !peer.active || !this.mayTake(driver, peer.id, nowMs)) continue;
+      if (best === null || peer.match > best.match) best = peer;
+    }
+    return best === null ? null : best.id;
+  }
+}

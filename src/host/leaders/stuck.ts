@@ -1,0 +1,82 @@
+/**
+ * A leader whose disk hangs, that takes no writes for want of space, or that cannot apply what it
+ * is to serve from, gives its groups away: its heartbeats would go on, and nothing would ever
+ * commit or be answered (P-017, P-192).
+ *
+ * May call: this folder. Invariants: 1. Only writes that were handed to the log count: a lost
+ * quorum is no reason. 2. First the leadership is offered; where nobody takes it, the group falls
+ * silent, so that the others elect. 3. It ends by itself when the write becomes durable.
+ */
+import type { GroupDriver } from "../group/driver.js";
+import type { Handover } from "./handover.js";
+
+/** A node without room offers a group this often: another one may be full as well (ms). */
+const OFFER_EVERY_MS = 30_000;
+
+interface Open {
+  readonly record: object;
+  readonly sinceMs: number;
+}
+
+export class StuckLeaders {
+  private readonly open = new Map<GroupDriver, Open>();
+  private closedSinceMs = Infinity;
+  /** When each group was last offered because of closed intake: nobody may have room. */
+  private readonly offeredMs = new Map<GroupDriver, number>();
+  /** Since when each group is led without being served, for want of what is to be applied first. */
+  private readonly behindMs = new Map<GroupDriver, number>();
+  /** Groups that were given away, or fell silent, because of a hanging write. */
+  count = 0;
+
+  constructor(
+    private readonly handover: Handover,
+    /** Age of a write at which the disk counts as hanging (ms). */
+    private readonly stuckAfterMs: number,
+    /** Time for somebody else to take over, before the group falls silent (ms). */
+    private readonly patienceMs: number,
+  ) {}
+
+  /** Told once per beat whether the node takes writes. */
+  noteIntake(isOpen: boolean, nowMs: number): void {
+    if (isOpen) this.closedSinceMs = Infinity;
+    else if (this.closedSinceMs === Infinity) this.closedSinceMs = nowMs;
+  }
+
+  /** Looks at one group, once per beat. Returns whether it is to be ticked. */
+  check(driver: GroupDriver, nowMs: number): boolean {
+    const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(driver, nowMs));
+    if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(driver, nowMs);
+    const record = driver.oldestWrite;
+    if (record === null || !driver.leadership.isLeading || driver.members.isAlone) {
+      this.open.delete(driver);
+      return true;
+    }
+    const known = this.open.get(driver);
+    if (known === undefined || known.record !== record) {
+      this.open.set(driver, { record, sinceMs: nowMs });
+      return true;
+    }
+    const ageMs = nowMs - known.sinceMs;
+    if (ageMs < this.stuckAfterMs) return true;
+    if (this.handover.order(driver, nowMs)) this.count++;
+    return ageMs < this.stuckAfterMs + this.patienceMs;
+  }
+
+  private behindSinceMs(driver: GroupDriver, nowMs: number): number {
+    const { isLeading, isServing } = driver.leadership;
+    if (!isLeading || isServing || driver.applier.backlog === 0) {
+      this.behindMs.delete(driver);
+      return Infinity;
+    }
+    const sinceMs = this.behindMs.get(driver) ?? nowMs;
+    this.behindMs.set(driver, sinceMs);
+    return sinceMs;
+  }
+
+  private giveAway(driver: GroupDriver, nowMs: number): void {
+    if (!this.handover.isNeeded(driver)) return;
+    if (nowMs < (this.offeredMs.get(driver) ?? -Infinity) + OFFER_EVERY_MS) return;
+    this.offeredMs.set(driver, nowMs);
+    if (this.handover.order(driver, nowMs)) this.count++;
+  }
+}

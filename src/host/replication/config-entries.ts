@@ -1,0 +1,118 @@
+/**
+ * Membership changes and memberships as bytes: the payload of a config entry, and the group's
+ * configuration in its record and images.
+ *
+ * Pure codec. May call: base, raft types. Invariants: 1. Strict: one encoding for one value,
+ * anything else is refused. 2. An empty payload is the order to leave a joint configuration, which
+ * the core proposes itself.
+ */
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { assert } from "../../base/assert.js";
+import { MEMBERS_MAX, NODE_ID_MAX } from "../../base/limits.js";
+import type {
+  ConfigChange,
+  ConfigOperation,
+  EntryKind,
+  Membership,
+} from "../../raft/state/types.js";
+
+const VERSION = 1;
+
+/** Entry kinds as the log stores them. */
+export const EntryKindCode = { normal: 0, configChangeV1: 1, configChangeV2: 2 } as const;
+
+export function entryKindCode(kind: EntryKind): number {
+  return EntryKindCode[kind];
+}
+
+/** The kind of a stored code, or null when there is none. */
+export function entryKindOf(code: number): EntryKind | null {
+  if (code === EntryKindCode.normal) return "normal";
+  if (code === EntryKindCode.configChangeV1) return "configChangeV1";
+  return code === EntryKindCode.configChangeV2 ? "configChangeV2" : null;
+}
+
+const TRANSITIONS = ["auto", "implicit", "explicit"] as const;
+const OPERATIONS = ["addVoter", "addLearner", "remove", "update"] as const;
+const LEAVE_JOINT: ConfigChange = { version: 2, transition: "auto", operations: [] };
+
+export function encodeConfigChange(change: ConfigChange): Uint8Array {
+  const writer = new ByteWriter(32).uint8(VERSION).uint8(change.version);
+  writer.uint8(TRANSITIONS.indexOf(change.transition)).length(change.operations.length);
+  for (const { kind, node } of change.operations) {
+    writer.uint8(OPERATIONS.indexOf(kind)).uint32(node);
+  }
+  return writer.finish();
+}
+
+/** Null when the bytes are no change of this version. */
+export function decodeConfigChange(bytes: Uint8Array): ConfigChange | null {
+  if (bytes.length === 0) return LEAVE_JOINT;
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  const transition = TRANSITIONS[reader.uint8()];
+  const count = reader.length();
+  if (reader.failed || transition === undefined || count * 5 !== reader.remainingBytes) return null;
+  if (version !== 1 && version !== 2) return null;
+  const operations: ConfigOperation[] = [];
+  for (let at = 0; at < count; at++) {
+    const kind = OPERATIONS[reader.uint8()];
+    const node = reader.uint32();
+    if (kind === undefined || node < 1 || node > NODE_ID_MAX) return null;
+    operations.push({ kind, node });
+  }
+  return reader.isComplete() ? { version, transition, operations } : null;
+}
+
+export function encodeMembership(membership: Membership): Uint8Array {
+  const writer = new ByteWriter(64).uint8(VERSION);
+  const { voters, votersOutgoing, learners, learnersNext } = membership;
+  for (const list of [voters, votersOutgoing, learners, learnersNext]) {
+    assert(list.length <= MEMBERS_MAX, "a group has as many members as can be read again");
+    writer.length(list.length);
+    for (const node of list) writer.uint32(node);
+  }
+  return writer.boolean(membership.autoLeave).finish();
+}
+
+/** Null when the bytes are no membership of this version. */
+export function decodeMembership(bytes: Uint8Array): Membership | null {
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== VERSION) return null;
+  const voters = readNodes(reader);
+  const votersOutgoing = readNodes(reader);
+  const learners = readNodes(reader);
+  const learnersNext = readNodes(reader);
+  const autoLeave = reader.boolean();
+  if (!reader.isComplete()) return null;
+  return { voters, votersOutgoing, learners, learnersNext, autoLeave };
+}
+
+/** Ascending, without repeats. */
+function readNodes(reader: ByteReader): number[] {
+  const count = reader.length();
+  if (count > MEMBERS_MAX || count * 4 > reader.remainingBytes) {
+    reader.fail();
+    return [];
+  }
+  const nodes: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const node = reader.uint32();
+    if (node < 1 || node > NODE_ID_MAX || node <= (nodes[at - 1] ?? 0)) reader.fail();
+    nodes.push(node);
+  }
+  return nodes;
+}
+
+/** A membership of voters only: what a group begins with. */
+export function membershipOfVoters(voters: readonly number[]): Membership {
+  const ascending = [...voters].sort((a, b) => a - b);
+  return {
+    voters: ascending,
+    votersOutgoing: [],
+    learners: [],
+    learnersNext: [],
+    autoLeave: false,
+  };
+}

@@ -1,0 +1,154 @@
+/**
+ * How a proposal and a read end, and what a group and the node say about themselves. Types only.
+ *
+ * Invariants: 1. "refused" and "aborted" are certain: the command never entered a log. 2. "unknown"
+ * says nothing about the effect. 3. Every accepted call ends in exactly one of these.
+ */
+import type { PartitionId } from "../../base/ids.js";
+import type { Command, Outcome } from "../../machine/commands/command.js";
+import type { TransferFacts } from "../snapshots/snapshots.js";
+
+export type RefusalReason = "not-leader" | "overloaded" | "shutting-down" | "not-initialized";
+
+export interface Applied {
+  readonly status: "applied";
+  readonly outcome: Outcome;
+  /** The lease time of the entry that the command was part of (ms). */
+  readonly leaseMs: number;
+  readonly term: number;
+  readonly index: number;
+}
+
+export type ProposalResult =
+  | Applied
+  /** No effect, certain. */
+  | { readonly status: "refused"; readonly reason: RefusalReason }
+  /**
+   * The deadline passed, or the node stopped, while it was still queued: never proposed, no effect.
+   */
+  | { readonly status: "aborted" }
+  /** Proposed; the outcome is not known. */
+  | { readonly status: "unknown" };
+
+export type ReadResult =
+  /** `leaseMs`: the committed lease time that the state stands at. */
+  | { readonly status: "confirmed"; readonly leaseMs: number }
+  /** Leadership is lost or was not proved in time, or too many reads wait. */
+  | { readonly status: "retry" }
+  | { readonly status: "aborted" };
+
+export type ProposalDone = (result: ProposalResult) => void;
+export type ReadDone = (result: ReadResult) => void;
+
+/**
+ * Proposes the last commands of a group that is stopping: open to stop hooks after intake has
+ * ended.
+ */
+export type FinalPropose = (command: Command, sizeBytes: number, done: ProposalDone) => void;
+/** Called once per leading group when the node stops gracefully, after intake ended. */
+export type StopHook = (propose: FinalPropose) => void;
+/**
+ * Called whenever leadership or the state it rested on ends; drops everything derived from either.
+ */
+export type ResetHook = (reason: string) => void;
+
+/** How far a leader knows another member of its group to be. */
+export interface PeerGroupFacts {
+  readonly node: number;
+  readonly state: "probe" | "replicate" | "snapshot";
+  readonly learner: boolean;
+  /** Entries of the leader's log that are not known to be there. */
+  readonly lagEntries: number;
+  /** Appends on their way. */
+  readonly inFlight: number;
+}
+
+/** Another node, as this one sees it. */
+export interface PeerNodeFacts {
+  readonly node: number;
+  readonly linked: boolean;
+  readonly endpoint: string;
+  readonly clientEndpoint: string;
+}
+
+/** Numbers for metrics; a snapshot. */
+export interface GroupFacts {
+  readonly partition: PartitionId;
+  readonly leading: boolean;
+  /** Leading and the own-term entry is applied. */
+  readonly serving: boolean;
+  /** Serving with the ephemeral data of the leader before. */
+  readonly inherits: boolean;
+  readonly leaderNode: number;
+  /** Has once, in this life, applied all that a leader had committed. */
+  readonly caughtUp: boolean;
+  readonly term: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  readonly lastIndex: number;
+  readonly flushedIndex: number;
+  readonly queuedCommands: number;
+  readonly queuedBytes: number;
+  /** Commands proposed and not yet answered. */
+  readonly pendingProposals: number;
+  readonly inFlightEntries: number;
+  readonly waitingReads: number;
+  /** No ticks and no heartbeats until something happens. */
+  readonly asleep: boolean;
+  /** No lease of a lock or key is known to end after this lease time (ms). */
+  readonly leasesUntilMs: number;
+  /** Empty unless this node leads the group. */
+  readonly peers: readonly PeerGroupFacts[];
+}
+
+export interface HealthFacts {
+  readonly ready: boolean;
+  readonly initialized: boolean;
+  /** null when ready; `fatal-fault: text` or the first reason that applies. */
+  readonly reason: string | null;
+  readonly localRole: "Voter" | "Learner" | "Leaving" | "None";
+  readonly hostedPartitions: number;
+  readonly partitionsWithoutLeader: number;
+}
+
+/** One line of `/readyz?verbose`. */
+export interface ReadyCheck {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+export interface NodeFacts {
+  readonly queuedBytes: number;
+  readonly unflushedBytes: number;
+  readonly logBytes: number;
+  readonly logFull: boolean;
+  readonly storeBytes: number;
+  readonly storeFull: boolean;
+  /** Groups whose apply waits for a flush to make room. */
+  readonly heldGroups: number;
+  /** Times that the log was let go although another node wanted it. */
+  readonly logCuts: number;
+  /** Entries handed to the log and not durable, and appends refused because of too many. */
+  readonly unwrittenBytes: number;
+  readonly refusedAppends: number;
+  readonly turns: number;
+  readonly lateTicks: number;
+  readonly flushes: number;
+  /** Images of groups that were installed here, and that other nodes installed from here. */
+  readonly imagesInstalled: number;
+  readonly imagesDelivered: number;
+  /** Frames to other nodes that were dropped for want of room or a link. */
+  readonly droppedFrames: number;
+  /** Messages to other nodes that were dropped because no frame may be so large. */
+  readonly oversizedMessages: number;
+  readonly sentFrames: number;
+  readonly sentFrameBytes: number;
+  /** Frames and items that could not be read, and messages for groups that are not here. */
+  readonly badItems: number;
+  readonly strayItems: number;
+  /** Leaderships offered to others because the disk hung. */
+  readonly stuckHandovers: number;
+  readonly peers: readonly PeerNodeFacts[];
+  readonly transfers: readonly TransferFacts[];
+}

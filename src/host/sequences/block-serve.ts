@@ -1,0 +1,304 @@
+/**
+ * Serving from blocks and reserving new ones: what happens to confirmed waiters of one group.
+ *
+ * Owns the entries of all sequences. `SequenceBlocks` drives it. May call its group, the kernels,
+ * ports, base.
+ *
+ * Invariants: 1. `serve` and `reserve` run only in turns in which the state may be read: a
+ * confirmed round, or the end of an applied command. 2. A waiter that finds no room is in exactly
+ * one place: ready, or the reservation in flight. 3. MaxValueExceeded and NotFound are said from
+ * the state as read in such a turn, never from the block alone.
+ */
+import { assert } from "../../base/assert.js";
+import { textSizeBytes } from "../../base/bytes.js";
+import { INT32_MAX, INT64_MAX } from "../../base/int64.js";
+import {
+  type AllocationOutcome,
+  SequenceType,
+  type SequenceRecord,
+} from "../../machine/commands/command.js";
+import {
+  Block,
+  type BlockGroup,
+  type BlockKernels,
+  type BlockPorts,
+  type BlockSettings,
+  SHARE_ITEMS_MAX,
+  type Waiter,
+  endAborted,
+  endMoved,
+  endWaiter,
+} from "./block.js";
+import { SequenceEntry } from "./block-entry.js";
+import type { FinalPropose, ProposalResult } from "../requests/results.js";
+
+/** Sequences with a block in memory, per group; beyond it an idle one is handed back. */
+export const BLOCKS_MAX = 65_536;
+/** Reservations made in vain for one request before it is sent back. */
+const ATTEMPTS_MAX = 4;
+/** Idle blocks looked for at once when there are too many. */
+const EVICTION_TRIES = 8;
+/** Bytes of a sequence command beside its texts, at most. */
+export const COMMAND_BYTES = 96;
+
+export function latestDeadlineMs(waiters: readonly Waiter[]): number {
+  let latest = 0;
+  for (const waiter of waiters) if (waiter.deadlineMs > latest) latest = waiter.deadlineMs;
+  return latest;
+}
+
+export class BlockServing {
+  readonly entries = new Map<string, SequenceEntry>();
+  /** Counts resets: what was begun under another number belongs to a leadership that ended. */
+  epoch = 0;
+
+  constructor(
+    readonly group: BlockGroup,
+    readonly settings: BlockSettings,
+    readonly ports: BlockPorts,
+    private readonly kernels: BlockKernels,
+    /** Takes back waiters that need another round. */
+    private readonly requeue: (waiters: readonly Waiter[]) => void,
+    private readonly blocksMax = BLOCKS_MAX,
+  ) {}
+
+  entry(name: string): SequenceEntry {
+    let entry = this.entries.get(name);
+    if (entry === undefined) {
+      entry = new SequenceEntry(name);
+      this.entries.set(name, entry);
+    }
+    return entry;
+  }
+
+  /** Serves what waits at `entry`. Only in a turn in which the state may be read. */
+  serve(entry: SequenceEntry): void {
+    if (entry.ready.length === 0) return;
+    if (entry.update !== null) {
+      for (const waiter of entry.ready.splice(0)) endWaiter(waiter, SequenceType.mustRetry, null);
+      return;
+    }
+    const block = this.usableBlock(entry);
+    if (block !== null) entry.ready = this.share(block, entry.ready);
+    if (entry.ready.length > 0 && entry.reserving === null) this.reserve(entry);
+  }
+
+  /**
+   * Ends the part of `result` that all commands share: the pins, the block, whoever waited for the
+   * end.
+   */
+  landed(entry: SequenceEntry, pinned: Block | null, result: ProposalResult): void {
+    const applied = result.status === "applied";
+    entry.unpin(pinned, result, applied ? this.group.machine.reads.getSequence(entry.name) : null);
+    for (const waiting of entry.settling.splice(0)) waiting.resume();
+    if (entry.update !== null && !entry.update.proposed) this.startUpdate(entry);
+    this.forget(entry);
+  }
+
+  /**
+   * Proposes the waiting update once nothing else of the sequence is in flight: its cursor is exact
+   * then.
+   */
+  startUpdate(entry: SequenceEntry): void {
+    const { update } = entry;
+    if (update === null || update.proposed || entry.inflight > 0) return;
+    update.proposed = true;
+    const pinned = entry.pin();
+    const command = { ...update.command, cursor: entry.cursor() };
+    this.group.propose(command, update.sizeBytes, update.deadlineMs, (result) => {
+      entry.update = null;
+      this.landed(entry, pinned, result);
+      update.done(result);
+    });
+  }
+
+  /** Drops the entry when nothing is left to remember. */
+  forget(entry: SequenceEntry): void {
+    if (entry.block !== null || !entry.isQuiet()) return;
+    if (this.entries.get(entry.name) === entry) this.entries.delete(entry.name);
+  }
+
+  /** Hands the rest of the block back; it serves nobody from now on. */
+  returnBlock(entry: SequenceEntry, propose: FinalPropose): void {
+    const pinned = entry.pin();
+    const cursor = entry.cursor();
+    if (pinned === null || cursor === null) {
+      entry.inflight--;
+      if (pinned !== null) pinned.pins--;
+      return;
+    }
+    const sizeBytes = COMMAND_BYTES + textSizeBytes(entry.name);
+    propose({ kind: "return-block", name: entry.name, cursor }, sizeBytes, (result) => {
+      // What was handed back belongs to the next reservation, even if the record looks as before.
+      if (result.status === "applied" && entry.block === pinned) entry.block = null;
+      this.landed(entry, pinned, result);
+    });
+  }
+
+  /** The open block, compared with the record as often as the block lease asks. */
+  private usableBlock(entry: SequenceEntry): Block | null {
+    const { block } = entry;
+    if (block === null || block.closed) return null;
+    const nowMs = this.ports.clock.monotonicMs();
+    if (nowMs - block.checkedAtMs >= this.settings.blockLeaseMs) {
+      block.checkedAtMs = nowMs;
+      if (!block.matches(this.group.machine.reads.getSequence(entry.name))) {
+        entry.block = null;
+        return null;
+      }
+    }
+    return block;
+  }
+
+  /** Answers those that fit from the front of `waiters`; returns the others. */
+  private share(block: Block, waiters: Waiter[]): Waiter[] {
+    const before = block.remaining;
+    const served = block.share(this.kernels, waiters, 0);
+    if (block.remaining < before) this.ports.meter.sequenceValues(before - block.remaining);
+    return served === waiters.length ? [] : waiters.slice(served);
+  }
+
+  /** Reserves one block for all that wait, or says NotFound and MaxValueExceeded from the state. */
+  private reserve(entry: SequenceEntry): void {
+    const record = this.group.machine.reads.getSequence(entry.name);
+    if (record === null) {
+      if (entry.inflight === 0) entry.block = null;
+      for (const waiter of entry.ready.splice(0)) endWaiter(waiter, SequenceType.notFound, null);
+      return;
+    }
+    const batch = this.takeFitting(entry, record);
+    if (batch.length === 0) return;
+    let count = 0;
+    for (const waiter of batch) count += waiter.count;
+    const pinned = entry.pin();
+    const { epoch } = this;
+    entry.reserving = batch;
+    entry.reservedFrom = record;
+    entry.reservationDies = false;
+    this.group.propose(
+      {
+        kind: "reserve-block",
+        name: entry.name,
+        count,
+        defaultBlockSize: this.settings.defaultBlockSize,
+        cursor: entry.cursor(),
+      },
+      COMMAND_BYTES + textSizeBytes(entry.name),
+      latestDeadlineMs(batch),
+      (result) => this.reserved(entry, pinned, batch, epoch, result),
+    );
+  }
+
+  /** Takes those that one reservation can serve; ends those that no allocation can. */
+  private takeFitting(entry: SequenceEntry, record: SequenceRecord): Waiter[] {
+    const { ranges, compact } = this.kernels;
+    for (;;) {
+      const items = Math.min(entry.ready.length, SHARE_ITEMS_MAX);
+      if (items === 0) return [];
+      const slice = entry.ready.slice(0, items);
+      slice.forEach((waiter, item) => (ranges.counts[item] = waiter.count));
+      const open = entry.block !== null && entry.block.matches(record) ? entry.block : null;
+      const current = open === null || entry.deletes > 0 ? record.currentValue : open.last;
+      const { increment, maxValue } = record;
+      ranges.allocate(items, { current, increment, maxValue: maxValue ?? undefined });
+      const fitting = slice.filter((_, item) => ranges.verdicts[item] === 0);
+      const others = slice.filter((_, item) => ranges.verdicts[item] !== 0);
+      // Whoever would fit alone is judged again once those before it have theirs, or have not.
+      const room = ((maxValue ?? INT64_MAX) - current) / increment;
+      const later = others.filter((waiter) => BigInt(waiter.count) <= room);
+      const beyond = others.filter((waiter) => BigInt(waiter.count) > room);
+      const counts = fitting.map((waiter) => waiter.count);
+      const { taken } = compact.share(counts, INT32_MAX);
+      entry.ready = fitting.slice(taken).concat(later, entry.ready.slice(items));
+      for (const waiter of beyond) endWaiter(waiter, SequenceType.maxValueExceeded, null);
+      if (taken > 0) return fitting.slice(0, taken);
+      assert(fitting.length + later.length === 0, "the first that fits alone is taken");
+    }
+  }
+
+  private reserved(
+    entry: SequenceEntry,
+    pinned: Block | null,
+    batch: readonly Waiter[],
+    epoch: number,
+    result: ProposalResult,
+  ): void {
+    entry.reserving = null;
+    const waiting = batch.filter((waiter) => !waiter.ended);
+    if (epoch !== this.epoch) {
+      entry.unpin(pinned, { status: "unknown" }, null);
+      return waiting.forEach(endMoved);
+    }
+    if (result.status === "applied") {
+      assert(result.outcome.kind === "allocation", "a reservation ends as an allocation");
+      this.installBlock(entry, waiting, result.outcome);
+    } else {
+      this.refuse(entry, waiting, result);
+    }
+    this.landed(entry, pinned, result);
+    if (result.status === "applied") this.serve(entry);
+    else this.requeue(entry.ready.splice(0));
+    this.forget(entry);
+    this.evict();
+  }
+
+  private refuse(entry: SequenceEntry, waiting: readonly Waiter[], result: ProposalResult): void {
+    if (result.status === "aborted") return waiting.forEach(endAborted);
+    if (result.status !== "refused") {
+      for (const waiter of waiting) endWaiter(waiter, SequenceType.mustRetry, null);
+      return;
+    }
+    const refusal = result.reason === "not-leader" ? "moved" : result.reason;
+    // Whoever gathered meanwhile would meet the same refusal: saying it now costs less than another
+    // try.
+    for (const waiter of [...waiting, ...entry.ready.splice(0)]) {
+      endWaiter(waiter, SequenceType.mustRetry, refusal);
+    }
+  }
+
+  private installBlock(entry: SequenceEntry, waiting: Waiter[], outcome: AllocationOutcome): void {
+    if (outcome.type === SequenceType.success) {
+      const nowMs = this.ports.clock.monotonicMs();
+      const { before, increment, count } = outcome;
+      const block = new Block(outcome, before, increment, count, nowMs);
+      entry.block = block;
+      const rest = this.share(block, waiting);
+      assert(rest.length === 0, "a reservation covers everybody it was made for");
+      if (entry.reservationDies) entry.block = null;
+      return;
+    }
+    if (outcome.type !== SequenceType.maxValueExceeded) {
+      for (const waiter of waiting) endWaiter(waiter, outcome.type, null);
+      return;
+    }
+    // Another allocation came first. Judge each again by what is left now, a bounded number of
+    // times.
+    const again: Waiter[] = [];
+    for (const waiter of waiting) {
+      waiter.attempts++;
+      if (waiter.attempts < ATTEMPTS_MAX) again.push(waiter);
+      else endWaiter(waiter, SequenceType.mustRetry, null);
+    }
+    entry.ready = again.concat(entry.ready);
+  }
+
+  /** Hands an idle block back when there are too many; a busy one moves to the end of the order. */
+  private evict(): void {
+    for (let tries = 0; this.entries.size > this.blocksMax && tries < EVICTION_TRIES; tries++) {
+      const oldest = this.entries.values().next().value;
+      assert(oldest !== undefined, "a table beyond its bound is not empty");
+      this.entries.delete(oldest.name);
+      this.entries.set(oldest.name, oldest);
+      if (oldest.block === null || !oldest.isQuiet()) continue;
+      if (oldest.block.remaining === 0) {
+        oldest.block = null;
+        this.forget(oldest);
+        continue;
+      }
+      const deadlineMs = this.ports.clock.monotonicMs() + this.settings.blockLeaseMs;
+      this.returnBlock(oldest, (command, sizeBytes, done) =>
+        this.group.propose(command, sizeBytes, deadlineMs, done),
+      );
+    }
+  }
+}

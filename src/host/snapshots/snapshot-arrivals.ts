@@ -1,0 +1,145 @@
+/**
+ * The images that other nodes send to this one: which transfers are let in, and which of them a
+ * frame belongs to.
+ *
+ * May call: base, raft types, machine, this folder. Invariants: 1. A group takes one image at a
+ * time; one of a newer term, or begun anew by the same leader, takes its place, unless the core may
+ * have it already (P-040). 2. At most `receiversMax` are taken at the same time. 3. The last result
+ * of a group is kept, so that a sender who missed it hears it when it asks.
+ */
+import { assert, present } from "../../base/assert.js";
+import type { PartitionId } from "../../base/ids.js";
+import { isMember } from "../../raft/state/membership.js";
+import type { BeginFrame, SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
+import { SnapshotReceiver } from "./snapshot-receiver.js";
+import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
+
+/** What a sender says. */
+export type SenderFrame = Exclude<SnapshotFrame, { kind: "ack" | "result" }>;
+
+interface Incoming {
+  readonly session: number;
+  readonly receiver: SnapshotReceiver;
+}
+
+/** The last result told for a group, in case it was lost. */
+interface Told {
+  readonly from: number;
+  readonly session: number;
+  readonly code: SnapshotCode;
+}
+
+export class SnapshotArrivals {
+  private readonly incoming = new Map<PartitionId, Incoming>();
+  private readonly told = new Map<PartitionId, Told>();
+  /** Images installed in this life. */
+  installed = 0;
+
+  /** `onEnd` is called when a group may have rows that nobody needs any more. */
+  constructor(
+    private readonly world: SnapshotWorld,
+    private readonly send: (to: number, frame: SnapshotFrame) => void,
+    private readonly onEnd: (group: SnapshotGroup) => void,
+  ) {}
+
+  get size(): number {
+    return this.incoming.size;
+  }
+
+  get receivers(): readonly SnapshotReceiver[] {
+    return [...this.incoming.values()].map(({ receiver }) => receiver);
+  }
+
+  tick(nowMs: number): void {
+    for (const receiver of this.receivers) receiver.tick(nowMs);
+  }
+
+  install(group: SnapshotGroup, order: InstallOrder): void {
+    const receiver = this.incoming.get(group.partition)?.receiver;
+    assert(receiver?.isFor(order.meta) === true, "an install is of the image that was offered");
+    present(receiver, "there is a transfer").install(order);
+  }
+
+  /** The group leaves this node. */
+  closeGroup(partition: PartitionId): void {
+    const receiver = this.incoming.get(partition)?.receiver;
+    if (receiver?.isOffered === false) receiver.abandon("unknown");
+    this.told.delete(partition);
+  }
+
+  frame(from: number, group: SnapshotGroup, frame: SenderFrame, nowMs: number): void {
+    if (frame.kind === "begin") return this.begin(from, group, frame);
+    const incoming = this.incoming.get(group.partition);
+    const receiver = incoming?.session === frame.session ? incoming.receiver : undefined;
+    if (receiver === undefined || receiver.from !== from) {
+      if (frame.kind === "abort") return;
+      const told = this.told.get(group.partition);
+      const isTold = told?.from === from && told.session === frame.session;
+      // A chunk that follows a refusal needs no answer of its own.
+      if (isTold && frame.kind === "chunk") return;
+      return this.tell(from, frame, isTold ? told.code : "unknown");
+    }
+    if (frame.kind === "chunk") receiver.take(frame, nowMs);
+    else if (frame.kind === "query") receiver.query();
+    else if (!receiver.isOffered) receiver.abandon("unknown");
+  }
+
+  private begin(from: number, group: SnapshotGroup, frame: BeginFrame): void {
+    const incoming = this.incoming.get(group.partition);
+    if (incoming?.session === frame.session && incoming.receiver.from === from) {
+      return incoming.receiver.query();
+    }
+    const refusal = this.refusal(from, group, frame, incoming?.receiver ?? null);
+    if (refusal !== null) {
+      this.told.set(group.partition, { from, session: frame.session, code: refusal });
+      return this.tell(from, frame, refusal);
+    }
+    incoming?.receiver.abandon("outdated");
+    const { session } = frame;
+    const ack = (next: number, resend: boolean): void => {
+      this.send(from, { kind: "ack", group: group.partition, session, next, resend });
+    };
+    const receiver = new SnapshotReceiver(this.world, group, from, frame, ack, (code) => {
+      this.ended(from, group, session, code);
+    });
+    this.incoming.set(group.partition, { session, receiver });
+  }
+
+  private refusal(
+    from: number,
+    group: SnapshotGroup,
+    frame: BeginFrame,
+    current: SnapshotReceiver | null,
+  ): SnapshotCode | null {
+    const { term, meta } = frame;
+    if (term < group.core.term || !isMember(meta.membership, this.world.nodeId)) return "outdated";
+    if (meta.index <= group.core.commitIndex) return "not-needed";
+    if (current === null) {
+      return this.incoming.size >= this.world.settings.receiversMax ? "busy" : null;
+    }
+    if (current.isOffered) return "busy";
+    const { begin } = current;
+    if (term !== begin.term) return term < begin.term ? "outdated" : null;
+    // One leader per term; and of that one, an image begun anew is at least as new.
+    return from !== current.from || meta.index < begin.meta.index ? "outdated" : null;
+  }
+
+  private ended(from: number, group: SnapshotGroup, session: number, code: SnapshotCode): void {
+    this.incoming.delete(group.partition);
+    this.told.set(group.partition, { from, session, code });
+    this.tell(from, { group: group.partition, session }, code);
+    if (code === "installed") this.installed++;
+    this.onEnd(group);
+    const fields = { partition: group.partition, from, result: code };
+    this.world.logger.log("info", "Taking an image ended.", fields);
+  }
+
+  tell(
+    to: number,
+    about: { readonly group: number; readonly session: number },
+    code: SnapshotCode,
+  ): void {
+    const { group, session } = about;
+    this.send(to, { kind: "result", group, session, code });
+  }
+}

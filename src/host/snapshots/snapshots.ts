@@ -1,0 +1,284 @@
+/**
+ * The snapshot transfers of one node, in both directions, and the deletion of states that nobody
+ * needs any more.
+ *
+ * A leader's core orders images (`send`); frames of the lane "bulk" and `tick` drive the transfers;
+ * the core of the other side orders the install. May call: base, raft types, machine, this folder.
+ *
+ * Invariants: 1. At most `sendersMax` and `receiversMax` transfers run; what waits holds no memory
+ * (P-035). 2. Every order of a core ends in one report, while that leadership lasts (P-037). 3. One
+ * transfer per group and node; a group takes one image at a time, of the newest term and index
+ * (P-040). 4. A frame never makes a group (P-097). 5. Failures back off.
+ */
+import { type PartitionId, partitionId } from "../../base/ids.js";
+import type { HardState } from "../../ports.js";
+import type { SnapshotMeta } from "../../raft/state/types.js";
+import { SnapshotArrivals } from "./snapshot-arrivals.js";
+import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
+import { SendRate } from "./snapshot-rate.js";
+import { SnapshotSender } from "./snapshot-sender.js";
+import type { SnapshotGroup, SnapshotLink, SnapshotWorld } from "./snapshot-target.js";
+
+export type { SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
+
+/** One transfer, for people. */
+export interface TransferFacts {
+  readonly partition: PartitionId;
+  readonly peer: number;
+  readonly direction: "out" | "in";
+  readonly index: number;
+  readonly chunks: number;
+  readonly heldBytes: number;
+}
+
+interface Order {
+  readonly group: SnapshotGroup;
+  readonly to: number;
+  readonly term: number;
+}
+
+interface Failures {
+  count: number;
+  untilMs: number;
+}
+
+interface Install {
+  readonly index: number;
+  readonly atMs: number;
+}
+
+/** The bound of the log is doubled so often at most. */
+const UNJOINED_MAX = 10;
+
+function keyOf(partition: PartitionId, to: number): string {
+  return `${partition} ${to}`;
+}
+
+export class Snapshots {
+  private readonly orders = new Map<string, Order>();
+  private readonly outgoing = new Map<string, SnapshotSender>();
+  private readonly arrivals: SnapshotArrivals;
+  private readonly failures = new Map<string, Failures>();
+  /** The image that each node installed last from here. */
+  private readonly installs = new Map<string, Install>();
+  private largestBytes = 0;
+  /** Images in a row behind which the log was cut before they could be joined to it. */
+  private unjoined = 0;
+  private sweeping: SnapshotGroup[] = [];
+  private readonly link: SnapshotLink;
+  private readonly rate: SendRate;
+  private sessions: number;
+  /** Frames that could not be read. */
+  badFrames = 0;
+  /** Images that another node installed from here. */
+  delivered = 0;
+
+  constructor(private readonly world: SnapshotWorld) {
+    const { settings, logger } = world;
+    this.rate = new SendRate(settings.bytesPerSecond, world.nowMs());
+    // Numbers of an earlier life of this node must not come again.
+    this.sessions = world.sessionSeed * 2 ** 20;
+    this.link = {
+      settings,
+      logger,
+      send: (to, frame) => world.sendBulk(to, encodeSnapshotFrame(frame)),
+      nextSession: () => ++this.sessions,
+      maySend: () => this.rate.allows(world.nowMs()),
+      charge: (bytes) => this.rate.charge(bytes),
+    };
+    const send = (to: number, frame: SnapshotFrame): void => void this.link.send(to, frame);
+    this.arrivals = new SnapshotArrivals(world, send, (group) => this.added(group));
+  }
+
+  /** Images installed here in this life. */
+  get installed(): number {
+    return this.arrivals.installed;
+  }
+
+  /** A group is hosted from now on: what an earlier life left of other states is deleted. */
+  added(group: SnapshotGroup): void {
+    if (!this.sweeping.includes(group)) this.sweeping.push(group);
+  }
+
+  /** The core of `group`, which leads, wants node `to` to get an image. Inside a turn. */
+  send(group: SnapshotGroup, to: number): void {
+    const { term } = group.core;
+    const key = keyOf(group.partition, to);
+    this.orders.set(key, { group, to, term });
+    const last = this.installs.get(key);
+    if (last === undefined) return;
+    // Another image so soon, because the log that the last one was to be joined to is gone?
+    const nowMs = this.world.nowMs();
+    const isSoon = nowMs < last.atMs + this.world.settings.retryMaxMs;
+    const isUnjoined = isSoon && group.floorIndex > last.index;
+    this.unjoined = isUnjoined ? Math.min(this.unjoined + 1, UNJOINED_MAX) : 0;
+    if (isUnjoined) this.backOff(key, false, nowMs);
+    this.installs.delete(key);
+  }
+
+  /**
+   * What the log may keep for other nodes: `leastBytes`, more where images are large, so that what
+   * is written while one travels stays, and more where that was too little (P-194).
+   */
+  logKeepBytes(leastBytes: number): number {
+    let largest = this.largestBytes;
+    for (const { sentBytes } of this.outgoing.values()) largest = Math.max(largest, sentBytes);
+    return Math.max(leastBytes, 2 * largest) * 2 ** this.unjoined;
+  }
+
+  /**
+   * The core of `group` orders the install of the image that was offered to it. `done` is called,
+   * in no turn, when state and log are both replaced durably.
+   */
+  install(group: SnapshotGroup, meta: SnapshotMeta, hardState: HardState, done: () => void): void {
+    this.arrivals.install(group, { meta, hardState, done });
+  }
+
+  /**
+   * Entries of `partition` above this index are wanted by whoever is about to install an image;
+   * Infinity when nobody is. The log keeps them up to a bound of its own (P-037).
+   */
+  keepFrom(partition: PartitionId): number {
+    let index = Infinity;
+    for (const sender of this.outgoing.values()) {
+      if (sender.group.partition === partition) index = Math.min(index, sender.index);
+    }
+    return index;
+  }
+
+  /** A frame of the lane "bulk" came. */
+  frame(from: number, bytes: Uint8Array): void {
+    const frame = decodeSnapshotFrame(bytes);
+    const group = frame === null ? null : this.groupOf(frame.group);
+    if (frame === null) {
+      this.badFrames++;
+      return;
+    }
+    const nowMs = this.world.nowMs();
+    if (frame.kind === "ack" || frame.kind === "result") {
+      if (group === null) return;
+      const key = keyOf(group.partition, from);
+      this.outgoing.get(key)?.take(frame, nowMs);
+      this.reap(key, nowMs);
+      return;
+    }
+    if (group === null) {
+      if (frame.kind === "begin") this.arrivals.tell(from, frame, "busy");
+      return;
+    }
+    this.arrivals.frame(from, group, frame, nowMs);
+  }
+
+  /** Once per beat, and whenever memory has room again. */
+  tick(nowMs: number): void {
+    this.startOrders(nowMs);
+    for (const [key, sender] of [...this.outgoing]) {
+      sender.tick(nowMs);
+      this.reap(key, nowMs);
+    }
+    this.arrivals.tick(nowMs);
+    this.sweep();
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    const { orders, outgoing, arrivals, sweeping } = this;
+    return orders.size + outgoing.size + arrivals.size + sweeping.length > 0;
+  }
+
+  linkUp(node: number): void {
+    const nowMs = this.world.nowMs();
+    for (const sender of this.outgoing.values()) if (sender.to === node) sender.linkUp(nowMs);
+  }
+
+  /** The group leaves this node. */
+  closeGroup(partition: PartitionId): void {
+    for (const [key, sender] of [...this.outgoing]) {
+      if (sender.group.partition !== partition) continue;
+      sender.close();
+      this.outgoing.delete(key);
+    }
+    for (const [key, { group }] of [...this.orders]) {
+      if (group.partition === partition) this.orders.delete(key);
+    }
+    this.arrivals.closeGroup(partition);
+    this.sweeping = this.sweeping.filter((group) => group.partition !== partition);
+  }
+
+  facts(): readonly TransferFacts[] {
+    const facts: TransferFacts[] = [];
+    for (const sender of this.outgoing.values()) {
+      const { group, to: peer, index, acknowledged: chunks, heldBytes } = sender;
+      facts.push({ partition: group.partition, peer, direction: "out", index, chunks, heldBytes });
+    }
+    for (const receiver of this.arrivals.receivers) {
+      const { group, from: peer, begin, chunks, waitingChunkBytes: heldBytes } = receiver;
+      const { index } = begin.meta;
+      facts.push({ partition: group.partition, peer, direction: "in", index, chunks, heldBytes });
+    }
+    return facts;
+  }
+
+  private groupOf(group: number): SnapshotGroup | null {
+    return this.world.find(partitionId(group));
+  }
+
+  private startOrders(nowMs: number): void {
+    for (const [key, order] of [...this.orders]) {
+      const { group, to, term } = order;
+      const { core } = group;
+      if (core.role !== "leader" || core.term !== term) {
+        this.orders.delete(key);
+        continue;
+      }
+      // A transfer that is under way answers this order too.
+      const isRunning = this.outgoing.has(key);
+      if (!isRunning && this.outgoing.size >= this.world.settings.sendersMax) continue;
+      if (!isRunning && (this.failures.get(key)?.untilMs ?? 0) > nowMs) continue;
+      this.orders.delete(key);
+      if (!isRunning) this.outgoing.set(key, new SnapshotSender(this.link, group, to, nowMs));
+    }
+  }
+
+  /** Takes a transfer that ended off the list and reports it. */
+  private reap(key: string, nowMs: number): void {
+    const sender = this.outgoing.get(key);
+    if (sender === undefined || sender.end === null) return;
+    this.outgoing.delete(key);
+    const { group, to, end, endReason } = sender;
+    const fields = { partition: group.partition, to, bytes: sender.sentBytes, why: endReason };
+    if (end === "superseded") return;
+    this.world.logger.log(
+      "info",
+      `Sending an image ${end === "done" ? "ended" : "failed"}.`,
+      fields,
+    );
+    this.largestBytes = Math.max(this.largestBytes, sender.sentBytes);
+    if (end === "done") {
+      this.failures.delete(key);
+      if (endReason === "installed") this.noteInstalled(key, sender.installedIndex, nowMs);
+    } else this.backOff(key, endReason === "busy", nowMs);
+    group.core.reportSnapshot(to, end === "done");
+    this.world.wake(group.partition);
+  }
+
+  private noteInstalled(key: string, index: number, atMs: number): void {
+    this.delivered++;
+    this.installs.set(key, { index, atMs });
+  }
+
+  private backOff(key: string, isBusy: boolean, nowMs: number): void {
+    const { retryMs, retryMaxMs } = this.world.settings;
+    const known = this.failures.get(key) ?? { count: 0, untilMs: 0 };
+    const pauseMs = isBusy ? retryMs : Math.min(retryMaxMs, retryMs * 2 ** known.count);
+    const count = isBusy ? known.count : Math.min(known.count + 1, 30);
+    this.failures.set(key, { count, untilMs: nowMs + pauseMs });
+  }
+
+  /** Deletes some rows of states that nobody needs, one group at a time. */
+  private sweep(): void {
+    const group = this.sweeping[0];
+    if (group === undefined || !this.world.mayFill()) return;
+    if (group.machine.sweep(this.world.settings.sweepRows) === 0) this.sweeping.shift();
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * Moves applied changes from memory into the durable state store, in the background, and then lets
+ * go of the log that they came from.
+ *
+ * Owns the overlay's freezes. May call: base, machine, ports, this folder. Invariants: 1. One flush
+ * at a time; it holds whole entries only and carries the record of every group that moved (P-119).
+ * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
+ * `compactKeepEntries` stay behind it unless the group pins old segments, and what others want (see
+ * log-floors.ts). 3. A full store keeps the frozen table and tries again; nothing is lost and
+ * intake is closed meanwhile (P-120). 4. Bytes and rows that are in memory only are bounded: intake
+ * pauses at the bound, and apply does (P-192). What others lead may take FOLLOWED_SHARE of the
+ * room, so that it never keeps what this node leads from going on; what is led may take LED_SHARE:
+ * that much was taken in before the pause, and reads wait for it. 5. Whoever waits for a flush
+ * waits for the one that holds what was there when it asked, and for no later one (P-195).
+ */
+import { assert } from "../../base/assert.js";
+import { type PartitionId, partitionId } from "../../base/ids.js";
+import type { FrozenTable, Overlay } from "../../machine/store/overlay.js";
+import type { ClockPort, LogPort, LoggerPort, MeterPort, StorePort } from "../../ports.js";
+import { type FlooredGroup, LogFloors } from "./log-floors.js";
+import type { HostSettings } from "../settings.js";
+
+/** Of the bounds of what is unflushed, for groups that other nodes lead, and for the others. */
+const FOLLOWED_SHARE = 0.75;
+const LED_SHARE = 2;
+
+/** What a flush needs to know of one group, and tells it. */
+export interface FlushableGroup extends FlooredGroup {
+  readonly partition: PartitionId;
+  readonly appliedIndex: number;
+  /** Payload bytes applied in this life. */
+  readonly appliedBytes: number;
+  /** The last index that a durable flush covers. */
+  flushedIndex: number;
+}
+
+export interface FlusherPorts {
+  readonly clock: ClockPort;
+  readonly log: LogPort;
+  readonly store: StorePort;
+  readonly logger: LoggerPort;
+  readonly meter: MeterPort;
+}
+
+export class Flusher {
+  private readonly groups = new Map<PartitionId, FlushableGroup>();
+  /** Groups that may have applied something that is in no flush. */
+  private readonly moving = new Set<FlushableGroup>();
+  private readonly bytesAtFreeze = new Map<PartitionId, number>();
+  private frozen: FrozenTable | null = null;
+  private writing = false;
+  private full = false;
+  private retryAtMs = 0;
+  private startedMs = 0;
+  /** When the oldest change that is in no flush yet was seen; Infinity when there is none. */
+  private dirtySinceMs = Infinity;
+  private wanted = false;
+  /** Some group applied something that is in no flush. */
+  private moved = false;
+  /** Who waits for the next freeze, and who for the flush of the table that is frozen. */
+  private waiting: (() => void)[] = [];
+  private covered: (() => void)[] = [];
+  private readonly floors: LogFloors;
+  /** Flushes finished. */
+  count = 0;
+
+  /**
+   * `onRoom` is called when there may be room for more: in no turn when a flush ended, one way or
+   * the other; inside one when the begin of a flush made room.
+   */
+  constructor(
+    private readonly overlay: Overlay,
+    private readonly ports: FlusherPorts,
+    private readonly settings: HostSettings,
+    private readonly onRoom: () => void,
+    /** Groups that were run since the last beat. */
+    private readonly touched: { all(): Iterable<FlushableGroup> },
+    /** What the log may keep for other nodes, all groups together (bytes). */
+    logKeepBytesMax: () => number,
+  ) {
+    this.floors = new LogFloors(ports.log, logKeepBytesMax);
+  }
+
+  add(group: FlushableGroup): void {
+    assert(!this.groups.has(group.partition), "a group is added once");
+    this.groups.set(group.partition, group);
+  }
+
+  /** The store refused the last flush for want of space. */
+  get storeFull(): boolean {
+    return this.full;
+  }
+
+  /** A flush is with the store: it cannot be given up. */
+  get isWriting(): boolean {
+    return this.writing;
+  }
+
+  /** Whether more may be taken in to be applied. */
+  get intakeOpen(): boolean {
+    return !this.full && this.hasRoom(1);
+  }
+
+  /**
+   * Whether an entry more may be applied into memory, of a group that this node leads or follows.
+   * When it may not, `onRoom` tells when to look again.
+   */
+  mayApply(leads: boolean): boolean {
+    return this.hasRoom(leads ? LED_SHARE : FOLLOWED_SHARE);
+  }
+
+  private hasRoom(share: number): boolean {
+    const { unflushedBytesMax, unflushedRowsMax } = this.settings;
+    if (this.overlay.unflushedBytes > share * unflushedBytesMax) return false;
+    return this.overlay.rows <= share * unflushedRowsMax;
+  }
+
+  /** Times that the log was let go although another node wanted it. */
+  get logCuts(): number {
+    return this.floors.cutCount;
+  }
+
+  get unflushedBytes(): number {
+    return this.overlay.unflushedBytes;
+  }
+
+  /** Flushes what is unflushed now, soon; `done` is called when it is durable, in no turn. */
+  flushSoon(done: () => void): void {
+    this.wanted = true;
+    this.waiting.push(done);
+  }
+
+  /**
+   * Looks whether a flush is due, and starts it: once per turn. `everyGroup`: looks at each group
+   * that moved too, which the housekeeping asks for.
+   */
+  check(nowMs: number, everyGroup: boolean): void {
+    if (everyGroup) this.gather();
+    if (this.writing) return;
+    if (this.frozen !== null) {
+      if (nowMs >= this.retryAtMs) this.write(this.frozen, nowMs);
+      return;
+    }
+    if (everyGroup) this.lookAtGroups();
+    if (this.dirtySinceMs === Infinity && (this.moved || this.overlay.rows > 0)) {
+      this.dirtySinceMs = nowMs;
+    }
+    if (!this.isDue(nowMs)) return;
+    // What is held back at all is held back at the smallest of the bounds.
+    const isHeld = this.full || !this.mayApply(false);
+    const frozen = this.freeze();
+    for (const group of this.moving) this.bytesAtFreeze.set(group.partition, group.appliedBytes);
+    if (frozen.changes.length === 0) this.finish(frozen);
+    else this.write(frozen, nowMs);
+    if (isHeld) this.onRoom();
+  }
+
+  private freeze(): FrozenTable {
+    this.moved = false;
+    this.wanted = false;
+    this.dirtySinceMs = Infinity;
+    this.covered = this.waiting;
+    this.waiting = [];
+    const frozen = this.overlay.freeze();
+    this.frozen = frozen;
+    this.gather();
+    return frozen;
+  }
+
+  /** When `check` wants to be called at the latest. */
+  get nextCheckMs(): number {
+    if (this.writing) return Infinity;
+    if (this.frozen !== null) return this.retryAtMs;
+    return this.dirtySinceMs + this.settings.flushAgeMs;
+  }
+
+  /** Lets go of the segments that idle groups pin; asks for a flush when that takes one. */
+  relieveLog(): void {
+    for (const partition of this.ports.log.pinningGroups()) {
+      const group = this.groups.get(partition);
+      if (group === undefined) continue;
+      this.floors.raise(group, group.flushedIndex);
+      // A flush helps only where nobody else wants what it would let go.
+      const isFree = group.floorIndex === group.flushedIndex;
+      if (isFree && group.appliedIndex > group.flushedIndex) this.wanted = true;
+    }
+  }
+
+  private gather(): void {
+    for (const group of this.touched.all()) this.moving.add(group);
+  }
+
+  private lookAtGroups(): void {
+    for (const group of this.moving) {
+      const behind = group.appliedIndex - group.flushedIndex;
+      if (behind > 0) this.moved = true;
+      else this.moving.delete(group);
+      const bytes = group.appliedBytes - (this.bytesAtFreeze.get(group.partition) ?? 0);
+      const { compactEveryEntries, compactEveryBytes } = this.settings;
+      if (behind >= compactEveryEntries || bytes >= compactEveryBytes) this.wanted = true;
+    }
+  }
+
+  private isDue(nowMs: number): boolean {
+    const { settings, overlay } = this;
+    if (this.wanted || !this.mayApply(false)) return true;
+    if (this.dirtySinceMs === Infinity) return false;
+    if (nowMs - this.dirtySinceMs >= settings.flushAgeMs) return true;
+    return overlay.sizeBytes >= settings.flushBytes || overlay.rows >= settings.flushRows;
+  }
+
+  private write(table: FrozenTable, nowMs: number): void {
+    this.writing = true;
+    this.startedMs = nowMs;
+    this.ports.store.write(table.changes, (result) => {
+      assert(this.writing, "a flush ends once");
+      this.writing = false;
+      if (result.ok) this.finish(table);
+      else this.park(result.message);
+      this.onRoom();
+    });
+  }
+
+  private finish(table: FrozenTable): void {
+    assert(this.frozen === table, "the flush that ends is the one that was started");
+    this.overlay.dropFrozen();
+    this.frozen = null;
+    if (this.full) this.ports.logger.log("info", "The state store takes writes again.");
+    this.full = false;
+    this.count++;
+    if (table.changes.length > 0) {
+      const tookMs = this.ports.clock.monotonicMs() - this.startedMs;
+      this.ports.meter.flushMs(tookMs, table.changes.length);
+    }
+    for (const moved of table.groups) {
+      const group = this.groups.get(partitionId(moved.group));
+      assert(group !== undefined, "a flushed group is one of this node");
+      group.flushedIndex = moved.appliedIndex;
+      const spare = moved.appliedIndex - this.settings.compactKeepEntries;
+      this.floors.raise(group, spare);
+    }
+    const { covered } = this;
+    this.covered = [];
+    for (const done of covered) done();
+  }
+
+  private park(message: string): void {
+    if (!this.full) this.ports.logger.log("error", "The state store is full.", { detail: message });
+    this.full = true;
+    this.retryAtMs = this.ports.clock.monotonicMs() + this.settings.flushRetryMs;
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * How far the log of a group may be let go: what is flushed is not needed here any more, but
+ * perhaps by others, who would need an image of the whole group without it.
+ *
+ * Owns what is counted as kept for others. May call: raft, ports, this folder. Invariants: 1.
+ * Entries that a transfer under way will be joined to, and those that a linked follower lacks, stay
+ * (P-037, P-194), as long as what all groups keep is within the bound. 2. Beyond the bound, whoever
+ * keeps more than an equal share of it loses that; on a full disk everybody does. 3. Entries are
+ * weighed by their bytes and by their places in memory (P-163).
+ */
+import type { LogPort } from "../../ports.js";
+import type { RaftCore } from "../../raft/core.js";
+
+/** What an entry costs beside its payload, in the log and in memory, generously (bytes). */
+const ENTRY_WEIGHT_BYTES = 512;
+
+export interface FlooredGroup {
+  readonly floorIndex: number;
+  /** Entries above this are wanted by a node that gets an image; Infinity when none does. */
+  readonly keepFrom: number;
+  /** Entries above this are not known to be on every linked follower; Infinity when all are. */
+  readonly followersFrom: number;
+  /** Raises the floor of the group's log to `index`, which is flushed. */
+  compact(index: number): void;
+  /** Payload bytes of the entries `first` to `last`. */
+  payloadBytes(first: number, last: number): number;
+}
+
+export class LogFloors {
+  private readonly kept = new Map<FlooredGroup, number>();
+  private keptBytes = 0;
+  /** Times that a log was let go although another node wanted it. */
+  cutCount = 0;
+
+  constructor(
+    private readonly log: Pick<LogPort, "space">,
+    /** What the log may keep for others, all groups together (bytes). */
+    private readonly keepBytesMax: () => number,
+  ) {}
+
+  /** Lets go of the entries of `group` up to `index`, as far as nobody wants them. */
+  raise(group: FlooredGroup, index: number): void {
+    if (index <= group.floorIndex) return this.note(group, 0);
+    const wanted = Math.max(group.floorIndex, Math.min(group.keepFrom, group.followersFrom));
+    let floor = Math.min(index, wanted);
+    this.note(group, floor < index ? weight(group, floor + 1, index) : 0);
+    if (floor < index && this.isOver(group)) {
+      floor = index;
+      this.cutCount++;
+      this.note(group, 0);
+    }
+    if (floor > group.floorIndex) group.compact(floor);
+  }
+
+  private isOver(group: FlooredGroup): boolean {
+    if (this.log.space() === "full") return true;
+    const maxBytes = this.keepBytesMax();
+    const share = maxBytes / Math.max(1, this.kept.size);
+    return this.keptBytes > maxBytes && (this.kept.get(group) ?? 0) > share;
+  }
+
+  private note(group: FlooredGroup, bytes: number): void {
+    this.keptBytes += bytes - (this.kept.get(group) ?? 0);
+    if (bytes === 0) this.kept.delete(group);
+    else this.kept.set(group, bytes);
+  }
+}
+
+function weight(group: FlooredGroup, first: number, last: number): number {
+  return group.payloadBytes(first, last) + (last - first + 1) * ENTRY_WEIGHT_BYTES;
+}
+
+/**
+ * Entries of a leader above this are not known to be on every follower that `isUp`; Infinity when
+ * all are, and where another node leads. A follower that gets an image is counted elsewhere.
+ */
+export function followersFrom(core: RaftCore, isUp: (node: number) => boolean): number {
+  if (core.role !== "leader") return Infinity;
+  let from = Infinity;
+  for (const { id, state, match } of core.status().progress) {
+    if (id !== core.id && state !== "snapshot" && isUp(id)) from = Math.min(from, match);
+  }
+  return from;
+}

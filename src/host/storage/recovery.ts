@@ -1,0 +1,141 @@
+/**
+ * What a start may begin from: holds what the log has of each group against what the state store
+ * has, and makes the core's restored state of it, without walking any entries.
+ *
+ * May call: base, raft types, machine, ports, this folder. Invariants: 1. A state that is ahead of
+ * its log, or behind the log's floor, stops the start; nothing is ever clamped (P-024). 2. A
+ * persisted commit index may lag behind what is applied (it is written lazily), never lie beyond
+ * the log's end. 3. Every refusal names the group, the index and a remedy.
+ */
+import { type PartitionId, partitionId } from "../../base/ids.js";
+import { type Failure, type Result, failure, ok } from "../../base/result.js";
+import { KeySpace, fromByteKey, readUint32Key, toByteKey } from "../../machine/store/keys.js";
+import type { Machine } from "../../machine/machine.js";
+import type { GroupLogImage, StorePort } from "../../ports.js";
+import type { RestoredState } from "../../raft/state/restored.js";
+import type { ConfigPosition } from "../../raft/state/types.js";
+import {
+  decodeMembership,
+  entryKindOf,
+  membershipOfVoters,
+} from "../replication/config-entries.js";
+import type { NodeIdentity } from "./identity.js";
+
+export type StartRefusal =
+  "state-ahead-of-log" | "state-behind-log" | "damaged-state" | "foreign-data";
+
+const RESTORE_HINT =
+  "Restore log and state store as of one moment, or start this node empty if others have its data.";
+
+/** The groups whose records the state store holds. */
+export function storedGroups(store: StorePort): PartitionId[] {
+  const found: PartitionId[] = [];
+  const first = fromByteKey(String.fromCharCode(KeySpace.groupRecord));
+  const last = fromByteKey(String.fromCharCode(KeySpace.groupRecord + 1));
+  store.scan(first, last, (key) => {
+    found.push(partitionId(readUint32Key(toByteKey(key), 1)));
+    return true;
+  });
+  return found;
+}
+
+/** Whether this node may use the data: its own identity, or nothing at all. */
+export function checkIdentity(
+  identity: NodeIdentity | null,
+  nodeId: number,
+  holdsGroups: boolean,
+): Result<null, StartRefusal> {
+  if (identity === null) {
+    if (!holdsGroups) return ok(null);
+    const found = "The data directory holds groups, but its state store has no identity row.";
+    return failure("damaged-state", `${found} ${RESTORE_HINT}`);
+  }
+  if (identity.nodeId !== nodeId) {
+    const mine = `The data directory belongs to node ${identity.nodeId}, not to node ${nodeId}.`;
+    const remedy = `Start with --raft-nodeid ${identity.nodeId} or another --storage-path.`;
+    return failure("foreign-data", `${mine} ${remedy}`);
+  }
+  return ok(null);
+}
+
+function refuse(code: StartRefusal, partition: PartitionId, what: string): Failure<StartRefusal> {
+  return failure(code, `Partition ${partition}: ${what} ${RESTORE_HINT}`);
+}
+
+/** An image was installed at `index`, but log and store do not agree about it. */
+export function mixedState(partition: PartitionId, index: number): Failure<StartRefusal> {
+  const what = `an image was installed at index ${index}, which the log does not know.`;
+  return refuse("state-ahead-of-log", partition, what);
+}
+
+/** The restored state of one group. `image`: null when the log knows nothing of it. */
+export function restoredState(
+  image: GroupLogImage | null,
+  machine: Machine,
+  founders: readonly number[],
+): Result<RestoredState, StartRefusal> {
+  const partition = machine.group;
+  const applied = machine.appliedIndex;
+  const floor = image?.floor ?? { term: 0, index: 0 };
+  const lastIndex = image?.lastIndex ?? 0;
+  const hardState = image?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  if (applied > lastIndex) {
+    const what = `the state store is at index ${applied}, but the log ends at ${lastIndex}.`;
+    return refuse("state-ahead-of-log", partition, what);
+  }
+  if (applied < floor.index) {
+    const what = `the state store is at index ${applied}, but the log begins above ${floor.index}.`;
+    return refuse("state-behind-log", partition, what);
+  }
+  if (hardState.commit > lastIndex) {
+    const what = `index ${hardState.commit} was committed, but the log ends at ${lastIndex}.`;
+    return refuse("state-ahead-of-log", partition, what);
+  }
+  const stored = machine.membership;
+  const membership = stored === null ? membershipOfVoters(founders) : decodeMembership(stored);
+  if (membership === null) {
+    const what = `its members, as of index ${machine.membershipIndex}, are written by a newer version.`;
+    return refuse("damaged-state", partition, what);
+  }
+  const configChanges: ConfigPosition[] = [];
+  for (const special of image?.specialEntries ?? []) {
+    const kind = entryKindOf(special.kind);
+    if (kind === null || kind === "normal") {
+      const what = `entry ${special.index} of the log has the unknown kind ${special.kind}.`;
+      return refuse("damaged-state", partition, what);
+    }
+    configChanges.push({ index: special.index, kind });
+  }
+  const termRuns = (image?.termRuns ?? []).map((run) => ({
+    first: run.firstIndex,
+    term: run.term,
+  }));
+  const sizeRuns = (image?.sizeRuns ?? []).map((run) => ({
+    first: run.firstIndex,
+    sizeBytes: run.sizeBytes,
+  }));
+  return ok({
+    hardState: { ...hardState, commit: Math.max(hardState.commit, applied) },
+    floorIndex: floor.index,
+    floorTerm: floor.term,
+    termRuns,
+    lastIndex,
+    configChanges,
+    sizeRuns,
+    appliedIndex: applied,
+    membership,
+  });
+}
+
+/** Checks that the entry which the state stands at is the one that the log has there. */
+export function appliedTermAgrees(
+  restored: RestoredState,
+  machine: Machine,
+): Result<null, StartRefusal> {
+  const index = machine.appliedIndex;
+  let term = restored.floorTerm;
+  for (const run of restored.termRuns) if (run.first <= index) term = run.term;
+  if (index === 0 || term === machine.appliedTerm) return ok(null);
+  const what = `entry ${index} is of term ${machine.appliedTerm} in the state store, but of term`;
+  return refuse("state-ahead-of-log", machine.group, `${what} ${term} in the log.`);
+}

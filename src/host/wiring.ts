@@ -1,0 +1,305 @@
+/**
+ * Makes the parts of a node and joins them: who wakes whom, who is asked what.
+ *
+ * May call: base, ports, this folder. Invariants: 1. Every part is made once and lives as long as
+ * the node. 2. Nothing happens in here: parts only learn of each other.
+ */
+import { META_PARTITION, partitionId } from "../base/ids.js";
+import { Prng } from "../base/prng.js";
+import type { MetaReads } from "../machine/meta/meta-reads.js";
+import type { LogFields } from "../ports.js";
+import { Answers } from "./requests/completions.js";
+import { AppendBudget } from "./replication/append-budget.js";
+import { Balancer } from "./leaders/balancer.js";
+import { Budget } from "./requests/batcher.js";
+import type { DriverShared } from "./group/driver.js";
+import { ClusterChanges } from "./cluster/cluster-changes.js";
+import { LogOutbox } from "./group/effects.js";
+import { CacheBudget } from "./replication/entry-cache.js";
+import { Failover } from "./leaders/failover.js";
+import { Flusher } from "./storage/flusher.js";
+import { Handover } from "./leaders/handover.js";
+import { Heirs } from "./leaders/heirs.js";
+import { Hosting } from "./cluster/hosting.js";
+import { Links } from "./cluster/peer-admission.js";
+import { Loop, type LoopParts } from "./loop.js";
+import { NodeClocks } from "./node-clocks.js";
+import { PeerOutbox } from "./replication/peer-outbox.js";
+import { Pulse } from "./pulse.js";
+import type { HostPorts, HostSettings } from "./settings.js";
+import { Snapshots } from "./snapshots/snapshots.js";
+import { Stopping } from "./stopping.js";
+import { StuckLeaders } from "./leaders/stuck.js";
+import { Touched } from "./group/active-groups.js";
+import { Turns } from "./turns.js";
+
+export class NodeParts implements LoopParts {
+  readonly log;
+  readonly turns: Turns;
+  readonly answers: Answers;
+  readonly budget: Budget;
+  readonly appendBudget: AppendBudget;
+  readonly outbox: LogOutbox;
+  readonly touched = new Touched();
+  readonly peers: PeerOutbox;
+  readonly hosting: Hosting;
+  readonly flusher: Flusher;
+  readonly pulse: Pulse;
+  readonly stopping: Stopping;
+  readonly links: Links;
+  readonly failover: Failover;
+  readonly snapshots: Snapshots;
+  readonly stuck: StuckLeaders;
+  readonly changes: ClusterChanges;
+  readonly clocks: NodeClocks;
+  readonly heirs: Heirs;
+  private readonly loop: Loop;
+
+  /** `setFatalFault`: readiness says so from then on. */
+  constructor(
+    readonly settings: HostSettings,
+    private readonly ports: HostPorts,
+    private readonly setFatalFault: (reason: string) => void,
+  ) {
+    this.log = ports.log;
+    const loop = new Loop(() => this);
+    this.loop = loop;
+    this.turns = new Turns(ports.clock, ports.timer, (nowMs) => loop.turn(nowMs));
+    const { turns } = this;
+    this.answers = new Answers(() => {
+      if (!turns.isRunning) turns.request();
+    });
+    this.budget = new Budget(settings.nodeQueuedBytesMax);
+    this.appendBudget = new AppendBudget(settings.unwrittenBytesMax);
+    this.outbox = new LogOutbox(this.appendBudget);
+    this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
+      this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
+    });
+    this.heirs = this.makeHeirs();
+    const shared = this.makeShared();
+    this.hosting = new Hosting(shared);
+    const wakeQueued = (): void => loop.wakeQueued();
+    // Images first: groups would take all the room there is.
+    const roomMade = (): void => {
+      this.snapshots.tick(ports.clock.monotonicMs());
+      wakeQueued();
+    };
+    const keepBytes = (): number => this.snapshots.logKeepBytes(settings.logKeepBytesMax);
+    const { touched } = this;
+    const { overlay } = this.hosting;
+    this.flusher = new Flusher(overlay, ports, settings, roomMade, touched, keepBytes);
+    const handover = new Handover(
+      (node) => this.peers.isUp(node),
+      () => ports.clock.monotonicMs(),
+    );
+    this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
+    const balancer = this.makeBalancer();
+    const atBeat = (nowMs: number): boolean => {
+      this.snapshots.tick(nowMs);
+      this.heirs.tick();
+      const { isStopping } = this.stopping;
+      if (!isStopping) {
+        this.changes.tick(nowMs);
+        balancer.check(nowMs);
+      }
+      this.touched.clear();
+      return isStopping || this.snapshots.hasWork || this.changes.hasWork;
+    };
+    const { hosting, flusher, stuck } = this;
+    this.pulse = new Pulse(shared, hosting, flusher, wakeQueued, stuck, touched, atBeat);
+    this.stopping = new Stopping({
+      log: ports.log,
+      store: ports.store,
+      flusher: this.flusher,
+      handover,
+      handoverMs: 2 * settings.electionMs,
+      groups: () => this.hosting.all,
+      hasAnswers: () => !this.answers.isEmpty,
+      request: () => turns.request(),
+      ended: () => turns.close(),
+    });
+    this.snapshots = this.makeSnapshots(shared);
+    this.hosting.onAdded((driver) => this.snapshots.added(driver));
+    this.changes = this.makeChanges(shared);
+    this.hosting.connectRoster(this.changes.seams);
+    this.clocks = new NodeClocks({
+      linked: () => this.peers.linked(),
+      isWanted: () =>
+        this.hosting.all.some(({ driver }) => driver.peers.isAsleep && driver.hasLeases),
+      send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    });
+    this.links = this.makeLinks();
+    this.failover = this.makeFailover(shared);
+  }
+
+  private makeShared(): DriverShared {
+    const { settings, ports, answers, budget, outbox, loop } = this;
+    const fatal = (reason: string, fields?: LogFields): void => {
+      this.setFatalFault(reason);
+      ports.fatal.fatal(reason, fields);
+    };
+    return {
+      settings,
+      ports: { ...ports, fatal: { fatal } },
+      answers,
+      budget,
+      outbox,
+      appendBudget: this.appendBudget,
+      peers: this.peers,
+      cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
+      heirs: this.heirs,
+      images: {
+        send: (driver, to) => this.snapshots.send(driver, to),
+        install: (driver, meta, hardState, done) =>
+          this.snapshots.install(driver, meta, hardState, done),
+        keepFrom: (partition) => this.snapshots.keepFrom(partition),
+      },
+      admits: () => !this.flusher.storeFull && ports.log.space() === "available",
+      mayApply: (leads) => this.flusher.mayApply(leads),
+      intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
+      isStopping: () => this.stopping.isStopping,
+      clockOf: (node) => this.clocks.of(node),
+      wake: (driver) => loop.wake(driver),
+      wakeAt: (atMs) => loop.wakeAt(atMs),
+    };
+  }
+
+  private makeHeirs(): Heirs {
+    const { ports } = this;
+    return new Heirs({
+      nowMs: () => ports.clock.monotonicMs(),
+      group: (group) => this.hosting.find(partitionId(group))?.driver ?? null,
+      isWilling: () =>
+        !this.stopping.isWithdrawn && this.flusher.intakeOpen && ports.log.space() === "available",
+      sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    });
+  }
+
+  private flushSoon(done: () => void): void {
+    this.flusher.flushSoon(done);
+    this.turns.request();
+  }
+
+  private makeSnapshots(shared: DriverShared): Snapshots {
+    const { settings, ports, hosting, flusher } = this;
+    return new Snapshots({
+      settings: settings.snapshots,
+      logger: ports.logger,
+      log: ports.log,
+      nodeId: settings.nodeId,
+      sessionSeed: ports.entropy.uint32(),
+      nowMs: () => ports.clock.monotonicMs(),
+      sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
+      find: (partition) => hosting.find(partition)?.driver ?? null,
+      mayFill: () => flusher.intakeOpen && hosting.overlay.rows < 2 * settings.flushRows,
+      flushSoon: (done) => this.flushSoon(done),
+      wake: (partition) => {
+        const hosted = hosting.find(partition);
+        if (hosted !== null) shared.wake(hosted.driver);
+      },
+    });
+  }
+
+  /** null before there are records, and when their rows are closed. */
+  private roster(): MetaReads | null {
+    if (this.stopping.isClosing) return null;
+    return this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null;
+  }
+
+  private makeLinks(): Links {
+    return new Links({
+      settings: this.settings,
+      logger: this.ports.logger,
+      outbox: this.peers,
+      port: this.ports.peers ?? null,
+      rows: {
+        get: (key) => this.hosting.overlay.get(key),
+        put: (key, value) => this.hosting.overlay.put(key, value),
+        flushSoon: (done) => this.flushSoon(done),
+      },
+      founders: () => this.hosting.founders,
+      driver: (partition) => this.hosting.find(partition)?.driver ?? null,
+      roster: () => this.roster(),
+      isClosing: () => this.stopping.isClosing,
+      rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
+      request: () => this.turns.request(),
+      bulk: (from, bytes) => {
+        if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
+      },
+      errand: (from, bytes) =>
+        this.clocks.frame(from, bytes) ||
+        this.heirs.frame(from, bytes) ||
+        this.changes.frame(from, bytes),
+      joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
+      refusedAsStranger: () => this.changes.refusedAsStranger(),
+    });
+  }
+
+  private makeChanges(shared: DriverShared): ClusterChanges {
+    const { settings, ports, hosting } = this;
+    return new ClusterChanges({
+      settings,
+      logger: ports.logger,
+      hosting,
+      touched: this.touched,
+      roster: () => this.roster(),
+      nowMs: () => ports.clock.monotonicMs(),
+      soon: (callback) => ports.timer.soon(callback),
+      isLinked: (node) => this.peers.isUp(node),
+      sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
+      wake: shared.wake,
+      beatSoon: () => {
+        this.pulse.rouse();
+        this.request();
+      },
+    });
+  }
+
+  private request(): void {
+    if (!this.turns.isRunning) this.turns.request();
+  }
+
+  private makeBalancer(): Balancer {
+    const { settings, ports } = this;
+    return new Balancer(
+      settings.nodeId,
+      settings.leaderBalanceEveryMs,
+      () => this.hosting.all.map(({ driver }) => driver),
+      (node) => this.peers.isUp(node),
+      ports.clock.monotonicMs(),
+    );
+  }
+
+  private makeFailover(shared: DriverShared): Failover {
+    const failover = new Failover(
+      new Prng(this.ports.entropy.uint32()),
+      () => this.hosting.all.map(({ driver }) => driver),
+      shared.wakeAt,
+      shared.wake,
+    );
+    // A group that another node leads does not care how two of its followers reach each other.
+    const rouse = (node: number): void => {
+      for (const { driver } of this.hosting.all) {
+        const { leader, isLeading } = driver.leadership;
+        if (isLeading || leader === node || leader === 0) driver.peers.rouse();
+      }
+      this.pulse.rouseAll();
+      this.request();
+    };
+    this.links.listen({
+      linkUp: (node) => {
+        rouse(node);
+        this.snapshots.linkUp(node);
+        failover.linkUp(node);
+      },
+      linkDown: (node) => {
+        rouse(node);
+        this.clocks.linkDown(node);
+        this.changes.linkDown(node);
+        for (const { driver } of this.hosting.all) driver.core.reportUnreachable(node);
+        failover.linkDown(node, this.ports.clock.monotonicMs());
+      },
+    });
+    return failover;
+  }
+}

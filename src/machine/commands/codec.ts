@@ -1,0 +1,75 @@
+/**
+ * The payload of a normal log entry: a stamp and commands as versioned bytes. Writing side and the
+ * reader's entry.
+ *
+ * Pure but for one reused writer. Layout: version u8, lease clock u53, stamp {n, l, c}, number of
+ * commands, then each command as kind u8, version u8 and its fields in the order of its type.
+ * Invariants: 1. Equal commands give equal bytes. 2. Reading is strict: an unknown version or kind
+ * is told apart from damage, and both stop apply.
+ */
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { failure, ok, type Result } from "../../base/result.js";
+import type { Command, EntryStamp } from "./command.js";
+import { readCommand } from "./command-reader.js";
+import { writeCommand } from "./command-writer.js";
+import { readStamp, writeStamp } from "./group-record.js";
+
+export const ENTRY_VERSION = 1;
+
+export interface DecodedEntry {
+  readonly stamp: EntryStamp;
+  readonly commands: readonly Command[];
+}
+
+/** "unknown-version": a newer program wrote it. "malformed": damage. */
+export type EntryFailure = "unknown-version" | "malformed";
+
+const sharedWriter = new ByteWriter(64 * 1024);
+
+/** The bytes of one entry. Asserts well-formed text and numbers within their fields. */
+export function encodeEntry(stamp: EntryStamp, commands: readonly Command[]): Uint8Array {
+  const writer = sharedWriter.reset();
+  writer.uint8(ENTRY_VERSION).uint53(stamp.leaseMs);
+  writeStamp(writer, stamp.stamp);
+  writer.length(commands.length);
+  for (const command of commands) writeCommand(writer, command);
+  return writer.finish();
+}
+
+export function decodeEntry(bytes: Uint8Array): Result<DecodedEntry, EntryFailure> {
+  const reader = new ByteReader(bytes);
+  const version = reader.uint8();
+  if (version !== ENTRY_VERSION) {
+    if (reader.failed) return failure("malformed", "The entry is empty.");
+    return failure("unknown-version", `Entry version ${version} is not known to this program.`);
+  }
+  const leaseMs = reader.uint53();
+  const stamp = readStamp(reader);
+  const count = reader.length();
+  // The smallest command takes two bytes: a larger count is damage and must not steer an
+  // allocation.
+  if (reader.failed || count * 2 > reader.remainingBytes) {
+    return failure("malformed", "The head of the entry is damaged.");
+  }
+  const commands: Command[] = [];
+  for (let at = 0; at < count; at++) {
+    const command = readCommand(reader);
+    if (command === "unknown") {
+      return failure(
+        "unknown-version",
+        `Command ${at} of the entry has an unknown kind or version.`,
+      );
+    }
+    if (command === null) return failure("malformed", `Command ${at} of the entry is damaged.`);
+    commands.push(command);
+  }
+  if (!reader.isComplete()) return failure("malformed", "The entry is longer than its commands.");
+  return ok({ stamp: { leaseMs, stamp }, commands });
+}
+
+/** Size of the payload of these commands (bytes), for filling batches: encodes and counts. */
+export function commandSizeBytes(command: Command): number {
+  const writer = sharedWriter.reset();
+  writeCommand(writer, command);
+  return writer.sizeBytes;
+}

@@ -1,0 +1,114 @@
+/**
+ * The record of one group: everything about it that is not a row of data. Written at each freeze,
+ * with the effects.
+ *
+ * Pure codec. Invariants: 1. Reading is strict: an unknown version or a byte too many is damage. 2.
+ * Floors, lease clock and counters never fall within one incarnation of the group.
+ */
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { NO_STAMP, type Hlc } from "../../base/hlc.js";
+
+/** Since this version a record tells the last installed image; those before had none (P-131). */
+const VERSION = 2;
+
+export interface GroupRecord {
+  /** Which generation of rows is the group's state. */
+  readonly generation: number;
+  /** Highest generation ever begun: half-filled ones above `generation` are rubbish. */
+  readonly lastGeneration: number;
+  readonly appliedIndex: number;
+  readonly appliedTerm: number;
+  readonly leaseMs: number;
+  readonly stamp: Hlc;
+  /** No persistent lock without a row was ever granted this token or a larger one. */
+  readonly tokenFloor: bigint;
+  /** What the tokens of ephemeral locks are counted from; raised by a restore. */
+  readonly ephemeralFloor: bigint;
+  /** Next unused number for the life of a sequence. */
+  readonly nextLife: number;
+  /** The configuration of the group as the host encoded it; null before the first. */
+  readonly membership: Uint8Array | null;
+  readonly membershipIndex: number;
+  /**
+   * Position of the last image that was installed here; 0 when there was none. While the log's
+   * floor is below it, the log has not been reset yet.
+   */
+  readonly installedIndex: number;
+  readonly installedTerm: number;
+  /** Lanes of the digest over all effects. */
+  readonly effectsLow: number;
+  readonly effectsHigh: number;
+  /** Lanes of the chain over all applied entries. */
+  readonly chainLow: number;
+  readonly chainHigh: number;
+}
+
+export const EMPTY_GROUP_RECORD: GroupRecord = {
+  generation: 0,
+  lastGeneration: 0,
+  appliedIndex: 0,
+  appliedTerm: 0,
+  leaseMs: 0,
+  stamp: NO_STAMP,
+  tokenFloor: 0n,
+  ephemeralFloor: 0n,
+  nextLife: 1,
+  membership: null,
+  membershipIndex: 0,
+  installedIndex: 0,
+  installedTerm: 0,
+  effectsLow: 0,
+  effectsHigh: 0,
+  chainLow: 0,
+  chainHigh: 0,
+};
+
+export function writeStamp(writer: ByteWriter, stamp: Hlc): void {
+  writer.int32(stamp.n).uint53(stamp.l).uint32(stamp.c);
+}
+
+export function readStamp(reader: ByteReader): Hlc {
+  return { n: reader.int32(), l: reader.uint53(), c: reader.uint32() };
+}
+
+export function encodeGroupRecord(record: GroupRecord): Uint8Array {
+  const writer = new ByteWriter(192);
+  writer.uint8(VERSION).uint32(record.generation).uint32(record.lastGeneration);
+  writer.uint53(record.appliedIndex).uint53(record.appliedTerm).uint53(record.leaseMs);
+  writeStamp(writer, record.stamp);
+  writer.int64(record.tokenFloor).int64(record.ephemeralFloor).uint53(record.nextLife);
+  writer.boolean(record.membership !== null);
+  if (record.membership !== null) writer.bytes(record.membership);
+  writer.uint53(record.membershipIndex);
+  writer.uint53(record.installedIndex).uint53(record.installedTerm);
+  writer.int32(record.effectsLow).int32(record.effectsHigh);
+  writer.int32(record.chainLow).int32(record.chainHigh);
+  return writer.finish();
+}
+
+/** Null when the bytes are not a group record of a known version. */
+export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
+  const reader = new ByteReader(bytes);
+  const version = reader.uint8();
+  if (version < 1 || version > VERSION) return null;
+  const record: GroupRecord = {
+    generation: reader.uint32(),
+    lastGeneration: reader.uint32(),
+    appliedIndex: reader.uint53(),
+    appliedTerm: reader.uint53(),
+    leaseMs: reader.uint53(),
+    stamp: readStamp(reader),
+    tokenFloor: reader.int64(),
+    ephemeralFloor: reader.int64(),
+    nextLife: reader.uint53(),
+    membership: reader.boolean() ? reader.bytes() : null,
+    membershipIndex: reader.uint53(),
+    installedIndex: version === 1 ? 0 : reader.uint53(),
+    installedTerm: version === 1 ? 0 : reader.uint53(),
+    effectsLow: reader.int32(),
+    effectsHigh: reader.int32(),
+    chainLow: reader.int32(),
+    chainHigh: reader.int32(),
+  };
+  return reader.isComplete() ? record : null;
+}

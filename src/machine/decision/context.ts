@@ -1,0 +1,36 @@
+/**
+ * What a decision sees of the state machine: the rows, the clock of the entry, the floors.
+ *
+ * Invariants: 1. A decision is a function of the rows, this context and its command; it reads
+ * nothing local. 2. Floors only rise.
+ */
+import type { Hlc } from "../../base/hlc.js";
+import { INT64_MAX } from "../../base/int64.js";
+import type { GroupRecord } from "../commands/group-record.js";
+import type { Rows } from "../store/rows.js";
+
+export interface DecisionContext {
+  readonly rows: Rows;
+  /** Lease clock of the entry (ms). */
+  nowMs: number;
+  /** Stamp of the entry. */
+  stamp: Hlc;
+  /** A grant of a lock without a row gets this token. */
+  tokenFloor: bigint;
+  /** Largest token that may be granted. */
+  readonly tokenCeiling: bigint;
+  /** Next unused life of a sequence. */
+  nextLife: number;
+}
+
+/** The context of a group as its record says. */
+export function contextOf(rows: Rows, record: GroupRecord): DecisionContext {
+  return {
+    rows,
+    nowMs: record.leaseMs,
+    stamp: record.stamp,
+    tokenFloor: record.tokenFloor,
+    tokenCeiling: INT64_MAX,
+    nextLife: record.nextLife,
+  };
+}

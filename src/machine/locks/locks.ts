@@ -1,0 +1,128 @@
+/**
+ * Locks, rules L1 to L19: try-lock, extend, unlock and reading, for persistent rows and ephemeral
+ * tables alike.
+ *
+ * Pure decisions over the rows of the context. Invariants: 1. A lock is one of: never granted (no
+ * row), held, ended (held row whose lease is over), released. 2. A grant takes max(row token + 1,
+ * floor); nothing else changes a token. 3. An ended row keeps its owner until the next grant. 4. A
+ * refusal changes nothing.
+ */
+import { present } from "../../base/assert.js";
+import { equalBytes } from "../../base/bytes.js";
+import {
+  LockType,
+  type LockOutcome,
+  type TryExtendCommand,
+  type TryLockCommand,
+  type TryUnlockCommand,
+} from "../commands/command.js";
+import type { DecisionContext } from "../decision/context.js";
+import { RowKind, type ByteKey } from "../store/keys.js";
+import { ended, isLeaseDuration, leaseEnd } from "../decision/lease.js";
+import {
+  LockState,
+  decodeLockRow,
+  heldLockRow,
+  releasedLockRow,
+  type LockRow,
+} from "./lock-row.js";
+import { isOwner, resourceKey } from "../store/names.js";
+import type { LockReading } from "../decision/reading.js";
+import type { ReadableRows } from "../store/rows.js";
+
+function outcome(type: number, token: bigint): LockOutcome {
+  return { kind: "lock", type, token };
+}
+
+function refusal(type: number): LockOutcome {
+  return outcome(type, 0n);
+}
+
+function load(rows: ReadableRows, key: ByteKey): LockRow | null {
+  const bytes = rows.get(RowKind.lock, key);
+  return bytes === null ? null : present(decodeLockRow(bytes), "a stored lock row is whole");
+}
+
+/** True when the row is a lease that runs at `nowMs`. */
+function isHeld(
+  row: LockRow | null,
+  nowMs: number,
+): row is LockRow & { readonly state: typeof LockState.held } {
+  return row !== null && row.state === LockState.held && !ended(row.endMs, nowMs);
+}
+
+/** L1, L2, L3, L12, L13. */
+export function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome {
+  const key = resourceKey(command.resource);
+  if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
+    return refusal(LockType.invalidInput);
+  }
+  const row = load(context.rows, key);
+  if (isHeld(row, context.nowMs)) {
+    if (equalBytes(row.owner, command.owner)) return outcome(LockType.locked, row.token);
+    return refusal(LockType.busy);
+  }
+  const next = row === null ? context.tokenFloor : row.token + 1n;
+  const token = next > context.tokenFloor ? next : context.tokenFloor;
+  if (token > context.tokenCeiling) return refusal(LockType.errored);
+  const bytes = heldLockRow(token, leaseEnd(context.nowMs, command.expiresMs), command.owner);
+  if (row === null) context.rows.insert(RowKind.lock, key, bytes);
+  else context.rows.put(RowKind.lock, key, bytes);
+  return outcome(LockType.locked, token);
+}
+
+/** L4, L5, L6. */
+export function tryExtend(context: DecisionContext, command: TryExtendCommand): LockOutcome {
+  const key = resourceKey(command.resource);
+  if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
+    return refusal(LockType.invalidInput);
+  }
+  const row = load(context.rows, key);
+  if (!isHeld(row, context.nowMs)) return refusal(LockType.doesNotExist);
+  if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
+  const endMs = leaseEnd(context.nowMs, command.expiresMs);
+  context.rows.put(RowKind.lock, key, heldLockRow(row.token, endMs, row.owner));
+  return outcome(LockType.extended, row.token);
+}
+
+/** L7, L8, L9: the lease end plays no part, only whether the last grant was released. */
+export function tryUnlock(context: DecisionContext, command: TryUnlockCommand): LockOutcome {
+  const key = resourceKey(command.resource);
+  if (key === null || !isOwner(command.owner)) return refusal(LockType.invalidInput);
+  const row = load(context.rows, key);
+  if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);
+  if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
+  // An ended lease keeps its end: retention counts from when the lock became free.
+  const freeMs = Math.min(row.endMs, context.nowMs);
+  context.rows.put(RowKind.lock, key, releasedLockRow(row.token, freeMs));
+  return outcome(LockType.unlocked, row.token);
+}
+
+/** L10, L11 at the lease time given. */
+export function readLock(rows: ReadableRows, resource: string, nowMs: number): LockReading {
+  const key = resourceKey(resource);
+  const row = key === null ? null : load(rows, key);
+  if (isHeld(row, nowMs)) {
+    return { type: LockType.got, owner: row.owner, token: row.token, leaseEndMs: row.endMs };
+  }
+  const type = key === null ? LockType.invalidInput : LockType.doesNotExist;
+  return { type, owner: null, token: 0n, leaseEndMs: 0 };
+}
+
+/**
+ * Drops the row of a lock that is free and past retention, lifting the floor above its token in the
+ * same entry (L17). Returns whether it was dropped.
+ */
+export function dropIdleLock(
+  context: DecisionContext,
+  key: ByteKey,
+  bytes: Uint8Array,
+  retentionMs: number,
+): boolean {
+  const row = present(decodeLockRow(bytes), "a stored lock row is whole");
+  if (isHeld(row, context.nowMs)) return false;
+  if (!ended(leaseEnd(row.endMs, retentionMs), context.nowMs)) return false;
+  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;
+  context.rows.delete(RowKind.lock, key);
+  return true;
+}

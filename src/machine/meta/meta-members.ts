@@ -1,0 +1,181 @@
+/**
+ * Commands of the meta partition about members: who is in the roster, in which role, under which
+ * address and with which data directory.
+ *
+ * Pure decisions over the rows of the context. Invariants: 1. Each change raises membershipVersion
+ * by one; a repeat is "unchanged" (P-094). 2. A member is one data directory: the same id with
+ * another one is refused until the member was removed (P-090). 3. A removed id comes back only with
+ * a data directory that no former life of it had (P-096, P-097). 4. At most VOTERS_MAX members
+ * vote, one at least stays, and one at a time is leaving.
+ */
+import { assert, unreachable } from "../../base/assert.js";
+import { isWellFormedText } from "../../base/bytes.js";
+import {
+  FORMER_STORAGE_IDS_MAX,
+  MEMBERS_MAX,
+  NAME_MAX_BYTES,
+  NODE_ID_MAX,
+  VOTERS_MAX,
+} from "../../base/limits.js";
+import type {
+  AddMemberCommand,
+  ClusterRecord,
+  Member,
+  MemberRole,
+  MetaOutcome,
+  RemoveMemberCommand,
+  SetMemberRoleCommand,
+  UpdateMemberCommand,
+} from "../commands/command.js";
+import type { DecisionContext } from "../decision/context.js";
+import { RowKind, uint32Key } from "../store/keys.js";
+import { MetaReads } from "./meta-reads.js";
+import { encodeCluster, encodeFormerMember, encodeMember } from "./meta-rows.js";
+
+export type MemberCommand =
+  UpdateMemberCommand | AddMemberCommand | SetMemberRoleCommand | RemoveMemberCommand;
+
+export function outcome(status: MetaOutcome["status"], generation = 0): MetaOutcome {
+  return { kind: "meta", status, generation };
+}
+
+export function isText(text: string): boolean {
+  return text.length >= 1 && text.length <= NAME_MAX_BYTES && isWellFormedText(text);
+}
+
+export function isNodeId(id: number): boolean {
+  return Number.isInteger(id) && id >= 1 && id <= NODE_ID_MAX;
+}
+
+/** The cluster at its next roster version, stored. */
+function raiseVersion(context: DecisionContext, cluster: ClusterRecord): MetaOutcome {
+  const membershipVersion = cluster.membershipVersion + 1;
+  const raised = { ...cluster, membershipVersion };
+  context.rows.put(RowKind.cluster, "", encodeCluster(raised));
+  return outcome("done", membershipVersion);
+}
+
+function storeMember(context: DecisionContext, member: Member): void {
+  context.rows.put(RowKind.member, uint32Key(member.nodeId), encodeMember(member));
+}
+
+function updateMember(
+  context: DecisionContext,
+  cluster: ClusterRecord,
+  command: UpdateMemberCommand,
+): MetaOutcome {
+  const { nodeId, endpoint, storageId } = command;
+  const known = storageId === "" || isText(storageId);
+  const reads = new MetaReads(context.rows);
+  const isAlone = endpoint === "" && reads.members().length === 1;
+  if (!isNodeId(nodeId) || !(isText(endpoint) || isAlone) || !known) return outcome("invalid");
+  const member = reads.member(nodeId);
+  if (member === null) return outcome("invalid");
+  const keeps = storageId === "" || storageId === member.storageId;
+  if (!keeps && member.storageId !== "") return outcome("storage-lost", cluster.membershipVersion);
+  if (keeps && member.endpoint === endpoint) return outcome("unchanged", cluster.membershipVersion);
+  storeMember(context, { ...member, endpoint, storageId: keeps ? member.storageId : storageId });
+  return raiseVersion(context, cluster);
+}
+
+function addMember(
+  context: DecisionContext,
+  cluster: ClusterRecord,
+  command: AddMemberCommand,
+): MetaOutcome {
+  const { nodeId, endpoint, storageId } = command;
+  if (!isNodeId(nodeId) || !isText(endpoint) || !isText(storageId)) return outcome("invalid");
+  const reads = new MetaReads(context.rows);
+  const version = cluster.membershipVersion;
+  const member = reads.member(nodeId);
+  if (member !== null) {
+    // Of a member whose directory is not known, nobody can tell whether this one is it.
+    if (member.storageId !== storageId) return outcome("storage-lost", version);
+    if (member.endpoint === endpoint) return outcome("unchanged", version);
+    storeMember(context, { ...member, endpoint });
+    return raiseVersion(context, cluster);
+  }
+  if (reads.formerMember(nodeId)?.storageIds.includes(storageId) === true) {
+    return outcome("was-removed", version);
+  }
+  if (reads.members().length >= MEMBERS_MAX) return outcome("too-many-members", version);
+  const joined = { nodeId, endpoint, role: "learner", joinedVersion: version + 1 } as const;
+  const row = encodeMember({ ...joined, storageId });
+  context.rows.insert(RowKind.member, uint32Key(nodeId), row);
+  return raiseVersion(context, cluster);
+}
+
+function mayBecome(from: MemberRole, to: MemberRole): boolean {
+  // A voter goes back to learner only by leaving and joining again.
+  return !(from === "voter" && to === "learner");
+}
+
+function setRole(
+  context: DecisionContext,
+  cluster: ClusterRecord,
+  command: SetMemberRoleCommand,
+): MetaOutcome {
+  const { nodeId, role } = command;
+  const version = cluster.membershipVersion;
+  const reads = new MetaReads(context.rows);
+  const member = isNodeId(nodeId) ? reads.member(nodeId) : null;
+  if (member === null) return outcome("not-a-member", version);
+  if (member.role === role) return outcome("unchanged", version);
+  if (!mayBecome(member.role, role)) return outcome("invalid", version);
+  const others = reads.members().filter((other) => other.nodeId !== nodeId);
+  const voters = others.filter((other) => other.role === "voter").length;
+  const leaving = others.filter((other) => other.role === "leaving").length;
+  if (role === "voter" && voters + leaving >= VOTERS_MAX) {
+    return outcome("too-many-voters", version);
+  }
+  if (role === "leaving" && leaving > 0) return outcome("drain-in-progress", version);
+  if (role !== "voter" && voters === 0) return outcome("last-voter", version);
+  storeMember(context, { ...member, role });
+  return raiseVersion(context, cluster);
+}
+
+function removeMember(
+  context: DecisionContext,
+  cluster: ClusterRecord,
+  command: RemoveMemberCommand,
+): MetaOutcome {
+  const { nodeId } = command;
+  const version = cluster.membershipVersion;
+  const reads = new MetaReads(context.rows);
+  const member = isNodeId(nodeId) ? reads.member(nodeId) : null;
+  if (member === null) return outcome("unchanged", version);
+  const others = reads.members().filter((other) => other.nodeId !== nodeId);
+  if (others.some((other) => other.role === "leaving")) {
+    return outcome("drain-in-progress", version);
+  }
+  if (!others.some((other) => other.role === "voter")) return outcome("last-voter", version);
+  const earlier = reads.formerMember(nodeId)?.storageIds ?? [];
+  const storageIds = member.storageId === "" ? [...earlier] : [...earlier, member.storageId];
+  const former = {
+    nodeId,
+    removedVersion: version + 1,
+    storageIds: storageIds.slice(-FORMER_STORAGE_IDS_MAX),
+  };
+  context.rows.delete(RowKind.member, uint32Key(nodeId));
+  context.rows.put(RowKind.formerMember, uint32Key(nodeId), encodeFormerMember(former));
+  return raiseVersion(context, cluster);
+}
+
+/** Decides one command about a member. */
+export function applyMember(context: DecisionContext, command: MemberCommand): MetaOutcome {
+  const cluster = new MetaReads(context.rows).cluster();
+  if (cluster === null) return outcome("not-founded");
+  assert(cluster.membershipVersion >= 1, "a founded cluster has a roster version");
+  switch (command.kind) {
+    case "update-member":
+      return updateMember(context, cluster, command);
+    case "add-member":
+      return addMember(context, cluster, command);
+    case "set-member-role":
+      return setRole(context, cluster, command);
+    case "remove-member":
+      return removeMember(context, cluster, command);
+    default:
+      return unreachable(command);
+  }
+}

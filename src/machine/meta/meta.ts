@@ -1,0 +1,157 @@
+/**
+ * Commands of the meta partition: founding, replication factors, registration of key spaces; those
+ * about members are next door.
+ *
+ * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change
+ * of the roster raises membershipVersion by one, each change of a partition or a range raises
+ * mapVersion by one. 3. Descriptors tile their key space after every change. 4. A repeat is
+ * "unchanged".
+ */
+import { assert, present } from "../../base/assert.js";
+import { PARTITIONS_MAX, REPLICATION_FACTOR_MAX, VOTERS_MAX } from "../../base/limits.js";
+import { hashPartition, keySpaceHashText } from "../../base/routing.js";
+import type {
+  ClusterRecord,
+  FoundClusterCommand,
+  MetaCommand,
+  MetaOutcome,
+  RegisterRangeCommand,
+  SetReplicationFactorCommand,
+  UnregisterRangeCommand,
+} from "../commands/command.js";
+import type { DecisionContext } from "../decision/context.js";
+import { RowKind, nameKey, rangeKey, uint32Key } from "../store/keys.js";
+import { applyMember, isNodeId, isText, outcome } from "./meta-members.js";
+import { MetaReads } from "./meta-reads.js";
+import { encodeCluster, encodeMember, encodePartition, encodeRange } from "./meta-rows.js";
+import { isRangeKeySpace, tilingFault } from "./range-map.js";
+
+function isFactor(factor: number): boolean {
+  return Number.isInteger(factor) && factor >= 0 && factor <= REPLICATION_FACTOR_MAX;
+}
+
+function isFoundable(command: FoundClusterCommand): boolean {
+  const { dataPartitions, members } = command;
+  if (!isText(command.clusterId) || !isFactor(command.replicationFactor)) return false;
+  if (!Number.isInteger(dataPartitions) || dataPartitions < 1) return false;
+  if (dataPartitions > PARTITIONS_MAX) return false;
+  if (members.length < 1 || members.length > VOTERS_MAX) return false;
+  if (new Set(members.map((member) => member.nodeId)).size !== members.length) return false;
+  return members.every(({ nodeId, endpoint, storageId }) => {
+    // Who is alone needs no address.
+    const isPlace = isText(endpoint) || (endpoint === "" && members.length === 1);
+    return isNodeId(nodeId) && isPlace && (storageId === "" || isText(storageId));
+  });
+}
+
+function foundCluster(context: DecisionContext, command: FoundClusterCommand): MetaOutcome {
+  if (!isFoundable(command)) return outcome("invalid");
+  if (new MetaReads(context.rows).cluster() !== null) return outcome("unchanged");
+  const { rows } = context;
+  const { clusterId, dataPartitions, replicationFactor } = command;
+  const versions = { membershipVersion: 1, mapVersion: 1 };
+  const record = { clusterId, dataPartitions, replicationFactor, ...versions };
+  rows.insert(RowKind.cluster, "", encodeCluster(record));
+  for (const { nodeId, endpoint, storageId } of command.members) {
+    const member = { nodeId, endpoint, role: "voter", joinedVersion: 1, storageId } as const;
+    rows.insert(RowKind.member, uint32Key(nodeId), encodeMember(member));
+  }
+  for (let partitionId = 1; partitionId <= dataPartitions; partitionId++) {
+    const partition = {
+      partitionId,
+      state: "Active",
+      generation: 1,
+      replicationOverride: 0,
+      replicas: [],
+    } as const;
+    rows.insert(RowKind.partition, uint32Key(partitionId), encodePartition(partition));
+  }
+  return outcome("done", 1);
+}
+
+function storeCluster(context: DecisionContext, record: ClusterRecord): void {
+  context.rows.put(RowKind.cluster, "", encodeCluster(record));
+}
+
+function setReplicationFactor(
+  context: DecisionContext,
+  command: SetReplicationFactorCommand,
+): MetaOutcome {
+  const { partitionId, replicationFactor } = command;
+  if (!isFactor(replicationFactor)) return outcome("invalid");
+  const reads = new MetaReads(context.rows);
+  const cluster = reads.cluster();
+  if (cluster === null) return outcome("not-founded");
+  const known = Number.isInteger(partitionId) && partitionId >= 1 && partitionId <= 0xffff_ffff;
+  const partition = known ? reads.partition(partitionId) : null;
+  if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
+  if (partition.replicationOverride === replicationFactor) {
+    return outcome("unchanged", partition.generation);
+  }
+  const generation = partition.generation + 1;
+  const changed = { ...partition, generation, replicationOverride: replicationFactor };
+  context.rows.put(RowKind.partition, uint32Key(partitionId), encodePartition(changed));
+  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  return outcome("done", generation);
+}
+
+function registerRange(context: DecisionContext, command: RegisterRangeCommand): MetaOutcome {
+  const { keySpace, partitionId } = command;
+  const name = nameKey(keySpace);
+  if (name === null || !isRangeKeySpace(keySpace)) return outcome("invalid");
+  const reads = new MetaReads(context.rows);
+  const cluster = reads.cluster();
+  if (cluster === null) return outcome("not-founded");
+  const existing = reads.ranges(keySpace);
+  const first = existing[0];
+  if (first !== undefined) return outcome("unchanged", first.generation);
+  const known = Number.isInteger(partitionId) && partitionId >= 1 && partitionId <= 0xffff_ffff;
+  const partition = known ? reads.partition(partitionId) : null;
+  if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
+  const descriptor = { startKey: null, endKey: null, partitionId, generation: 1 };
+  assert(tilingFault([descriptor]) === null, "descriptors tile their key space");
+  context.rows.insert(RowKind.range, rangeKey(name, null), encodeRange({ keySpace, descriptor }));
+  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  return outcome("done", 1);
+}
+
+function unregisterRange(context: DecisionContext, command: UnregisterRangeCommand): MetaOutcome {
+  const { keySpace } = command;
+  const name = nameKey(keySpace);
+  if (name === null || !isRangeKeySpace(keySpace)) return outcome("invalid");
+  const reads = new MetaReads(context.rows);
+  const cluster = reads.cluster();
+  if (cluster === null) return outcome("not-founded");
+  const existing = reads.ranges(keySpace);
+  if (existing.length === 0) return outcome("unchanged");
+  // Its keys are placed by hash again: none may lie anywhere else.
+  const home = hashPartition(keySpaceHashText(keySpace), cluster.dataPartitions);
+  if (existing.some(({ partitionId }) => partitionId !== home)) return outcome("range-elsewhere");
+  for (const { startKey } of existing) {
+    const start =
+      startKey === null || startKey === ""
+        ? startKey
+        : present(nameKey(startKey), "a bound is a key");
+    context.rows.delete(RowKind.range, rangeKey(name, start));
+  }
+  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  return outcome("done");
+}
+
+export function applyMeta(context: DecisionContext, command: MetaCommand): MetaOutcome {
+  switch (command.kind) {
+    case "found-cluster":
+      return foundCluster(context, command);
+    case "update-member":
+    case "add-member":
+    case "set-member-role":
+    case "remove-member":
+      return applyMember(context, command);
+    case "set-replication-factor":
+      return setReplicationFactor(context, command);
+    case "register-range":
+      return registerRange(context, command);
+    case "unregister-range":
+      return unregisterRange(context, command);
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Takes the chunks of an image and fills a fresh generation of one group with them.
+ *
+ * May call the overlay's `insert` only. Invariants: 1. Chunks come in order; a wrong, damaged or
+ * foreign one ends the restore for good. 2. Nothing that readers of the current generation see
+ * changes. 3. It is finished only when number of rows and digest agree. 4. Rows that are no rows,
+ * or whose keys are not legal, are refused before they reach the overlay.
+ */
+import { failure, ok, type Result } from "../../base/result.js";
+import { STORE_KEY_MAX_BYTES } from "../../ports.js";
+import type { GroupRecord } from "../commands/group-record.js";
+import { ImageDigest, readChunk } from "./format.js";
+import { RowKind, generationPrefix, toByteKey, type ByteKey } from "../store/keys.js";
+import { decodeLockRow } from "../locks/lock-row.js";
+import type { Overlay } from "../store/overlay.js";
+import { isWholeRow } from "./row-check.js";
+
+export type RestoreFailure = "damaged";
+
+export class RestoreSink {
+  readonly generation: number;
+  private readonly overlay: Overlay;
+  private readonly group: number;
+  private readonly prefix: ByteKey;
+  private readonly digest = new ImageDigest();
+  private sequence = 0;
+  private lastKey: ByteKey = "";
+  private record: GroupRecord | null = null;
+  private state: "open" | "done" | "broken" = "open";
+  private highest = -1n;
+
+  constructor(overlay: Overlay, group: number, generation: number) {
+    this.overlay = overlay;
+    this.group = group;
+    this.generation = generation;
+    this.prefix = generationPrefix(group, generation);
+  }
+
+  /** Number of the chunk that comes next. */
+  get expectedSequence(): number {
+    return this.sequence;
+  }
+
+  /** What the image says of its position; null until its first chunk was taken. */
+  get announced(): GroupRecord | null {
+    return this.record;
+  }
+
+  /** Highest token of a lock row taken so far; -1 when there is none. */
+  get highestToken(): bigint {
+    return this.highest;
+  }
+
+  /** Takes the next chunk. "done" after the last; "damaged" ends the restore: begin another. */
+  take(bytes: Uint8Array): Result<"more" | "done", RestoreFailure> {
+    if (this.state !== "open") return failure("damaged", "The image had ended already.");
+    const whole = readChunk(bytes, this.group, this.sequence, {
+      record: (record, recordBytes) => {
+        this.record = record;
+        this.digest.record(recordBytes);
+      },
+      row: (kind, name, value) => this.row(kind, name, value),
+      end: (rows, low, high) => {
+        const { digest } = this;
+        const agrees = rows === digest.rows && low === digest.low && high === digest.high;
+        this.state = agrees ? "done" : "broken";
+      },
+    });
+    if (!whole) this.state = "broken";
+    if (this.ended()) return failure("damaged", `Chunk ${this.sequence} of the image is damaged.`);
+    this.sequence++;
+    return ok(this.finished() === null ? "more" : "done");
+  }
+
+  private ended(): boolean {
+    return this.state === "broken";
+  }
+
+  private row(kind: number, name: Uint8Array, value: Uint8Array): boolean {
+    if (!isWholeRow(kind, value)) return false;
+    if (this.prefix.length + 1 + name.length > STORE_KEY_MAX_BYTES) return false;
+    const nameKey = toByteKey(name);
+    const key = this.prefix + String.fromCharCode(kind) + nameKey;
+    if (key <= this.lastKey) return false;
+    this.lastKey = key;
+    this.digest.row(kind, nameKey, value);
+    if (kind === RowKind.lock) {
+      const token = decodeLockRow(value)?.token ?? -1n;
+      if (token > this.highest) this.highest = token;
+    }
+    this.overlay.insert(key, value);
+    return true;
+  }
+
+  /** The image's record once all of it was taken and verified, else null. */
+  finished(): GroupRecord | null {
+    return this.state === "done" ? this.record : null;
+  }
+}

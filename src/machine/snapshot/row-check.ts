@@ -1,0 +1,37 @@
+/**
+ * Whether the bytes of a row are a row of its kind: asked before rows of foreign origin enter the
+ * state.
+ *
+ * Pure. Invariant: a row that passes here is one that no decision and no read will stumble over.
+ */
+import { RowKind } from "../store/keys.js";
+import { decodeKvRow } from "../kv/kv-row.js";
+import { decodeLockRow } from "../locks/lock-row.js";
+import {
+  decodeCluster,
+  decodeFormerMember,
+  decodeMember,
+  decodePartition,
+  decodeRange,
+} from "../meta/meta-rows.js";
+import { decodeAllocationRow, decodeSequenceRow } from "../sequences/sequence-row.js";
+
+const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
+  [RowKind.lock, decodeLockRow],
+  [RowKind.sequence, decodeSequenceRow],
+  [RowKind.sequenceKey, decodeAllocationRow],
+  [RowKind.sequenceOrder, (bytes) => bytes],
+  [RowKind.value, decodeKvRow],
+  [RowKind.history, decodeKvRow],
+  [RowKind.cluster, decodeCluster],
+  [RowKind.member, decodeMember],
+  [RowKind.partition, decodePartition],
+  [RowKind.range, decodeRange],
+  [RowKind.formerMember, decodeFormerMember],
+]);
+
+/** False for an unknown kind and for bytes that are no row of this kind and of a known version. */
+export function isWholeRow(kind: number, bytes: Uint8Array): boolean {
+  const decode = decoders.get(kind);
+  return decode !== undefined && decode(bytes) !== null;
+}

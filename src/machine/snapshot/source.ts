@@ -1,0 +1,129 @@
+/**
+ * Reads one group's state as it was at one index, chunk by chunk, while entries go on being
+ * applied.
+ *
+ * Watches the overlay: a row that is about to change and was not read yet is kept as it was. Owned
+ * by the host, who closes it. Invariants: 1. What comes out is exactly the state at the index of
+ * `record`, in key order. 2. Rows kept are bounded: beyond the bound the image fails and gives
+ * nothing more. 3. A row behind the cursor is not kept.
+ */
+import { assert } from "../../base/assert.js";
+import type { GroupRecord } from "../commands/group-record.js";
+import { ChunkWriter, ImageDigest, imageRecord } from "./format.js";
+import { fromByteKey, generationPrefix, keySuccessor, type ByteKey } from "../store/keys.js";
+import { LayerMerge } from "../store/layer-merge.js";
+import type { ChangeWatcher, Overlay } from "../store/overlay.js";
+import { RowTable, plainSorter } from "../store/row-table.js";
+
+export interface ImageChunk {
+  readonly bytes: Uint8Array;
+  /** True for the last chunk. */
+  readonly last: boolean;
+}
+
+export class ImageSource implements ChangeWatcher {
+  /** Position and settings of the image. */
+  readonly record: GroupRecord;
+  private readonly overlay: Overlay;
+  private readonly prefix: ByteKey;
+  private readonly end: ByteKey;
+  private readonly held = new RowTable(plainSorter);
+  private readonly maxHeldBytes: number;
+  private readonly writer: ChunkWriter;
+  private readonly digest = new ImageDigest();
+  private readonly unwatch: () => void;
+  /** The next key that may come out. */
+  private cursor: ByteKey;
+  private state: "reading" | "done" | "overrun" = "reading";
+  private started = false;
+
+  constructor(overlay: Overlay, group: number, record: GroupRecord, maxHeldBytes: number) {
+    this.overlay = overlay;
+    this.record = record;
+    this.maxHeldBytes = maxHeldBytes;
+    this.prefix = generationPrefix(group, record.generation);
+    this.end = keySuccessor(this.prefix) as ByteKey;
+    this.cursor = this.prefix;
+    this.writer = new ChunkWriter(group);
+    this.unwatch = overlay.watch(this);
+  }
+
+  /** Bytes of old rows kept so far. */
+  get heldBytes(): number {
+    return this.held.sizeBytes;
+  }
+
+  beforeChange(key: ByteKey): void {
+    if (this.state !== "reading" || key < this.cursor || key >= this.end) return;
+    if (this.held.get(key) !== undefined) return;
+    this.held.put(key, this.overlay.get(key), false);
+    if (this.held.sizeBytes > this.maxHeldBytes) {
+      this.state = "overrun";
+      this.unwatch();
+    }
+  }
+
+  /**
+   * The next chunk of about `maxBytes` (one row at least); "overrun" when too much changed
+   * meanwhile. Not after the last.
+   */
+  next(maxBytes: number): ImageChunk | "overrun" {
+    if (this.state === "overrun") return "overrun";
+    assert(this.state === "reading", "an image ends with its last chunk");
+    this.writer.begin();
+    if (!this.started) {
+      const bytes = imageRecord(this.record);
+      this.writer.record(bytes);
+      this.digest.record(bytes);
+      this.started = true;
+    }
+    const last = this.fill(maxBytes);
+    if (last) {
+      this.writer.end(this.digest);
+      this.close();
+    }
+    return { bytes: this.writer.finish(last), last };
+  }
+
+  /** Writes rows until the chunk is full; true when the end was reached. */
+  private fill(maxBytes: number): boolean {
+    const merge = new LayerMerge(this.cursor, this.end);
+    merge.add(this.held.sortedRuns());
+    let old = merge.next();
+    let full = false;
+    const emit = (key: ByteKey, value: Uint8Array | null): boolean => {
+      this.cursor = `${key}\0`;
+      if (value !== null) {
+        const kind = key.charCodeAt(this.prefix.length);
+        const name = key.slice(this.prefix.length + 1);
+        this.writer.row(kind, fromByteKey(name), value);
+        this.digest.row(kind, name, value);
+      }
+      full = this.writer.sizeBytes >= maxBytes;
+      return !full;
+    };
+    this.overlay.scan(this.cursor, this.end, (key, value) => {
+      while (old !== null && old.key < key) {
+        const row = old;
+        old = merge.next();
+        if (!emit(row.key, row.value)) return false;
+      }
+      if (old === null || old.key !== key) return emit(key, value);
+      const row = old;
+      old = merge.next();
+      return emit(key, row.value);
+    });
+    while (!full && old !== null) {
+      const row = old;
+      old = merge.next();
+      emit(row.key, row.value);
+    }
+    return !full;
+  }
+
+  /** Stops watching. Safe to call again. */
+  close(): void {
+    if (this.state === "reading") this.state = "done";
+    this.unwatch();
+  }
+}

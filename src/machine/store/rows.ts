@@ -1,0 +1,118 @@
+/**
+ * The rows of one group and one generation, as decisions and reads see them: a kind and a name,
+ * never a whole store key.
+ *
+ * May call the overlay. Invariants: 1. Every change goes through the digest, so that replicas with
+ * equal digests made equal changes. 2. A name part never leaves its kind: scans end with the kind.
+ */
+import { present } from "../../base/assert.js";
+import type { StateDigest } from "./digest.js";
+import { ROW_KIND_END, RowKind, readUint32Key, type ByteKey } from "./keys.js";
+import type { Overlay, RowVisitor } from "./overlay.js";
+
+/** What reads need. */
+export interface ReadableRows {
+  get(kind: number, name: ByteKey): Uint8Array | null;
+  /** Visits rows with first ≤ name < last (null: all) in byte order until `visit` returns false. */
+  scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void;
+}
+
+/** What decisions need. */
+export interface Rows extends ReadableRows {
+  put(kind: number, name: ByteKey, value: Uint8Array): void;
+  /** As `put`, for a row that `get` just said is absent. */
+  insert(kind: number, name: ByteKey, value: Uint8Array): void;
+  delete(kind: number, name: ByteKey): void;
+}
+
+const KINDS: readonly number[] = Object.values(RowKind);
+/** The place of each kind in a table of those that there are. */
+const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
+for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
+const NO_PREFIXES: readonly ByteKey[] = [];
+
+export class GroupRows implements Rows {
+  private readonly overlay: Overlay;
+  private readonly digest: StateDigest | null;
+  /** What all rows of a kind begin with, by the kind's slot; of a group without rows, nothing. */
+  private prefixes: readonly ByteKey[] = NO_PREFIXES;
+  /**
+   * The key made last: a decision reads a row and then writes it, and need not build and hash the
+   * key twice.
+   */
+  private lastKind = -1;
+  private lastName: ByteKey = "";
+  private lastKey: ByteKey = "";
+
+  /**
+   * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
+   * none.
+   */
+  constructor(
+    overlay: Overlay,
+    readonly prefix: ByteKey,
+    digest: StateDigest | null,
+  ) {
+    this.overlay = overlay;
+    this.digest = digest;
+  }
+
+  private prefixOf(kind: number): ByteKey {
+    const slot = SLOTS[kind] as number;
+    const known = this.prefixes[slot];
+    if (known !== undefined) return known;
+    this.prefixes = KINDS.map((each) => this.prefix + String.fromCharCode(each));
+    return present(this.prefixes[slot], "rows have a known kind");
+  }
+
+  private key(kind: number, name: ByteKey): ByteKey {
+    // History rows are touched once each: comparing their long names would cost more than it saves.
+    if (kind === RowKind.history) return this.prefixOf(kind) + name;
+    if (kind !== this.lastKind || name !== this.lastName) {
+      this.lastKind = kind;
+      this.lastName = name;
+      this.lastKey = this.prefixOf(kind) + name;
+    }
+    return this.lastKey;
+  }
+
+  get(kind: number, name: ByteKey): Uint8Array | null {
+    return this.overlay.get(this.key(kind, name));
+  }
+
+  put(kind: number, name: ByteKey, value: Uint8Array): void {
+    const key = this.key(kind, name);
+    this.overlay.put(key, value);
+    this.takeIn(kind, name, key, value);
+  }
+
+  insert(kind: number, name: ByteKey, value: Uint8Array): void {
+    const key = this.key(kind, name);
+    this.overlay.insert(key, value);
+    this.takeIn(kind, name, key, value);
+  }
+
+  delete(kind: number, name: ByteKey): void {
+    const key = this.key(kind, name);
+    this.overlay.delete(key);
+    this.takeIn(kind, name, key, null);
+  }
+
+  private takeIn(kind: number, name: ByteKey, key: ByteKey, value: Uint8Array | null): void {
+    if (this.digest === null) return;
+    if (kind !== RowKind.history) this.digest.row(kind, name, value);
+    else {
+      // The bytes of a history row were taken in when they were the latest revision: which one
+      // moved is enough.
+      const revision = readUint32Key(key, key.length - 4);
+      this.digest.moved(value === null ? kind + 1 : kind, revision);
+    }
+  }
+
+  scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
+    const prefix = this.prefixOf(kind);
+    const end = last === null ? this.prefix + String.fromCharCode(kind + 1) : prefix + last;
+    const size = prefix.length;
+    this.overlay.scan(prefix + first, end, (key, value) => visit(key.slice(size), value));
+  }
+}

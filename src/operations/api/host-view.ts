@@ -1,0 +1,50 @@
+/**
+ * What operations see of the host: the members of `Node` and `Group` that they use, and nothing
+ * more.
+ *
+ * Types only. Invariant: the host's classes fit these without a cast; tests put other bodies behind
+ * them.
+ */
+import type { PartitionId } from "../../base/ids.js";
+import type { Group } from "../../host/group/group.js";
+import type { Node } from "../../host/node.js";
+
+export type GroupAccess = Pick<
+  Group,
+  | "partition"
+  | "machine"
+  | "ephemeral"
+  | "propose"
+  | "read"
+  | "advanceClock"
+  | "leaseNowMs"
+  | "nextStamp"
+  | "isServing"
+  | "isLeader"
+  | "leaderNode"
+  | "addReset"
+  | "addStopHook"
+>;
+
+export interface NodeAccess extends Pick<
+  Node,
+  | "initialized"
+  | "shuttingDown"
+  | "closing"
+  | "isOutside"
+  | "health"
+  | "checks"
+  | "leave"
+  | "removeMember"
+> {
+  route(hashText: string): GroupAccess | null;
+  group(partition: PartitionId): GroupAccess | null;
+  /** The partition that `hashText` is placed in, hosted or not; null until the map is known. */
+  partitionOf(hashText: string): PartitionId | null;
+  /** Advertised client endpoint of another node; "" = unknown, or it has none. */
+  clientEndpointOf?(nodeId: number): string;
+  metaGroup(): GroupAccess;
+  /** Meta first, then by partition id. */
+  groups(): readonly GroupAccess[];
+  onGroup(hook: (group: GroupAccess) => void): void;
+}

@@ -1,0 +1,282 @@
+/**
+ * Cluster administration: health, membership, leave, placement, replication factor, routing
+ * metadata.
+ *
+ * May call base, machine, control, host and this folder. Invariants: 1. Views are local and
+ * immediate: what this node has applied; one that closes its rows knows nothing any more. 2. What
+ * changes the cluster is committed on the meta partition, and is reported as done only then.
+ */
+import { META_PARTITION, partitionId } from "../../base/ids.js";
+import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../../base/limits.js";
+import { placePartitions } from "../../control/placement.js";
+import {
+  GROUP_SEPARATOR,
+  HASH_ALGORITHM,
+  HASH_PARTITION_OFFSET,
+  PREFIX_SEPARATOR,
+  SEQUENCE_KEY_PREFIX,
+} from "../../control/routing.js";
+import type { Member } from "../../machine/commands/command.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type {
+  HealthAnswer,
+  HealthCheck,
+  LeaveAnswer,
+  LocalRole,
+  MembershipAnswer,
+  PlacementAnswer,
+  ReplicationFactorAnswer,
+  RoutingAnswer,
+} from "../api/administration.js";
+import type { KeyRanges } from "./key-ranges.js";
+import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
+import type { Course, Serving } from "../serving.js";
+
+/** One sentence per outcome of leave, the same every time (contract 5.3). */
+const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {
+  Committed: "The node was removed from the roster.",
+  NotAMember: "The node is not in the committed roster.",
+  RefusedInsufficientVoters:
+    "The node is needed: without it no majority of voters would remain for a partition it hosts.",
+  NotInitialized: "The node does not know the roster yet.",
+  NoLeader: "The meta partition has no leader.",
+  Timeout: "The removal was not confirmed in time; read the membership again.",
+  RefusedDrainInProgress: "Another member is leaving.",
+  DrainTimedOut: "The replicas of the node were not moved in time; it stays a member.",
+  RefusedStillAlive:
+    "The member was heard within the last 30 s; stop it first, or let it leave by itself.",
+};
+
+const RETRYABLE: readonly LeaveAnswer["outcome"][] = [
+  "NotInitialized",
+  "NoLeader",
+  "RefusedDrainInProgress",
+  "Timeout",
+  "DrainTimedOut",
+];
+
+/** Checks of the host that make up each check of `/readyz`. */
+const CHECK_PARTS: Readonly<Record<HealthCheck["name"], readonly string[]>> = {
+  initialized: ["initialized"],
+  membership: ["member"],
+  leaders: ["leaders"],
+  applied: ["caught-up"],
+  storage: ["fatal-fault"],
+  shutdown: ["accepting"],
+};
+
+/** Checks of the host that tell more of it, without making the node unready (contract 11). */
+const DETAIL_PARTS: Readonly<Partial<Record<HealthCheck["name"], readonly string[]>>> = {
+  storage: ["log-space", "store-space", "apply-room"],
+};
+
+const ROLES = {
+  Voter: "voter",
+  Learner: "learner",
+  Leaving: "leaving",
+  None: "not-member",
+} as const satisfies Record<string, LocalRole>;
+
+export class Cluster {
+  private readonly startedMs: number;
+
+  constructor(
+    private readonly serving: Serving,
+    private readonly keyRanges: KeyRanges,
+  ) {
+    this.startedMs = serving.ports.clock.monotonicMs();
+  }
+
+  health(): HealthAnswer {
+    const { node, settings, ports } = this.serving;
+    const facts = node.health();
+    return {
+      ready: facts.ready,
+      initialized: facts.initialized,
+      reason: facts.reason,
+      localRole: ROLES[facts.localRole],
+      hostedPartitions: facts.hostedPartitions,
+      partitionsWithoutLeader: facts.partitionsWithoutLeader,
+      version: settings.version,
+      uptimeMs: Math.floor(ports.clock.monotonicMs() - this.startedMs),
+    };
+  }
+
+  healthChecks(): readonly HealthCheck[] {
+    const checks = this.serving.node.checks();
+    return (Object.keys(CHECK_PARTS) as HealthCheck["name"][]).map((name) => {
+      const failed = checks.find((check) => CHECK_PARTS[name].includes(check.name) && !check.ok);
+      const told = checks.filter((check) => DETAIL_PARTS[name]?.includes(check.name) && !check.ok);
+      const detail = told.map((check) => `${check.name}: ${check.detail}`).join(", ");
+      const failure = failed?.detail ?? null;
+      return detail === "" ? { name, failure } : { name, failure, detail };
+    });
+  }
+
+  /** The rows of the meta partition; null when this node closes them. */
+  private rows(): MetaReads | null {
+    const { node } = this.serving;
+    return node.closing ? null : node.metaGroup().machine.meta;
+  }
+
+  membership(): MembershipAnswer {
+    const { node } = this.serving;
+    const meta = this.rows();
+    const members = meta?.members() ?? [];
+    return {
+      membershipVersion: this.membershipVersion(),
+      members: members.map(({ endpoint, nodeId, role, joinedVersion }) => {
+        return { endpoint, nodeId, role, joinedVersion };
+      }),
+      localRole: ROLES[node.health().localRole],
+      initialized: meta !== null && node.initialized,
+    };
+  }
+
+  private membershipVersion(): number {
+    return this.rows()?.cluster()?.membershipVersion ?? 0;
+  }
+
+  placement(): PlacementAnswer {
+    const { node, settings } = this.serving;
+    const meta = this.rows();
+    const cluster = meta?.cluster() ?? null;
+    const members = meta?.members() ?? [];
+    const placed =
+      meta === null || cluster === null
+        ? []
+        : placePartitions(cluster, members, meta.partitions(), ({ partitionId: id }) =>
+            this.isHosted(id) ? members.filter((member) => this.isSelf(member)) : [],
+          );
+    const partitions = placed.map(({ partition, effectiveFactor, replicas }) => ({
+      partitionId: partition.partitionId,
+      state: partition.state,
+      generation: partition.generation,
+      effectiveReplicationFactor: effectiveFactor,
+      hostedLocally: this.isHosted(partition.partitionId),
+      replicas: replicas.map(({ endpoint }) => ({ endpoint, role: "Voter" as const })),
+    }));
+    return {
+      replicationFactor: cluster === null ? 0 : cluster.replicationFactor,
+      rebalancerEnabled: settings.rebalancerEnabled,
+      initialized: meta !== null && node.initialized,
+      localEndpoint: settings.peerEndpoint,
+      hostedPartitionCount: partitions.filter((partition) => partition.hostedLocally).length,
+      partitions,
+    };
+  }
+
+  routing(keySpace: string): RoutingAnswer {
+    const { node, settings } = this.serving;
+    const cluster = this.rows()?.cluster() ?? null;
+    const initialized = node.initialized && cluster !== null;
+    return {
+      initialized,
+      schemaVersion: 1,
+      hashAlgorithm: HASH_ALGORITHM,
+      prefixSeparator: PREFIX_SEPARATOR,
+      groupSeparator: GROUP_SEPARATOR,
+      hashPoolSize: cluster === null ? 0 : cluster.dataPartitions,
+      hashPartitionOffset: HASH_PARTITION_OFFSET,
+      sequenceStorageKeyFormat: `${SEQUENCE_KEY_PREFIX}{0}`,
+      reservedKeyPrefix: RESERVED_PREFIX,
+      localEndpoint: settings.clientEndpoint,
+      snapshotVersion: cluster === null ? 0 : cluster.mapVersion,
+      coherent: true,
+      keySpaces: initialized ? this.keyRanges.views(keySpace) : [],
+      leaders: initialized ? this.leaders() : [],
+    };
+  }
+
+  /** Every partition with the client endpoint of its leader, "" when this node does not know it. */
+  private leaders(): RoutingAnswer["leaders"] {
+    const { node, leaders } = this.serving;
+    const partitions = node.metaGroup().machine.meta.partitions();
+    const ids = partitions
+      .filter((partition) => partition.state !== "Removed")
+      .map((partition) => partition.partitionId);
+    if (!ids.includes(META_PARTITION)) ids.unshift(META_PARTITION);
+    return ids.map((id) => ({ partitionId: id, endpoint: leaders.endpointOf(leaders.of(id)) }));
+  }
+
+  /** `member`: who leaves; 0 or this node's own id: this node. */
+  leave(member: number, course: Course, done: (answer: LeaveAnswer) => void): void {
+    const { node, settings } = this.serving;
+    const end = (outcome: LeaveAnswer["outcome"]): void => done(this.leaveAnswer(outcome));
+    if (member === 0 || member === settings.nodeId) {
+      return node.leave(course.deadlineMs, settings.drainTimeoutMs, end);
+    }
+    const latestMs = this.serving.ports.clock.monotonicMs() + settings.drainTimeoutMs;
+    const deadlineMs = Math.min(course.deadlineMs, latestMs + LEAVE_EXTRA_MS);
+    removeMember(this.serving, member, { ...course, deadlineMs }, end);
+  }
+
+  private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {
+    return {
+      left: outcome === "Committed" || outcome === "NotAMember",
+      // With full replication there is nothing to drain (contract 5.3).
+      drained: false,
+      outcome,
+      membershipVersion: this.membershipVersion(),
+      retryable: RETRYABLE.includes(outcome),
+      reason: LEAVE_REASONS[outcome],
+    };
+  }
+
+  setReplicationFactor(
+    request: { readonly partitionId: number; readonly replicationFactor: number },
+    deadlineMs: number,
+    done: (answer: ReplicationFactorAnswer) => void,
+  ): void {
+    const { partitionId: id, replicationFactor } = request;
+    const invalid = (reason: string): void =>
+      done({ success: false, status: "InvalidInput", generation: 0, reason });
+    const refused = (reason: string): void =>
+      done({ success: false, status: "Refused", generation: 0, reason });
+    const later = (end: () => void): void => this.serving.ports.timer.soon(end);
+    if (id < 1) return later(() => invalid("The partition id is 1 or more."));
+    if (replicationFactor < 0 || replicationFactor > REPLICATION_FACTOR_MAX) {
+      return later(() => invalid(`The replication factor is 0 to ${REPLICATION_FACTOR_MAX}.`));
+    }
+    const group = this.serving.node.metaGroup();
+    group.propose(
+      { kind: "set-replication-factor", partitionId: id, replicationFactor },
+      META_COMMAND_BYTES,
+      deadlineMs,
+      (result) => {
+        if (result.status !== "applied") return refused(this.refusalReason(result));
+        const { outcome } = result;
+        if (outcome.kind !== "meta") return refused("The answer of the meta partition is unknown.");
+        const { status, generation } = outcome;
+        if (status === "unknown-partition") return invalid(`There is no active partition ${id}.`);
+        if (status === "invalid") return invalid("The replication factor is out of range.");
+        if (status === "not-founded") return refused("The cluster is not initialised yet.");
+        done({ success: true, status: "Success", generation, reason: "" });
+      },
+    );
+  }
+
+  private refusalReason(result: {
+    readonly status: "refused" | "aborted" | "unknown";
+    readonly reason?: string;
+  }): string {
+    if (result.status === "unknown") return "The commit was not confirmed in time.";
+    if (result.status === "aborted") return "The change was not proposed in time.";
+    if (result.reason !== "not-leader") return `The node refused the change: ${result.reason}.`;
+    const leaderNode = this.serving.node.metaGroup().leaderNode();
+    const leader = this.rows()?.member(leaderNode) ?? null;
+    const known = leader === null ? "no leader is known" : `its leader is ${leader.endpoint}`;
+    return `This node does not lead the meta partition; ${known}.`;
+  }
+
+  private isHosted(id: number): boolean {
+    return this.serving.node.group(partitionId(id)) !== null;
+  }
+
+  private isSelf(member: Member): boolean {
+    return member.nodeId === this.serving.settings.nodeId;
+  }
+}
+
+/** Upper bound of the size of a command of the meta partition without texts. */
+const META_COMMAND_BYTES = 64;

@@ -1,0 +1,170 @@
+/**
+ * Key ranges: list, register and unregister (contract 6.2, 6.3).
+ *
+ * Owns this node's routing-mode flags. May call base, machine, control, host and this folder.
+ *
+ * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only
+ * permits (P-107): it follows the descriptors unless a call on this node left it otherwise. 2. A
+ * status says that something was done only when apply said so. 3. The rows of a node that stops are
+ * not read: they may be closed by the time an answer is made.
+ */
+import { compareText } from "../../base/bytes.js";
+import { isRangeKeySpace } from "../../control/ranges.js";
+import type { RangeDescriptor } from "../../machine/commands/command.js";
+import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "../api/administration.js";
+import { changeMeta } from "./meta-change.js";
+import type { Course, Serving } from "../serving.js";
+
+/** Longest time that register waits (contract 6.3). */
+const REGISTER_MAX_MS = 10_000;
+/**
+ * Flags that differ from what the descriptors say, at most; they stem from calls with an open
+ * outcome.
+ */
+const FLAGS_MAX = 1024;
+type RegisterDone = (answer: RegisterRangeAnswer) => void;
+
+export class KeyRanges {
+  private readonly flags = new Map<string, boolean>();
+
+  constructor(private readonly serving: Serving) {}
+
+  list(keySpace: string): RangesAnswer {
+    const { node, settings } = this.serving;
+    const initialized = node.initialized && !node.closing;
+    return {
+      initialized,
+      localEndpoint: settings.peerEndpoint,
+      keySpaces: initialized ? this.views(keySpace) : [],
+    };
+  }
+
+  /** The named key space, also when unknown; with "" all known or registered ones in byte order. */
+  views(keySpace: string): readonly KeySpaceView[] {
+    if (keySpace !== "") return [this.view(keySpace, this.descriptors(keySpace))];
+    const spaces = new Map<string, readonly RangeDescriptor[]>();
+    for (const known of this.serving.node.metaGroup().machine.meta.keySpaces()) {
+      spaces.set(known.keySpace, known.descriptors);
+    }
+    for (const flagged of this.flags.keys()) if (!spaces.has(flagged)) spaces.set(flagged, []);
+    return [...spaces]
+      .sort(([left], [right]) => compareText(left, right))
+      .map(([name, descriptors]) => this.view(name, descriptors));
+  }
+
+  private view(keySpace: string, ranges: readonly RangeDescriptor[]): KeySpaceView {
+    return { keySpace, routingMode: this.mode(keySpace), ranges };
+  }
+
+  private descriptors(keySpace: string): readonly RangeDescriptor[] {
+    return this.serving.node.metaGroup().machine.meta.ranges(keySpace);
+  }
+
+  private mode(keySpace: string): "Hash" | "KeyRange" {
+    const flag = this.flags.get(keySpace) ?? this.descriptors(keySpace).length > 0;
+    return flag ? "KeyRange" : "Hash";
+  }
+
+  /** Sets the flag of this node; it is remembered only while the descriptors say otherwise. */
+  private setFlag(keySpace: string, flag: boolean): void {
+    if (this.serving.node.shuttingDown) return;
+    this.flags.delete(keySpace);
+    if (this.descriptors(keySpace).length > 0 === flag) return;
+    this.flags.set(keySpace, flag);
+    for (const oldest of this.flags.keys()) {
+      if (this.flags.size <= FLAGS_MAX) break;
+      this.flags.delete(oldest);
+    }
+  }
+
+  register(keySpace: string, course: Course, done: RegisterDone): void {
+    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
+    if (home === null) return this.refuseRegister(keySpace, done);
+    if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
+    this.setFlag(keySpace, true);
+    const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
+    const bounded = { ...course, deadlineMs: Math.min(course.deadlineMs, latestMs) };
+    const call = { kind: "register-range", keySpace, partitionId: home } as const;
+    changeMeta(this.serving, call, bounded, ({ status }) => {
+      const seeded = status === "done";
+      if (!seeded && status !== "unchanged") return done(this.openRegister(keySpace, status));
+      this.setFlag(keySpace, true);
+      const word = seeded ? "Seeded" : "AlreadySeeded";
+      done(this.registerAnswer(keySpace, word, true, seeded, ""));
+    });
+  }
+
+  unregister(keySpace: string, course: Course, done: RegisterDone): void {
+    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
+    if (home === null) return this.refuseRegister(keySpace, done);
+    if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
+    if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {
+      return this.serving.ports.timer.soon(() => {
+        done(this.openRegister(keySpace, "range-elsewhere"));
+      });
+    }
+    changeMeta(this.serving, { kind: "unregister-range", keySpace }, course, ({ status }) => {
+      if (status !== "done" && status !== "unchanged") {
+        return done(this.openRegister(keySpace, status));
+      }
+      this.setFlag(keySpace, false);
+      done(this.registerAnswer(keySpace, "Removed", true, false, ""));
+    });
+  }
+
+  private refuseStopping(keySpace: string, done: RegisterDone): void {
+    this.serving.ports.timer.soon(() => done(this.openRegister(keySpace, null)));
+  }
+
+  private refuseRegister(keySpace: string, done: RegisterDone): void {
+    const valid = isRangeKeySpace(keySpace);
+    // What this node has not heard of yet, a joiner say, may well be there.
+    const status = valid ? "Indeterminate" : "InvalidInput";
+    const reason = valid
+      ? "This node does not know the partitions of the cluster yet; ask again."
+      : "A key space has 1 to 1024 bytes, does not begin with __svc: and does not end in /meta.";
+    const answer = this.registerAnswer(keySpace, status, false, false, reason);
+    this.serving.ports.timer.soon(() => done(answer));
+  }
+
+  /** The end of a range change that was not applied, or that apply refused. */
+  private openRegister(keySpace: string, status: string | null): RegisterRangeAnswer {
+    if (status === "not-founded") {
+      const reason = "The cluster has no data partition.";
+      return this.registerAnswer(keySpace, "KeyRangeDisabled", false, false, reason);
+    }
+    if (status === "range-elsewhere") {
+      const reason = "A range lies outside the hash partition, and this version moves no data.";
+      return this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
+    }
+    if (status !== null) {
+      const reason = "The key space was refused.";
+      return this.registerAnswer(keySpace, "InvalidInput", false, false, reason);
+    }
+    const reason = "The change was not confirmed in time; read the ranges again.";
+    return this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
+  }
+
+  private registerAnswer(
+    keySpace: string,
+    status: string,
+    success: boolean,
+    seeded: boolean,
+    reason: string,
+  ): RegisterRangeAnswer {
+    if (this.serving.node.shuttingDown) {
+      // A node that stops closes its rows: what is said of them follows from the status.
+      const isRanged = success && status !== "Removed";
+      const routingMode = isRanged ? "KeyRange" : "Hash";
+      return { success, status, seeded, routingMode, descriptorCount: isRanged ? 1 : 0, reason };
+    }
+    return {
+      success,
+      status,
+      seeded,
+      routingMode: this.mode(keySpace),
+      descriptorCount: this.descriptors(keySpace).length,
+      reason,
+    };
+  }
+}

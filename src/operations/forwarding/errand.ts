@@ -1,0 +1,174 @@
+/**
+ * The way of one request to the node that leads its partition: carried out here, or passed on, or
+ * kept until a leader is known.
+ *
+ * May call base, ports and this folder. Invariants: 1. A request is passed on by the node that took
+ * it in, never by one that got it from a node: one hop (P-109). 2. It is given to a second node
+ * only when it is certain that the first did nothing, or when it changes nothing (P-032). 3. Places
+ * and waits are bounded: a leader that fails is waited for once, for `leaderWaitMs` at most, within
+ * the deadline (P-149). 4. Every errand ends exactly once.
+ */
+import { assert } from "../../base/assert.js";
+import type { PartitionId } from "../../base/ids.js";
+import type { ClockPort, TimerPort } from "../../ports.js";
+import type { GroupAccess, NodeAccess } from "../api/host-view.js";
+import type { Refusal } from "../api/answers.js";
+import type { CallResult, Calls } from "./calls.js";
+import type { Leaders } from "./leaders.js";
+import type { OperationsSettings } from "../api/settings.js";
+import type { CallAnswer, CallRequest } from "../wire/calls.js";
+
+/** What all errands of a node share. */
+export interface Roads {
+  readonly node: NodeAccess;
+  readonly settings: OperationsSettings;
+  readonly ports: { readonly clock: ClockPort; readonly timer: TimerPort };
+  readonly leaders: Leaders;
+  readonly calls: Calls;
+}
+
+export interface ErrandTask {
+  readonly partition: PartitionId;
+  readonly request: CallRequest;
+  readonly requestId: string;
+  readonly deadlineMs: number;
+  /** The request changes nothing: it may be asked again although its first fate is unknown. */
+  readonly reading: boolean;
+  /**
+   * Carries the request out on this node, which leads `group`, and ends it; or calls `moved` when
+   * nothing was done because this node leads no more.
+   */
+  here(group: GroupAccess, moved: () => void): void;
+  /** Another node answered. */
+  answered(answer: CallAnswer): void;
+  /** A MustRetry end: with a refusal nothing was done; without, that is not known to the caller. */
+  failed(refusal: Refusal | null): void;
+}
+
+/** What one request has spent on its way, whichever errands it is given to. */
+export interface Journey {
+  tries: number;
+  /** When it waits for a leader no longer; 0 = it has not waited. */
+  giveUpMs: number;
+}
+
+/**
+ * Tries of one request, those on this node included. With the pauses between them this is about the
+ * time that a request has: a move that takes long is waited for (C12).
+ */
+const TRIES_MAX = 32;
+/** A node that sent the request back is left alone at first so long (ms), then twice as long. */
+const AVOID_MS = 10;
+
+export class Errand {
+  /**
+   * Who sent the request back, and until when each is left alone (ms): while leadership is on its
+   * way the old and the new leader may name each other.
+   */
+  private readonly avoidedUntilMs = new Map<number, number>();
+  /** Named by the node that sent the request back. */
+  private suggested = 0;
+
+  constructor(
+    private readonly roads: Roads,
+    private readonly task: ErrandTask,
+    private readonly journey: Journey = { tries: 0, giveUpMs: 0 },
+  ) {}
+
+  /** Takes the next step; the end never comes in the turn of this call. */
+  go(): void {
+    const { roads, task } = this;
+    const { node, ports } = roads;
+    if (node.closing) return ports.timer.soon(() => task.failed("shutting-down"));
+    const group = node.group(task.partition);
+    const leads = group?.isLeader() === true;
+    const nowMs = ports.clock.monotonicMs();
+    const to = leads ? 0 : this.target(nowMs);
+    if (!leads && to === 0) return this.wait(nowMs);
+    if (++this.journey.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
+      return ports.timer.soon(() => task.failed(null));
+    }
+    this.suggested = 0;
+    if (group !== null && leads) return task.here(group, () => this.go());
+    const { partition, request, requestId, deadlineMs } = task;
+    roads.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
+      this.asked(to, result);
+    });
+  }
+
+  /** Whom to ask now; 0 = nobody. */
+  private target(nowMs: number): number {
+    const { leaders, calls, settings } = this.roads;
+    const { suggested } = this;
+    const named = suggested === settings.nodeId ? 0 : suggested;
+    const to = named !== 0 ? named : leaders.other(this.task.partition);
+    if (to === 0 || nowMs < (this.avoidedUntilMs.get(to) ?? 0)) return 0;
+    return calls.isReachable(to, nowMs) ? to : 0;
+  }
+
+  private wait(nowMs: number): void {
+    const { roads, task, journey } = this;
+    const { settings, leaders, node, ports } = roads;
+    if (leaders.isGivenUp(task.partition)) return ports.timer.soon(() => task.failed(null));
+    if (journey.giveUpMs === 0) journey.giveUpMs = nowMs + settings.leaderWaitMs;
+    const untilMs = Math.min(journey.giveUpMs, task.deadlineMs);
+    this.suggested = 0;
+    const taken = leaders.wait({
+      untilMs,
+      isOver: (thenMs) =>
+        node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
+      resume: (came) => {
+        if (came) return this.go();
+        const late = ports.clock.monotonicMs() >= journey.giveUpMs;
+        if (late && !node.shuttingDown) leaders.giveUp(task.partition);
+        task.failed(node.shuttingDown ? "shutting-down" : null);
+      },
+    });
+    if (!taken) ports.timer.soon(() => task.failed("overloaded"));
+  }
+
+  private asked(to: number, result: CallResult): void {
+    const { task, roads } = this;
+    switch (result.status) {
+      case "answered":
+        return this.answered(to, result.answer);
+      case "unsent":
+        // No node was tried: whoever cannot be reached is waited for, within the same time.
+        this.journey.tries--;
+        return this.go();
+      case "crowded":
+        return task.failed("overloaded");
+      case "lost":
+        if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {
+          return task.failed(null);
+        }
+        this.avoid(to);
+        return this.go();
+    }
+  }
+
+  private answered(to: number, answer: CallAnswer): void {
+    const { task, roads } = this;
+    if (answer.kind === "not-taken") {
+      if (answer.unreadable) return task.failed(null);
+      this.avoid(to);
+      this.suggested = answer.leaderNode === to ? 0 : answer.leaderNode;
+      roads.leaders.learn(task.partition, this.suggested);
+      return this.go();
+    }
+    // Whoever is about to stop hands its leadership on: the next leader is asked instead.
+    const refusal = "refusal" in answer ? answer.refusal : null;
+    if (refusal === "shutting-down" || refusal === "not-initialized") {
+      this.avoid(to);
+      return this.go();
+    }
+    roads.leaders.learn(task.partition, to);
+    task.answered(answer);
+  }
+
+  private avoid(node: number): void {
+    assert(node !== 0, "a node is avoided, not nobody");
+    const nowMs = this.roads.ports.clock.monotonicMs();
+    this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5));
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * What the first node knows about a request that another one carried out: which answers belong to
+ * it, which requests change nothing, and how its hint reads.
+ *
+ * Pure. May call base, machine records and the vocabulary. Invariants: 1. Nothing of an answer is
+ * changed but the provenance of its hints. 2. An answer of another kind than its request is none.
+ */
+import { unreachable } from "../../base/assert.js";
+import { KvType, LockType, SequenceType } from "../../machine/commands/command.js";
+import {
+  type DataAnswer,
+  type KvManyAnswer,
+  type RouteHint,
+  RouteProvenance,
+} from "../api/answers.js";
+import type { DataRequest, DataRequestKind } from "../api/requests.js";
+import type { CallAnswer } from "../wire/calls.js";
+
+const ANSWER_KINDS: Readonly<Record<DataRequestKind, DataAnswer["kind"]>> = {
+  "try-lock": "lock",
+  "try-extend": "lock",
+  "try-unlock": "lock",
+  "get-lock": "lock",
+  "create-sequence": "sequence",
+  "update-sequence": "sequence",
+  "get-sequence": "sequence",
+  "delete-sequence": "sequence",
+  "next-sequence": "allocation",
+  "reserve-sequence": "allocation",
+  "kv-set": "kv",
+  "kv-extend": "kv",
+  "kv-delete": "kv",
+  "kv-get": "kv",
+  "kv-exists": "kv",
+  "kv-set-many": "kv-many",
+  "kv-delete-many": "kv-many",
+  "kv-get-many": "kv-many",
+  "kv-exists-many": "kv-many",
+  "kv-bucket": "kv-page",
+  "kv-scan-all": "kv-page",
+  "kv-scan-local": "kv-page",
+  "kv-range": "kv-page",
+};
+
+const READING: ReadonlySet<DataRequestKind> = new Set<DataRequestKind>([
+  "get-lock",
+  "get-sequence",
+  "kv-get",
+  "kv-exists",
+  "kv-get-many",
+  "kv-exists-many",
+  "kv-bucket",
+  "kv-scan-all",
+  "kv-scan-local",
+  "kv-range",
+]);
+
+/** True for a request that changes nothing, however often it is carried out. */
+export function isReading(kind: DataRequestKind): boolean {
+  return READING.has(kind);
+}
+
+/** True when `answer` is of the kind that `request` is answered with. */
+export function isAnswerTo(request: DataRequest, answer: CallAnswer): answer is DataAnswer {
+  return answer.kind === ANSWER_KINDS[request.kind];
+}
+
+/**
+ * True when the answer to `request` says that it was stopped before it had any effect, for every
+ * item of a call that changes something.
+ */
+export function isAborted(request: DataRequest, answer: DataAnswer): boolean {
+  switch (answer.kind) {
+    case "lock":
+      return answer.type === LockType.aborted;
+    case "sequence":
+    case "allocation":
+      return answer.type === SequenceType.aborted;
+    case "kv":
+    case "kv-page":
+      return answer.type === KvType.aborted;
+    case "kv-many": {
+      const aborted = answer.items.filter(({ type }) => type === KvType.aborted).length;
+      return aborted > 0 && (isReading(request.kind) || aborted === answer.items.length);
+    }
+    default:
+      return unreachable(answer);
+  }
+}
+
+/** True when `answer` has a result for each of `count` items, with routes that exist. */
+export function isManyOf(answer: CallAnswer, count: number): answer is KvManyAnswer {
+  if (answer.kind !== "kv-many" || answer.items.length !== count) return false;
+  return answer.items.every((item) => item.routeIndex <= answer.routes.length);
+}
+
+/** The hint of the node that executed, as the node that forwarded gives it on (contract 6.4). */
+export function forwardedRoute(route: RouteHint | null, hints: boolean): RouteHint | null {
+  if (route === null || !hints) return null;
+  if (route.provenance !== RouteProvenance.executed) return route;
+  return { ...route, provenance: RouteProvenance.forwarded };
+}
+
+export function forwarded(answer: DataAnswer, hints: boolean): DataAnswer {
+  return { ...answer, route: forwardedRoute(answer.route, hints) };
+}

@@ -1,0 +1,48 @@
+/**
+ * Reads of a whole bucket: one view of it, taken in slices so that a large one stalls nobody.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. What is shown is the bucket at the
+ * instant of the first slice, which lies after the proof of leadership. 2. A bucket is whole or
+ * refused (K13, K14). 3. An entry whose lease ended before the read began is never shown: the clock
+ * is committed first.
+ */
+import { KvType } from "../../machine/commands/command.js";
+import type { KvPageAnswer } from "../api/answers.js";
+import { latestEnded } from "./kv.js";
+import { failCut, gather } from "./kv-gather.js";
+import { pageItem } from "./kv-pages.js";
+import { Durability, type KvBucketRequest } from "../api/requests.js";
+import type { Fail, KeyPlace, Serving } from "../serving.js";
+import { emptyPage } from "../api/shapes.js";
+
+type Done = (answer: KvPageAnswer) => void;
+
+/** Carries out one acceptable get-by-bucket. */
+export function readBucket(
+  serving: Serving,
+  { group, origin }: KeyPlace,
+  { bucket, durability }: KvBucketRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  const { responseMaxBytes } = serving.settings;
+  const query = { bucket, startKey: null, startInclusive: true, endKey: null, endInclusive: true };
+  const wanted = { query, durability, after: null, limit: 0, maxBytes: responseMaxBytes };
+  const read = (advanced: boolean): void => {
+    gather(serving, group, wanted, deadlineMs, (result) => {
+      if (typeof result === "string") return failCut(result, group, fail);
+      const { items, next, sizeBytes, beganMs } = result;
+      if (next !== null || sizeBytes > responseMaxBytes) {
+        return done(emptyPage(KvType.errored, origin, null, true));
+      }
+      const ended = advanced ? null : latestEnded(items, beganMs);
+      if (ended !== null && durability === Durability.persistent) {
+        return serving.advance(group, ended, deadlineMs, fail, () => read(true));
+      }
+      const shown = items.map((item) => pageItem(serving, group, item));
+      done({ ...emptyPage(KvType.got, origin), items: shown });
+    });
+  };
+  serving.confirm(group, deadlineMs, fail, () => read(false));
+}

@@ -1,0 +1,177 @@
+/**
+ * Gathers items of one bucket in slices, however many dead rows lie among them.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. Everything gathered is as it was in
+ * the turn of the first slice, which lies after the proof of leadership. 2. A page that is full is
+ * given even when it cannot be told whether anything follows it: then it says that there may be
+ * more. 3. Every view that was opened is closed, on every path.
+ */
+import { present } from "../../base/assert.js";
+import { encodeText } from "../../base/bytes.js";
+import type { DataReads } from "../../machine/data-reads.js";
+import { rangeStretch } from "../../machine/kv/pages.js";
+import type { PageItem, RangeQuery } from "../../machine/decision/reading.js";
+import type { StillReads } from "../../machine/still-rows.js";
+import type { GroupAccess } from "../api/host-view.js";
+import { Durability } from "../api/requests.js";
+import type { Fail, Serving } from "../serving.js";
+import { type TurnShare, SLICE_VISITS, SlicedShare } from "../admission/slices.js";
+
+/**
+ * Reads of `group` in the class of `durability`, with the time they judge by; null when it has none
+ * now.
+ */
+export function sourceOf(
+  group: GroupAccess,
+  durability: number,
+): { readonly reads: DataReads; readonly nowMs: number } | null {
+  if (durability === Durability.persistent) {
+    return { reads: group.machine.reads, nowMs: group.machine.leaseMs };
+  }
+  const table = group.ephemeral;
+  return table === null ? null : { reads: table.reads, nowMs: Math.floor(group.leaseNowMs()) };
+}
+
+/** Which items, and how many of them. */
+export interface Wanted {
+  readonly query: RangeQuery;
+  readonly durability: number;
+  /** UTF-8 of the key to begin above; null = from the start. */
+  readonly after: Uint8Array | null;
+  /** Items at most; 0 = no bound by number. */
+  readonly limit: number;
+  /** Enough when the items reach this size. */
+  readonly maxBytes: number;
+}
+
+export interface Gathered {
+  readonly items: readonly PageItem[];
+  /** Continue above this key; null when there is no more. */
+  readonly next: Uint8Array | null;
+  readonly sizeBytes: number;
+  /** The leader's lease clock at the instant that is shown (ms). */
+  readonly beganMs: number;
+}
+
+/** Why nothing was gathered. */
+export type GatherCut = "invalid" | "overrun" | "late" | "stopping" | "crowded" | "gone";
+
+/** Ends a request whose items were not gathered. */
+export function failCut(cut: GatherCut, group: GroupAccess, fail: Fail): void {
+  if (cut === "invalid") fail("invalidInput", null, null);
+  else if (cut === "crowded") fail("mustRetry", "overloaded", null);
+  else if (cut === "stopping") fail("aborted", null, group);
+  else if (cut === "gone") fail("moved", null, group);
+  else fail("mustRetry", null, group);
+}
+
+/** To be called in the turn of the proof; `then` may be called in the same. */
+export function gather(
+  serving: Serving,
+  group: GroupAccess,
+  wanted: Wanted,
+  deadlineMs: number,
+  then: (result: Gathered | GatherCut) => void,
+): void {
+  const gathering = new Gathering(serving, group, wanted, deadlineMs, then);
+  serving.sliced.next((turn) => gathering.slice(turn));
+}
+
+class Gathering {
+  private readonly items: PageItem[] = [];
+  private readonly share: SlicedShare;
+  /** Of the leadership that was proved: its table is not that of a later one. */
+  private readonly table: GroupAccess["ephemeral"];
+  private view: StillReads | null = null;
+  private sizeBytes = 0;
+  private nowMs = 0;
+  private beganMs = -1;
+  private after: Uint8Array | null;
+
+  constructor(
+    private readonly serving: Serving,
+    private readonly group: GroupAccess,
+    private readonly wanted: Wanted,
+    private readonly deadlineMs: number,
+    private readonly then: (result: Gathered | GatherCut) => void,
+  ) {
+    this.share = new SlicedShare(serving.sliced);
+    this.table = group.ephemeral;
+    this.after = wanted.after;
+  }
+
+  /** Enough items: all that is left to tell is whether anything follows. */
+  private get isFull(): boolean {
+    const { items, wanted } = this;
+    if (items.length === 0) return false;
+    return items.length === wanted.limit || this.sizeBytes >= wanted.maxBytes;
+  }
+
+  slice(turn: TurnShare): void {
+    const { serving, group, wanted } = this;
+    if (serving.node.shuttingDown) return this.end("stopping");
+    if (this.view?.overrun === true) return this.stop("overrun");
+    const isLost = wanted.durability === Durability.ephemeral && group.ephemeral !== this.table;
+    const source = isLost ? null : sourceOf(group, wanted.durability);
+    if (source === null) return this.end("gone");
+    if (this.beganMs < 0) {
+      this.nowMs = source.nowMs;
+      // By what the leader's clock says at this instant, not when the last slice is through.
+      this.beganMs = group.leaseNowMs();
+    }
+    const { isFull } = this;
+    const reads = this.view?.reads ?? source.reads;
+    const reading = reads.rangePage(wanted.query, this.bounds(turn), this.nowMs);
+    if (reading.kind === "invalid") return this.end("invalid");
+    const { page } = reading;
+    turn.visitsLeft -= page.visits;
+    if (isFull && page.items.length > 0) return this.give(this.reached());
+    for (const item of page.items) this.items.push(item);
+    this.sizeBytes += page.sizeBytes;
+    if (page.next === null) return this.give(null);
+    this.after = page.next;
+    this.pause();
+  }
+
+  private bounds(turn: TurnShare) {
+    const { after, items, wanted } = this;
+    const maxVisits = Math.max(1, Math.min(turn.visitsLeft, SLICE_VISITS));
+    if (this.isFull) return { after, limit: 1, maxBytes: 1, maxVisits };
+    const limit = wanted.limit === 0 ? 0 : wanted.limit - items.length;
+    return { after, limit, maxBytes: wanted.maxBytes - this.sizeBytes, maxVisits };
+  }
+
+  /** Other turns come in between: what is left to read is to stay as it is now. */
+  private pause(): void {
+    const { serving, group, wanted } = this;
+    if (serving.ports.clock.monotonicMs() >= this.deadlineMs) return this.stop("late");
+    if (!this.share.hold(this.sizeBytes)) return this.stop("crowded");
+    if (this.view === null) {
+      const holder = wanted.durability === Durability.persistent ? group.machine : group.ephemeral;
+      const stretch = rangeStretch(wanted.query, this.after);
+      this.view = holder?.still(stretch, serving.settings.responseMaxBytes) ?? null;
+    }
+    serving.sliced.next((turn) => this.slice(turn));
+  }
+
+  private reached(): Uint8Array {
+    return encodeText(present(this.items.at(-1), "a full page holds an item").key);
+  }
+
+  /** A full page need not know what follows it. */
+  private stop(cut: GatherCut): void {
+    if (this.isFull) this.give(this.reached());
+    else this.end(cut);
+  }
+
+  private give(next: Uint8Array | null): void {
+    const { items, sizeBytes, beganMs } = this;
+    this.end({ items, next, sizeBytes, beganMs });
+  }
+
+  private end(result: Gathered | GatherCut): void {
+    this.view?.close();
+    this.share.close();
+    this.then(result);
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * The many-key operations: set-many, delete-many, get-many, exists-many.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each
+ * has its own end, in the order of the request. 2. Reads of one partition and durability share one
+ * round. 3. The values of one answer are bounded: what does not fit ends as Errored and is to be
+ * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is
+ * the refusal of the call. 5. The items of one partition that another node leads go there together.
+ */
+import { present } from "../../base/assert.js";
+import type { PartitionId } from "../../base/ids.js";
+import type { KvReading } from "../../machine/decision/reading.js";
+import type { GroupAccess } from "../api/host-view.js";
+import type { KvManyAnswer, Refusal } from "../api/answers.js";
+import { Errand, type ErrandTask, type Journey } from "../forwarding/errand.js";
+import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
+import { isAcceptable } from "../admission/input.js";
+import { type ReadBudget, changeKey, readKeys } from "./kv.js";
+import type {
+  KvDeleteManyRequest,
+  KvDeleteRequest,
+  KvGetManyRequest,
+  KvGetRequest,
+  KvSetManyRequest,
+  KvSetRequest,
+} from "../api/requests.js";
+import { ManyCall } from "./many-call.js";
+import type { Whereabouts } from "../forwarding/places.js";
+import type { Course, Fail, KeyPlace, Serving } from "../serving.js";
+import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
+
+export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
+type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
+
+/** One item with its place in the call. */
+interface PlacedItem<R extends ItemRequest> {
+  readonly at: number;
+  readonly item: R;
+  readonly origin: Origin;
+}
+
+/**
+ * Carries out one many-call that is acceptable as a whole. `sentBack` is called instead of `done`
+ * when nothing was done for any item, because other nodes lead.
+ */
+export function executeMany(
+  serving: Serving,
+  request: KvManyRequest,
+  course: Course,
+  done: (answer: KvManyAnswer) => void,
+  sentBack: (() => void) | null = null,
+): void {
+  const call: ManyCall = new ManyCall(request, serving.settings.clientEndpoint, (answer) => {
+    if (sentBack !== null && spread.undone === request.items.length) sentBack();
+    else done(answer);
+  });
+  const budget = { leftBytes: serving.settings.responseMaxBytes };
+  const spread = new ManySpread(serving, request, course, call, budget);
+  spread.begin();
+}
+
+/** Spreads the items of one call over the partitions. */
+class ManySpread {
+  /** Items for which certainly nothing was done, and that may not be passed on from here. */
+  undone = 0;
+  /** What the items that were passed on have spent on their way, so that bounces are bounded. */
+  private readonly journeys = new Map<number, Journey>();
+
+  constructor(
+    private readonly serving: Serving,
+    private readonly request: KvManyRequest,
+    private readonly course: Course,
+    private readonly call: ManyCall,
+    private readonly budget: ReadBudget,
+  ) {}
+
+  begin(): void {
+    const { serving, call } = this;
+    const here: number[] = [];
+    const there = new Map<PartitionId, number[]>();
+    this.request.items.forEach((item: ItemRequest, at) => {
+      if (!isAcceptable(item, serving.settings)) {
+        return serving.ports.timer.soon(() => call.fail(at, "invalidInput", null, NOWHERE));
+      }
+      if (serving.keyPlace(item.key)?.group.isLeader() === true) {
+        here.push(at);
+        return;
+      }
+      const where = serving.places.keyWhereabouts(item.key);
+      if (where === null) {
+        return serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
+      }
+      const places = there.get(where.partition);
+      if (places === undefined) there.set(where.partition, [at]);
+      else places.push(at);
+    });
+    this.executeHere(here);
+    for (const [partition, places] of there) this.forward(partition, places);
+  }
+
+  /** Carries out the items at `places`, whose partitions this node led a moment ago. */
+  private executeHere(places: readonly number[]): void {
+    const batches = new Map<GroupAccess, PlacedItem<KvGetRequest>[][]>();
+    for (const at of places) {
+      const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
+      const place = this.serving.keyPlace(item.key);
+      if (place === null) {
+        const where = this.serving.places.keyWhereabouts(item.key);
+        this.sendBack([at], where);
+      } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
+        this.change(place, at, item);
+      } else {
+        let byDurability = batches.get(place.group);
+        if (byDurability === undefined) batches.set(place.group, (byDurability = [[], []]));
+        byDurability[item.durability]?.push({ at, item, origin: place.origin });
+      }
+    }
+    for (const [group, byDurability] of batches) {
+      for (const batch of byDurability) if (batch.length > 0) this.read(group, batch);
+    }
+  }
+
+  private change(place: KeyPlace, at: number, item: KvSetRequest | KvDeleteRequest): void {
+    const { serving, call, course } = this;
+    const fail = this.failOf([{ at, item, origin: place.origin }]);
+    changeKey(serving, place, item, course.deadlineMs, fail, (answer) => {
+      const { type, value, revision, expires, lastModified, state } = answer;
+      call.end(at, { type, value, revision, expires, lastModified, state }, place.origin);
+    });
+  }
+
+  private read(group: GroupAccess, batch: readonly PlacedItem<KvGetRequest>[]): void {
+    const { serving, call, budget } = this;
+    const items = batch.map(({ item }) => item);
+    const fail = this.failOf(batch);
+    readKeys(serving, group, items, budget, this.course.deadlineMs, fail, (readings) => {
+      readings.forEach((reading, number) => {
+        const { at, origin } = present(batch[number], "every item has its reading");
+        if (reading === null) call.fail(at, "errored", null, origin);
+        else call.end(at, readingResult(serving, group, reading), origin);
+      });
+    });
+  }
+
+  /** Ends the items of `batch`, or passes them on where nothing was done or changed. */
+  private failOf(batch: readonly PlacedItem<ItemRequest>[]): Fail {
+    return (end, refusal, executed) => {
+      const moved = end === "moved";
+      const known = moved ? "mustRetry" : end;
+      const retry = known === "mustRetry" && refusal === null;
+      const places = batch.map(({ at }) => at);
+      if (executed !== null) {
+        const mayRepeat = retry && isReading(this.request.kind) && !executed.isLeader();
+        if (moved || mayRepeat) return this.forward(executed.partition, places);
+      }
+      for (const { at, origin } of batch) {
+        let named = executed === null || moved ? NOWHERE : origin;
+        if (retry && executed !== null && !executed.isLeader()) {
+          named = this.serving.retryOrigin(executed);
+        }
+        this.call.fail(at, known, refusal, named);
+      }
+    };
+  }
+
+  /** Gives the items at `places` to the node that leads `partition`. */
+  private forward(partition: PartitionId, places: readonly number[]): void {
+    const where = { partition, generation: 0 };
+    if (!this.course.mayForward) return this.sendBack(places, where);
+    const { serving, call } = this;
+    const { requestId, deadlineMs } = this.course;
+    const mustRetry = (refusal: Refusal | null): void => {
+      const origin = refusal === null ? serving.elsewhere(where) : NOWHERE;
+      for (const at of places) call.fail(at, "mustRetry", refusal, origin);
+    };
+    const task: ErrandTask = {
+      partition,
+      request: partOf(this.request, places),
+      requestId,
+      deadlineMs,
+      reading: isReading(this.request.kind),
+      here: () => this.executeHere(places),
+      answered: (answer) => {
+        if (isManyOf(answer, places.length)) this.take(places, answer);
+        else mustRetry(null);
+      },
+      failed: mustRetry,
+    };
+    new Errand(serving, task, this.journeyOf(places)).go();
+  }
+
+  /** The journey of the items at `places`: as far as the one that has come farthest. */
+  private journeyOf(places: readonly number[]): Journey {
+    const journey: Journey = { tries: 0, giveUpMs: 0 };
+    for (const at of places) {
+      const { tries, giveUpMs } = this.journeys.get(at) ?? journey;
+      journey.tries = Math.max(journey.tries, tries);
+      if (giveUpMs !== 0 && (journey.giveUpMs === 0 || giveUpMs < journey.giveUpMs)) {
+        journey.giveUpMs = giveUpMs;
+      }
+      this.journeys.set(at, journey);
+    }
+    return journey;
+  }
+
+  /** Takes over the results of another node, as far as the answer has room for their values. */
+  private take(places: readonly number[], answer: KvManyAnswer): void {
+    const { budget, call } = this;
+    const hints = this.serving.settings.routingHints;
+    answer.items.forEach((item, number) => {
+      const at = present(places[number], "every result has its item");
+      const hint = item.routeIndex === 0 ? null : (answer.routes[item.routeIndex - 1] ?? null);
+      const origin = { servedFrom: item.servedFrom, route: forwardedRoute(hint, hints) };
+      const { type, value, revision, expires, lastModified, state } = item;
+      const sizeBytes = value?.length ?? 0;
+      budget.leftBytes -= sizeBytes;
+      if (sizeBytes > 0 && budget.leftBytes < 0) return call.fail(at, "errored", null, origin);
+      if (answer.refusal !== null) return call.fail(at, "mustRetry", answer.refusal, NOWHERE);
+      call.end(at, { type, value, revision, expires, lastModified, state }, origin);
+    });
+  }
+
+  private sendBack(places: readonly number[], where: Whereabouts | null): void {
+    this.undone += places.length;
+    const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
+    this.serving.ports.timer.soon(() => {
+      for (const at of places) this.call.fail(at, "mustRetry", null, origin);
+    });
+  }
+}
+
+/** The call for the items at `places` alone. */
+function partOf(request: KvManyRequest, places: readonly number[]): KvManyRequest {
+  const pick = <T>(items: readonly T[]): T[] =>
+    places.map((at) => present(items[at], "the place is one of the call"));
+  switch (request.kind) {
+    case "kv-set-many":
+      return { kind: request.kind, items: pick(request.items) };
+    case "kv-delete-many":
+      return { kind: request.kind, items: pick(request.items), plain: request.plain };
+    default:
+      return { kind: request.kind, items: pick(request.items), plain: request.plain };
+  }
+}
+
+function readingResult(serving: Serving, group: GroupAccess, reading: KvReading): ManyResult {
+  const { type, value, revision, leaseEndMs, lastModified, state } = reading;
+  const expires = serving.expires(group, leaseEndMs);
+  return { type, value, revision, expires, lastModified, state };
+}

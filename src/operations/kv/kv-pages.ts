@@ -1,0 +1,85 @@
+/**
+ * Pages of a bucket's range, and what all reads of many keys share.
+ *
+ * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
+ * partition is its state at one instant after leadership was proved. 2. An entry
+ * whose lease ended before the read began is never shown: the clock is committed first. 3. A cursor
+ * belongs to its query.
+ */
+import { RANGE_PAGE_LIMIT_DEFAULT } from "../../base/limits.js";
+import { KvType } from "../../machine/commands/command.js";
+import { decodeCursor, encodeCursor } from "../../machine/kv/cursor.js";
+import type { PageItem } from "../../machine/decision/reading.js";
+import type { GroupAccess } from "../api/host-view.js";
+import type { KvPageAnswer, KvPageItem } from "../api/answers.js";
+import { latestEnded } from "./kv.js";
+import { type Wanted, failCut, gather } from "./kv-gather.js";
+import { Durability, type KvRangeRequest } from "../api/requests.js";
+import type { Fail, KeyPlace, Serving } from "../serving.js";
+import { NOWHERE, emptyPage } from "../api/shapes.js";
+
+type Done = (answer: KvPageAnswer) => void;
+
+export function pageItem(serving: Serving, group: GroupAccess, item: PageItem): KvPageItem {
+  const { key, value, revision, leaseEndMs, lastModified, state } = item;
+  return { key, value, revision, expires: serving.expires(group, leaseEndMs), lastModified, state };
+}
+
+/** Text that is equal exactly for the same question. */
+export function queryText(...parts: readonly (string | number | boolean | null)[]): string {
+  return parts.map((part) => (part === null ? "-" : `${String(part).length}:${part}`)).join("");
+}
+
+/** Carries out one acceptable get-by-range. */
+export function readRange(
+  serving: Serving,
+  { group, origin }: KeyPlace,
+  request: KvRangeRequest,
+  deadlineMs: number,
+  fail: Fail,
+  done: Done,
+): void {
+  const cursorQuery = rangeQueryText(request);
+  const after = request.cursor === null ? null : decodeCursor(cursorQuery, request.cursor);
+  if (request.cursor !== null && after === null) {
+    return serving.ports.timer.soon(() => fail("invalidInput", null, null));
+  }
+  const { durability } = request;
+  const wanted: Wanted = {
+    query: {
+      bucket: request.prefix,
+      startKey: request.startKey,
+      startInclusive: request.startKey === null || request.startInclusive,
+      endKey: request.endKey,
+      endInclusive: request.endInclusive,
+    },
+    durability,
+    after,
+    limit: request.limit === 0 ? RANGE_PAGE_LIMIT_DEFAULT : request.limit,
+    maxBytes: serving.settings.pageBytes,
+  };
+  const read = (advanced: boolean): void => {
+    gather(serving, group, wanted, deadlineMs, (result) => {
+      if (typeof result === "string") return failCut(result, group, fail);
+      const ended = advanced ? null : latestEnded(result.items, result.beganMs);
+      if (ended !== null && durability === Durability.persistent) {
+        return serving.advance(group, ended, deadlineMs, fail, () => read(true));
+      }
+      const items = result.items.map((item) => pageItem(serving, group, item));
+      const nextCursor = result.next === null ? null : encodeCursor(cursorQuery, result.next);
+      const hasMore = result.next !== null;
+      done({ ...emptyPage(KvType.got, origin), items, nextCursor, hasMore });
+    });
+  };
+  serving.confirm(group, deadlineMs, fail, () => read(false));
+}
+
+function rangeQueryText(request: KvRangeRequest): string {
+  const { prefix, startKey, startInclusive, endKey, endInclusive, durability } = request;
+  return queryText("range", prefix, startKey, startInclusive, endKey, endInclusive, durability);
+}
+
+/** The answer to a cursor that is not one of its query. */
+export function badCursor(): KvPageAnswer {
+  return emptyPage(KvType.invalidInput, NOWHERE);
+}

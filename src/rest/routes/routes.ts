@@ -1,0 +1,85 @@
+/**
+ * All routes of a server, and which methods each path has.
+ *
+ * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document
+ * describes exactly this list, the benchmark route excepted.
+ */
+import { backupRoutes } from "./backup-routes.js";
+import { clusterRoutes, HEALTH_ROUTE } from "./cluster-routes.js";
+import { KV_ROUTES } from "./kv-routes.js";
+import { LOCK_ROUTES } from "./lock-routes.js";
+import { type MetricsSource, nodeRoutes } from "./node-routes.js";
+import { openApiText } from "../http/openapi.js";
+import { rangeRoutes } from "./range-routes.js";
+import type { Route } from "../http/route.js";
+import { SEQUENCE_ROUTES } from "./sequence-routes.js";
+
+export interface RouteOptions {
+  readonly version: string;
+  readonly leaveTimeoutMs: number;
+  readonly adminTimeoutMs: number;
+  readonly metrics: MetricsSource | null;
+  readonly benchmarkRoute: boolean;
+}
+
+/** Reads a body and answers: what any POST route of this server costs at least. */
+const BENCHMARK_ROUTE: Route = {
+  method: "POST",
+  path: "/v1/benchmark/noop",
+  access: "nobody",
+  summary: "Does nothing",
+  tag: "node",
+  body: null,
+  query: [],
+  answer: { object: {} },
+  statuses: [],
+  kind: null,
+  run: (exchange) => exchange.json(200, "{}"),
+};
+
+export function restRoutes(options: RouteOptions): readonly Route[] {
+  let document: string | null = null;
+  const routes: Route[] = [
+    ...LOCK_ROUTES,
+    ...SEQUENCE_ROUTES,
+    ...KV_ROUTES,
+    HEALTH_ROUTE,
+    ...clusterRoutes(options.adminTimeoutMs, options.leaveTimeoutMs),
+    ...rangeRoutes(options.adminTimeoutMs),
+    ...backupRoutes(options.adminTimeoutMs),
+    ...nodeRoutes(options.version, options.metrics, () => {
+      document ??= openApiText(routes, options.version);
+      return document;
+    }),
+  ];
+  return options.benchmarkRoute ? [...routes, BENCHMARK_ROUTE] : routes;
+}
+
+/** Which methods a path has, for 405 and OPTIONS. */
+export class PathIndex {
+  private readonly fixed = new Map<string, string>();
+  private readonly patterns: { readonly pattern: RegExp; readonly methods: string }[] = [];
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) {
+      const methods = route.method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+      if (route.path.includes("{id}")) {
+        const pattern = new RegExp(`^${route.path.replace("{id}", "[^/]+")}$`);
+        this.patterns.push({ pattern, methods });
+      } else {
+        const known = this.fixed.get(route.path);
+        // No path of this server has both methods; a second one would need a joined list here.
+        this.fixed.set(route.path, known ?? methods);
+      }
+    }
+  }
+
+  /** Value of the header Allow for the path of `url`, or null when there is no such path. */
+  methodsOf(url: string): string | null {
+    const question = url.indexOf("?");
+    const path = question < 0 ? url : url.slice(0, question);
+    const fixed = this.fixed.get(path);
+    if (fixed !== undefined) return fixed;
+    return this.patterns.find(({ pattern }) => pattern.test(path))?.methods ?? null;
+  }
+}

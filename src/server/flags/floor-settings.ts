@@ -1,0 +1,74 @@
+/** Turns the server's configuration into the settings of the host and of the operations. */
+import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
+import type { OperationsSettings } from "../../operations/api/settings.js";
+import type { ServerConfig } from "./config.js";
+import { VERSION } from "./version.js";
+
+/** What is known of the node's cluster only once its listener and its disk are open. */
+export type ClusterSettings = Pick<
+  HostSettings,
+  "endpoint" | "clusterId" | "storageId" | "founders"
+>;
+
+export function hostSettings(config: ServerConfig, cluster: ClusterSettings): HostSettings {
+  return {
+    ...DEFAULT_HOST_SETTINGS,
+    ...cluster,
+    nodeId: config.nodeId,
+    storage: config.storage,
+    initialPartitions: config.partitions,
+    heartbeatMs: config.heartbeatIntervalMs,
+    electionMs: config.startElectionTimeoutMs,
+    electionEndMs: config.endElectionTimeoutMs,
+    quiesceAfterMs: config.enableQuiescence ? config.quiesceAfterMs : 0,
+    leaderBalanceEveryMs: config.enableLeaderBalancer ? config.leaderBalancerIntervalMs : 0,
+    batchEntriesMax: Math.min(config.maxBatchEntries, config.maxQueuedProposals),
+    batchBytesMax: config.maxBatchBytes,
+    lingerMs: config.batchLingerMs,
+    queuedCommandsMax: config.maxQueuedProposals,
+    queuedBytesMax: config.maxQueuedBytes,
+    compactEveryEntries: config.compactEveryEntries,
+    compactEveryBytes: config.compactEveryBytes,
+    compactKeepEntries: config.compactKeepEntries,
+    lockRecordRetentionMs: config.lockRecordRetentionMs,
+    tombstoneRetentionMs: config.kvTombstoneRetentionMs,
+  };
+}
+
+/**
+ * `clientEndpoint` is asked for at each answer: with port 0 it is known only once the listeners are
+ * open.
+ */
+export function operationsSettings(
+  config: ServerConfig,
+  peerEndpoint: string,
+  clientEndpoint: () => string,
+): OperationsSettings {
+  return {
+    version: VERSION,
+    nodeId: config.nodeId,
+    peerEndpoint,
+    get clientEndpoint(): string {
+      return clientEndpoint();
+    },
+    routingHints: !config.disableRoutingHints,
+    requestTimeoutMs: config.requestTimeoutMs,
+    leaderWaitMs: config.endElectionTimeoutMs,
+    inflightMax: config.maxInflightRequests,
+    lockMaxLeaseMs: config.lockMaxLeaseMs,
+    sequencerBlockSize: config.sequencerBlockSize,
+    sequencerBlockLeaseMs: config.sequencerBlockLeaseMs,
+    keysRetainedMax: config.sequencerKeysRetainedMax,
+    keysRetainedMs: config.sequencerKeysRetainedMs,
+    revisionsRetained: config.kvRevisionsRetained,
+    valueMaxBytes: config.kvMaxValueBytes,
+    pageBytes: config.kvScanPageBytes,
+    responseMaxBytes: config.maxResponseBytes,
+    rangeSplitMinSize: config.rangeSplitMinRangeSize,
+    rangeMergeMinSize: config.rangeMergeMinSize,
+    drainTimeoutMs: config.drainTimeoutMs,
+    rebalancerEnabled: false,
+    backupsConfigured: false,
+    restoreConfigured: false,
+  };
+}

@@ -1,0 +1,107 @@
+/**
+ * Which cluster this node belongs to, and with whom its groups begin: by its data directory, else
+ * by what it is told and hears (contract 5.6).
+ *
+ * Invariants: 1. A directory that belongs to a cluster is never asked about again. 2. The id of a
+ * cluster comes from the directory, else from the list of founders, else from the members that are
+ * asked, else it is drawn. 3. While an empty directory waits, others hear that it is empty.
+ */
+import { META_PARTITION } from "../../base/ids.js";
+import { failure, ok, type Result } from "../../base/result.js";
+import { storedIdentity, type Disk, type DiskCode } from "../../disk/open.js";
+import { type Entered, foundersOf } from "../../host/cluster/entering.js";
+import { IDENTITY_KEY } from "../../host/storage/identity.js";
+import type { Node } from "../../host/node.js";
+import { fromByteKey } from "../../machine/store/keys.js";
+import type { Founder, LoggerPort } from "../../ports.js";
+import { systemTimers } from "../../sys.js";
+import { clusterIdOf } from "../flags/cluster-flags.js";
+import type { ServerConfig } from "../flags/config.js";
+import { type Peers, randomHex } from "./peers.js";
+
+function isAlone({ initialCluster, join }: ServerConfig): boolean {
+  return initialCluster.length === 0 && join.length === 0;
+}
+
+/** The cluster that the data directory belongs to, or will belong to. */
+export async function findClusterId(
+  config: ServerConfig,
+  peers: Peers,
+  logger: LoggerPort,
+): Promise<Result<string, DiskCode>> {
+  const { storage: adapter, storagePath: path, storageRevision: revision } = config;
+  const { initialCluster, initialClusterState, join } = config;
+  const stored = storedIdentity({ adapter, path, revision });
+  if (!stored.ok) return stored;
+  if (stored.value !== null) return ok(stored.value.clusterId);
+  if (isAlone(config)) return ok(randomHex(32));
+  if (initialClusterState === "new" && peers.entering.isFounder) {
+    return ok(clusterIdOf(initialCluster, config.partitions));
+  }
+  logger.log("info", "asking which cluster to join", { seeds: join.join(",") });
+  return ok(await new Promise((resolve) => peers.entering.findCluster(resolve)));
+}
+
+/**
+ * The nodes that the groups of an empty data directory begin with; none where it belongs to a
+ * cluster already. A joiner's come from the cluster, with ids only: its roster brings the addresses.
+ */
+export async function findFounders(
+  config: ServerConfig,
+  peers: Peers,
+  disk: Disk,
+  logger: LoggerPort,
+): Promise<Result<readonly Founder[], "usage">> {
+  const { endpoint, self, entering } = peers;
+  if (disk.store.get(fromByteKey(IDENTITY_KEY)) !== null) return ok([]);
+  const { clusterId, storageId } = self;
+  if (isAlone(config)) return ok([{ nodeId: config.nodeId, endpoint, storageId }]);
+  self.standing = () => ({ state: "empty", founders: [] });
+  const entered = await new Promise<Entered>((resolve) => {
+    entering.enter(clusterId, storageId, resolve);
+  });
+  if (entered.kind === "refused") {
+    return failure("usage", `--join: the cluster refused this node: ${entered.reason}`);
+  }
+  const event = entered.kind === "joined" ? "taken in by the cluster" : "founding the cluster";
+  const founders = entered.kind === "joined" ? entered.founders : entered.founders.map(idOf);
+  logger.log("info", event, { clusterId, founders: founders.join(",") });
+  return ok(foundersOf(entered));
+}
+
+/** How often the log is looked at while it is applied (ms). */
+const LOOK_EVERY_MS = 10;
+
+function othersOf(nodeId: number, node: Node): string | null {
+  const roster = node.group(META_PARTITION)?.machine.meta.members() ?? [];
+  const standing = node.standing();
+  const listed = roster.length > 0 ? roster : (standing?.founders ?? []);
+  if (listed.some((member) => member.nodeId !== nodeId)) {
+    return `is of a cluster of ${listed.length} members`;
+  }
+  // A node that was taken in, and has not got the roster yet.
+  return listed.length === 0 && standing?.state === "founded" ? "joined a cluster" : null;
+}
+
+/**
+ * Why a node without a peer listener cannot go on with its data directory; null when it can. What
+ * the log says of the roster counts too, so it waits until all of it is applied.
+ */
+export async function peersMissed(
+  { peerPort, nodeId }: ServerConfig,
+  node: Node,
+): Promise<string | null> {
+  while (peerPort === null) {
+    const others = othersOf(nodeId, node);
+    if (others !== null) {
+      return `--peer-port is off, which is a single node without peers, but the data directory ${others}: give it a port`;
+    }
+    if (node.group(META_PARTITION)?.facts().serving === true) break;
+    await new Promise<void>((resolve) => systemTimers.after(LOOK_EVERY_MS, resolve));
+  }
+  return null;
+}
+
+function idOf({ nodeId }: Founder): number {
+  return nodeId;
+}

@@ -1,0 +1,220 @@
+/**
+ * The listeners of a node: REST and gRPC front ends, their certificate, their credentials, their
+ * end.
+ *
+ * Owns the two front ends. Invariants: 1. Nothing listens before all material is read. 2. Both
+ * front ends judge callers by the same authenticator. 3. A port that cannot be opened stops the
+ * start, naming the flag.
+ */
+import { isIP } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { ConnectionCount } from "../../base/connections.js";
+import type { UnsentBytes } from "../../base/unsent.js";
+import { failure, ok, type Result } from "../../base/result.js";
+import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../grpc/server.js";
+import type { AuditPort } from "../../operations/api/audit.js";
+import type { OperationsPort } from "../../operations/api/requests.js";
+import type { LoggerPort } from "../../ports.js";
+import { certificateOf } from "../../rest/http/access.js";
+import type { TlsMaterial } from "../../rest/http/https.js";
+import { hostNameOf } from "../../rest/http/browsers.js";
+import { SENDING_TIMES } from "../../rest/http/listener.js";
+import { createRestServer, type RestServer } from "../../rest/server.js";
+import { systemClock } from "../../sys.js";
+import { hostAndPort, isLoopback } from "../flags/addresses.js";
+import type { ServerConfig } from "../flags/config.js";
+import type { Metrics } from "../metrics/metrics.js";
+import { expirySeconds, tlsFiles, tlsTexts } from "../security/tls-files.js";
+import type { Authenticator } from "../security/tokens.js";
+import { VERSION } from "../flags/version.js";
+import { WatchedFiles } from "../security/watched-files.js";
+
+/** host:port of each listener; null = off. */
+export interface ListenAddresses {
+  readonly grpc: string | null;
+  readonly https: string | null;
+  readonly http: string | null;
+}
+
+export interface Listeners {
+  readonly addresses: ListenAddresses;
+  /** Reads certificate, key and client CA anew: new connections use them. */
+  reload(): void;
+  /** No new connections; accepted requests are still answered. */
+  drain(): void;
+  /** Waits for the answers in progress, at most `graceMs`, then ends every connection. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface FrontEnds {
+  readonly operations: OperationsPort;
+  readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
+  /** One count for both front ends: the limit is that of the node. */
+  readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
+  readonly logger: LoggerPort;
+  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly audit: AuditPort;
+  /** Told of each reload of the certificate: its mistake, or null. */
+  readonly reloaded: (what: "https-certificate", mistake: string | null) => void;
+}
+
+/** The names of this node, beside localhost and the addresses that connections come to. */
+function hostNames(config: ServerConfig): ReadonlySet<string> {
+  const { host, nodeName, advertisedClientEndpoint, allowedHosts } = config;
+  const names = [host, nodeName, ...allowedHosts];
+  if (advertisedClientEndpoint !== null) names.push(new URL(advertisedClientEndpoint).host);
+  return new Set(names.map((name) => (isIP(name) === 6 ? name : hostNameOf(name.toLowerCase()))));
+}
+
+function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
+  return createRestServer({
+    operations: ends.operations,
+    version: VERSION,
+    monotonicMs: systemClock.monotonicMs,
+    requestTimeoutMs: config.requestTimeoutMs,
+    leaveTimeoutMs: config.drainTimeoutMs + 30_000,
+    adminTimeoutMs: config.requestTimeoutMs,
+    maxRequestBytes: config.maxRequestBytes,
+    authenticator: ends.authenticator.required ? ends.authenticator : null,
+    browsers: {
+      allowedOrigins: new Set(config.allowedOrigins),
+      hosts: ends.authenticator.required ? null : hostNames(config),
+    },
+    metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
+    observer: null,
+    connections: ends.connections,
+    unsent: ends.unsent,
+    sendingTimes: SENDING_TIMES,
+    benchmarkRoute: config.benchmarkRoutes,
+    onFault: ends.onFault,
+    audit: ends.audit,
+  });
+}
+
+function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
+  const { authenticator } = ends;
+  const roles = {
+    authenticate: (authorization: string | undefined, socket: unknown) =>
+      authenticator.authenticate(authorization ?? null, certificateOf(socket as TLSSocket)),
+  };
+  return createGrpcServer({
+    ...GRPC_DEFAULTS,
+    operations: ends.operations,
+    authenticator: authenticator.required ? roles : null,
+    clock: systemClock,
+    requestTimeoutMs: config.requestTimeoutMs,
+    maxReceiveBytes: config.grpcMaxReceiveBytes,
+    maxInflightPerStream: config.maxInflightPerStream,
+    connections: ends.connections,
+    unsent: ends.unsent,
+    noopMethod: config.benchmarkRoutes,
+    onFault: ends.onFault,
+    audit: ends.audit,
+  });
+}
+
+function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
+  if (isLoopback(config.host)) return;
+  if (config.grpcPort !== null || config.httpPort !== null) {
+    logger.log("warn", "data and tokens travel unencrypted on the cleartext listeners", {
+      host: config.host,
+    });
+  }
+  if (config.allowInsecure && config.authTokensFile === null) {
+    logger.log("warn", "listeners off loopback without authentication", { host: config.host });
+  }
+}
+
+function measureExpiry({ metrics }: FrontEnds, { certificate }: TlsMaterial): void {
+  metrics.certificateExpires("https", expirySeconds(certificate));
+}
+
+/** Puts new certificates in place while the node runs. */
+class Renewal {
+  private readonly files: WatchedFiles | null;
+
+  constructor(
+    private readonly config: ServerConfig,
+    private readonly ends: FrontEnds,
+    private readonly rest: RestServer,
+  ) {
+    const paths = config.httpsPort === null ? [] : tlsFiles(config);
+    this.files = paths.length === 0 ? null : new WatchedFiles(paths, () => this.run());
+  }
+
+  /** All of it is read and checked before any of it is used; a mistake keeps what there is. */
+  run(): void {
+    if (this.files === null) return;
+    this.files.taken();
+    void tlsTexts(this.config, this.ends.logger).then((texts) => {
+      if (texts.ok) {
+        this.rest.renew(texts.value);
+        measureExpiry(this.ends, texts.value);
+      }
+      this.ends.reloaded("https-certificate", texts.ok ? null : texts.message);
+    });
+  }
+
+  close(): void {
+    this.files?.close();
+  }
+}
+
+/** Opens every configured listener, or says which flag to change. */
+export async function openListeners(
+  config: ServerConfig,
+  ends: FrontEnds,
+): Promise<Result<Listeners, "usage">> {
+  const rest = makeRest(config, ends);
+  const grpc = makeGrpc(config, ends);
+  warnUnprotected(config, ends.logger);
+  const { host } = config;
+  const close = async (graceMs: number): Promise<void> => {
+    await Promise.all([rest.close(graceMs), grpc.close(graceMs)]);
+  };
+  const bound: { grpc: string | null; https: string | null; http: string | null } = {
+    grpc: null,
+    https: null,
+    http: null,
+  };
+  let flag = "--grpc-port";
+  try {
+    if (config.grpcPort !== null) {
+      bound.grpc = hostAndPort(host, await grpc.listen(host, config.grpcPort));
+    }
+    flag = "--http-port";
+    if (config.httpPort !== null) {
+      bound.http = hostAndPort(host, await rest.listenHttp(host, config.httpPort));
+    }
+    flag = "--https-port";
+    if (config.httpsPort !== null) {
+      const texts = await tlsTexts(config, ends.logger);
+      if (!texts.ok) {
+        await close(0);
+        return texts;
+      }
+      const port = await rest.listenHttps(
+        host,
+        config.httpsPort,
+        texts.value,
+        (stream, headers) => {
+          grpc.handleStream(stream, headers);
+        },
+      );
+      bound.https = hostAndPort(host, port);
+      measureExpiry(ends, texts.value);
+    }
+  } catch (error) {
+    await close(0);
+    return failure("usage", `${flag}: cannot listen on ${host}: ${(error as Error).message}`);
+  }
+  const renewal = new Renewal(config, ends, rest);
+  const end = (graceMs: number): Promise<void> => {
+    renewal.close();
+    return close(graceMs);
+  };
+  const reload = (): void => renewal.run();
+  return ok({ addresses: bound, reload, drain: () => rest.drain(), close: end });
+}

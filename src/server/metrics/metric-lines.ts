@@ -1,0 +1,129 @@
+/**
+ * The metrics that are read from the running node at each scrape: per group, per peer, per node.
+ *
+ * Invariants: 1. Reading changes nothing. 2. Every series has its TYPE line before its samples.
+ */
+import type { ConnectionCount } from "../../base/connections.js";
+import type { UnsentBytes } from "../../base/unsent.js";
+import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
+
+type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
+
+const PER_GROUP: readonly GroupSeries[] = [
+  ["svc_raft_is_leader", "gauge", (facts) => (facts.leading ? 1 : 0)],
+  ["svc_raft_leader_node", "gauge", (facts) => facts.leaderNode],
+  ["svc_raft_asleep", "gauge", (facts) => (facts.asleep ? 1 : 0)],
+  ["svc_raft_term", "gauge", (facts) => facts.term],
+  ["svc_raft_last_index", "gauge", (facts) => facts.lastIndex],
+  ["svc_raft_commit_index", "gauge", (facts) => facts.commitIndex],
+  ["svc_raft_applied_index", "gauge", (facts) => facts.appliedIndex],
+  ["svc_raft_flushed_index", "gauge", (facts) => facts.flushedIndex],
+  ["svc_raft_commit_lag_entries", "gauge", (facts) => facts.lastIndex - facts.commitIndex],
+  ["svc_raft_apply_lag_entries", "gauge", (facts) => facts.commitIndex - facts.appliedIndex],
+  ["svc_raft_pending_proposals", "gauge", (facts) => facts.pendingProposals],
+  ["svc_raft_inflight_entries", "gauge", (facts) => facts.inFlightEntries],
+  ["svc_raft_queued_commands", "gauge", (facts) => facts.queuedCommands],
+  ["svc_raft_waiting_reads", "gauge", (facts) => facts.waitingReads],
+];
+
+/** Per partition, and per partition and peer where this node leads. */
+export function groupLines(lines: string[], groups: readonly GroupFacts[]): void {
+  for (const [name, type, read] of PER_GROUP) {
+    lines.push(`# TYPE ${name} ${type}`);
+    for (const facts of groups)
+      lines.push(`${name}{partition="${facts.partition}"} ${read(facts)}`);
+  }
+  peerSeries(lines, groups, "svc_raft_peer_lag_entries", (peer) => peer.lagEntries);
+  peerSeries(lines, groups, "svc_raft_peer_inflight_appends", (peer) => peer.inFlight);
+  lines.push("# TYPE svc_raft_peer_state gauge");
+  for (const { partition, peers } of groups) {
+    for (const { node, state } of peers) {
+      lines.push(`svc_raft_peer_state{partition="${partition}",peer="${node}",state="${state}"} 1`);
+    }
+  }
+}
+
+function peerSeries(
+  lines: string[],
+  groups: readonly GroupFacts[],
+  name: string,
+  read: (peer: GroupFacts["peers"][number]) => number,
+): void {
+  lines.push(`# TYPE ${name} gauge`);
+  for (const { partition, peers } of groups) {
+    for (const peer of peers) {
+      lines.push(`${name}{partition="${partition}",peer="${peer.node}"} ${read(peer)}`);
+    }
+  }
+}
+
+/** What is counted of connections. */
+export interface FrontFacts {
+  readonly connections: ConnectionCount;
+  readonly unsent: UnsentBytes;
+  readonly refusedPeers: { readonly otherIdentities: number; readonly unproven: number };
+}
+
+/** What clients hold of this node, and who was turned away. */
+export function frontLines(
+  lines: string[],
+  { connections, unsent, refusedPeers }: FrontFacts,
+): void {
+  family(lines, "svc_connections", "gauge", "Open client connections");
+  for (const [listener, open] of Object.entries(connections.open)) {
+    lines.push(`svc_connections{listener="${listener}"} ${open}`);
+  }
+  const refused = "svc_connections_refused_total";
+  family(lines, refused, "counter", "Connections turned away");
+  lines.push(`${refused}{reason="limit"} ${connections.refused}`);
+  lines.push(`${refused}{reason="resets"} ${connections.endedByResets}`);
+  lines.push(`${refused}{reason="other-identity"} ${refusedPeers.otherIdentities}`);
+  lines.push(`${refused}{reason="unproven"} ${refusedPeers.unproven}`);
+  const waiting = "svc_unsent_answer_bytes";
+  family(lines, waiting, "gauge", "Bytes of answers that wait for clients to read them");
+  lines.push(`${waiting} ${unsent.bytes}`);
+}
+
+/** Per node, and per peer of it. */
+export function nodeLines(lines: string[], node: NodeFacts): void {
+  scalar(lines, "svc_queued_bytes", "gauge", node.queuedBytes);
+  scalar(lines, "svc_unflushed_bytes", "gauge", node.unflushedBytes);
+  scalar(lines, "svc_wal_size_bytes", "gauge", node.logBytes);
+  scalar(lines, "svc_wal_full", "gauge", node.logFull ? 1 : 0);
+  scalar(lines, "svc_store_size_bytes", "gauge", node.storeBytes);
+  scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
+  scalar(lines, "svc_apply_held_partitions", "gauge", node.heldGroups);
+  scalar(lines, "svc_wal_cuts_total", "counter", node.logCuts);
+  scalar(lines, "svc_wal_unwritten_bytes", "gauge", node.unwrittenBytes);
+  scalar(lines, "svc_raft_refused_appends_total", "counter", node.refusedAppends);
+  scalar(lines, "svc_late_ticks_total", "counter", node.lateTicks);
+  scalar(lines, "svc_raft_stuck_handovers_total", "counter", node.stuckHandovers);
+  scalar(lines, "svc_peer_sent_frames_total", "counter", node.sentFrames);
+  scalar(lines, "svc_peer_sent_bytes_total", "counter", node.sentFrameBytes);
+  scalar(lines, "svc_peer_dropped_frames_total", "counter", node.droppedFrames);
+  scalar(lines, "svc_peer_oversized_messages_total", "counter", node.oversizedMessages);
+  scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
+  scalar(lines, "svc_peer_stray_items_total", "counter", node.strayItems);
+  lines.push("# TYPE svc_peer_linked gauge");
+  for (const peer of node.peers) {
+    lines.push(`svc_peer_linked{peer="${peer.node}"} ${peer.linked ? 1 : 0}`);
+  }
+  lines.push("# TYPE svc_snapshots_total counter");
+  lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.imagesDelivered}`);
+  lines.push(
+    `svc_snapshots_total{direction="received",result="installed"} ${node.imagesInstalled}`,
+  );
+  lines.push("# TYPE svc_snapshot_transfer_chunks gauge");
+  for (const { partition, peer, direction, chunks } of node.transfers) {
+    const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
+    lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
+  }
+}
+
+function family(lines: string[], name: string, type: string, help: string): void {
+  lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+}
+
+export function scalar(lines: string[], name: string, type: string, value: number): void {
+  lines.push(`# TYPE ${name} ${type}`, `${name} ${value}`);
+}
