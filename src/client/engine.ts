@@ -14,12 +14,12 @@ import { MetadataRefresh } from "./metadata/metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./call/operation.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
 import { pause } from "./time/pause.js";
-import { Places, type Place } from "./call/endpoints.js";
+import { Places } from "./call/endpoints.js";
 import { RestNode } from "./transport/rest-node.js";
 import { RouteCache } from "./metadata/route-cache.js";
 import { Provenance, type RouteHint } from "./call/route-hint.js";
 import { readRouting } from "./metadata/routing-operation.js";
-import type { CallHost, Try } from "./call/try.js";
+import type { CallHost, Try, Place } from "./call/try.js";
 
 const METADATA_DEADLINE_MS = 5000;
 

@@ -20,7 +20,7 @@ import {
   UnavailableError,
 } from "../values/errors.js";
 import type { Calling, Operation } from "./operation.js";
-import type { Place } from "./endpoints.js";
+import type { Place } from "./try.js";
 import type { RouteHint } from "./route-hint.js";
 import type { CallHost, Try } from "./try.js";
 

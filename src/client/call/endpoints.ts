@@ -8,7 +8,7 @@
  * place that failed is left alone for a growing while when there is another.
  */
 import { parseEndpoint, type Endpoint } from "../values/options.js";
-import type { TransportNode } from "./transport-node.js";
+import type { Place, TransportNode } from "./try.js";
 
 const COOLING_FIRST_MS = 10;
 const COOLING_LAST_MS = 1000;
@@ -16,20 +16,6 @@ const FAILURES_MAX = 16;
 /** Learned endpoints: far beyond the voters of a cluster. */
 const LEARNED_MAX = 64;
 const NAMES_MAX = 1024;
-
-/** One endpoint. */
-export interface Place {
-  readonly endpoint: Endpoint;
-  readonly node: TransportNode;
-  readonly configured: boolean;
-  failures: number;
-  coolUntilMs: number;
-  hinted: boolean;
-  /** How the node behind it calls itself, once it executed something here. */
-  name: string | null;
-  /** Different nodes answer here (a balancer): nothing follows from what one of them says. */
-  many: boolean;
-}
 
 export class Places {
   readonly configured: readonly Place[];

@@ -6,8 +6,8 @@
  */
 import type { Expiring } from "../time/deadlines.js";
 import type { SvcError } from "../values/errors.js";
+import type { Endpoint } from "../values/options.js";
 import type { Operation } from "./operation.js";
-import type { Place } from "./endpoints.js";
 import type { RouteHint } from "./route-hint.js";
 
 /** One try of a call, in the hands of a transport. */
@@ -28,6 +28,33 @@ export interface Try {
   /** `hint`: what the answer says about the place of its object. */
   answered(answer: unknown, hint: RouteHint | null): void;
   failed(error: SvcError): void;
+}
+
+/** One endpoint as the engine uses it, whatever the wire. */
+export interface TransportNode {
+  /** Whether a request would leave at once. */
+  readonly ready: boolean;
+  /** Makes connections that do not stand yet. */
+  warm(): void;
+  send(attempt: Try): void;
+  /** A try got no answer in its time: look after the connection that it went to. */
+  suspect(attempt: Try): void;
+  /** Resolves when its connections are gone; never rejects. */
+  close(): Promise<void>;
+}
+
+/** One endpoint. */
+export interface Place {
+  readonly endpoint: Endpoint;
+  readonly node: TransportNode;
+  readonly configured: boolean;
+  failures: number;
+  coolUntilMs: number;
+  hinted: boolean;
+  /** How the node behind it calls itself, once it executed something here. */
+  name: string | null;
+  /** Different nodes answer here (a balancer): nothing follows from what one of them says. */
+  many: boolean;
 }
 
 /** What a call needs from the engine. */

@@ -13,7 +13,7 @@ import { goneWith, localFailure, ServerError } from "../values/errors.js";
 import { GrpcChannel } from "./grpc-channel.js";
 import { statusError } from "./grpc-status.js";
 import { HintReader, type RouteHint } from "../call/route-hint.js";
-import type { TransportNode } from "../call/transport-node.js";
+import type { TransportNode } from "../call/try.js";
 import type { StreamKind } from "../call/operation.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
 

@@ -21,7 +21,7 @@ import { parseJson, type JsonObject, type JsonValue } from "../values/json.js";
 import type { ClientSettings, Endpoint, TokenSource } from "../values/options.js";
 import { inTime } from "../time/pause.js";
 import { hintFromRest, type RouteHint } from "../call/route-hint.js";
-import type { TransportNode } from "../call/transport-node.js";
+import type { TransportNode } from "../call/try.js";
 
 type Undici = typeof import("undici");
 

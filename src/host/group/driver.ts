@@ -13,12 +13,12 @@ import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
 import type { HardState, LogEntry } from "../../ports.js";
 import { RaftCore } from "../../raft/core.js";
-import type { RestoredState } from "../../raft/state/restored.js";
+import type { RestoredState } from "../../raft/state/types.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
 import { Batcher, type Waiter } from "../requests/batcher.js";
 import { BatchCutter } from "./proposer.js";
-import type { DriverShared } from "./driver-world.js";
+import type { GroupDeps } from "./group-deps.js";
 import { EffectsExecutor } from "./effects.js";
 import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
@@ -36,7 +36,8 @@ import { raftSettings } from "./raft-settings.js";
 import { Reads } from "../requests/reads.js";
 import type { StopHook } from "../requests/results.js";
 
-export type { DriverShared, GroupImages } from "./driver-world.js";
+/** What all groups of a node share. */
+export type DriverShared = GroupDeps<GroupDriver>;
 
 export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly partition: PartitionId;

@@ -12,7 +12,7 @@ import { type Failure, type Result, failure, ok } from "../../base/result.js";
 import { KeySpace, fromByteKey, readUint32Key, toByteKey } from "../../machine/store/keys.js";
 import type { Machine } from "../../machine/machine.js";
 import type { GroupLogImage, StorePort } from "../../ports.js";
-import type { RestoredState } from "../../raft/state/restored.js";
+import type { RestoredState } from "../../raft/state/types.js";
 import type { ConfigPosition } from "../../raft/state/types.js";
 import {
   decodeMembership,

@@ -11,8 +11,6 @@
  * 3. Indexes, terms and sizes are safe integers; 0 means "none" for a node, a term and an index.
  * 4. Anything read from an Effects record is immutable, so that two cores may share it.
  */
-export type * from "./outcomes.js";
-export type * from "./restored.js";
 
 /** A member of a group; a positive safe integer. 0 is nobody. */
 export type NodeId = number;
@@ -273,3 +271,100 @@ export interface CoreStatus {
   /** Ascending by id; empty unless this node leads. */
   readonly progress: readonly PeerProgress[];
 }
+
+/** What a store hands back at start. Nothing here is proportional to the number of entries. */
+export interface RestoredState {
+  readonly hardState: HardState;
+  /**
+   * The position just below the first entry: what the log was last compacted to, (0, 0) for a fresh
+   * one.
+   */
+  readonly floorIndex: LogIndex;
+  readonly floorTerm: Term;
+  /** Ascending; the first run begins at floorIndex + 1. Empty if there are no entries. */
+  readonly termRuns: readonly TermRun[];
+  readonly lastIndex: LogIndex;
+  /** Ascending positions of membership changes above the floor. */
+  readonly configChanges: readonly ConfigPosition[];
+  /**
+   * Sizes by stretch, ascending, e.g. one per log segment, together covering the log; sizes within
+   * are averaged.
+   */
+  readonly sizeRuns: readonly SizeRun[];
+  /** The index up to which the state has been applied; its membership is `membership`. */
+  readonly appliedIndex: LogIndex;
+  readonly membership: Membership;
+}
+
+/**
+ * Entries `first` up to the next run, or up to the end of the log, have payloads of `sizeBytes`
+ * together.
+ */
+export interface SizeRun {
+  readonly first: LogIndex;
+  readonly sizeBytes: number;
+}
+
+export type ProposalRefusal =
+  /** No leader is known, or an election is going on. */
+  | "no-leader"
+  /** This node does not lead, and forwarding is switched off. */
+  | "not-leader"
+  /** The leader is no member of its own group any more. */
+  | "not-member"
+  /** The leader is busy handing over leadership. */
+  | "transferring"
+  /** The uncommitted tail of the log is as large as it may be. */
+  | "uncommitted-limit"
+  /** The membership change could never be applied (for example it removes the last voter). */
+  | "invalid-change";
+
+export interface Appended {
+  readonly ok: true;
+  readonly kind: "appended";
+  readonly term: Term;
+  readonly firstIndex: LogIndex;
+  readonly lastIndex: LogIndex;
+  /** True if a membership change was refused; an empty normal entry stands at its place. */
+  readonly replacedByEmpty: boolean;
+}
+
+export interface Forwarded {
+  readonly ok: true;
+  readonly kind: "forwarded";
+  readonly to: NodeId;
+}
+
+export interface Refused {
+  readonly ok: false;
+  readonly reason: ProposalRefusal;
+}
+
+export type ProposeResult = Appended | Forwarded | Refused;
+
+export type StepRefusal =
+  /** An answer from a node that is in no part of the configuration. */
+  | "peer-not-found"
+  /** A forwarded proposal was refused here. */
+  | "proposal-dropped";
+
+export type StepResult =
+  /**
+   * `proposed` is set if the message was a forwarded proposal that was appended or forwarded on.
+   */
+  | { readonly ok: true; readonly proposed: Appended | Forwarded | null }
+  | { readonly ok: false; readonly reason: StepRefusal };
+
+export type ReadRequestResult =
+  | "accepted"
+  | "forwarded"
+  /** No leader is known; ask again later. */
+  | "no-leader"
+  /** Too many reads wait already. */
+  | "too-many";
+
+/** What a lookup of a term can answer; unknown is never a number. */
+export type TermLookup =
+  | { readonly kind: "known"; readonly term: Term }
+  | { readonly kind: "compacted" }
+  | { readonly kind: "beyond" };

@@ -8,7 +8,9 @@
 import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
-import type { Access } from "./route.js";
+
+/** What a caller must be; "nobody" = no credentials needed. */
+export type Access = "nobody" | "reader" | "writer" | "admin";
 
 export type Role = "reader" | "writer" | "admin";
 

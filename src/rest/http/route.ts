@@ -5,13 +5,11 @@
  * Types only. Invariants: 1. Every path that the server answers is one Route. 2. A route decides
  * nothing: it decodes, hands down, and writes what comes back.
  */
+import type { Access } from "./access.js";
 import type { DataRequestKind, OperationsPort } from "../../operations/api/requests.js";
 import type { Exchange } from "./exchange.js";
 import type { MemberTable } from "../json/members.js";
 import type { Shape } from "./shapes.js";
-
-/** What a caller must be; "nobody" = no credentials needed. */
-export type Access = "nobody" | "reader" | "writer" | "admin";
 
 export interface QueryParameter {
   readonly name: string;

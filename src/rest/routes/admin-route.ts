@@ -10,7 +10,8 @@ import type { Exchange } from "../http/exchange.js";
 import type { Members, TypedTable, ValuesOf } from "../json/members.js";
 import { tableOf } from "../json/members.js";
 import { parseQuery, type QueryValues } from "../http/query.js";
-import type { Access, QueryParameter, Route } from "../http/route.js";
+import type { Access } from "../http/access.js";
+import type { QueryParameter, Route } from "../http/route.js";
 import type { Shape } from "../http/shapes.js";
 
 export interface AdminRouteOptions<M extends Members> {

@@ -15,7 +15,8 @@ import type {
 import { decodeBody } from "../json/decoder.js";
 import type { Exchange } from "../http/exchange.js";
 import type { Decoded, Members, TypedTable, ValuesOf } from "../json/members.js";
-import type { Access, Route } from "../http/route.js";
+import type { Access } from "../http/access.js";
+import type { Route } from "../http/route.js";
 import type { Shape } from "../http/shapes.js";
 
 export interface DataRouteOptions<R extends DataRequest, M extends Members> {

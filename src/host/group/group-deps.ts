@@ -11,14 +11,13 @@ import type { SnapshotMeta } from "../../raft/state/types.js";
 import type { Answers } from "../requests/completions.js";
 import type { AppendBudget } from "../replication/append-budget.js";
 import type { Budget } from "../requests/batcher.js";
-import type { GroupDriver } from "./driver.js";
 import type { LogOutbox } from "./effects.js";
 import type { CacheBudget } from "../replication/entry-cache.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { HostPorts, HostSettings } from "../settings.js";
 
-/** What the groups of a node share. */
-export interface DriverShared {
+/** What the groups of a node share; `Driver` is what drives a group. */
+export interface GroupDeps<Driver> {
   readonly settings: HostSettings;
   readonly ports: HostPorts;
   readonly answers: Answers;
@@ -28,7 +27,7 @@ export interface DriverShared {
   readonly appendBudget: AppendBudget;
   readonly peers: PeerOutbox;
   readonly cacheBudget: CacheBudget;
-  readonly images: GroupImages;
+  readonly images: GroupImages<Driver>;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */
@@ -46,15 +45,15 @@ export interface DriverShared {
   /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
   clockOf(node: number): number;
   /** `driver` has something to do in a turn. */
-  wake(driver: GroupDriver): void;
+  wake(driver: Driver): void;
 }
 
 /** How images of a group travel and are put in place. */
-export interface GroupImages {
+export interface GroupImages<Driver> {
   /** The core of `driver` wants node `to` to get an image. */
-  send(driver: GroupDriver, to: number): void;
+  send(driver: Driver, to: number): void;
   /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
-  install(driver: GroupDriver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+  install(driver: Driver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
   /** Entries above this index are wanted by a node that gets an image; Infinity when none does. */
   keepFrom(partition: PartitionId): number;
 }
