@@ -1,9 +1,9 @@
 /** The checker of read turns fires on a turn that looks at too many rows, and its meter counts them by itself (P-193). */
 import t from "tap";
 import { NO_STAMP } from "../../src/base/hlc.js";
-import { NO_RUNS, encodeKvRow } from "../../src/machine/kv-row.js";
-import { PageBuilder } from "../../src/machine/page-builder.js";
-import { TURN_VISITS } from "../../src/operations/slices.js";
+import { NO_RUNS, encodeKvRow } from "../../src/machine/kv/kv-row.js";
+import { PageBuilder } from "../../src/machine/kv/page-builder.js";
+import { TURN_VISITS } from "../../src/operations/admission/slices.js";
 import { ReadTurns } from "../sim/checkers/read-turns.js";
 import { ReadMeter, metered } from "../sim/readmeter.js";
 

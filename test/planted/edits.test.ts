@@ -41,9 +41,9 @@ t.test("a bug that fits no longer, or twice, is an error", async (t) => {
     const sample = planting({ file, find, replace: "" });
     t.throws(
       () => editedSources(sample),
-      /^"a sample": \d+ places in src\/raft\/log\.ts look like/,
+      /^"a sample": \d+ places in src\/raft\/state\/log\.ts look like/,
     );
-    await t.rejects(plantedModules(sample), /places in src\/raft\/log\.ts/);
+    await t.rejects(plantedModules(sample), /places in src\/raft\/state\/log\.ts/);
   }
   const once = { file, find: "export class ", replace: "class " };
   t.equal(editedSources(planting(once)).size, 1);

@@ -5,8 +5,8 @@
  * Owns two functions of `PageBuilder` during `metered`. Invariants: 1. Whatever happens in between, they are as before
  * afterwards. 2. What is counted is what was looked at, not what a read was told that it might.
  */
-import type { ByteKey } from "../../src/machine/keys.js";
-import { PageBuilder } from "../../src/machine/page-builder.js";
+import type { ByteKey } from "../../src/machine/store/keys.js";
+import { PageBuilder } from "../../src/machine/kv/page-builder.js";
 
 type Offer = (this: PageBuilder, key: ByteKey, bytes: Uint8Array) => boolean;
 type Pass = (this: PageBuilder, key: ByteKey, sizeBytes: number) => boolean;

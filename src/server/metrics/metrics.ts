@@ -2,8 +2,8 @@
  * Prometheus metrics: counters that the tower keeps as plain numbers are read when somebody
  * scrapes; what happens per batch or per sync is observed as it happens.
  *
- * Invariants: 1. A request costs nothing here (see `operations/admission/tally`). 2. Label children are made
- * once and kept.
+ * Invariants: 1. A request costs nothing here (see `operations/admission/tally`). 2. Label children
+ * are made once and kept.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";

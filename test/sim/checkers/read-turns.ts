@@ -4,7 +4,7 @@
  *
  * Invariant: rows are counted where they are looked at, not by the count of the code that is checked.
  */
-import { TURN_VISITS } from "../../../src/operations/slices.js";
+import { TURN_VISITS } from "../../../src/operations/admission/slices.js";
 import { Findings, type Verdict } from "./verdict.js";
 
 /** What the reads of one turn did. */
