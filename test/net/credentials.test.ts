@@ -70,7 +70,7 @@ t.test("P-198 proofs: purpose, direction, nonces and every byte count", (t) => {
   t.end();
 });
 
-t.test("F11 the nodes that a certificate names", (t) => {
+t.test("contract 10.5 the nodes that a certificate names", (t) => {
   const cases: readonly (readonly [string | undefined, readonly number[] | null])[] = [
     [undefined, null],
     ["", null],
@@ -121,46 +121,49 @@ t.test("P-198 without the secret nobody is linked, told or taken in", async (t) 
   t.match(identity, { value: { nodeId: 1 } }, "who proves it is answered, with a proof");
 });
 
-t.test("P-198 F11 a certificate is for the node that it names, in both directions", async (t) => {
-  const authority = await PeerAuthority.make("peers");
-  const [first, second, unnamed] = [
-    await authority.issue("one", "svc:node:1"),
-    await authority.issue("two", "svc:node:2"),
-    await authority.issue("any"),
-  ];
-  const one = await make(t, 1, {}, first);
-  const two = await make(t, 2, {}, second);
-  introduce(one, two);
-  await until("each is who it says it is", () => one.node.isUp(2) && two.node.isUp(1));
-  const thief = await make(t, 3, {}, second);
-  one.node.peers(two.peer, thief.peer);
-  thief.node.peers(one.peer);
-  const counted = (made: Made): number => made.ports.credentials.otherIdentities;
-  await until("refused by who is called", () => counted(one) >= 2);
-  t.notOk(one.node.isUp(3) || thief.node.isUp(1));
-  const options = { tls: () => second, ports: thief.ports };
-  const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
-  const answer = await new Promise<JoinAnswer | null>((resolve) => {
-    new PeerQuestions(options).join(one.peer.endpoint, request, (result) => {
-      resolve(result.ok ? result.value : null);
+t.test(
+  "P-198 contract 10.5 a certificate is for the node that it names, in both directions",
+  async (t) => {
+    const authority = await PeerAuthority.make("peers");
+    const [first, second, unnamed] = [
+      await authority.issue("one", "svc:node:1"),
+      await authority.issue("two", "svc:node:2"),
+      await authority.issue("any"),
+    ];
+    const one = await make(t, 1, {}, first);
+    const two = await make(t, 2, {}, second);
+    introduce(one, two);
+    await until("each is who it says it is", () => one.node.isUp(2) && two.node.isUp(1));
+    const thief = await make(t, 3, {}, second);
+    one.node.peers(two.peer, thief.peer);
+    thief.node.peers(one.peer);
+    const counted = (made: Made): number => made.ports.credentials.otherIdentities;
+    await until("refused by who is called", () => counted(one) >= 2);
+    t.notOk(one.node.isUp(3) || thief.node.isUp(1));
+    const options = { tls: () => second, ports: thief.ports };
+    const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
+    const answer = await new Promise<JoinAnswer | null>((resolve) => {
+      new PeerQuestions(options).join(one.peer.endpoint, request, (result) => {
+        resolve(result.ok ? result.value : null);
+      });
     });
-  });
-  t.match(answer, { status: "refused", reason: /not for node 3/ });
-  one.node.peers(two.peer);
-  const any = await make(t, 4, {}, unnamed);
-  introduce(one, any);
-  await until("one that names no node is good for all", () => one.node.isUp(4));
-  t.ok(
-    one.told.some(({ event }) => event.includes("names no node")),
-    "with a warning",
-  );
-  const strict = await make(
-    t,
-    5,
-    { requireNodeId: true },
-    await authority.issue("e", "svc:node:5"),
-  );
-  introduce(strict, any);
-  await until("unless names are asked for", () => counted(strict) >= 2);
-  t.notOk(strict.node.isUp(4) || any.node.isUp(5));
-});
+    t.match(answer, { status: "refused", reason: /not for node 3/ });
+    one.node.peers(two.peer);
+    const any = await make(t, 4, {}, unnamed);
+    introduce(one, any);
+    await until("one that names no node is good for all", () => one.node.isUp(4));
+    t.ok(
+      one.told.some(({ event }) => event.includes("names no node")),
+      "with a warning",
+    );
+    const strict = await make(
+      t,
+      5,
+      { requireNodeId: true },
+      await authority.issue("e", "svc:node:5"),
+    );
+    introduce(strict, any);
+    await until("unless names are asked for", () => counted(strict) >= 2);
+    t.notOk(strict.node.isUp(4) || any.node.isUp(5));
+  },
+);

@@ -40,7 +40,7 @@ async function until(what: string, condition: () => boolean): Promise<void> {
 const ADMIN = "admin-token-0123456789ab";
 const READER = "reader-token-0123456789";
 
-t.test("A9 administrative calls and refusals leave a line; tokens never", async (t) => {
+t.test("contract 10.7 administrative calls and refusals leave a line; tokens never", async (t) => {
   const tokens = join(directory.path, "tokens");
   const two = `admin ada ${tokenDigestText(ADMIN)}\nreader rita ${tokenDigestText(READER)}\n`;
   writeFileSync(tokens, two, { mode: 0o600 });
@@ -105,7 +105,7 @@ t.test("A9 administrative calls and refusals leave a line; tokens never", async 
   t.notOk(all.includes(ADMIN) || all.includes(READER), "no token anywhere");
 });
 
-t.test("A9 refusals are bounded per second, and what was left out is counted", (t) => {
+t.test("contract 10.7 refusals are bounded per second, and what was left out is counted", (t) => {
   const logged: (Record<string, unknown> | undefined)[] = [];
   let nowMs = 0;
   const logger = {

@@ -190,7 +190,7 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
   t.end();
 });
 
-t.test("flags without effect are refused unless at their default (A12)", (t) => {
+t.test("flags without effect are refused unless at their default (P-165)", (t) => {
   const given = {
     "--raft-replication-factor": ["3", "0"],
     "--raft-enable-placement-rebalancer": ["true", "false"],
@@ -225,7 +225,7 @@ t.test("contract 10.4 a node without a peer listener needs nothing for it", (t) 
   t.end();
 });
 
-t.test("service links of an orchestrator are no ports (F12)", (t) => {
+t.test("service links of an orchestrator are no ports (P-165)", (t) => {
   const environment = {
     SVC_HTTP_PORT: "tcp://10.0.0.1:80",
     SVC_PEER_PORT: "tcp://10.0.0.2:8084",
@@ -323,7 +323,7 @@ t.test("token files: roles, digests, reload, refusals", (t) => {
   t.end();
 });
 
-t.test("who may read a secret file (F6)", (t) => {
+t.test("who may read a secret file (contract 10.2)", (t) => {
   const own = [0, 65_532];
   const cases: readonly (readonly [number, number, RegExp | null])[] = [
     [0o600, 7, null],

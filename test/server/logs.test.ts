@@ -35,7 +35,7 @@ function lossy(format: "text" | "json"): Promise<string> {
   });
 }
 
-t.test("each line has the node's name, in both forms (A14.6)", async (t) => {
+t.test("each line has the node's name, in both forms", async (t) => {
   const json = await lossy("json");
   const lines = json.trimEnd().split("\n");
   for (const line of lines.slice(0, 3)) t.match(JSON.parse(line), { node: "svc-0", msg: "long" });
@@ -44,7 +44,7 @@ t.test("each line has the node's name, in both forms (A14.6)", async (t) => {
   t.match(text, /\n\S+ warn {2}svc-0 last at=1\n$/);
 });
 
-t.test("lines that were dropped are told in the form of the others (A14.15)", async (t) => {
+t.test("lines that were dropped are told in the form of the others", async (t) => {
   const json = (await lossy("json")).trimEnd().split("\n");
   for (const line of json) t.doesNotThrow(() => JSON.parse(line) as unknown);
   t.match(json.at(-2), /"level":"warn".*"msg":"log lines dropped","count":\d+/);

@@ -105,7 +105,7 @@ t.test("P-198 who does not know the secret joins nothing", async (t) => {
   t.same(await good.kill(), { code: null, signal: "SIGKILL" });
 });
 
-t.test("P-198 F11 a certificate of another node joins nothing", async (t) => {
+t.test("P-198 contract 10.5 a certificate of another node joins nothing", async (t) => {
   const authority = await PeerAuthority.make("peers");
   const flagsOf = async (name: string, ...uris: string[]): Promise<string[]> => {
     const pair = await authority.issue(name, ...uris);

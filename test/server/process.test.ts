@@ -42,7 +42,7 @@ async function freePort(): Promise<number> {
 }
 
 t.test(
-  "a joiner that waits answers its probes, and a signal ends it at once (F4, F5)",
+  "a joiner that waits answers its probes, and a signal ends it at once (P-148)",
   async (t) => {
     const port = await freePort();
     const nobody = await freePort();
@@ -106,7 +106,7 @@ t.test("the health listener: four paths, GET, bounded connections", async (t) =>
   t.same(await server.stop(), { code: 0, signal: null });
 });
 
-t.test("F7 after SIGTERM a node is unready and serves on for the delay", async (t) => {
+t.test("contract 9 after SIGTERM a node is unready and serves on for the delay", async (t) => {
   const flags = ["--health-port=0", "--storage=memory", "--shutdown-delay=3s"];
   const server = new ServerProcess([...nodeFlags(join(directory.path, "delay")), ...flags]);
   const { http } = await server.ready();

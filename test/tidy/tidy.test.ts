@@ -1,5 +1,4 @@
 /** The structure of the repository, held by tests: floors, packages, sizes, names, documents. */
-import { existsSync, readFileSync } from "node:fs";
 import t from "tap";
 import {
   FILE_LINES_MAX,
@@ -14,6 +13,7 @@ import {
   findCycles,
 } from "./rules.js";
 import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
+import { checkCitations, readRegisters } from "./citations.js";
 import { readText, trackedFiles } from "./sources.js";
 
 const files = trackedFiles();
@@ -160,25 +160,28 @@ t.test("the rules fire on what they are for", (t) => {
   t.end();
 });
 
-t.test("P-179 the pitfall list and the tests name each other", (t) => {
-  const path = process.env["SVC_PITFALLS"];
-  if (path === undefined || !existsSync(path)) {
-    t.pass("checked", { skip: "SVC_PITFALLS does not name the pitfall list" });
-    t.end();
-    return;
+t.test("P-179 each number that is cited is defined", (t) => {
+  const defined = readRegisters(readText("docs/pitfalls.md"), readText("docs/contract-rules.md"));
+  t.same(defined.twice, [], "each is defined once");
+  const offenders: string[] = [];
+  for (const path of files) {
+    const cites = /^(src|test|docs|scripts|perf)\/.*\.(ts|mjs|md)$|^[A-Z]+\.md$/.test(path);
+    if (!cites || path.startsWith("test/tidy/")) continue;
+    offenders.push(...checkCitations(path, readText(path), defined));
   }
-  const listed = new Set(
-    [...readFileSync(path, "utf8").matchAll(/^- \*\*(P-\d{3})\*\*/gm)].map((match) => match[1]),
-  );
-  const tested = new Set<string>();
-  for (const [file, text] of texts) {
-    if (!file.startsWith("test/")) continue;
-    for (const match of text.matchAll(/\bP-(?:[01]\d{2}|20\d)\b/g)) tested.add(match[0]);
+  t.same(offenders, []);
+  const has = (text: string): number => checkCitations("src/a.ts", text, defined).length;
+  t.equal(has("/** P-001, S8, contract 5.2, 5.3 rule 3 and contract 11: fine. */"), 0);
+  t.equal(has("/** P-999 */"), 1);
+  t.equal(has("/** contract S99 */"), 1);
+  t.equal(has("/** contract 5.2, 5.99 */"), 1);
+  t.equal(has('namedCurve: "P-256"'), 0, "a curve");
+  const cited = new Set<string>();
+  for (const [path, text] of texts) {
+    if (!path.startsWith("test/")) continue;
+    for (const match of text.matchAll(/\bP-\d{3}\b/g)) cited.add(match[0]);
   }
-  const unknown = [...tested].filter((id) => !listed.has(id));
-  t.same(unknown, [], "every number in a test title is on the list");
-  t.comment(
-    `without a living test: ${[...listed].filter((id) => !tested.has(id as string)).join(" ")}`,
-  );
+  const open = [...defined.pitfalls].filter((id) => id.startsWith("P-") && !cited.has(id));
+  t.comment(`without a living test: ${open.join(" ")}`);
   t.end();
 });
