@@ -20,8 +20,6 @@ export const KEY_LANES: usize = 0x8_0000;
 export const ORDER: usize = 0x10_0000;
 export const SCRATCH: usize = 0x14_0000;
 export const KEY_BYTES: usize = 0x34_0000;
-export const GROUPS: usize = 0xb5_0000;
-export const VERDICTS: usize = 0xb7_0000;
 export const SCAN_TABLE: usize = 0xb8_0000;
 export const WINDOW: usize = 0xe0_0000;
 export const REGIONS: usize = 0x160_0000;
@@ -30,8 +28,6 @@ export const MEMORY_END: usize = 0x2e0_0000;
 export const RANGE_ITEMS: i32 = 8192;
 export const SHARE_ITEMS: i32 = 8192;
 export const KEYS_MAX: i32 = 65_536;
-export const GROUPS_MAX: i32 = 4096;
-export const GROUP_BYTES: usize = 32;
 export const SCAN_RECORDS: i32 = 65_536;
 export const ROW_BYTES: usize = 40;
 

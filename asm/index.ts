@@ -10,7 +10,7 @@ import { makeTables } from "./crc32c";
 export * from "./arena";
 export { checksum } from "./crc32c";
 export { scan, seal, seek } from "./record";
-export { mark, share } from "./compact";
+export { share } from "./compact";
 export { fold } from "./fold";
 export { allocate } from "./ranges";
 

@@ -52,7 +52,7 @@ function isStale(output, inputs) {
 /** Generators make source files that the TypeScript step then compiles; each returns whether it is stale. */
 function generators() {
   const list = [];
-  for (const name of ["asm", "proto"]) {
+  for (const name of ["asm", "proto", "version"]) {
     const script = join(root, "scripts", `build-${name}.mjs`);
     if (existsSync(script)) list.push(script);
   }

@@ -14,7 +14,6 @@ import type { JoinAnswer, JoinRequest, PeerIdentity } from "./peerports.js";
 export type * from "./peerports.js";
 
 // Time --------------------------------------------------------------------------------------------
-// ---------------
 
 export interface ClockPort {
   /** Milliseconds since an arbitrary start, with fractions; never goes back. */
@@ -37,8 +36,7 @@ export interface TimerPort {
   soon(callback: () => void): void;
 }
 
-// The write-ahead log of a node
-// ------------------------------------------------------------------------------------
+// The write-ahead log of a node -------------------------------------------------------------------
 
 export interface HardState {
   readonly term: number;
@@ -159,7 +157,6 @@ export interface LogPort {
 }
 
 // Files, for the log ------------------------------------------------------------------------------
-// --------------------
 
 /**
  * "no-space": the disk or the quota is full. "no-descriptors": the process or the system may open
@@ -230,8 +227,7 @@ export interface FilesPort {
   syncDirectory(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
 }
 
-// The state store
-// ------------------------------------------------------------------------------------------------
+// The state store ---------------------------------------------------------------------------------
 
 /**
  * `value` null deletes. Keys are 1 to STORE_KEY_MAX_BYTES bytes of any content; order is byte
@@ -268,8 +264,7 @@ export interface StorePort {
 /** Row keys: a group and kind prefix, a name of at most 1,024 bytes twice over, and a revision. */
 export const STORE_KEY_MAX_BYTES = 2304;
 
-// Everything else
-// ------------------------------------------------------------------------------------------------
+// Everything else ---------------------------------------------------------------------------------
 
 export interface EntropyPort {
   /** A random 32-bit unsigned integer: seeds, ids. */

@@ -1,11 +1,10 @@
 /**
- * Batch compaction, WASM against twin: last write per key, survivors of a segment, shared
- * reservations.
+ * Batch compaction, WASM against twin: last write per key, shared reservations.
  *
  * Run: node dist/perf/micro/compact.js [--tiny]
  */
 import { Prng } from "../../src/base/prng.js";
-import { createKernels, type Kernels, scanLane, sizes } from "../../src/wasm/kernels.js";
+import { createKernels, type Kernels } from "../../src/wasm/kernels.js";
 import { type Comparison, runAsProgram } from "./bench.js";
 
 const encoder = new TextEncoder();
@@ -63,34 +62,6 @@ function addPlainMap(comparison: Comparison, count: number): Comparison {
   return { ...comparison, rivals: [...comparison.rivals, plain] };
 }
 
-/** Marks a window of records of 300 groups, half of which are below their floors. */
-function markComparison(sets: readonly Kernels[], records: number): Comparison {
-  const groups = 300;
-  for (const { scanner } of sets) {
-    for (let row = 0; row < records; row++) {
-      const at = row * sizes.scanLanes;
-      scanner.table[at + scanLane.kind] = row % 50 === 0 ? 2 : 1;
-      scanner.table[at + scanLane.group] = 1 + ((row * 31) % groups);
-      scanner.table[at + scanLane.incarnation] = 1;
-      scanner.table[at + scanLane.indexLow] = 1 + Math.floor(row / groups);
-    }
-  }
-  return {
-    name: `mark ${String(records)} records`,
-    operations: records,
-    rivals: sets.map(({ compact, mode }) => ({
-      name: mode,
-      run: () => {
-        compact.clearGroups();
-        for (let group = 1; group <= groups; group++) {
-          compact.addGroup(group, 1, (group * 7) % (records / groups + 1), undefined, false);
-        }
-        return compact.mark(records);
-      },
-    })),
-  };
-}
-
 function shareComparison(sets: readonly Kernels[], calls: number): Comparison {
   const counts = Uint32Array.from({ length: calls }, (_, at) => 1 + (at % 10));
   return {
@@ -114,9 +85,8 @@ export function comparisons(tiny: boolean): Comparison[] {
     ...(tiny ? [5] : [1, 8, 64, 512, 4096, 65_536]).map((count) =>
       addPlainMap(foldComparison(sets, count), count),
     ),
-    ...(tiny ? [5] : [64, 4096, 65_536]).map((count) => markComparison(sets, count)),
     ...batches.map((count) => shareComparison(sets, count)),
   ];
 }
 
-runAsProgram(import.meta.url, "compact: folding and marking", comparisons);
+runAsProgram(import.meta.url, "compact: folding and sharing", comparisons);

@@ -100,10 +100,6 @@ export const SIZE_RUN_MAX_BYTES = 64 * KIB;
 export const PEER_PROTOCOL = 3;
 /** Largest gRPC message that a node takes from another (bytes). */
 export const PEER_RECEIVE_MAX_BYTES = 8 * MIB;
-/**
- * A restore lifts every token floor by this much above all that the old cluster could have given.
- */
-export const RESTORE_TOKEN_MARGIN = 1n << 44n;
 
 assert(
   VALUE_CONFIGURABLE_MAX_BYTES + 16 * NAME_MAX_BYTES < ENTRY_PAYLOAD_MAX_BYTES,

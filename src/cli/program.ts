@@ -12,7 +12,7 @@ import {
   type Format,
   type Settings,
 } from "./invocation/settings.js";
-import { VERSION } from "./invocation/version.js";
+import { VERSION } from "../base/generated/version.js";
 
 function usageText(message: string, format: Format): string {
   if (format === "console") return `error: ${message}\n`;

@@ -11,12 +11,7 @@
 import { present } from "../base/assert.js";
 import { type Hlc, NO_STAMP } from "../base/hlc.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
-import {
-  keySpaceHashText,
-  keySpaceOf,
-  lockHashText,
-  sequenceHashText,
-} from "../control/routing.js";
+import { keySpaceHashText, keySpaceOf, lockHashText, sequenceHashText } from "../base/routing.js";
 import { type BlockKernels, SequenceBlocks } from "../host/sequences/blocks.js";
 import type { ProposalResult } from "../host/requests/results.js";
 import type { Outcome } from "../machine/commands/command.js";

@@ -30,7 +30,7 @@ import { type Peers, openPeers, randomHex } from "./listeners/peers.js";
 import { Assembled, type RunningServer, type Stack } from "./running.js";
 import { Starting } from "./listeners/starting.js";
 import { Authenticator, TokenFile } from "./security/tokens.js";
-import { VERSION } from "./flags/version.js";
+import { VERSION } from "../base/generated/version.js";
 
 export type { ListenAddresses } from "./listeners/listeners.js";
 export type { RunningServer } from "./running.js";

@@ -15,7 +15,7 @@ import { makeLogger } from "./logs.js";
 import { probe } from "./probe.js";
 import type { Signals } from "./signals.js";
 import { isTokenText, tokenDigestText } from "./security/tokens.js";
-import { VERSION } from "./flags/version.js";
+import { VERSION } from "../base/generated/version.js";
 import { welcomeText } from "./welcome.js";
 
 function refuse(message: string, code = EXIT_USAGE): never {

@@ -19,7 +19,7 @@ import type { ListenAddresses, Listeners } from "./listeners/listeners.js";
 import type { Metrics } from "./metrics/metrics.js";
 import type { Peers } from "./listeners/peers.js";
 import type { TokenFile } from "./security/tokens.js";
-import { VERSION } from "./flags/version.js";
+import { VERSION } from "../base/generated/version.js";
 
 export interface RunningServer {
   readonly addresses: ListenAddresses;

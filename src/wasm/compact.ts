@@ -1,34 +1,27 @@
 /**
- * Batch compaction: the last write of each key in order, the survivors of a log segment, one
- * reservation for many calls.
+ * Batch compaction: the last write of each key in order, one reservation for many calls.
  *
- * Owns the key, group and share areas of one kernel instance. May call the kernel, the layout and
- * base.
+ * Owns the key and share areas of one kernel instance. May call the kernel, the layout and base.
  *
  * Invariants: 1. Keys are numbered 0, 1, 2 … in the order of `addKey`, which is their write order.
- * 2. Groups are added in ascending order. 3. Views handed out are valid until the next call of the
- * same kind.
+ * 2. Views handed out are valid until the next call of the same kind.
  */
 import { assert } from "../base/assert.js";
 import type { GuardedKernel } from "./guard.js";
-import { areas, groupLane, sizes } from "./layout.js";
+import { areas, sizes } from "./layout.js";
 
 const two32 = 0x1_0000_0000;
 
 export class CompactKernel {
-  /** Verdict per row after `mark`: see `survival`. */
-  readonly verdicts: Uint8Array;
   private keys = 0;
   private keyBytes = 0;
-  private groups = 0;
   private readonly order: Uint32Array;
   private readonly shareCounts: Uint32Array;
   private readonly offsetLow: Uint32Array;
   private readonly offsetHigh: Uint32Array;
 
   constructor(private readonly kernel: GuardedKernel) {
-    const { lanes, bytes } = kernel;
-    this.verdicts = bytes.subarray(areas.verdicts, areas.verdicts + sizes.scanRecords);
+    const { lanes } = kernel;
     this.order = lanes.subarray(areas.order >>> 2, (areas.order >>> 2) + sizes.keys);
     const share = (area: number): Uint32Array =>
       lanes.subarray(area >>> 2, (area >>> 2) + sizes.shareItems);
@@ -67,58 +60,6 @@ export class CompactKernel {
     const kept = this.kernel.call((exports) => exports.fold(count));
     assert(kept <= count && kept > 0 === count > 0, "folding keeps at least one of any");
     return this.order.subarray(0, kept);
-  }
-
-  /** Starts a new table of groups, for marking one segment from its last window to its first. */
-  clearGroups(): void {
-    this.groups = 0;
-  }
-
-  /**
-   * Adds one group; ascending by number. Entries with an index at or below `floorIndex` are no
-   * longer needed. Entries at or above `voidIndex` were overwritten by later segments (`undefined`:
-   * none were). `hardStateLater`: a newer hard state lies in a later segment.
-   */
-  addGroup(
-    group: number,
-    incarnation: number,
-    floorIndex: number,
-    voidIndex: number | undefined,
-    hardStateLater: boolean,
-  ): void {
-    assert(this.groups < sizes.groups, "the group table has room");
-    const { lanes } = this.kernel;
-    const at = (areas.groups >>> 2) + this.groups * sizes.groupLanes;
-    if (this.groups > 0) {
-      const before = lanes[at - sizes.groupLanes + groupLane.group] as number;
-      assert(before < group, "groups are added in ascending order");
-    }
-    const voided = voidIndex ?? Number.MAX_SAFE_INTEGER;
-    lanes[at + groupLane.group] = group;
-    lanes[at + groupLane.incarnation] = incarnation;
-    lanes[at + groupLane.floorLow] = floorIndex;
-    lanes[at + groupLane.floorHigh] = floorIndex / two32;
-    lanes[at + groupLane.voidLow] = voided;
-    lanes[at + groupLane.voidHigh] = voided / two32;
-    lanes[at + groupLane.flags] = hardStateLater ? 1 : 0;
-    lanes[at + groupLane.flags + 1] = 0;
-    this.groups++;
-  }
-
-  /**
-   * Marks the first `records` rows of the scan table, last first; `verdicts` then says which
-   * survive. Windows of one segment are marked from the last to the first, because the group table
-   * remembers what later records void.
-   *
-   * Truncate and drop records never survive, and a survivor must be written again as `restated`:
-   * both are right only when this is the oldest segment that is kept, so that nothing earlier is
-   * left for them to void.
-   * Returns how many survive.
-   */
-  mark(records: number): number {
-    assert(records >= 0 && records <= sizes.scanRecords, "the rows lie in the scan table");
-    const groups = this.groups;
-    return this.kernel.call((exports) => exports.mark(records, groups));
   }
 
   /**

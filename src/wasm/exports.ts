@@ -63,11 +63,6 @@ export interface KernelExports {
    */
   fold(count: number): number;
   /**
-   * Marks rows 0 to `records` of the scan table, last first, against the group table. Returns how
-   * many live.
-   */
-  mark(records: number, groups: number): number;
-  /**
    * Shares one reservation out: prefix sums of counts while the total stays within the limit.
    * Result lanes: 0 and 1 the total. Returns how many calls fit.
    */

@@ -18,7 +18,7 @@ import { binary as release } from "./generated/release.js";
 
 export type { KernelBinary } from "./instance.js";
 export { KernelFault } from "./guard.js";
-export { recordKind, scanLane, survival, rangeVerdict, sizes, frame } from "./layout.js";
+export { recordKind, scanLane, rangeVerdict, sizes, frame } from "./layout.js";
 export {
   type BatchRegion,
   type RecordKernel,

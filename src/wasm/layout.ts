@@ -13,7 +13,6 @@
  * | ranges | counts in, starts, ends and verdicts out |
  * | share | counts in, offsets out |
  * | keys, order, scratch, key bytes | sort and fold of one batch of changes |
- * | groups, verdicts | floors in, one byte per record of the scan table out |
  * | scan table, scan window | one window of a segment, and the frames found in it |
  * | regions | three batches of log records |
  *
@@ -31,8 +30,6 @@ export const sizes = {
   shareItems: 8192,
   keys: 65_536,
   keyBytes: 8 * mebibyte,
-  groups: 4096,
-  groupLanes: 8,
   scanRecords: 65_536,
   scanLanes: 10,
   windowBytes: 8 * mebibyte,
@@ -58,8 +55,6 @@ export const areas = {
   order: 0x10_0000,
   scratch: 0x14_0000,
   keyBytes: 0x34_0000,
-  groups: 0xb5_0000,
-  verdicts: 0xb7_0000,
   scanTable: 0xb8_0000,
   window: 0xe0_0000,
   regions: 0x160_0000,
@@ -97,8 +92,7 @@ export const frame = {
 } as const;
 
 /**
- * What a record says. Kinds of 16 and above belong to the caller; the kernels treat them as always
- * surviving.
+ * What a record says. Kinds of 16 and above belong to the caller.
  *
  * `entry` voids every earlier-written entry of its group from its own index on. `restated` is an
  * entry that was written forward by compaction: it voids nothing. `truncate` voids from its index
@@ -142,22 +136,5 @@ export const scanStop = {
   badChecksum: 5,
   brokenChain: 6,
 } as const;
-
-/** Lanes of one row of the group table. */
-export const groupLane = {
-  group: 0,
-  incarnation: 1,
-  floorLow: 2,
-  floorHigh: 3,
-  voidLow: 4,
-  voidHigh: 5,
-  /**
-   * Bit 0: a later hard state was seen. Bit 1: a later install was seen. Bit 2: a later drop was
-   * seen.
-   */
-  flags: 6,
-} as const;
-
-export const survival = { dead: 0, live: 1, unknownGroup: 2 } as const;
 
 export const rangeVerdict = { ok: 0, beyondMaxValue: 1, beyondInt64: 2, invalidCount: 3 } as const;

@@ -14,7 +14,7 @@ import {
   lockHashText,
   placementGroupOf,
   sequenceHashText,
-} from "../../src/control/routing.js";
+} from "../../src/base/routing.js";
 import {
   findRange,
   isRangeKeySpace,

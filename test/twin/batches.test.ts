@@ -1,10 +1,9 @@
 /**
- * Folding, marking, sharing and ranges: release build, checked build and twin against naive
- * oracles.
+ * Folding, sharing and ranges: release build, checked build and twin against naive oracles.
  */
 import fc from "fast-check";
 import t from "tap";
-import { rangeVerdict, recordKind, scanLane, sizes, survival } from "../../src/wasm/kernels.js";
+import { rangeVerdict, sizes } from "../../src/wasm/kernels.js";
 import { makeSets } from "./sets.js";
 
 const sets = makeSets();
@@ -67,109 +66,6 @@ t.test("fold: the limits of a batch", async (t) => {
     for (let at = 0; at < sizes.keys; at++) compact.addKey(Uint8Array.of(at >> 8, at));
     t.notOk(compact.addKey(Uint8Array.of(7)));
     t.equal(compact.fold().length, sizes.keys);
-  }
-});
-
-interface LogRecord {
-  readonly kind: number;
-  readonly group: number;
-  readonly incarnation: number;
-  readonly index: number;
-}
-
-/** Replays a log forward, dropping what each record makes void; says which records are left. */
-function slowMark(log: readonly LogRecord[], floors: ReadonlyMap<number, number>): number[] {
-  let live: { at: number; record: LogRecord }[] = [];
-  const keep = (test: (record: LogRecord) => boolean): void => {
-    live = live.filter(({ record }) => test(record));
-  };
-  const isEntry = ({ kind }: LogRecord): boolean => kind === 1 || kind === 6;
-  log.forEach((record, at) => {
-    const { kind, group, index } = record;
-    const others = (other: LogRecord): boolean =>
-      other.group !== group || other.incarnation !== 5 || other.kind >= 16;
-    if (!floors.has(group) || record.incarnation !== 5) return;
-    if (kind === 1 || kind === 3) {
-      keep((other) => others(other) || !isEntry(other) || other.index < index);
-    } else if (kind === 2) keep((other) => others(other) || other.kind !== 2);
-    else if (kind === 4) keep(others);
-    else if (kind === 5) keep((other) => others(other) || (!isEntry(other) && other.kind !== 5));
-    if (kind !== 3 && kind !== 4) live.push({ at, record });
-  });
-  const verdicts = log.map(({ group, incarnation }): number =>
-    !floors.has(group) || incarnation > 5 ? survival.unknownGroup : survival.dead,
-  );
-  for (const { at, record } of live) {
-    const needed = !isEntry(record) || record.index > (floors.get(record.group) as number);
-    if (needed) verdicts[at] = survival.live;
-  }
-  return verdicts;
-}
-
-t.test("P-115 overwritten, truncated and dropped entries never survive", async (t) => {
-  const far = 2 ** 32 - 4;
-  const index = fc.oneof(
-    fc.nat(12),
-    fc.nat(12).map((near) => near + far),
-  );
-  const record = fc.record({
-    kind: fc.constantFrom(1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 16, 255),
-    group: fc.constantFrom(1, 2, 2 ** 32 - 1, 77),
-    incarnation: fc.constantFrom(5, 5, 5, 5, 4, 6),
-    index,
-  });
-  const floors = fc.tuple(index, index, index);
-  const lists = fc.array(record, { maxLength: 60 });
-  fc.assert(
-    fc.property(lists, floors, fc.nat(60), (log, [one, two, three], cut) => {
-      const table = new Map([
-        [1, one],
-        [2, two],
-        [2 ** 32 - 1, three],
-      ]);
-      const expected = slowMark(log, table);
-      const split = Math.min(cut, log.length);
-      return sets.every(({ kernels }) => {
-        const { compact, scanner } = kernels;
-        compact.clearGroups();
-        for (const [group, floor] of table) compact.addGroup(group, 5, floor, undefined, false);
-        // Two windows, the later one first, as a segment is marked.
-        const verdicts: number[] = [];
-        for (const part of [log.slice(split), log.slice(0, split)]) {
-          part.forEach((row, at) => {
-            const lanes = scanner.table.subarray(at * sizes.scanLanes);
-            lanes[scanLane.kind] = row.kind | 0x10_0000;
-            lanes[scanLane.group] = row.group;
-            lanes[scanLane.incarnation] = row.incarnation;
-            lanes[scanLane.indexLow] = row.index;
-            lanes[scanLane.indexHigh] = row.index / 2 ** 32;
-          });
-          const live = compact.mark(part.length);
-          const found = [...compact.verdicts.subarray(0, part.length)];
-          if (found.filter((verdict) => verdict === survival.live).length !== live) return false;
-          verdicts.unshift(...found);
-        }
-        return sameText(verdicts, expected);
-      });
-    }),
-    { numRuns: 500 },
-  );
-  for (const { kernels } of sets) {
-    const { compact, scanner } = kernels;
-    compact.clearGroups();
-    compact.addGroup(3, 1, 10, 20, true);
-    for (const [at, [kind, row]] of [
-      [recordKind.entry, 10],
-      [recordKind.restated, 11],
-      [recordKind.entry, 20],
-      [recordKind.hardState, 0],
-    ].entries()) {
-      const lanes = scanner.table.subarray(at * sizes.scanLanes);
-      lanes.set([0, 48, kind as number, 3, 1, row as number, 0, 0, 0, 0]);
-    }
-    t.equal(compact.mark(4), 1, "floor, later overwrites and a later hard state count");
-    t.strictSame([...compact.verdicts.subarray(0, 4)], [0, 1, 0, 0]);
-    t.throws(() => compact.addGroup(3, 1, 1, undefined, false), /ascending/);
   }
 });
 

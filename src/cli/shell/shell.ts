@@ -16,7 +16,7 @@ import type { Environment, Settings } from "../invocation/settings.js";
 import { findShellCommand } from "../commands/shell-table.js";
 import { completeLine } from "./shell-completion.js";
 import { ShellSession } from "./shell-session.js";
-import { VERSION } from "../invocation/version.js";
+import { VERSION } from "../../base/generated/version.js";
 import { splitWords } from "../arguments/words.js";
 
 /** Names in so many of the newest lines of earlier sessions are offered for completion. */

@@ -186,7 +186,7 @@ export class Appender {
     const { group, hardState, entries, done } = operation.write;
     const index = this.groupIndex(group);
     const first = entries[0];
-    // The commit index of the record before the entries stays below them; see invariant 5.
+    // The commit index of the record before the entries stays below them; see invariant 3.
     const early = first !== undefined && hardState !== null && hardState.commit >= first.index;
     if (!operation.begun) {
       const reachable = first === undefined || first.index <= index.lastIndex + 1;

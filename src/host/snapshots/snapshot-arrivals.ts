@@ -60,13 +60,6 @@ export class SnapshotArrivals {
     present(receiver, "there is a transfer").install(order);
   }
 
-  /** The group leaves this node. */
-  closeGroup(partition: PartitionId): void {
-    const receiver = this.incoming.get(partition)?.receiver;
-    if (receiver?.isOffered === false) receiver.abandon("unknown");
-    this.told.delete(partition);
-  }
-
   frame(from: number, group: SnapshotGroup, frame: SenderFrame, nowMs: number): void {
     if (frame.kind === "begin") return this.begin(from, group, frame);
     const incoming = this.incoming.get(group.partition);

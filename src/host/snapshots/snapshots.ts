@@ -191,20 +191,6 @@ export class Snapshots {
     for (const sender of this.outgoing.values()) if (sender.to === node) sender.linkUp(nowMs);
   }
 
-  /** The group leaves this node. */
-  closeGroup(partition: PartitionId): void {
-    for (const [key, sender] of [...this.outgoing]) {
-      if (sender.group.partition !== partition) continue;
-      sender.close();
-      this.outgoing.delete(key);
-    }
-    for (const [key, { group }] of [...this.orders]) {
-      if (group.partition === partition) this.orders.delete(key);
-    }
-    this.arrivals.closeGroup(partition);
-    this.sweeping = this.sweeping.filter((group) => group.partition !== partition);
-  }
-
   facts(): readonly TransferFacts[] {
     const facts: TransferFacts[] = [];
     for (const sender of this.outgoing.values()) {

@@ -5,7 +5,6 @@
  * Invariants: 1. The lists of outcomes are in wire order: an index is the number.
  */
 import type { MemberRole, RangeDescriptor } from "../../machine/commands/command.js";
-import type { Refusal } from "./answers.js";
 
 export type LocalRole = MemberRole | "not-member";
 
@@ -156,11 +155,6 @@ export interface BackupRefusal {
   readonly outcome: BackupOutcome | null;
   /** null outcome only: a malformed id or an empty target directory. */
   readonly message: string;
-}
-
-/** An administrative call that was not carried out because the node is not able to serve at all. */
-export interface AdminRefusal {
-  readonly refusal: Refusal;
 }
 
 export type BackupRequest =

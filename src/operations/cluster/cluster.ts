@@ -15,7 +15,7 @@ import {
   HASH_PARTITION_OFFSET,
   PREFIX_SEPARATOR,
   SEQUENCE_KEY_PREFIX,
-} from "../../control/routing.js";
+} from "../../base/routing.js";
 import type { Member } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type {

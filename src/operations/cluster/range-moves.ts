@@ -8,7 +8,7 @@
 import { partitionId } from "../../base/ids.js";
 import { PAGE_LIMIT_MAX } from "../../base/limits.js";
 import { findRange, isRangeKeySpace, splitRefusal } from "../../control/ranges.js";
-import { keySpaceOf } from "../../control/routing.js";
+import { keySpaceOf } from "../../base/routing.js";
 import { KvType, type RangeDescriptor } from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.js";

@@ -13,7 +13,7 @@ import {
   keySpaceOf,
   lockHashText,
   sequenceHashText,
-} from "../../control/routing.js";
+} from "../../base/routing.js";
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import { trimWhiteSpace } from "../../machine/store/names.js";
 import type { NodeAccess } from "../api/host-view.js";

@@ -53,10 +53,6 @@ export class TermLog {
     return count === 0 ? this.floorTermValue : (this.terms[count - 1] as Term);
   }
 
-  get runCount(): number {
-    return this.firsts.length;
-  }
-
   /** The term at `index`, or undefined below the floor and beyond the end. */
   termOf(index: LogIndex): Term | undefined {
     if (index > this.lastAt || index < this.floorAt) return undefined;

@@ -2,7 +2,7 @@
 import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
 import type { OperationsSettings } from "../../operations/api/settings.js";
 import type { ServerConfig } from "./config.js";
-import { VERSION } from "./version.js";
+import { VERSION } from "../../base/generated/version.js";
 
 /** What is known of the node's cluster only once its listener and its disk are open. */
 export type ClusterSettings = Pick<

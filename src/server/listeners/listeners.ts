@@ -26,7 +26,7 @@ import type { ServerConfig } from "../flags/config.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { expirySeconds, tlsFiles, tlsTexts } from "../security/tls-files.js";
 import type { Authenticator } from "../security/tokens.js";
-import { VERSION } from "../flags/version.js";
+import { VERSION } from "../../base/generated/version.js";
 import { WatchedFiles } from "../security/watched-files.js";
 
 /** host:port of each listener; null = off. */

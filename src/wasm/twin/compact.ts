@@ -1,14 +1,12 @@
 /**
- * Twin of asm/compact.ts: last write per key, survivors of a segment, one reservation for many
- * calls.
+ * Twin of asm/fold.ts and asm/compact.ts: last write per key, one reservation for many calls.
  *
  * Works on the arena it is given; owns nothing. May call the layout.
  *
- * Invariants: 1. Keys order as unsigned bytes, a prefix before its extensions; equal keys keep
- * their write order. 2. Survivors are found from the last record to the first, because only later
- * records void earlier ones.
+ * Invariant: keys order as unsigned bytes, a prefix before its extensions; equal keys keep their
+ * write order.
  */
-import { areas, groupLane, recordKind, scanLane, sizes, survival } from "../layout.js";
+import { areas } from "../layout.js";
 
 const keyLanes = areas.keyLanes >>> 2;
 const order = areas.order >>> 2;
@@ -44,109 +42,6 @@ export function fold(lanes: Uint32Array, bytes: Uint8Array, count: number): numb
     kept++;
   }
   return kept;
-}
-
-/** Row of `group` in the ascending group table, or -1. */
-function findGroup(lanes: Uint32Array, groups: number, group: number): number {
-  let low = 0;
-  let high = groups - 1;
-  while (low <= high) {
-    const middle = low + ((high - low) >>> 1);
-    const found = lanes[(areas.groups >>> 2) + middle * sizes.groupLanes] as number;
-    if (found === group) return middle;
-    if (found < group) low = middle + 1;
-    else high = middle - 1;
-  }
-  return -1;
-}
-
-const hardStateSeen = 1;
-const installSeen = 2;
-const dropSeen = 4;
-
-/**
- * Lowers the first voided index of the group at lane `at` to `low`, `high` when that is smaller.
- */
-function voidFrom(lanes: Uint32Array, at: number, low: number, high: number): void {
-  const before = (lanes[at + groupLane.voidHigh] as number) * two32;
-  if (high * two32 + low >= before + (lanes[at + groupLane.voidLow] as number)) return;
-  lanes[at + groupLane.voidLow] = low;
-  lanes[at + groupLane.voidHigh] = high;
-}
-
-function judgeEntry(lanes: Uint32Array, at: number, row: number, voids: boolean): number {
-  const low = lanes[row + scanLane.indexLow] as number;
-  const high = lanes[row + scanLane.indexHigh] as number;
-  const index = high * two32 + low;
-  const voided =
-    (lanes[at + groupLane.voidHigh] as number) * two32 + (lanes[at + groupLane.voidLow] as number);
-  const floor =
-    (lanes[at + groupLane.floorHigh] as number) * two32 +
-    (lanes[at + groupLane.floorLow] as number);
-  const flags = lanes[at + groupLane.flags] as number;
-  if (voids) voidFrom(lanes, at, low, high);
-  if (index >= voided || index <= floor || (flags & installSeen) !== 0) return survival.dead;
-  return survival.live;
-}
-
-/**
- * What becomes of one record of a known group and incarnation; notes what it means for earlier
- * ones.
- */
-function judge(lanes: Uint32Array, at: number, row: number): number {
-  const kind = (lanes[row + scanLane.kind] as number) & 255;
-  if (kind >= recordKind.firstOfCaller) return survival.live;
-  const flags = lanes[at + groupLane.flags] as number;
-  if ((flags & dropSeen) !== 0) return survival.dead;
-  switch (kind) {
-    case recordKind.entry:
-    case recordKind.restated:
-      return judgeEntry(lanes, at, row, kind === recordKind.entry);
-    case recordKind.hardState:
-      lanes[at + groupLane.flags] = flags | hardStateSeen;
-      return (flags & hardStateSeen) === 0 ? survival.live : survival.dead;
-    case recordKind.install:
-      lanes[at + groupLane.flags] = flags | installSeen;
-      return (flags & installSeen) === 0 ? survival.live : survival.dead;
-    case recordKind.truncate:
-      voidFrom(
-        lanes,
-        at,
-        lanes[row + scanLane.indexLow] as number,
-        lanes[row + scanLane.indexHigh] as number,
-      );
-      return survival.dead;
-    case recordKind.drop:
-      lanes[at + groupLane.flags] = flags | dropSeen;
-      return survival.dead;
-    default:
-      return survival.live;
-  }
-}
-
-/** See `KernelExports.mark`. */
-export function mark(
-  lanes: Uint32Array,
-  bytes: Uint8Array,
-  records: number,
-  groups: number,
-): number {
-  let live = 0;
-  for (let record = records - 1; record >= 0; record--) {
-    const row = (areas.scanTable >>> 2) + record * sizes.scanLanes;
-    const found = findGroup(lanes, groups, lanes[row + scanLane.group] as number);
-    let verdict: number = survival.unknownGroup;
-    if (found >= 0) {
-      const at = (areas.groups >>> 2) + found * sizes.groupLanes;
-      const incarnation = lanes[row + scanLane.incarnation] as number;
-      const current = lanes[at + groupLane.incarnation] as number;
-      if (incarnation === current) verdict = judge(lanes, at, row);
-      else if (incarnation < current) verdict = survival.dead;
-    }
-    bytes[areas.verdicts + record] = verdict;
-    if (verdict === survival.live) live++;
-  }
-  return live;
 }
 
 /**

@@ -8,7 +8,7 @@
  */
 import type { KernelExports, KernelInstance } from "../exports.js";
 import { memoryBytes } from "../layout.js";
-import { fold, mark, share } from "./compact.js";
+import { fold, share } from "./compact.js";
 import { crc32c } from "./crc32c.js";
 import { allocate } from "./ranges.js";
 import { scan, seal, seek } from "./record.js";
@@ -24,7 +24,6 @@ export function createTwin(checked: boolean): KernelInstance {
     seek: (start, ...rest) => seek(lanes, start, ...rest),
     checksum: (start, length, seed) => crc32c(bytes, seed, start, start + length),
     fold: (count) => fold(lanes, bytes, count),
-    mark: (records, groups) => mark(lanes, bytes, records, groups),
     share: (count, low, high) => share(lanes, count, low, high),
     allocate: (count, ...rest) => allocate(lanes, count, ...rest),
   };
