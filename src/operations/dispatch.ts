@@ -12,20 +12,19 @@ import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer } from "./api/answers.js";
 import { Errand } from "./forwarding/errand.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
-import { type KvChangeRequest, changeKey, readKey } from "./kv/kv.js";
+import { changeKey, readKey } from "./kv/kv.js";
 import { readBucket } from "./kv/kv-bucket.js";
-import { type KvManyRequest, executeMany } from "./kv/kv-many.js";
+import { executeMany } from "./kv/kv-many.js";
 import { readRange } from "./kv/kv-pages.js";
 import { scanCluster, scanLocal } from "./kv/kv-scan.js";
 import { executeLock } from "./locks.js";
-import type {
-  DataRequest,
-  KvBucketRequest,
-  KvGetRequest,
-  KvRangeRequest,
-  KvScanRequest,
-  LockRequest,
-  SequenceRequest,
+import {
+  type DataRequest,
+  type RequestOf,
+  type SingleRequest,
+  bucketOf,
+  isOf,
+  isSingle,
 } from "./api/requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
 import type { Course, Fail, KeyPlace, Serving } from "./serving.js";
@@ -33,23 +32,7 @@ import { NOWHERE, endAnswer } from "./api/shapes.js";
 
 export type Finish = (answer: DataAnswer) => void;
 
-/** A request about one object, or about one bucket: it has one partition. */
-export type SingleRequest = Exclude<DataRequest, KvManyRequest | KvScanRequest>;
-type KeyRequest = KvChangeRequest | KvGetRequest | KvBucketRequest | KvRangeRequest;
-
-export function isSingle(request: DataRequest): request is SingleRequest {
-  return (
-    !("items" in request) && request.kind !== "kv-scan-all" && request.kind !== "kv-scan-local"
-  );
-}
-
-function isLock(request: SingleRequest): request is LockRequest {
-  return "resource" in request;
-}
-
-function isSequence(request: SingleRequest): request is SequenceRequest {
-  return "name" in request;
-}
+type KeyRequest = RequestOf<"key" | "bucket">;
 
 export class Dispatch {
   constructor(private readonly serving: Serving) {}
@@ -64,16 +47,10 @@ export class Dispatch {
       return;
     }
     const { serving } = this;
-    switch (request.kind) {
-      case "kv-scan-all":
-        return scanCluster(serving, request, course, this.failOf(request, finish, null), finish);
-      case "kv-scan-local": {
-        const fail = this.failOf(request, finish, null);
-        return scanLocal(serving, request, course.deadlineMs, fail, finish);
-      }
-      default:
-        return executeMany(serving, request, course, finish);
-    }
+    if (isOf(request, "many")) return executeMany(serving, request, course, finish);
+    const fail = this.failOf(request, finish, null);
+    if (request.kind === "kv-scan-all") return scanCluster(serving, request, course, fail, finish);
+    return scanLocal(serving, request, course.deadlineMs, fail, finish);
   }
 
   /**
@@ -88,13 +65,7 @@ export class Dispatch {
   ): void {
     const { serving } = this;
     const fail = this.failOf(request, finish, elsewhere);
-    if (isLock(request)) {
-      const group = serving.lockGroup(request.resource);
-      if (group === null) return this.unhosted(request, fail, elsewhere);
-      if (!group.isLeader()) return elsewhere(group.partition);
-      return executeLock(serving, group, request, deadlineMs, fail, finish);
-    }
-    if (isSequence(request)) {
+    if (isOf(request, "sequence")) {
       const place = serving.sequencePlace(request.name);
       if (place === null) return this.unhosted(request, fail, elsewhere);
       if (!place.group.isLeader()) return elsewhere(place.group.partition);
@@ -102,6 +73,12 @@ export class Dispatch {
         return executeAllocation(serving, place, request, deadlineMs, fail, finish);
       }
       return executeSequence(serving, place, request, deadlineMs, fail, finish);
+    }
+    if (isOf(request, "lock")) {
+      const group = serving.lockGroup(request.resource);
+      if (group === null) return this.unhosted(request, fail, elsewhere);
+      if (!group.isLeader()) return elsewhere(group.partition);
+      return executeLock(serving, group, request, deadlineMs, fail, finish);
     }
     const place = this.placeOf(request);
     if (place === null) return this.unhosted(request, fail, elsewhere);
@@ -135,8 +112,7 @@ export class Dispatch {
   }
 
   private placeOf(request: KeyRequest): KeyPlace | null {
-    if (request.kind === "kv-bucket") return this.serving.bucketPlace(request.bucket);
-    if (request.kind === "kv-range") return this.serving.bucketPlace(request.prefix);
+    if (isOf(request, "bucket")) return this.serving.bucketPlace(bucketOf(request));
     return this.serving.keyPlace(request.key);
   }
 

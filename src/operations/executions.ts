@@ -13,13 +13,13 @@ import { isRangeKeySpace } from "../control/ranges.js";
 import type { GroupAccess } from "./api/host-view.js";
 import type { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
-import { type Dispatch, isSingle } from "./dispatch.js";
+import type { Dispatch } from "./dispatch.js";
 import { isAborted } from "./forwarding/forwarded.js";
 import { isAcceptable, isOpenName } from "./admission/input.js";
 import { executeMany } from "./kv/kv-many.js";
 import { LEAVE_EXTRA_MS, removeMemberHere } from "./cluster/member-removal.js";
 import { proposeMeta } from "./cluster/meta-change.js";
-import { type DataRequest, Durability } from "./api/requests.js";
+import { type DataRequest, Durability, isOf, isSingle } from "./api/requests.js";
 import { readPart } from "./kv/scan-part.js";
 import type { Course, Serving } from "./serving.js";
 import { unexecuted } from "./api/shapes.js";
@@ -105,7 +105,7 @@ export class Executions {
         finish(this.notTaken(partition));
       });
     }
-    if (!("items" in request)) return dispatch.execute(request, course, done);
+    if (isOf(request, "scan")) return dispatch.execute(request, course, done);
     executeMany(serving, request, course, done, () => {
       const [first] = request.items;
       const where = first === undefined ? null : serving.places.keyWhereabouts(first.key);

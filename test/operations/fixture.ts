@@ -7,7 +7,7 @@ import type { Group, ProposalResult, ReadResult } from "../../src/host/group/gro
 import type { Node } from "../../src/host/node.js";
 import type { Command } from "../../src/machine/commands/command.js";
 import type { GroupAccess, NodeAccess } from "../../src/operations/api/host-view.js";
-import type { AnswerOf } from "../../src/operations/api/answers.js";
+import type { AnswerOf } from "../../src/operations/api/kinds.js";
 import { Operations } from "../../src/operations/operations.js";
 import type {
   DataRequest,

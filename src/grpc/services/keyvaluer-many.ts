@@ -7,11 +7,12 @@
  */
 import { assert } from "../../base/assert.js";
 import { NO_STAMP } from "../../base/hlc.js";
-import type {
-  DataAnswer,
-  DataRequest,
-  KvGetManyRequest,
-  KvManyItem,
+import {
+  type DataAnswer,
+  type DataRequest,
+  type KvGetManyRequest,
+  type KvManyItem,
+  isOf,
 } from "../../operations/api/requests.js";
 import { isZeroLanes, lanesToBigInt, type Encodable } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/keyvalues.js";
@@ -23,7 +24,7 @@ import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./tra
  */
 function itemsOf(answer: DataAnswer, request: DataRequest | null): readonly KvManyItem[] {
   assert(answer.kind === "kv-many", "a many-call gets a many-answer");
-  if (answer.items.length > 0 || request === null || !("items" in request)) return answer.items;
+  if (answer.items.length > 0 || request === null || !isOf(request, "many")) return answer.items;
   return request.items.map((item) => ({
     key: item.key,
     durability: item.durability,

@@ -28,6 +28,7 @@ import {
   type LockRequest,
   type SequenceRequest,
   type UpdateSequenceRequest,
+  isOf,
 } from "../api/requests.js";
 import type { OperationsSettings } from "../api/settings.js";
 
@@ -135,27 +136,10 @@ function isManyAcceptable(items: readonly { readonly plain: boolean }[], plain: 
 
 /** True unless the answer is InvalidInput. Cursors are checked where they are opened. */
 export function isAcceptable(request: DataRequest, settings: OperationsSettings): boolean {
-  switch (request.kind) {
-    case "try-lock":
-    case "try-extend":
-    case "try-unlock":
-    case "get-lock":
-      return isLockAcceptable(request, settings);
-    case "create-sequence":
-    case "update-sequence":
-    case "get-sequence":
-    case "delete-sequence":
-    case "next-sequence":
-    case "reserve-sequence":
-      return isSequenceAcceptable(request);
-    case "kv-set-many":
-      return isManyAcceptable(request.items, true);
-    case "kv-delete-many":
-    case "kv-get-many":
-    case "kv-exists-many":
-      return isManyAcceptable(request.items, request.plain);
-    default:
-      break;
+  if (isOf(request, "sequence")) return isSequenceAcceptable(request);
+  if (isOf(request, "lock")) return isLockAcceptable(request, settings);
+  if (isOf(request, "many")) {
+    return isManyAcceptable(request.items, request.kind === "kv-set-many" || request.plain);
   }
   if (!request.plain || !isDurability(request.durability)) return false;
   switch (request.kind) {

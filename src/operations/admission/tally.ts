@@ -6,7 +6,8 @@
  * no allocation. 2. Counters only grow. 3. The order of kinds and buckets is fixed for the life of
  * the process.
  */
-import type { DataRequestKind } from "../api/requests.js";
+import type { DataRequestKind } from "../api/data-requests.js";
+import { KINDS, type KindRow } from "../api/kinds.js";
 
 /** Told once per data request, when its answer is given. */
 export interface RequestObserver {
@@ -17,43 +18,20 @@ export interface RequestObserver {
   finished(kind: number, type: number, refused: boolean, durationMs: number): void;
 }
 
-interface KindLabel {
-  readonly kind: DataRequestKind;
-  readonly api: "locks" | "sequences" | "kv";
-  readonly operation: string;
-}
+type KindLabel = { readonly kind: DataRequestKind } & Pick<KindRow, "api" | "operation">;
+
+const ALL_KINDS = Object.keys(KINDS) as DataRequestKind[];
 
 /** The labels of `svc_requests_total`, in the order of the kind numbers. */
-export const KIND_LABELS: readonly KindLabel[] = [
-  { kind: "try-lock", api: "locks", operation: "try-lock" },
-  { kind: "try-extend", api: "locks", operation: "try-extend" },
-  { kind: "try-unlock", api: "locks", operation: "try-unlock" },
-  { kind: "get-lock", api: "locks", operation: "get-info" },
-  { kind: "create-sequence", api: "sequences", operation: "create" },
-  { kind: "update-sequence", api: "sequences", operation: "update" },
-  { kind: "get-sequence", api: "sequences", operation: "get" },
-  { kind: "delete-sequence", api: "sequences", operation: "delete" },
-  { kind: "next-sequence", api: "sequences", operation: "next" },
-  { kind: "reserve-sequence", api: "sequences", operation: "reserve" },
-  { kind: "kv-set", api: "kv", operation: "try-set" },
-  { kind: "kv-extend", api: "kv", operation: "try-extend" },
-  { kind: "kv-delete", api: "kv", operation: "try-delete" },
-  { kind: "kv-get", api: "kv", operation: "try-get" },
-  { kind: "kv-exists", api: "kv", operation: "try-exists" },
-  { kind: "kv-set-many", api: "kv", operation: "try-set-many" },
-  { kind: "kv-delete-many", api: "kv", operation: "try-delete-many" },
-  { kind: "kv-get-many", api: "kv", operation: "try-get-many" },
-  { kind: "kv-exists-many", api: "kv", operation: "try-exists-many" },
-  { kind: "kv-bucket", api: "kv", operation: "get-by-bucket" },
-  { kind: "kv-scan-all", api: "kv", operation: "scan-all-by-prefix" },
-  { kind: "kv-scan-local", api: "kv", operation: "scan-by-prefix" },
-  { kind: "kv-range", api: "kv", operation: "get-by-range" },
-];
+export const KIND_LABELS: readonly KindLabel[] = ALL_KINDS.map((kind) => {
+  const { api, operation } = KINDS[kind];
+  return { kind, api, operation };
+});
 
 /** Number of each kind, an index into KIND_LABELS. */
-export const KIND_NUMBERS: Readonly<Record<DataRequestKind, number>> = Object.fromEntries(
-  KIND_LABELS.map((label, number) => [label.kind, number]),
-) as Record<DataRequestKind, number>;
+export const KIND_NUMBERS = Object.fromEntries(
+  ALL_KINDS.map((kind, number) => [kind, number]),
+) as Readonly<Record<DataRequestKind, number>>;
 
 /** Upper bounds of the duration buckets (ms); one more bucket is without bound. */
 export const DURATION_BOUNDS_MS: readonly number[] = [

@@ -6,19 +6,6 @@
  */
 import type { Hlc } from "../../base/hlc.js";
 import type { Int64 } from "../../base/int64.js";
-import type {
-  DataRequest,
-  KvBucketRequest,
-  KvDeleteManyRequest,
-  KvGetManyRequest,
-  KvRangeRequest,
-  KvScanRequest,
-  KvSetManyRequest,
-  LockRequest,
-  NextSequenceRequest,
-  ReserveSequenceRequest,
-  SequenceRequest,
-} from "./data-requests.js";
 
 export const RouteProvenance = { unknown: 0, executed: 1, forwarded: 2 } as const;
 export interface RouteHint {
@@ -132,16 +119,3 @@ export interface KvPageAnswer extends AnswerBase {
 }
 export type DataAnswer =
   LockAnswer | SequenceAnswer | AllocationAnswer | KvAnswer | KvManyAnswer | KvPageAnswer;
-
-/** The answer that belongs to a request. */
-export type AnswerOf<R extends DataRequest> = R extends LockRequest
-  ? LockAnswer
-  : R extends NextSequenceRequest | ReserveSequenceRequest
-    ? AllocationAnswer
-    : R extends SequenceRequest
-      ? SequenceAnswer
-      : R extends KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest
-        ? KvManyAnswer
-        : R extends KvBucketRequest | KvScanRequest | KvRangeRequest
-          ? KvPageAnswer
-          : KvAnswer;

@@ -19,8 +19,9 @@ import type {
   RoutingAnswer,
   SplitRangeAnswer,
 } from "./administration.js";
-import type { AnswerOf, DataAnswer, Refusal } from "./answers.js";
+import type { DataAnswer, Refusal } from "./answers.js";
 import type { DataRequest, DataRequestKind, RequestContext } from "./data-requests.js";
+import type { AnswerOf } from "./kinds.js";
 
 /**
  * What the front ends see of a node. Every `done` is called exactly once, within the context's

@@ -5,4 +5,5 @@
 export * from "./administration.js";
 export * from "./answers.js";
 export * from "./data-requests.js";
+export * from "./kinds.js";
 export * from "./port.js";

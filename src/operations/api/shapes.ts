@@ -29,7 +29,8 @@ import type {
   SequenceAnswer,
   SequenceView,
 } from "./answers.js";
-import type { DataRequest, DataRequestKind } from "./requests.js";
+import type { DataRequest, DataRequestKind } from "./data-requests.js";
+import { KINDS, isOf } from "./kinds.js";
 
 /** Where an answer comes from: what every answer carries beside its type. */
 export interface Origin {
@@ -194,38 +195,22 @@ export function endAnswer(
   origin: Origin,
   refusal: Refusal | null,
 ): DataAnswer {
-  switch (kind) {
-    case "try-lock":
-    case "try-extend":
-    case "try-unlock":
-    case "get-lock":
+  const { answer } = KINDS[kind];
+  switch (answer) {
+    case "lock":
       return lockAnswer(LOCK_ENDS[end], Int64.ZERO, origin, refusal);
-    case "create-sequence":
-    case "update-sequence":
-    case "get-sequence":
-    case "delete-sequence":
+    case "sequence":
       return sequenceAnswer(SEQUENCE_ENDS[end], null, -1, origin, refusal);
-    case "next-sequence":
-    case "reserve-sequence":
+    case "allocation":
       return allocationAnswer(SEQUENCE_ENDS[end], null, origin, refusal);
-    case "kv-set":
-    case "kv-extend":
-    case "kv-delete":
-    case "kv-get":
-    case "kv-exists":
+    case "kv":
       return kvAnswer(KV_ENDS[end], 0, origin, refusal);
-    case "kv-set-many":
-    case "kv-delete-many":
-    case "kv-get-many":
-    case "kv-exists-many":
+    case "kv-many":
       return emptyMany(KV_ENDS[end], origin, refusal);
-    case "kv-bucket":
-    case "kv-scan-all":
-    case "kv-scan-local":
-    case "kv-range":
+    case "kv-page":
       return emptyPage(KV_ENDS[end], origin, refusal);
     default:
-      return unreachable(kind);
+      return unreachable(answer);
   }
 }
 
@@ -256,7 +241,7 @@ export function unexecuted(
   end: CommonEnd,
   refusal: Refusal | null,
 ): DataAnswer {
-  if (!("items" in request)) return endAnswer(request.kind, end, NOWHERE, refusal);
+  if (!isOf(request, "many")) return endAnswer(request.kind, end, NOWHERE, refusal);
   const type = KV_ENDS[end];
   const items = request.items.map(({ key, durability }) => {
     return { key, durability, servedFrom: null, routeIndex: 0, ...bareItem(type) };

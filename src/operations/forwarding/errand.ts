@@ -16,7 +16,7 @@ import type { Refusal } from "../api/answers.js";
 import type { CallResult, Calls } from "./calls.js";
 import type { Leaders } from "./leaders.js";
 import type { OperationsSettings } from "../api/settings.js";
-import type { CallAnswer, CallRequest } from "../wire/calls.js";
+import type { CallAnswer, CallRequest, NotTaken } from "../wire/calls.js";
 
 /** What all errands of a node share. */
 export interface Roads {
@@ -157,7 +157,7 @@ export class Errand {
       return this.go();
     }
     // Whoever is about to stop hands its leadership on: the next leader is asked instead.
-    const refusal = "refusal" in answer ? answer.refusal : null;
+    const refusal = refusalOf(answer);
     if (refusal === "shutting-down" || refusal === "not-initialized") {
       this.avoid(to);
       return this.go();
@@ -171,4 +171,9 @@ export class Errand {
     const nowMs = this.roads.ports.clock.monotonicMs();
     this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5));
   }
+}
+
+/** Why the asked node refused; null when it did not, or knows no refusals for what it was asked. */
+function refusalOf(answer: Exclude<CallAnswer, NotTaken>): Refusal | null {
+  return answer.kind === "meta" || answer.kind === "removal" ? null : answer.refusal;
 }

@@ -13,56 +13,17 @@ import {
   type RouteHint,
   RouteProvenance,
 } from "../api/answers.js";
-import type { DataRequest, DataRequestKind } from "../api/requests.js";
+import { type DataRequest, type DataRequestKind, KINDS } from "../api/requests.js";
 import type { CallAnswer } from "../wire/calls.js";
-
-const ANSWER_KINDS: Readonly<Record<DataRequestKind, DataAnswer["kind"]>> = {
-  "try-lock": "lock",
-  "try-extend": "lock",
-  "try-unlock": "lock",
-  "get-lock": "lock",
-  "create-sequence": "sequence",
-  "update-sequence": "sequence",
-  "get-sequence": "sequence",
-  "delete-sequence": "sequence",
-  "next-sequence": "allocation",
-  "reserve-sequence": "allocation",
-  "kv-set": "kv",
-  "kv-extend": "kv",
-  "kv-delete": "kv",
-  "kv-get": "kv",
-  "kv-exists": "kv",
-  "kv-set-many": "kv-many",
-  "kv-delete-many": "kv-many",
-  "kv-get-many": "kv-many",
-  "kv-exists-many": "kv-many",
-  "kv-bucket": "kv-page",
-  "kv-scan-all": "kv-page",
-  "kv-scan-local": "kv-page",
-  "kv-range": "kv-page",
-};
-
-const READING: ReadonlySet<DataRequestKind> = new Set<DataRequestKind>([
-  "get-lock",
-  "get-sequence",
-  "kv-get",
-  "kv-exists",
-  "kv-get-many",
-  "kv-exists-many",
-  "kv-bucket",
-  "kv-scan-all",
-  "kv-scan-local",
-  "kv-range",
-]);
 
 /** True for a request that changes nothing, however often it is carried out. */
 export function isReading(kind: DataRequestKind): boolean {
-  return READING.has(kind);
+  return KINDS[kind].reads;
 }
 
 /** True when `answer` is of the kind that `request` is answered with. */
 export function isAnswerTo(request: DataRequest, answer: CallAnswer): answer is DataAnswer {
-  return answer.kind === ANSWER_KINDS[request.kind];
+  return answer.kind === KINDS[request.kind].answer;
 }
 
 /**

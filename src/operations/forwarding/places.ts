@@ -17,7 +17,7 @@ import {
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import { trimWhiteSpace } from "../../machine/store/names.js";
 import type { NodeAccess } from "../api/host-view.js";
-import type { DataRequest } from "../api/requests.js";
+import { type SingleRequest, bucketOf, isOf } from "../api/requests.js";
 
 /** Where an object lives, whether or not this node hosts it. */
 export interface Whereabouts {
@@ -36,13 +36,13 @@ export class Places {
   constructor(private readonly node: NodeAccess) {}
 
   /** Where the object of a request on one object or bucket lives; null until the map is known. */
-  whereabouts(request: DataRequest): Whereabouts | null {
-    if ("resource" in request) return this.hashed(lockHashText(request.resource));
-    if ("name" in request) return this.hashed(sequenceHashText(trimWhiteSpace(request.name)));
-    if ("key" in request) return this.keyWhereabouts(request.key);
-    if ("bucket" in request) return this.whereaboutsIn(request.bucket, request.bucket);
-    if ("prefix" in request) return this.whereaboutsIn(request.prefix, request.prefix);
-    return null;
+  whereabouts(request: SingleRequest): Whereabouts | null {
+    if (isOf(request, "sequence"))
+      return this.hashed(sequenceHashText(trimWhiteSpace(request.name)));
+    if (isOf(request, "lock")) return this.hashed(lockHashText(request.resource));
+    if (isOf(request, "key")) return this.keyWhereabouts(request.key);
+    const bucket = bucketOf(request);
+    return this.whereaboutsIn(bucket, bucket);
   }
 
   keyWhereabouts(key: string): Whereabouts | null {

@@ -16,20 +16,13 @@ import { Errand, type ErrandTask, type Journey } from "../forwarding/errand.js";
 import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
 import { isAcceptable } from "../admission/input.js";
 import { type ReadBudget, changeKey, readKeys } from "./kv.js";
-import type {
-  KvDeleteManyRequest,
-  KvDeleteRequest,
-  KvGetManyRequest,
-  KvGetRequest,
-  KvSetManyRequest,
-  KvSetRequest,
-} from "../api/requests.js";
+import type { KvDeleteRequest, KvGetRequest, KvSetRequest, RequestOf } from "../api/requests.js";
 import { ManyCall } from "./many-call.js";
 import type { Whereabouts } from "../forwarding/places.js";
 import type { Course, Fail, KeyPlace, Serving } from "../serving.js";
 import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
 
-export type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
+type KvManyRequest = RequestOf<"many">;
 type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
 
 /** One item with its place in the call. */

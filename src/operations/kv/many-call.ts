@@ -8,7 +8,7 @@
 import { assert } from "../../base/assert.js";
 import { KvType } from "../../machine/commands/command.js";
 import type { KvManyAnswer, KvManyItem, Refusal, RouteHint } from "../api/answers.js";
-import type { KvDeleteManyRequest, KvGetManyRequest, KvSetManyRequest } from "../api/requests.js";
+import type { RequestOf } from "../api/requests.js";
 import {
   type CommonEnd,
   KV_ENDS,
@@ -19,7 +19,7 @@ import {
   emptyMany,
 } from "../api/shapes.js";
 
-type KvManyRequest = KvSetManyRequest | KvDeleteManyRequest | KvGetManyRequest;
+type KvManyRequest = RequestOf<"many">;
 
 /** Type of a call that ran, whatever its items say (contract 3.4). */
 const RAN: Readonly<Record<KvManyRequest["kind"], number>> = {

@@ -139,10 +139,28 @@ type MemberOf<U extends Kinded, Kind extends string> = U extends Kinded
     : never
   : never;
 
+/** For every kind of a union the shapes of its other members. */
+export type KindMembers<U extends Kinded> = {
+  readonly [Kind in U["kind"]]: Members<Omit<MemberOf<U, Kind>, "kind">>;
+};
+
 /** For every kind of a union the number that stands for it and the shapes of its other members. */
 export type Kinds<U extends Kinded> = {
-  readonly [Kind in U["kind"]]: readonly [number, Members<Omit<MemberOf<U, Kind>, "kind">>];
+  readonly [Kind in U["kind"]]: readonly [number, KindMembers<U>[Kind]];
 };
+
+/** The kinds of a union whose numbers stand in a table of their own. */
+export function numbered<U extends Kinded>(
+  members: KindMembers<U>,
+  rows: Readonly<Record<U["kind"], { readonly wire: number }>>,
+): Kinds<U> {
+  const kinds: { [Kind in U["kind"]]?: Kinds<U>[Kind] } = {};
+  for (const kind of Object.keys(members) as U["kind"][]) {
+    kinds[kind] = [rows[kind].wire, members[kind]];
+  }
+  // Every kind has its members: their type names them all.
+  return kinds as Kinds<U>;
+}
 
 type AnyMembers = Readonly<Record<string, Shape<unknown>>>;
 
