@@ -63,6 +63,7 @@ async function packClient() {
     [
       ["dist/types", "types"],
       ["packages/client/README.md", "README.md"],
+      ["docs/client.md", "docs/client.md"],
       ["LICENSE", "LICENSE"],
     ],
   );

@@ -1,4 +1,4 @@
-/** svc-cli without a server: tables, parser, help, completion, formats, history, README. */
+/** svc-cli without a server: tables, parser, help, completion, formats, history, docs/shell.md. */
 import { spawnSync } from "node:child_process";
 import {
   appendFileSync,
@@ -32,7 +32,7 @@ import {
   operationsTable,
   optionsTable,
   shellTable,
-} from "../../src/cli/arguments/readme.js";
+} from "../../src/cli/arguments/tables.js";
 import { loadOperation } from "../../src/cli/run/table.js";
 import { SeenNames } from "../../src/cli/shell/seen-names.js";
 import { completeLine } from "../../src/cli/shell/shell-completion.js";
@@ -431,16 +431,15 @@ t.test("latencies: percentiles are never too low, the picture fits", (t) => {
   t.end();
 });
 
-t.test("the README's tables are those of the program", (t) => {
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const section = /<!-- shell -->([\s\S]*?)<!-- \/shell -->/.exec(readme)?.[1] ?? "";
+t.test("the tables of docs/shell.md are those of the program", (t) => {
+  const document = readFileSync(join(root, "docs/shell.md"), "utf8");
   for (const [name, table] of [
     ["operations", operationsTable()],
     ["options", optionsTable()],
     ["shell commands", shellTable()],
     ["exit codes", exitCodesTable()],
   ] as const) {
-    t.ok(section.includes(table), `the table of ${name}`);
+    t.ok(document.includes(`-->\n${table}\n<!--`), `the table of ${name}`);
   }
   t.end();
 });

@@ -397,16 +397,15 @@ t.test(
 );
 
 t.test(
-  "a program of another package: types resolve, README examples compile and run",
+  "a program of another package: types resolve, the examples of the documents compile and run",
   async (t) => {
     const built = spawnSync(process.execPath, [join(root, "scripts/build-types.mjs")]);
     t.equal(built.status, 0, built.stdout.toString());
-    const section =
-      /<!-- client -->\n([\s\S]*?)<!-- \/client -->/.exec(readText("README.md"))?.[1] ?? "";
-    const blocks = [...section.matchAll(/```ts\n([\s\S]*?)```/g)].map(
+    const documents = readText("README.md") + readText("docs/client.md");
+    const blocks = [...documents.matchAll(/```ts\n([\s\S]*?)```/g)].map(
       (match) => match[1] as string,
     );
-    t.ok(blocks.length >= 3, "the README has examples");
+    t.ok(blocks.length >= 6, "there are examples");
     const place = temporaryDirectory();
     mkdirSync(join(place.path, "node_modules"));
     symlinkSync(root, join(place.path, "node_modules", "svc"));
@@ -466,14 +465,14 @@ t.test(
 
 t.test("every public symbol is documented; methods have an example", (t) => {
   for (const file of [
-    "sequences",
-    "locks",
-    "kv",
-    "cluster",
-    "ranges",
-    "backups",
+    "sequences/sequences",
+    "locks/locks",
+    "kv/kv",
+    "admin/cluster",
+    "admin/ranges",
+    "admin/backups",
     "client",
-    "lock-handle",
+    "locks/lock-handle",
   ]) {
     const text = readFileSync(join(root, `src/client/${file}.ts`), "utf8");
     for (const match of text.matchAll(

@@ -57,7 +57,7 @@ t.test("both packages are packed with their code", (t) => {
   t.equal(packing.status, 0, packing.output);
   for (const [name, wanted] of [
     ["svc", ["dist/src/server/main.js", "dist/bin/svc-cli.js", "dist/types/client/mod.d.ts"]],
-    ["svc-client", ["index.js", "types/client/mod.d.ts", "LICENSE", "README.md"]],
+    ["svc-client", ["index.js", "types/client/mod.d.ts", "LICENSE", "README.md", "docs/client.md"]],
   ] as const) {
     const { output } = run("tar", ["tzf", tarball(name)], packed);
     for (const file of wanted) t.ok(output.includes(`package/${file}\n`), `${name}: ${file}`);

@@ -1,5 +1,5 @@
 /**
- * The texts of `--help`, of one topic, and the tables of the README, all made from the tables of
+ * The texts of `--help`, of one topic, and the tables of docs/shell.md, all made from the tables of
  * commands.
  *
  * Invariants: 1. Nothing that a user can type is missing here; nothing is here that cannot be typed

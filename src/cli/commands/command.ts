@@ -1,9 +1,9 @@
 /**
  * What an operation, an option and a shell command are, as data.
  *
- * Owns the types only. Everything a user can type is described by values of these types; the
- * parser, the help, the completion scripts, the shell and the README tables are all made from them,
- * so that none can drift apart.
+ * Everything a user can type is described by values of these types; the parser, the help, the
+ * completion scripts, the shell and the tables of docs/shell.md are all made from them: none can
+ * drift apart.
  *
  * Invariants: 1. A description holds no code that talks to a server: `--help` loads nothing of the
  * network.

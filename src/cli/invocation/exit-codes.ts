@@ -1,4 +1,4 @@
-/** Exit codes of svc-cli (contract 8.3), as data: the README table is held against this. */
+/** Exit codes of svc-cli (contract 8.3), as data: docs/shell.md is held against this. */
 
 export const EXIT_DONE = 0;
 export const EXIT_REFUSED = 1;

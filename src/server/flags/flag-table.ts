@@ -1,6 +1,6 @@
 /**
  * Every flag of the server in one table: name, kind, default, meaning. Parsing, `--help`, the
- * environment variables and the README's table all come from here.
+ * environment variables and the table of docs/flags.md all come from here.
  *
  * Invariants: 1. The variable of a flag is SVC_ and its name in upper case with underscores. 2. The
  * order of areas and flags is the order of `--help`. 3. "-" stands for no default; a `default:`

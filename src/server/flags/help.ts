@@ -1,4 +1,4 @@
-/** The texts of `--help`, `--version` and the README's flag table, all from the flag table. */
+/** The texts of `--help`, `--version` and the table of docs/flags.md, all from the flag table. */
 import { FLAGS, type Flag } from "./flag-table.js";
 
 const WIDTH = 100;
@@ -73,7 +73,7 @@ export function helpText(version: string): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** One row per flag, as it stands in README.md. */
+/** One row per flag, as it stands in docs/flags.md. */
 export function flagTableMarkdown(): string {
   const rows = FLAGS.map(
     (flag) => `| ${flag.name} | ${flag.variable} | ${defaultOf(flag)} | ${flag.meaning} |`,

@@ -1,4 +1,4 @@
-/** Holds the README's tables of flags, limits and codes against the code. */
+/** Holds the tables of flags, limits and codes in docs/ against the code. */
 import t from "tap";
 import * as limits from "../../src/base/limits.js";
 import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
@@ -12,11 +12,9 @@ import { EXIT_USAGE } from "../../src/server/flags/exit-codes.js";
 import { outcomeName } from "../../src/server/metrics/outcome-names.js";
 import { readText } from "../tidy/sources.js";
 
-const readme = readText("README.md");
-
-/** Rows of the table whose header row begins with `| first |`, as trimmed cells. */
-function tableRows(first: string): string[][] {
-  const lines = readme.split("\n");
+/** Rows of the table of `path` whose header row begins with `| first |`, as trimmed cells. */
+function tableRows(path: string, first: string): string[][] {
+  const lines = readText(path).split("\n");
   // A header row is one with a rule below it; rows of other tables may begin with the same word.
   const start = lines.findIndex(
     (line, at) => line.startsWith(`| ${first} |`) && (lines[at + 1] ?? "").startsWith("|--"),
@@ -34,7 +32,9 @@ function tableRows(first: string): string[][] {
 }
 
 t.test("the flag table is the program's", (t) => {
-  const shown = /<!-- flags -->\n([\s\S]*?)\n<!-- \/flags -->/.exec(readme)?.[1];
+  const shown = /<!-- table: flags -->\n([\s\S]*?)\n<!-- \/table -->/.exec(
+    readText("docs/flags.md"),
+  )?.[1];
   t.equal(shown, flagTableMarkdown());
   t.end();
 });
@@ -77,12 +77,15 @@ t.test("the limits are the program's", (t) => {
     "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
     "partitions of a cluster": `${limits.PARTITIONS_MAX}`,
   };
-  t.same(Object.fromEntries(tableRows("Limit").map((row) => [row[0], row[1]])), expected);
+  t.same(
+    Object.fromEntries(tableRows("docs/limits.md", "Limit").map((row) => [row[0], row[1]])),
+    expected,
+  );
   t.end();
 });
 
 t.test("the codes are the program's", (t) => {
-  const rows = tableRows("Locks");
+  const rows = tableRows("docs/codes.md", "Locks");
   const apis = [
     ["locks", LockType],
     ["sequences", SequenceType],
@@ -93,10 +96,10 @@ t.test("the codes are the program's", (t) => {
     const real = Object.values(table).map((number) => `${number} ${outcomeName(api, number)}`);
     t.same(shown, real, `column ${column}`);
   }
-  const codes = tableRows("HTTP").flatMap((row) => (row[1] ?? "").split(", "));
+  const codes = tableRows("docs/codes.md", "HTTP").flatMap((row) => (row[1] ?? "").split(", "));
   t.same([...codes].sort(), Object.keys(PROBLEM_TITLES).sort(), "problem codes");
   t.same(
-    tableRows("Server exit code").map((row) => Number(row[0])),
+    tableRows("docs/flags.md", "Server exit code").map((row) => Number(row[0])),
     [0, EXIT_FATAL, EXIT_USAGE],
   );
   t.end();

@@ -1,4 +1,4 @@
-/** The tables of the README's shell section, made from the tables of commands. */
+/** The tables of docs/shell.md, made from the tables of commands. */
 import { ALL_OPTIONS } from "../commands/options.js";
 import { SHELL_COMMANDS, shellUsage } from "../commands/shell-table.js";
 import { COMMANDS } from "../commands/table.js";
