@@ -10,14 +10,16 @@ import { assert } from "../../src/base/assert.js";
 import { MemoryLog } from "../../src/disk/log/memorylog.js";
 import { MemoryStore } from "../../src/disk/store/memorystore.js";
 import { Node } from "../../src/host/node.js";
-import { DEFAULT_HOST_SETTINGS } from "../../src/host/settings.js";
 import { Operations } from "../../src/operations/operations.js";
 import type { DataRequest } from "../../src/operations/api/requests.js";
-import { DEFAULT_OPERATIONS_SETTINGS } from "../../src/operations/api/settings.js";
 import { RequestTally } from "../../src/operations/admission/tally.js";
 import type { TimerHandle, TimerPort } from "../../src/ports.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { type Comparison, runAsProgram } from "./bench.js";
+import {
+  DEFAULT_HOST_SETTINGS,
+  DEFAULT_OPERATIONS_SETTINGS,
+} from "../../test/server/default-settings.js";
 
 /** An event loop without anything around it. */
 class QueueTimer implements TimerPort {

@@ -10,10 +10,10 @@ import { MemoryLog } from "../../src/disk/log/memorylog.js";
 import { MemoryStore } from "../../src/disk/store/memorystore.js";
 import type { Group } from "../../src/host/group/group.js";
 import { Node } from "../../src/host/node.js";
-import { DEFAULT_HOST_SETTINGS } from "../../src/host/settings.js";
 import type { Command } from "../../src/machine/commands/command.js";
 import type { TimerHandle, TimerPort } from "../../src/ports.js";
 import { type Comparison, runAsProgram } from "./bench.js";
+import { DEFAULT_HOST_SETTINGS } from "../../test/server/default-settings.js";
 
 const IN_FLIGHT = 256;
 const GROUPS = 16;

@@ -137,35 +137,15 @@ export interface HostSettings {
   readonly ephemeralBytesMax: number;
 }
 
-/** What the server's defaults amount to. */
-export const DEFAULT_HOST_SETTINGS: HostSettings = {
-  nodeId: 1,
-  endpoint: "127.0.0.1:8084",
-  clusterId: "",
-  storageId: "",
-  storage: "lmdb",
-  founders: [{ nodeId: 1, endpoint: "127.0.0.1:8084", storageId: "" }],
-  initialPartitions: 16,
+/** Settings that no flag sets. */
+export const FIXED_HOST_SETTINGS = {
   replicationFactor: 0,
-  heartbeatMs: 100,
-  electionMs: 1000,
-  electionEndMs: 2000,
-  quiesceAfterMs: 1500,
-  leaderBalanceEveryMs: 30_000,
-  batchEntriesMax: 256,
-  batchBytesMax: 1 << 20,
-  lingerMs: 0,
-  queuedCommandsMax: 2048,
-  queuedBytesMax: 32 << 20,
   nodeQueuedBytesMax: 256 << 20,
   inFlightEntriesMax: 4,
   entryCacheBytesMax: 8 << 20,
   nodeCacheBytesMax: 128 << 20,
   waitingReadsMax: 65_536,
-  compactEveryEntries: 10_000,
   digestEveryEntries: 4096,
-  compactEveryBytes: 64 << 20,
-  compactKeepEntries: 1000,
   flushAgeMs: 30_000,
   flushBytes: 32 << 20,
   flushRows: 2000,
@@ -177,12 +157,10 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = {
   applySliceCommands: 4096,
   applySliceMs: 5,
   snapshots: DEFAULT_SNAPSHOT_SETTINGS,
-  lockRecordRetentionMs: 3_600_000,
-  tombstoneRetentionMs: 86_400_000,
   collectEveryMs: 10_000,
   collectLimit: 256,
   ephemeralBytesMax: 32 << 20,
-};
+} as const satisfies Partial<HostSettings>;
 
 /** Throws AssertionError unless the settings are whole numbers in range that fit together. */
 export function assertSettings(settings: HostSettings): void {

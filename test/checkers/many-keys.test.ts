@@ -4,8 +4,6 @@
  */
 import t from "tap";
 import { partitionId } from "../../src/base/ids.js";
-import { DEFAULT_HOST_SETTINGS } from "../../src/host/settings.js";
-import { DEFAULT_OPERATIONS_SETTINGS } from "../../src/operations/api/settings.js";
 import type { LogEntry, LogPort, LogWrite } from "../../src/ports.js";
 import { BoundedSize, boundsOf } from "../sim/checkers/bounded-size.js";
 import { DurableMajority } from "../sim/checkers/durable-majority.js";
@@ -30,6 +28,7 @@ import {
   set,
   withTerms,
 } from "./hand-made.js";
+import { DEFAULT_HOST_SETTINGS, DEFAULT_OPERATIONS_SETTINGS } from "../server/default-settings.js";
 
 interface Row {
   readonly key: string;

@@ -12,13 +12,14 @@ import { LeaseClock } from "../../src/host/group/leaseclock.js";
 import { Proposals, type ProposedEntry } from "../../src/host/requests/proposals.js";
 import { Reads } from "../../src/host/requests/reads.js";
 import type { ProposalResult, ReadResult } from "../../src/host/requests/results.js";
-import { DEFAULT_HOST_SETTINGS, assertSettings } from "../../src/host/settings.js";
+import { assertSettings } from "../../src/host/settings.js";
 import { Turns } from "../../src/host/turns.js";
 import { defaultConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
 import { proof } from "../../perf/micro/bench.js";
 import { comparisons } from "../../perf/micro/host.js";
 import { ManualLog, ManualTimer, setCommand } from "./world.js";
+import { DEFAULT_HOST_SETTINGS } from "../server/default-settings.js";
 
 function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
   const done = (result: ProposalResult): void => void results.push(result);

@@ -15,11 +15,7 @@ import type { Command } from "../../src/machine/commands/command.js";
 import { SizeRuns } from "../../src/disk/log/sizeruns.js";
 import { Node } from "../../src/host/node.js";
 import type { Group, ProposalResult, ReadResult } from "../../src/host/group/group.js";
-import {
-  DEFAULT_HOST_SETTINGS,
-  type HostPorts,
-  type HostSettings,
-} from "../../src/host/settings.js";
+import type { HostPorts, HostSettings } from "../../src/host/settings.js";
 import type {
   GroupLogImage,
   HardState,
@@ -33,6 +29,7 @@ import type {
   TimerHandle,
   TimerPort,
 } from "../../src/ports.js";
+import { DEFAULT_HOST_SETTINGS } from "../server/default-settings.js";
 
 export class ManualTimer implements TimerPort {
   nowMs = 1000;

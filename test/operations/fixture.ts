@@ -20,13 +20,11 @@ import type {
   TryUnlockRequest,
   UpdateSequenceRequest,
 } from "../../src/operations/api/requests.js";
-import {
-  DEFAULT_OPERATIONS_SETTINGS,
-  type OperationsSettings,
-} from "../../src/operations/api/settings.js";
+import type { OperationsSettings } from "../../src/operations/api/settings.js";
 import { RequestTally } from "../../src/operations/admission/tally.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
+import { DEFAULT_OPERATIONS_SETTINGS } from "../server/default-settings.js";
 
 /** One set for all benches: sets are large, and only one bench works at a time. */
 const kernels = createKernels({ mode: "wasm" });

@@ -14,10 +14,7 @@ import type { DataAnswer } from "../../src/operations/api/answers.js";
 import type { AnswerOf } from "../../src/operations/api/kinds.js";
 import { Operations } from "../../src/operations/operations.js";
 import type { DataRequest } from "../../src/operations/api/requests.js";
-import {
-  DEFAULT_OPERATIONS_SETTINGS,
-  type OperationsSettings,
-} from "../../src/operations/api/settings.js";
+import type { OperationsSettings } from "../../src/operations/api/settings.js";
 import { RequestTally } from "../../src/operations/admission/tally.js";
 import { type Frame, Inbox } from "../../src/operations/wire/frames.js";
 import { createKernels } from "../../src/wasm/kernels.js";
@@ -37,6 +34,7 @@ import {
   unlock,
   update,
 } from "./fixture.js";
+import { DEFAULT_OPERATIONS_SETTINGS } from "../server/default-settings.js";
 
 const kernels = createKernels({ mode: "wasm" });
 

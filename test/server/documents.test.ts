@@ -3,14 +3,13 @@ import t from "tap";
 import * as limits from "../../src/base/limits.js";
 import { KvType, LockType, SequenceType } from "../../src/machine/commands/command.js";
 import { PROBLEM_TITLES } from "../../src/rest/http/problems.js";
-import { makeConfig, type ServerConfig } from "../../src/server/flags/config.js";
-import { readFlags } from "../../src/server/flags/flags.js";
 import { DESCRIPTORS_KEPT } from "../../src/server/listeners/descriptors.js";
 import { flagTableMarkdown } from "../../src/server/flags/help.js";
 import { EXIT_FATAL } from "../../src/sys.js";
 import { EXIT_USAGE } from "../../src/server/flags/exit-codes.js";
 import { outcomeName } from "../../src/server/metrics/outcome-names.js";
 import { readText } from "../tidy/sources.js";
+import { defaultConfig } from "./default-settings.js";
 
 /** Rows of the table of `path` whose header row begins with `| first |`, as trimmed cells. */
 function tableRows(path: string, first: string): string[][] {
@@ -38,14 +37,6 @@ t.test("the flag table is the program's", (t) => {
   t.equal(shown, flagTableMarkdown());
   t.end();
 });
-
-function defaultConfig(): ServerConfig {
-  const raw = readFlags([], {});
-  if (!raw.ok) throw new Error(raw.message);
-  const config = makeConfig(raw.value, {});
-  if (!config.ok) throw new Error(config.message);
-  return config.value;
-}
 
 t.test("the limits are the program's", (t) => {
   const config = defaultConfig();

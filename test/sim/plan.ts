@@ -8,11 +8,8 @@
  */
 import { VOTERS_MAX } from "../../src/base/limits.js";
 import { Prng } from "../../src/base/prng.js";
-import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
-import {
-  DEFAULT_OPERATIONS_SETTINGS,
-  type OperationsSettings,
-} from "../../src/operations/api/settings.js";
+import type { HostSettings } from "../../src/host/settings.js";
+import type { OperationsSettings } from "../../src/operations/api/settings.js";
 import {
   type WorkloadKind,
   type WorkSettings,
@@ -25,6 +22,7 @@ import type { FaultKind } from "./faultkinds.js";
 import { type MemberPlan, memberPlan } from "./memberplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, imageSettings, sleepSettings, tailSettings } from "./swarm.js";
+import { DEFAULT_HOST_SETTINGS, DEFAULT_OPERATIONS_SETTINGS } from "../server/default-settings.js";
 
 export interface Plan {
   readonly seed: number;

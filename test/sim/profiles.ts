@@ -3,11 +3,12 @@
  *
  * Pure. Invariant: adding a profile changes no seed of another one.
  */
-import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../src/host/settings.js";
+import type { HostSettings } from "../../src/host/settings.js";
 import { DEFAULT_SNAPSHOT_SETTINGS } from "../../src/host/snapshots/snapshot-settings.js";
 import { FAULT_KINDS, type FaultKind } from "./faultkinds.js";
 import { STRANDING } from "./swarm.js";
 import type { WorkloadKind, WorkSettings } from "./workplan.js";
+import { DEFAULT_HOST_SETTINGS } from "../server/default-settings.js";
 
 export interface Profile {
   readonly name: string;

@@ -1,7 +1,7 @@
 /**
  * The settings of the operations: what the server parsed, checked across fields and froze.
  *
- * Types and defaults only. Invariants: 1. Nothing here changes after start. 2. What can change the
+ * Types only; the defaults are those of the flags. Invariants: 1. Nothing here changes after start. 2. What can change the
  * outcome of a write travels inside its command, so that apply reads no setting.
  */
 
@@ -43,30 +43,3 @@ export interface OperationsSettings {
   readonly backupsConfigured: boolean;
   readonly restoreConfigured: boolean;
 }
-
-/** The server's defaults. */
-export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {
-  version: "0.1.0",
-  nodeId: 1,
-  peerEndpoint: "127.0.0.1:8084",
-  clientEndpoint: "http://127.0.0.1:8083",
-  routingHints: true,
-  requestTimeoutMs: 10_000,
-  leaderWaitMs: 2000,
-  inflightMax: 4096,
-  lockMaxLeaseMs: 86_400_000,
-  sequencerBlockSize: 1000,
-  sequencerBlockLeaseMs: 5000,
-  keysRetainedMax: 256,
-  keysRetainedMs: 600_000,
-  revisionsRetained: 16,
-  valueMaxBytes: 1 << 20,
-  pageBytes: 2 << 20,
-  responseMaxBytes: 16 << 20,
-  rangeSplitMinSize: 10,
-  rangeMergeMinSize: 10,
-  rebalancerEnabled: false,
-  drainTimeoutMs: 120_000,
-  backupsConfigured: false,
-  restoreConfigured: false,
-};

@@ -1,5 +1,5 @@
 /** Turns the server's configuration into the settings of the host and of the operations. */
-import { DEFAULT_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
+import { FIXED_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
 import type { OperationsSettings } from "../../operations/api/settings.js";
 import type { ServerConfig } from "./config.js";
 import { VERSION } from "../../base/generated/version.js";
@@ -12,7 +12,7 @@ export type ClusterSettings = Pick<
 
 export function hostSettings(config: ServerConfig, cluster: ClusterSettings): HostSettings {
   return {
-    ...DEFAULT_HOST_SETTINGS,
+    ...FIXED_HOST_SETTINGS,
     ...cluster,
     nodeId: config.nodeId,
     storage: config.storage,
