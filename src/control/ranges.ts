@@ -11,7 +11,7 @@ import { compareText } from "../base/bytes.js";
 import type { RangeDescriptor } from "../machine/commands/command.js";
 import { isRangeKeySpace, tilingFault, type TilingFault } from "../machine/meta/range-map.js";
 
-export { isRangeKeySpace, tilingFault, type TilingFault };
+export { isRangeKeySpace, tilingFault };
 
 /**
  * The range of `key` in the descriptors of its key space (sorted, tiling); null when there are

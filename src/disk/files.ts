@@ -68,7 +68,7 @@ function numberOf(file: OpenFile): number {
 }
 
 /** The code of a system error. A quota counts as a full disk, the system's table as the own. */
-export function fileErrorCode(error: NodeJS.ErrnoException): FileErrorCode {
+function fileErrorCode(error: NodeJS.ErrnoException): FileErrorCode {
   if (error.code === "ENOSPC" || error.code === "EDQUOT") return "no-space";
   if (error.code === "EMFILE" || error.code === "ENFILE") return "no-descriptors";
   if (error.code === "ENOENT") return "missing";

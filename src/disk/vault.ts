@@ -87,7 +87,7 @@ export function syncNames(path: string): Result<null, VaultCode> {
 }
 
 /** Writes aside, syncs, renames, syncs the directory. */
-export function replaceFile(path: string, text: string): Result<null, VaultCode> {
+function replaceFile(path: string, text: string): Result<null, VaultCode> {
   const draft = `${path}.new`;
   try {
     const descriptor = fs.openSync(draft, "w", 0o600);

@@ -30,7 +30,6 @@ import { ADMIN_BOUND_MS, adminHandler, dataHandler } from "./calls/unary.js";
 
 export type { GrpcServerOptions } from "./calls/runtime.js";
 export { GRPC_DEFAULTS } from "./calls/runtime.js";
-export { HTTP2_SETTINGS } from "./calls/transport.js";
 
 /** What server/ does with the front end. */
 export interface GrpcServer {

@@ -110,7 +110,7 @@ function collectCandidate(
 }
 
 /** Largest number of rows that one command may drop. */
-export const COLLECT_LIMIT_MAX = 10_000;
+const COLLECT_LIMIT_MAX = 10_000;
 
 export function collectRows(context: DecisionContext, command: CollectCommand): CollectOutcome {
   const { limit } = command;

@@ -25,7 +25,7 @@ export interface StillReads {
   close(): void;
 }
 
-export class StillRows implements ReadableRows, ChangeWatcher, StillReads {
+class StillRows implements ReadableRows, ChangeWatcher, StillReads {
   readonly reads: DataReads;
   overrun = false;
   private readonly held = new RowTable(plainSorter);

@@ -59,7 +59,7 @@ export interface Connection {
 }
 
 /** Host and port of `host:port` or `[address]:port`; null when it is neither. */
-export function parseEndpoint(endpoint: string): { host: string; port: number } | null {
+function parseEndpoint(endpoint: string): { host: string; port: number } | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]+)):(\d{1,5})$/.exec(endpoint);
   if (match === null) return null;
   const port = Number(match[3]);

@@ -9,9 +9,9 @@
 import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
 import { assert } from "../base/assert.js";
 
-export const MESSAGE_HEADER_BYTES = 5;
+const MESSAGE_HEADER_BYTES = 5;
 /** The kind of a packet stands before its body. */
-export const PACKET_KIND_BYTES = 1;
+const PACKET_KIND_BYTES = 1;
 
 /**
  * A body of at most so many bytes is copied behind its header: cheaper than a write of its own.

@@ -20,7 +20,7 @@ export interface NameSettings {
   readonly hostsPath: string;
 }
 
-export const SYSTEM_NAMES: NameSettings = { servers: null, hostsPath: "/etc/hosts" };
+const SYSTEM_NAMES: NameSettings = { servers: null, hostsPath: "/etc/hosts" };
 
 /** Until a question is sent again; each further time takes twice as long (ms). */
 const QUERY_TIMEOUT_MS = 400;

@@ -23,7 +23,7 @@ const noMessages: readonly Message[] = Object.freeze([]);
 const noReads: readonly ReadState[] = Object.freeze([]);
 const noContexts: readonly number[] = Object.freeze([]);
 
-export const noEffects: Effects = Object.freeze({
+const noEffects: Effects = Object.freeze({
   softState: null,
   hardState: null,
   mustSync: false,

@@ -43,7 +43,7 @@ class BoundedStream extends Writable {
 }
 
 /** `2026-01-31T12:00:00.000Z info name event key=value …` from pino's JSON line. */
-export function textLine(line: string, name: string): string {
+function textLine(line: string, name: string): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const details = Object.entries(fields)
     .map(

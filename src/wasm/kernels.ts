@@ -19,22 +19,9 @@ import { binary as release } from "./generated/release.js";
 export type { KernelBinary } from "./instance.js";
 export { KernelFault } from "./guard.js";
 export { recordKind, scanLane, rangeVerdict, sizes, frame } from "./layout.js";
-export {
-  type BatchRegion,
-  type RecordKernel,
-  type SealPlace,
-  type SealedBatch,
-  frameBytes,
-} from "./record.js";
-export type {
-  ScanPlace,
-  ScanReason,
-  ScanResult,
-  ScannedRecord,
-  SeekResult,
-  SegmentScanner,
-} from "./scan.js";
-export type { CompactKernel, SharedReservation } from "./compact.js";
+export { type BatchRegion, type SealPlace, frameBytes } from "./record.js";
+export type { ScanPlace, ScanResult, SegmentScanner } from "./scan.js";
+export type { CompactKernel } from "./compact.js";
 export type { Cursor, RangesKernel } from "./ranges.js";
 export { crc32c } from "./twin/crc32c.js";
 

@@ -1,6 +1,6 @@
 /** Reads the repository's files once for the tidy tests. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -20,6 +20,14 @@ export function trackedFiles(): string[] {
     { encoding: "utf8", maxBuffer: 1 << 26 },
   );
   return output.split("\0").filter((path) => path !== "" && existsSync(join(root, path)));
+}
+
+/** The generated sources, which git does not track. */
+export function builtFiles(): string[] {
+  return ["base", "proto", "wasm"].flatMap((room) => {
+    const folder = `src/${room}/generated`;
+    return readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
+  });
 }
 
 export function readText(path: string): string {

@@ -14,7 +14,11 @@ import {
 } from "./rules.js";
 import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
 import { checkCitations, readRegisters } from "./citations.js";
-import { readText, trackedFiles } from "./sources.js";
+import { unusedExports } from "./exports.js";
+import { builtFiles, readText, trackedFiles } from "./sources.js";
+
+/** Exports of src/ that only tests, benchmarks or scripts import: fewer are welcome. */
+const TEST_ONLY_EXPORTS_MAX = 90;
 
 const files = trackedFiles();
 const typescript = files.filter((path) => path.endsWith(".ts"));
@@ -99,6 +103,34 @@ t.test("files, functions and lines keep their size", (t) => {
 
 t.test("each source file opens with what it is", (t) => {
   t.same(findings(checkHeader), []);
+  t.end();
+});
+
+t.test("what src/ exports is imported, and little of it by tests alone", (t) => {
+  const scripts = files.filter((path) => /\.(?:js|mjs)$/.test(path));
+  const others = [...scripts, ...builtFiles()].map((path) => [path, readText(path)] as const);
+  const { dead, testOnly } = unusedExports(new Map([...texts, ...others]));
+  t.same(dead, [], "an export has a user");
+  t.ok(testOnly.length <= TEST_ONLY_EXPORTS_MAX, `for tests alone:\n${testOnly.join("\n")}`);
+  const sample = (user: string, text: string): readonly string[] => {
+    const door = 'export { a } from "./a.js";\nexport * from "./b.js";\n';
+    const found = unusedExports(
+      new Map([
+        ["src/x/a.ts", "export const a = 1;\n"],
+        ["src/x/b.ts", "export interface B {}\nexport const c = (b: B): B => b;\n"],
+        ["src/x/door.ts", door],
+        [user, text],
+      ]),
+    );
+    return [...found.dead.map((name) => `dead ${name}`), ...found.testOnly];
+  };
+  const dead3 = ["dead src/x/a.ts: a", "dead src/x/b.ts: c", "dead src/x/door.ts: a"];
+  t.same(sample("src/y/y.ts", ""), dead3, "a type may serve its own file");
+  t.same(sample("src/y/y.ts", 'import { a, type c } from "../x/door.js";\n'), []);
+  t.same(sample("src/y/y.ts", 'import * as door from "../x/door.js";\n'), []);
+  t.same(sample("src/y/y.ts", 'const door = await import("../x/door.js");\n'), []);
+  const byTest = sample("test/y.ts", 'import { a as b, c } from "../src/x/door.js";\n');
+  t.same(byTest, ["src/x/a.ts: a", "src/x/b.ts: c", "src/x/door.ts: a"]);
   t.end();
 });
 

@@ -87,7 +87,7 @@ export const INFORMATION_OPTIONS: readonly OptionSpec[] = [
 ];
 
 /** Values of operations. */
-export const VALUE_OPTIONS: readonly OptionSpec[] = [
+const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--value", "text", "value", "the value to store; - reads its bytes from stdin"),
   option("--value-file", "file", "file", "store the bytes of this file"),
   option("--expires", "milliseconds", "ms", "lease: how long the lock or the entry lives"),

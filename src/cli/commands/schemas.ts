@@ -19,14 +19,14 @@ export interface Schema {
   readonly enum?: readonly (string | number)[];
 }
 
-export const TEXT: Schema = { type: "string" };
-export const TEXT_OR_NULL: Schema = { type: ["string", "null"] };
-export const INTEGER: Schema = { type: "integer" };
-export const INTEGER_OR_NULL: Schema = { type: ["integer", "null"] };
-export const BOOLEAN: Schema = { type: "boolean" };
-export const NULL: Schema = { type: "null" };
+const TEXT: Schema = { type: "string" };
+const TEXT_OR_NULL: Schema = { type: ["string", "null"] };
+const INTEGER: Schema = { type: "integer" };
+const INTEGER_OR_NULL: Schema = { type: ["integer", "null"] };
+const BOOLEAN: Schema = { type: "boolean" };
+const NULL: Schema = { type: "null" };
 
-export function object(properties: Readonly<Record<string, Schema>>): Schema {
+function object(properties: Readonly<Record<string, Schema>>): Schema {
   return {
     type: "object",
     properties,
@@ -35,16 +35,16 @@ export function object(properties: Readonly<Record<string, Schema>>): Schema {
   };
 }
 
-export function list(items: Schema): Schema {
+function list(items: Schema): Schema {
   return { type: "array", items };
 }
 
-export function either(...choices: readonly Schema[]): Schema {
+function either(...choices: readonly Schema[]): Schema {
   return { anyOf: choices };
 }
 
 /** A hybrid timestamp: node, Unix milliseconds, counter. */
-export const STAMP = object({ n: INTEGER, l: INTEGER, c: INTEGER });
+const STAMP = object({ n: INTEGER, l: INTEGER, c: INTEGER });
 
 const KV_ITEM = { revision: INTEGER, value: TEXT_OR_NULL, valueBase64: TEXT_OR_NULL };
 const KV_GET = { key: TEXT, success: BOOLEAN, ...KV_ITEM, durability: INTEGER };

@@ -50,7 +50,7 @@ const NO_BYTES = new Uint8Array(0);
 const BASE64_MARK = "base64:";
 
 /** Owner bytes as the text of the REST interface. */
-export function ownerToRest(owner: Uint8Array): string {
+function ownerToRest(owner: Uint8Array): string {
   const text = decodeText(owner);
   if (text !== null && !text.startsWith(BASE64_MARK)) return text;
   return BASE64_MARK + Buffer.from(owner).toString("base64");

@@ -15,7 +15,7 @@ import {
 } from "../values/errors.js";
 
 export const SUCCESS = 0;
-export const MAX_VALUE_EXCEEDED = 4;
+const MAX_VALUE_EXCEEDED = 4;
 
 /** Names (REST) → numbers (gRPC). */
 export const SequenceType: ReadonlyMap<string, number> = new Map([

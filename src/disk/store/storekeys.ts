@@ -26,7 +26,7 @@ import { concatBytes } from "../../base/bytes.js";
 import { STORE_KEY_MAX_BYTES } from "../../ports.js";
 
 export const LMDB_KEY_MAX_BYTES = 511;
-export const DIGEST_BYTES = 16;
+const DIGEST_BYTES = 16;
 /** Longest chunk of the first level. */
 export const FIRST_BYTES = LMDB_KEY_MAX_BYTES - 1;
 /** Longest chunk of every further level. */

@@ -29,7 +29,7 @@ import { CALLER_ADDRESS_HEADER, CALLER_NAME_HEADER, givenRequestId } from "./run
 import { refuseCall, refuseOther } from "./refusals.js";
 
 /** Settings of every HTTP/2 listener that serves gRPC; the HTTPS listener uses them too. */
-export const HTTP2_SETTINGS = {
+const HTTP2_SETTINGS = {
   maxConcurrentStreams: STREAMS_PER_CONNECTION_MAX,
   initialWindowSize: 1024 * 1024,
   maxHeaderListSize: HEADERS_MAX_BYTES,

@@ -19,7 +19,7 @@ import { adminMethod, type AdminMethod } from "../calls/unary.js";
 import { callError } from "../calls/runtime.js";
 
 /** Status of each outcome. */
-export const BACKUP_STATUS: Readonly<Record<BackupOutcome, status>> = {
+const BACKUP_STATUS: Readonly<Record<BackupOutcome, status>> = {
   Ok: status.OK,
   NotConfigured: status.UNAVAILABLE,
   ParentMissing: status.NOT_FOUND,
@@ -40,7 +40,7 @@ export const BACKUP_STATUS: Readonly<Record<BackupOutcome, status>> = {
 };
 
 /** The status of a refusal. A refusal without outcome is a malformed argument. */
-export function backupError(refusal: BackupRefusal): ServiceError {
+function backupError(refusal: BackupRefusal): ServiceError {
   const { outcome, message } = refusal;
   if (outcome === null) return callError(status.INVALID_ARGUMENT, message);
   return callError(BACKUP_STATUS[outcome], message, { "svc-backup-outcome": outcome });

@@ -23,13 +23,11 @@ import type {
 } from "../requests/results.js";
 
 export type {
-  FinalPropose,
   GroupFacts,
   ProposalDone,
   ProposalResult,
   ReadDone,
   ReadResult,
-  RefusalReason,
   ResetHook,
   StopHook,
 } from "../requests/results.js";

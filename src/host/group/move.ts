@@ -27,7 +27,7 @@ import type { Reads } from "../requests/reads.js";
 import type { ProposalResult, StopHook } from "../requests/results.js";
 
 /** What a planned move carries at most (contract, section 11). */
-export const CARRIED_BYTES_MAX = 8 << 20;
+const CARRIED_BYTES_MAX = 8 << 20;
 /** Rows in one frame (bytes). */
 const ROWS_BYTES = 256 << 10;
 /** The heir answers within this (ms). */

@@ -19,7 +19,7 @@ import type {
   MessageKind,
   TermRun,
 } from "../../raft/state/types.js";
-import { entryKindCode, entryKindOf } from "./config-entries.js";
+import { entryKindOf } from "./config-entries.js";
 import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import { NO_REPLICA_DIGEST, type ReplicaDigest } from "./replica-digests.js";
 
@@ -275,4 +275,3 @@ export function spanOf(entries: readonly LogEntry[]): EntrySpan | null {
 }
 
 /** Entry kinds as bytes, for those who send. */
-export { entryKindCode };

@@ -33,7 +33,7 @@ import { SequenceEntry } from "./block-entry.js";
 import type { FinalPropose, ProposalResult } from "../requests/results.js";
 
 /** Sequences with a block in memory, per group; beyond it an idle one is handed back. */
-export const BLOCKS_MAX = 65_536;
+const BLOCKS_MAX = 65_536;
 /** Reservations made in vain for one request before it is sent back. */
 const ATTEMPTS_MAX = 4;
 /** Idle blocks looked for at once when there are too many. */

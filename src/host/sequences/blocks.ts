@@ -40,14 +40,7 @@ import type {
   ReadResult,
 } from "../requests/results.js";
 
-export type {
-  BlockDone,
-  BlockGroup,
-  BlockKernels,
-  BlockPorts,
-  BlockRefusal,
-  BlockSettings,
-} from "./block.js";
+export type { BlockDone, BlockGroup, BlockKernels, BlockPorts, BlockSettings } from "./block.js";
 
 /** "busy": an update of the sequence is under way, and nothing was done. */
 export type SequenceDone = (result: ProposalResult | "busy") => void;

@@ -14,7 +14,7 @@ import { readCommand } from "./command-reader.js";
 import { writeCommand } from "./command-writer.js";
 import { readStamp, writeStamp } from "./group-record.js";
 
-export const ENTRY_VERSION = 1;
+const ENTRY_VERSION = 1;
 
 export interface DecodedEntry {
   readonly stamp: EntryStamp;

@@ -8,7 +8,7 @@
 import { LEASE_MAX_MS } from "../../base/limits.js";
 
 /** Latest lease time that can be stored. */
-export const LEASE_END_MAX_MS = Number.MAX_SAFE_INTEGER;
+const LEASE_END_MAX_MS = Number.MAX_SAFE_INTEGER;
 
 /** True when a lease with this end is over at `nowMs`. */
 export function ended(endMs: number, nowMs: number): boolean {

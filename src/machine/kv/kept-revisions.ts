@@ -9,7 +9,7 @@
 import { assert } from "../../base/assert.js";
 import type { RevisionRun } from "./kv-row.js";
 
-export const RUNS_MAX = 256;
+const RUNS_MAX = 256;
 
 const NONE: readonly number[] = [];
 

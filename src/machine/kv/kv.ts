@@ -28,7 +28,7 @@ import { kvKey } from "../store/names.js";
 import type { Rows } from "../store/rows.js";
 
 /** History rows that one command drops at most when the number to keep was lowered. */
-export const DROPS_MAX = 256;
+const DROPS_MAX = 256;
 
 const FLAGS_ALL =
   KvFlag.set |

@@ -130,7 +130,7 @@ function continuation(bits: number): number {
   return 0x80 | (bits & 0x3f);
 }
 
-export function uint16Key(value: number): ByteKey {
+function uint16Key(value: number): ByteKey {
   assert(Number.isInteger(value) && value >= 0 && value <= 0xffff, "a key part fits 16 bits");
   return String.fromCharCode(value >>> 8, value & 0xff);
 }

@@ -43,7 +43,7 @@ export function trimKey(key: string | null): string | null {
 }
 
 /** True for a text of 1 to NAME_MAX_BYTES bytes. */
-export function isName(text: string): boolean {
+function isName(text: string): boolean {
   if (text.length === 0) return false;
   if (text.length * 3 <= NAME_MAX_BYTES) return true;
   return text.length <= NAME_MAX_BYTES && textSizeBytes(text) <= NAME_MAX_BYTES;

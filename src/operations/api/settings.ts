@@ -1,8 +1,9 @@
 /**
  * The settings of the operations: what the server parsed, checked across fields and froze.
  *
- * Types only; the defaults are those of the flags. Invariants: 1. Nothing here changes after start. 2. What can change the
- * outcome of a write travels inside its command, so that apply reads no setting.
+ * Types only; the defaults are those of the flags. Invariants: 1. Nothing here changes after start.
+ * 2. What can change the outcome of a write travels inside its command, so that apply reads no
+ * setting.
  */
 
 export interface OperationsSettings {

@@ -19,7 +19,7 @@ import type { RaftState } from "../state/state.js";
 import { noNode, type Message, type SnapshotMeta } from "../state/types.js";
 
 /** Takes in entries, or says from where they would fit. */
-export function handleAppend(raft: RaftState, message: Message): void {
+function handleAppend(raft: RaftState, message: Message): void {
   const { log } = raft;
   if (message.index < log.committed) {
     raft.post("appendAnswer", message.from).index = log.committed;
@@ -70,7 +70,7 @@ function handleSnapshot(raft: RaftState, message: Message): void {
 }
 
 /** A message from the leader of this term. The caller has made this node its follower. */
-export function handleFromLeader(raft: RaftState, message: Message): void {
+function handleFromLeader(raft: RaftState, message: Message): void {
   switch (message.kind) {
     case "append":
       handleAppend(raft, message);

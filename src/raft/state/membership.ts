@@ -67,12 +67,12 @@ export function allMembers(membership: Membership): readonly NodeId[] {
 }
 
 /** Whether the change asks to leave a joint configuration. */
-export function isLeave(change: ConfigChange): boolean {
+function isLeave(change: ConfigChange): boolean {
   return change.operations.length === 0 && change.transition === "auto";
 }
 
 /** Whether the change goes through a joint configuration. */
-export function entersJoint(change: ConfigChange): boolean {
+function entersJoint(change: ConfigChange): boolean {
   return change.transition !== "auto" || change.operations.length > 1;
 }
 

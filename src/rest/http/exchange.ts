@@ -54,7 +54,7 @@ export const TEXT_TYPE = "text/plain; charset=utf-8";
 const RETRY_AFTER_SECONDS = "1";
 const HOPS = /^[0-9]{1,9}$/;
 
-export const REFUSAL_DETAILS: Readonly<Record<Refusal, string>> = {
+const REFUSAL_DETAILS: Readonly<Record<Refusal, string>> = {
   overloaded: "too many requests are in progress; the request had no effect, repeat it later",
   "not-initialized": "the node does not know its cluster yet; the request had no effect",
   "shutting-down": "the node is stopping; the request had no effect, repeat it at another node",

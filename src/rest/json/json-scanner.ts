@@ -18,7 +18,7 @@ class MalformedJson extends Error {
  * One object for all faults, because a stack trace for every bad body would be a gift to whoever
  * sends them.
  */
-export const MALFORMED = new MalformedJson("not valid JSON");
+const MALFORMED = new MalformedJson("not valid JSON");
 
 /** What stands at the current position. */
 export const Token = {

@@ -151,7 +151,7 @@ export function items<M extends Members, Item>(
 }
 
 /** Accepted wherever a transaction could be named, and required to say nothing. */
-export const TRANSACTIONAL = [
+const TRANSACTIONAL = [
   member("transactionId", Kind.emptyStamp, true, "must be zero"),
   member("readTimestamp", Kind.emptyStamp, true, "must be zero"),
   member("coordinatorKey", Kind.emptyText, true, "must be empty"),

@@ -47,7 +47,7 @@ export const extendTable = transactionalTableOf(
 );
 export const deleteTable = transactionalTableOf(key, durability());
 export const getTable = transactionalTableOf(key, revision, durability());
-export const getItemTable = tableOf(key, revision, durability());
+const getItemTable = tableOf(key, revision, durability());
 export const bucketTable = transactionalTableOf(
   text("prefixKey", "name of the bucket"),
   durability(),

@@ -259,7 +259,7 @@ export interface Flag {
 }
 
 /** The environment variable of a flag. */
-export function variableOf(name: string): string {
+function variableOf(name: string): string {
   return `SVC_${name.slice(2).toUpperCase().replaceAll("-", "_")}`;
 }
 

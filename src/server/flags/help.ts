@@ -19,7 +19,7 @@ function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-export function defaultOf(flag: Flag): string {
+function defaultOf(flag: Flag): string {
   return flag.defaultInWords ?? flag.defaultText ?? "none";
 }
 
