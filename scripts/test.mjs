@@ -1,6 +1,8 @@
 /**
- * `npm test [-- FILES]`: sets up, runs every compiled test file with tap, and ends with the plain line
- * `N passed, N failed`. Without arguments all of test/ runs; with arguments only the files whose path contains one.
+ * `npm test [-- --quick] [FILES]`: sets up, runs every compiled test file with tap, says which took longest, and ends
+ * with the plain line `N passed, N failed`. Without arguments all of test/ runs; with arguments only the files whose
+ * path contains one; with `--quick` what a developer needs while typing: no real processes, no simulated worlds, no
+ * fuzzing and no planted bugs. A failed assertion is shown with its difference.
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -10,11 +12,27 @@ import { localBin } from "./run.mjs";
 import { setup } from "./setup.mjs";
 
 await setup();
-const wanted = process.argv.slice(2);
+/** Folders that `--quick` leaves out: each takes minutes. */
+const SLOW = /^dist\/test\/(?:process|sim|fuzz|planted)\//;
+/** Lines of one failure that are shown. */
+const DIFFERENCE_LINES_MAX = 80;
+const LONGEST_SHOWN = 10;
+
+const flags = process.argv.slice(2).filter((argument) => argument.startsWith("--"));
+const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
+const unknown = flags.filter((flag) => flag !== "--quick");
+if (unknown.length > 0) {
+  process.stderr.write(
+    `unknown: ${unknown.join(" ")}; npm test [-- --quick] [PART OF A PATH ...]\n`,
+  );
+  process.exit(2);
+}
+const quick = flags.includes("--quick");
 const sources = filesBelow(join(root, "test"), [".test.ts"]).map((path) => relative(root, path));
 const files = sources
   .map((path) => join("dist", path.replace(/\.ts$/, ".js")))
   .filter((path) => wanted.length === 0 || wanted.some((part) => path.includes(part)))
+  .filter((path) => !quick || !SLOW.test(path))
   .sort();
 if (files.length === 0) {
   process.stderr.write(`no test file matches ${wanted.join(" ")}\n`);
@@ -31,6 +49,7 @@ const tap = spawn(
     "--disable-coverage",
     "--allow-empty-coverage",
     "--reporter=tap",
+    "--node-arg=--enable-source-maps",
     ...files,
   ],
   { cwd: root, stdio: ["ignore", "pipe", "inherit"] },
@@ -43,13 +62,19 @@ let failed = 0;
 let skipped = 0;
 const depthHasChild = [];
 const failedFiles = [];
+const durations = [];
+let differenceLines = 0;
 for await (const line of createInterface({ input: tap.stdout })) {
   const match = /^( *)(not ok|ok) \d+(.*)$/.exec(line);
   if (match === null) {
-    if (/^ *(---|\.\.\.)|^ {2,}/.test(line) && failed > 0 && process.env.SVC_TEST_VERBOSE)
-      process.stdout.write(`${line}\n`);
+    // What tap says of the assertion that failed last: the difference and where it stands.
+    if (differenceLines > 0) {
+      process.stdout.write(`    ${line.trimEnd()}\n`);
+      differenceLines = /^ *\.\.\.$/.test(line) ? 0 : differenceLines - 1;
+    }
     continue;
   }
+  differenceLines = 0;
   const depth = match[1].length / 4;
   const isParent = depthHasChild[depth + 1] === true;
   depthHasChild.length = depth + 1;
@@ -63,6 +88,7 @@ for await (const line of createInterface({ input: tap.stdout })) {
       .replace(/ # .*$/, "");
     const took = seconds >= 1 ? ` (${seconds.toFixed(0)} s)` : "";
     process.stdout.write(`${good ? "  ok  " : "FAILED"} ${name}${took}\n`);
+    durations.push({ name, seconds });
     if (!good) failedFiles.push(match[3]);
   }
   if (/# SKIP/i.test(match[3])) {
@@ -73,6 +99,7 @@ for await (const line of createInterface({ input: tap.stdout })) {
     else if (!isParent) {
       failed += 1;
       process.stdout.write(`  FAILED: ${match[3].replace(/^ - /, "")}\n`);
+      differenceLines = DIFFERENCE_LINES_MAX;
     }
   }
 }
@@ -82,6 +109,11 @@ const code = await new Promise((resolve) => {
 });
 // A file that crashed outside any assertion still counts as a failure.
 if (code !== 0 && failed === 0) failed = Math.max(1, failedFiles.length);
+const longest = durations.sort((a, b) => b.seconds - a.seconds).slice(0, LONGEST_SHOWN);
+process.stdout.write("longest:\n");
+for (const { name, seconds } of longest) {
+  process.stdout.write(`  ${seconds.toFixed(1).padStart(6)} s  ${name}\n`);
+}
 if (skipped > 0) process.stdout.write(`${skipped} skipped\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exit(failed > 0 ? 1 : 0);
