@@ -5,5 +5,5 @@
 import { setup } from "./setup.mjs";
 
 await setup();
-const { main } = await import("../dist/test/chaos/chaos.js");
+const { main } = await import("../dist/test/process/chaos/chaos.js");
 process.exitCode = await main(process.argv.slice(2));

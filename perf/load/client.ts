@@ -9,7 +9,7 @@ import {
   endAll,
   nodeFlags,
   temporaryDirectory,
-} from "../../test/cluster/server-process.js";
+} from "../../test/process/cluster/server-process.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const ROUNDS = 3;

@@ -7,7 +7,7 @@
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 import { ThreeNodes } from "./three-nodes.js";

@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { sleep, temporaryDirectory } from "../../test/cluster/server-process.js";
+import { sleep, temporaryDirectory } from "../../test/process/cluster/server-process.js";
 import { etcdAnswers } from "./etcd-calls.js";
 import { freePort } from "./three-nodes.js";
 

@@ -5,7 +5,7 @@
  * A writer per partition asks the two other nodes in turn, over REST, each try with a deadline of
  * its own; the time of a kill is that of its slowest partition.
  */
-import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
 import { median, printMachine, printTable } from "./report.js";
 import { ThreeNodes } from "./three-nodes.js";

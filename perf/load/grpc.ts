@@ -6,7 +6,11 @@
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  temporaryDirectory,
+} from "../../test/process/cluster/server-process.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const ROUNDS = 3;

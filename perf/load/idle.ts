@@ -2,7 +2,7 @@
  * What 1,000 idle groups on three nodes cost: processor time, frames and bytes between nodes, while
  * nobody asks for anything. Run: npm run perf -- load/idle
  */
-import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { phaseSeconds, printMachine, printTable } from "./report.js";
 import { ThreeNodes } from "./three-nodes.js";
 

@@ -9,7 +9,11 @@ import { closeSync, constants, openSync, rmSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { Agent, request as httpRequest } from "node:http";
 import { join } from "node:path";
-import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  temporaryDirectory,
+} from "../../test/process/cluster/server-process.js";
 import { median, printMachine, printTable } from "./report.js";
 
 const ROUNDS = 7;

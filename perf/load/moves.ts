@@ -3,8 +3,8 @@
  * moved often enough; how many calls of 64 callers on the other nodes were refused.
  * Run: npm run perf -- load/moves [moves, default 500]
  */
-import { Rolling } from "../../test/cluster/rolling.js";
-import { endAll, sleep } from "../../test/cluster/server-process.js";
+import { Rolling } from "../../test/process/cluster/rolling.js";
+import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { printMachine, printTable, thousands } from "./report.js";
 
 const CALLERS = 64;

@@ -7,7 +7,13 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import type { PeerNetwork } from "../../src/net/network.js";
-import { type Told, openNetwork, peerSettings, realPorts, until } from "../../test/net/world.js";
+import {
+  type Told,
+  openNetwork,
+  peerSettings,
+  realPorts,
+  until,
+} from "../../test/doubles/net/world.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const FRAME_BYTES = 1024;

@@ -4,7 +4,11 @@
  * rest
  */
 import autocannon from "autocannon";
-import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  temporaryDirectory,
+} from "../../test/process/cluster/server-process.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const CONNECTIONS = 64;

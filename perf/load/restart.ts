@@ -2,7 +2,11 @@
  * A million keys with values of 100 bytes: time from start to ready after a clean stop and after
  * kill -9, and resident memory. Run: npm run perf -- restart
  */
-import { ServerProcess, endAll, temporaryDirectory } from "../../test/cluster/server-process.js";
+import {
+  ServerProcess,
+  endAll,
+  temporaryDirectory,
+} from "../../test/process/cluster/server-process.js";
 import { printMachine, printTable, thousands } from "./report.js";
 
 const KEYS = Number(process.env["SVC_PERF_KEYS"] ?? 1_000_000);

@@ -7,7 +7,11 @@
  */
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { ServerProcess, sleep, temporaryDirectory } from "../../test/cluster/server-process.js";
+import {
+  ServerProcess,
+  sleep,
+  temporaryDirectory,
+} from "../../test/process/cluster/server-process.js";
 
 export interface NodePorts {
   readonly peer: number;

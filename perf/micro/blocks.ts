@@ -19,7 +19,7 @@ import { type Comparison, runAsProgram } from "./bench.js";
 import {
   DEFAULT_HOST_SETTINGS,
   DEFAULT_OPERATIONS_SETTINGS,
-} from "../../test/server/default-settings.js";
+} from "../../test/doubles/default-settings.js";
 
 /** An event loop without anything around it. */
 class QueueTimer implements TimerPort {

@@ -13,7 +13,7 @@ import { Node } from "../../src/host/node.js";
 import type { Command } from "../../src/machine/commands/command.js";
 import type { TimerHandle, TimerPort } from "../../src/ports.js";
 import { type Comparison, runAsProgram } from "./bench.js";
-import { DEFAULT_HOST_SETTINGS } from "../../test/server/default-settings.js";
+import { DEFAULT_HOST_SETTINGS } from "../../test/doubles/default-settings.js";
 
 const IN_FLIGHT = 256;
 const GROUPS = 16;

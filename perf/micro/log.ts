@@ -20,7 +20,7 @@ import type { LogPorts } from "../../src/disk/log/segment.js";
 import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import type { FileErrorCode, OpenFile } from "../../src/ports.js";
 import { createKernels, frameBytes } from "../../src/wasm/kernels.js";
-import { diskPorts } from "../../test/disk/realports.js";
+import { diskPorts } from "../../test/doubles/disk/realports.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "../load/report.js";
 
 const RECORD_BYTES = 200;

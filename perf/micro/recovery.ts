@@ -10,7 +10,7 @@ import { openLog } from "../../src/disk/log/recovery.js";
 import type { LogPorts } from "../../src/disk/log/segment.js";
 import type { WriteAheadLog } from "../../src/disk/log/wal.js";
 import { createKernels } from "../../src/wasm/kernels.js";
-import { diskPorts } from "../../test/disk/realports.js";
+import { diskPorts } from "../../test/doubles/disk/realports.js";
 
 const ENTRIES = 1_000_000;
 const PAYLOAD_BYTES = 200;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type LmdbStore, openStore } from "../../src/disk/store/store.js";
 import type { StoreChange } from "../../src/ports.js";
-import { diskPorts } from "../../test/disk/realports.js";
+import { diskPorts } from "../../test/doubles/disk/realports.js";
 
 const KEYS = 1_000_000;
 const FLUSH_ROWS = 10_000;

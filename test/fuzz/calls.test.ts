@@ -26,7 +26,7 @@ import {
 } from "../../src/operations/wire/calls.js";
 import { Draft, Inbox } from "../../src/operations/wire/frames.js";
 import type { Shape } from "../../src/operations/wire/shape.js";
-import { Trio } from "../operations/trio.js";
+import { Trio } from "../doubles/operations/trio.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? 20_260_101);

@@ -49,8 +49,8 @@ import {
   restart,
   tryOpen,
   write,
-} from "../disk/fixture.js";
-import { FakeDisk, Steps } from "../disk/fakedisk.js";
+} from "../doubles/disk/fixture.js";
+import { FakeDisk, Steps } from "../doubles/disk/fakedisk.js";
 
 const INPUTS = 100_000;
 const kernels = createKernels({ mode: "wasm" });

@@ -23,7 +23,7 @@ import * as keyvalues from "../../src/proto/generated/keyvalues.js";
 import * as locks from "../../src/proto/generated/locks.js";
 import * as reflection from "../../src/proto/generated/reflection.js";
 import * as sequences from "../../src/proto/generated/sequences.js";
-import { callRaw, codeOf, openStream, start } from "../grpc/harness.js";
+import { callRaw, codeOf, openStream, start } from "../unit/grpc/harness.js";
 
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? Date.now() % 1_000_000_000);
 const INPUTS = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);

@@ -46,7 +46,7 @@ import {
   set,
   unlock,
   update,
-} from "../machine/bench.js";
+} from "../doubles/machine/bench.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? 20_260_101);

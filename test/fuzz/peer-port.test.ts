@@ -12,7 +12,7 @@ import t, { type Test } from "tap";
 import { PEER_RECEIVE_MAX_BYTES } from "../../src/base/limits.js";
 import type { PeerCredentials } from "../../src/net/credentials.js";
 import * as packets from "../../src/net/packets.js";
-import { until } from "../net/world.js";
+import { until } from "../doubles/net/world.js";
 import {
   Hostile,
   ROUNDS,

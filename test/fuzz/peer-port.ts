@@ -18,7 +18,7 @@ import type { PeerNetwork } from "../../src/net/network.js";
 import * as packets from "../../src/net/packets.js";
 import type { PeerLane, PeerRefusal } from "../../src/ports.js";
 import { CLUSTER, PeerNode, numbered } from "../conformance/peers.js";
-import { closePort, openNetwork, peerSettings, realPorts, until } from "../net/world.js";
+import { closePort, openNetwork, peerSettings, realPorts, until } from "../doubles/net/world.js";
 
 const { HANDSHAKE_MAX_BYTES, NONCE_BYTES, NO_NONCE } = packets;
 export const SEED = Number(process.env["SVC_FUZZ_SEED"] ?? 198);

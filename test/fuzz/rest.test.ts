@@ -12,7 +12,7 @@ import { Prng } from "../../src/base/prng.js";
 import { decodeBody } from "../../src/rest/json/decoder.js";
 import { Kind, MemberTable } from "../../src/rest/json/members.js";
 import { restRoutes } from "../../src/rest/routes/routes.js";
-import { rawExchange, startRig } from "../rest/harness.js";
+import { rawExchange, startRig } from "../unit/rest/harness.js";
 
 const SEED = Number(process.env["SVC_FUZZ_SEED"] ?? 20_251);
 const DECODED_INPUTS = 120_000;

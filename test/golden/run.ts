@@ -80,7 +80,7 @@ export function checkFile(path: string, name: string): Verdict {
 
 /** Names of the scenario files of a folder, in order. */
 export function scenarioNames(folder: string): string[] {
-  const names = readdirSync(folder).filter((name) => {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => {
     if (!name.endsWith(".txt")) return false;
     return separatorLine.test(readFileSync(join(folder, name), "latin1"));
   });

@@ -3,7 +3,7 @@
  * the situation away, and for bugs that make a leader send without end.
  */
 import type { Membership, Message } from "../../src/raft/state/types.js";
-import type { Library } from "../raft/explorer/node.js";
+import type { Library } from "../unit/raft/explorer/node.js";
 
 const membership: Membership = {
   voters: [1, 2, 3],

@@ -108,7 +108,7 @@ export const elections: readonly Mutation[] = [
         "return false && raft.leader",
       ),
     ],
-    catcher: byGolden("removed_nodes.txt"),
+    catcher: byGolden("members/removed_nodes.txt"),
   },
   {
     name: "campaign while a committed membership change is unapplied",
@@ -120,6 +120,6 @@ export const elections: readonly Mutation[] = [
         "",
       ),
     ],
-    catcher: byGolden("change_in_tail_across_restart.txt"),
+    catcher: byGolden("members/change_in_tail_across_restart.txt"),
   },
 ];

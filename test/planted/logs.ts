@@ -152,7 +152,7 @@ export const logs: readonly Mutation[] = [
         "if (receipt.index > 0) {",
       ),
     ],
-    catcher: byGolden("aba_write_race.txt"),
+    catcher: byGolden("logs/aba_write_race.txt"),
   },
   {
     name: "a finished write vouches for whatever stands at its index now",

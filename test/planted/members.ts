@@ -51,7 +51,7 @@ export const snapshotsAndReads: readonly Mutation[] = [
         "",
       ),
     ],
-    catcher: byGolden("snapshot_cases.txt"),
+    catcher: byGolden("logs/snapshot_cases.txt"),
   },
   {
     name: "a snapshot is restored without its membership",
@@ -146,7 +146,7 @@ export const changes: readonly Mutation[] = [
         "    raft.log.appliedTo(index);\n",
       ),
     ],
-    catcher: byGolden("joint_leave_next_leader.txt"),
+    catcher: byGolden("leaders/joint_leave_next_leader.txt"),
   },
   {
     name: "learners are counted for commits",
@@ -199,6 +199,6 @@ export const changes: readonly Mutation[] = [
         "",
       ),
     ],
-    catcher: byGolden("transfer.txt"),
+    catcher: byGolden("leaders/transfer.txt"),
   },
 ];

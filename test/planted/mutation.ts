@@ -4,7 +4,7 @@
  * Invariant: a mutation is one idea; where an assertion of the core would stop it at once, that is part
  * of what is taken out, so that the outside judge is put to the test.
  */
-import type { Bias } from "../raft/explorer/swarm.js";
+import type { Bias } from "../unit/raft/explorer/swarm.js";
 import type { checks } from "./checks.js";
 import type { Planted } from "./edits.js";
 

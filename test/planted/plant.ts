@@ -8,10 +8,10 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { explore } from "../raft/explorer/explore.js";
-import type { Library } from "../raft/explorer/node.js";
-import { plans } from "../raft/explorer/plans.js";
-import { walks } from "../raft/explorer/walk.js";
+import { explore } from "../unit/raft/explorer/explore.js";
+import type { Library } from "../unit/raft/explorer/node.js";
+import { plans } from "../unit/raft/explorer/plans.js";
+import { walks } from "../unit/raft/explorer/walk.js";
 import { checks } from "./checks.js";
 import { plantedModules } from "./edits.js";
 import type { Catcher, Mutation } from "./mutation.js";
@@ -43,7 +43,7 @@ function load(path: string): Promise<unknown> {
 async function libraryIn(folder: string): Promise<Library> {
   const raft = join(folder, "src", "raft");
   const core = (await load(join(raft, "core.js"))) as Pick<Library, "RaftCore">;
-  const config = (await load(join(raft, "config.js"))) as Pick<Library, "defaultConfig">;
+  const config = (await load(join(raft, "state", "config.js"))) as Pick<Library, "defaultConfig">;
   return { RaftCore: core.RaftCore, defaultConfig: config.defaultConfig };
 }
 

@@ -3,12 +3,12 @@
  * small, and the command line of both.
  */
 import t from "tap";
-import { type Growth, measureGrowth } from "./growth.js";
-import { growthHead, growthLine, short } from "./growthtable.js";
-import { judge } from "./judge.js";
-import { parseOptions, sizesOf } from "./options.js";
-import { planOf } from "./plan.js";
-import { replayCommand } from "./report.js";
+import { type Growth, measureGrowth } from "./run/growth.js";
+import { growthHead, growthLine, short } from "./run/growthtable.js";
+import { judge } from "./run/judge.js";
+import { parseOptions, sizesOf } from "./plan/options.js";
+import { planOf } from "./plan/plan.js";
+import { replayCommand } from "./run/report.js";
 
 function measured(groups: number): Growth {
   return measureGrowth({ seed: 1, nodes: 3, groups, idleMs: 10_000, loadMs: 800 });

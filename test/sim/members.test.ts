@@ -6,17 +6,17 @@ import t, { type Test } from "tap";
 import { membershipOfVoters } from "../../src/host/replication/config-entries.js";
 import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
-import { ConfigSteps, splitOf } from "./checkers/config-steps.js";
-import { LeadersVote } from "./checkers/leaders-vote.js";
-import { Rosters } from "./checkers/rosters.js";
-import type { FaultKind, OperatorKind } from "./faultkinds.js";
+import { ConfigSteps, splitOf } from "../judge/checkers/nodes/config-steps.js";
+import { LeadersVote } from "../judge/checkers/nodes/leaders-vote.js";
+import { Rosters } from "../judge/checkers/nodes/rosters.js";
+import type { FaultKind, OperatorKind } from "./faults/kinds.js";
 import { type Entered, Entering } from "../../src/host/cluster/entering.js";
-import { SimQuestions } from "./questions.js";
-import { judge } from "./judge.js";
-import { SimNetwork } from "./network.js";
-import { planOf } from "./plan.js";
-import { Life } from "./process.js";
-import { World } from "./world.js";
+import { SimQuestions } from "./net/questions.js";
+import { judge } from "./run/judge.js";
+import { SimNetwork } from "./net/network.js";
+import { planOf } from "./plan/plan.js";
+import { Life } from "./world/process.js";
+import { World } from "./world/world.js";
 
 interface Told {
   readonly violations: readonly string[];

@@ -1,9 +1,9 @@
 /** Leaderships that move as planned, by orders, by the balancer and by stops, in a simulated world without faults. */
 import t from "tap";
-import { checkNoRefusals, checkNothingLost } from "./checkers/no-refusals.js";
-import type { OperatorKind } from "./faultkinds.js";
-import { historyOptions, judge } from "./judge.js";
-import { planOf } from "./plan.js";
+import { checkNoRefusals, checkNothingLost } from "../judge/checkers/clients/no-refusals.js";
+import type { OperatorKind } from "./faults/kinds.js";
+import { historyOptions, judge } from "./run/judge.js";
+import { planOf } from "./plan/plan.js";
 
 t.setTimeout(240_000);
 

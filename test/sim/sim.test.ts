@@ -9,19 +9,19 @@ import type { FatalPort, LogPort } from "../../src/ports.js";
 import { type LogHarness, logConformance } from "../conformance/log.js";
 import { CLUSTER, type PeerHarness, peerConformance } from "../conformance/peers.js";
 import { type StoreHarness, storeConformance } from "../conformance/store.js";
-import { SimDisk } from "./disk.js";
-import { SimFiles } from "./files.js";
-import { judge } from "./judge.js";
-import { freshLogKernels } from "./kernelpool.js";
-import { SimNetwork } from "./network.js";
-import { planOf } from "./plan.js";
-import { Life } from "./process.js";
-import { numbersOf, ranges, replayCommand } from "./report.js";
-import { runPlan } from "./run.js";
-import { kindOfFailure, shrink } from "./shrink.js";
-import { SimRows } from "./store.js";
-import { TripwireError, guarded } from "./tripwire.js";
-import { World } from "./world.js";
+import { SimDisk } from "./disk/disk.js";
+import { SimFiles } from "./disk/files.js";
+import { judge } from "./run/judge.js";
+import { freshLogKernels } from "./world/kernelpool.js";
+import { SimNetwork } from "./net/network.js";
+import { planOf } from "./plan/plan.js";
+import { Life } from "./world/process.js";
+import { numbersOf, ranges, replayCommand } from "./run/report.js";
+import { runPlan } from "./run/run.js";
+import { kindOfFailure, shrink } from "./run/shrink.js";
+import { SimRows } from "./disk/store.js";
+import { TripwireError, guarded } from "./world/tripwire.js";
+import { World } from "./world/world.js";
 
 /** A machine of its own for one port, whose world is run until an answer is there. */
 class Bed {

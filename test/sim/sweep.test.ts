@@ -8,12 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fork } from "node:child_process";
 import t from "tap";
-import { judge } from "./judge.js";
-import { planOf } from "./plan.js";
-import { record, totals } from "./record.js";
-import { REGRESSIONS } from "./regressions.js";
-import { lostSeed, profileOf, runSeed } from "./seedrun.js";
-import { sweep } from "./sweep.js";
+import { judge } from "./run/judge.js";
+import { planOf } from "./plan/plan.js";
+import { record, totals } from "./run/record.js";
+import { REGRESSIONS } from "./run/regressions.js";
+import { lostSeed, profileOf, runSeed } from "./run/seedrun.js";
+import { sweep } from "./run/sweep.js";
 
 const PROFILES = "one,three,five,members";
 const SEEDS = 200;
@@ -56,7 +56,7 @@ await t.test("a child that dies costs its seed, not the sweep", async (t) => {
   t.equal(lost.replay, "npm run sim -- --seed 7 --profile three");
   t.same(lost.violations, ["its process ended with SIGKILL"]);
   // A worker that is told of no seed ends by itself.
-  const path = fileURLToPath(new URL("./worker.js", import.meta.url));
+  const path = fileURLToPath(new URL("./run/worker.js", import.meta.url));
   const child = fork(path, ["--profile", "calm"], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

@@ -2,8 +2,8 @@
  * The worlds that are made for one thing each: what they are for happens in them, and nothing else goes wrong.
  */
 import t from "tap";
-import { PROFILES } from "./profiles.js";
-import { runSeed } from "./seedrun.js";
+import { PROFILES } from "./plan/profiles.js";
+import { runSeed } from "./run/seedrun.js";
 
 t.setTimeout(240_000);
 

@@ -84,11 +84,11 @@ export function checkRooms(path: string, text: string): string[] {
   return findings;
 }
 
-/** Folders of src/ with too many files. */
+/** Folders of src/ and test/ with too many files. */
 export function checkFolders(paths: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const path of paths) {
-    if (!path.startsWith("src/")) continue;
+    if (!/^(?:src|test)\//.test(path)) continue;
     const folder = path.slice(0, path.lastIndexOf("/"));
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }

@@ -2,8 +2,8 @@
  * The process that runs seeds in a tree with a planted bug: it is started there, so that everything
  * that it imports is the changed code. See `plant.ts`.
  */
-import { judge } from "../judge.js";
-import { planOf } from "../plan.js";
+import { judge } from "../run/judge.js";
+import { planOf } from "../plan/plan.js";
 import type { SeedOrder, SeedVerdict } from "./plant.js";
 
 function verdictOf({ seed, profile, overrides }: SeedOrder): SeedVerdict {

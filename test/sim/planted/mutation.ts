@@ -3,7 +3,7 @@
  * to notice.
  */
 import type { Edit, Planted } from "../../planted/edits.js";
-import type { PlanOverrides } from "../plan.js";
+import type { PlanOverrides } from "../plan/plan.js";
 
 export { edit } from "../../planted/edits.js";
 

@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { plantedModules } from "../../planted/edits.js";
-import type { PlanOverrides } from "../plan.js";
+import type { PlanOverrides } from "../plan/plan.js";
 import type { Mutation } from "./mutation.js";
 
 /** `dist/`. */
@@ -30,6 +30,7 @@ const FOLDERS = [
     (room) => `src/${room}`,
   ),
   "test/sim",
+  "test/judge",
 ];
 const FILES = ["src/ports.js", "src/peerports.js"];
 /** A seed that takes longer than this (ms) does not end at all. */

@@ -1,0 +1,155 @@
+/**
+ * What the tests of the state machine share: a machine over a fake store, entries by number, short
+ * commands.
+ */
+import { encodeText } from "../../../src/base/bytes.js";
+import { partitionId } from "../../../src/base/ids.js";
+import type {
+  AllocateCommand,
+  BlockCursor,
+  Command,
+  CreateSequenceCommand,
+  KvSetCommand,
+  Outcome,
+  ReserveBlockCommand,
+  UpdateSequenceCommand,
+} from "../../../src/machine/commands/command.js";
+import { Machine } from "../../../src/machine/machine.js";
+import { Overlay } from "../../../src/machine/store/overlay.js";
+import { FakeStore, flush } from "./fake-store.js";
+
+export class Bench {
+  readonly store: FakeStore;
+  readonly overlay: Overlay;
+  readonly machine: Machine;
+
+  constructor(store = new FakeStore(), group = 1) {
+    this.store = store;
+    this.overlay = new Overlay({ store, cacheBytes: 4096 });
+    this.machine = new Machine(this.overlay, partitionId(group));
+  }
+
+  /** Applies one entry at this lease time. */
+  apply(leaseMs: number, ...commands: Command[]): Outcome[] {
+    const outcomes: Outcome[] = [];
+    const index = this.machine.appliedIndex + 1;
+    const stamp = { n: 1, l: 1000 + index, c: 0 };
+    this.machine.apply({ index, term: 1, leaseMs, stamp }, commands, outcomes);
+    return outcomes;
+  }
+
+  one(leaseMs: number, command: Command): Outcome {
+    return this.apply(leaseMs, command)[0] as Outcome;
+  }
+
+  flush(): void {
+    flush(this.overlay, this.store);
+  }
+}
+
+export function bytes(text: string): Uint8Array {
+  return encodeText(text);
+}
+
+export function lock(resource: string, owner: string, expiresMs: number): Command {
+  return { kind: "try-lock", resource, owner: bytes(owner), expiresMs };
+}
+
+export function extend(resource: string, owner: string, expiresMs: number): Command {
+  return { kind: "try-extend", resource, owner: bytes(owner), expiresMs };
+}
+
+export function unlock(resource: string, owner: string): Command {
+  return { kind: "try-unlock", resource, owner: bytes(owner) };
+}
+
+export function set(key: string, value: string | null, rest: Partial<KvSetCommand> = {}): Command {
+  return {
+    kind: "kv-set",
+    key,
+    value: value === null ? null : bytes(value),
+    compareValue: null,
+    compareRevision: 0n,
+    flags: 0,
+    expiresMs: 0,
+    revisionsRetained: 4,
+    ...rest,
+  };
+}
+
+export function remove(key: string, revisionsRetained = 4): Command {
+  return { kind: "kv-delete", key, revisionsRetained };
+}
+
+export function create(name: string, rest: Partial<CreateSequenceCommand> = {}): Command {
+  return {
+    kind: "create-sequence",
+    name,
+    initialValue: 0n,
+    increment: 1n,
+    maxValue: null,
+    blockSize: null,
+    ...rest,
+  };
+}
+
+export function update(name: string, rest: Partial<UpdateSequenceCommand> = {}): Command {
+  return {
+    kind: "update-sequence",
+    name,
+    currentValue: null,
+    increment: null,
+    initialValue: null,
+    maxValue: null,
+    removeMaxValue: false,
+    blockSize: null,
+    removeBlockSize: false,
+    cursor: null,
+    ...rest,
+  };
+}
+
+export function allocate(
+  name: string,
+  count: number,
+  key: string | null = null,
+  rest: Partial<AllocateCommand> = {},
+): Command {
+  return {
+    kind: "allocate",
+    name,
+    count,
+    key,
+    cursor: null,
+    keysRetainedMax: 4,
+    keysRetainedMs: 100,
+    ...rest,
+  };
+}
+
+export function reserve(
+  name: string,
+  count: number,
+  cursor: BlockCursor | null = null,
+  rest: Partial<ReserveBlockCommand> = {},
+): Command {
+  return { kind: "reserve-block", name, count, defaultBlockSize: 10, cursor, ...rest };
+}
+
+export function giveBack(name: string, cursor: BlockCursor): Command {
+  return { kind: "return-block", name, cursor };
+}
+
+export function collect(
+  limit: number,
+  retentionMs: number,
+  after: Uint8Array | null = null,
+): Command {
+  return {
+    kind: "collect",
+    after,
+    limit,
+    lockRetentionMs: retentionMs,
+    tombstoneRetentionMs: retentionMs,
+  };
+}

@@ -1,0 +1,305 @@
+/**
+ * The operations over the real host and machine in a false world, and short ways to ask them.
+ */
+import { assert } from "../../../src/base/assert.js";
+import { partitionId } from "../../../src/base/ids.js";
+import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
+import type { Node } from "../../../src/host/node.js";
+import type { Command } from "../../../src/machine/commands/command.js";
+import type { GroupAccess, NodeAccess } from "../../../src/operations/api/host-view.js";
+import type { AnswerOf } from "../../../src/operations/api/kinds.js";
+import { Operations } from "../../../src/operations/operations.js";
+import type {
+  DataRequest,
+  GetLockRequest,
+  KvGetRequest,
+  KvRangeRequest,
+  KvScanRequest,
+  KvSetRequest,
+  TryLockRequest,
+  TryUnlockRequest,
+  UpdateSequenceRequest,
+} from "../../../src/operations/api/requests.js";
+import type { OperationsSettings } from "../../../src/operations/api/settings.js";
+import { RequestTally } from "../../../src/operations/admission/tally.js";
+import { createKernels } from "../../../src/wasm/kernels.js";
+import { World } from "../host/world.js";
+import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
+
+/** One set for all benches: sets are large, and only one bench works at a time. */
+const kernels = createKernels({ mode: "wasm" });
+
+/** What a test may do to the calls that operations make of one group. */
+export interface Faults {
+  /** Instead of proposing: a result (given later), or null to propose. */
+  propose: ((command: Command) => ProposalResult | null) | null;
+  /** Proposes, but answers this instead of the real result. */
+  hide: ((command: Command) => ProposalResult | null) | null;
+  read: (() => ReadResult | null) | null;
+}
+
+/** A group whose ends a test can choose; everything else is the real one's. */
+function faulty(group: Group, faults: Faults, world: World): GroupAccess {
+  return {
+    partition: group.partition,
+    get machine() {
+      return group.machine;
+    },
+    get ephemeral() {
+      return group.ephemeral;
+    },
+    propose: (command, sizeBytes, deadlineMs, done) => {
+      const result = faults.propose?.(command) ?? null;
+      if (result !== null) return world.timer.soon(() => done(result));
+      const hidden = faults.hide?.(command) ?? null;
+      group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real));
+    },
+    read: (deadlineMs, done) => {
+      const result = faults.read?.() ?? null;
+      if (result !== null) return world.timer.soon(() => done(result));
+      group.read(deadlineMs, done);
+    },
+    advanceClock: (leaseMs, deadlineMs, done) => {
+      const result = faults.propose?.({ kind: "advance-clock" }) ?? null;
+      if (result !== null) return world.timer.soon(() => done(result));
+      group.advanceClock(leaseMs, deadlineMs, done);
+    },
+    leaseNowMs: () => group.leaseNowMs(),
+    nextStamp: () => group.nextStamp(),
+    isServing: () => group.isServing(),
+    isLeader: () => group.isLeader(),
+    leaderNode: () => group.leaderNode(),
+    addReset: (hook) => group.addReset(hook),
+    addStopHook: (hook) => group.addStopHook(hook),
+  };
+}
+
+export class Bench {
+  readonly world: World;
+  readonly node: Node;
+  readonly operations: Operations;
+  readonly tally = new RequestTally();
+  readonly faults: Faults = { propose: null, hide: null, read: null };
+  /** Commands that reached a group. */
+  readonly commands: Command[] = [];
+
+  constructor(settings: Partial<OperationsSettings> = {}, world = new World(), started = true) {
+    this.world = world;
+    this.node = started ? world.ready() : world.open();
+    const ports = world.ports();
+    this.operations = new Operations(
+      this.access(),
+      { ...DEFAULT_OPERATIONS_SETTINGS, ...settings },
+      ports,
+      kernels,
+      this.tally,
+    );
+  }
+
+  private access(): NodeAccess {
+    const { node, world, faults } = this;
+    const wrapped = new Map<Group, GroupAccess>();
+    const wrap = (group: Group): GroupAccess => {
+      let access = wrapped.get(group);
+      if (access === undefined) {
+        const noting: Faults = {
+          get propose() {
+            return faults.propose;
+          },
+          get hide() {
+            return faults.hide;
+          },
+          get read() {
+            return faults.read;
+          },
+        };
+        access = faulty(group, noting, world);
+        const { propose } = access;
+        access.propose = (command, sizeBytes, deadlineMs, done) => {
+          this.commands.push(command);
+          propose(command, sizeBytes, deadlineMs, done);
+        };
+        wrapped.set(group, access);
+      }
+      return access;
+    };
+    const orNull = (group: Group | null): GroupAccess | null =>
+      group === null ? null : wrap(group);
+    return {
+      get initialized() {
+        return node.initialized;
+      },
+      get shuttingDown() {
+        return node.shuttingDown;
+      },
+      get closing() {
+        return node.closing;
+      },
+      get isOutside() {
+        return node.isOutside;
+      },
+      health: () => node.health(),
+      checks: () => node.checks(),
+      leave: (deadlineMs, drainMs, done) => node.leave(deadlineMs, drainMs, done),
+      removeMember: (member, deadlineMs, done) => node.removeMember(member, deadlineMs, done),
+      route: (hashText) => orNull(node.route(hashText)),
+      group: (id) => orNull(node.group(id)),
+      partitionOf: (hashText) => node.partitionOf(hashText),
+      metaGroup: () => wrap(node.metaGroup()),
+      groups: () => node.groups().map(wrap),
+      onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
+    };
+  }
+
+  get nowMs(): number {
+    return this.world.timer.nowMs;
+  }
+
+  /** Sends without waiting; the list gets the answer. */
+  send<R extends DataRequest>(request: R, into: AnswerOf<R>[] = [], withinMs = 1e6): AnswerOf<R>[] {
+    const context = { deadlineMs: this.nowMs + withinMs, forwardHops: 0, requestId: "t" };
+    this.operations.execute(request, context, (answer) => void into.push(answer));
+    return into;
+  }
+
+  /** Sends and runs the world, time standing still, until the answer is there. */
+  ask<R extends DataRequest>(request: R): AnswerOf<R> {
+    const answers = this.send(request);
+    const before = answers.length;
+    this.world.settle();
+    const [answer] = answers;
+    assert(before === 0, "no answer in the turn of the call");
+    assert(answer !== undefined && answers.length === 1, `${request.kind} is answered once`);
+    return answer;
+  }
+
+  /** The same where the answer may need time: it is given `withinMs`. */
+  askWithin<R extends DataRequest>(request: R, withinMs: number): AnswerOf<R> {
+    const answers = this.send(request);
+    this.world.settle();
+    if (answers.length === 0) this.world.pass(withinMs);
+    const [answer] = answers;
+    assert(answer !== undefined && answers.length === 1, `${request.kind} is answered once`);
+    return answer;
+  }
+
+  partitionOf(text: string): number {
+    return this.world.group(this.node, text).partition;
+  }
+
+  group(id: number): Group {
+    const group = this.node.group(partitionId(id));
+    assert(group !== null, "the group is hosted");
+    return group;
+  }
+}
+
+export const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+export function lock(
+  resource: string,
+  owner: string,
+  expiresMs = 1000,
+  durability = 1,
+): TryLockRequest {
+  return { kind: "try-lock", resource, owner: encode(owner), expiresMs, durability };
+}
+export function unlock(resource: string, owner: string, durability = 1): TryUnlockRequest {
+  return { kind: "try-unlock", resource, owner: encode(owner), durability };
+}
+export function info(resource: string, durability = 1): GetLockRequest {
+  return { kind: "get-lock", resource, durability };
+}
+export function set(
+  key: string,
+  value: string | null,
+  more: Partial<KvSetRequest> = {},
+): KvSetRequest {
+  return {
+    kind: "kv-set",
+    key,
+    value: value === null ? null : encode(value),
+    compareValue: null,
+    compareRevision: 0n,
+    expiresMs: 0,
+    flags: 0,
+    durability: 1,
+    plain: true,
+    ...more,
+  };
+}
+export function get(key: string, revision = -1n, durability = 1): KvGetRequest {
+  return { kind: "kv-get", key, revision, durability, plain: true };
+}
+export function scanAll(prefix: string, more: Partial<KvScanRequest> = {}): KvScanRequest {
+  return {
+    kind: "kv-scan-all",
+    prefix,
+    includeTombstones: false,
+    limit: 0,
+    cursor: null,
+    durability: 1,
+    plain: true,
+    ...more,
+  };
+}
+export function range(prefix: string, more: Partial<KvRangeRequest> = {}): KvRangeRequest {
+  return {
+    kind: "kv-range",
+    prefix,
+    startKey: null,
+    startInclusive: false,
+    endKey: null,
+    endInclusive: false,
+    limit: 0,
+    cursor: null,
+    durability: 1,
+    plain: true,
+    ...more,
+  };
+}
+interface CreateOptions {
+  initialValue?: bigint;
+  increment?: bigint;
+  maxValue?: bigint | null;
+  blockSize?: number | null;
+}
+export function create(name: string, more: CreateOptions = {}) {
+  return {
+    kind: "create-sequence" as const,
+    name,
+    initialValue: 0n,
+    increment: 1n,
+    maxValue: null,
+    blockSize: null,
+    durability: 1,
+    ...more,
+  };
+}
+export function update(name: string, more: Partial<UpdateSequenceRequest>): UpdateSequenceRequest {
+  return {
+    kind: "update-sequence",
+    name,
+    currentValue: null,
+    increment: null,
+    initialValue: null,
+    maxValue: null,
+    removeMaxValue: false,
+    blockSize: null,
+    removeBlockSize: false,
+    durability: 1,
+    ...more,
+  };
+}
+export function next(name: string, idempotencyKey: string | null = null) {
+  return { kind: "next-sequence" as const, name, idempotencyKey, durability: 1 };
+}
+export function reserve(name: string, count: number, idempotencyKey: string | null = null) {
+  return { kind: "reserve-sequence" as const, name, count, idempotencyKey, durability: 1 };
+}
+export function getSequence(name: string) {
+  return { kind: "get-sequence" as const, name, durability: 1 };
+}
+export function deleteSequence(name: string) {
+  return { kind: "delete-sequence" as const, name, durability: 1 };
+}

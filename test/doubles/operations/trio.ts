@@ -1,0 +1,328 @@
+/**
+ * Three nodes that answer together: three operations over one host, whose state stands for the
+ * replicas of all of them. Who leads which partition, and what becomes of the frames between them,
+ * is the test's to say.
+ */
+import { assert } from "../../../src/base/assert.js";
+import { partitionId } from "../../../src/base/ids.js";
+import { FRAME_MAX_BYTES } from "../../../src/base/limits.js";
+import type {
+  Group,
+  ProposalResult,
+  ReadResult,
+  ResetHook,
+} from "../../../src/host/group/group.js";
+import type { Node } from "../../../src/host/node.js";
+import type { Command } from "../../../src/machine/commands/command.js";
+import type { GroupAccess, NodeAccess } from "../../../src/operations/api/host-view.js";
+import type { DataAnswer } from "../../../src/operations/api/answers.js";
+import type { AnswerOf } from "../../../src/operations/api/kinds.js";
+import { Operations } from "../../../src/operations/operations.js";
+import type { DataRequest } from "../../../src/operations/api/requests.js";
+import type { OperationsSettings } from "../../../src/operations/api/settings.js";
+import { RequestTally } from "../../../src/operations/admission/tally.js";
+import { type Frame, Inbox } from "../../../src/operations/wire/frames.js";
+import { createKernels } from "../../../src/wasm/kernels.js";
+import { World } from "../host/world.js";
+import {
+  create,
+  deleteSequence,
+  get,
+  getSequence,
+  info,
+  lock,
+  next,
+  range,
+  reserve,
+  scanAll,
+  set,
+  unlock,
+  update,
+} from "./fixture.js";
+import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
+
+const kernels = createKernels({ mode: "wasm" });
+
+/** What happens to a frame: it arrives, it is refused by the lane, or it is lost on the way. */
+export type Fate = "arrives" | "refused" | "lost";
+
+export interface Sent {
+  readonly from: number;
+  readonly to: number;
+  readonly frame: Frame;
+}
+
+/** Leads partitions as the trio says; the state is that of the one group behind it. */
+class FalseGroup implements GroupAccess {
+  readonly partition: Group["partition"];
+  private readonly resets: ResetHook[] = [];
+
+  constructor(
+    private readonly trio: Trio,
+    private readonly nodeId: number,
+    private readonly group: Group,
+  ) {
+    this.partition = group.partition;
+  }
+
+  get machine() {
+    return this.group.machine;
+  }
+  get ephemeral() {
+    return this.isLeader() ? this.group.ephemeral : null;
+  }
+  propose: GroupAccess["propose"] = (command, sizeBytes, deadlineMs, done) => {
+    const { trio } = this;
+    if (!this.isLeader()) return this.soon(done, { status: "refused", reason: "not-leader" });
+    const chosen = trio.propose?.(command, this.nodeId) ?? null;
+    if (chosen !== null) return this.soon(done, chosen);
+    trio.proposals.push([this.nodeId, command.kind]);
+    this.group.propose(command, sizeBytes, deadlineMs, (result) => {
+      done(trio.hide?.(command, this.nodeId) ?? result);
+    });
+  };
+  read: GroupAccess["read"] = (deadlineMs, done) => {
+    if (!this.isLeader()) return this.trio.world.timer.soon(() => done({ status: "retry" }));
+    const chosen = this.trio.read?.(this.nodeId) ?? null;
+    if (chosen !== null) return this.trio.world.timer.soon(() => done(chosen));
+    this.group.read(deadlineMs, done);
+  };
+  advanceClock: GroupAccess["advanceClock"] = (leaseMs, deadlineMs, done) => {
+    if (!this.isLeader()) return this.soon(done, { status: "refused", reason: "not-leader" });
+    this.group.advanceClock(leaseMs, deadlineMs, done);
+  };
+  leaseNowMs = () => this.group.leaseNowMs();
+  nextStamp = () => this.group.nextStamp();
+  isServing = () => this.isLeader();
+  isLeader = () => this.trio.leaderOf(this.partition) === this.nodeId;
+  leaderNode = () => this.trio.known(this.nodeId, this.partition);
+  addReset = (hook: ResetHook) => void this.resets.push(hook);
+  addStopHook = () => undefined;
+
+  reset(): void {
+    for (const hook of this.resets) hook("leadership moved");
+  }
+
+  private soon(done: (result: ProposalResult) => void, result: ProposalResult): void {
+    this.trio.world.timer.soon(() => done(result));
+  }
+}
+
+export class Trio {
+  readonly world: World;
+  readonly host: Node;
+  readonly nodes: readonly Operations[];
+  readonly groups: readonly ReadonlyMap<number, FalseGroup>[];
+  readonly tallies = [new RequestTally(), new RequestTally(), new RequestTally()];
+  /** Frames as they were sent, whatever became of them. */
+  readonly sent: Sent[] = [];
+  /** Node and kind of every command that was proposed. */
+  readonly proposals: [number, string][] = [];
+  propose: ((command: Command, node: number) => ProposalResult | null) | null = null;
+  hide: ((command: Command, node: number) => ProposalResult | null) | null = null;
+  read: ((node: number) => ReadResult | null) | null = null;
+  fate: (sent: Sent) => Fate = () => "arrives";
+  /** What every lane holds: more than nothing, and a frame that is refused found it full. */
+  queuedBytes = 0;
+  /** What a node that does not host the partition would not know; 0 = nobody. */
+  beliefs = new Map<string, number>();
+  stopping = new Set<number>();
+  uninitialized = new Set<number>();
+  /** Nodes that the roster does not list any more. */
+  outside = new Set<number>();
+  /** Partitions that a node has no replica of: "node/partition". */
+  unhosted = new Set<string>();
+  private readonly leaders = new Map<number, number>();
+  private readonly inspected = new Map<string, Inbox>();
+
+  constructor(settings: Partial<OperationsSettings> = {}) {
+    this.world = new World();
+    this.host = this.world.ready();
+    const groups = this.host.groups();
+    groups.forEach((group) => this.leaders.set(group.partition, 1 + (group.partition % 3)));
+    this.groups = [1, 2, 3].map(
+      (id) => new Map(groups.map((group) => [group.partition, new FalseGroup(this, id, group)])),
+    );
+    this.nodes = [1, 2, 3].map((id) => this.openNode(id, settings));
+  }
+
+  private openNode(id: number, settings: Partial<OperationsSettings>): Operations {
+    const own = {
+      nodeId: id,
+      clientEndpoint: `http://n${id}`,
+      peerEndpoint: `n${id}:8084`,
+      routingHints: true,
+    };
+    const calls = {
+      send: (to: number, bytes: Uint8Array) => this.send(id, to, bytes),
+      queuedBytes: () => this.queuedBytes,
+    };
+    const operations = new Operations(
+      this.access(id),
+      { ...DEFAULT_OPERATIONS_SETTINGS, ...own, ...settings },
+      { ...this.world.ports(), calls },
+      kernels,
+      this.tallies[id - 1] ?? new RequestTally(),
+    );
+    return operations;
+  }
+
+  private access(id: number): NodeAccess {
+    const { host, stopping, uninitialized, unhosted, outside } = this;
+    const own = this.groups[id - 1];
+    assert(own !== undefined, "there are three nodes");
+    const find = (partition: number): FalseGroup | null =>
+      unhosted.has(`${id}/${partition}`) ? null : (own.get(partition) ?? null);
+    return {
+      get initialized() {
+        return !uninitialized.has(id);
+      },
+      get shuttingDown() {
+        return stopping.has(id);
+      },
+      closing: false,
+      get isOutside() {
+        return outside.has(id);
+      },
+      health: () => host.health(),
+      checks: () => host.checks(),
+      leave: (deadlineMs, drainMs, done) => host.leave(deadlineMs, drainMs, done),
+      removeMember: (member, deadlineMs, done) => host.removeMember(member, deadlineMs, done),
+      route: (hashText) => {
+        const partition = host.partitionOf(hashText);
+        return partition === null ? null : find(partition);
+      },
+      partitionOf: (hashText) => host.partitionOf(hashText),
+      group: (partition) => find(partition),
+      metaGroup: () => {
+        const meta = own.get(0);
+        assert(meta !== undefined, "every node hosts the meta group");
+        return meta;
+      },
+      groups: () => [...own.values()].filter((group) => find(group.partition) !== null),
+      onGroup: (hook) => own.forEach((group) => hook(group)),
+      clientEndpointOf: (node) => `http://n${node}`,
+    };
+  }
+
+  private send(from: number, to: number, bytes: Uint8Array): boolean {
+    assert(bytes.length <= FRAME_MAX_BYTES, "a frame is not larger than its bound");
+    const lane = `${from}/${to}`;
+    const inbox = this.inspected.get(lane) ?? new Inbox(1 << 26);
+    this.inspected.set(lane, inbox);
+    const frame = inbox.open(bytes);
+    assert(frame !== null, "what is sent can be read");
+    const sent = { from, to, frame };
+    this.sent.push(sent);
+    const fate = this.fate(sent);
+    if (fate === "refused") return false;
+    if (fate === "arrives") this.world.timer.after(0, () => this.node(to).callFrame(from, bytes));
+    return true;
+  }
+
+  node(id: number): Operations {
+    const operations = this.nodes[id - 1];
+    assert(operations !== undefined, "there are three nodes");
+    return operations;
+  }
+
+  leaderOf(partition: number): number {
+    return this.leaders.get(partition) ?? 0;
+  }
+
+  /** Who leads, as `node` believes. */
+  known(node: number, partition: number): number {
+    return this.beliefs.get(`${node}/${partition}`) ?? this.leaderOf(partition);
+  }
+
+  /** The leadership moves to `node`; 0 = nobody leads. */
+  move(partition: number, node: number): void {
+    const before = this.leaderOf(partition);
+    this.leaders.set(partition, node);
+    if (before !== 0 && before !== node) this.groups[before - 1]?.get(partition)?.reset();
+  }
+
+  moveAll(node: number): void {
+    for (const partition of [...this.leaders.keys()]) this.move(partition, node);
+  }
+
+  partitionOf(hashText: string): number {
+    const partition = this.host.partitionOf(hashText);
+    assert(partition !== null, "the cluster is founded");
+    return partition;
+  }
+
+  machine(id: number) {
+    const group = this.host.group(partitionId(id));
+    assert(group !== null, "the group is hosted");
+    return group.machine;
+  }
+
+  /** Sends without waiting; the list gets the answer. */
+  post<R extends DataRequest>(
+    at: number,
+    request: R,
+    { withinMs = 1e6, hops = 0 } = {},
+    into: AnswerOf<R>[] = [],
+  ): AnswerOf<R>[] {
+    const deadlineMs = this.world.timer.nowMs + withinMs;
+    const context = { deadlineMs, forwardHops: hops, requestId: "trio" };
+    this.node(at).execute(request, context, (answer) => void into.push(answer));
+    return into;
+  }
+
+  /** Asks node `at` and runs the world, time standing still, until the answer is there. */
+  ask<R extends DataRequest>(at: number, request: R, hops = 0): AnswerOf<R> {
+    const answers = this.post(at, request, { hops });
+    const before = answers.length;
+    this.world.settle();
+    const [answer] = answers;
+    assert(before === 0, "no answer in the turn of the call");
+    assert(answer !== undefined && answers.length === 1, `${request.kind} is answered once`);
+    return answer;
+  }
+
+  /** Calls that are open anywhere. */
+  get open(): number {
+    return this.nodes.reduce((sum, node) => sum + node.inflight + node.forwardedInFlight, 0);
+  }
+}
+
+/** One acceptable request of every kind, on a name of its own. */
+export function everyRequest(name: string, durability = 1): readonly DataRequest[] {
+  const remove = { kind: "kv-delete" as const, key: name, durability, plain: true };
+  const exists = { ...get(name, -1n, durability), kind: "kv-exists" as const };
+  return [
+    lock(name, "o", 1000, durability),
+    { ...lock(name, "o", 1000, durability), kind: "try-extend" },
+    info(name, durability),
+    unlock(name, "o", durability),
+    create(name),
+    update(name, { increment: 2n }),
+    getSequence(name),
+    next(name),
+    next(name, "key"),
+    reserve(name, 3),
+    deleteSequence(name),
+    set(name, "v", { durability, expiresMs: 60_000 }),
+    { kind: "kv-extend", key: name, expiresMs: 50_000, durability, plain: true },
+    get(name, -1n, durability),
+    exists,
+    { kind: "kv-set-many", items: [set(name, "v", { durability }), set(`${name}2`, "v")] },
+    { kind: "kv-get-many", items: [get(name, -1n, durability), get(`${name}2`)], plain: true },
+    { kind: "kv-exists-many", items: [exists], plain: true },
+    { kind: "kv-bucket", bucket: name, durability, plain: true },
+    range(name, { durability }),
+    scanAll(name, { durability }),
+    { kind: "kv-delete-many", items: [remove], plain: true },
+    remove,
+  ];
+}
+
+/** What must be the same wherever the request was sent. */
+export function body(answer: DataAnswer): unknown {
+  const stripped = { ...answer, servedFrom: null, route: null };
+  if (answer.kind !== "kv-many") return stripped;
+  const items = answer.items.map((item) => ({ ...item, servedFrom: null, routeIndex: 0 }));
+  return { ...stripped, items, routes: [] };
+}

@@ -1,0 +1,137 @@
+/**
+ * Three real nodes that are stopped by SIGTERM and started again one after the other, under callers that are connected
+ * to the others and repeat nothing.
+ *
+ * Invariants: 1. Every call has one end, which is counted by its type. 2. A node is stopped only when no caller waits at
+ * it any more. 3. Only processes started here are signalled.
+ */
+import { join } from "node:path";
+import { GrpcCaller, type Json, type ServiceName } from "../contract/wire.js";
+import {
+  type Addresses,
+  ServerProcess,
+  nodeFlags,
+  sleep,
+  temporaryDirectory,
+  foundersOf,
+  freePorts,
+} from "./server-process.js";
+
+/** What a call may say that succeeded, or was refused for what it asked. */
+const MUST_RETRY_OR_WORSE: Readonly<Record<string, readonly number[]>> = {
+  Sequencer: [5, 6, 99],
+  Locker: [101, 104, 99],
+  KeyValuer: [101, 102, 99],
+};
+
+export class Rolling {
+  private readonly directory = temporaryDirectory();
+  private readonly processes = new Map<number, ServerProcess>();
+  private readonly callers = new Map<number, GrpcCaller>();
+  private readonly waiting = new Map<number, number>();
+  private ports: readonly number[] = [];
+  private http = new Map<number, string>();
+  private avoided = 0;
+  private running = false;
+  private open = 0;
+  /** Calls that ended as they should, and how the others ended. */
+  answered = 0;
+  readonly refusals = new Map<string, number>();
+
+  constructor(private readonly flags: readonly string[]) {}
+
+  async start(): Promise<void> {
+    this.ports = await freePorts(3);
+    for (const id of [1, 2, 3]) this.begin(id);
+    await Promise.all([1, 2, 3].map((id) => this.ready(id)));
+  }
+
+  private begin(id: number): void {
+    const path = join(this.directory.path, String(id));
+    const own = [`--raft-nodeid=${id}`, `--initial-cluster=${foundersOf(this.ports)}`];
+    const peer = `--peer-port=${String(this.ports[id - 1])}`;
+    this.processes.set(id, new ServerProcess(nodeFlags(path, peer, ...own, ...this.flags)));
+  }
+
+  private async ready(id: number): Promise<void> {
+    const addresses: Addresses | undefined = await this.processes.get(id)?.ready();
+    if (addresses === undefined) throw new Error(`node ${id} was not started`);
+    this.callers.set(id, new GrpcCaller(addresses.grpc));
+    this.http.set(id, addresses.http);
+  }
+
+  /** One call to a node that is not about to stop; its fields, or null when it was refused. */
+  async call(service: ServiceName, name: string, fields: Json, turn: number): Promise<Json | null> {
+    const ids = [1, 2, 3].filter((id) => id !== this.avoided);
+    const id = ids[turn % ids.length] as number;
+    this.waiting.set(id, (this.waiting.get(id) ?? 0) + 1);
+    const reply = await this.callers.get(id)?.call(service, name, fields);
+    this.waiting.set(id, (this.waiting.get(id) ?? 0) - 1);
+    const type = Number(reply?.fields["Type"] ?? -1);
+    const isRefused = reply?.code !== 0 || MUST_RETRY_OR_WORSE[service]?.includes(type) === true;
+    if (!isRefused) {
+      this.answered++;
+      return reply?.fields ?? null;
+    }
+    const end = `${name} status ${String(reply?.code)} type ${type}`;
+    this.refusals.set(end, (this.refusals.get(end) ?? 0) + 1);
+    return null;
+  }
+
+  /** `count` callers, each with one call after the other, until `halt`. */
+  load(count: number): void {
+    this.running = true;
+    for (let at = 0; at < count; at++) void this.caller(at);
+  }
+
+  private async caller(at: number): Promise<void> {
+    this.open++;
+    const Durability = at % 2;
+    const Owner = Buffer.from(`owner ${at}`);
+    for (let turn = at; this.running; turn++) {
+      const Key = `bucket/${at}`;
+      const Resource = `lock/${at}`;
+      const Value = Buffer.alloc(100, turn & 255);
+      await this.call("KeyValuer", "TrySetKeyValue", { Key, Value, Durability }, turn);
+      await this.call("KeyValuer", "TryGetKeyValue", { Key, Revision: -1, Durability }, turn);
+      const lock = { Resource, Owner, ExpiresMs: 60_000, Durability };
+      await this.call("Locker", "TryLock", lock, turn);
+      await this.call("Locker", "Unlock", lock, turn);
+      const sequence = { Name: `sequence ${at % 8}`, Durability: 1 };
+      await this.call("Sequencer", "NextSequenceValue", sequence, turn);
+    }
+    this.open--;
+  }
+
+  async halt(): Promise<void> {
+    this.running = false;
+    while (this.open > 0) await sleep(20);
+  }
+
+  /** Stops node `id` by SIGTERM, once nobody calls it any more, and starts it again. */
+  async restart(id: number): Promise<void> {
+    this.avoided = id;
+    while ((this.waiting.get(id) ?? 0) > 0) await sleep(10);
+    const ended = await this.processes.get(id)?.stop();
+    if (ended?.code !== 0) throw new Error(`node ${id} ended with ${String(ended?.code)}`);
+    this.begin(id);
+    await this.ready(id);
+    this.avoided = 0;
+  }
+
+  /** Sum of the terms of all groups: it grows with every change of a leader. */
+  async terms(): Promise<number> {
+    const id = this.avoided === 1 ? 2 : 1;
+    const answer = await fetch(`http://${String(this.http.get(id))}/metrics`);
+    let sum = 0;
+    for (const line of (await answer.text()).split("\n")) {
+      if (line.startsWith("svc_raft_term")) sum += Number(line.split(" ")[1]);
+    }
+    return sum;
+  }
+
+  async end(): Promise<void> {
+    for (const process of this.processes.values()) await process.kill();
+    this.directory.remove();
+  }
+}

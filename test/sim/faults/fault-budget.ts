@@ -1,0 +1,138 @@
+/**
+ * The atlas: who belongs to the cluster, as far as any node has told, and what of it may be lost
+ * or taken away so that a majority of healthy voters is left.
+ *
+ * Invariants: 1. What may be is judged for the worst that changes under way can lead to: whoever was
+ * asked to leave is gone, and a joiner that was lost votes. 2. Each group counts for itself, and
+ * each half of a joint configuration. 3. The newest configuration that any node applied counts.
+ */
+import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
+import type { Node } from "../../../src/host/node.js";
+import {
+  decodeMembership,
+  membershipOfVoters,
+} from "../../../src/host/replication/config-entries.js";
+import type { Member } from "../../../src/machine/commands/command.js";
+import type { Membership } from "../../../src/raft/state/types.js";
+import type { GroupSample, Observer } from "../world/observe.js";
+import type { Server } from "../world/server.js";
+
+export interface SeenRoster {
+  readonly version: number;
+  readonly members: readonly Member[];
+}
+
+interface Place {
+  life: number;
+  membershipIndex: number;
+  rosterVersion: number;
+}
+
+export class Atlas {
+  /** The newest roster that any node applied. */
+  roster: SeenRoster = { version: 0, members: [] };
+  /** Asked to leave, and not yet answered for good. */
+  readonly leaving = new Set<Server>();
+  private readonly configs = new Map<number, { index: number; membership: Membership }>();
+  private readonly places = new Map<number, Place>();
+  /** What every group begins with. */
+  private readonly founding: Membership;
+
+  constructor(
+    private readonly servers: readonly Server[],
+    founders: number,
+    private readonly observer: Pick<Observer, "roster" | "membership">,
+  ) {
+    const ids = Array.from({ length: founders }, (_, at) => at + 1);
+    this.founding = membershipOfVoters(ids);
+    this.configs.set(META_PARTITION, { index: 0, membership: this.founding });
+  }
+
+  /** A group of `node` looks other than before. Called before the sample is told to others. */
+  look(node: Node, sample: GroupSample): void {
+    const { partition, life } = sample;
+    const key = sample.node * 4096 + partition;
+    let place = this.places.get(key);
+    if (place === undefined || place.life !== life) {
+      place = { life, membershipIndex: -1, rosterVersion: -1 };
+      this.places.set(key, place);
+    }
+    const group = node.group(partitionId(partition));
+    if (group === null) return;
+    const { machine } = group;
+    if (machine.membershipIndex !== place.membershipIndex) {
+      place.membershipIndex = machine.membershipIndex;
+      this.sawConfig(sample, machine.membershipIndex, machine.membership);
+    }
+    if (group.partition !== META_PARTITION) return;
+    const version = machine.meta.cluster()?.membershipVersion ?? 0;
+    if (version === place.rosterVersion) return;
+    place.rosterVersion = version;
+    const members = machine.meta.members();
+    if (version > this.roster.version) this.roster = { version, members };
+    this.observer.roster?.(sample.node, life, version, JSON.stringify(members));
+  }
+
+  private sawConfig(sample: GroupSample, index: number, bytes: Uint8Array | null): void {
+    const membership = bytes === null ? this.founding : decodeMembership(bytes);
+    if (membership === null) throw new Error("a membership in memory can be read");
+    const { partition, node, life } = sample;
+    const known = this.configs.get(partition);
+    if (known === undefined || index > known.index) {
+      this.configs.set(partition, { index, membership });
+    }
+    this.observer.membership?.(node, life, partition, index, membership);
+  }
+
+  /** The configuration of a group as the newest node has it. */
+  configOf(partition: number): Membership | null {
+    return this.configs.get(partition)?.membership ?? null;
+  }
+
+  roleOf(nodeId: number): Member["role"] | null {
+    return this.roster.members.find((member) => member.nodeId === nodeId)?.role ?? null;
+  }
+
+  /** Votes in some group, or counts as a voter of the roster. */
+  isVoter(nodeId: number): boolean {
+    for (const { membership } of this.configs.values()) {
+      if ([...membership.voters, ...membership.votersOutgoing].includes(nodeId)) return true;
+    }
+    const role = this.roleOf(nodeId);
+    return role === "voter" || role === "leaving";
+  }
+
+  /** Whether the data of `server` may be lost for good. */
+  mayLose(server: Server): boolean {
+    return server.isDamaged || this.survives(new Set([server]), new Set());
+  }
+
+  /** Whether `server` may be asked to leave, so that `least` healthy members stay. */
+  mayLeave(server: Server, least: number): boolean {
+    const stay = this.servers.filter((other) => {
+      const isWhole = !other.isDamaged && !other.isLost && !other.isRetired;
+      return isWhole && other !== server && !this.leaving.has(other) && this.isVoter(other.nodeId);
+    });
+    return stay.length >= least && this.survives(new Set(), new Set([server]));
+  }
+
+  private survives(lost: ReadonlySet<Server>, gone: ReadonlySet<Server>): boolean {
+    const isHealthy = (server: Server): boolean =>
+      !server.isDamaged && !server.isLost && !server.isRetired && !lost.has(server);
+    const stands = (voters: readonly number[]): boolean => {
+      const counted = this.servers.filter((server) => {
+        if ((gone.has(server) || this.leaving.has(server)) && isHealthy(server)) return false;
+        const isLate = server.isJoiner || server.isReadmitted;
+        const mayVoteYet = isLate && !isHealthy(server) && !server.isRetired;
+        return voters.includes(server.nodeId) || mayVoteYet;
+      });
+      const healthy = counted.filter(isHealthy);
+      return healthy.length * 2 > counted.length;
+    };
+    for (const { membership } of this.configs.values()) {
+      const { voters, votersOutgoing } = membership;
+      if (!stands(voters) || (votersOutgoing.length > 0 && !stands(votersOutgoing))) return false;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * What a seed decides before anything runs: how large the cluster is, how it is set, which
+ * operations and faults occur and how often. Swarm testing: each seed leaves some out and draws the
+ * rates of the others, because a rare mix finds what an even one never meets.
+ *
+ * Pure. Invariants: 1. The plan is a function of seed, profile and overrides. 2. An override changes
+ * nothing else of the plan, so that a shortened run resembles the whole one.
+ */
+import { VOTERS_MAX } from "../../../src/base/limits.js";
+import { Prng } from "../../../src/base/prng.js";
+import type { HostSettings } from "../../../src/host/settings.js";
+import type { OperationsSettings } from "../../../src/operations/api/settings.js";
+import {
+  type WorkloadKind,
+  type WorkSettings,
+  laterWeights,
+  weights,
+  workSettings,
+} from "./workplan.js";
+import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
+import type { FaultKind } from "../faults/kinds.js";
+import { type MemberPlan, memberPlan } from "../members/memberplan.js";
+import { type Profile, PROFILES } from "./profiles.js";
+import { fewOf, imageSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
+import {
+  DEFAULT_HOST_SETTINGS,
+  DEFAULT_OPERATIONS_SETTINGS,
+} from "../../doubles/default-settings.js";
+
+export interface Plan {
+  readonly seed: number;
+  readonly profile: string;
+  /** That the cluster is founded with. */
+  readonly nodes: number;
+  /** Nodes that join right after the start. */
+  readonly joiners: number;
+  /** Simulated milliseconds with faults. */
+  readonly ticks: number;
+  readonly clients: number;
+  readonly thinkMs: number;
+  readonly operations: Readonly<Record<WorkloadKind, number>>;
+  readonly faults: readonly FaultKind[];
+  /** Mean time between two faults (ms). */
+  readonly faultEveryMs: number;
+  readonly host: Partial<HostSettings>;
+  readonly segmentBytes: number;
+  readonly locks: number;
+  readonly sequences: number;
+  readonly keys: number;
+  readonly requestTimeoutMs: number;
+  readonly blockSize: number;
+  /** null: nobody joins or leaves. */
+  readonly members: MemberPlan | null;
+  /** null: the disks of a majority stay. */
+  readonly disaster: DisasterPlan | null;
+  readonly work: WorkSettings;
+  readonly network: {
+    readonly baseMs: number;
+    readonly jitterMs: number;
+    readonly slowPerMillion: number;
+  };
+  readonly disk: { readonly readMs: number; readonly writeMs: number };
+  /** Numbers of faults of the schedule that are left out. */
+  readonly without: readonly number[];
+}
+
+type Weights = Readonly<Partial<Record<WorkloadKind, number>>>;
+
+export interface PlanOverrides {
+  readonly ticks?: number;
+  readonly clients?: number;
+  /** Founders and joiners. */
+  readonly nodes?: number;
+  /** Data partitions. */
+  readonly groups?: number;
+  readonly faults?: readonly FaultKind[];
+  readonly without?: readonly number[];
+  readonly members?: MemberPlan | null;
+  /** Weights instead of the drawn ones; kinds that are not named are off. */
+  readonly operations?: Weights;
+  readonly locks?: number;
+  readonly sequences?: number;
+  readonly keys?: number;
+  readonly thinkMs?: number;
+  readonly requestTimeoutMs?: number;
+  readonly blockSize?: number;
+}
+
+export const CLUSTER_ID = "simulated";
+
+export function endpointOf(nodeId: number): string {
+  return `node-${nodeId}:8084`;
+}
+
+/** The node that is meant by an endpoint. */
+export function nodeAt(endpoint: string): number {
+  return Number(/^node-(\d+):/.exec(endpoint)?.[1]);
+}
+
+function pick<T>(prng: Prng, list: readonly T[]): T {
+  return list[prng.below(list.length)] as T;
+}
+
+function hostSettings(prng: Prng): Partial<HostSettings> {
+  const heartbeatMs = pick(prng, [100, 100, 200]);
+  const flushRows = pick(prng, [20, 200, 2000]);
+  return {
+    initialPartitions: pick(prng, [1, 2, 3, 5]),
+    heartbeatMs,
+    electionMs: heartbeatMs * pick(prng, [5, 10, 10]),
+    batchEntriesMax: pick(prng, [4, 64, 256]),
+    batchBytesMax: 16 << 10,
+    lingerMs: pick(prng, [0, 0, 5]),
+    queuedCommandsMax: pick(prng, [256, 2048]),
+    inFlightEntriesMax: pick(prng, [1, 4, 16]),
+    compactEveryEntries: pick(prng, [10, 100, 1000]),
+    compactKeepEntries: pick(prng, [0, 5, 50]),
+    flushAgeMs: pick(prng, [500, 5000, 30_000]),
+    flushRows,
+    unflushedRowsMax: flushRows * 5,
+    logKeepBytesMax: 256 << 10,
+    unwrittenBytesMax: 256 << 10,
+    applySliceCommands: pick(prng, [5, 100, 4096]),
+    lockRecordRetentionMs: pick(prng, [5000, 60_000, 3_600_000]),
+    tombstoneRetentionMs: pick(prng, [5000, 60_000, 86_400_000]),
+    collectEveryMs: pick(prng, [1000, 10_000]),
+    collectLimit: pick(prng, [3, 256]),
+  };
+}
+
+/** A cluster is founded by as many as may vote. */
+function foundersAmong(nodes: number): Pick<Plan, "nodes" | "joiners"> {
+  const founders = Math.min(nodes, VOTERS_MAX);
+  return { nodes: founders, joiners: nodes - founders };
+}
+
+function weightsOf(chosen: Weights | undefined, drawn: Plan["operations"]): Plan["operations"] {
+  if (chosen === undefined) return drawn;
+  const kinds = Object.keys(drawn) as WorkloadKind[];
+  return Object.fromEntries(kinds.map((kind) => [kind, chosen[kind] ?? 0])) as Plan["operations"];
+}
+
+/** Of some seeds; the others have what is lost one by one. */
+function disasterOf(seed: number, profile: Profile, founders: number): DisasterPlan | null {
+  if (profile.losesMajorities !== true) return null;
+  const prng = new Prng(seed).fork("majority");
+  return prng.chance(1, 2) ? disasterPlan(prng, founders) : null;
+}
+
+function keysOf(profile: Profile, drawn: number): number {
+  return profile.keys ?? drawn;
+}
+
+/** The plan of `seed`. Throws on an unknown profile. */
+export function planOf(seed: number, profileName: string, overrides: PlanOverrides = {}): Plan {
+  const profile = PROFILES[profileName];
+  if (profile === undefined) {
+    throw new Error(`no profile ${profileName}; there are: ${Object.keys(PROFILES).join(", ")}`);
+  }
+  const prng = new Prng(seed).fork("plan");
+  const nodes = pick(prng, profile.nodes);
+  const later = new Prng(seed).fork("later");
+  const drawn = profile.faults.filter(() => prng.chance(1, 2));
+  const chosen = fewOf(drawn, new Prng(seed).fork("few"));
+  const hasOperators = profile.hasOperators === true;
+  const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
+  const plan: Plan = {
+    seed,
+    profile: profileName,
+    ...foundersAmong(nodes),
+    ticks: profile.ticks ?? 60_000,
+    clients: pick(prng, profile.clients),
+    thinkMs: pick(prng, profile.thinkMs),
+    operations: weightsOf(profile.operations, { ...laterWeights(later), ...weights(prng) }),
+    faults: profile.hasAllFaults === true ? profile.faults : chosen,
+    faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
+    host: {
+      ...hostSettings(prng),
+      ...tailSettings(new Prng(seed).fork("tail")),
+      ...imageSettings(new Prng(seed).fork("image")),
+      ...sleepSettings(new Prng(seed).fork("sleep")),
+      ...profile.host,
+    },
+    segmentBytes: pick(prng, [64, 128, 512]) << 10,
+    locks: pick(prng, [1, 3, 20]),
+    sequences: pick(prng, [1, 3, 10]),
+    keys: keysOf(profile, pick(prng, [2, 10, 60])),
+    requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
+    blockSize: pick(prng, [1, 10, 1000]),
+    work: { ...workSettings(later), ...profile.work },
+    disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
+    network: {
+      baseMs: pick(prng, [0.1, 0.5, 5]),
+      jitterMs: pick(prng, [0.1, 1, 20]),
+      slowPerMillion: pick(prng, [0, 1000, 20_000]),
+    },
+    members,
+    disaster: disasterOf(seed, profile, nodes),
+    ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
+    without: [],
+  };
+  const { groups, nodes: wanted, operations, ...others } = overrides;
+  const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
+  const size = wanted === undefined ? {} : foundersAmong(wanted);
+  const weighed = weightsOf(operations, plan.operations);
+  return { ...plan, ...others, ...size, host, operations: weighed };
+}
+
+/** The host's settings of one node of a plan. */
+export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): HostSettings {
+  const founders = [];
+  for (let id = 1; id <= plan.nodes; id++) {
+    founders.push({ nodeId: id, endpoint: endpointOf(id), storageId: "" });
+  }
+  const { electionMs = DEFAULT_HOST_SETTINGS.electionMs } = plan.host;
+  return {
+    ...DEFAULT_HOST_SETTINGS,
+    // Timeouts that are all the same would let all nodes stand for election at once, for ever.
+    electionEndMs: 2 * electionMs,
+    // Replicas are compared often enough for a short run.
+    digestEveryEntries: 32,
+    ...plan.host,
+    nodeId,
+    endpoint: endpointOf(nodeId),
+    clusterId: CLUSTER_ID,
+    storageId,
+    founders,
+  };
+}
+
+export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSettings {
+  const { work } = plan;
+  return {
+    ...DEFAULT_OPERATIONS_SETTINGS,
+    nodeId,
+    peerEndpoint: endpointOf(nodeId),
+    clientEndpoint: `http://node-${nodeId}:8083`,
+    requestTimeoutMs: plan.requestTimeoutMs,
+    sequencerBlockSize: plan.blockSize,
+    ...(plan.members === null ? {} : { drainTimeoutMs: plan.members.drainMs }),
+    keysRetainedMax: work.keysRetainedMax,
+    keysRetainedMs: work.keysRetainedMs,
+    revisionsRetained: work.revisionsRetained,
+    pageBytes: work.pageBytes,
+    responseMaxBytes: work.responseMaxBytes,
+    valueMaxBytes: work.valueMaxBytes,
+    lockMaxLeaseMs: work.lockMaxLeaseMs,
+  };
+}

@@ -1,0 +1,303 @@
+/**
+ * The profiles of runs: what kind of world a seed draws its plan for.
+ *
+ * Pure. Invariant: adding a profile changes no seed of another one.
+ */
+import type { HostSettings } from "../../../src/host/settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-settings.js";
+import { FAULT_KINDS, type FaultKind } from "../faults/kinds.js";
+import { STRANDING } from "../faults/swarm.js";
+import type { WorkloadKind, WorkSettings } from "./workplan.js";
+import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
+
+export interface Profile {
+  readonly name: string;
+  /** Operators add and remove nodes, move leaderships and restart nodes. */
+  readonly hasOperators?: boolean;
+  /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
+  readonly nodes: readonly number[];
+  /** Faults that the profile may switch on. */
+  readonly faults: readonly FaultKind[];
+  /** Mean pause of a client between operations (ms), drawn from. */
+  readonly thinkMs: readonly number[];
+  readonly clients: readonly number[];
+  /** Instead of what the seed would draw. */
+  readonly host?: Partial<HostSettings>;
+  readonly ticks?: number;
+  readonly segmentBytes?: number;
+  /** Mean times between two faults (ms), drawn from. */
+  readonly faultEveryMs?: readonly number[];
+  /** All faults of the profile are on in every seed. */
+  readonly hasAllFaults?: boolean;
+  readonly work?: Partial<WorkSettings>;
+  /** Weights instead of the drawn ones; kinds that are not named are off. */
+  readonly operations?: Partial<Record<WorkloadKind, number>>;
+  readonly keys?: number;
+  /** Of what the world counts, and of what checkers saw, that much must have happened over a sweep: else it was not this world. */
+  readonly needs?: Readonly<Record<string, number>>;
+  /** In half of the seeds the disks of a majority are emptied. */
+  readonly losesMajorities?: boolean;
+  /** Images of one group that a node may install until it has caught up, at most. */
+  readonly imagesMax?: number;
+}
+
+const ALL_FAULTS = Object.keys(FAULT_KINDS) as (keyof typeof FAULT_KINDS)[];
+/** What one node alone survives without losing anything. */
+const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers);
+
+/** Few copies of each value, so that large ones find room. */
+const LARGE_WORK = { valueMaxBytes: 1 << 20, revisionsRetained: 1, vanishPerMille: 5 };
+const WRITERS = { set: 12, "set-expiring": 1, get: 3, "kv-delete": 1, next: 1, create: 1, lock: 1 };
+
+/** What must never be given twice, and what must not be lost. */
+const GRANTS = { lock: 6, extend: 1, unlock: 2, create: 1, next: 6, set: 4, get: 4 };
+const LOSSES = Array.from({ length: 4 }, () => "lose-disk" as const);
+const SLOWNESS = Array.from({ length: 4 }, () => "slow" as const);
+const READERS = { readers: 3, bucket: 1, range: 1, "scan-all": 1, "scan-local": 1 };
+const ROLLBACKS = Array.from({ length: 4 }, () => "roll-back" as const);
+
+export const PROFILES: Readonly<Record<string, Profile>> = {
+  one: {
+    name: "one",
+    nodes: [1],
+    faults: LONELY_FAULTS,
+    thinkMs: [50, 300, 1000],
+    clients: [1, 3, 8, 16],
+  },
+  three: {
+    name: "three",
+    nodes: [3],
+    faults: ALL_FAULTS,
+    thinkMs: [100, 500, 2000],
+    clients: [2, 5, 10],
+  },
+  five: {
+    name: "five",
+    nodes: [5],
+    faults: ALL_FAULTS,
+    thinkMs: [100, 500, 2000],
+    clients: [2, 5, 10],
+  },
+  /** Nodes join and leave, come back empty, and leaderships move, under all faults. */
+  members: {
+    name: "members",
+    nodes: [3, 3, 4, 5, 6],
+    faults: ALL_FAULTS,
+    thinkMs: [100, 500, 2000],
+    clients: [2, 5, 10],
+    hasOperators: true,
+  },
+  "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
+  /** Many nodes and groups under little load: how cost grows with the cluster. */
+  crowd: {
+    name: "crowd",
+    // A cluster has nine voters at most.
+    nodes: [9],
+    faults: ["kill", "isolate", "link-break"],
+    thinkMs: [500],
+    clients: [10],
+    host: { initialPartitions: 222, heartbeatMs: 100, electionMs: 1000 },
+    ticks: 10_000,
+  },
+  /** The largest world: two thousand groups, with the settings that ship, under light load. */
+  wide: {
+    name: "wide",
+    nodes: [25],
+    faults: ["kill", "isolate", "link-break"],
+    thinkMs: [500],
+    clients: [20],
+    host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
+    // Large enough that joiners are fed from the log: an image for each of 2000 groups takes long.
+    segmentBytes: 4 << 20,
+    ticks: 10_000,
+  },
+  /**
+   * Days of a cluster that sleeps most of the time: what goes by clocks and counters, and groups
+   * that are woken by a request or a fault. A day costs a few seconds.
+   */
+  long: {
+    name: "long",
+    nodes: [1, 3, 3, 5],
+    faults: ALL_FAULTS,
+    thinkMs: [1_200_000, 3_600_000],
+    clients: [2, 5],
+    ticks: 5 * 86_400_000,
+    faultEveryMs: [3_600_000, 21_600_000],
+  },
+  /** Leaders that lose the others while clients go on: tails that the next one overwrites. */
+  stranded: {
+    name: "stranded",
+    nodes: [3, 3, 5],
+    faults: [...STRANDING, "kill", "power-loss", "disk-slow", "pause-leader"],
+    thinkMs: [20, 100, 300],
+    clients: [5, 10],
+    host: { initialPartitions: 1, batchEntriesMax: 1, inFlightEntriesMax: 16 },
+    ticks: 30_000,
+    faultEveryMs: [1000, 3000],
+  },
+  /** Values of almost a mebibyte, written while a node is away; those that have them were restarted when it comes back. */
+  heavy: {
+    name: "heavy",
+    nodes: [3],
+    faults: ["left-behind"],
+    hasAllFaults: true,
+    thinkMs: [30, 80],
+    clients: [3, 6],
+    host: { initialPartitions: 1, compactEveryEntries: 1000, compactKeepEntries: 1000 },
+    ticks: 30_000,
+    segmentBytes: 16 << 20,
+    faultEveryMs: [2000, 5000],
+    work: { ...LARGE_WORK, largeValues: 30, largeBytes: (1 << 20) - 8192 },
+    operations: WRITERS,
+    keys: 10,
+    needs: { "fault left-behind": 3, "work large values": 50 },
+  },
+  /** The store of a node takes nothing for long, while the cluster writes. */
+  stuck: {
+    name: "stuck",
+    nodes: [3],
+    faults: ["store-stuck", "store-stuck", "kill-leader", "link-break"],
+    hasAllFaults: true,
+    thinkMs: [20, 60],
+    clients: [5],
+    host: {
+      ...{ initialPartitions: 2, flushRows: 20, unflushedRowsMax: 100, flushAgeMs: 500 },
+      ...{ flushBytes: 32 << 10, unflushedBytesMax: 128 << 10 },
+    },
+    ticks: 40_000,
+    faultEveryMs: [3000],
+    work: { ...LARGE_WORK, valueMaxBytes: 4000, largeValues: 100, largeBytes: 3000 },
+    operations: WRITERS,
+    keys: 300,
+    needs: { "fault store-stuck": 3, "work large values": 200 },
+  },
+  /** Nodes that are away until they need images, while much is written. */
+  images: {
+    name: "images",
+    nodes: [3],
+    faults: ["away"],
+    hasAllFaults: true,
+    thinkMs: [10, 30],
+    clients: [12],
+    host: {
+      ...{ initialPartitions: 1, compactEveryEntries: 20, compactKeepEntries: 5 },
+      ...{ flushAgeMs: 500, flushRows: 200, unflushedRowsMax: 1000 },
+      snapshots: { ...DEFAULT_SNAPSHOT_SETTINGS, chunkBytes: 4000, windowChunks: 4 },
+    },
+    ticks: 40_000,
+    segmentBytes: 64 << 10,
+    faultEveryMs: [4000],
+    work: { ...LARGE_WORK, largeValues: 120, largeBytes: 3000 },
+    operations: WRITERS,
+    keys: 400,
+    needs: { "fault away": 3, "images installed": 3 },
+    imagesMax: 2,
+  },
+  /** One bucket of thousands of dead rows, and many who read it at once. */
+  tombs: {
+    name: "tombs",
+    nodes: [1, 3, 3, 5],
+    // A node that takes its time has other things come in between two slices of a read.
+    faults: [...ALL_FAULTS, ...SLOWNESS],
+    thinkMs: [100, 300],
+    clients: [5, 8],
+    host: {
+      ...{ queuedCommandsMax: 2048, batchEntriesMax: 256, inFlightEntriesMax: 4 },
+      snapshots: { ...DEFAULT_SNAPSHOT_SETTINGS, chunkBytes: 4000, windowChunks: 4 },
+    },
+    ticks: 8000,
+    faultEveryMs: [500, 2000],
+    operations: {
+      ...READERS,
+      churn: 8,
+      set: 3,
+      get: 3,
+      "kv-delete": 2,
+      "set-expiring": 1,
+      lock: 1,
+    },
+    keys: 3000,
+    needs: {
+      "a turn reads few rows: dead rows": 50_000,
+      "a turn reads few rows: full turns": 20,
+      "a turn reads few rows: turns with several readers": 10,
+      "fault slow": 1,
+    },
+  },
+  /** Leaders change every second or two while leases of a minute run. */
+  hasty: {
+    name: "hasty",
+    nodes: [3, 5],
+    faults: ["kill-leader", "strand-leader", "pause-leader", "isolate"],
+    hasAllFaults: true,
+    thinkMs: [300, 1000],
+    clients: [4],
+    host: { heartbeatMs: 100, electionMs: 500 },
+    ticks: 90_000,
+    faultEveryMs: [800, 2000],
+    operations: {
+      lock: 4,
+      extend: 2,
+      unlock: 1,
+      "get-lock": 6,
+      "set-expiring": 3,
+      get: 4,
+      create: 1,
+    },
+    needs: { "fault kill-leader": 3, "fault strand-leader": 3 },
+  },
+  /** Bytes that no node sends come over the links. */
+  rude: {
+    name: "rude",
+    nodes: [3],
+    faults: ["garbage", "garbage", "garbage", "link-break", "kill-leader"],
+    hasAllFaults: true,
+    thinkMs: [100, 500],
+    clients: [5],
+    ticks: 20_000,
+    faultEveryMs: [100, 300],
+    needs: { "network garbage": 10 },
+  },
+  /** Founders lose their disks: a minority, whom one command heals each, or a majority, which ends all grants. */
+  wiped: {
+    name: "wiped",
+    nodes: [3, 5],
+    faults: [
+      ...LOSSES,
+      "lose-majority",
+      "kill",
+      "kill-leader",
+      "power-loss-all",
+      "isolate",
+      "link-break",
+    ],
+    hasAllFaults: true,
+    losesMajorities: true,
+    thinkMs: [100, 300],
+    clients: [4],
+    ticks: 30_000,
+    faultEveryMs: [500, 1500],
+    operations: GRANTS,
+    needs: {
+      ...{ "fault lose-disk": 1, "fault lose-majority": 1 },
+      ...{ "losses nodes replaced": 1, "losses majorities": 1 },
+    },
+  },
+  /** Disks are put back as they were some restarts ago, and the nodes are restarted again and again. */
+  "rolled-back": {
+    name: "rolled-back",
+    nodes: [3, 5],
+    faults: [...ROLLBACKS, "kill", "kill", "kill-leader", "power-loss-all", "isolate"],
+    hasAllFaults: true,
+    thinkMs: [50, 200],
+    clients: [4],
+    ticks: 40_000,
+    faultEveryMs: [500, 1500],
+    operations: GRANTS,
+    needs: {
+      ...{ "fault roll-back": 1, "losses nodes replaced": 1 },
+      "outdated disks have no say: lives refused": 2,
+    },
+  },
+  calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },
+};

@@ -1,0 +1,161 @@
+/**
+ * Runs a plan with everything that judges it: the checkers of nodes while it runs, those of the
+ * history after it.
+ *
+ * Invariants: 1. A checker that saw too little says so; whether that fails is decided over many
+ * seeds, never over one. 2. What could not be decided is told, and is no pass.
+ */
+import { boundsOf } from "../../judge/checkers/nodes/bounded-size.js";
+import {
+  HISTORY_CHECKS,
+  type HistoryCheckOptions,
+  checkHistory,
+  withDrift,
+} from "../../judge/checkers/history-checks.js";
+import { checkNothingGranted } from "../../judge/checkers/clients/nothing-granted.js";
+import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
+import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
+import { hostSettingsOf, operationsSettingsOf, type Plan } from "../plan/plan.js";
+import { NodeChecks } from "../world/nodechecks.js";
+import { type Profile, PROFILES } from "../plan/profiles.js";
+import { type RunOptions, type RunResult, runPlan } from "./run.js";
+
+export interface Judged {
+  readonly result: RunResult;
+  /** Of the run and of all checkers. */
+  readonly violations: readonly string[];
+  /** What the checkers saw, by checker and kind of evidence. */
+  readonly evidence: Readonly<Record<string, number>>;
+  /** How much of it there must be, over a whole sweep at least. */
+  readonly minimum: Readonly<Record<string, number>>;
+  /** Checkers that saw too little in this run. */
+  readonly vacuous: readonly string[];
+  readonly undecided: readonly string[];
+  /** Processor time of the checkers of the history (ms). */
+  readonly checkMs: number;
+}
+
+/** The fastest clock of a world is so much too fast; see the faults of clocks. */
+export const CLOCK_DRIFT = 0.05;
+
+/** Operations with a result that each kind of object must have had, over a whole sweep. */
+const MINIMUM = {
+  lock: 50,
+  "ephemeral-lock": 20,
+  sequence: 50,
+  key: 50,
+  "ephemeral-key": 20,
+  "key-space": 5,
+} as const;
+
+const NO_MINIMUM: HistoryCheckOptions["minimum"] = {
+  ...{ answers: 0, allocations: 0, orders: 0, replays: 0, tokens: 0, beliefs: 0, reads: 0 },
+  scans: { pages: 0, rows: 0, untouched: 0 },
+};
+
+export function historyOptions(plan: Plan): HistoryCheckOptions {
+  const base = withDrift(CLOCK_DRIFT, HISTORY_CHECKS);
+  const host = hostSettingsOf(plan, 1, "");
+  const operations = operationsSettingsOf(plan, 1);
+  const { linearizability } = base;
+  // What a profile does not ask for is nothing that it could have seen.
+  const isSpecial = PROFILES[plan.profile]?.operations !== undefined;
+  return {
+    ...base,
+    minimum: isSpecial
+      ? { ...NO_MINIMUM, answers: 100 }
+      : { ...base.minimum, scans: { pages: 20, rows: 50, untouched: 20 } },
+    linearizability: {
+      ...linearizability,
+      minimum: isSpecial ? { key: 50 } : MINIMUM,
+      lock: {
+        ...linearizability.lock,
+        recordRetentionMs: host.lockRecordRetentionMs,
+        maxLeaseMs: operations.lockMaxLeaseMs,
+      },
+      sequence: {
+        ...linearizability.sequence,
+        defaultBlockSize: operations.sequencerBlockSize,
+        keysRetainedMax: operations.keysRetainedMax,
+        keysRetainedMs: operations.keysRetainedMs,
+      },
+      kv: {
+        ...linearizability.kv,
+        revisionsRetained: operations.revisionsRetained,
+        tombstoneRetentionMs: host.tombstoneRetentionMs,
+        maxValueBytes: operations.valueMaxBytes,
+      },
+      // A history that needs more is told as undecided.
+      budget: { ...linearizability.budget, stepsMax: 300_000, memoryMax: 100_000 },
+    },
+  };
+}
+
+function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs"> {
+  const violations: string[] = [];
+  const evidence: Record<string, number> = {};
+  const minimum: Record<string, number> = {};
+  const vacuous: string[] = [];
+  const undecided: string[] = [];
+  for (const verdict of verdicts) {
+    const { property, kind, seen } = verdict;
+    for (const [name, least] of Object.entries(verdict.minimum)) {
+      minimum[`${property}: ${name}`] = least;
+    }
+    for (const [name, count] of Object.entries(seen)) evidence[`${property}: ${name}`] = count;
+    for (const violation of verdict.violations) violations.push(`${property}: ${violation}`);
+    if (kind === "vacuous") vacuous.push(property);
+    for (const open of verdict.open) undecided.push(`${property}: ${open}`);
+  }
+  return { violations, evidence, minimum, vacuous, undecided };
+}
+
+/** The verdict, without a least evidence. */
+function unmeasured(verdict: Verdict): Verdict {
+  return { ...verdict, minimum: {}, kind: verdict.kind === "vacuous" ? "pass" : verdict.kind };
+}
+
+/** Whether what the profile is for was there. */
+function worldOf(profile: Profile, result: RunResult, verdicts: readonly Verdict[]): Verdict {
+  const { name, needs = {} } = profile;
+  const { faults, effects } = result;
+  const { evidence } = collect(verdicts);
+  const findings = new Findings(`the world of ${name}`, needs);
+  for (const need of Object.keys(needs)) {
+    const fault = need.startsWith("fault ") ? faults[need.slice(6)] : undefined;
+    findings.count(need, fault ?? effects[need] ?? evidence[need] ?? 0);
+  }
+  return findings.verdict();
+}
+
+export function judge(plan: Plan, options: RunOptions = {}): Judged {
+  let violate: (text: string) => void = () => undefined;
+  const host = hostSettingsOf(plan, 1, "");
+  const bounds = boundsOf(host, operationsSettingsOf(plan, 1), plan.segmentBytes);
+  const profile = PROFILES[plan.profile] as Profile;
+  const hasOperators = plan.members !== null;
+  const tell = (text: string): void => violate(text);
+  const imagesMax = (profile.imagesMax ?? Infinity) * (host.initialPartitions + 1);
+  const { electionEndMs } = host;
+  const checks = new NodeChecks(tell, bounds, plan.nodes, hasOperators, imagesMax, electionEndMs);
+  const result = runPlan(plan, {
+    ...options,
+    checks,
+    onViolate: (report) => {
+      violate = report;
+    },
+  });
+  const before = process.cpuUsage();
+  const partitions = host.initialPartitions;
+  const history = withLeaderships(result.history, checks.leaderships, partitions);
+  const ofHistory = checkHistory(history, historyOptions(plan));
+  const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
+  const granted = checkNothingGranted(history, result.lostAtMs);
+  const ofNodes = [...checks.verdicts(), fenced, granted];
+  const verdicts = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
+  const collected = collect(verdicts);
+  const own = result.violations.filter((text) => !collected.violations.includes(text));
+  const { user, system } = process.cpuUsage(before);
+  const checkMs = (user + system) / 1000;
+  return { result, ...collected, violations: [...own, ...collected.violations], checkMs };
+}

@@ -1,0 +1,57 @@
+/**
+ * Seeds that once failed, with what they found. A seed means what plan and draws make of it: when
+ * those change, it is an ordinary seed, and the scenario named with it guards the fix.
+ */
+export interface Regression {
+  readonly seed: number;
+  readonly profile: string;
+  readonly ticks?: number;
+  /** What was wrong, and where a test of its own guards it. */
+  readonly found: string;
+}
+
+export const REGRESSIONS: readonly Regression[] = [
+  {
+    seed: 8100,
+    profile: "three",
+    found: "a keyless allocation that was carried to the next leader skips a block",
+  },
+  {
+    seed: 64350,
+    profile: "members",
+    ticks: 30_000,
+    found: "a reset of a log that waits for space counted as durable (promises.test.ts)",
+  },
+  {
+    seed: 64339,
+    profile: "members",
+    ticks: 30_000,
+    found: "who had left was wiped, started by mistake, joined anew and was taken away",
+  },
+  {
+    seed: 64035,
+    profile: "members",
+    ticks: 30_000,
+    found: "a block lost with a leader, and others before its caller (linearizability.test.ts)",
+  },
+  {
+    seed: 502079,
+    profile: "stranded",
+    ticks: 8000,
+    found:
+      "proposals cut off by a new leader's shorter log stayed counted (unit/host/parts.test.ts)",
+  },
+  {
+    seed: 200027,
+    profile: "members",
+    ticks: 30_000,
+    found:
+      "a stop left those who wait for another node unanswered (unit/operations/forward.test.ts)",
+  },
+  {
+    seed: 117,
+    profile: "rolled-back",
+    found:
+      "who applied rosters of the past went on ignoring a living link (unit/host/cluster.test.ts)",
+  },
+];

@@ -1,0 +1,362 @@
+/**
+ * One run: a world, its machines, clients and faults, made from a plan; then peace, in which what is
+ * left must become whole again; then the verdict.
+ *
+ * Invariants: 1. A run is synchronous and touches nothing of the platform (see `tripwire.ts`).
+ * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
+ * counts, so that a run in which nothing happened is not taken for a good one.
+ */
+import { Atlas } from "../faults/fault-budget.js";
+import type { SharedWork } from "../clients/workload.js";
+import { FencedStore } from "../../judge/checkers/clients/fenced-store.js";
+import type { Verdict } from "../../judge/checkers/verdict.js";
+import { Client, type ClientCounts } from "../clients/client.js";
+import { Faults } from "../faults/faults.js";
+import { type History, HistoryRecorder } from "../../judge/history.js";
+import { SimNetwork } from "../net/network.js";
+import type { GroupSample, Observer } from "../world/observe.js";
+import { Operator } from "../members/operator.js";
+import { unsettled, unsettledLoss } from "./liveness.js";
+import type { Plan } from "../plan/plan.js";
+import { ReadMeter, metered } from "../world/readmeter.js";
+import { Server } from "../world/server.js";
+import { guarded } from "../world/tripwire.js";
+import { World } from "../world/world.js";
+
+/** Time in which a healed cluster must serve and agree (ms). */
+const PEACE_MS = 30_000;
+/** And when nodes join and leave: whoever began to, must have done it by then (ms). */
+const MEMBERS_PEACE_MS = 120_000;
+/** Without a majority nothing may come of so much peace (ms). */
+const LOST_PEACE_MS = 15_000;
+/** Pause between the starts of nodes that join (ms). */
+const JOIN_EVERY_MS = 100;
+/** Clients ask on for this long in peace, then fall silent. */
+const LAST_CALLS_MS = 3000;
+
+export interface RunResult {
+  readonly plan: Plan;
+  readonly violations: readonly string[];
+  readonly traceHash: string;
+  readonly events: number;
+  readonly simulatedMs: number;
+  readonly clients: ClientCounts;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly starts: number;
+  /** Faults that the schedule drew, those left out included. */
+  readonly faultsDrawn: number;
+  readonly history: History;
+  readonly samples: number;
+  /** When the disks of a majority were gone; null: they never were. */
+  readonly lostAtMs: number | null;
+  /** What the outside store says of the tokens that it was shown. */
+  readonly fenced: Verdict;
+  readonly words: readonly string[];
+  /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
+  readonly effects: Readonly<Record<string, number>>;
+}
+
+export interface RunOptions {
+  /** Lines of words kept; 0 = none. */
+  readonly linesMax?: number;
+  /** Told of everything that nodes do. */
+  readonly checks?: Observer;
+  /** Called with what reports a violation and ends the run. */
+  readonly onViolate?: (violate: (text: string) => void) => void;
+  /** Called with the world before it begins: tests plant faults of their own. */
+  readonly prepare?: (world: World, servers: readonly Server[]) => void;
+}
+
+class Run {
+  readonly world: World;
+  readonly servers: Server[] = [];
+  readonly clients: Client[] = [];
+  readonly violations: string[] = [];
+  readonly history = new HistoryRecorder(200_000);
+  readonly counts: ClientCounts = {
+    calls: 0,
+    ok: 0,
+    refused: 0,
+    unknown: 0,
+    vanished: 0,
+    retries: 0,
+  };
+  readonly shared: SharedWork = { unique: 1, large: 0, store: new FencedStore() };
+  readonly faults: Faults;
+  readonly network: SimNetwork;
+  readonly atlas: Atlas;
+  readonly reads = new ReadMeter();
+  /** null: nobody changes who belongs to the cluster. */
+  readonly operator: Operator | null;
+  starts = 0;
+  private admitted = 0;
+  samples = 0;
+  private readonly checks: Observer;
+
+  constructor(
+    readonly plan: Plan,
+    options: RunOptions,
+  ) {
+    this.world = new World(plan.seed, options.linesMax ?? 0);
+    this.checks = options.checks ?? {};
+    const electionMs = plan.host.electionMs ?? 1000;
+    this.network = new SimNetwork(this.world, { ...plan.network, silenceMs: electionMs * 0.7 });
+    for (let count = 1; count <= plan.nodes; count++) this.build();
+    this.atlas = new Atlas(this.servers, plan.nodes, this.checks);
+    this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas);
+    this.operator = this.makeOperator();
+    for (let number = 1; number <= plan.clients; number++) {
+      const { world, servers, history, counts, shared } = this;
+      this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
+    }
+    this.world.onRun = (life) => {
+      this.observe(life.node);
+      this.observeReads(life.node);
+    };
+  }
+
+  /** A machine with the next node id. */
+  private build(): Server {
+    const nodeId = this.servers.length + 1;
+    const server = new Server(this.world, this.plan, nodeId, this.network, {
+      violation: (text) => this.violate(text),
+      recovered: (...recovered) => this.checks.recovered?.(...recovered),
+      sent: (...frame) => this.checks.sent?.(...frame),
+      started: (server) => this.started(server),
+      wiped: (server) => this.checks.wiped?.(server.nodeId),
+      entry: (...entry) => this.checks.entry?.(...entry),
+      admitted: (server) => {
+        this.admitted++;
+        this.checks.admitted?.(server.nodeId);
+      },
+      founded: (server, founders) => this.checks.founded?.(server.nodeId, founders),
+      rolledBack: (server) => this.checks.rolledBack?.(server.nodeId),
+      ended: (server, why) => {
+        this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
+        this.faults.restartLater(server);
+      },
+    });
+    this.servers.push(server);
+    return server;
+  }
+
+  private makeOperator(): Operator | null {
+    const { world, plan, servers, faults, atlas } = this;
+    const { members } = plan;
+    if (members === null) return null;
+    const build = (): Server => this.build();
+    return new Operator(world, plan, members, servers, faults, atlas, build);
+  }
+
+  private started(server: Server): void {
+    this.starts++;
+    this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
+  }
+
+  violate(text: string): void {
+    this.world.say(0, `VIOLATION: ${text}`);
+    this.violations.push(text);
+    this.world.end();
+  }
+
+  private observe(node: number): void {
+    const running = this.servers[node - 1]?.running ?? null;
+    if (running === null) return;
+    running.watch.look(running.node, this.world.nowMs, this.tell);
+  }
+
+  /** What the reads of many keys did in the turn that just ended. */
+  private observeReads(node: number): void {
+    const { reads } = this;
+    const waiting = this.servers[node - 1]?.running?.operations["serving"].sliced.reads ?? 0;
+    if (reads.visits === 0 && waiting === 0) return;
+    const { visits, largest, dead } = reads;
+    reads.clear();
+    this.checks.readTurn?.(node, this.world.nowMs, { visits, largest, dead, waiting });
+  }
+
+  private readonly tell = (sample: GroupSample): void => {
+    this.samples++;
+    const { trace } = this.world;
+    trace.mix(sample.partition);
+    trace.mix(sample.term);
+    trace.mix(sample.appliedIndex);
+    trace.mix(parseInt(sample.chainDigest.slice(0, 8), 16));
+    if (trace.hasWords) {
+      const role = sample.serving
+        ? "serves"
+        : sample.leading
+          ? "leads"
+          : `follows ${sample.leaderNode}`;
+      const { partition, term, appliedIndex, commitIndex, chainDigest } = sample;
+      const at = `term ${term}, applied ${appliedIndex}/${commitIndex} ${chainDigest.slice(0, 6)}`;
+      this.world.say(sample.node, `partition ${partition}: ${role}, ${at}`);
+    }
+    const node = this.servers[sample.node - 1]?.running?.node;
+    if (node !== undefined) this.atlas.look(node, sample);
+    this.checks.sample?.(sample);
+  };
+
+  /** Runs everything; a bug of the production code becomes a violation. */
+  go(): void {
+    try {
+      for (const server of this.servers) server.start();
+      this.startJoiners();
+      for (const client of this.clients) client.start();
+      this.faults.start();
+      this.operator?.start();
+      this.measure();
+      this.world.run(this.plan.ticks);
+      this.peace();
+    } catch (error) {
+      const text = error instanceof Error ? String(error.stack ?? error.message) : String(error);
+      this.violate(text);
+    }
+  }
+
+  /** Those that the plan has beyond the founders, one after the other. */
+  private startJoiners(): void {
+    const seeds = this.servers.map(({ nodeId }) => nodeId);
+    for (let number = 1; number <= this.plan.joiners; number++) {
+      this.world.schedule(number * JOIN_EVERY_MS, () => {
+        const server = this.build();
+        server.seeds = () => seeds;
+        server.start();
+      });
+    }
+  }
+
+  /** Sizes, once a second; in a long run less often. */
+  private measure(): void {
+    this.world.schedule(Math.max(1000, this.plan.ticks / 10_000), () => {
+      for (const server of this.servers) {
+        const { running, nodeId, disk, rows } = server;
+        if (running === null) continue;
+        const { nowMs } = this.world;
+        const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
+        const isTroubled = isHung || disk.isFull || rows.isFull || disk.slowness > 1;
+        const { inflight, forwardedInFlight } = running.operations;
+        const requests = inflight + forwardedInFlight;
+        const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
+        this.checks.size?.(nodeId, facts);
+        const { life, node } = running;
+        if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
+        this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
+        this.checks.caughtUp?.(nodeId, imagesOf(server), this.lagOf(server));
+      }
+      this.measure();
+    });
+  }
+
+  /** Entries that leaders have committed and `server` has not applied, of the group where most are missing. */
+  private lagOf({ running }: Server): number {
+    let lag = 0;
+    for (const { running: other } of this.servers) {
+      for (const group of other?.node.groups() ?? []) {
+        if (!group.isServing()) continue;
+        const applied = running?.node.group(group.partition)?.machine.appliedIndex ?? 0;
+        lag = Math.max(lag, group.facts().commitIndex - applied);
+      }
+    }
+    return lag;
+  }
+
+  private peace(): void {
+    const { world } = this;
+    if (world.hasEnded) return;
+    world.say(0, "all faults end");
+    this.operator?.settle();
+    this.faults.healAll();
+    const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
+    const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
+    const startMs = world.nowMs;
+    world.run(startMs + LAST_CALLS_MS);
+    for (const client of this.clients) client.stop();
+    while (world.nowMs < startMs + peaceMs && !world.hasEnded) {
+      world.run(world.nowMs + 500);
+      const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
+      if (this.unsettled() === null && world.nowMs >= startMs + leastMs) return;
+    }
+    const reason = this.unsettled();
+    if (reason !== null && !world.hasEnded) {
+      this.violate(`the healed cluster does not come to rest in ${peaceMs} ms: ${reason}`);
+    }
+  }
+
+  /** Nodes that somebody removed and took in again, or is about to. */
+  get replaced(): number {
+    const { repairs } = this.faults;
+    return repairs.counts["nodes replaced"] + (repairs.unfinished() === null ? 0 : 1);
+  }
+
+  /** The disks of a majority are gone. */
+  private get isLost(): boolean {
+    return this.lostAtMs !== null;
+  }
+
+  private get lostAtMs(): number | null {
+    return this.faults.disaster?.lostAtMs ?? null;
+  }
+
+  /** Why the cluster is not whole; null when it is. */
+  private unsettled(): string | null {
+    const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
+    if (reason !== null) return reason;
+    return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
+  }
+
+  result(): RunResult {
+    const { world, servers } = this;
+    const effects: Record<string, number> = {};
+    const add = (name: string, count: number): void => {
+      effects[name] = (effects[name] ?? 0) + count;
+    };
+    for (const [name, count] of Object.entries(this.operator?.counts ?? {})) {
+      add(`members ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
+      add(`losses ${name}`, count);
+    }
+    add("losses majorities", this.isLost ? 1 : 0);
+    add("members admitted", this.admitted);
+    add("work large values", this.shared.large);
+    for (const server of servers) {
+      const { disk, rows } = server;
+      add("images installed", imagesOf(server));
+      for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
+      for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.network.counts)) add(`network ${name}`, count);
+    return {
+      plan: this.plan,
+      violations: this.violations,
+      traceHash: world.trace.hash(),
+      events: world.events,
+      simulatedMs: world.nowMs,
+      clients: this.counts,
+      faults: this.faults.seen,
+      starts: this.starts,
+      faultsDrawn: this.faults.count,
+      history: this.history.history(world.nowMs),
+      samples: this.samples,
+      lostAtMs: this.lostAtMs,
+      fenced: this.shared.store.verdict(),
+      words: world.trace.words(),
+      effects,
+    };
+  }
+}
+
+/** Images that a machine installed in all its lives. */
+function imagesOf({ imagesInstalled, running }: Server): number {
+  return imagesInstalled + (running?.node.facts().imagesInstalled ?? 0);
+}
+
+/** Runs the world of `plan` to its end. */
+export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
+  const run = new Run(plan, options);
+  options.prepare?.(run.world, run.servers);
+  options.onViolate?.((text) => run.violate(text));
+  guarded(() => metered(run.reads, () => run.go()));
+  return run.result();
+}

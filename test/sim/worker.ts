@@ -1,6 +1,0 @@
-/** A child of a sweep: see `sweep.ts`. */
-import { parseOptions } from "./options.js";
-import { serveSeeds } from "./sweep.js";
-
-const { profile, overrides } = parseOptions(process.argv.slice(2));
-serveSeeds(profile, overrides);

@@ -1,0 +1,241 @@
+/**
+ * Hands what the world sees of its nodes to the checkers of nodes, while a run goes on.
+ *
+ * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
+ * a checker saw is in its verdict.
+ */
+import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
+import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
+import { BoundedSize, type SizeBounds } from "../../judge/checkers/nodes/bounded-size.js";
+import { ConfigSteps } from "../../judge/checkers/nodes/config-steps.js";
+import { DurableMajority } from "../../judge/checkers/nodes/durable-majority.js";
+import { ElectionSafety } from "../../judge/checkers/nodes/election-safety.js";
+import { LateExpiry } from "../../judge/checkers/nodes/late-expiry.js";
+import { LeaderCompleteness } from "../../judge/checkers/nodes/leader-completeness.js";
+import { Leaderships } from "../../judge/checkers/clients/leaderships.js";
+import { LeadersVote } from "../../judge/checkers/nodes/leaders-vote.js";
+import { LogMatching } from "../../judge/checkers/nodes/log-matching.js";
+import { NeverBack } from "../../judge/checkers/nodes/never-back.js";
+import { type Directory, OneFounding } from "../../judge/checkers/nodes/one-founding.js";
+import { OutdatedDisks } from "../../judge/checkers/nodes/outdated-disks.js";
+import { OwnTerm } from "../../judge/checkers/nodes/own-term.js";
+import { Promises } from "../../judge/checkers/promises.js";
+import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
+import { Rosters } from "../../judge/checkers/nodes/rosters.js";
+import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
+import type { Verdict } from "../../judge/checkers/verdict.js";
+import type { LogMirror } from "./logmirror.js";
+import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
+
+/** The slowest clock of a world is so much too slow; see the faults of clocks. */
+const CLOCK_SLOW = 0.05;
+
+interface Seen {
+  life: number;
+  term: number;
+  leading: boolean;
+  applied: number;
+}
+
+export class NodeChecks implements Observer {
+  /** When which leader began to serve. */
+  readonly leaderships = new Leaderships();
+  private readonly elections = new ElectionSafety();
+  private readonly durable = new DurableMajority();
+  private readonly completeness = new LeaderCompleteness();
+  private readonly matching: LogMatching;
+  private readonly neverBack = new NeverBack();
+  private readonly equality = new StateEquality();
+  private readonly sizes = new BoundedSize();
+  private readonly rosters: Rosters;
+  private readonly configs: ConfigSteps;
+  private readonly leaders: LeadersVote;
+  private readonly promises: Promises;
+  private readonly ownTerm = new OwnTerm();
+  private readonly founding = new OneFounding();
+  private readonly outdated = new OutdatedDisks();
+  private readonly readTurns = new ReadTurns();
+  private readonly catchUp: CatchUp;
+  private readonly lateExpiry: LateExpiry;
+  private readonly logs = new Map<number, LogMirror>();
+  private readonly last = new Map<number, Seen>();
+  private known = 0;
+
+  /** `violate` ends the run. `bounds`: of memory and log of a node (bytes). */
+  constructor(
+    private readonly violate: (text: string) => void,
+    private readonly bounds: SizeBounds,
+    nodes: number,
+    /** Nodes join and leave: the checkers of that must see some of it. */
+    hasOperators = false,
+    /** Images of a node until it has caught up. */
+    imagesMax = Infinity,
+    /** Longest election timeout (ms). */
+    electionEndMs = 2000,
+  ) {
+    // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
+    const slackMs = 2 * electionEndMs + 2000;
+    this.lateExpiry = new LateExpiry({ drift: CLOCK_SLOW, slackMs, minimum: 0 });
+    this.catchUp = new CatchUp(imagesMax);
+    const none = hasOperators ? undefined : {};
+    this.rosters = new Rosters(none);
+    this.configs = new ConfigSteps(none);
+    this.leaders = new LeadersVote(none);
+    // The log of a node alone has no other to be compared with.
+    this.matching = new LogMatching(nodes > 1 ? 100 : 0);
+    // A node alone tells nobody anything.
+    this.promises = new Promises(nodes > 1 ? { votes: 1, acknowledgements: 50 } : {});
+  }
+
+  entry(
+    node: number,
+    group: number,
+    index: number,
+    term: number,
+    previousTerm: number,
+    digest: number,
+  ): void {
+    this.matching.entry(node, group, index, term, previousTerm, digest.toString(16));
+  }
+
+  sample(sample: GroupSample): void {
+    const { node, life, partition: group, term, appliedIndex, commitIndex } = sample;
+    const key = node * 4096 + group;
+    let seen = this.last.get(key);
+    if (seen === undefined || seen.life !== life) {
+      seen = { life, term: 0, leading: false, applied: appliedIndex };
+      this.last.set(key, seen);
+    }
+    this.founding.term(group, term);
+    if (sample.serving) this.leaderships.serves(group, term, sample.atMs, sample.inherits);
+    if (sample.leading && (!seen.leading || seen.term !== term)) {
+      this.elections.leader(group, term, node);
+      this.founding.elected(node, group, term, sample.voters);
+      this.outdated.leads(node, group, term);
+      this.completeness.leader(node, group, term, sample.termAt);
+    }
+    this.durable.disk(node, life, group, sample.isDurable);
+    if (sample.leading) {
+      const committedTerm = sample.termAt(commitIndex);
+      this.ownTerm.leads(node, group, { life, term, commitIndex }, committedTerm ?? null);
+      if (typeof committedTerm === "number") {
+        this.durable.commit(node, group, commitIndex, committedTerm, sample.voters);
+      }
+    }
+    // Right after the install of an image the log is still the old one: it says nothing then.
+    const isOwnLog = sample.termAt(appliedIndex) === sample.appliedTerm;
+    for (let index = seen.applied + 1; isOwnLog && index <= appliedIndex; index++) {
+      const own = sample.termAt(index);
+      if (own !== null && own !== undefined) this.completeness.commit(node, group, index, own);
+    }
+    if (sample.leading) this.leaders.leads(node, life, group, term);
+    const log = this.logs.get(node);
+    const isWhole = isOwnLog && log !== undefined && !log.isReset(group);
+    const durable = isWhole ? log.durable(group).lastIndex : null;
+    const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
+    // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
+    this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });
+    if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
+    seen.term = term;
+    seen.leading = sample.leading;
+    seen.applied = appliedIndex;
+    // The meta partition holds no leases: what becomes of its clock matters to nobody.
+    if (group !== 0) this.lateExpiry.sample(sample);
+    this.tell();
+  }
+
+  ran(node: number, life: number, atMs: number): void {
+    this.lateExpiry.ran(node, life, atMs);
+  }
+
+  membership(...seen: Parameters<ConfigSteps["membership"]>): void {
+    this.configs.membership(...seen);
+    this.leaders.membership(...seen);
+  }
+
+  roster(node: number, life: number, version: number, text: string): void {
+    this.rosters.roster(node, life, version, text);
+    this.founding.roster(node, version, JSON.parse(text) as Directory[]);
+  }
+
+  founded(node: number, directories: readonly Directory[]): void {
+    this.founding.founded(node, directories);
+    this.tellNow();
+  }
+
+  admitted(node: number): void {
+    this.founding.admitted(node);
+  }
+
+  recovered(node: number, log: LogMirror): void {
+    const before = this.logs.get(node);
+    if (before !== undefined) this.promises.restarted(node, before, log);
+    this.logs.set(node, log);
+    if (this.promises.isBroken) this.tellNow();
+  }
+
+  sent(node: number, to: number, bytes: Uint8Array, log: LogMirror): void {
+    readRaftFrame(bytes, node, to, ({ group, message }) => {
+      this.promises.sent(node, group, message, log);
+      this.outdated.sent(node, group, message);
+    });
+    if (this.promises.isBroken) this.tellNow();
+  }
+
+  wiped(node: number): void {
+    this.forget(node);
+    this.founding.wiped(node);
+    this.outdated.wiped(node);
+  }
+
+  rolledBack(node: number): void {
+    this.forget(node);
+    this.outdated.rolledBack(node);
+  }
+
+  refusedBy(...refusal: Parameters<OutdatedDisks["refused"]>): void {
+    this.outdated.refused(...refusal);
+  }
+
+  private forget(node: number): void {
+    this.logs.delete(node);
+    this.neverBack.wiped(node);
+  }
+
+  size(node: number, measured: NodeMeasure): void {
+    this.sizes.measure(node, measured, this.bounds);
+    this.tell();
+  }
+
+  readTurn(...turn: Parameters<ReadTurns["turn"]>): void {
+    this.readTurns.turn(...turn);
+    if (this.readTurns.isBroken) this.tellNow();
+  }
+
+  caughtUp(...seen: Parameters<CatchUp["measure"]>): void {
+    this.catchUp.measure(...seen);
+  }
+
+  verdicts(): Verdict[] {
+    const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
+    const { rosters, configs, leaders } = this;
+    const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
+    const ofLosses = [this.founding, this.outdated, this.readTurns];
+    const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
+    return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
+  }
+
+  /** Ends the run at the first violation. Looked at only now and then where it costs. */
+  private tell(): void {
+    if (++this.known % 16 === 0) this.tellNow();
+  }
+
+  private tellNow(): void {
+    for (const verdict of this.verdicts()) {
+      if (verdict.kind === "fail") {
+        this.violate(`${verdict.property}: ${verdict.violations[0] ?? ""}`);
+        return;
+      }
+    }
+  }
+}

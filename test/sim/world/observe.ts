@@ -1,0 +1,206 @@
+/**
+ * What the world shows of each node to whoever checks it: one sample of a group whenever something
+ * of it changed, and the lives of the processes.
+ *
+ * Types, and the cheap look that finds out whether something changed. Invariants: 1. A sample is
+ * taken between two pieces of input of its process, never inside one. 2. Looking changes nothing.
+ */
+import type { PartitionId } from "../../../src/base/ids.js";
+import type { Group } from "../../../src/host/group/group.js";
+import type { GroupFacts } from "../../../src/host/requests/results.js";
+import type { Node } from "../../../src/host/node.js";
+import type { Membership } from "../../../src/raft/state/types.js";
+import type { Directory } from "../../judge/checkers/nodes/one-founding.js";
+import type { ReadTurnSeen } from "../../judge/checkers/nodes/read-turns.js";
+import type { LogMirror } from "./logmirror.js";
+
+export interface GroupSample {
+  readonly atMs: number;
+  readonly node: number;
+  /** Number of the process's life on this node, from 1. */
+  readonly life: number;
+  readonly partition: number;
+  readonly term: number;
+  /** The term that a restart cannot forget. */
+  readonly durableTerm: number;
+  readonly leading: boolean;
+  readonly serving: boolean;
+  /** Serves with what the leader before had in its memory. */
+  readonly inherits: boolean;
+  readonly leaderNode: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  /** Term of the entry that was applied last. */
+  readonly appliedTerm: number;
+  readonly lastIndex: number;
+  readonly flushedIndex: number;
+  /** Digest over all entries applied up to `appliedIndex`: equal on all nodes at equal index. */
+  readonly chainDigest: string;
+  /** Digest over all effects up to `appliedIndex`. */
+  readonly stateDigest: string;
+  readonly tokenFloor: bigint;
+  readonly leaseMs: number;
+  /** The leader's estimate of the lease clock; the committed value elsewhere. */
+  readonly leaseNowMs: number;
+  /** No lease is known to end after this lease time. */
+  readonly leasesUntilMs: number;
+  /** Term of an entry of this node's log; null below its floor, undefined beyond its end. */
+  readonly termAt: (index: number) => number | null | undefined;
+  /** Whether the entry of a term at an index is on this node's disk: also later, as long as this life's log is there. */
+  readonly isDurable: (index: number, term: number) => boolean;
+  /** Who counts for a majority, as a leader knows it; empty unless leading. */
+  readonly voters: readonly number[];
+}
+
+/** Sizes of one node at one moment. */
+export interface NodeMeasure {
+  readonly atMs: number;
+  readonly logBytes: number;
+  readonly unflushedBytes: number;
+  readonly queuedBytes: number;
+  /** Of clients and of other nodes, that have no answer yet. */
+  readonly requests: number;
+  /** Its disk or its store does not work as it should. */
+  readonly isTroubled: boolean;
+}
+
+/** Told of everything that a checker of nodes may want. All members are cheap to leave out. */
+export interface Observer {
+  sample?(sample: GroupSample): void;
+  entry?(
+    node: number,
+    group: number,
+    index: number,
+    term: number,
+    previousTerm: number,
+    digest: number,
+  ): void;
+  size?(node: number, measured: NodeMeasure): void;
+  /** A turn of a node looked at rows for reads of many keys, or left such reads waiting. */
+  readTurn?(node: number, atMs: number, seen: ReadTurnSeen): void;
+  /** A life of a node runs, and is not paused. */
+  ran?(node: number, life: number, atMs: number): void;
+  /** Images that a node has installed so far, and entries that it lacks of what leaders committed. */
+  caughtUp?(node: number, images: number, lag: number): void;
+  /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
+  membership?(
+    node: number,
+    life: number,
+    group: number,
+    index: number,
+    membership: Membership,
+  ): void;
+  /** A life of a node has another roster applied; `text` says all of it. */
+  roster?(node: number, life: number, version: number, text: string): void;
+  /** A life begins with `log`, as recovery found it. */
+  recovered?(node: number, log: LogMirror): void;
+  /** A node sends a frame of the consensus core; `log` is its own. */
+  sent?(node: number, to: number, bytes: Uint8Array, log: LogMirror): void;
+  /** The disk of a node is empty now. */
+  wiped?(node: number): void;
+  /** The disk of a node is as it was some lives ago. */
+  rolledBack?(node: number): void;
+  /** Nodes that refuse a life of `node` because of its data. */
+  refusedBy?(node: number, life: number, by: readonly number[]): void;
+  /** A node founds a cluster with these directories. */
+  founded?(node: number, directories: readonly Directory[]): void;
+  /** A node was taken in with an empty disk. */
+  admitted?(node: number): void;
+  started?(node: number, life: number, atMs: number): void;
+  ended?(node: number, life: number, atMs: number, why: string): void;
+}
+
+interface Last {
+  term: number;
+  leading: boolean;
+  serving: boolean;
+  applied: number;
+  leader: number;
+}
+
+/** All groups are looked at this often, whatever the node says that it ran (ms). */
+const FULL_EVERY_MS = 250;
+
+/** Looks at the groups of one life: at those that were run, and now and then at all. */
+export class GroupWatch {
+  private fullAtMs = -Infinity;
+  private readonly ran: PartitionId[] = [];
+  private readonly last = new Map<Group, Last>();
+
+  constructor(
+    private readonly node: number,
+    private readonly life: number,
+    private readonly log: Pick<LogMirror, "termAt" | "durableTerm" | "isDurable">,
+  ) {}
+
+  /** Calls `tell` for every group that looks other than at the last call. */
+  look(from: Node, atMs: number, tell: (sample: GroupSample) => void): void {
+    if (this.fullAtMs === -Infinity) from.onRun((partition) => this.ran.push(partition));
+    if (atMs >= this.fullAtMs + FULL_EVERY_MS) {
+      this.fullAtMs = atMs;
+      for (const group of from.groups()) this.lookAt(group, atMs, tell);
+    } else {
+      for (const partition of this.ran) {
+        const group = from.group(partition);
+        if (group !== null) this.lookAt(group, atMs, tell);
+      }
+    }
+    this.ran.length = 0;
+  }
+
+  private lookAt(group: Group, atMs: number, tell: (sample: GroupSample) => void): void {
+    let last = this.last.get(group);
+    const term = group.term();
+    const leading = group.isLeader();
+    const serving = group.isServing();
+    const applied = group.machine.appliedIndex;
+    const leader = group.leaderNode();
+    if (last === undefined) {
+      last = { term: -1, leading, serving, applied, leader };
+      this.last.set(group, last);
+    }
+    const same = last.term === term && last.applied === applied && last.leading === leading;
+    if (same && last.serving === serving && last.leader === leader) return;
+    last.term = term;
+    last.leading = leading;
+    last.serving = serving;
+    last.applied = applied;
+    last.leader = leader;
+    tell(this.sample(group, atMs));
+  }
+
+  private votersOf(peers: GroupFacts["peers"]): number[] {
+    return [this.node, ...peers.filter((peer) => !peer.learner).map((peer) => peer.node)];
+  }
+
+  sample(group: Group, atMs: number): GroupSample {
+    const facts = group.facts();
+    const { machine } = group;
+    return {
+      atMs,
+      node: this.node,
+      life: this.life,
+      partition: facts.partition,
+      term: facts.term,
+      durableTerm: this.log.durableTerm(facts.partition),
+      leading: facts.leading,
+      serving: facts.serving,
+      inherits: facts.inherits,
+      leaderNode: facts.leaderNode,
+      commitIndex: facts.commitIndex,
+      appliedIndex: facts.appliedIndex,
+      appliedTerm: machine.appliedTerm,
+      lastIndex: facts.lastIndex,
+      flushedIndex: facts.flushedIndex,
+      chainDigest: machine.chainDigest,
+      stateDigest: machine.stateDigest,
+      tokenFloor: machine.tokenFloor,
+      leaseMs: machine.leaseMs,
+      leaseNowMs: group.leaseNowMs(),
+      leasesUntilMs: facts.leasesUntilMs,
+      termAt: (index) => this.log.termAt(facts.partition, index),
+      isDurable: (index, term) => this.log.isDurable(facts.partition, index, term),
+      voters: facts.leading ? this.votersOf(facts.peers) : [],
+    };
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * The opening of one life of a node, as the server does it: whose cluster it is, the log, whether
+ * it has to ask to join, the host, the operations.
+ *
+ * Everything from the operations down to the log is what ships; only the ports are false. Invariant:
+ * nothing goes on when the life ended meanwhile.
+ */
+import { PEER_PROTOCOL } from "../../../src/base/limits.js";
+import { BudgetedFiles } from "../../../src/disk/budget.js";
+import { openLog } from "../../../src/disk/log/recovery.js";
+import type { WriteAheadLog } from "../../../src/disk/log/wal.js";
+import { Entering, foundersOf as foundersOfEntered } from "../../../src/host/cluster/entering.js";
+import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
+import { Node } from "../../../src/host/node.js";
+import type { HostPorts } from "../../../src/host/settings.js";
+import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
+import { Operations } from "../../../src/operations/operations.js";
+import { RequestTally } from "../../../src/operations/admission/tally.js";
+import type {
+  EntropyPort,
+  Founder,
+  MeterPort,
+  PeerAddress,
+  PeerProfile,
+} from "../../../src/ports.js";
+import { SimFiles } from "../disk/files.js";
+import { freshLogKernels, sharedKernels } from "./kernelpool.js";
+import { LogMirror } from "./logmirror.js";
+import { GroupWatch } from "./observe.js";
+import {
+  CLUSTER_ID,
+  type Plan,
+  endpointOf,
+  hostSettingsOf,
+  operationsSettingsOf,
+} from "../plan/plan.js";
+import type { SimPeers } from "../net/peers.js";
+import type { Life } from "./process.js";
+import { SimQuestions } from "../net/questions.js";
+import type { Server } from "./server.js";
+
+const DIRECTORY = "/wal";
+const SPACE_RETRY_MS = 1000;
+
+/** Opens the node of `server` in its new life. */
+export function openNode(server: Server, life: Life): void {
+  const { isJoiner, hasLog } = server;
+  const parts = { server, life, entropy: entropyOf(server, life) };
+  const opening: Opening = { ...parts, entering: enteringOf(parts) };
+  if (!isJoiner || hasLog) return open(opening);
+  // A new joiner asks first which cluster it is about to join.
+  opening.entering.findCluster((clusterId) => {
+    if (clusterId !== CLUSTER_ID) server.events.violation(`a seed is of cluster ${clusterId}`);
+    open(opening);
+  });
+}
+
+interface Opening {
+  readonly server: Server;
+  readonly life: Life;
+  readonly entropy: EntropyPort;
+  readonly entering: Entering;
+}
+
+function entropyOf({ world, nodeId }: Server, life: Life): EntropyPort {
+  const prng = world.prng(`entropy ${nodeId} ${life.number}`);
+  return { uint32: () => prng.nextUint32() };
+}
+
+function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Entering {
+  const { nodeId, network, plan, isJoiner } = server;
+  return new Entering({
+    nodeId,
+    endpoint: endpointOf(nodeId),
+    storage: "lmdb",
+    founders: isJoiner ? [] : foundersOf(plan),
+    seeds: () => (server.seeds?.() ?? []).map(endpointOf),
+    mayFound: !isJoiner,
+    ask: new SimQuestions(network, life, nodeId),
+    clock: life.clock,
+    timer: life,
+    entropy,
+    logger: server.logger(),
+  });
+}
+
+function open(opening: Opening): void {
+  const { server, life } = opening;
+  const { nodeId, plan } = server;
+  const identity = { storageId: server.storageId, clusterId: CLUSTER_ID, nodeId };
+  const options = {
+    directory: DIRECTORY,
+    identity,
+    segmentBytes: plan.segmentBytes,
+    spaceRetryMs: SPACE_RETRY_MS,
+    mayCreate: !server.hasLog,
+  };
+  const ports = {
+    files: new BudgetedFiles(new SimFiles(server.disk, life)),
+    timers: life,
+    logger: server.logger(),
+    fatal: server.fatal(life),
+    clock: life.clock,
+    meter: { logSyncMs: () => undefined },
+  };
+  openLog(options, ports, freshLogKernels(nodeId), (opened) => {
+    if (!opened.ok) {
+      return server.refused(`the log: ${opened.code}: ${opened.message}`, opened.code);
+    }
+    server.logFound();
+    const port = server.network.port(life, profileOf(server));
+    findFounders(opening, port, (founders) => openHost(opening, opened.value, port, founders));
+  });
+}
+
+/** The identity row of the store is what tells a member from a node that belongs to no cluster. */
+function findFounders(
+  { server, entering }: Opening,
+  port: SimPeers,
+  found: (founders: readonly Founder[]) => void,
+): void {
+  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([]);
+  port.standing = () => ({ state: "empty", founders: [] });
+  entering.enter(CLUSTER_ID, server.storageId, (entered) => {
+    if (entered.kind === "refused") return server.joinRefused(entered.reason);
+    if (entered.kind === "joined") server.admitted();
+    else server.founds(entered.founders);
+    found(foundersOfEntered(entered));
+  });
+}
+
+function foundersOf(plan: Plan): PeerAddress[] {
+  return Array.from({ length: plan.nodes }, (_, at) => {
+    return { nodeId: at + 1, endpoint: endpointOf(at + 1) };
+  });
+}
+
+function openHost(
+  { server, life, entropy }: Opening,
+  real: WriteAheadLog,
+  port: SimPeers,
+  founders: readonly Founder[],
+): void {
+  const { nodeId, plan } = server;
+  const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry));
+  const shared = sharedKernels();
+  port.onSend = (to, lane, bytes) => {
+    if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
+  };
+  server.events.recovered?.(nodeId, log);
+  const fatal = server.fatal(life);
+  const ports: HostPorts = {
+    clock: life.clock,
+    timer: life,
+    log,
+    store: server.rows.port(life, fatal),
+    entropy,
+    logger: server.logger(),
+    fatal,
+    meter: SILENT_METER,
+    peers: port,
+    sorter: new KernelSorter(shared.compact),
+  };
+  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), founders };
+  const opened = Node.open(own, ports);
+  if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
+  const node = opened.value;
+  port.standing = () => node.standing();
+  const settings = operationsSettingsOf(plan, nodeId);
+  const calls = { send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes) };
+  const operations = new Operations(
+    node,
+    settings,
+    { ...ports, calls },
+    shared,
+    new RequestTally(),
+  );
+  node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
+  node.links.listen(operations);
+  server.opened({ life, node, operations, watch: new GroupWatch(nodeId, life.number, log), port });
+}
+
+function profileOf({ nodeId, storageId }: Server): PeerProfile {
+  return {
+    clusterId: CLUSTER_ID,
+    nodeId,
+    storageId,
+    endpoint: endpointOf(nodeId),
+    clientEndpoint: `http://node-${nodeId}:8083`,
+    protocol: PEER_PROTOCOL,
+    storage: "lmdb",
+  };
+}
+
+const SILENT_METER: MeterPort = {
+  batchEntries: () => undefined,
+  logSyncMs: () => undefined,
+  commitMs: () => undefined,
+  flushMs: () => undefined,
+  lockGranted: () => undefined,
+  sequenceValues: () => undefined,
+  replicaDigestMismatch: () => undefined,
+  stampHeldBack: () => undefined,
+  leaderChanged: () => undefined,
+};

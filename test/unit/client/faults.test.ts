@@ -1,0 +1,351 @@
+/** The client library under faults: servers killed mid-call, stalled and slow connections, storms, dead endpoints. */
+import t from "tap";
+import {
+  CancelledError,
+  SvcClient,
+  SvcError,
+  TimeoutError,
+  UnknownOutcomeError,
+} from "../../../src/client/mod.js";
+import { Backoff } from "../../../src/client/time/backoff.js";
+import { Deadlines, type Expiring } from "../../../src/client/time/deadlines.js";
+import {
+  endAll,
+  nodeFlags,
+  ServerProcess,
+  sleep,
+  temporaryDirectory,
+} from "../../process/cluster/server-process.js";
+import { FakeServer } from "../../doubles/client/fake-server.js";
+import { Proxy } from "../../doubles/client/proxy.js";
+
+const SUCCESS = 0;
+const MUST_RETRY = 5;
+const ABORTED = 6;
+const ERROR = 99;
+
+t.setTimeout(300_000);
+t.teardown(endAll);
+
+async function failure(promise: Promise<unknown>): Promise<SvcError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error("the call did not fail");
+}
+
+t.test(
+  "P-147 a node killed and restarted under load: no value twice, keyed calls exact, locks survive",
+  async (t) => {
+    const directory = temporaryDirectory();
+    let server = new ServerProcess(nodeFlags(directory.path));
+    let addresses = await server.ready();
+    const proxy = await Proxy.open(addresses.grpc);
+    const restProxy = await Proxy.open(addresses.http);
+    const client = new SvcClient({ endpoints: proxy.address });
+    const strict = new SvcClient({ endpoints: proxy.address, idempotency: "off" });
+    const rest = new SvcClient({ endpoints: restProxy.address, transport: "rest" });
+    await client.sequences.create("load");
+    await client.sequences.create("dense", { blockSize: 1 });
+    const values: bigint[] = [];
+    const dense: bigint[] = [];
+    const unknown: SvcError[] = [];
+    let running = true;
+    const loop = async (step: () => Promise<void>): Promise<void> => {
+      while (running) await step();
+    };
+    const loops = [
+      ...Array.from({ length: 64 }, () =>
+        loop(async () => void values.push(await client.sequences.next("load"))),
+      ),
+      ...Array.from({ length: 8 }, () =>
+        loop(async () => void values.push(await rest.sequences.next("load"))),
+      ),
+      ...Array.from({ length: 8 }, () =>
+        loop(
+          async () =>
+            void dense.push(await client.sequences.next("dense", { idempotency: "always" })),
+        ),
+      ),
+      ...Array.from({ length: 8 }, () =>
+        loop(async () => {
+          try {
+            values.push(await strict.sequences.next("load"));
+          } catch (error) {
+            unknown.push(error as SvcError);
+          }
+        }),
+      ),
+    ];
+    const lock = await client.locks.acquire("through", { leaseMs: 60_000 });
+    for (let round = 0; round < 2; round++) {
+      await sleep(400);
+      await server.kill();
+      proxy.cut();
+      restProxy.cut();
+      server = new ServerProcess(nodeFlags(directory.path));
+      addresses = await server.ready();
+      proxy.retarget(addresses.grpc);
+      restProxy.retarget(addresses.http);
+    }
+    await sleep(500);
+    running = false;
+    await Promise.all(loops);
+    t.ok(values.length > 80, `${values.length} values`);
+    t.equal(new Set(values).size, values.length, "no value twice");
+    t.ok(unknown.length > 0, "without keys some calls end in doubt");
+    for (const error of unknown)
+      t.same([error.outcome, error.retryable], ["unknown", true], error.code);
+    t.equal(new Set(dense).size, dense.length);
+    dense.sort((a, b) => (a < b ? -1 : 1));
+    t.equal(dense.at(-1), BigInt(dense.length), "with keys not even one is skipped");
+    t.equal(await lock.extend(), true, "the lock outlived both restarts");
+    t.equal(await lock.release(), true);
+    for (const one of [client, strict, rest]) await one.close();
+    await proxy.close();
+    await restProxy.close();
+    await server.stop();
+    directory.remove();
+  },
+);
+
+t.test(
+  "stalled and slow connections: calls end in time and say unknown; the connection is replaced",
+  async (t) => {
+    const directory = temporaryDirectory();
+    const server = new ServerProcess(nodeFlags(directory.path));
+    const addresses = await server.ready();
+    for (const transport of ["grpc", "rest"] as const) {
+      const proxy = await Proxy.open(transport === "grpc" ? addresses.grpc : addresses.http);
+      const client = new SvcClient({
+        endpoints: proxy.address,
+        transport,
+        keepAliveMs: 600,
+        channels: 1,
+      });
+      await client.kv.set("slow", "1");
+      proxy.delayAnswers(150);
+      t.equal((await client.kv.get("slow"))?.text, "1", "late is not lost");
+      const late = await failure(client.kv.set("slow", "2", { deadlineMs: 50 }));
+      t.same([late.name, late.outcome], ["TimeoutError", "unknown"], transport);
+      proxy.delayAnswers(0);
+      await sleep(200);
+      t.equal((await client.kv.get("slow"))?.text, "2", "unknown it was: it happened");
+      proxy.stall();
+      const begin = performance.now();
+      const stalled = await failure(client.kv.set("slow", "3", { deadlineMs: 150 }));
+      t.same([stalled.code, stalled.outcome], ["timeout", "unknown"]);
+      const stop = new AbortController();
+      const cancelled = failure(client.kv.set("slow", "4", { signal: stop.signal }));
+      await sleep(20);
+      stop.abort();
+      const error = await cancelled;
+      t.type(error, CancelledError);
+      t.equal(error.outcome, "unknown");
+      t.equal(
+        (await failure(client.kv.get("x", { signal: stop.signal }))).outcome,
+        "none",
+        "aborted before",
+      );
+      t.ok(performance.now() - begin < 5000);
+      // New connections go to a second, healthy path; the stalled one is found out by its silence.
+      const through = client.kv.get("slow", { deadlineMs: 10_000 });
+      await sleep(500);
+      if (transport === "grpc") {
+        proxy.resume();
+        t.ok((await through) !== null, "answered on a new or revived connection");
+      } else {
+        proxy.resume();
+        await through;
+      }
+      await client.close();
+      await proxy.close();
+    }
+    const proxy = await Proxy.open(addresses.grpc);
+    const client = new SvcClient({ endpoints: proxy.address, keepAliveMs: 100, channels: 1 });
+    await client.kv.set("k", "v");
+    const before = proxy.accepted;
+    proxy.stall();
+    await failure(client.kv.set("k", "v", { deadlineMs: 800 }));
+    t.ok(proxy.accepted > before, "P-147 the silent connection was given up and replaced");
+    await client.close();
+    await proxy.close();
+    await server.stop();
+    directory.remove();
+  },
+);
+
+t.test(
+  "P-149 a storm of MustRetry: repeated with growing waits, the deadline kept, effects not doubled",
+  async (t) => {
+    const at: number[] = [];
+    let until = 6;
+    const fake = await FakeServer.open({
+      behave: (_call, number) => {
+        at.push(performance.now());
+        return number < until ? { type: MUST_RETRY } : { type: SUCCESS, value: number };
+      },
+    });
+    const client = new SvcClient({ endpoints: fake.address });
+    t.equal(await client.sequences.next("s"), 6n);
+    const waits = at.slice(1).map((time, index) => time - (at[index] as number));
+    for (const [index, wait] of waits.entries()) {
+      const ceiling = Math.min(1000, 10 * 2 ** index);
+      t.ok(wait >= Math.max(9, ceiling / 2 - 2), `wait ${index}: ${wait.toFixed(1)} ms`);
+    }
+    const keys = fake.calls.map((call) => call.key);
+    t.equal(keys[0], null, "the first try travels without a key");
+    t.ok(
+      keys[1] !== null && new Set(keys.slice(1)).size === 1,
+      "every repeat carries the same key",
+    );
+    fake.calls.length = 0;
+    t.ok(await client.sequences.next("s", { idempotencyKey: "mine" }));
+    t.equal(fake.calls[0]?.key, "mine");
+    await client.sequences.reserve("s", 3);
+    t.type(fake.calls.at(-1)?.key, "string", "reserve carries a key from the start");
+    until = Infinity;
+    fake.calls.length = 0;
+    const begin = performance.now();
+    const error = await failure(client.sequences.next("s", { deadlineMs: 250 }));
+    t.type(error, TimeoutError);
+    t.equal(error.outcome, "unknown");
+    t.equal((error.cause as SvcError).code, "must-retry");
+    t.ok(performance.now() - begin >= 249);
+    t.ok(fake.calls.length <= 12, "not spent in one instant, not without pause");
+    fake.calls.length = 0;
+    const off = await failure(client.sequences.next("s", { idempotency: "off" }));
+    t.same([off.code, off.outcome, off.retryable], ["must-retry", "unknown", true]);
+    t.equal(fake.calls.length, 1, "without keys it is not repeated");
+    await client.close();
+    fake.close();
+  },
+);
+
+t.test(
+  "what the service raises is raised: Errored unknown, Aborted none, neither repeated",
+  async (t) => {
+    let type = ERROR;
+    const fake = await FakeServer.open({ behave: () => ({ type }) });
+    const client = new SvcClient({ endpoints: fake.address });
+    const errored = await failure(client.sequences.next("s"));
+    t.same([errored.code, errored.outcome], ["server-error", "unknown"]);
+    type = ABORTED;
+    const aborted = await failure(client.sequences.next("s"));
+    t.same([aborted.code, aborted.outcome, aborted.retryable], ["aborted", "none", true]);
+    type = 42;
+    t.equal((await failure(client.sequences.next("s"))).code, "protocol");
+    t.equal(fake.calls.length, 3);
+    await client.close();
+    fake.close();
+  },
+);
+
+t.test(
+  "P-150 several endpoints: a dead, a stalled and a refusing one do not stop the client",
+  async (t) => {
+    const directory = temporaryDirectory();
+    const server = new ServerProcess(nodeFlags(directory.path));
+    const addresses = await server.ready();
+    const dead = await Proxy.open("127.0.0.1:1");
+    for (const transport of ["grpc", "rest"] as const) {
+      const good = transport === "grpc" ? addresses.grpc : addresses.http;
+      const client = new SvcClient({ endpoints: `127.0.0.1:1,${dead.address},${good}`, transport });
+      const begin = performance.now();
+      t.equal((await client.kv.set("many", "1")).applied, true);
+      for (let at = 0; at < 20; at++) await client.kv.get("many");
+      t.ok(performance.now() - begin < 5000, "the good one is kept");
+      await client.close();
+      const none = new SvcClient({
+        endpoints: "127.0.0.1:1,127.0.0.1:2",
+        transport,
+        deadlineMs: 200,
+      });
+      const error = await failure(none.kv.set("k", "v"));
+      t.same([error.code, error.outcome], ["timeout", "none"], "nothing ever left");
+      t.equal((error.cause as SvcError).code, "unreachable");
+      await none.close();
+    }
+    await dead.close();
+    await server.stop();
+    directory.remove();
+  },
+);
+
+t.test("a conditional set after a lost answer: doubt is told, never guessed", async (t) => {
+  const directory = temporaryDirectory();
+  const server = new ServerProcess(nodeFlags(directory.path));
+  const { grpc } = await server.ready();
+  const proxy = await Proxy.open(grpc);
+  const client = new SvcClient({ endpoints: proxy.address, channels: 1 });
+  await client.kv.get("warm");
+  await client.sequences.get("warm");
+  proxy.delayAnswers(200);
+  const set = failure(client.kv.set("once", "v", { ifNotExists: true }));
+  const remove = client.sequences.create("gone").catch((error: unknown) => error);
+  await sleep(100);
+  proxy.delayAnswers(0);
+  proxy.cut();
+  const error = await set;
+  t.type(error, UnknownOutcomeError);
+  t.equal(error.outcome, "unknown");
+  const created = (await remove) as SvcError;
+  t.same([created.code, created.outcome], ["already-exists", "unknown"]);
+  t.equal((await client.kv.get("once"))?.text, "v");
+  await client.close();
+  await proxy.close();
+  await server.stop();
+  directory.remove();
+});
+
+t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks", (t) => {
+  const backoff = new Backoff();
+  const waits = Array.from({ length: 12 }, () => backoff.nextMs(0));
+  for (const [at, wait] of waits.entries()) {
+    const ceiling = Math.min(1000, 10 * 2 ** at);
+    t.ok(wait >= Math.max(10, ceiling / 2) && wait <= Math.max(10, ceiling));
+  }
+  t.ok(new Backoff().nextMs(2500) >= 2500);
+  const many = new Set(Array.from({ length: 50 }, () => Math.round(backoff.nextMs(0))));
+  t.ok(many.size > 10, "callers that fail together spread");
+  t.end();
+});
+
+t.test(
+  "P-156 deadlines: in order, none early, none lost, answered ones spared after a blocked loop",
+  async (t) => {
+    const deadlines = new Deadlines();
+    const ended: number[] = [];
+    const entry = (durationMs: number): Expiring => ({
+      durationMs,
+      expireAtMs: 0,
+      listed: false,
+      previous: null,
+      next: null,
+      expire(): void {
+        t.ok(performance.now() >= this.expireAtMs, "not early");
+        ended.push(durationMs);
+      },
+      discard: () => void ended.push(-durationMs),
+    });
+    const spared = entry(30);
+    for (const durationMs of [120, 40, 80, 40, Infinity, 2 ** 31]) deadlines.add(entry(durationMs));
+    deadlines.add(spared);
+    deadlines.remove(spared);
+    deadlines.remove(spared);
+    await sleep(200);
+    t.same(ended, [40, 40, 80, 120]);
+    const answered = entry(20);
+    deadlines.add(answered);
+    const begin = performance.now();
+    setImmediate(() => deadlines.remove(answered));
+    while (performance.now() - begin < 100);
+    await sleep(50);
+    t.notOk(ended.includes(20), "what was answered meanwhile did not time out");
+    deadlines.close();
+    t.same(ended.slice(4).sort(), [-Infinity, -(2 ** 31)].sort());
+  },
+);

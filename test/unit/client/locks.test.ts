@@ -1,0 +1,371 @@
+/** Locks of the client: leases on the holder's clock, losses, waits, late grants; against a real node with faults. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import t from "tap";
+import {
+  LockLostError,
+  LockNotAcquiredError,
+  SvcClient,
+  SvcError,
+  TimeoutError,
+} from "../../../src/client/mod.js";
+import { leaseMarginMs, LeaseWatch } from "../../../src/client/locks/lease.js";
+import {
+  endAll,
+  nodeFlags,
+  ServerProcess,
+  sleep,
+  temporaryDirectory,
+} from "../../process/cluster/server-process.js";
+import { root } from "../../tidy/sources.js";
+import { FakeServer, type FakeAnswer, type FakeCall } from "../../doubles/client/fake-server.js";
+import { Proxy } from "../../doubles/client/proxy.js";
+
+const LOCKED = 0;
+const BUSY = 1;
+const EXTENDED = 2;
+const UNLOCKED = 3;
+const MUST_RETRY = 101;
+
+const directory = temporaryDirectory();
+const server = new ServerProcess(nodeFlags(directory.path));
+const { grpc, http } = await server.ready();
+const direct = new SvcClient({ endpoints: grpc });
+
+t.setTimeout(300_000);
+t.teardown(async () => {
+  await direct.close();
+  await endAll();
+  directory.remove();
+});
+
+async function failure(promise: Promise<unknown>): Promise<SvcError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error("the call did not fail");
+}
+
+/** A clock that a test moves. */
+function movedClock() {
+  const clock = { offsetMs: 0, nowMs: (): number => performance.now() + clock.offsetMs };
+  return clock;
+}
+
+t.test("handle: acquire, renew, extend, info, release; both transports", async (t) => {
+  for (const transport of ["grpc", "rest"] as const) {
+    const client = new SvcClient({ endpoints: transport === "grpc" ? grpc : http, transport });
+    const resource = `handle-${transport}`;
+    const lock = await client.locks.acquire(resource, { leaseMs: 400 });
+    t.equal(lock.acquired, true);
+    t.match(lock.ownerText, /^[0-9a-f]{32}$/);
+    t.equal(lock.fencingTokenNumber, Number(lock.fencingToken));
+    await sleep(1000);
+    t.equal(lock.held, true, "renewed for more than two leases");
+    t.equal((await direct.locks.info(resource))?.ownerText, lock.ownerText);
+    const busy = await direct.locks.acquire(resource, { leaseMs: 400 });
+    t.same(
+      [busy.acquired, busy.held, busy.fencingToken, busy.signal.aborted],
+      [false, false, 0n, true],
+    );
+    t.equal((busy.signal.reason as LockLostError).code, "lock-not-held");
+    t.equal(await busy.release(), false);
+    t.equal(await lock.extend(5000), true);
+    t.ok(lock.remainingMs > 4000 && lock.remainingMs <= 5000);
+    t.equal((await lock.info())?.fencingToken, lock.fencingToken);
+    t.equal(await lock.release(), true);
+    t.same([lock.held, lock.signal.aborted], [false, true]);
+    t.equal((lock.signal.reason as LockLostError).code, "lock-released");
+    t.equal(await lock.extend(5000), false, "a released handle extends nothing");
+    const again = await client.locks.acquire(resource, { leaseMs: 400, renew: false });
+    t.ok(again.fencingToken > lock.fencingToken);
+    await sleep(450);
+    t.same([again.held, (again.signal.reason as LockLostError).code], [false, "lock-lost"]);
+    await client.close();
+  }
+});
+
+t.test("withLock: work under the lock, errors pass, a loss is told, release follows", async (t) => {
+  const value = await direct.locks.withLock("with", { leaseMs: 5000 }, async (signal, token) => {
+    t.equal(signal.aborted, false);
+    t.type(
+      await failure(direct.locks.withLock("with", { leaseMs: 100 }, async () => 1)),
+      LockNotAcquiredError,
+    );
+    return token;
+  });
+  t.type(value, "bigint");
+  t.equal(await direct.locks.info("with"), null, "released");
+  const thrown = new SvcError("mine", "mine");
+  const options = { leaseMs: 5000 };
+  t.equal(
+    await failure(direct.locks.withLock("with", options, () => Promise.reject(thrown))),
+    thrown,
+  );
+  t.equal(await direct.locks.info("with"), null, "released");
+  const lost = await failure(
+    direct.locks.withLock("with", { leaseMs: 100, renew: false }, () => sleep(200)),
+  );
+  t.same([lost.name, lost.code], ["LockLostError", "lock-lost"]);
+});
+
+t.test("waiting: handed over in time, cancelled, and a wait's end is no grant", async (t) => {
+  const holder = await direct.locks.acquire("wait", { leaseMs: 60_000 });
+  const begin = performance.now();
+  const none = await direct.locks.acquire("wait", { leaseMs: 1000, waitMs: 200, retryMs: 20 });
+  t.equal(none.acquired, false);
+  t.ok(performance.now() - begin >= 195);
+  const stop = new AbortController();
+  const cancelled = failure(
+    direct.locks.acquire("wait", { leaseMs: 1000, waitMs: 60_000, signal: stop.signal }),
+  );
+  await sleep(50);
+  stop.abort(new Error("enough"));
+  t.equal((await cancelled).code, "cancelled");
+  const waiting = direct.locks.acquire("wait", { leaseMs: 1000, waitMs: Infinity, retryMs: 20 });
+  await sleep(50);
+  await holder.release();
+  const next = await waiting;
+  t.equal(next.acquired, true);
+  t.ok(next.fencingToken > holder.fencingToken);
+  await next.release();
+});
+
+t.test("P-065 every injected loss is signalled before the lease ends at the service", async (t) => {
+  const LOCKS = 30;
+  const proxy = await Proxy.open(grpc);
+  const client = new SvcClient({ endpoints: proxy.address });
+  let early = 0;
+  const leases = Array.from({ length: LOCKS }, (_, at) => 1000 + 50 * at);
+  const locks = await Promise.all(
+    leases.map((leaseMs, at) => client.locks.acquire(`loss-${at}`, { leaseMs })),
+  );
+  const abortedAt = new Map<number, number>();
+  for (const [at, lock] of locks.entries()) {
+    lock.signal.addEventListener("abort", () => abortedAt.set(at, performance.now()));
+  }
+  await sleep(900);
+  t.ok(
+    locks.every((lock) => lock.held),
+    "renewed until the fault",
+  );
+  proxy.stall();
+  await Promise.all(
+    locks.map(async (_, at) => {
+      const rival = await direct.locks.acquire(`loss-${at}`, {
+        leaseMs: 60_000,
+        waitMs: 10_000,
+        retryMs: 2,
+      });
+      const grantedAt = performance.now();
+      const told = abortedAt.get(at);
+      if (rival.acquired && told !== undefined && told < grantedAt) early += 1;
+    }),
+  );
+  t.equal(early, LOCKS, "all signalled before anybody else could be granted");
+  for (const lock of locks) t.equal((lock.signal.reason as LockLostError).code, "lock-lost");
+  await client.close({ releaseMs: 100 });
+  await proxy.close();
+});
+
+t.test(
+  "P-065 an event loop blocked for longer than the lease: nothing runs on believing",
+  async (t) => {
+    for (const leaseMs of [200, 600]) {
+      const child = spawn(process.execPath, [
+        join(root, "dist/test/unit/client/blocked-holder.js"),
+        grpc,
+        String(leaseMs),
+        String(leaseMs * 2),
+      ]);
+      let output = "";
+      child.stdout.on("data", (text: Buffer) => (output += text.toString()));
+      child.stderr.pipe(process.stderr);
+      const code = await new Promise((resolve) => child.on("close", resolve));
+      t.equal(code, 0);
+      const { before, seen, released } = JSON.parse(output) as {
+        before: boolean[];
+        seen: [string, boolean, boolean][];
+        released: boolean;
+      };
+      t.same(before, [true, false, true]);
+      t.ok(seen.length >= 8, output);
+      for (const [who, aborted, listened] of seen) {
+        t.equal(aborted, true, `${who} sees the loss`);
+        t.equal(listened, true, `${who}: the listeners were told`);
+      }
+      t.equal(seen[1]?.[0], "lock-lost");
+      t.equal(released, true, "nobody took it meanwhile: the release at the service still works");
+    }
+  },
+);
+
+t.test(
+  "clock: jumps of the monotonic source end the lease at once, backward ones never lengthen it",
+  async (t) => {
+    const clock = movedClock();
+    const client = new SvcClient({ endpoints: grpc, clock });
+    const lock = await client.locks.acquire("jump", { leaseMs: 30_000, renew: false });
+    t.equal(lock.signal.aborted, false);
+    clock.offsetMs = 29_000;
+    t.equal(lock.signal.aborted, false, "within the lease");
+    clock.offsetMs = 29_900;
+    t.equal(lock.signal.aborted, true, "the margin is not relied on");
+    clock.offsetMs = 0;
+    t.same([lock.signal.aborted, lock.held, lock.remainingMs], [true, false, 0], "lost stays lost");
+    const told = await client.locks.acquire("jump-2", { leaseMs: 4000, renew: false });
+    const abort = new Promise((resolve) => told.signal.addEventListener("abort", resolve));
+    clock.offsetMs = 5000;
+    await abort;
+    t.pass("listeners are told within a slice, without anybody looking");
+    await client.close();
+  },
+);
+
+t.test("P-066 margins and long leases", (t) => {
+  for (const leaseMs of [1, 2, 10, 40, 500, 60_000, 86_400_000, 2 ** 31 - 1]) {
+    const clock = movedClock();
+    const fixed = { now: 1000, nowMs: (): number => fixed.now };
+    void clock;
+    let lost = 0;
+    const watch = new LeaseWatch(fixed, "r", () => (lost += 1));
+    watch.granted(1000, leaseMs);
+    const margin = leaseMarginMs(leaseMs);
+    t.ok(margin > 0 && margin <= leaseMs / 4);
+    t.equal(watch.held, true);
+    fixed.now = 1000 + leaseMs - margin - 0.01;
+    t.equal(watch.held, true);
+    fixed.now = 1000 + leaseMs - margin;
+    t.equal(watch.held, false);
+    t.equal(lost, 1);
+    watch.granted(fixed.now, leaseMs);
+    t.equal(watch.held, false, "a lost lease is not revived");
+    watch.end("lock-lost", "over");
+  }
+  const clock = { now: 0, nowMs: (): number => clock.now };
+  const watch = new LeaseWatch(clock, "r", () => undefined);
+  watch.granted(0, 10_000);
+  watch.mayShorten(0, 1000);
+  clock.now = 985;
+  t.equal(watch.held, false, "an extend under way that shortens counts from its sending");
+  t.end();
+});
+
+/** A fake service that answers locks by a script. */
+async function scripted(behave: (call: FakeCall, number: number) => FakeAnswer | null) {
+  const fake = await FakeServer.open({ behave });
+  const client = new SvcClient({ endpoints: fake.address, deadlineMs: 5000 });
+  return { fake, client };
+}
+
+t.test(
+  "a grant after lost answers counts from the first try, or is confirmed by an extend",
+  async (t) => {
+    let extendedMs = 0;
+    const { fake, client } = await scripted((call, number) => {
+      if (call.kind === "extend") {
+        extendedMs = performance.now();
+        return { type: EXTENDED, value: 7 };
+      }
+      if (call.kind === "unlock") return { type: UNLOCKED };
+      return number < 5 ? { type: MUST_RETRY } : { type: LOCKED, value: 7 };
+    });
+    const begin = performance.now();
+    const lock = await client.locks.acquire("late", { leaseMs: 60_000, renew: false });
+    const tookMs = performance.now() - begin;
+    t.equal(extendedMs, 0, "well within a third of the lease nothing more is asked");
+    t.ok(
+      lock.remainingMs <= 60_000 - leaseMarginMs(60_000) - tookMs + 2,
+      "counted from the first try",
+    );
+    await lock.release();
+    fake.calls.length = 0;
+    const short = await client.locks.acquire("late", { leaseMs: 60, renew: false });
+    t.ok(extendedMs > 0, "an old grant is confirmed");
+    t.ok(short.remainingMs <= 60 - (performance.now() - extendedMs) + 2, "counted from the extend");
+    t.equal((await client.locks.acquire("late", { leaseMs: 60_000, owner: "me" })).acquired, true);
+    t.equal(
+      fake.calls.filter((call) => call.kind === "extend").length,
+      2,
+      "a name of one's own is confirmed",
+    );
+    await client.close();
+    fake.close();
+  },
+);
+
+t.test(
+  "P-069 a waiter whose tries got lost takes no timeout for a grant, and releases what may be his",
+  async (t) => {
+    const { fake, client } = await scripted((call) =>
+      call.kind === "unlock" ? { type: UNLOCKED } : null,
+    );
+    const error = await failure(
+      client.locks.acquire("lost", { leaseMs: 1000, waitMs: 50, deadlineMs: 200 }),
+    );
+    t.type(error, TimeoutError);
+    t.equal(error.outcome, "unknown");
+    await sleep(100);
+    const owners = new Set(fake.calls.map((call) => call.owner));
+    t.equal(owners.size, 1);
+    t.equal(fake.calls.at(-1)?.kind, "unlock", "released in the background");
+    await client.close();
+    fake.close();
+    const busy = await scripted((call, number) =>
+      call.kind === "unlock" ? { type: UNLOCKED } : { type: number === 1 ? MUST_RETRY : BUSY },
+    );
+    t.equal((await busy.client.locks.acquire("lost", { leaseMs: 1000 })).acquired, false);
+    await sleep(50);
+    t.equal(
+      busy.fake.calls.at(-1)?.kind,
+      "unlock",
+      "a try that got lost before may still be granted",
+    );
+    await busy.client.close();
+    busy.fake.close();
+  },
+);
+
+t.test("P-069 a release is repeated until it is answered; renewal survives a storm", async (t) => {
+  let storm = true;
+  const { fake, client } = await scripted((call, number) => {
+    if (call.kind === "lock") return { type: LOCKED, value: 1 };
+    if (call.kind === "extend")
+      return storm && number % 4 !== 0 ? { type: MUST_RETRY } : { type: EXTENDED, value: 1 };
+    return number % 3 === 0 ? { type: UNLOCKED } : { type: MUST_RETRY };
+  });
+  const lock = await client.locks.acquire("storm", { leaseMs: 600 });
+  await sleep(1500);
+  t.equal(lock.held, true, "renewed through MustRetry");
+  storm = false;
+  t.equal(await lock.release(), true);
+  const unlocks = fake.calls.filter((call) => call.kind === "unlock").length;
+  t.ok(unlocks >= 1 && unlocks <= 3);
+  const taken = await client.locks.acquire("storm", { leaseMs: 600 });
+  t.equal(taken.acquired, true);
+  await client.close();
+  t.equal(fake.calls.at(-1)?.kind, "unlock", "close releases what is held");
+  fake.close();
+});
+
+t.test(
+  "an extend that is refused, or comes back with another token, ends the handle at once",
+  async (t) => {
+    for (const answer of [{ type: 102 }, { type: 103 }, { type: EXTENDED, value: 99 }]) {
+      const { fake, client } = await scripted((call) => {
+        if (call.kind === "lock") return { type: LOCKED, value: 1 };
+        return call.kind === "extend" ? answer : { type: UNLOCKED };
+      });
+      const lock = await client.locks.acquire("gone", { leaseMs: 3000 });
+      const begin = performance.now();
+      await new Promise((resolve) => lock.signal.addEventListener("abort", resolve));
+      t.equal((lock.signal.reason as LockLostError).code, "lock-lost");
+      t.ok(performance.now() - begin < 2500, "at the renewal, not at the end of the lease");
+      await client.close();
+      fake.close();
+    }
+  },
+);

@@ -1,0 +1,178 @@
+/**
+ * Starts a gRPC front end over false operations and talks to it through the real client library,
+ * with raw bytes.
+ *
+ * Owns what it started and ends it after the test.
+ */
+import {
+  Client,
+  credentials,
+  Metadata,
+  type CallOptions,
+  type ChannelCredentials,
+  type ClientDuplexStream,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import type { Test } from "tap";
+import { ConnectionCount } from "../../../src/base/connections.js";
+import { UnsentBytes } from "../../../src/base/unsent.js";
+import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../../src/grpc/server.js";
+import type { GrpcServerOptions } from "../../../src/grpc/server.js";
+import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
+import type { Encodable, MessageCodec } from "../../../src/proto/codec.js";
+import { FakeOperations } from "../../doubles/front/grpc-operations.js";
+
+export interface Started {
+  readonly operations: FakeOperations;
+  readonly server: GrpcServer;
+  readonly port: number;
+  readonly client: Client;
+  readonly faults: unknown[];
+}
+
+export const identity = (bytes: Buffer): Buffer => bytes;
+
+export function connect(port: number, secure?: ChannelCredentials): Client {
+  return new Client(`localhost:${port}`, secure ?? credentials.createInsecure(), {
+    "grpc.max_receive_message_length": -1,
+    "grpc.max_send_message_length": -1,
+    // Channels to one address would share a connection otherwise.
+    "grpc.use_local_subchannel_pool": 1,
+  });
+}
+
+/** Starts a front end on a free port, with a client. */
+export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): Promise<Started> {
+  const operations = new FakeOperations();
+  const faults: unknown[] = [];
+  const server = createGrpcServer({
+    ...GRPC_DEFAULTS,
+    operations,
+    authenticator: null,
+    connections: new ConnectionCount(),
+    unsent: new UnsentBytes(),
+    clock: { monotonicMs: () => performance.now() },
+    onFault: (error) => faults.push(error),
+    audit: null,
+    ...options,
+  });
+  const port = await server.listen("127.0.0.1", 0);
+  const client = connect(port);
+  t.teardown(async () => {
+    client.close();
+    await server.close(200);
+  });
+  return { operations, server, port, client, faults };
+}
+
+export interface RawAnswer {
+  readonly error: ServiceError | null;
+  readonly bytes: Buffer | null;
+}
+
+/** A unary call with the bytes as they are. */
+export function callRaw(
+  client: Client,
+  path: string,
+  bytes: Buffer,
+  metadata: Readonly<Record<string, string>> = {},
+  options: CallOptions = {},
+): Promise<RawAnswer> {
+  const headers = new Metadata();
+  for (const [name, value] of Object.entries(metadata)) headers.set(name, value);
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(path, identity, identity, bytes, headers, options, (error, answer) => {
+      resolve({ error, bytes: answer ?? null });
+    });
+  });
+}
+
+/** A unary call that must succeed. */
+export async function call<Q, P>(
+  client: Client,
+  path: string,
+  request: MessageCodec<Q>,
+  message: Encodable<Q>,
+  response: MessageCodec<P>,
+  metadata: Readonly<Record<string, string>> = {},
+): Promise<P> {
+  const answer = await callRaw(client, path, encodeMessage(request, message), metadata);
+  if (answer.error !== null) throw answer.error;
+  const decoded = decodeMessage(response, answer.bytes ?? Buffer.alloc(0));
+  if (decoded === null) throw new Error("the response is not a valid message");
+  return decoded;
+}
+
+/** The status code that a call ends with. */
+export async function codeOf(
+  client: Client,
+  path: string,
+  bytes: Buffer = Buffer.alloc(0),
+  metadata: Readonly<Record<string, string>> = {},
+  options: CallOptions = {},
+): Promise<number> {
+  return (await callRaw(client, path, bytes, metadata, options)).error?.code ?? 0;
+}
+
+/** An open bidirectional stream whose messages are gathered. */
+export interface OpenStream {
+  readonly call: ClientDuplexStream<Buffer, Buffer>;
+  readonly headers: Promise<Metadata>;
+  readonly messages: Buffer[];
+  /** Resolves with the status code at the end. */
+  readonly ended: Promise<number>;
+  /** Resolves when `condition` holds; looked at after each message. */
+  until(condition: () => boolean): Promise<void>;
+}
+
+export function openStream(
+  client: Client,
+  path: string,
+  metadata: Readonly<Record<string, string>> = {},
+): OpenStream {
+  const sent = new Metadata();
+  for (const [name, value] of Object.entries(metadata)) sent.set(name, value);
+  const call = client.makeBidiStreamRequest(path, identity, identity, sent);
+  const messages: Buffer[] = [];
+  let waiters: { condition: () => boolean; resolve: () => void }[] = [];
+  const look = (): void => {
+    waiters = waiters.filter(({ condition, resolve }) => {
+      if (!condition()) return true;
+      resolve();
+      return false;
+    });
+  };
+  call.on("data", (bytes: Buffer) => {
+    messages.push(bytes);
+    look();
+  });
+  call.on("error", () => undefined);
+  const headers = new Promise<Metadata>((resolve) => call.on("metadata", resolve));
+  const ended = new Promise<number>((resolve) => {
+    call.on("status", (status) => resolve(status.code));
+  });
+  return {
+    call,
+    headers,
+    messages,
+    ended,
+    until: (condition) =>
+      new Promise((resolve) => {
+        if (condition()) resolve();
+        else waiters.push({ condition, resolve });
+      }),
+  };
+}
+
+export function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** Resolves when `condition` holds, looking every few milliseconds; fails after ten seconds. */
+export async function eventually(condition: () => boolean): Promise<void> {
+  for (let round = 0; round < 2000; round++) {
+    if (condition()) return;
+    await sleep(5);
+  }
+  throw new Error("the condition did not come true");
+}

@@ -1,0 +1,86 @@
+/** The inbox of one group beside an install: nothing is stepped whose payloads would be lost. */
+import t from "tap";
+import { partitionId } from "../../../src/base/ids.js";
+import { AppendBudget } from "../../../src/host/replication/append-budget.js";
+import { CacheBudget, EntryCache } from "../../../src/host/replication/entry-cache.js";
+import { PeerOutbox } from "../../../src/host/replication/peer-outbox.js";
+import { NO_BEAT_SIGN, type RaftItem } from "../../../src/host/replication/raft-frames.js";
+import { spanOf } from "../../../src/host/replication/raft-frames.js";
+import { Replication } from "../../../src/host/replication/replication.js";
+import { RaftCore } from "../../../src/raft/core.js";
+import { defaultConfig } from "../../../src/raft/state/config.js";
+import type { Message, MessageKind } from "../../../src/raft/state/types.js";
+import { ManualLog, ManualTimer } from "../../doubles/host/world.js";
+
+function item(kind: MessageKind, index: number, count: number): RaftItem {
+  const entries = Array.from({ length: count }, (_, at) => {
+    return { index: index + 1 + at, term: 2, kind: 0, payload: Uint8Array.of(at) };
+  });
+  const message: Message = {
+    kind,
+    from: 2,
+    to: 1,
+    term: 2,
+    logTerm: index === 0 ? 0 : 2,
+    index,
+    commit: 0,
+    reject: false,
+    rejectHint: 0,
+    context: 0,
+    entries: spanOf(entries),
+    snapshot: null,
+    proposal: null,
+  };
+  return { group: 1, message, entries, sign: NO_BEAT_SIGN };
+}
+
+function group(): { replication: Replication; stepped: string[] } {
+  const voters = [1, 2, 3];
+  const core = new RaftCore(defaultConfig(1, 7), {
+    hardState: { term: 2, vote: 0, commit: 0 },
+    floorIndex: 0,
+    floorTerm: 0,
+    termRuns: [],
+    lastIndex: 0,
+    configChanges: [],
+    sizeRuns: [],
+    appliedIndex: 0,
+    membership: { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false },
+  });
+  const stepped: string[] = [];
+  const replication = new Replication({
+    partition: partitionId(1),
+    core,
+    cache: new EntryCache(new CacheBudget(1000), 1000),
+    outbox: new PeerOutbox(null, () => undefined),
+    log: new ManualLog(new ManualTimer()),
+    appendBudget: new AppendBudget(1 << 20),
+    wake: () => undefined,
+    beatSign: () => NO_BEAT_SIGN,
+  });
+  return { replication, stepped };
+}
+
+void t.test("P-043 what follows an image waits until the image is installed", (t) => {
+  const { replication, stepped } = group();
+  const observer = {
+    before: (message: Message) => void stepped.push(message.kind),
+    after: () => undefined,
+  };
+  replication.receive(item("heartbeat", 0, 0));
+  replication.receive(item("snapshot", 0, 0));
+  replication.receive(item("append", 0, 2));
+  replication.receive(item("append", 2, 1));
+  replication.stepInbox(() => false, observer);
+  t.same(stepped, ["heartbeat", "snapshot"]);
+  t.ok(replication.hasWork, "the rest waits");
+  const payloads: (number | undefined)[] = [];
+  replication.stepInbox(() => {
+    payloads.push(replication.received(1, 2)?.payload[0], replication.received(3, 2)?.payload[0]);
+    return true;
+  }, observer);
+  t.same(stepped, ["heartbeat", "snapshot", "append", "append"]);
+  t.same(payloads, [0, undefined, undefined, 0, undefined, undefined]);
+  t.notOk(replication.hasWork);
+  t.end();
+});

@@ -1,0 +1,64 @@
+/** The real links between nodes, on loopback: what every peer port must do, plain and with TLS. */
+import { connect as connectSession } from "node:http2";
+import t from "tap";
+import type { PeerTls } from "../../../src/net/settings.js";
+import { PeerNode, peerConformance } from "../../conformance/peers.js";
+import { PeerAuthority } from "../../doubles/net/certificates.js";
+import {
+  RealHarness,
+  closePort,
+  openNetwork,
+  peerSettings,
+  sleep,
+  until,
+} from "../../doubles/net/world.js";
+
+t.test("plain", async (t) => {
+  await peerConformance(t, async () => Promise.resolve(new RealHarness()));
+});
+
+t.test("with TLS on both sides", async (t) => {
+  const authority = await PeerAuthority.make("peers");
+  const tls = await authority.issue("node");
+  await peerConformance(t, async () => Promise.resolve(new RealHarness({ tls: () => tls })));
+});
+
+async function nodeWith(nodeId: number, tls: PeerTls | null): Promise<[PeerNode, string]> {
+  let endpoint = "";
+  const network = await openNetwork(peerSettings(nodeId, () => endpoint, { tls: () => tls }));
+  endpoint = `127.0.0.1:${network.port}`;
+  return [new PeerNode(nodeId, network).start(), endpoint];
+}
+
+t.test("P-164 without a certificate of the peers' CA nobody is let in", async (t) => {
+  const [ours, theirs] = [await PeerAuthority.make("ours"), await PeerAuthority.make("theirs")];
+  const good = await ours.issue("one");
+  const stranger = await theirs.issue("two");
+  const [one, endpoint] = await nodeWith(1, good);
+  // A certificate of another CA, one of ours that does not trust ours, and none at all.
+  const others: readonly (readonly [string, PeerTls | null])[] = [
+    ["another CA", { ...stranger, ca: good.ca }],
+    ["trusts another CA", { ...good, ca: stranger.ca }],
+    ["no TLS", null],
+  ];
+  for (const [name, tls] of others) {
+    const [two, twoEndpoint] = await nodeWith(2, tls);
+    two.peers({ nodeId: 1, endpoint });
+    one.peers({ nodeId: 2, endpoint: twoEndpoint });
+    await sleep(300);
+    for (const node of [one, two]) {
+      t.strictSame(node.happened, [], `${name}: no link, and nobody was judged`);
+      t.equal(node.frames.length, 0);
+    }
+    one.peers();
+    await closePort(two.port);
+  }
+  const [three, threeEndpoint] = await nodeWith(3, await ours.issue("three"));
+  three.peers({ nodeId: 1, endpoint });
+  one.peers({ nodeId: 3, endpoint: threeEndpoint });
+  await until("a good one is let in after all that", () => three.isUp(1) && one.isUp(3));
+  const plain = connectSession(`https://${endpoint}`, { rejectUnauthorized: false });
+  plain.on("error", () => undefined);
+  await until("a client without a certificate is cut off", () => plain.destroyed);
+  for (const node of [one, three]) await closePort(node.port);
+});

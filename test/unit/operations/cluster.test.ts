@@ -1,0 +1,433 @@
+/**
+ * The administrative operations over the real host: health, membership, placement, routing, ranges, leave, backups; and
+ * the pure planners behind them.
+ */
+import t from "tap";
+import { decideLeave } from "../../../src/control/membership.js";
+import { effectiveFactor } from "../../../src/control/placement.js";
+import type { Member } from "../../../src/machine/commands/command.js";
+import type { BackupRequest } from "../../../src/operations/api/administration.js";
+import {
+  DURATION_BOUNDS_MS,
+  KIND_NUMBERS,
+  RequestTally,
+} from "../../../src/operations/admission/tally.js";
+import { World } from "../../doubles/host/world.js";
+import { Bench, get, set } from "../../doubles/operations/fixture.js";
+
+const context = { deadlineMs: 1e9, forwardHops: 0, requestId: "t" };
+
+/** Runs one administrative call to its end; it must not end in its own turn, and only once. */
+function call<Answer>(bench: Bench, start: (done: (answer: Answer) => void) => void): Answer {
+  const answers: Answer[] = [];
+  start((answer) => void answers.push(answer));
+  if (answers.length > 0) throw new Error("answered in the turn of the call");
+  bench.world.settle();
+  const [answer] = answers;
+  if (answer === undefined || answers.length > 1) throw new Error("answered once");
+  return answer;
+}
+
+t.test("5.1: health before and after initialisation, shutting down, fatal fault", async (t) => {
+  const early = new Bench({}, new World(), false);
+  t.match(early.operations.health(), {
+    ready: false,
+    initialized: false,
+    reason: "not-initialized",
+    localRole: "not-member",
+    version: "0.1.0",
+  });
+  t.same(early.operations.membership(), {
+    membershipVersion: 0,
+    members: [],
+    localRole: "not-member",
+    initialized: false,
+  });
+  t.match(early.operations.routing(""), { initialized: false, keySpaces: [], leaders: [] });
+  t.match(early.operations.placement(), { initialized: false, partitions: [] });
+  const bench = new Bench();
+  bench.world.pass(70);
+  t.same(bench.operations.health(), {
+    ready: true,
+    initialized: true,
+    reason: null,
+    localRole: "voter",
+    hostedPartitions: 4,
+    partitionsWithoutLeader: 0,
+    version: "0.1.0",
+    uptimeMs: 70,
+  });
+  const names = ["initialized", "membership", "leaders", "applied", "storage", "shutdown"];
+  t.same(
+    bench.operations.healthChecks(),
+    names.map((name) => ({ name, failure: null })),
+  );
+  t.equal(bench.operations.fatalFault(), null);
+  bench.operations.setFatalFault("the disk is gone");
+  t.match(bench.operations.health(), { ready: false, reason: "fatal-fault: the disk is gone" });
+  t.equal(bench.operations.fatalFault(), "the disk is gone");
+  t.same(
+    bench.operations.healthChecks().filter((check) => check.failure !== null),
+    [{ name: "storage", failure: "the disk is gone" }],
+  );
+  const stopping = new Bench();
+  stopping.node.stop(stopping.nowMs + 1000, () => undefined);
+  t.match(stopping.operations.health(), { ready: false, reason: "shutting-down" });
+  const failed = stopping.operations.healthChecks().filter((check) => check.failure !== null);
+  t.same(
+    failed.map((check) => check.name),
+    ["shutdown"],
+  );
+});
+
+t.test("P-120 a full store or log is told, and the node stays ready", async (t) => {
+  const bench = new Bench();
+  const storage = (): unknown => {
+    return bench.operations.healthChecks().find(({ name }) => name === "storage");
+  };
+  bench.world.log.spaceState = "full";
+  t.same(storage(), {
+    name: "storage",
+    failure: null,
+    detail: "log-space: full: writes are refused",
+  });
+  t.equal(bench.operations.health().ready, true);
+  bench.world.log.spaceState = "available";
+  t.same(storage(), { name: "storage", failure: null });
+});
+
+t.test("membership, placement, routing metadata of a cluster of one", async (t) => {
+  const bench = new Bench({ clientEndpoint: "http://n1" });
+  t.match(bench.operations.membership(), {
+    members: [{ endpoint: "127.0.0.1:8084", nodeId: 1, role: "voter" }],
+    localRole: "voter",
+    initialized: true,
+  });
+  t.ok(bench.operations.membership().membershipVersion >= 1);
+  const placement = bench.operations.placement();
+  t.match(placement, { replicationFactor: 0, rebalancerEnabled: false, initialized: true });
+  t.equal(placement.hostedPartitionCount, placement.partitions.length);
+  for (const partition of placement.partitions) {
+    t.match(partition, { state: "Active", effectiveReplicationFactor: 0, hostedLocally: true });
+    t.same(partition.replicas, [], "full replication lists nobody");
+  }
+  const routing = bench.operations.routing("");
+  t.match(routing, {
+    schemaVersion: 1,
+    hashAlgorithm: "svc.bucket-jump-xxh32-v1",
+    prefixSeparator: "/",
+    groupSeparator: "|",
+    hashPoolSize: 3,
+    hashPartitionOffset: 1,
+    sequenceStorageKeyFormat: "__svc:sequences:{0}",
+    reservedKeyPrefix: "__svc:",
+    localEndpoint: "http://n1",
+    coherent: true,
+  });
+  t.same(
+    routing.leaders,
+    [0, 1, 2, 3].map((partitionId) => ({ partitionId, endpoint: "http://n1" })),
+  );
+  t.same(bench.operations.ranges("none").keySpaces, [
+    { keySpace: "none", routingMode: "Hash", ranges: [] },
+  ]);
+  t.same(bench.operations.ranges("").keySpaces, []);
+});
+
+t.test("5.4: the replication factor is committed, or refused with a reason", async (t) => {
+  const bench = new Bench();
+  const change = (partitionId: number, replicationFactor: number) =>
+    call(bench, (done: (answer: { status: string; generation: number; reason: string }) => void) =>
+      bench.operations.setReplicationFactor({ partitionId, replicationFactor }, context, done),
+    );
+  for (const [partition, factor] of [
+    [0, 1],
+    [-1, 1],
+    [1, -1],
+    [1, 10],
+    [99, 1],
+  ] as const) {
+    const answer = change(partition, factor);
+    t.match(answer, { success: false, status: "InvalidInput", generation: 0 });
+    t.ok(answer.reason.length > 10);
+  }
+  const before = bench.operations.placement().partitions.find((one) => one.partitionId === 2);
+  const done = change(2, 3);
+  t.match(done, { success: true, status: "Success" });
+  t.ok(done.generation > (before?.generation ?? 0));
+  const after = bench.operations.placement().partitions.find((one) => one.partitionId === 2);
+  t.match(after, { generation: done.generation, effectiveReplicationFactor: 1 });
+  t.same(after?.replicas, [{ endpoint: "127.0.0.1:8084", role: "Voter" }]);
+  t.match(change(2, 0), { success: true });
+  bench.faults.propose = () => ({ status: "refused", reason: "not-leader" });
+  t.match(change(2, 1), { status: "Refused", reason: /its leader is 127\.0\.0\.1:8084/ });
+  bench.faults.propose = () => ({ status: "unknown" });
+  t.match(change(2, 1), { status: "Refused", reason: /not confirmed/ });
+  t.equal(effectiveFactor(3, 0, 5), 3);
+  t.equal(effectiveFactor(3, 5, 4), 4);
+  t.equal(effectiveFactor(0, 0, 5), 0);
+  t.equal(effectiveFactor(0, 2, 5), 2);
+});
+
+t.test("5.3: who may leave", async (t) => {
+  const bench = new Bench();
+  const leave = (): object => {
+    const answers: object[] = [];
+    bench.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
+    bench.world.pass(1000);
+    const [answer] = answers;
+    if (answer === undefined || answers.length > 1) throw new Error("answered once");
+    return answer;
+  };
+  const refused = leave();
+  t.match(refused, {
+    outcome: "RefusedInsufficientVoters",
+    left: false,
+    drained: false,
+    retryable: false,
+  });
+  t.same(leave(), refused, "repeating is safe");
+  const early = new Bench({}, new World(), false);
+  const answers: object[] = [];
+  early.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
+  while (answers.length === 0 && early.world.timer.nowMs < 20_000) {
+    early.world.timer.nowMs += 50;
+    early.world.timer.step();
+  }
+  const member = (nodeId: number, role: Member["role"]): Member => {
+    return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion: 1, storageId: "" };
+  };
+  const facts = (members: Member[] | null, metaLed = true, otherVoters = [1]) =>
+    decideLeave({ members, nodeId: 1, metaLed, otherVoters });
+  t.equal(facts(null), "NotInitialized");
+  t.equal(facts([member(2, "voter")]), "NotAMember");
+  t.equal(facts([member(1, "voter"), member(2, "voter")], false), "NoLeader");
+  t.equal(facts([member(1, "voter"), member(2, "leaving")]), "RefusedDrainInProgress");
+  t.equal(facts([member(1, "voter"), member(2, "learner")]), "RefusedInsufficientVoters");
+  t.equal(
+    facts([member(1, "voter"), member(2, "voter")], true, [1, 0]),
+    "RefusedInsufficientVoters",
+  );
+  t.equal(facts([member(1, "voter"), member(2, "voter")]), "remove");
+  t.equal(facts([member(1, "leaving"), member(2, "voter")]), "remove", "a repeat goes on");
+});
+
+t.test("6.2, 6.3, P-107: register, unregister, list; keys stay reachable", async (t) => {
+  const bench = new Bench();
+  const register = (keySpace: string) =>
+    call(bench, (done: (answer: object) => void) =>
+      bench.operations.registerRange(keySpace, context, done),
+    );
+  const unregister = (keySpace: string) =>
+    call(bench, (done: (answer: object) => void) =>
+      bench.operations.unregisterRange(keySpace, context, done),
+    );
+  for (const bad of ["", "__svc:x", "a/meta", "x".repeat(1025)]) {
+    for (const answer of [register(bad), unregister(bad)]) {
+      t.match(answer, { success: false, status: "InvalidInput", seeded: false });
+    }
+  }
+  bench.ask(set("orders/1", "one"));
+  t.match(unregister("orders"), { success: true, status: "Removed", descriptorCount: 0 });
+  t.match(register("orders"), {
+    success: true,
+    status: "Seeded",
+    seeded: true,
+    routingMode: "KeyRange",
+    descriptorCount: 1,
+  });
+  t.match(register("orders"), { success: true, status: "AlreadySeeded", seeded: false });
+  const partitionId = bench.partitionOf("orders");
+  const view = {
+    keySpace: "orders",
+    routingMode: "KeyRange",
+    ranges: [{ startKey: null, endKey: null, partitionId, generation: 1 }],
+  };
+  t.same(bench.operations.ranges("").keySpaces, [view]);
+  t.same(bench.operations.routing("orders").keySpaces, [view]);
+  t.match(bench.ask(get("orders/1")), { type: 3, route: { partitionId, generation: 1 } });
+  t.match(bench.ask(get("other/1")), { route: { generation: 0 } });
+  const read = bench.ask({
+    kind: "kv-get-many",
+    items: [get("orders/1"), get("orders/2")],
+    plain: true,
+  });
+  t.match(read, { routes: [{ partitionId, generation: 1 }], items: [{ type: 3 }, { type: 103 }] });
+  bench.world.crash();
+  const again = new Bench({}, bench.world);
+  t.same(again.operations.ranges("").keySpaces, [view], "the flag follows the descriptors");
+  again.faults.propose = () => ({ status: "unknown" });
+  const open = call(again, (done: (answer: object) => void) =>
+    again.operations.unregisterRange("orders", context, done),
+  );
+  t.match(open, { success: false, status: "Indeterminate", descriptorCount: 1 });
+  const fresh = call(again, (done: (answer: object) => void) =>
+    again.operations.registerRange("fresh", context, done),
+  );
+  t.match(fresh, { success: false, status: "Indeterminate", routingMode: "KeyRange" });
+  t.same(
+    again.operations.ranges("").keySpaces.map((one) => one.keySpace),
+    ["fresh", "orders"],
+  );
+  again.faults.propose = null;
+  const removed = call(again, (done: (answer: object) => void) =>
+    again.operations.unregisterRange("orders", context, done),
+  );
+  t.match(removed, { success: true, status: "Removed", routingMode: "Hash", descriptorCount: 0 });
+  t.match(again.ask(get("orders/1")), { type: 3, route: { generation: 0 } });
+});
+
+t.test("6.3: a node that stops answers without reading its rows", async (t) => {
+  const bench = new Bench();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  bench.node.metaGroup().machine.meta.ranges = () => {
+    throw new Error("the store is closed");
+  };
+  const end = { success: false, status: "Indeterminate", descriptorCount: 0 };
+  for (const kind of ["registerRange", "unregisterRange"] as const) {
+    const answer = call(bench, (done: (answer: object) => void) =>
+      bench.operations[kind]("orders", context, done),
+    );
+    t.match(answer, end, kind);
+  }
+});
+
+t.test("P-162 a node that has closed its rows answers every view without them", async (t) => {
+  const bench = new Bench();
+  bench.node.stop(bench.nowMs + 1000, () => undefined);
+  bench.world.settle();
+  t.equal(bench.node.closing, true);
+  const { meta } = bench.node.metaGroup().machine;
+  const closed = (): never => {
+    throw new Error("the store is closed");
+  };
+  const reads = ["cluster", "member", "members", "partitions", "ranges", "keySpaces"] as const;
+  for (const read of reads) meta[read] = closed;
+  const { operations } = bench;
+  t.match(operations.health(), { ready: false, reason: /stopping|shutting/ });
+  t.ok(operations.healthChecks().some(({ failure }) => failure !== null));
+  t.match(operations.membership(), { membershipVersion: 0, members: [], initialized: false });
+  t.match(operations.placement(), { partitions: [], initialized: false });
+  t.match(operations.routing(""), { initialized: false, keySpaces: [], leaders: [] });
+  t.match(operations.ranges(""), { initialized: false, keySpaces: [] });
+  const split = { keySpace: "orders", splitKey: "orders/1" };
+  const ask = (begin: (done: (answer: object) => void) => void): object => call(bench, begin);
+  t.match(
+    ask((done) => operations.splitRange(split, context, done)),
+    { status: "NotLeader" },
+  );
+  t.match(
+    ask((done) => operations.mergeRanges(context, done)),
+    { success: false },
+  );
+  t.match(
+    ask((done) => operations.leave({ nodeId: 0 }, context, done)),
+    { outcome: "Timeout", left: false, retryable: true },
+  );
+  const factor = { partitionId: 1, replicationFactor: 3 };
+  t.match(
+    ask((done) => operations.setReplicationFactor(factor, context, done)),
+    { status: "Refused" },
+  );
+  t.match(bench.ask(get("k")), { refusal: "shutting-down" });
+});
+
+t.test(
+  "6.3: splits are checked in full and then refused, merges find nothing to fold",
+  async (t) => {
+    const bench = new Bench({ rangeSplitMinSize: 3 });
+    const split = (keySpace: string, splitKey: string) =>
+      call(
+        bench,
+        (done: (answer: { status: string; determinate: boolean; reason: string }) => void) =>
+          bench.operations.splitRange({ keySpace, splitKey }, context, done),
+      );
+    const merge = () =>
+      call(bench, (done: (answer: object) => void) => bench.operations.mergeRanges(context, done));
+    t.match(split("", "a"), { status: "InvalidInput", determinate: true });
+    t.match(split("s", ""), { status: "InvalidInput" });
+    t.match(split("s", "s/1"), { status: "NoRange", determinate: true });
+    call(bench, (done: (answer: object) => void) =>
+      bench.operations.registerRange("s", context, done),
+    );
+    t.match(split("s", "t/1"), { status: "InvalidSplitKey" });
+    bench.ask(set("s/1", "v"));
+    bench.ask(set("s/2", "v"));
+    bench.ask(set("s/3/deeper", "v"));
+    t.match(split("s", "s/2"), { status: "BelowMinRangeSize", reason: /holds 2 keys/ });
+    bench.ask(set("s/3", "v"));
+    const refused = split("s", "s/2");
+    t.match(refused, {
+      success: false,
+      status: "PartitionCreationFailed",
+      determinate: true,
+      newPartitionId: 0,
+      newGeneration: 0,
+    });
+    t.match(merge(), { success: true, status: "Completed", determinate: true, merges: 0 });
+    t.equal(bench.operations.ranges("s").keySpaces[0]?.ranges.length, 1, "nothing was changed");
+    let reads = 0;
+    bench.faults.read = () => (reads++ > 0 ? { status: "retry" } : null);
+    t.match(split("s", "s/2"), { status: "ProbeIndeterminate", determinate: true });
+    bench.faults.read = () => ({ status: "retry" });
+    t.match(split("s", "s/2"), { status: "NotLeader" });
+    t.match(merge(), { success: false, status: "NotLeader", determinate: true });
+  },
+);
+
+t.test("7.6: backups check their arguments and refuse", async (t) => {
+  const bench = new Bench();
+  const id = "0A1b2c3d-0000-4000-8000-00000000ffff";
+  const ask = (request: BackupRequest, of = bench) =>
+    call(of, (done: (answer: { outcome: string | null; message: string }) => void) =>
+      of.operations.backup(request, context, done),
+    );
+  const good: BackupRequest[] = [
+    { kind: "full" },
+    { kind: "coordinated" },
+    { kind: "list" },
+    { kind: "incremental", parentBackupId: id },
+    { kind: "chain", leafBackupId: id },
+    { kind: "validate-chain", leafBackupId: id },
+    { kind: "gc", dryRun: true },
+    { kind: "restore", leafBackupId: id, targetDir: "/tmp/x", targetTimeMs: 0n },
+  ];
+  const configured = new Bench({ backupsConfigured: true, restoreConfigured: true });
+  for (const request of good) {
+    for (const of of [bench, configured]) {
+      const answer = ask(request, of);
+      t.equal(answer.outcome, "NotConfigured", request.kind);
+      t.match(answer.message, /\(operation [0-9a-f]{12}\)$/);
+    }
+  }
+  const bad: BackupRequest[] = [
+    { kind: "incremental", parentBackupId: "x" },
+    { kind: "chain", leafBackupId: id.slice(1) },
+    { kind: "validate-chain", leafBackupId: "" },
+    { kind: "restore", leafBackupId: "-", targetDir: "/tmp/x", targetTimeMs: 0n },
+    { kind: "restore", leafBackupId: id, targetDir: "", targetTimeMs: 0n },
+    { kind: "restore", leafBackupId: id, targetDir: "tmp/x", targetTimeMs: 0n },
+  ];
+  for (const request of bad) t.equal(ask(request).outcome, null, request.kind);
+});
+
+t.test("what is counted", async (t) => {
+  const tally = new RequestTally();
+  const kind = KIND_NUMBERS["kv-get"];
+  for (const durationMs of [0, 0.1, 0.11, 9999, 10_001]) tally.finished(kind, 3, false, durationMs);
+  tally.finished(kind, 101, true, 0);
+  t.equal(tally.count(kind, 3), 5);
+  t.equal(tally.refused(kind), 1);
+  const { buckets, sumMs } = tally.duration(kind);
+  t.equal(buckets.length, DURATION_BOUNDS_MS.length + 1);
+  t.same(
+    [buckets[0], buckets[1], buckets[buckets.length - 2], buckets[buckets.length - 1]],
+    [3, 1, 1, 1],
+  );
+  t.equal(Math.round(sumMs * 100), Math.round((0.21 + 9999 + 10_001) * 100));
+  const seen: string[] = [];
+  tally.visit(
+    (label, type, count) => void seen.push(`${label.api} ${label.operation} ${type} ${count}`),
+  );
+  t.same(seen, ["kv try-get -1 1", "kv try-get 3 5"]);
+});

@@ -1,0 +1,97 @@
+/** Holds the tables of flags, limits and codes in docs/ against the code. */
+import t from "tap";
+import * as limits from "../../../src/base/limits.js";
+import { KvType, LockType, SequenceType } from "../../../src/machine/commands/command.js";
+import { PROBLEM_TITLES } from "../../../src/rest/http/problems.js";
+import { DESCRIPTORS_KEPT } from "../../../src/server/listeners/descriptors.js";
+import { flagTableMarkdown } from "../../../src/server/flags/help.js";
+import { EXIT_FATAL } from "../../../src/sys.js";
+import { EXIT_USAGE } from "../../../src/server/flags/exit-codes.js";
+import { outcomeName } from "../../../src/server/metrics/outcome-names.js";
+import { readText } from "../../tidy/sources.js";
+import { defaultConfig } from "../../doubles/default-settings.js";
+
+/** Rows of the table of `path` whose header row begins with `| first |`, as trimmed cells. */
+function tableRows(path: string, first: string): string[][] {
+  const lines = readText(path).split("\n");
+  // A header row is one with a rule below it; rows of other tables may begin with the same word.
+  const start = lines.findIndex(
+    (line, at) => line.startsWith(`| ${first} |`) && (lines[at + 1] ?? "").startsWith("|--"),
+  );
+  const rows: string[][] = [];
+  for (let at = start + 2; start >= 0 && (lines[at] ?? "").startsWith("|"); at++) {
+    rows.push(
+      (lines[at] as string)
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  }
+  return rows;
+}
+
+t.test("the flag table is the program's", (t) => {
+  const shown = /<!-- table: flags -->\n([\s\S]*?)\n<!-- \/table -->/.exec(
+    readText("docs/flags.md"),
+  )?.[1];
+  t.equal(shown, flagTableMarkdown());
+  t.end();
+});
+
+t.test("the limits are the program's", (t) => {
+  const config = defaultConfig();
+  const mib = (bytes: number): string => `${bytes / 1024 ** 2} MiB`;
+  const expected: Readonly<Record<string, string>> = {
+    "key, bucket, prefix, key space, resource, owner, sequence name, idempotency key": `${limits.NAME_MAX_BYTES} bytes`,
+    value: mib(config.kvMaxValueBytes),
+    "lock lease": `${config.lockMaxLeaseMs / 3_600_000} h`,
+    "reserve count, block size, key/value lease": `${limits.BLOCK_SIZE_MAX}`,
+    "items per many-call": `${limits.MANY_ITEMS_MAX}`,
+    "page limit": `${limits.PAGE_LIMIT_MAX} items`,
+    "page of a scan or range read": mib(config.kvScanPageBytes),
+    "answer that is not paged": mib(config.maxResponseBytes),
+    "REST body": mib(config.maxRequestBytes),
+    "gRPC message": mib(config.grpcMaxReceiveBytes),
+    "batch frame": `${limits.FRAME_ITEMS_MAX} items, ${mib(limits.FRAME_MAX_BYTES)}`,
+    "items in flight per batch stream": `${config.maxInflightPerStream}`,
+    "JSON nesting": `${limits.JSON_NESTING_MAX} levels`,
+    "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,
+    "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
+    "HTTP/2 streams that a client may reset, per connection": `${limits.RESETS_BURST_MAX} at once, then ${limits.RESETS_PER_SECOND} per second`,
+    "client connections": `${limits.CONNECTIONS_MAX}, or fewer: open-file limit less ${DESCRIPTORS_KEPT}`,
+    "connections of the health listener": `${limits.HEALTH_CONNECTIONS_MAX}, ${limits.HEALTH_REQUEST_MS / 1000} s each`,
+    "watchers of the gRPC health service": `${limits.HEALTH_WATCHERS_MAX}, ${limits.HEALTH_WATCHERS_PER_CONNECTION_MAX} per connection`,
+    "unsent bytes of answers": `${mib(limits.UNSENT_ANSWERS_MAX_BYTES)} per node`,
+    "requests in progress": `${config.maxInflightRequests}`,
+    "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
+    "request time": `${config.requestTimeoutMs / 1000} s`,
+    "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
+    "partitions of a cluster": `${limits.PARTITIONS_MAX}`,
+  };
+  t.same(
+    Object.fromEntries(tableRows("docs/limits.md", "Limit").map((row) => [row[0], row[1]])),
+    expected,
+  );
+  t.end();
+});
+
+t.test("the codes are the program's", (t) => {
+  const rows = tableRows("docs/codes.md", "Locks");
+  const apis = [
+    ["locks", LockType],
+    ["sequences", SequenceType],
+    ["kv", KvType],
+  ] as const;
+  for (const [column, [api, table]] of apis.entries()) {
+    const shown = rows.map((row) => row[column] ?? "").filter((cell) => cell !== "");
+    const real = Object.values(table).map((number) => `${number} ${outcomeName(api, number)}`);
+    t.same(shown, real, `column ${column}`);
+  }
+  const codes = tableRows("docs/codes.md", "HTTP").flatMap((row) => (row[1] ?? "").split(", "));
+  t.same([...codes].sort(), Object.keys(PROBLEM_TITLES).sort(), "problem codes");
+  t.same(
+    tableRows("docs/flags.md", "Server exit code").map((row) => Number(row[0])),
+    [0, EXIT_FATAL, EXIT_USAGE],
+  );
+  t.end();
+});
