@@ -76,6 +76,12 @@ export interface Waiter {
 /** Items that one kernel call takes. */
 export const SHARE_ITEMS_MAX = 8192;
 
+export function latestDeadlineMs(waiters: readonly Waiter[]): number {
+  let latest = 0;
+  for (const waiter of waiters) if (waiter.deadlineMs > latest) latest = waiter.deadlineMs;
+  return latest;
+}
+
 /** Ends a waiter without values. Nothing happens when it ended before. */
 export function endWaiter(waiter: Waiter, type: number, refusal: BlockRefusal): void {
   assert(type !== SequenceType.success, "a success carries values");

@@ -156,7 +156,7 @@ const blocks: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "src/host/sequences/blocks.ts",
+        "src/host/sequences/rounds.ts",
         "this.group.read(latestDeadlineMs(batch), (result) => {",
         'const prove = this.group.isServing() ? (deadlineMs, then) => then({ status: "confirmed" }) : this.group.read.bind(this.group);\n      prove(latestDeadlineMs(batch), (result) => {',
       ),
@@ -165,9 +165,9 @@ const blocks: readonly Mutation[] = [
   ),
   bug("P-074", "blocks outlive the leadership that reserved them", "members", [
     edit(
-      "src/host/sequences/blocks.ts",
-      "    const dropped = [...this.serving.entries.values()];\n    this.serving.entries.clear();\n    for (const entry of dropped) {\n      entry.block = null;\n",
-      "    const dropped = [...this.serving.entries.values()];\n    for (const entry of dropped) {\n",
+      "src/host/sequences/sequence-entry.ts",
+      "    const dropped = [...this.byName.values()];\n    this.byName.clear();\n    for (const entry of dropped) {\n      entry.block = null;\n",
+      "    const dropped = [...this.byName.values()];\n    for (const entry of dropped) {\n",
     ),
   ]),
   bug("P-075", "a block serves on while a keyed allocation jumps past it", "one", [

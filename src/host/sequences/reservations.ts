@@ -1,13 +1,13 @@
 /**
  * Serving from blocks and reserving new ones: what happens to confirmed waiters of one group.
  *
- * Owns the entries of all sequences. `SequenceBlocks` drives it. May call its group, the kernels,
- * ports, base.
+ * May call its group, the kernels, ports, base.
  *
  * Invariants: 1. `serve` and `reserve` run only in turns in which the state may be read: a
  * confirmed round, or the end of an applied command. 2. A waiter that finds no room is in exactly
  * one place: ready, or the reservation in flight. 3. MaxValueExceeded and NotFound are said from
- * the state as read in such a turn, never from the block alone.
+ * the state as read in such a turn, never from the block alone. 4. One reservation per sequence is
+ * in flight; requests that find no room gather for the next.
  */
 import { assert } from "../../base/assert.js";
 import { textSizeBytes } from "../../base/bytes.js";
@@ -28,8 +28,9 @@ import {
   endAborted,
   endMoved,
   endWaiter,
+  latestDeadlineMs,
 } from "./block.js";
-import { SequenceEntry } from "./block-entry.js";
+import type { SequenceEntries, SequenceEntry } from "./sequence-entry.js";
 import type { FinalPropose, ProposalResult } from "../requests/results.js";
 
 /** Sequences with a block in memory, per group; beyond it an idle one is handed back. */
@@ -41,38 +42,40 @@ const EVICTION_TRIES = 8;
 /** Bytes of a sequence command beside its texts, at most. */
 export const COMMAND_BYTES = 96;
 
-export function latestDeadlineMs(waiters: readonly Waiter[]): number {
-  let latest = 0;
-  for (const waiter of waiters) if (waiter.deadlineMs > latest) latest = waiter.deadlineMs;
-  return latest;
-}
-
-export class BlockServing {
-  readonly entries = new Map<string, SequenceEntry>();
-  /** Counts resets: what was begun under another number belongs to a leadership that ended. */
-  epoch = 0;
-
+export class Reservations {
   constructor(
-    readonly group: BlockGroup,
-    readonly settings: BlockSettings,
-    readonly ports: BlockPorts,
+    private readonly entries: SequenceEntries,
+    private readonly group: BlockGroup,
+    private readonly settings: BlockSettings,
+    private readonly ports: BlockPorts,
     private readonly kernels: BlockKernels,
     /** Takes back waiters that need another round. */
     private readonly requeue: (waiters: readonly Waiter[]) => void,
     private readonly blocksMax = BLOCKS_MAX,
   ) {}
 
-  entry(name: string): SequenceEntry {
-    let entry = this.entries.get(name);
-    if (entry === undefined) {
-      entry = new SequenceEntry(name);
-      this.entries.set(name, entry);
+  /** Serves the waiters of a confirmed round, each sequence once. */
+  serveRound(waiters: readonly Waiter[]): void {
+    const touched: SequenceEntry[] = [];
+    let entry: SequenceEntry | null = null;
+    for (const waiter of waiters) {
+      if (waiter.ended) continue;
+      if (entry === null || entry.name !== waiter.name) entry = this.entries.of(waiter.name);
+      if (!entry.touched) {
+        entry.touched = true;
+        touched.push(entry);
+      }
+      entry.ready.push(waiter);
     }
-    return entry;
+    for (const served of touched) {
+      served.touched = false;
+      this.serve(served);
+      this.entries.forget(served);
+    }
   }
 
   /** Serves what waits at `entry`. Only in a turn in which the state may be read. */
-  serve(entry: SequenceEntry): void {
+  private serve(entry: SequenceEntry): void {
     if (entry.ready.length === 0) return;
     if (entry.update !== null) {
       for (const waiter of entry.ready.splice(0)) endWaiter(waiter, SequenceType.mustRetry, null);
@@ -81,41 +84,6 @@ export class BlockServing {
     const block = this.usableBlock(entry);
     if (block !== null) entry.ready = this.share(block, entry.ready);
     if (entry.ready.length > 0 && entry.reserving === null) this.reserve(entry);
-  }
-
-  /**
-   * Ends the part of `result` that all commands share: the pins, the block, whoever waited for the
-   * end.
-   */
-  landed(entry: SequenceEntry, pinned: Block | null, result: ProposalResult): void {
-    const applied = result.status === "applied";
-    entry.unpin(pinned, result, applied ? this.group.machine.reads.getSequence(entry.name) : null);
-    for (const waiting of entry.settling.splice(0)) waiting.resume();
-    if (entry.update !== null && !entry.update.proposed) this.startUpdate(entry);
-    this.forget(entry);
-  }
-
-  /**
-   * Proposes the waiting update once nothing else of the sequence is in flight: its cursor is exact
-   * then.
-   */
-  startUpdate(entry: SequenceEntry): void {
-    const { update } = entry;
-    if (update === null || update.proposed || entry.inflight > 0) return;
-    update.proposed = true;
-    const pinned = entry.pin();
-    const command = { ...update.command, cursor: entry.cursor() };
-    this.group.propose(command, update.sizeBytes, update.deadlineMs, (result) => {
-      entry.update = null;
-      this.landed(entry, pinned, result);
-      update.done(result);
-    });
-  }
-
-  /** Drops the entry when nothing is left to remember. */
-  forget(entry: SequenceEntry): void {
-    if (entry.block !== null || !entry.isQuiet()) return;
-    if (this.entries.get(entry.name) === entry) this.entries.delete(entry.name);
   }
 
   /** Hands the rest of the block back; it serves nobody from now on. */
@@ -131,7 +99,7 @@ export class BlockServing {
     propose({ kind: "return-block", name: entry.name, cursor }, sizeBytes, (result) => {
       // What was handed back belongs to the next reservation, even if the record looks as before.
       if (result.status === "applied" && entry.block === pinned) entry.block = null;
-      this.landed(entry, pinned, result);
+      this.entries.landed(entry, pinned, result);
     });
   }
 
@@ -171,7 +139,7 @@ export class BlockServing {
     let count = 0;
     for (const waiter of batch) count += waiter.count;
     const pinned = entry.pin();
-    const { epoch } = this;
+    const { epoch } = this.entries;
     entry.reserving = batch;
     entry.reservedFrom = record;
     entry.reservationDies = false;
@@ -225,7 +193,7 @@ export class BlockServing {
   ): void {
     entry.reserving = null;
     const waiting = batch.filter((waiter) => !waiter.ended);
-    if (epoch !== this.epoch) {
+    if (epoch !== this.entries.epoch) {
       entry.unpin(pinned, { status: "unknown" }, null);
       return waiting.forEach(endMoved);
     }
@@ -235,10 +203,10 @@ export class BlockServing {
     } else {
       this.refuse(entry, waiting, result);
     }
-    this.landed(entry, pinned, result);
+    this.entries.landed(entry, pinned, result);
     if (result.status === "applied") this.serve(entry);
     else this.requeue(entry.ready.splice(0));
-    this.forget(entry);
+    this.entries.forget(entry);
     this.evict();
   }
 
@@ -285,14 +253,12 @@ export class BlockServing {
   /** Hands an idle block back when there are too many; a busy one moves to the end of the order. */
   private evict(): void {
     for (let tries = 0; this.entries.size > this.blocksMax && tries < EVICTION_TRIES; tries++) {
-      const oldest = this.entries.values().next().value;
-      assert(oldest !== undefined, "a table beyond its bound is not empty");
-      this.entries.delete(oldest.name);
-      this.entries.set(oldest.name, oldest);
+      const oldest = this.entries.rotate();
+      assert(oldest !== null, "a table beyond its bound is not empty");
       if (oldest.block === null || !oldest.isQuiet()) continue;
       if (oldest.block.remaining === 0) {
         oldest.block = null;
-        this.forget(oldest);
+        this.entries.forget(oldest);
         continue;
       }
       const deadlineMs = this.ports.clock.monotonicMs() + this.settings.blockLeaseMs;
