@@ -20,14 +20,16 @@ import { scanCluster, scanLocal } from "./kv/kv-scan.js";
 import { executeLock } from "./locks.js";
 import {
   type DataRequest,
+  type RequestContext,
   type RequestOf,
   type SingleRequest,
   bucketOf,
   isOf,
   isSingle,
+  mayForward,
 } from "./api/requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
-import type { Course, Fail, KeyPlace, Serving } from "./serving.js";
+import type { Fail, KeyPlace, Serving } from "./serving.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
 
 export type Finish = (answer: DataAnswer) => void;
@@ -38,19 +40,19 @@ export class Dispatch {
   constructor(private readonly serving: Serving) {}
 
   /** Carries out an acceptable request that was admitted. */
-  execute(request: DataRequest, course: Course, finish: Finish): void {
+  execute(request: DataRequest, context: RequestContext, finish: Finish): void {
     if (isSingle(request)) {
-      this.single(request, course.deadlineMs, finish, (partition) => {
-        if (course.mayForward) this.forward(request, partition, course, finish);
+      this.single(request, context.deadlineMs, finish, (partition) => {
+        if (mayForward(context)) this.forward(request, partition, context, finish);
         else this.sendBack(request, finish);
       });
       return;
     }
     const { serving } = this;
-    if (isOf(request, "many")) return executeMany(serving, request, course, finish);
+    if (isOf(request, "many")) return executeMany(serving, request, context, finish);
     const fail = this.failOf(request, finish, null);
-    if (request.kind === "kv-scan-all") return scanCluster(serving, request, course, fail, finish);
-    return scanLocal(serving, request, course.deadlineMs, fail, finish);
+    if (request.kind === "kv-scan-all") return scanCluster(serving, request, context, fail, finish);
+    return scanLocal(serving, request, context.deadlineMs, fail, finish);
   }
 
   /**
@@ -163,11 +165,11 @@ export class Dispatch {
   private forward(
     request: SingleRequest,
     partition: PartitionId,
-    course: Course,
+    context: RequestContext,
     finish: Finish,
   ): void {
     const { serving } = this;
-    const { requestId, deadlineMs } = course;
+    const { requestId, deadlineMs } = context;
     const mustRetry = (): void => {
       const where = serving.places.whereabouts(request);
       const origin = where === null ? NOWHERE : serving.elsewhere(where);

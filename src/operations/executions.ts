@@ -19,9 +19,15 @@ import { isAcceptable, isOpenName } from "./admission/input.js";
 import { executeMany } from "./kv/kv-many.js";
 import { LEAVE_EXTRA_MS, removeMemberHere } from "./cluster/member-removal.js";
 import { proposeMeta } from "./cluster/meta-change.js";
-import { type DataRequest, Durability, isOf, isSingle } from "./api/requests.js";
+import {
+  type DataRequest,
+  Durability,
+  type RequestContext,
+  isOf,
+  isSingle,
+} from "./api/requests.js";
 import { readPart } from "./kv/scan-part.js";
-import type { Course, Serving } from "./serving.js";
+import type { Serving } from "./serving.js";
 import { unexecuted } from "./api/shapes.js";
 import type { CallAnswer, CallItem, MetaCall, ScanPartRequest } from "./wire/calls.js";
 import type { Frame } from "./wire/frames.js";
@@ -50,8 +56,13 @@ export class Executions {
   take(from: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
     for (const { id, content } of items) {
       const reply: Reply = (answer) => this.serving.calls.reply(from, epoch, id, answer);
-      if (content !== null) this.begin(content, reply);
-      else reply(UNREADABLE);
+      if (content === null) reply(UNREADABLE);
+      else {
+        const { requestId, request } = content;
+        const fields = { requestId, from, kind: request.kind };
+        this.serving.ports.logger.log("debug", "request of another node", fields);
+        this.begin(content, reply);
+      }
     }
   }
 
@@ -64,7 +75,7 @@ export class Executions {
     };
     const nowMs = ports.clock.monotonicMs();
     const deadlineMs = nowMs + Math.min(budgetMs, settings.requestTimeoutMs);
-    const course = { deadlineMs, requestId, mayForward: false };
+    const context = { deadlineMs, forwardHops: 1, requestId };
     switch (request.kind) {
       case "scan-part":
         return this.scanPart(request, refusal, deadlineMs, finish);
@@ -74,7 +85,7 @@ export class Executions {
       case "unregister-range":
         return this.metaChange(request, refusal, deadlineMs, finish);
       default:
-        return this.data(request, refusal, course, finish);
+        return this.data(request, refusal, context, finish);
     }
   }
 
@@ -86,7 +97,7 @@ export class Executions {
   private data(
     request: DataRequest,
     refusal: Refusal | null,
-    course: Course,
+    context: RequestContext,
     finish: (answer: CallAnswer) => void,
   ): void {
     const { serving, dispatch } = this;
@@ -97,16 +108,16 @@ export class Executions {
     const done = (answer: DataAnswer): void => {
       // What the stop of this node ended without effect is for the next leader (contract 1.5).
       const isCut = serving.node.shuttingDown && isAborted(request, answer);
-      const isLate = serving.ports.clock.monotonicMs() >= course.deadlineMs;
+      const isLate = serving.ports.clock.monotonicMs() >= context.deadlineMs;
       finish(isCut && !isLate ? unexecuted(request, "mustRetry", "shutting-down") : answer);
     };
     if (isSingle(request)) {
-      return dispatch.single(request, course.deadlineMs, done, (partition) => {
+      return dispatch.single(request, context.deadlineMs, done, (partition) => {
         finish(this.notTaken(partition));
       });
     }
-    if (isOf(request, "scan")) return dispatch.execute(request, course, done);
-    executeMany(serving, request, course, done, () => {
+    if (isOf(request, "scan")) return dispatch.execute(request, context, done);
+    executeMany(serving, request, context, done, () => {
       const [first] = request.items;
       const where = first === undefined ? null : serving.places.keyWhereabouts(first.key);
       finish(this.notTaken(where?.partition ?? META_PARTITION));

@@ -22,9 +22,10 @@ import { KeyRanges } from "./cluster/key-ranges.js";
 import type { OperationsPort } from "./api/port.js";
 import { RangeMoves } from "./cluster/range-moves.js";
 import type { AnswerOf, DataRequest, DataRequestKind, RequestContext } from "./api/requests.js";
-import { type Course, type OperationsPorts, Serving } from "./serving.js";
+import { type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./api/settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
+import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { Inbox } from "./wire/frames.js";
 
@@ -43,6 +44,7 @@ export class Operations implements OperationsPort {
   private readonly rangeMoves: RangeMoves;
   private readonly cluster: Cluster;
   private readonly admission: Admission;
+  private readonly slow: SlowRequests;
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
   private readonly inboxes = new Map<number, Inbox>();
@@ -68,6 +70,7 @@ export class Operations implements OperationsPort {
     this.rangeMoves = new RangeMoves(this.serving);
     this.cluster = new Cluster(this.serving, this.keyRanges);
     this.admission = new Admission(node, settings.inflightMax);
+    this.slow = new SlowRequests(ports.logger);
     this.dispatch = new Dispatch(this.serving);
     this.executions = new Executions(this.serving, this.dispatch, this.admission);
   }
@@ -110,6 +113,8 @@ export class Operations implements OperationsPort {
     const nested = this.taking;
     this.taking = true;
     const startMs = this.ports.clock.monotonicMs();
+    const latestMs = startMs + this.settings.requestTimeoutMs;
+    assert(context.deadlineMs <= latestMs, "a front end bounds the deadlines of its requests");
     const kind = KIND_NUMBERS[request.kind];
     let ended = false;
     const finish: Finish = (answer) => {
@@ -117,8 +122,10 @@ export class Operations implements OperationsPort {
       assert(!ended, "a request is answered once");
       ended = true;
       this.admission.leave();
-      const durationMs = this.ports.clock.monotonicMs() - startMs;
+      const nowMs = this.ports.clock.monotonicMs();
+      const durationMs = nowMs - startMs;
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
+      this.slow.answered(request.kind, answer.type, context.requestId, durationMs, nowMs);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
       // that through a union.
       done(answer as AnswerOf<R>);
@@ -129,20 +136,9 @@ export class Operations implements OperationsPort {
     } else if (refusal !== null) {
       this.ports.timer.soon(() => finish(unexecuted(request, "mustRetry", refusal)));
     } else {
-      this.dispatch.execute(request, this.courseOf(context, startMs), finish);
+      this.dispatch.execute(request, context, finish);
     }
     this.taking = nested;
-  }
-
-  private courseOf(context: RequestContext, nowMs: number): Course {
-    const { requestId, forwardHops } = context;
-    const deadlineMs = Math.min(context.deadlineMs, nowMs + this.settings.requestTimeoutMs);
-    return { deadlineMs, requestId, mayForward: forwardHops < 1 };
-  }
-
-  /** An administrative call takes as long as its caller grants. */
-  private adminCourse({ deadlineMs, requestId, forwardHops }: RequestContext): Course {
-    return { deadlineMs, requestId, mayForward: forwardHops < 1 };
   }
 
   /** A frame of the lane "calls" came from another node, whose handshake was admitted. */
@@ -236,7 +232,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.LeaveAnswer) => void,
   ): void {
-    this.cluster.leave(request.nodeId, this.adminCourse(context), done);
+    this.cluster.leave(request.nodeId, context, done);
   }
 
   setReplicationFactor(
@@ -252,7 +248,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    this.keyRanges.register(keySpace, this.adminCourse(context), done);
+    this.keyRanges.register(keySpace, context, done);
   }
 
   unregisterRange(
@@ -260,7 +256,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.RegisterRangeAnswer) => void,
   ): void {
-    this.keyRanges.unregister(keySpace, this.adminCourse(context), done);
+    this.keyRanges.unregister(keySpace, context, done);
   }
 
   splitRange(
@@ -268,7 +264,7 @@ export class Operations implements OperationsPort {
     context: RequestContext,
     done: (answer: Admin.SplitRangeAnswer) => void,
   ): void {
-    this.rangeMoves.split(request, this.adminCourse(context), done);
+    this.rangeMoves.split(request, context, done);
   }
 
   mergeRanges(context: RequestContext, done: (answer: Admin.MergeRangesAnswer) => void): void {

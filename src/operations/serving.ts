@@ -44,14 +44,6 @@ export type Fail = (
   executed: GroupAccess | null,
 ) => void;
 
-/** What accompanies a data request on its way through this floor. */
-export interface Course {
-  readonly deadlineMs: number;
-  readonly requestId: string;
-  /** Another node may be asked: the request was not forwarded yet. */
-  readonly mayForward: boolean;
-}
-
 export interface SequencePlace {
   /** As trimmed. */
   readonly name: string;

@@ -8,7 +8,13 @@
  * travel together.
  */
 import { randomBytes } from "node:crypto";
-import { status, type Metadata, type ServiceError, Metadata as MetadataClass } from "@grpc/grpc-js";
+import {
+  status,
+  type Metadata,
+  type ServerUnaryCall,
+  type ServiceError,
+  Metadata as MetadataClass,
+} from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../../base/connections.js";
 import { REQUEST_ID_MAX_CHARACTERS } from "../../base/limits.js";
 import type { UnsentBytes } from "../../base/unsent.js";
@@ -120,18 +126,20 @@ export class GrpcRuntime {
     return Number(given);
   }
 
-  /**
-   * `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. `boundMs`: the
-   * server's own.
-   */
-  context(metadata: Metadata, callDeadline: Date | number, boundMs: number): RequestContext {
+  /** `boundMs`: the server's own, for a call without a deadline or with a later one. */
+  context(
+    call: Pick<ServerUnaryCall<unknown, unknown>, "metadata" | "getDeadline">,
+    boundMs: number,
+    requestId: string,
+  ): RequestContext {
     return {
-      deadlineMs: this.deadlineMs(callDeadline, boundMs),
-      forwardHops: this.forwardHops(metadata),
-      requestId: this.requestId(metadata),
+      deadlineMs: this.deadlineMs(call.getDeadline(), boundMs),
+      forwardHops: this.forwardHops(call.metadata),
+      requestId,
     };
   }
 
+  /** `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. */
   deadlineMs(callDeadline: Date | number, boundMs: number): number {
     const nowMs = this.nowMs();
     const restMs = Number(callDeadline) - Date.now();

@@ -16,17 +16,17 @@ import {
   CALLER_ADDRESS_HEADER,
   CALLER_NAME_HEADER,
   callError,
-  givenRequestId,
   malformedRequest,
   type GrpcRuntime,
 } from "./runtime.js";
 
 export type RawUnaryHandler = handleUnaryCall<Buffer, Buffer>;
+type NamedHandler = (...args: [...Parameters<RawUnaryHandler>, requestId: string]) => void;
 
 /** The handler of a data method. */
 export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryHandler {
   const { operations, options } = runtime;
-  return guarded(runtime, (call, callback) => {
+  return guarded(runtime, (call, callback, requestId) => {
     const startedMs = runtime.nowMs();
     let request: DataRequest;
     try {
@@ -42,7 +42,7 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
     };
     const { large } = runtime;
     if (large.unsent.isFull) return send(operations.mustRetry(method.kind, "overloaded"), 0);
-    const context = runtime.context(call.metadata, call.getDeadline(), options.requestTimeoutMs);
+    const context = runtime.context(call, options.requestTimeoutMs, requestId);
     operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
@@ -122,8 +122,8 @@ function sentBy(metadata: Metadata, header: string): string {
 
 /** The handler of an administrative call. */
 export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnaryHandler {
-  return guarded(runtime, (call, callback) => {
-    const context = runtime.context(call.metadata, call.getDeadline(), ADMIN_BOUND_MS);
+  return guarded(runtime, (call, callback, requestId) => {
+    const context = runtime.context(call, ADMIN_BOUND_MS, requestId);
     method.handle(call.request, context, (error, bytes) => {
       if (method.role === "admin") {
         const { options } = runtime;
@@ -132,7 +132,7 @@ export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnar
           caller: sentBy(call.metadata, CALLER_NAME_HEADER),
           role: "admin",
           address: sentBy(call.metadata, CALLER_ADDRESS_HEADER),
-          requestId: context.requestId,
+          requestId,
           outcome: status[error === null ? status.OK : error.code],
         });
       }
@@ -145,13 +145,14 @@ export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnar
  * A handler whose exceptions are reported: the gRPC library would turn them into a status and go
  * on.
  */
-function guarded(runtime: GrpcRuntime, handler: RawUnaryHandler): RawUnaryHandler {
+function guarded(runtime: GrpcRuntime, handler: NamedHandler): RawUnaryHandler {
   return (call, callback) => {
+    const requestId = runtime.requestId(call.metadata);
     try {
-      handler(call, callback);
+      handler(call, callback, requestId);
     } catch (error) {
       callback(callError(status.INTERNAL, "unexpected fault"));
-      runtime.options.onFault(error, givenRequestId(call.metadata.get("x-request-id")[0]) ?? "");
+      runtime.options.onFault(error, requestId);
     }
   };
 }

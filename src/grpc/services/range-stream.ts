@@ -29,7 +29,8 @@ export function streamPages(runtime: GrpcRuntime, call: PagesCall): void {
     call.emit("error", malformedRequest());
     return;
   }
-  readPage(runtime, call, new UnsentPage(runtime.large, call), rangeRequest(message));
+  const requestId = runtime.requestId(call.metadata);
+  readPage(runtime, call, new UnsentPage(runtime.large, call), rangeRequest(message), requestId);
 }
 
 /** What the one page that is on its way counts for. */
@@ -67,9 +68,10 @@ function readPage(
   call: PagesCall,
   unsent: UnsentPage,
   request: KvRangeRequest,
+  requestId: string,
 ): void {
   const { requestTimeoutMs } = runtime.options;
-  const context = runtime.context(call.metadata, call.getDeadline(), requestTimeoutMs);
+  const context = runtime.context(call, requestTimeoutMs, requestId);
   const startedMs = runtime.nowMs();
   runtime.operations.execute(request, context, (read) => {
     runtime.options.onAnswer?.(RANGE_STREAM_PATH, read.type, runtime.nowMs() - startedMs);
@@ -83,7 +85,7 @@ function readPage(
       unsent.taken();
       if (call.cancelled) return;
       if (next === null) call.end();
-      else readPage(runtime, call, unsent, next);
+      else readPage(runtime, call, unsent, next, requestId);
     });
   });
 }

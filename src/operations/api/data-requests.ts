@@ -8,19 +8,6 @@
  * int64) and otherwise unchecked. 4. Absent and zero differ.
  */
 
-/** What accompanies every request. */
-export interface RequestContext {
-  /**
-   * When the answer must have been given, on the monotonic clock (ms); never later than the
-   * server's own bound.
-   */
-  readonly deadlineMs: number;
-  /** Number of forwards so far; at 1 or more the request is not forwarded again. */
-  readonly forwardHops: number;
-  /** Echoed in logs. */
-  readonly requestId: string;
-}
-
 export const Durability = { ephemeral: 0, persistent: 1 } as const;
 
 // Data requests ----------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ import type {
   SplitRangeAnswer,
 } from "./administration.js";
 import type { DataAnswer, Refusal } from "./answers.js";
-import type { DataRequest, DataRequestKind, RequestContext } from "./data-requests.js";
+import type { RequestContext } from "./context.js";
+import type { DataRequest, DataRequestKind } from "./data-requests.js";
 import type { AnswerOf } from "./kinds.js";
 
 /**

@@ -4,6 +4,7 @@
  */
 export * from "./administration.js";
 export * from "./answers.js";
+export * from "./context.js";
 export * from "./data-requests.js";
 export * from "./kinds.js";
 export * from "./port.js";

@@ -30,7 +30,8 @@ import type {
 } from "../api/administration.js";
 import type { KeyRanges } from "./key-ranges.js";
 import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
-import type { Course, Serving } from "../serving.js";
+import type { RequestContext } from "../api/requests.js";
+import type { Serving } from "../serving.js";
 
 /** One sentence per outcome of leave, the same every time (contract 5.3). */
 const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {
@@ -200,15 +201,15 @@ export class Cluster {
   }
 
   /** `member`: who leaves; 0 or this node's own id: this node. */
-  leave(member: number, course: Course, done: (answer: LeaveAnswer) => void): void {
+  leave(member: number, context: RequestContext, done: (answer: LeaveAnswer) => void): void {
     const { node, settings } = this.serving;
     const end = (outcome: LeaveAnswer["outcome"]): void => done(this.leaveAnswer(outcome));
     if (member === 0 || member === settings.nodeId) {
-      return node.leave(course.deadlineMs, settings.drainTimeoutMs, end);
+      return node.leave(context.deadlineMs, settings.drainTimeoutMs, end);
     }
     const latestMs = this.serving.ports.clock.monotonicMs() + settings.drainTimeoutMs;
-    const deadlineMs = Math.min(course.deadlineMs, latestMs + LEAVE_EXTRA_MS);
-    removeMember(this.serving, member, { ...course, deadlineMs }, end);
+    const deadlineMs = Math.min(context.deadlineMs, latestMs + LEAVE_EXTRA_MS);
+    removeMember(this.serving, member, { ...context, deadlineMs }, end);
   }
 
   private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {

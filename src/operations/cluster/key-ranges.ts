@@ -13,7 +13,8 @@ import { isRangeKeySpace } from "../../control/ranges.js";
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "../api/administration.js";
 import { changeMeta } from "./meta-change.js";
-import type { Course, Serving } from "../serving.js";
+import type { RequestContext } from "../api/requests.js";
+import type { Serving } from "../serving.js";
 
 /** Longest time that register waits (contract 6.3). */
 const REGISTER_MAX_MS = 10_000;
@@ -77,13 +78,13 @@ export class KeyRanges {
     }
   }
 
-  register(keySpace: string, course: Course, done: RegisterDone): void {
+  register(keySpace: string, context: RequestContext, done: RegisterDone): void {
     const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     this.setFlag(keySpace, true);
     const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
-    const bounded = { ...course, deadlineMs: Math.min(course.deadlineMs, latestMs) };
+    const bounded = { ...context, deadlineMs: Math.min(context.deadlineMs, latestMs) };
     const call = { kind: "register-range", keySpace, partitionId: home } as const;
     changeMeta(this.serving, call, bounded, ({ status }) => {
       const seeded = status === "done";
@@ -94,7 +95,7 @@ export class KeyRanges {
     });
   }
 
-  unregister(keySpace: string, course: Course, done: RegisterDone): void {
+  unregister(keySpace: string, context: RequestContext, done: RegisterDone): void {
     const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
@@ -103,7 +104,7 @@ export class KeyRanges {
         done(this.openRegister(keySpace, "range-elsewhere"));
       });
     }
-    changeMeta(this.serving, { kind: "unregister-range", keySpace }, course, ({ status }) => {
+    changeMeta(this.serving, { kind: "unregister-range", keySpace }, context, ({ status }) => {
       if (status !== "done" && status !== "unchanged") {
         return done(this.openRegister(keySpace, status));
       }

@@ -10,7 +10,8 @@
 import { META_PARTITION } from "../../base/ids.js";
 import type { LeaveAnswer } from "../api/administration.js";
 import { Errand } from "../forwarding/errand.js";
-import type { Course, Serving } from "../serving.js";
+import { type RequestContext, mayForward } from "../api/requests.js";
+import type { Serving } from "../serving.js";
 
 type LeaveOutcome = LeaveAnswer["outcome"];
 
@@ -40,13 +41,16 @@ export function removeMemberHere(
 export function removeMember(
   serving: Serving,
   nodeId: number,
-  { deadlineMs, requestId, mayForward }: Course,
+  context: RequestContext,
   done: (outcome: LeaveOutcome) => void,
 ): void {
   const { node, leaders, ports } = serving;
+  const { deadlineMs, requestId } = context;
   if (!node.initialized) return ports.timer.soon(() => done("NotInitialized"));
   const open = (): void => done(leaders.of(META_PARTITION) === 0 ? "NoLeader" : "Timeout");
-  if (!mayForward && !node.metaGroup().isLeader()) return ports.timer.soon(() => done("NoLeader"));
+  if (!mayForward(context) && !node.metaGroup().isLeader()) {
+    return ports.timer.soon(() => done("NoLeader"));
+  }
   new Errand(serving, {
     partition: META_PARTITION,
     request: { kind: "remove-member", nodeId },

@@ -10,7 +10,8 @@ import { META_PARTITION } from "../../base/ids.js";
 import { textSizeBytes } from "../../base/bytes.js";
 import type { ProposalResult } from "../../host/requests/results.js";
 import { Errand } from "../forwarding/errand.js";
-import type { Course, Serving } from "../serving.js";
+import { type RequestContext, mayForward } from "../api/requests.js";
+import type { Serving } from "../serving.js";
 import type { MetaAnswer, MetaCall } from "../wire/calls.js";
 
 /** Upper bound of the size of a range command beside its key space. */
@@ -42,9 +43,10 @@ export function proposeMeta(
 export function changeMeta(
   serving: Serving,
   call: MetaCall,
-  { deadlineMs, requestId, mayForward }: Course,
+  context: RequestContext,
   then: (end: MetaAnswer) => void,
 ): void {
+  const { deadlineMs, requestId } = context;
   const catchUp = (end: MetaAnswer): void => {
     const { machine } = serving.node.metaGroup();
     const isOver = (): boolean => serving.node.metaGroup().machine.appliedIndex >= end.index;
@@ -53,7 +55,9 @@ export function changeMeta(
     if (!serving.leaders.wait({ untilMs, isOver, resume: () => then(end) })) then(end);
   };
   const group = serving.node.metaGroup();
-  if (!mayForward && !group.isLeader()) return serving.ports.timer.soon(() => then(OPEN));
+  if (!mayForward(context) && !group.isLeader()) {
+    return serving.ports.timer.soon(() => then(OPEN));
+  }
   new Errand(serving, {
     partition: META_PARTITION,
     request: call,

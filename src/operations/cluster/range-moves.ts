@@ -15,8 +15,8 @@ import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.
 import { Errand } from "../forwarding/errand.js";
 import { isOpenName } from "../admission/input.js";
 import { gather } from "../kv/kv-gather.js";
-import { Durability } from "../api/requests.js";
-import type { Course, Serving } from "../serving.js";
+import { Durability, type RequestContext } from "../api/requests.js";
+import type { Serving } from "../serving.js";
 
 type SplitDone = (answer: SplitRangeAnswer) => void;
 
@@ -25,7 +25,7 @@ export class RangeMoves {
 
   split(
     request: { readonly keySpace: string; readonly splitKey: string },
-    course: Course,
+    context: RequestContext,
     done: SplitDone,
   ): void {
     const { keySpace, splitKey } = request;
@@ -38,7 +38,7 @@ export class RangeMoves {
     if (this.serving.places.hashHome(keySpace) === null) {
       return ports.timer.soon(() => done(this.notLeading()));
     }
-    node.metaGroup().read(course.deadlineMs, (result) => {
+    node.metaGroup().read(context.deadlineMs, (result) => {
       if (result.status !== "confirmed") return done(this.notLeading());
       const descriptors = node.metaGroup().machine.meta.ranges(keySpace);
       const range = findRange(descriptors, splitKey);
@@ -49,7 +49,7 @@ export class RangeMoves {
         const reason = "The split key is outside the key space, or the start of its range.";
         return done(refusal("InvalidSplitKey", reason));
       }
-      this.probe(keySpace, range, course, (count) => done(this.splitVerdict(count)));
+      this.probe(keySpace, range, context, (count) => done(this.splitVerdict(count)));
     });
   }
 
@@ -78,11 +78,11 @@ export class RangeMoves {
   private probe(
     keySpace: string,
     range: RangeDescriptor,
-    course: Course,
+    context: RequestContext,
     then: (count: number | null) => void,
   ): void {
     const { serving } = this;
-    const { deadlineMs, requestId } = course;
+    const { deadlineMs, requestId } = context;
     const probe = { keySpace, range, deadlineMs };
     const count = (group: GroupAccess): void => this.countHere(group, probe, 0, null, then);
     const group = serving.node.group(partitionId(range.partitionId));

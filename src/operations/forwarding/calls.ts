@@ -140,6 +140,8 @@ export class Calls {
       return this.ports.timer.soon(() => done({ status: "crowded" }));
     }
     const id = ++this.lastId;
+    const fields = { requestId, to, partition: asking.partition, kind: request.kind };
+    this.ports.logger.log("debug", "request to another node", fields);
     const leftMs = Math.max(0, deadlineMs - nowMs);
     const budgetMs = Math.floor(Math.max(1, leftMs - Math.min(MARGIN_MS, leftMs / 4)));
     const writer = this.scratch.reset();
@@ -167,7 +169,10 @@ export class Calls {
     for (const { id, content } of frame.items) {
       const call = this.open.get(id);
       if (call?.to !== from) continue;
-      if (content === null) this.ports.logger.log("warn", "unreadable answer of a peer", { from });
+      if (content === null) {
+        const { requestId } = call;
+        this.ports.logger.log("warn", "unreadable answer of a peer", { from, requestId });
+      }
       this.end(id, content === null ? { status: "lost" } : { status: "answered", answer: content });
     }
   }

@@ -16,10 +16,17 @@ import { Errand, type ErrandTask, type Journey } from "../forwarding/errand.js";
 import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
 import { isAcceptable } from "../admission/input.js";
 import { type ReadBudget, changeKey, readKeys } from "./kv.js";
-import type { KvDeleteRequest, KvGetRequest, KvSetRequest, RequestOf } from "../api/requests.js";
+import {
+  type KvDeleteRequest,
+  type KvGetRequest,
+  type KvSetRequest,
+  type RequestContext,
+  type RequestOf,
+  mayForward,
+} from "../api/requests.js";
 import { ManyCall } from "./many-call.js";
 import type { Whereabouts } from "../forwarding/places.js";
-import type { Course, Fail, KeyPlace, Serving } from "../serving.js";
+import type { Fail, KeyPlace, Serving } from "../serving.js";
 import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
 
 type KvManyRequest = RequestOf<"many">;
@@ -39,7 +46,7 @@ interface PlacedItem<R extends ItemRequest> {
 export function executeMany(
   serving: Serving,
   request: KvManyRequest,
-  course: Course,
+  context: RequestContext,
   done: (answer: KvManyAnswer) => void,
   sentBack: (() => void) | null = null,
 ): void {
@@ -48,7 +55,7 @@ export function executeMany(
     else done(answer);
   });
   const budget = { leftBytes: serving.settings.responseMaxBytes };
-  const spread = new ManySpread(serving, request, course, call, budget);
+  const spread = new ManySpread(serving, request, context, call, budget);
   spread.begin();
 }
 
@@ -62,7 +69,7 @@ class ManySpread {
   constructor(
     private readonly serving: Serving,
     private readonly request: KvManyRequest,
-    private readonly course: Course,
+    private readonly context: RequestContext,
     private readonly call: ManyCall,
     private readonly budget: ReadBudget,
   ) {}
@@ -114,9 +121,9 @@ class ManySpread {
   }
 
   private change(place: KeyPlace, at: number, item: KvSetRequest | KvDeleteRequest): void {
-    const { serving, call, course } = this;
+    const { serving, call, context } = this;
     const fail = this.failOf([{ at, item, origin: place.origin }]);
-    changeKey(serving, place, item, course.deadlineMs, fail, (answer) => {
+    changeKey(serving, place, item, context.deadlineMs, fail, (answer) => {
       const { type, value, revision, expires, lastModified, state } = answer;
       call.end(at, { type, value, revision, expires, lastModified, state }, place.origin);
     });
@@ -126,7 +133,7 @@ class ManySpread {
     const { serving, call, budget } = this;
     const items = batch.map(({ item }) => item);
     const fail = this.failOf(batch);
-    readKeys(serving, group, items, budget, this.course.deadlineMs, fail, (readings) => {
+    readKeys(serving, group, items, budget, this.context.deadlineMs, fail, (readings) => {
       readings.forEach((reading, number) => {
         const { at, origin } = present(batch[number], "every item has its reading");
         if (reading === null) call.fail(at, "errored", null, origin);
@@ -159,9 +166,9 @@ class ManySpread {
   /** Gives the items at `places` to the node that leads `partition`. */
   private forward(partition: PartitionId, places: readonly number[]): void {
     const where = { partition, generation: 0 };
-    if (!this.course.mayForward) return this.sendBack(places, where);
+    if (!mayForward(this.context)) return this.sendBack(places, where);
     const { serving, call } = this;
-    const { requestId, deadlineMs } = this.course;
+    const { requestId, deadlineMs } = this.context;
     const mustRetry = (refusal: Refusal | null): void => {
       const origin = refusal === null ? serving.elsewhere(where) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);

@@ -16,10 +16,10 @@ import type { KvPageAnswer } from "../api/answers.js";
 import type { CallResult } from "../forwarding/calls.js";
 import type { ScanQuery } from "./kv-merge.js";
 import { badCursor, queryText } from "./kv-pages.js";
-import type { KvScanRequest } from "../api/requests.js";
+import { type KvScanRequest, type RequestContext, mayForward } from "../api/requests.js";
 import { type PagePart, combineParts, readPart } from "./scan-part.js";
 import type { OperationsSettings } from "../api/settings.js";
-import type { Course, Fail, Serving } from "../serving.js";
+import type { Fail, Serving } from "../serving.js";
 import { emptyPage } from "../api/shapes.js";
 import type { ScanPartAnswer } from "../wire/calls.js";
 
@@ -75,14 +75,14 @@ export function scanLocal(
 export function scanCluster(
   serving: Serving,
   request: KvScanRequest,
-  course: Course,
+  context: RequestContext,
   fail: Fail,
   done: Done,
 ): void {
   const scan = scanOf(request, serving.settings);
   const after = startOf(request, scan);
   if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
-  new ClusterScan(serving, scan, course, fail, done).step(after);
+  new ClusterScan(serving, scan, context, fail, done).step(after);
 }
 
 /** Who reads which partitions. */
@@ -104,14 +104,14 @@ class ClusterScan {
   constructor(
     private readonly serving: Serving,
     private readonly scan: Scan,
-    private readonly course: Course,
+    private readonly context: RequestContext,
     private readonly fail: Fail,
     private readonly done: Done,
   ) {}
 
   /** Reads on above `after`; the end never comes in the turn of the first call. */
   step(after: Uint8Array | null): void {
-    const { serving, scan, course } = this;
+    const { serving, scan, context } = this;
     const nowMs = serving.ports.clock.monotonicMs();
     const plan = this.plan(nowMs);
     if (plan === null) return this.wait(after, nowMs);
@@ -133,10 +133,10 @@ class ClusterScan {
     };
     if (plan.here.length > 0 || plan.there.size === 0) {
       open++;
-      readPart(serving, plan.here, scan, after, false, course.deadlineMs, (part) => {
+      readPart(serving, plan.here, scan, after, false, context.deadlineMs, (part) => {
         const lost = part.end === "mustRetry" && part.refusal === null;
-        const isLate = serving.ports.clock.monotonicMs() >= course.deadlineMs;
-        ended(lost && course.mayForward && !isLate ? "again" : part);
+        const isLate = serving.ports.clock.monotonicMs() >= context.deadlineMs;
+        ended(lost && mayForward(context) && !isLate ? "again" : part);
       });
     }
     for (const [to, partitions] of plan.there) {
@@ -168,7 +168,7 @@ class ClusterScan {
       if (partitions === undefined) there.set(to, [partition]);
       else partitions.push(partition);
     }
-    if (there.size > 0 && !this.course.mayForward) return null;
+    if (there.size > 0 && !mayForward(this.context)) return null;
     return { here, there };
   }
 
@@ -179,7 +179,7 @@ class ClusterScan {
     then: (result: CallResult) => void,
   ): void {
     const { prefix, limit, whole, durability } = this.scan;
-    const { requestId, deadlineMs } = this.course;
+    const { requestId, deadlineMs } = this.context;
     const question = { partitions, prefix, after, limit, whole, durability };
     const request = { kind: "scan-part", ...question } as const;
     const partition = partitionId(partitions[0] ?? 0);
@@ -199,15 +199,15 @@ class ClusterScan {
   }
 
   private wait(after: Uint8Array | null, nowMs: number): void {
-    const { serving, course } = this;
+    const { serving, context } = this;
     const { ports, leaders, node, settings } = serving;
     const retry = (): void => {
       this.fail("mustRetry", node.shuttingDown ? "shutting-down" : null, null);
     };
     if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
-    const untilMs = Math.min(this.giveUpMs, course.deadlineMs);
+    const untilMs = Math.min(this.giveUpMs, context.deadlineMs);
     const given = serving.places.dataPartitions().some((id) => leaders.isGivenUp(id));
-    if (given || !course.mayForward || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
+    if (given || !mayForward(context) || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
     const taken = leaders.wait({
       untilMs,
       isOver: (thenMs) => this.plan(thenMs) !== null,

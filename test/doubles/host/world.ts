@@ -344,7 +344,11 @@ export class World {
       log: this.log,
       store: this.store,
       entropy: { uint32: () => this.prng.nextUint32() },
-      logger: { log: (level, event) => void this.logLines.push(`${level} ${event}`) },
+      logger: {
+        log: (level, event, fields = {}) => {
+          this.logLines.push(`${level} ${event} ${JSON.stringify(fields)}`);
+        },
+      },
       fatal: { fatal: (reason) => void this.fatals.push(reason) },
       meter: {
         batchEntries: (commands) => void this.batches.push(commands),

@@ -16,6 +16,7 @@ import type {
   KvRangeRequest,
   KvScanRequest,
   KvSetRequest,
+  RequestContext,
   TryLockRequest,
   TryUnlockRequest,
   UpdateSequenceRequest,
@@ -76,6 +77,7 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
 
 export class Bench {
   readonly world: World;
+  readonly settings: OperationsSettings;
   readonly node: Node;
   readonly operations: Operations;
   readonly tally = new RequestTally();
@@ -85,15 +87,10 @@ export class Bench {
 
   constructor(settings: Partial<OperationsSettings> = {}, world = new World(), started = true) {
     this.world = world;
+    this.settings = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings };
     this.node = started ? world.ready() : world.open();
     const ports = world.ports();
-    this.operations = new Operations(
-      this.access(),
-      { ...DEFAULT_OPERATIONS_SETTINGS, ...settings },
-      ports,
-      kernels,
-      this.tally,
-    );
+    this.operations = new Operations(this.access(), this.settings, ports, kernels, this.tally);
   }
 
   private access(): NodeAccess {
@@ -155,10 +152,15 @@ export class Bench {
     return this.world.timer.nowMs;
   }
 
+  /** What a front end would send along with a request that its caller gave `withinMs`. */
+  context(withinMs = Infinity): RequestContext {
+    const leftMs = Math.min(withinMs, this.settings.requestTimeoutMs);
+    return { deadlineMs: this.nowMs + leftMs, forwardHops: 0, requestId: "t" };
+  }
+
   /** Sends without waiting; the list gets the answer. */
   send<R extends DataRequest>(request: R, into: AnswerOf<R>[] = [], withinMs = 1e6): AnswerOf<R>[] {
-    const context = { deadlineMs: this.nowMs + withinMs, forwardHops: 0, requestId: "t" };
-    this.operations.execute(request, context, (answer) => void into.push(answer));
+    this.operations.execute(request, this.context(withinMs), (answer) => void into.push(answer));
     return into;
   }
 

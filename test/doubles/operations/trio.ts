@@ -135,7 +135,10 @@ export class Trio {
   private readonly leaders = new Map<number, number>();
   private readonly inspected = new Map<string, Inbox>();
 
+  private readonly requestTimeoutMs: number;
+
   constructor(settings: Partial<OperationsSettings> = {}) {
+    ({ requestTimeoutMs: this.requestTimeoutMs } = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings });
     this.world = new World();
     this.host = this.world.ready();
     const groups = this.host.groups();
@@ -265,7 +268,8 @@ export class Trio {
     { withinMs = 1e6, hops = 0 } = {},
     into: AnswerOf<R>[] = [],
   ): AnswerOf<R>[] {
-    const deadlineMs = this.world.timer.nowMs + withinMs;
+    const leftMs = Math.min(withinMs, this.requestTimeoutMs);
+    const deadlineMs = this.world.timer.nowMs + leftMs;
     const context = { deadlineMs, forwardHops: hops, requestId: "trio" };
     this.node(at).execute(request, context, (answer) => void into.push(answer));
     return into;

@@ -133,3 +133,24 @@ t.test("contract 9 after SIGTERM a node is unready and serves on for the delay",
   hasty.signal("SIGTERM");
   t.same(await hasty.ended, { code: 143, signal: null }, "a second signal ends it at once");
 });
+
+t.test("a fault is logged under the id that the answer names", async (t) => {
+  const fault = join(import.meta.dirname, "fault-in-membership.js");
+  const command = [process.execPath, "--import", fault, serverMain];
+  const flags = [...nodeFlags(join(directory.path, "fault")), "--storage=memory"];
+  for (const given of [null, "from-the-caller"]) {
+    const server = new ServerProcess(flags, command);
+    const { http } = await server.ready();
+    const headers = given === null ? {} : { "x-request-id": given };
+    const [status, body] = await textOf(`http://${http}/v1/cluster/membership`, { headers });
+    t.equal(status, 500);
+    const { detail } = JSON.parse(body) as { readonly detail: string };
+    const id = /logged under (\S+)$/.exec(detail)?.[1] ?? "";
+    if (given === null) t.match(id, /^[0-9a-f]{12}-[0-9a-z]+$/);
+    else t.equal(id, given);
+    t.not((await server.ended).code, 0);
+    const line = server.log.split("\n").find((text) => text.startsWith("fatal: "));
+    t.match(line, `"requestId":"${id}"`);
+    t.match(line, "planted");
+  }
+});

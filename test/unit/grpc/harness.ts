@@ -28,6 +28,8 @@ export interface Started {
   readonly port: number;
   readonly client: Client;
   readonly faults: unknown[];
+  /** Request ids of `faults`. */
+  readonly faultIds: string[];
 }
 
 export const identity = (bytes: Buffer): Buffer => bytes;
@@ -45,6 +47,7 @@ export function connect(port: number, secure?: ChannelCredentials): Client {
 export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): Promise<Started> {
   const operations = new FakeOperations();
   const faults: unknown[] = [];
+  const faultIds: string[] = [];
   const server = createGrpcServer({
     ...GRPC_DEFAULTS,
     operations,
@@ -52,7 +55,10 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     connections: new ConnectionCount(),
     unsent: new UnsentBytes(),
     clock: { monotonicMs: () => performance.now() },
-    onFault: (error) => faults.push(error),
+    onFault: (error, requestId) => {
+      faults.push(error);
+      faultIds.push(requestId);
+    },
     audit: null,
     ...options,
   });
@@ -62,7 +68,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     client.close();
     await server.close(200);
   });
-  return { operations, server, port, client, faults };
+  return { operations, server, port, client, faults, faultIds };
 }
 
 export interface RawAnswer {

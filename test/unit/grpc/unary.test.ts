@@ -679,12 +679,14 @@ t.test("messages over the limit are RESOURCE_EXHAUSTED, large ones below it pass
 });
 
 t.test("a fault in a handler ends the call with INTERNAL and is reported", async (t) => {
-  const { client, operations, faults } = await start(t);
+  const { client, operations, faults, faultIds } = await start(t);
   operations.script = () => {
     throw new Error("planted");
   };
   t.equal(await codeOf(client, "/Locker/GetLock"), status.INTERNAL);
   t.match(faults, [{ message: "planted" }]);
+  await callRaw(client, "/Locker/GetLock", Buffer.alloc(0), { "x-request-id": "mine" });
+  t.match(faultIds, [/^[0-9a-f]{10}-[0-9a-z]+$/, "mine"]);
 });
 
 async function checkClusterReads(t: Test, { client }: Started): Promise<void> {

@@ -194,9 +194,8 @@ t.test("S12, S13, P-076, P-080: updates", async (t) => {
   t.equal(bench.ask(update("u", { removeMaxValue: true })).sequence?.maxValue, null);
   const ends: number[] = [];
   for (const increment of [3n, 4n]) {
-    const context = { deadlineMs: bench.nowMs + 1e6, forwardHops: 0, requestId: "t" };
     const request = update("u", { increment });
-    bench.operations.execute(request, context, (answer) => void ends.push(answer.type));
+    bench.operations.execute(request, bench.context(), (answer) => void ends.push(answer.type));
   }
   const during: AllocationAnswer[] = [];
   for (const request of [next("u"), next("u", "key"), reserve("u", 5)]) bench.send(request, during);

@@ -292,8 +292,7 @@ tap.test("admission: overload, not initialised, shutting down", async (t) => {
   const early = new Bench({}, new World(), false);
   for (const request of requestsOf("a")) {
     const answers: DataAnswer[] = [];
-    const context = { deadlineMs: 1e6, forwardHops: 0, requestId: "t" };
-    early.operations.execute(request, context, (answer) => void answers.push(answer));
+    early.operations.execute(request, early.context(), (answer) => void answers.push(answer));
     t.equal(answers.length, 0);
     while (answers.length === 0) t.ok(early.world.timer.step());
     t.match(answers, [{ refusal: "not-initialized", type: typesOf(request.kind).mustRetry }]);
@@ -302,8 +301,11 @@ tap.test("admission: overload, not initialised, shutting down", async (t) => {
   const bench = new Bench({ inflightMax: 5 });
   const answers: DataAnswer[] = [];
   for (let at = 0; at < 8; at++) {
-    const context = { deadlineMs: bench.nowMs + 1e6, forwardHops: 0, requestId: "t" };
-    bench.operations.execute(set(`k${at}`, "v"), context, (answer) => void answers.push(answer));
+    bench.operations.execute(
+      set(`k${at}`, "v"),
+      bench.context(),
+      (answer) => void answers.push(answer),
+    );
   }
   t.equal(bench.operations.inflight, 8);
   bench.world.settle();
@@ -402,6 +404,36 @@ tap.test("P-053: the answer of a request does not depend on what an owner holds"
   const request = { ...lock("bytes", "x"), owner };
   t.equal(bench.ask(request).type, LockType.locked);
   t.same(bench.ask(info("bytes")).owner, owner);
+});
+
+tap.test("requests that took long are logged by their ids, one line for all of a while", (t) => {
+  const bench = new Bench();
+  const slow = (requestId: string): void => {
+    const answers: DataAnswer[] = [];
+    const context = { ...bench.context(), requestId };
+    bench.world.log.automatic = false;
+    bench.operations.execute(set("k", "v"), context, (answer) => void answers.push(answer));
+    bench.world.pass(1500);
+    bench.world.log.automatic = true;
+    bench.world.log.sync();
+    bench.world.settle();
+    t.match(answers, [{ type: KvType.set }]);
+  };
+  const told = (): unknown[] =>
+    bench.world.logLines
+      .filter((line) => line.startsWith("warn slow request "))
+      .map((line) => JSON.parse(line.slice("warn slow request ".length)) as unknown);
+  bench.ask(set("k", "v"));
+  t.same(told(), [], "a quick one is not");
+  for (const requestId of ["first", "second", "third"]) slow(requestId);
+  const first = { requestId: "first", kind: "kv-set", type: KvType.set, untold: 0 };
+  t.match(told(), [first]);
+  t.equal(told().length, 1);
+  bench.world.pass(10_000);
+  slow("fourth");
+  t.match(told(), [first, { requestId: "fourth", untold: 2 }]);
+  t.ok((told()[1] as { durationMs: number }).durationMs - 1500 < 100);
+  t.end();
 });
 
 tap.test("6.3: a node that does not know the cluster yet refuses no range for good", (t) => {

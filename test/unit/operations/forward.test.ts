@@ -807,6 +807,16 @@ t.test("K11, K15: many-calls and scans over three leaders", async (t) => {
   t.equal(partly?.type, KvType.set);
 });
 
+t.test("a forwarded request is in the log of both nodes under the id of its caller", async (t) => {
+  const trio = new Trio();
+  trio.moveAll(2);
+  t.equal(trio.ask(1, set("k", "v")).type, KvType.set);
+  const named = trio.world.logLines.filter((line) => line.includes('"requestId":"trio"'));
+  t.equal(named.length, 2);
+  t.match(named[0], /^debug request to another node .*"to":2,.*"kind":"kv-set"/);
+  t.match(named[1], /^debug request of another node .*"from":1,"kind":"kv-set"/);
+});
+
 t.test("6.2 to 6.4: the meta partition is led elsewhere", async (t) => {
   const trio = new Trio();
   trio.move(0, 2);

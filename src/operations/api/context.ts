@@ -1,0 +1,23 @@
+/**
+ * What accompanies every request on its way through a node.
+ *
+ * Pure. May call nothing. Invariants: 1. A front end bounds the deadline once, where it takes the
+ * request in; nobody below makes it later.
+ */
+
+export interface RequestContext {
+  /**
+   * When the answer must have been given, on the monotonic clock (ms); never later than the
+   * server's own bound.
+   */
+  readonly deadlineMs: number;
+  /** Number of forwards so far; at 1 or more the request is not forwarded again. */
+  readonly forwardHops: number;
+  /** Named in log lines, on every node that the request comes to. */
+  readonly requestId: string;
+}
+
+/** True while another node may be asked: the request was not forwarded yet. */
+export function mayForward({ forwardHops }: RequestContext): boolean {
+  return forwardHops < 1;
+}
