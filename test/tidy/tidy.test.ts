@@ -14,6 +14,7 @@ import {
 } from "./rules.js";
 import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
 import { checkCitations, readRegisters } from "./citations.js";
+import { checkDocument, checkMap } from "./documents.js";
 import { unusedExports } from "./exports.js";
 import { builtFiles, readText, trackedFiles } from "./sources.js";
 
@@ -189,6 +190,31 @@ t.test("the rules fire on what they are for", (t) => {
     ["src/a/b.ts", 'import { a } from "./a.js";\n'],
   ]);
   t.same(findCycles(cycle).length, 1);
+  t.end();
+});
+
+t.test("links and paths of the documents lead somewhere, and the map names every room", (t) => {
+  const places = new Set(files);
+  for (const path of files) {
+    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+      places.add(path.slice(0, at));
+    }
+  }
+  const exists = (path: string): boolean => places.has(path);
+  const documents = files.filter((path) =>
+    /^(docs\/.*|src\/(raft\/)?README|[A-Z]+)\.md$/.test(path),
+  );
+  t.same(
+    documents.flatMap((path) => checkDocument(path, readText(path), exists)),
+    [],
+  );
+  const has = (text: string): number => checkDocument("docs/a.md", text, exists).length;
+  t.equal(has("[map](../src/README.md#rooms) and `src/host/` and `src/ports.ts`"), 0);
+  t.equal(has("[map](../src/MAP.md)"), 1);
+  t.equal(has("`src/host/nowhere.ts`"), 1);
+  const map = readText("src/README.md");
+  t.same(checkMap(map, ROOMS), []);
+  t.equal(checkMap(map, { host: [["attic"]] }).length, 1);
   t.end();
 });
 

@@ -1,0 +1,45 @@
+/**
+ * What documents say of the repository: every relative link leads somewhere, every path in code marks
+ * is there, and the map names every room.
+ */
+import { dirname, normalize } from "node:path";
+
+const LINK = /\]\(([^)\s#]+)(?:#[^)]*)?\)/g;
+/** Two names at least, from the top or from where the document lies: a single one may be short for anything. */
+const SOURCE_PATH = /`((?:[\w-]+\/)+(?:[\w-]+\/|[\w.-]+\.(?:ts|md|mjs|proto)))`/g;
+
+/** Links and paths of a document that lead nowhere; `exists` tells a file or folder of the repository. */
+export function checkDocument(
+  path: string,
+  text: string,
+  exists: (path: string) => boolean,
+): string[] {
+  const findings: string[] = [];
+  const isThere = (place: string): boolean => exists(normalize(place).replace(/\/$/, ""));
+  for (const [, target = ""] of text.matchAll(LINK)) {
+    if (/^[a-z]+:/.test(target) || isThere(`${dirname(path)}/${target}`)) continue;
+    findings.push(`${path}: the link ${target} leads nowhere`);
+  }
+  for (const [, target = ""] of text.matchAll(SOURCE_PATH)) {
+    if (target.startsWith("dist/") || isThere(target)) continue;
+    if (!isThere(`${dirname(path)}/${target}`)) findings.push(`${path}: ${target} is not there`);
+  }
+  return findings;
+}
+
+/** Rooms that the map of src/ does not name in the row of their folder. */
+export function checkMap(
+  map: string,
+  rooms: Readonly<Record<string, readonly (readonly string[])[]>>,
+): string[] {
+  const findings: string[] = [];
+  for (const [folder, floors] of Object.entries(rooms)) {
+    const row = map.split("\n").find((line) => line.startsWith(`| \`${folder}/\` |`)) ?? "";
+    for (const room of floors.flat()) {
+      const name = room.endsWith(".ts") ? room : `${room}/`;
+      if (!row.includes(`\`${name}\``))
+        findings.push(`src/README.md: ${folder}/${name} has no place`);
+    }
+  }
+  return findings;
+}
