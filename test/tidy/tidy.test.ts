@@ -193,6 +193,17 @@ t.test("the rules fire on what they are for", (t) => {
   t.end();
 });
 
+t.test("nobody left the marks of a merge behind", (t) => {
+  const marks = /^(?:<{7} |>{7} |={7}$)/m;
+  const texts = files.filter((path) => !/\.(?:png|ico)$/.test(path));
+  t.same(
+    texts.filter((path) => marks.test(readText(path))),
+    [],
+  );
+  t.match(`${"<".repeat(7)} HEAD`, marks);
+  t.end();
+});
+
 t.test("links and paths of the documents lead somewhere, and the map names every room", (t) => {
   const places = new Set(files);
   for (const path of files) {
