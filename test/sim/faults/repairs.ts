@@ -3,7 +3,9 @@
  * empties a disk that is no good, and waits until the node was taken in again (contract 5.6).
  *
  * Invariants: 1. One command per try, and none anew before the last one is over. 2. A repair ends
- * when the node belongs to the cluster again, or was lost for another reason.
+ * when the node belongs to the cluster again, or was lost for another reason. 3. What a removed
+ * member ran with is never used again: if it came back in time to be removed alive, its disk is
+ * emptied too.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { LeaveAnswer } from "../../../src/operations/api/administration.js";
@@ -69,8 +71,11 @@ export class Repairs {
   }
 
   private bringBack(server: Server): void {
-    if (this.isDone(server)) return;
-    if (server.isOutdated) {
+    // One that came back while it was being removed runs on, with the directory of no member.
+    const cameBack = server.running?.operations.health().reason === "not-a-member";
+    if (!cameBack && this.isDone(server)) return;
+    if (cameBack || server.isOutdated) {
+      this.open.add(server);
       server.wipe();
       server.start();
     }
