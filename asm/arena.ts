@@ -2,7 +2,7 @@
  * The map of the memory and the record frame, as src/wasm/layout.ts has it; a test holds the two
  * together.
  *
- * Owns no state. Addresses in bytes. Raw pointers only: nothing here ever allocates.
+ * Addresses in bytes. Raw pointers only: nothing here ever allocates.
  */
 
 export const RESULTS: usize = 0x1_0000;

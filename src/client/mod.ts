@@ -1,8 +1,6 @@
 /**
  * The public surface of the client library: everything that a program may import, and nothing else.
  *
- * Owns no state.
- *
  * @example
  * import { SvcClient } from "svc";
  *

@@ -2,10 +2,10 @@
  * Whether a founder with an empty data directory may found its cluster, is to join it, or must
  * wait, as a pure function of what the other founders answered (contract 5.6).
  *
- * May call: ports types. Invariants: 1. Facts in, decision out. 2. A cluster is founded only when
- * every other founder answered in this life of the process, as empty or as founding with this very
- * directory: whoever lost its disk meets at least one that knows better, or waits (P-191). 3. All
- * founders of one founding hold the same list of directories.
+ * Invariants: 1. Facts in, decision out. 2. A cluster is founded only when every other founder
+ * answered in this life of the process, as empty or as founding with this very directory: whoever
+ * lost its disk meets at least one that knows better, or waits (P-191). 3. All founders of one
+ * founding hold the same list of directories.
  */
 import type { FounderDirectory, PeerAddress, PeerIdentity } from "../ports.js";
 

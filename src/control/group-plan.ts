@@ -8,7 +8,7 @@
  * (membership.ts): each step rests on replicated facts alone. Leaving members become learners of
  * every group before they are removed, so that no majority counts on a process that may end.
  *
- * Pure. May call machine records, raft types and arithmetic. Invariants: 1. One operation per
+ * Pure. Invariants: 1. One operation per
  * step, add before remove (P-092). 2. No step leaves a configuration whose majority is not live.
  * 3. Only a member whose removal this roster knows is removed: one that is merely absent may be
  * news that has not arrived (P-097). 4. A leader leaves last, after it handed over. 5. Why

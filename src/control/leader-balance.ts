@@ -2,9 +2,9 @@
  * Which leaderships a node gives away so that they are spread evenly over the nodes that can lead.
  *
  * Pure: facts in, next safe steps out. Every node plans for itself alone, from what it has applied
- * and sees. May call: base. Invariants: 1. A node only gives, and only what it has above an even
- * share; it gives to the one that leads fewest. 2. Nothing moves while a difference of one is the
- * best that can be had: no back and forth (P-106). 3. An unknown leader counts for nobody.
+ * and sees. Invariants: 1. A node only gives, and only what it has above an even share; it gives to
+ * the one that leads fewest. 2. Nothing moves while a difference of one is the best that can be
+ * had: no back and forth (P-106). 3. An unknown leader counts for nobody.
  */
 
 export interface LedGroup {

@@ -2,7 +2,7 @@
  * Who may leave the cluster, and which change of the roster is due, as pure functions of committed
  * facts (contract 5.2, 5.3).
  *
- * May call machine records, raft types and arithmetic. Invariants: 1. Facts in, decision out;
+ * Invariants: 1. Facts in, decision out;
  * nothing is read or changed here. 2. The last voter that any hosted partition needs never leaves.
  * 3. One drain at a time. 4. A member is removed only when no group counts on its vote, and becomes
  * a voter only when it votes in every group (P-091).

@@ -2,9 +2,8 @@
  * Replica placement as it follows from committed records: effective factors and replica lists
  * (contract 5.4).
  *
- * Pure. May call machine records. Invariants: 1. Factor 0 means every voter and has no list. 2. An
- * override of 0 means none: the partition inherits. 3. An effective factor never exceeds the number
- * of voters.
+ * Pure. Invariants: 1. Factor 0 means every voter and has no list. 2. An override of 0 means none:
+ * the partition inherits. 3. An effective factor never exceeds the number of voters.
  */
 import type { ClusterRecord, Member, PartitionRecord } from "../machine/commands/command.js";
 

@@ -8,8 +8,8 @@
  * own design). So whatever of these hangs, the others have their thread (P-129). Nothing else in
  * the server waits for file calls while it serves.
  *
- * Owns the calls that wait. May call ports. Invariants: 1. At most one call per lane is with the
- * system. 2. Calls of a lane keep their order. 3. Log writes never wait here.
+ * Owns the calls that wait. Invariants: 1. At most one call per lane is with the system. 2. Calls
+ * of a lane keep their order. 3. Log writes never wait here.
  */
 import type { Result } from "../base/result.js";
 import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";

@@ -1,7 +1,7 @@
 /**
  * The real FilesPort: node's callback file calls, with every short read and write finished.
  *
- * Owns the descriptors it opened. May call base and the system's file calls, which tests replace.
+ * Owns the descriptors it opened. Tests replace the system's file calls.
  *
  * Invariants: 1. A write callback comes after the last byte was taken; on a "durable" file that
  * byte is then on the disk (O_DSYNC: measured faster than write and fdatasync, see perf/README.md).

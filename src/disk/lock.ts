@@ -8,9 +8,8 @@
  * over: only that very file is removed, and whoever took it over looks once more whether the name
  * is still its own, because others may find the same file left over at the same time.
  *
- * Owns the two sockets. May call base and node's net and file system. Invariants: 1. Nobody who
- * holds the lock loses it while it lives. 2. A directory path too long for a socket file has the
- * abstract name only.
+ * Owns the two sockets. Invariants: 1. Nobody who holds the lock loses it while it lives. 2. A
+ * directory path too long for a socket file has the abstract name only.
  */
 import * as fs from "node:fs";
 import * as net from "node:net";

@@ -2,8 +2,8 @@
  * The door of this folder: opens directory, lock, identity, log and state store of a node, or says
  * why not.
  *
- * May call everything in this folder. Invariants: 1. On failure nothing stays open or locked. 2.
- * The lock is taken before anything is read and given back after everything is closed.
+ * Invariants: 1. On failure nothing stays open or locked. 2. The lock is taken before anything is
+ * read and given back after everything is closed.
  *
  * A failure's message names the file and the remedy. All but "storage-no-space" and
  * "storage-in-use" mean that an operator must look before the node can start.

@@ -8,8 +8,7 @@
  * | `{path}/{revision}/state/` | the LMDB environment |
  * | `{path}/wal/`, or the path of the log | the segments |
  *
- * Owns the identity file. May call base and node's file system; it runs before the service does, so
- * it uses the synchronous calls.
+ * Owns the identity file. It runs before the service does, so it uses the synchronous calls.
  *
  * Invariants: 1. A file or directory is used only after its name is durable (P-112). 2. The
  * identity is written once, aside and then renamed, and never changed. 3. A newer format is

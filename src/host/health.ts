@@ -1,8 +1,8 @@
 /**
  * Whether this node is ready, and why not (contract 5.1): facts of the groups in, one answer out.
  *
- * Pure. May call: base, machine commands, this folder. Invariants: 1. The reason is the first that
- * applies, in the order of the contract. 2. Nothing here waits or asks anybody.
+ * Pure. Invariants: 1. The reason is the first that applies, in the order of the contract. 2.
+ * Nothing here waits or asks anybody.
  */
 import type { MemberRole } from "../machine/commands/command.js";
 import type { GroupFacts, HealthFacts, ReadyCheck } from "./requests/results.js";

@@ -3,9 +3,9 @@
  *
  * A turn: ends what is due, hears the other nodes, lets time pass, runs the groups that have
  * something to do, sends their messages and hands all their log writes over together, looks after
- * flush and stop, and at its very end answers. May call: base, ports, this folder.
- * Invariants: 1. One turn at a time; nothing re-enters it. 2. Groups without anything to do cost
- * nothing in a turn. 3. Messages leave before the log write that they do not wait for.
+ * flush and stop, and at its very end answers. Invariants: 1. One turn at a time; nothing re-enters
+ * it. 2. Groups without anything to do cost nothing in a turn. 3. Messages leave before the log
+ * write that they do not wait for.
  */
 import type { LogPort } from "../ports.js";
 import type { Answers } from "./requests/completions.js";

@@ -2,9 +2,9 @@
  * How the monotonic clocks of the other nodes go on, as they tell in tiny frames on the lane
  * "control": the lease clocks of sleeping groups go on with them, without a message per group.
  *
- * May call: base, this folder. Invariants: 1. Only a node that leads a sleeping group in which
- * leases may run tells its clock, to nodes that are linked. 2. What a node told is forgotten with
- * its link: its next life may count from elsewhere. 3. Reading is strict and bounded (P-128).
+ * Invariants: 1. Only a node that leads a sleeping group in which leases may run tells its clock,
+ * to nodes that are linked. 2. What a node told is forgotten with its link: its next life may count
+ * from elsewhere. 3. Reading is strict and bounded (P-128).
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { ControlMark } from "./replication/control-marks.js";

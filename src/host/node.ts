@@ -1,8 +1,7 @@
 /**
  * One node as the floors above see it: its groups, its links, start and stop.
  *
- * May call: base, raft, machine, ports, this folder. Invariants: 1. A partition is hosted at most
- * once. 2. A stop answers what was accepted.
+ * Invariants: 1. A partition is hosted at most once. 2. A stop answers what was accepted.
  */
 import { present } from "../base/assert.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";

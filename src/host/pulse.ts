@@ -2,10 +2,10 @@
  * The slow beat of a node: everything that goes by time and not by events, once per heartbeat
  * interval, and less often while all groups sleep.
  *
- * May call: base, this folder. Invariants: 1. Ticks are derived from elapsed monotonic time, after
- * the inbox of the turn, and capped below an election timeout; a longer gap is reported (P-009,
- * P-010). 2. Only groups for which raft time matters are ticked. 3. A beat costs a few
- * comparisons per group that is awake; one that sleeps is looked at every five seconds.
+ * Invariants: 1. Ticks are derived from elapsed monotonic time, after the inbox of the turn, and
+ * capped below an election timeout; a longer gap is reported (P-009, P-010). 2. Only groups for
+ * which raft time matters are ticked. 3. A beat costs a few comparisons per group that is awake;
+ * one that sleeps is looked at every five seconds.
  */
 import type { DriverShared, GroupDriver } from "./group/driver.js";
 import type { Flusher } from "./storage/flusher.js";

@@ -2,9 +2,9 @@
  * The settings of the host and the ports that it runs on. Parsed, checked and frozen by the server
  * before they come here.
  *
- * May call: base, ports. Invariants: 1. Nothing here changes after the node was opened. 2. No
- * setting reaches apply: whatever an outcome depends on travels inside its command. 3. Relations
- * between settings are asserted at open.
+ * Invariants: 1. Nothing here changes after the node was opened. 2. No setting reaches apply:
+ * whatever an outcome depends on travels inside its command. 3. Relations between settings are
+ * asserted at open.
  */
 import { assert } from "../base/assert.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";

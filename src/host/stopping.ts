@@ -4,12 +4,11 @@
  * one look per turn. Before it a node may withdraw: it gives its leaderships away and serves on,
  * until those who send requests have learned that it is not ready any more.
  *
- * May call: base, ports, this folder. Invariants: 1. Steps follow each other in this order only. 2.
- * At the deadline nobody waits any longer: queued commands end "aborted", proposed ones "unknown",
- * reads "aborted" (C9, P-162). 3. Once the stop has begun this node leads nothing more than before:
- * an order to lead, given before, comes to nothing, and an election under way is handed on. 4. A
- * flush that cannot succeed does not hold the stop: the log has everything, and recovery after a
- * stop is the recovery after a crash.
+ * Invariants: 1. Steps follow each other in this order only. 2. At the deadline nobody waits any
+ * longer: queued commands end "aborted", proposed ones "unknown", reads "aborted" (C9, P-162). 3.
+ * Once the stop has begun this node leads nothing more than before: an order to lead, given before,
+ * comes to nothing, and an election under way is handed on. 4. A flush that cannot succeed does not
+ * hold the stop: the log has everything, and recovery after a stop is the recovery after a crash.
  */
 import { assert } from "../base/assert.js";
 import type { LogPort, StorePort } from "../ports.js";

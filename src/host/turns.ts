@@ -1,11 +1,11 @@
 /**
  * When the host works: one turn at a time, asked for by whoever has something for it to do.
  *
- * Owns the one timer of the host. May call: base, ports.
- * Invariants: 1. A turn never begins inside another one, nor in the turn of the call that asked for
- * it. 2. Any number of requests before a turn begins give one turn. 3. The timer holds an absolute
- * monotonic time, which is checked again when it fires (P-156). 4. After `close` no timer is armed;
- * a turn that is asked for still comes, so that late callers get their answer.
+ * Owns the one timer of the host. Invariants: 1. A turn never begins inside another one, nor in the
+ * turn of the call that asked for it. 2. Any number of requests before a turn begins give one turn.
+ * 3. The timer holds an absolute monotonic time, which is checked again when it fires (P-156). 4.
+ * After `close` no timer is armed; a turn that is asked for still comes, so that late callers get
+ * their answer.
  */
 import { assert } from "../base/assert.js";
 import type { ClockPort, TimerHandle, TimerPort } from "../ports.js";

@@ -1,8 +1,8 @@
 /**
  * Makes the parts of a node and joins them: who wakes whom, who is asked what.
  *
- * May call: base, ports, this folder. Invariants: 1. Every part is made once and lives as long as
- * the node. 2. Nothing happens in here: parts only learn of each other.
+ * Invariants: 1. Every part is made once and lives as long as the node. 2. Nothing happens in here:
+ * parts only learn of each other.
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";

@@ -2,11 +2,11 @@
  * Locks and key/value entries that live in the leader's memory: one table per leadership, made and
  * dropped by the host.
  *
- * The same decisions and reads as for persistent rows, over a table of its own. May call the
- * decision files of this folder. Invariants: 1. Tokens lie above all that any earlier leadership of
- * the group could have granted: they are counted from floor + (term - 1) × 2^36 and never reach the
- * next term's (L15). 2. Rows that are held or live are never dropped to make room. 3. The table is bounded:
- * beyond the bound new rows are refused.
+ * The same decisions and reads as for persistent rows, over a table of its own. Invariants: 1.
+ * Tokens lie above all that any earlier leadership of the group could have granted: they are
+ * counted from floor + (term - 1) × 2^36 and never reach the next term's (L15). 2. Rows that are
+ * held or live are never dropped to make room. 3. The table is bounded: beyond the bound new rows
+ * are refused.
  */
 import { assert } from "../base/assert.js";
 import { INT64_MAX } from "../base/int64.js";

@@ -2,7 +2,7 @@
  * A stretch of rows as it was at one moment, read in slices while entries go on being applied.
  *
  * Watches the overlay: a row of the stretch that is about to change and was not read yet is kept as
- * it was. Owned by whoever opened it, who closes it. May call the overlay.
+ * it was. Owned by whoever opened it, who closes it.
  *
  * Invariants: 1. Every read shows the moment of opening. 2. Rows kept are bounded: beyond the bound
  * `overrun` is true and what is read means nothing. 3. A closed view keeps and costs nothing.

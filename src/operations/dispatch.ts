@@ -2,10 +2,9 @@
  * From a data request to the function that carries it out: here if this node leads the partition,
  * else on its way to the node that does.
  *
- * May call base, machine, host and this folder. Invariants: 1. A request whose partition is led
- * here costs nothing for those that are not. 2. What another node answered is given on as it is;
- * only the hint says who forwarded (C11). 3. A request that was forwarded already is not forwarded
- * again.
+ * Invariants: 1. A request whose partition is led here costs nothing for those that are not. 2.
+ * What another node answered is given on as it is; only the hint says who forwarded (C11). 3. A
+ * request that was forwarded already is not forwarded again.
  */
 import { unreachable } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";

@@ -1,11 +1,11 @@
 /**
  * Requests that this node carries out for others.
  *
- * May call base, host, ports and this folder. Invariants: 1. Every call that has an id gets one
- * answer, in the life of the asker that it belongs to. 2. Nothing is passed on from here: what this
- * node does not lead goes back, undone, with the name of the leader. 3. The asked node checks input
- * and admits as for its own callers; who the caller is was established by the first node
- * (contract 10.1), which is trusted by its handshake.
+ * Invariants: 1. Every call that has an id gets one answer, in the life of the asker that it
+ * belongs to. 2. Nothing is passed on from here: what this node does not lead goes back, undone,
+ * with the name of the leader. 3. The asked node checks input and admits as for its own callers;
+ * who the caller is was established by the first node (contract 10.1), which is trusted by its
+ * handshake.
  */
 import { FIRST_DATA_PARTITION, META_PARTITION, partitionId } from "../base/ids.js";
 import { NAME_MAX_BYTES, PAGE_LIMIT_MAX } from "../base/limits.js";

@@ -1,9 +1,9 @@
 /**
  * The lock operations: try-lock, try-extend, try-unlock, get-info.
  *
- * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in
- * apply, ephemeral ones in the leader's table in the turn of a confirmed round (L16): never from a
- * cache alone. 2. get-info tells nothing about a lease end that the log has not seen.
+ * Invariants: 1. Persistent changes are decided in apply, ephemeral ones in the leader's table in
+ * the turn of a confirmed round (L16): never from a cache alone. 2. get-info tells nothing about a
+ * lease end that the log has not seen.
  */
 import { assert, present } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";

@@ -2,10 +2,9 @@
  * The door of this floor: admits requests, hands each to its operation, and sees to exactly one
  * answer each.
  *
- * May call base, machine, control, host and this folder. Invariants: 1.
- * Every accepted request gets exactly one answer, never in the turn of the call. 2. Checks of the
- * input come before everything else. 3. A refusal (overloaded, not initialised, shutting down) had
- * no effect.
+ * Invariants: 1. Every accepted request gets exactly one answer, never in the turn of the call. 2.
+ * Checks of the input come before everything else. 3. A refusal (overloaded, not initialised,
+ * shutting down) had no effect.
  */
 import { assert } from "../base/assert.js";
 import type { BlockKernels } from "../host/sequences/blocks.js";

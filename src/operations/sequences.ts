@@ -2,9 +2,9 @@
  * The sequence operations: create, update, get, delete, and next and reserve with and without
  * idempotency key.
  *
- * May call base, machine, host and this folder. Invariants: 1. Keyless allocations come from the
- * leader's blocks; everything else is decided in apply. 2. Names and keys go down trimmed. 3.
- * `currentValue` is the last value handed out while the same leader answers (S9).
+ * Invariants: 1. Keyless allocations come from the leader's blocks; everything else is decided in
+ * apply. 2. Names and keys go down trimmed. 3. `currentValue` is the last value handed out while
+ * the same leader answers (S9).
  */
 import { assert } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";

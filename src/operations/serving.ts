@@ -2,7 +2,7 @@
  * What all operations share: where an object lives, where an answer comes from, how a round or a
  * proposal can fail.
  *
- * Owns the sequence blocks of every group. May call base, machine, host.
+ * Owns the sequence blocks of every group.
  *
  * Invariants: 1. Placement is a function of the text alone. 2. State is read only in the turn of a
  * confirmed round or of an applied command. 3. A lease end that has passed by the leader's clock is

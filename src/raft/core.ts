@@ -3,7 +3,6 @@
  * calls, what they ask of the outside accumulates, and the host takes it out (see Effects in
  * types.ts for its duties and their order).
  *
- * May call: base and this folder.
  * Invariants:
  * 1. No I/O, no clock, no promise; never re-entered.
  * 2. Equal inputs give equal effects: randomness comes from the seed, time from tick().

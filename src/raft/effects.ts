@@ -1,7 +1,6 @@
 /**
  * What the core asks of its host, collected since the last time.
  *
- * May call: state and below.
  * Invariants:
  * 1. Taking records everything as handed out: nothing is handed out twice, except what was cut and
  *    appended anew.

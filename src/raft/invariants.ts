@@ -1,7 +1,6 @@
 /**
  * The invariants that must hold after every event, in one place, for tests and for a watchful host.
  *
- * May call: state and below.
  * Invariants: 1. Checking changes nothing. 2. A broken invariant throws AssertionError.
  */
 import { assert } from "../base/assert.js";

@@ -1,11 +1,11 @@
 /**
  * The REST front end: one Fastify instance over all listeners of a node.
  *
- * Owns the routing table and the listeners. May call base, the operations port, fastify and
- * node:http. Invariants: 1. Access is checked and the media type too before a body is read. 2.
- * Fastify routes and nothing else: it validates, parses, serializes and logs nothing, because each
- * of these defaults would change what was sent. 3. What cannot be answered by a route is answered
- * by a problem document. 4. `close` answers what was accepted before it ends.
+ * Owns the routing table and the listeners. Invariants: 1. Access is checked and the media type too
+ * before a body is read. 2. Fastify routes and nothing else: it validates, parses, serializes and
+ * logs nothing, because each of these defaults would change what was sent. 3. What cannot be
+ * answered by a route is answered by a problem document. 4. `close` answers what was accepted
+ * before it ends.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Http2SecureServer } from "node:http2";

@@ -1,7 +1,7 @@
 /**
  * Batch compaction: the last write of each key in order, one reservation for many calls.
  *
- * Owns the key and share areas of one kernel instance. May call the kernel, the layout and base.
+ * Owns the key and share areas of one kernel instance.
  *
  * Invariants: 1. Keys are numbered 0, 1, 2 … in the order of `addKey`, which is their write order.
  * 2. Views handed out are valid until the next call of the same kind.

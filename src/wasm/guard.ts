@@ -1,7 +1,7 @@
 /**
  * A kernel instance behind a guard: its views, its result lanes, and the rule that a trap ends it.
  *
- * Owns one instance. May call base and the instance.
+ * Owns one instance.
  *
  * Invariants: 1. After a trap every further call throws KernelFault: half-done state is never read.
  * 2. The views are made once; the memory never grows, so that they never detach.

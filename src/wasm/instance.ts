@@ -2,7 +2,7 @@
  * Opens the compiled kernels: decodes the embedded binary, compiles it once, and instantiates it
  * synchronously.
  *
- * Owns the compiled modules. May call base, the layout and the WebAssembly object of the engine.
+ * Owns the compiled modules.
  *
  * Invariants: 1. The only import is `abort`, which throws. 2. Each instance has a memory of its
  * own, of the fixed size. 3. The addresses compiled into the binary are those of layout.ts.

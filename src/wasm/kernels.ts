@@ -1,8 +1,7 @@
 /**
  * The door of this floor: makes a set of kernels over one instance, compiled or twin.
  *
- * May call everything in this folder. Whoever needs kernels makes a set of their own: sets share no
- * memory.
+ * Whoever needs kernels makes a set of their own: sets share no memory.
  *
  * Invariants: 1. Which implementation runs never changes a result. 2. A set whose call threw
  * KernelFault is discarded.

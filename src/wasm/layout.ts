@@ -3,7 +3,6 @@
  * sides of the border use.
  *
  * asm/arena.ts holds the same numbers; a test compares the two, so that neither can drift alone.
- * Owns no state. May call nothing.
  *
  * | Area | What lies there |
  * |---|---|

@@ -1,7 +1,7 @@
 /**
  * Checked 64-bit range arithmetic for a batch of allocations over one sequence cursor.
  *
- * Owns the range areas of one kernel instance. May call the kernel, the layout and base.
+ * Owns the range areas of one kernel instance.
  *
  * Invariants: 1. A refused item consumes nothing: the next one starts from the same value. 2.
  * Results stay lanes in kernel memory, valid until the next `allocate`; BigInt appears only in the

@@ -2,7 +2,7 @@
  * Log records of one batch, framed in kernel memory and sealed with one call, so that the disk
  * writes them without a copy.
  *
- * Owns the regions of one kernel instance. May call the kernel, the layout and base.
+ * Owns the regions of one kernel instance.
  *
  * A region is free, growing, or lent: `acquire` gives a growing one, `seal` lends its bytes to a
  * disk write, `release` takes it back after the write completed. Several regions exist so that one

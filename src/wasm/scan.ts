@@ -2,8 +2,7 @@
  * Reading a log segment back: verify frames window by window, in place, and tell a torn tail from
  * damage.
  *
- * Owns the scan window and the scan table of one kernel instance. May call the kernel, the layout
- * and base.
+ * Owns the scan window and the scan table of one kernel instance.
  *
  * The caller reads bytes of the segment straight into `window` (or as much as is left), calls
  * `scan`, and goes on at `nextOffset`. Rows and payload views are valid until the next scan or

@@ -239,10 +239,17 @@ function checkFunctionSizes(path: string, lines: readonly string[]): string[] {
   return findings;
 }
 
+/** Lines that only repeat what imports say, or that there is nothing to say. */
+const RITUAL = /\bMay call\b|\bOwns (?:nothing|no state)\./;
+
 export function checkHeader(path: string, text: string): string[] {
   if (!path.startsWith("src/") || path.endsWith(".d.ts")) return [];
   const opening = text.replace(/^#![^\n]*\n/, "");
-  return opening.startsWith("/**") ? [] : [`${path}: does not open with what it is`];
+  if (!opening.startsWith("/**")) return [`${path}: does not open with what it is`];
+  const header = opening.slice(0, opening.indexOf("*/"));
+  return RITUAL.test(header)
+    ? [`${path}: imports say what a file may call, and rules hold it`]
+    : [];
 }
 
 /** Import cycles between files of src/, each as a path list. */

@@ -185,6 +185,7 @@ t.test("the rules fire on what they are for", (t) => {
   const long = `function f() {\n${"  a();\n".repeat(80)}}\n`;
   t.same(checkSizes("src/host/x.ts", long).length, 1);
   t.same(checkHeader("src/host/x.ts", "const a = 1;\n").length, 1);
+  t.same(checkHeader("src/host/x.ts", "/** An x. May call: base. */\n").length, 1);
   const cycle = new Map([
     ["src/a/a.ts", 'import { b } from "./b.js";\n'],
     ["src/a/b.ts", 'import { a } from "./a.js";\n'],

@@ -1,9 +1,8 @@
 /**
  * The command line, read against the tables: which operation, with which values.
  *
- * Owns nothing. Invariants (P-151): 1. An unknown, repeated, missing or contradictory option is
- * refused; none is ignored. 2. At most one operation. 3. What follows `--` or `--exec` is never
- * read.
+ * Invariants (P-151): 1. An unknown, repeated, missing or contradictory option is refused; none is
+ * ignored. 2. At most one operation. 3. What follows `--` or `--exec` is never read.
  */
 import { failure, ok, type Result } from "../../base/result.js";
 import type { CommandSpec, OptionSpec } from "../commands/command.js";

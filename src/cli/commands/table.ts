@@ -1,8 +1,7 @@
 /**
  * The operations of svc-cli, all of them, in the order in which help lists them.
  *
- * Owns the joined table. May call the tables of the areas. Invariants: 1. Names and aliases are
- * unique (held by a test).
+ * Owns the joined table. Invariants: 1. Names and aliases are unique (held by a test).
  */
 import { CLUSTER_COMMANDS } from "./cluster.js";
 import type { CommandSpec } from "./command.js";

@@ -1,7 +1,7 @@
 /**
  * Owners of locks, as they are made up and as they are typed.
  *
- * Owns nothing. Invariants: 1. Two owners made here are never the same.
+ * Invariants: 1. Two owners made here are never the same.
  */
 import { randomBytes } from "node:crypto";
 import { usageError } from "../invocation/failures.js";

@@ -1,9 +1,9 @@
 /**
  * Questions to the person at the terminal: yes or no, one of several, a secret.
  *
- * May call enquirer, loaded only when something is asked. Invariants: 1. Questions go to stderr:
- * stdout belongs to the answer. 2. Nobody else reads stdin while a question is open. 3. Ctrl+C,
- * Escape and a terminal that goes away mean no answer.
+ * Enquirer is loaded only when something is asked. Invariants: 1. Questions go to stderr: stdout
+ * belongs to the answer. 2. Nobody else reads stdin while a question is open. 3. Ctrl+C, Escape and
+ * a terminal that goes away mean no answer.
  */
 import { stdinIsGone, whenStdinGone } from "../invocation/hang-up.js";
 

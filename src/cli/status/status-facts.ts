@@ -1,10 +1,10 @@
 /**
  * What the answers of the nodes say about their cluster as a whole.
  *
- * Owns nothing; pure. Invariants: 1. A node counts as leader of a partition only when it says so
- * itself, or when it could not be asked and others say so. 2. What is not known is null and no
- * problem; what is wrong is a sentence in `problems`. 3. A cluster with a voter that nobody saw is
- * not called healthy.
+ * Pure. Invariants: 1. A node counts as leader of a partition only when it says so itself, or when
+ * it could not be asked and others say so. 2. What is not known is null and no problem; what is
+ * wrong is a sentence in `problems`. 3. A cluster with a voter that nobody saw is not called
+ * healthy.
  */
 import type { ClusterMember, Placement } from "../../client/mod.js";
 import type { NodeReport } from "./status-gather.js";

@@ -2,10 +2,9 @@
  * Asks every node of a cluster how it is: those that were named, and those that the answers name as
  * leaders.
  *
- * May call the client library. Invariants: 1. Every node is asked once, all at the same time, each
- * in bounded time: a dead one delays nobody. 2. An endpoint that was learned from an answer is
- * asked only when that is no less safe than what the person named. 3. A node that answers under two
- * addresses is reported once.
+ * Invariants: 1. Every node is asked once, all at the same time, each in bounded time: a dead one
+ * delays nobody. 2. An endpoint that was learned from an answer is asked only when that is no less
+ * safe than what the person named. 3. A node that answers under two addresses is reported once.
  */
 import type {
   CallOptions,

@@ -1,7 +1,7 @@
 /**
  * The state of a cluster as lines for people and as a document.
  *
- * Owns nothing; pure. Invariants: 1. Without colours nothing is lost: what is red is also a word.
+ * Pure. Invariants: 1. Without colours nothing is lost: what is red is also a word.
  * 2. Only whole words that this file wrote are coloured, after the text was made safe.
  */
 import { tableLines, type JsonValue } from "../terminal/format.js";

@@ -1,9 +1,9 @@
 /**
  * Backup operations, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. A failed call is a BackupError made by the
- * transport; what arrives here is a success. 2. What writes is not repeated after a lost answer:
- * read the catalogue first. 3. Empty texts of the one wire are the nulls of the other.
+ * Invariants: 1. A failed call is a BackupError made by the transport; what arrives here is a
+ * success. 2. What writes is not repeated after a lost answer: read the catalogue first. 3. Empty
+ * texts of the one wire are the nulls of the other.
  */
 import type { ProtoReader } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/backups.js";

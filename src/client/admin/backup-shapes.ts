@@ -1,7 +1,7 @@
 /**
  * What backup calls answer. Member names and texts are those of the REST interface.
  *
- * Owns no state. Invariants: 1. 64-bit numbers are bigint. 2. What does not apply is null.
+ * Invariants: 1. 64-bit numbers are bigint. 2. What does not apply is null.
  */
 
 export interface BackupInfo {

@@ -1,8 +1,8 @@
 /**
  * Backups, their catalogue, and restore.
  *
- * Owns no state. May call the engine. Invariants: 1. A refusal is a BackupError with its named
- * outcome. 2. No deadline unless one is given.
+ * Invariants: 1. A refusal is a BackupError with its named outcome. 2. No deadline unless one is
+ * given.
  */
 import { flagOf, optionsOf, textOf } from "../values/arguments.js";
 import {

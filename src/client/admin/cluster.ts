@@ -1,7 +1,7 @@
 /**
  * Cluster administration.
  *
- * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
+ * Invariants: 1. A refusal of the service is a result.
  */
 import {
   leaveCluster,

@@ -1,8 +1,8 @@
 /**
  * Key-range operations, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. Refusals are results. 2. Split and merge are
- * not repeated after a lost answer: read the ranges first.
+ * Invariants: 1. Refusals are results. 2. Split and merge are not repeated after a lost answer:
+ * read the ranges first.
  */
 import type { MessageCodec } from "../../proto/codec.js";
 import * as cluster from "../../proto/generated/cluster.js";

@@ -1,8 +1,7 @@
 /**
  * What key-range calls answer. Member names and texts are those of the REST interface.
  *
- * Owns no state. Invariants: 1. 64-bit numbers are bigint. 2. A refusal is data: `success` false
- * and a `status`.
+ * Invariants: 1. 64-bit numbers are bigint. 2. A refusal is data: `success` false and a `status`.
  */
 
 export interface RangeDescriptor {

@@ -1,7 +1,7 @@
 /**
  * Administration of key ranges.
  *
- * Owns no state. May call the engine. Invariants: 1. A refusal of the service is a result.
+ * Invariants: 1. A refusal of the service is a result.
  */
 import { textOf } from "../values/arguments.js";
 import type { Caller } from "../call/operation.js";

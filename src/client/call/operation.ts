@@ -2,10 +2,10 @@
  * What one operation of the service is to the client: its place on each wire, how its answer reads,
  * and when it may be repeated.
  *
- * Owns no state. Invariants: 1. Both wires give the same `Answer`, and only `settle` judges it. 2.
- * `settle` throws a SvcError for every answer that is no result; `retryable` and `outcome` of that
- * error decide about a repeat. 3. `repeat` speaks about tries whose outcome is unknown only: what
- * certainly had no effect may always be repeated.
+ * Invariants: 1. Both wires give the same `Answer`, and only `settle` judges it. 2. `settle` throws
+ * a SvcError for every answer that is no result; `retryable` and `outcome` of that error decide
+ * about a repeat. 3. `repeat` speaks about tries whose outcome is unknown only: what certainly had
+ * no effect may always be repeated.
  */
 import type { ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import type { JsonObject } from "../values/json.js";

@@ -1,8 +1,7 @@
 /**
  * The types of key/value answers, and the error that each failure is.
  *
- * Owns no state. Invariants: 1. Every type that is no result has an error; an unknown one is
- * `protocol`.
+ * Invariants: 1. Every type that is no result has an error; an unknown one is `protocol`.
  */
 import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
 import { aborted, mustRetry } from "../sequences/sequence-answers.js";

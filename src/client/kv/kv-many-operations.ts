@@ -1,8 +1,8 @@
 /**
  * Many-calls: independent items in one call, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. The answer has one item per item of the
- * request, in its order. 2. An item is judged alone.
+ * Invariants: 1. The answer has one item per item of the request, in its order. 2. An item is
+ * judged alone.
  */
 import * as messages from "../../proto/generated/keyvalues.js";
 import { ServerError } from "../values/errors.js";

@@ -1,10 +1,10 @@
 /**
  * Many-calls of any length: cut to the server's bound, items repeated on their own.
  *
- * Owns no state. May call the engine. Invariants: 1. Results come in the order of the items. 2.
- * Only items that the service asked to repeat are repeated, and only while that is safe and the
- * deadline allows it. 3. Once the service answered for any item, the call gives one result per
- * item: a part that failed is told by its items' errors, with what is known about them.
+ * Invariants: 1. Results come in the order of the items. 2. Only items that the service asked to
+ * repeat are repeated, and only while that is safe and the deadline allows it. 3. Once the service
+ * answered for any item, the call gives one result per item: a part that failed is told by its
+ * items' errors, with what is known about them.
  */
 import { Backoff } from "../time/backoff.js";
 import { doubted, SvcError, TimeoutError } from "../values/errors.js";

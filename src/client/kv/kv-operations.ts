@@ -1,8 +1,8 @@
 /**
  * Operations on single keys, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. A failed condition and a missing key are
- * results. 2. "Not set" after a lost answer is doubt, never a result.
+ * Invariants: 1. A failed condition and a missing key are results. 2. "Not set" after a lost answer
+ * is doubt, never a result.
  */
 import { decodeText } from "../../base/bytes.js";
 import type { ProtoReader } from "../../proto/codec.js";

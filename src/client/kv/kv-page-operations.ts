@@ -1,7 +1,7 @@
 /**
  * Bucket reads, scans and range reads, page by page, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. A page is a read: it may always be repeated.
+ * Invariants: 1. A page is a read: it may always be repeated.
  */
 import * as messages from "../../proto/generated/keyvalues.js";
 import { kvFailure, KvType } from "./kv-answers.js";

@@ -1,8 +1,8 @@
 /**
  * From what the caller gives to the requests of key/value operations.
  *
- * Owns no state. Invariants: 1. A number that does not fit throws SvcRangeError, a value of the
- * wrong type InvalidInputError, before anything is sent.
+ * Invariants: 1. A number that does not fit throws SvcRangeError, a value of the wrong type
+ * InvalidInputError, before anything is sent.
  */
 import {
   bytesOrNull,

@@ -1,8 +1,8 @@
 /**
  * What goes into and comes out of key/value calls.
  *
- * Owns no state. Invariants: 1. Values are bytes; text given by the caller is its UTF-8 form; null
- * is "exists, holds nothing". 2. Revisions are bigint.
+ * Invariants: 1. Values are bytes; text given by the caller is its UTF-8 form; null is "exists,
+ * holds nothing". 2. Revisions are bigint.
  */
 import type { SvcError } from "../values/errors.js";
 import type { Int64Input, Timestamp } from "../values/numbers.js";

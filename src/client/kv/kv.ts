@@ -1,8 +1,8 @@
 /**
  * Key/value entries: small pieces of shared state.
  *
- * Owns no state. May call the engine. Invariants: 1. Values are bytes; text goes out as UTF-8. 2.
- * Scans and range reads are iterated to their end, one page at a time.
+ * Invariants: 1. Values are bytes; text goes out as UTF-8. 2. Scans and range reads are iterated to
+ * their end, one page at a time.
  */
 import {
   durabilityOf,

@@ -1,7 +1,7 @@
 /**
  * One acquire of a lock: its tries and waits, and what becomes of a grant for which nobody waits.
  *
- * Owns its waits. May call the engine. Invariants: 1. Only an answer "locked" is a grant. 2. A
+ * Owns its waits. Invariants: 1. Only an answer "locked" is a grant. 2. A
  * lease is counted from the first try that may have begun it, or from an extend that was answered.
  * 3. What may have been granted and is not handed out is released in the background; while its try
  * is under way, only after that: nothing orders a release behind a grant that is still on its way.

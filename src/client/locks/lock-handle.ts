@@ -1,10 +1,10 @@
 /**
  * One acquired lock in the hands of its holder: renewal, loss, release.
  *
- * Owns the renewal timer and the watch over its lease. May call the engine. Invariants: 1. Extends
- * of one handle run one after the other. 2. The lease is counted from before the answered request
- * was sent; an extend whose outcome is unknown never lengthens it. 3. After loss or release the
- * handle is never held again.
+ * Owns the renewal timer and the watch over its lease. Invariants: 1. Extends of one handle run one
+ * after the other. 2. The lease is counted from before the answered request was sent; an extend
+ * whose outcome is unknown never lengthens it. 3. After loss or release the handle is never held
+ * again.
  */
 import { decodeText } from "../../base/bytes.js";
 import { localFailure, SvcError, UnknownOutcomeError } from "../values/errors.js";

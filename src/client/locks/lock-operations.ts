@@ -1,8 +1,8 @@
 /**
  * The four operations on locks, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. Busy, a missing lock and another owner are
- * results; everything else that is no success is an error.
+ * Invariants: 1. Busy, a missing lock and another owner are results; everything else that is no
+ * success is an error.
  */
 import { decodeText } from "../../base/bytes.js";
 import type { Int64Lanes, ProtoReader } from "../../proto/codec.js";

@@ -1,8 +1,8 @@
 /**
  * What goes into and comes out of lock calls.
  *
- * Owns no state. Invariants: 1. Tokens and other 64-bit numbers are bigint. 2. Owners are bytes on
- * the wire; text given by the caller is its UTF-8 form.
+ * Invariants: 1. Tokens and other 64-bit numbers are bigint. 2. Owners are bytes on the wire; text
+ * given by the caller is its UTF-8 form.
  */
 import type { CallOptions, Durability } from "../values/options.js";
 import type { Timestamp } from "../values/numbers.js";

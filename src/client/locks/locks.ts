@@ -2,8 +2,8 @@
  * Fenced lease locks.
  *
  * Owns the live handles and the acquires under way of a client, so that closing it can release
- * them. May call the engine. Invariants: 1. A handle is made from a grant, or says that there is
- * none. 2. Closing ends every acquire at once, and waits for the release of what they bring.
+ * them. Invariants: 1. A handle is made from a grant, or says that there is none. 2. Closing ends
+ * every acquire at once, and waits for the release of what they bring.
  */
 import { randomBytes } from "node:crypto";
 import {

@@ -1,8 +1,8 @@
 /**
  * Cluster operations, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. Roles and outcomes are the texts of the REST
- * interface on both wires. 2. Refusals are results.
+ * Invariants: 1. Roles and outcomes are the texts of the REST interface on both wires. 2. Refusals
+ * are results.
  */
 import * as messages from "../../proto/generated/cluster.js";
 import * as health from "../../proto/generated/health.js";

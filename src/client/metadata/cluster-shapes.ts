@@ -1,7 +1,7 @@
 /**
  * What cluster calls answer. Member names and texts are those of the REST interface.
  *
- * Owns no state. Invariants: 1. 64-bit numbers are bigint.
+ * Invariants: 1. 64-bit numbers are bigint.
  */
 
 /** Readiness of the node that answered. */

@@ -1,7 +1,5 @@
 /**
  * The routing metadata, as the client asks for it and reads it.
- *
- * Owns no state. May call the codec.
  */
 import * as messages from "../../proto/generated/cluster.js";
 import { plain, type Plain } from "./cluster-operations.js";

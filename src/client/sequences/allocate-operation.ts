@@ -1,9 +1,8 @@
 /**
  * Allocation: `next` and `reserve`, the hot path of the library.
  *
- * Owns no state. May call the codec. Invariants: 1. An allocation whose outcome is unknown is
- * repeated only with an idempotency key. 2. Values are bigint from the first byte on. 3. Of an
- * answer only what is handed out is decoded.
+ * Invariants: 1. An allocation whose outcome is unknown is repeated only with an idempotency key.
+ * 2. Values are bigint from the first byte on. 3. Of an answer only what is handed out is decoded.
  */
 import { fromLanes } from "../values/numbers.js";
 import type { Int64Lanes, ProtoReader, ProtoWriter } from "../../proto/codec.js";

@@ -1,8 +1,7 @@
 /**
  * The types of sequence answers, and the error that each failure is.
  *
- * Owns no state. Invariants: 1. Every type that is no success has an error; an unknown one is
- * `protocol`.
+ * Invariants: 1. Every type that is no success has an error; an unknown one is `protocol`.
  */
 import {
   AlreadyExistsError,

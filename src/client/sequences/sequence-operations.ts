@@ -1,8 +1,8 @@
 /**
  * Create, update, get and delete of sequences, as the client sends and reads them.
  *
- * Owns no state. May call the codec. Invariants: 1. An update is repeated after a lost
- * answer only when it says the value to start from.
+ * Invariants: 1. An update is repeated after a lost answer only when it says the value to start
+ * from.
  */
 import type { ProtoReader } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/sequences.js";

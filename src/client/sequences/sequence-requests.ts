@@ -1,8 +1,8 @@
 /**
  * From what the caller gives to the requests of sequence operations.
  *
- * Owns no state. Invariants: 1. A number that does not fit throws SvcRangeError, a value of the
- * wrong type InvalidInputError, before anything is sent.
+ * Invariants: 1. A number that does not fit throws SvcRangeError, a value of the wrong type
+ * InvalidInputError, before anything is sent.
  */
 import { membersOf, optionsOf, textOf } from "../values/arguments.js";
 import { int32Of, int64Of, type Int64Input } from "../values/numbers.js";

@@ -1,7 +1,7 @@
 /**
  * What goes into and comes out of sequence calls.
  *
- * Owns no state. Invariants: 1. 64-bit numbers leave as bigint.
+ * Invariants: 1. 64-bit numbers leave as bigint.
  */
 import type { Int64Input, Timestamp } from "../values/numbers.js";
 

@@ -1,8 +1,8 @@
 /**
  * Sequences: numbers that are never handed out twice.
  *
- * Owns no state. May call the engine. Invariants: 1. A value leaves exact or not at all. 2. A key
- * is given to an allocation by the rule of `SvcClientOptions.idempotency`.
+ * Invariants: 1. A value leaves exact or not at all. 2. A key is given to an allocation by the rule
+ * of `SvcClientOptions.idempotency`.
  */
 import { randomUUID } from "node:crypto";
 import { nextRange, nextValue, reserveRange, type AllocateRequest } from "./allocate-operation.js";

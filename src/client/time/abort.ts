@@ -1,7 +1,7 @@
 /**
  * Listening to the AbortSignals of callers.
  *
- * Owns no state. Invariants: 1. One signal may end any number of calls at once without a warning.
+ * Invariants: 1. One signal may end any number of calls at once without a warning.
  */
 import { setMaxListeners } from "node:events";
 

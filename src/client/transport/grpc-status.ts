@@ -1,7 +1,7 @@
 /**
  * What the statuses of gRPC mean to a call.
  *
- * Owns no state. Invariants: 1. A failure of the transport is never taken for one of the service.
+ * Invariants: 1. A failure of the transport is never taken for one of the service.
  * 2. Unless the service certainly did nothing, the outcome is unknown.
  */
 import { status, type Metadata } from "@grpc/grpc-js";

@@ -2,8 +2,8 @@
  * Checks of what a program hands to the library: callers in plain JavaScript, and values that a
  * type does not hold at run time.
  *
- * Owns no state. Invariants: 1. What is not of the described type throws InvalidInputError before
- * anything is queued or sent, and names the argument or member. 2. Nothing is converted silently.
+ * Invariants: 1. What is not of the described type throws InvalidInputError before anything is
+ * queued or sent, and names the argument or member. 2. Nothing is converted silently.
  */
 import { isUint8Array } from "node:util/types";
 import { InvalidInputError } from "./errors.js";

@@ -2,7 +2,7 @@
  * What a call rejects with: small classes with a stable `code`, whether a repeat may succeed, and
  * what is known about the effect.
  *
- * Owns no state. Invariants: 1. Everything that the client rejects or aborts with is a SvcError.
+ * Invariants: 1. Everything that the client rejects or aborts with is a SvcError.
  * 2. `outcome` is "none" only when the service certainly did nothing; doubt is "unknown". 3. A code
  * never changes its meaning; messages may.
  */

@@ -1,9 +1,9 @@
 /**
  * JSON of the REST interface with exact 64-bit integers.
  *
- * Owns no state. Invariants: 1. No digit of an integer is lost in either direction. 2. A member of
- * an unexpected type throws ServerError `protocol`; unknown members are ignored. 3. The time for
- * reading is proportional to the text, whatever it holds.
+ * Invariants: 1. No digit of an integer is lost in either direction. 2. A member of an unexpected
+ * type throws ServerError `protocol`; unknown members are ignored. 3. The time for reading is
+ * proportional to the text, whatever it holds.
  */
 import { randomUUID } from "node:crypto";
 import { ServerError } from "./errors.js";

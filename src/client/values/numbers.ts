@@ -1,8 +1,8 @@
 /**
  * 64-bit integers at the border of the library.
  *
- * Owns no state. Invariants: 1. A value leaves as an exact bigint, or as a number only when that is
- * exact. 2. What does not fit throws SvcRangeError; nothing is rounded or wrapped.
+ * Invariants: 1. A value leaves as an exact bigint, or as a number only when that is exact. 2. What
+ * does not fit throws SvcRangeError; nothing is rounded or wrapped.
  */
 import { INT32_MAX, isInt64 } from "../../base/int64.js";
 import type { Hlc } from "../../base/hlc.js";

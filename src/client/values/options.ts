@@ -1,7 +1,7 @@
 /**
  * What a client and a call can be told, with defaults and checks.
  *
- * Owns no state. Invariants: 1. Wrong options throw InvalidInputError at once and name the option.
+ * Invariants: 1. Wrong options throw InvalidInputError at once and name the option.
  * 2. Durations are milliseconds.
  */
 import { INT32_MAX } from "../../base/int64.js";

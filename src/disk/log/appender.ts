@@ -2,7 +2,7 @@
  * What goes into the log, and in which order: frames the operations of all groups into the growing
  * batch, and keeps the group indexes in step with what was framed.
  *
- * Owns the queue and the group indexes. May call base, ports, wasm, batches, segments.
+ * Owns the queue and the group indexes.
  *
  * Invariants: 1. Records reach the log in the order of their operations; nothing overtakes within a
  * group. 2. `done` of an operation runs after all its records are durable. 3. A hard state never

@@ -1,7 +1,7 @@
 /**
  * Group commit: one batch grows while exactly one other is being written.
  *
- * Owns the two batches and the change to the next segment. May call base, ports, wasm, segments.
+ * Owns the two batches and the change to the next segment.
  *
  * Invariants: 1. A batch is issued only after the one before it is durable, so that each completion
  * vouches for a prefix of the log (P-111), and a full segment is durable before its successor is

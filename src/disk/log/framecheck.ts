@@ -1,9 +1,8 @@
 /**
  * Checks one frame that was read back from its place in a segment, outside any scan.
  *
- * Owns nothing. May call base and wasm. Invariants: 1. Nothing is believed before magic, length and
- * checksum hold: the checksum covers segment, offset and identity, so that a good frame from
- * another place is refused (P-114).
+ * Invariants: 1. Nothing is believed before magic, length and checksum hold: the checksum covers
+ * segment, offset and identity, so that a good frame from another place is refused (P-114).
  */
 import { crc32c, frame, recordKind, sizes } from "../../wasm/kernels.js";
 import type { LogEntry } from "../../ports.js";

@@ -2,8 +2,8 @@
  * What the log knows of one group, in memory: hard state, floor, and where each retained entry
  * lies.
  *
- * Owns 25 bytes per retained entry in typed arrays. May call base. Tells the ledger which segment
- * gained or lost a live record.
+ * Owns 25 bytes per retained entry in typed arrays. Tells the ledger which segment gained or lost a
+ * live record.
  *
  * Invariants: 1. Slot i stands for log index `base + i`; a slot with segment 0 is a hole, and holes
  * exist during recovery only. 2. No slot lies at or below the floor. 3. Every live record is in the

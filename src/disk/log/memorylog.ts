@@ -1,7 +1,7 @@
 /**
  * The log of the `memory` adapter: keeps nothing beyond the process.
  *
- * Owns plain arrays. May call base and ports. Same contract and conformance suite as the real one.
+ * Owns plain arrays. Same contract and conformance suite as the real one.
  *
  * Invariants: 1. Callbacks never come in the turn of their call, and in order. 2. What a caller
  * hands in is copied; what is handed out is a copy.

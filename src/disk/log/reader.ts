@@ -1,7 +1,7 @@
 /**
  * Reading entries back from the segments, in spans that cover neighbours with one disk read.
  *
- * Owns the reads that wait for a disk write. May call base, ports, the appender's view, segments.
+ * Owns the reads that wait for a disk write.
  *
  * Invariants: 1. Only durable entries are read. 2. Every frame is checked before it is believed; a
  * bad one ends the process, because what it said may have been acknowledged. 3. A segment's file

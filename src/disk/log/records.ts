@@ -13,9 +13,8 @@
  * | close | 0 | 0 | 0 | none |
  *
  * Group ids are never used twice, so the frame's incarnation field is free for what the table says.
- * Owns no state. May call base and wasm. Invariants: 1. A header is sealed without salt, so that
- * its identity can be read before it is believed; everything else carries the identity in its
- * checksum.
+ * Invariants: 1. A header is sealed without salt, so that its identity can be read before it is
+ * believed; everything else carries the identity in its checksum.
  */
 import { assert } from "../../base/assert.js";
 import { decodeText, encodeText } from "../../base/bytes.js";

@@ -2,7 +2,7 @@
  * Opening the log: finds the segments, verifies and replays every record, cuts a torn tail, refuses
  * everything else that is not whole.
  *
- * Owns the scan. May call base, ports, wasm, the log's parts.
+ * Owns the scan.
  *
  * A write that was in flight when the power went may be there in part; its start is never below the
  * "durable" offset that its own records carry. So where the scan of the last segment stops, a valid

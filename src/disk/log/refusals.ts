@@ -1,8 +1,7 @@
 /**
  * Why a log is refused, and the checks that come before any record is read: names, sizes, headers.
  *
- * Owns nothing. May call base, ports, wasm. Invariants: 1. Every refusal names file, offset where
- * there is one, and remedy.
+ * Invariants: 1. Every refusal names file, offset where there is one, and remedy.
  */
 import { type Failure, type Result, failure, ok } from "../../base/result.js";
 import type { FilesPort } from "../../ports.js";

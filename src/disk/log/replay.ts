@@ -2,7 +2,7 @@
  * Applies the records of a segment, in log order, to the group indexes: the inverse of the
  * appender.
  *
- * Owns nothing; writes the appender's groups. May call base, wasm and the index.
+ * Writes the appender's groups.
  *
  * Invariants: 1. A record that contradicts what came before is reported as damage, never guessed
  * at. 2. Nothing here throws for any content of a scanned record.

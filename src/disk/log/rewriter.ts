@@ -2,7 +2,7 @@
  * Forward rewriting: small live remains of the oldest segment are written again at the end, so that
  * an idle group cannot pin the log (P-116).
  *
- * Owns at most one slice in flight. May call base, the appender, reader and segments.
+ * Owns at most one slice in flight.
  *
  * Invariants: 1. A record that moved is released in its old segment only when the copy is framed,
  * and the old segment goes only after the copy is durable. 2. Work is sliced by bytes and entries.

@@ -1,8 +1,8 @@
 /**
  * One segment of the log as it is known in memory, and the block at the front of its file.
  *
- * Owns nothing. May call base, ports and the kernels. Invariants: 1. A header is sealed without
- * salt, so that the identity in it can be read before it is believed.
+ * Invariants: 1. A header is sealed without salt, so that the identity in it can be read before it
+ * is believed.
  */
 import { assert, present } from "../../base/assert.js";
 import type {

@@ -2,7 +2,7 @@
  * The segments of the log: which exist, which is written, what each still holds, the spare one
  * ahead, and the removal of the oldest.
  *
- * Owns the open files of the segments. May call base, ports and the kernels (to seal headers).
+ * Owns the open files of the segments.
  *
  * Invariants: 1. Sequences have no gap; only the oldest is removed, and the directory is synced
  * before the next removal, so that power loss cannot leave a gap. 2. A segment is used only after

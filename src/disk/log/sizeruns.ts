@@ -2,8 +2,8 @@
  * Payload sizes of a stretch of the log as few numbers that are near enough to the truth: the core
  * cuts messages by them, and a message that is larger than it believes could not be sent (P-189).
  *
- * May call base and ports. Invariants: 1. A run holds at most SIZE_RUN_MAX_BYTES, or one entry. 2.
- * Two neighbours together hold more: the number of runs goes by bytes, not by entries.
+ * Invariants: 1. A run holds at most SIZE_RUN_MAX_BYTES, or one entry. 2. Two neighbours together
+ * hold more: the number of runs goes by bytes, not by entries.
  */
 import { SIZE_RUN_MAX_BYTES } from "../../base/limits.js";
 import type { SizeRun } from "../../ports.js";

@@ -2,7 +2,7 @@
  * What lies behind the last verified record of a segment: nothing, a torn write, or proof of
  * damage.
  *
- * Owns nothing but the scan window while it works. May call base, ports, wasm.
+ * Owns nothing but the scan window while it works.
  *
  * Invariants: 1. "Torn" is said only when no valid record behind the end was written after the end
  * was durable, and what is there is no longer than one write. 2. Doubt is damage.

@@ -1,7 +1,7 @@
 /**
  * The write-ahead log of a node, shared by all its groups: LogPort over any FilesPort.
  *
- * Owns appender, reader, rewriter and segments of one directory. May call base, ports and wasm.
+ * Owns appender, reader, rewriter and segments of one directory.
  *
  * Invariants: 1. It exists only after recovery succeeded. 2. Callbacks never come in the turn of
  * their call. 3. After `close` nothing is accepted. 4. A fault of the disk ends the process through

@@ -2,7 +2,7 @@
  * The guarded LMDB environment: the only importer of node-lmdb, which crashes the process when
  * misused.
  *
- * Owns one environment, its two tables and one read transaction. May call base and node-lmdb.
+ * Owns one environment, its two tables and one read transaction.
  *
  * Invariants: 1. State is checked before every native call; one environment per path and process.
  * 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes go through

@@ -1,8 +1,7 @@
 /**
  * The state store of the `memory` adapter: keeps nothing beyond the process.
  *
- * Owns rows in ordered blocks. May call base and ports. Same contract and conformance suite as the
- * real one.
+ * Owns rows in ordered blocks. Same contract and conformance suite as the real one.
  *
  * Invariants: 1. Callbacks never come in the turn of their call. 2. What a caller hands in is
  * copied; what is handed out is a copy. 3. Blocks are never empty, and ascend within and between.

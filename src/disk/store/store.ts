@@ -1,7 +1,7 @@
 /**
  * StorePort on LMDB: long keys, map growth, the bound on the file.
  *
- * Owns one environment. May call base, ports, lmdb and storekeys.
+ * Owns one environment.
  *
  * Invariants: 1. Order is the order of full keys, whatever their length. 2. A branch exists as long
  * as a row lives below it, and goes in the transaction that deletes the last. 3. "full" leaves the

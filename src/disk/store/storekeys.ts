@@ -17,8 +17,6 @@
  * Invariants: 1. Only a branch is longer than its table's chunk limit, so that no content can mimic
  * one and a branch sorts after the equal row and before everything else. 2. Full keys are kept and
  * compared: a digest alone proves nothing.
- *
- * Owns no state. May call base and node's SHA-256.
  */
 import { createHash } from "node:crypto";
 import { assert } from "../../base/assert.js";

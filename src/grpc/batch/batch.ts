@@ -1,13 +1,12 @@
 /**
  * One batch stream: items in, exactly one answer each out, in any order.
  *
- * Owns the items of its stream that are being read or in flight. May call the operations and its
- * call object. Invariants: 1. At most `maxInflightPerStream` items are in flight, and of reads only
- * as many as their answers leave room for; beyond that, and while the peer does not take the
- * answers, the stream is not read. 2. A frame is read item by
- * item, never decoded as a whole, and never more than ITEMS_PER_TURN items without giving others a
- * turn. 3. After half-close the stream ends when the last answer is out. 4. An item that is
- * malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
+ * Owns the items of its stream that are being read or in flight. Invariants: 1. At most
+ * `maxInflightPerStream` items are in flight, and of reads only as many as their answers leave room
+ * for; beyond that, and while the peer does not take the answers, the stream is not read. 2. A
+ * frame is read item by item, never decoded as a whole, and never more than ITEMS_PER_TURN items
+ * without giving others a turn. 3. After half-close the stream ends when the last answer is out. 4.
+ * An item that is malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
  */
 import { type Metadata, status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { assert } from "../../base/assert.js";

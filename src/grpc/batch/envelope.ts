@@ -2,7 +2,7 @@
  * Reads the outer layer of a batch item: type, request id, and where its payload lies. The payload
  * is not decoded here.
  *
- * Owns nothing but its own fields; one scanner serves all items of a stream, so that an item costs
+ * One scanner serves all items of a stream, so that an item costs
  * no allocation. Invariants: 1. Reading an item never goes beyond its end. 2. Of several payloads
  * the last counts, as with any oneof. 3. A frame is a payload like any other: what is inside is
  * read item by item, never as a whole.

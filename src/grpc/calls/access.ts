@@ -2,7 +2,7 @@
  * Who may call what: the roles of the contract and the check that every call passes before its body
  * is read.
  *
- * Owns no state; credentials are judged by the injected authenticator.
+ * Credentials are judged by the injected authenticator.
  * Invariants: 1. A path that is not listed needs no role: it does not exist and is answered
  * UNIMPLEMENTED, or it is open to everybody (health).
  */

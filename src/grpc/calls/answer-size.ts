@@ -1,7 +1,7 @@
 /**
  * How large answers are, and how large they may become.
  *
- * Owns no state. Invariant: looking at an answer costs nothing where answers are small anyway.
+ * Invariant: looking at an answer costs nothing where answers are small anyway.
  */
 import { LARGE_ANSWER_CHARACTERS } from "../../base/limits.js";
 import type { DataAnswer, DataRequestKind } from "../../operations/api/requests.js";

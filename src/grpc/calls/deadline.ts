@@ -1,8 +1,7 @@
 /**
  * The deadline that a call carries in its headers.
  *
- * Owns nothing. May call node:http2 types. Invariants: 1. A well-formed deadline is never made
- * later.
+ * Invariants: 1. A well-formed deadline is never made later.
  */
 import type { IncomingHttpHeaders } from "node:http2";
 

@@ -2,9 +2,9 @@
  * What the gRPC front end knows of one data method: its messages on one side, its request and
  * answer on the other.
  *
- * Owns no state. Invariants: 1. One description serves the unary call and the batch item, so that
- * both give the same answer. 2. A mapping decides nothing: what is not acceptable goes down as it
- * is and comes back as InvalidInput.
+ * Invariants: 1. One description serves the unary call and the batch item, so that both give the
+ * same answer. 2. A mapping decides nothing: what is not acceptable goes down as it is and comes
+ * back as InvalidInput.
  */
 import type {
   DataAnswer,

@@ -1,8 +1,7 @@
 /**
  * Answers to what does not get as far as a handler.
  *
- * Owns nothing. May call node:http2 types and the gRPC library's codes. Invariants: 1. Each ends
- * its stream; the connection goes on.
+ * Invariants: 1. Each ends its stream; the connection goes on.
  */
 import type { ServerHttp2Stream } from "node:http2";
 import { status } from "@grpc/grpc-js";

@@ -1,9 +1,9 @@
 /**
  * Unary calls: from the received bytes to the operation, and from its answer to the bytes sent.
  *
- * Owns no state. Invariants: 1. A call is answered once. 2. What is no valid message gets
- * INVALID_ARGUMENT and reaches no operation. 3. An exception in a handler ends the call with
- * INTERNAL and is reported; it is never only swallowed.
+ * Invariants: 1. A call is answered once. 2. What is no valid message gets INVALID_ARGUMENT and
+ * reaches no operation. 3. An exception in a handler ends the call with INTERNAL and is reported;
+ * it is never only swallowed.
  */
 import { status, type Metadata, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
 import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";

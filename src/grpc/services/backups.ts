@@ -2,9 +2,8 @@
  * The Backups service. In this version every call ends in a refusal of the operation, told as a
  * status.
  *
- * Owns no state. Invariants: 1. A failed call carries the trailer `svc-backup-outcome` with the
- * outcome's name, unless there is no outcome (a malformed id). 2. The map from outcome to status is
- * closed.
+ * Invariants: 1. A failed call carries the trailer `svc-backup-outcome` with the outcome's name,
+ * unless there is no outcome (a malformed id). 2. The map from outcome to status is closed.
  */
 import { status, type ServiceError } from "@grpc/grpc-js";
 import type {

@@ -2,8 +2,8 @@
  * The Cluster service, and the two key-range calls of the KeyValuer service: the administrative
  * calls.
  *
- * Owns no state. Invariants: 1. While the node shuts down each of these calls ends with
- * UNAVAILABLE. 2. Refusals of an operation are responses, with the operation's own words.
+ * Invariants: 1. While the node shuts down each of these calls ends with UNAVAILABLE. 2. Refusals
+ * of an operation are responses, with the operation's own words.
  */
 import { status, type ServiceError } from "@grpc/grpc-js";
 import type { KeySpaceView, LocalRole, OperationsPort } from "../../operations/api/requests.js";

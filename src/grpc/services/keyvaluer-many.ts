@@ -1,7 +1,7 @@
 /**
  * The calls of the KeyValuer service on many keys: messages to requests, answers to messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. Every item of a request has an item in
+ * Invariants: 1. Every item of a request has an item in
  * the response, in the request's order; where the answer has none (a refusal), the item repeats key
  * and durability with the type of the whole. 2. LastUsed is LastModified.
  */

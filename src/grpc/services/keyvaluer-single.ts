@@ -1,7 +1,7 @@
 /**
  * The calls of the KeyValuer service on one key: messages to requests, answers to messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. An absent value and empty bytes stay
+ * Invariants: 1. An absent value and empty bytes stay
  * different. 2. An unset revision is revision 0, an unset durability Ephemeral, as the contract has
  * it for gRPC. 3. LastUsed is LastModified.
  */

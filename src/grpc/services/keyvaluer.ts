@@ -2,7 +2,7 @@
  * The KeyValuer service: bucket, scan and range reads, and the tables of all its data calls and of
  * its batch stream.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. An absent bound and an empty one stay
+ * Invariants: 1. An absent bound and an empty one stay
  * different. 2. A bucket that is too large is never cut: the caller of `write` refuses it, a batch
  * item carries TYPE_ERRORED.
  */

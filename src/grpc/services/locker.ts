@@ -1,7 +1,7 @@
 /**
  * The Locker service: its messages to requests, answers to its messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. A missing owner and an empty one go
+ * Invariants: 1. A missing owner and an empty one go
  * down alike: as no bytes, which the operation refuses. 2. Unset durability is 0, Ephemeral, as the
  * contract has it for gRPC.
  */

@@ -1,7 +1,7 @@
 /**
  * The Sequencer service: its messages to requests, answers to its messages.
  *
- * Owns no state; calls nothing but the codec. Invariants: 1. Optional fields keep the difference
+ * Invariants: 1. Optional fields keep the difference
  * between absent and zero in both directions. 2. Sequences know one durability only; a request's
  * number goes down unchanged.
  */

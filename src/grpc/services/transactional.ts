@@ -1,9 +1,9 @@
 /**
  * The transactional fields of key/value messages: part of the wire format, not part of the service.
  *
- * Owns no state. Invariants: 1. A message is plain exactly when all such fields in it are zero,
- * empty or absent, or the conflict policy is NORMAL; anything else goes down as not plain and comes
- * back as InvalidInput.
+ * Invariants: 1. A message is plain exactly when all such fields in it are zero, empty or absent,
+ * or the conflict policy is NORMAL; anything else goes down as not plain and comes back as
+ * InvalidInput.
  */
 import { isZeroLanes, type Int64Lanes } from "../../proto/codec.js";
 import { GrpcTransactionConflictPolicy as Policy } from "../../proto/generated/keyvalues.js";

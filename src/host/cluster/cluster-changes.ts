@@ -3,7 +3,7 @@
  * its next step, the members of the groups led here, nodes that join, this node's leave, and the
  * errands to the leader of the meta partition that all of them run.
  *
- * May call: base, control, machine, ports, this folder. Invariants: 1. Nothing is decided here.
+ * Invariants: 1. Nothing is decided here.
  * 2. A group counts as seen only when this node's replica of it has applied what it knows to be
  * committed, an entry of its leader's term among it: a leader that has just been elected knows the
  * commits of its forerunners only then.

@@ -2,10 +2,10 @@
  * How a node whose data directory belongs to no cluster comes to belong to one: founds it together
  * with the other founders, or joins it (contract 5.6).
  *
- * Runs before there is a host, on ports alone. May call: base, control, ports. Invariants: 1. It
- * founds only on answers of this life of the process, all of one round. 2. Once it knows that the
- * cluster stands it never founds. 3. It waits without end: what for is told in words, and again in
- * the log every 30 s. 4. `done` comes once, in a turn of its own, and never after `cancel`.
+ * Runs before there is a host, on ports alone. Invariants: 1. It founds only on answers of this
+ * life of the process, all of one round. 2. Once it knows that the cluster stands it never founds.
+ * 3. It waits without end: what for is told in words, and again in the log every 30 s. 4. `done`
+ * comes once, in a turn of its own, and never after `cancel`.
  */
 import { assert } from "../../base/assert.js";
 import { type OtherFounder, nextFoundingStep } from "../../control/founding.js";

@@ -2,7 +2,7 @@
  * Which groups this node hosts, and how each comes to be: recovered at start, or made when the
  * partition map asks for it.
  *
- * Owns the list of groups and the overlay. May call: base, machine, ports, this folder. Invariants:
+ * Owns the list of groups and the overlay. Invariants:
  * 1. Meta comes first, then groups by partition id; an id is hosted once. 2. No group writes to the
  * log before the node's identity is durable in the store. 3. A group whose partition is in the
  * applied map exists before anybody can be routed to it.

@@ -3,9 +3,8 @@
  *
  * A group that still lists an id has a leader that remembers how far the former life of that node
  * had come: a node that begins anew under it would be told of commits that its log does not hold.
- * Pure. May call control, machine records, raft types. Invariants: 1. An id is free only when every
- * group can be seen and none lists it (P-097). 2. Nothing is refused for good from here: what
- * stands against it may be over with the next entry.
+ * Pure. Invariants: 1. An id is free only when every group can be seen and none lists it (P-097).
+ * 2. Nothing is refused for good from here: what stands against it may be over with the next entry.
  */
 import type { GroupView } from "../../control/membership.js";
 import type { AddMemberCommand } from "../../machine/commands/command.js";

@@ -2,11 +2,11 @@
  * Takes in nodes that ask to join: has them added to the roster as learners, and tells them the
  * cluster's id once that is committed.
  *
- * May call: base, machine, ports, this folder. Invariants: 1. "accepted" is told only when the
- * roster holds the node with that data directory; a repeat is accepted again. 2. Whoever cannot
- * tell says "retry", with the leader's address when it knows one: "leader=host:port". 3. What
- * apply refuses is refused for good (contract 5.2, P-090, P-096). 4. Requests under way are
- * bounded. 5. An id of a former member is free when no group lists it any more (P-097).
+ * Invariants: 1. "accepted" is told only when the roster holds the node with that data directory; a
+ * repeat is accepted again. 2. Whoever cannot tell says "retry", with the leader's address when it
+ * knows one: "leader=host:port". 3. What apply refuses is refused for good (contract 5.2, P-090,
+ * P-096). 4. Requests under way are bounded. 5. An id of a former member is free when no group
+ * lists it any more (P-097).
  */
 import type { MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";

@@ -1,11 +1,10 @@
 /**
  * Takes this node out of the cluster, as its operator asks (contract 5.3).
  *
- * Its role becomes leaving; the leaders of all groups make it a learner there, handing over what
- * it leads; then the leader of the meta partition removes it from the roster. All of that goes by
- * committed records (Reconcile, Roster), so that it goes on whoever dies; what is here only
- * begins it, watches, and gives the role back when the time is over. May call: base, control,
- * machine, this folder.
+ * Its role becomes leaving; the leaders of all groups make it a learner there, handing over what it
+ * leads; then the leader of the meta partition removes it from the roster. All of that goes by
+ * committed records (Reconcile, Roster), so that it goes on whoever dies; what is here only begins
+ * it, watches, and gives the role back when the time is over.
  *
  * Invariants: 1. "Committed" is told only when the removal is committed: until then the process
  * must not end. 2. One call at a time, the others after it; each ends by its deadline. 3.

@@ -5,7 +5,7 @@
  * As with a leave, its role becomes leaving, the leaders of all groups take its vote and then its
  * place, and the leader of the meta partition removes it from the roster: all by committed records,
  * so that it goes on whoever dies, this call included. What is here asks first whether the member
- * is really gone, begins it, and watches. May call: base, control, machine, this folder.
+ * is really gone, begins it, and watches.
  *
  * Invariants: 1. A member that this node, or a voter that answers, heard lately is never removed
  * (P-095). 2. "Committed" is told only when the removal is committed and applied here. 3. One call

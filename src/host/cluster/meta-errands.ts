@@ -4,13 +4,12 @@
  *
  * For the host's own errands (its line in the roster, joins, leaves); clients' requests travel on
  * their own. Frames go on the lane "control", which drops its oldest when it is full: what is not
- * answered is asked again. They begin with a byte that no other frame there begins with. May call:
- * base, control, machine, ports, this folder. Invariants: 1. `done` comes exactly once, by the
- * deadline at the latest, and in no turn. 2. "refused" and "later" mean certainly not proposed;
- * whatever may have been is "unknown". 3. One hop: who is asked and does not lead refuses. 4.
- * Reading is strict and bounded, and only commands about members are taken (P-128). 5. An ask is
- * carried out once, however often it arrives. 6. No id is given out again while a group still
- * lists it (P-097).
+ * answered is asked again. They begin with a byte that no other frame there begins with.
+ * Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
+ * "refused" and "later" mean certainly not proposed; whatever may have been is "unknown". 3. One
+ * hop: who is asked and does not lead refuses. 4. Reading is strict and bounded, and only commands
+ * about members are taken (P-128). 5. An ask is carried out once, however often it arrives. 6. No
+ * id is given out again while a group still lists it (P-097).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { GroupView } from "../../control/membership.js";

@@ -2,9 +2,9 @@
  * What the host hears from the other nodes, and who they are: judges handshakes, hands frames to
  * groups, keeps the port's list of peers in step with the roster.
  *
- * May call: base, ports, this folder. Invariants: 1. Nothing is stepped here: frames only fill
- * inboxes and ask for a turn. 2. Only nodes of this cluster are let in, and none that came back
- * without its data (P-090). 3. A message never creates a group (P-097).
+ * Invariants: 1. Nothing is stepped here: frames only fill inboxes and ask for a turn. 2. Only
+ * nodes of this cluster are let in, and none that came back without its data (P-090). 3. A message
+ * never creates a group (P-097).
  */
 import { type PartitionId, partitionId } from "../../base/ids.js";
 import { MEMBERS_MAX, PEER_PROTOCOL } from "../../base/limits.js";

@@ -3,11 +3,11 @@
  * group at a time.
  *
  * Looks at each beat at the groups that were run and those that are not settled; measures how far
- * learners are; carries out what the planner says. May call: base, raft types, machine, control,
- * this folder. Invariants: 1. Steps come from the planner alone, from facts of now: nothing is
- * remembered between two steps but measurements of this leadership (P-094). 2. A learner counts
- * as level after `levelMs` without a break within `lagEntries` of the end (P-091). 3. A sleeping
- * group with something to do is woken. 4. What has to wait for long is told (P-093).
+ * learners are; carries out what the planner says. Invariants: 1. Steps come from the planner
+ * alone, from facts of now: nothing is remembered between two steps but measurements of this
+ * leadership (P-094). 2. A learner counts as level after `levelMs` without a break within
+ * `lagEntries` of the end (P-091). 3. A sleeping group with something to do is woken. 4. What has
+ * to wait for long is told (P-093).
  */
 import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
 import type { PartitionId } from "../../base/ids.js";

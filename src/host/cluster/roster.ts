@@ -3,11 +3,10 @@
  * node's line (endpoint and data directory), and, where this node leads the meta partition, moves
  * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out.
  *
- * May call: base, control, machine, ports, this folder. Invariants: 1. Acts on applied state,
- * through commands; founding and moving only as the serving leader of the meta group. 2. One
- * command is on its way at a time; what came to nothing is tried again later. 3. What is due
- * follows from committed records and the groups' memberships alone, so that it goes on under any
- * leader (P-094).
+ * Invariants: 1. Acts on applied state, through commands; founding and moving only as the serving
+ * leader of the meta group. 2. One command is on its way at a time; what came to nothing is tried
+ * again later. 3. What is due follows from committed records and the groups' memberships alone, so
+ * that it goes on under any leader (P-094).
  */
 import { type GroupView, nextRosterChange } from "../../control/membership.js";
 import type { Member, MetaCommand } from "../../machine/commands/command.js";

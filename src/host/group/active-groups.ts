@@ -2,8 +2,8 @@
  * Which groups were run since the last beat: nothing of the others has changed, so that whoever
  * looks after all groups looks at these alone.
  *
- * May call: this folder. Invariants: 1. A group that was run is in it until the end of a beat that
- * came after. 2. A group is in it once.
+ * Invariants: 1. A group that was run is in it until the end of a beat that came after. 2. A group
+ * is in it once.
  */
 import type { GroupDriver } from "./driver.js";
 

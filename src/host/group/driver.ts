@@ -2,10 +2,10 @@
  * Drives one group: joins the core, the effects, the batcher, the applier and the reads, one `run`
  * per turn in which the group has something to do.
  *
- * May call: base, raft, machine, ports, this folder. Invariants: 1. `run` first reports what became
- * durable and applies it, then cuts what waited for that, so that the next batch is as full as can
- * be. 2. Batches are cut and rounds begun by a serving leader only. 3. What `run` leaves undone is
- * told by `hasWork`. 4. While an image is put in place, nothing is stepped or applied.
+ * Invariants: 1. `run` first reports what became durable and applies it, then cuts what waited for
+ * that, so that the next batch is as full as can be. 2. Batches are cut and rounds begun by a
+ * serving leader only. 3. What `run` leaves undone is told by `hasWork`. 4. While an image is put
+ * in place, nothing is stepped or applied.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -2,10 +2,10 @@
  * What the effects of one group's core lead to: role changes, payloads for the log, messages out,
  * images, and everybody who must hear of the end of a leadership.
  *
- * May call: base, raft types, ports, this folder. Invariants: 1. The end of a leadership ends
- * callers: reads "retry", queued commands "not-leader"; proposed ones wait until their entry is
- * applied or replaced, an election timeout at most where the leadership was lost. 2. Nothing is
- * answered here directly: callers hear at the end of the turn.
+ * Invariants: 1. The end of a leadership ends callers: reads "retry", queued commands "not-leader";
+ * proposed ones wait until their entry is applied or replaced, an election timeout at most where
+ * the leadership was lost. 2. Nothing is answered here directly: callers hear at the end of the
+ * turn.
  */
 import { EMPTY_BYTES } from "../../base/bytes.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -16,9 +16,9 @@
  * A hard state that only carries a newer commit index is not worth a disk write: it is lost without
  * harm and travels with the next write of the group.
  *
- * Owns the order. May call: base, raft, ports, this folder.
- * Invariants: 1. Not re-entered. 2. Log writes are handed over at the end of the turn, all groups
- * together (group commit). 3. Writes complete in the order in which they were handed over.
+ * Owns the order. Invariants: 1. Not re-entered. 2. Log writes are handed over at the end of the
+ * turn, all groups together (group commit). 3. Writes complete in the order in which they were
+ * handed over.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -1,7 +1,7 @@
 /**
  * What one group says about itself, for metrics, readiness and planners.
  *
- * May call: this folder. Pure: reads, never changes.
+ * Pure: reads, never changes.
  */
 import type { GroupDriver } from "./driver.js";
 import type { GroupFacts, PeerGroupFacts } from "../requests/results.js";

@@ -1,9 +1,9 @@
 /**
  * Who belongs to one group: proposes changes of its membership and applies them.
  *
- * May call: base, raft, machine, this folder. Invariants: 1. A change takes effect when it is
- * applied, in the core and in the group's record together (P-084). 2. One proposed change is
- * followed at a time; its proposer hears "applied" only when that very entry was applied (P-086).
+ * Invariants: 1. A change takes effect when it is applied, in the core and in the group's record
+ * together (P-084). 2. One proposed change is followed at a time; its proposer hears "applied" only
+ * when that very entry was applied (P-086).
  */
 import { assert } from "../../base/assert.js";
 import { EMPTY_BYTES } from "../../base/bytes.js";

@@ -2,8 +2,8 @@
  * One group and the other nodes: what arrived from them and what goes to them, and whether they all
  * may sleep.
  *
- * May call: base, raft, this folder. Invariants: 1. Everything that arrives is stepped in the order
- * of arrival, in the group's own turn. 2. What wakes a group is decided in `quiescence.ts` alone.
+ * Invariants: 1. Everything that arrives is stepped in the order of arrival, in the group's own
+ * turn. 2. What wakes a group is decided in `quiescence.ts` alone.
  */
 import type { RaftCore } from "../../raft/core.js";
 import type { Message } from "../../raft/state/types.js";

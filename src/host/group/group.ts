@@ -1,7 +1,6 @@
 /**
  * One Raft group on this node: what operations see of it.
  *
- * May call: base, machine, this folder.
  * Invariants: 1. No callback is called in the turn of the call that took it, and each exactly once.
  * 2. `machine` may be read only inside a confirmed read or apply callback: the callbacks of a turn
  * run after all of its effects, with nothing applied between them. 3. Nothing is decided from state

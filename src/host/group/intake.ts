@@ -1,10 +1,9 @@
 /**
  * The way into one group: admission of commands, reads and clock advances.
  *
- * May call: base, machine commands, this folder. Invariants: 1. What is refused here was never
- * queued and has no effect. 2. Whatever is accepted is answered by its deadline: the group's wake
- * time covers it (contract C9). 3. Not-leading refuses at once; leading without serving lets
- * commands and reads wait (P-014).
+ * Invariants: 1. What is refused here was never queued and has no effect. 2. Whatever is accepted
+ * is answered by its deadline: the group's wake time covers it (contract C9). 3. Not-leading
+ * refuses at once; leading without serving lets commands and reads wait (P-014).
  */
 import type { Command } from "../../machine/commands/command.js";
 import { ClockAdvances } from "../requests/clockadvance.js";

@@ -1,11 +1,11 @@
 /**
  * What this node's role in one group entitles it to, and everything that ends with it.
  *
- * Owns the lease clock, the stamps and the ephemeral table of a leadership. May call: base,
- * machine, this folder. Invariants: 1. Serving means: leads, and has applied an entry of its own
- * term; nothing is decided or answered from state before (P-014). 2. Each end of a leadership calls
- * every reset hook once; what is derived from a leadership or its state registers there and nowhere
- * else (P-042). 3. Stamps never go back within a group and jump forward boundedly (P-063).
+ * Owns the lease clock, the stamps and the ephemeral table of a leadership. Invariants: 1. Serving
+ * means: leads, and has applied an entry of its own term; nothing is decided or answered from state
+ * before (P-014). 2. Each end of a leadership calls every reset hook once; what is derived from a
+ * leadership or its state registers there and nowhere else (P-042). 3. Stamps never go back within
+ * a group and jump forward boundedly (P-063).
  */
 import { assert } from "../../base/assert.js";
 import { StampClock } from "../../base/hlc.js";

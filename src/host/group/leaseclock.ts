@@ -1,11 +1,10 @@
 /**
  * The leader's side of a group's lease clock (contract T1 to T3).
  *
- * May call: base. Invariants: 1. Runs only while this node leads and has applied its own-term
- * entry, from the last value on that is known of the leader before (logged, or as it was heard), at
- * the pace of the monotonic clock: without a leader the lease clock stands still, and no wall
- * clock is involved. 2. `next` never goes back (P-062). 3.
- * All values are whole, safe, non-negative milliseconds.
+ * Invariants: 1. Runs only while this node leads and has applied its own-term entry, from the last
+ * value on that is known of the leader before (logged, or as it was heard), at the pace of the
+ * monotonic clock: without a leader the lease clock stands still, and no wall clock is involved. 2.
+ * `next` never goes back (P-062). 3. All values are whole, safe, non-negative milliseconds.
  */
 import { assert } from "../../base/assert.js";
 

@@ -8,11 +8,11 @@
  * queued goes to the new leader when the leadership ends, or is carried out here when the move
  * comes to nothing.
  *
- * May call: base, machine, raft, this folder. Invariants: 1. From the freeze on the table answers
- * nobody. After an order that named the copy it does so again only when an entry of this term was
- * committed behind the order: then no heir can have taken the copy over, nor ever will. 2. Every
- * step is bounded in time, and ends in the order or in a group that serves as before. 3. One move
- * of a group at a time. 4. With `mustCarry` leadership is not moved without its ephemeral data.
+ * Invariants: 1. From the freeze on the table answers nobody. After an order that named the copy it
+ * does so again only when an entry of this term was committed behind the order: then no heir can
+ * have taken the copy over, nor ever will. 2. Every step is bounded in time, and ends in the order
+ * or in a group that serves as before. 3. One move of a group at a time. 4. With `mustCarry`
+ * leadership is not moved without its ephemeral data.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

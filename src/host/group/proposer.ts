@@ -2,9 +2,9 @@
  * Turns queued commands into proposed entries: cuts a batch, stamps and encodes it, and gives it to
  * the core.
  *
- * May call: base, machine, raft, this folder. Invariants: 1. Lease time and stamp are set here and
- * nowhere else, when the batch is cut (P-062). 2. Commands are encoded once; the very same ones are
- * applied later. 3. What the core refuses is certainly without effect and is told so.
+ * Invariants: 1. Lease time and stamp are set here and nowhere else, when the batch is cut (P-062).
+ * 2. Commands are encoded once; the very same ones are applied later. 3. What the core refuses is
+ * certainly without effect and is told so.
  */
 import { assert } from "../../base/assert.js";
 import { encodeEntry } from "../../machine/commands/codec.js";

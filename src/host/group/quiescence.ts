@@ -4,11 +4,10 @@
  * A leader sends its followers to sleep by a heartbeat that is marked (`reject`); whoever is level
  * with it goes along. A sleeping follower asks its leader from time to time, by a marked answer,
  * whether the group still lives there, so that a group that is stuck on a living node is failed
- * over too. May call: base, raft, this folder. Invariants: 1. A leader sleeps only when every
- * member is linked and has confirmed the last index (P-013). 2. Every message but the marked ones,
- * every command, read and broken link wakes the group. 3. A pre-vote of the believed leader proves
- * that its seat is vacant. 4. A sleeping follower that gets no sign within an election timeout of
- * asking wakes.
+ * over too. Invariants: 1. A leader sleeps only when every member is linked and has confirmed the
+ * last index (P-013). 2. Every message but the marked ones, every command, read and broken link
+ * wakes the group. 3. A pre-vote of the believed leader proves that its seat is vacant. 4. A
+ * sleeping follower that gets no sign within an election timeout of asking wakes.
  */
 import type { RaftCore } from "../../raft/core.js";
 import type { Message, MessageKind } from "../../raft/state/types.js";

@@ -1,7 +1,7 @@
 /**
  * The settings of a group's core, from those of the host: durations become ticks.
  *
- * Pure. May call: raft, this folder. Invariant: 1. A tick is a heartbeat interval.
+ * Pure. Invariant: 1. A tick is a heartbeat interval.
  */
 import { type CoreConfig, defaultConfig } from "../../raft/state/config.js";
 import type { HostSettings } from "../settings.js";

@@ -2,10 +2,10 @@
  * When rows past their retention are looked for: one small collect command now and then, per group,
  * and only after traffic.
  *
- * May call: base, machine, this folder. Invariants: 1. A group without traffic since its last pass
- * gets no collect command (P-064). 2. What is dropped is decided in apply, by lease time (P-059);
- * here is only the pace. 3. One collect command of a group is on its way at a time. 4. Ephemeral
- * rows obey the same retention, without the log.
+ * Invariants: 1. A group without traffic since its last pass gets no collect command (P-064). 2.
+ * What is dropped is decided in apply, by lease time (P-059); here is only the pace. 3. One collect
+ * command of a group is on its way at a time. 4. Ephemeral rows obey the same retention, without
+ * the log.
  */
 import type { CollectCommand } from "../../machine/commands/command.js";
 import type { GroupDriver } from "./driver.js";

@@ -3,9 +3,9 @@
  * waiting for the election timeout.
  *
  * Advice only: a follower that lost its link forgets the leader and campaigns by pre-vote, which
- * the others grant only if they lost it too (P-095). May call: base, ports, this folder.
- * Invariants: 1. A broken link alone deposes nobody. 2. Attempts are spread over time by node and
- * group, bounded in number, and end when a leader is heard. 3. Elections by timeout go on beside.
+ * the others grant only if they lost it too (P-095). Invariants: 1. A broken link alone deposes
+ * nobody. 2. Attempts are spread over time by node and group, bounded in number, and end when a
+ * leader is heard. 3. Elections by timeout go on beside.
  */
 import type { Prng } from "../../base/prng.js";
 import type { GroupDriver } from "../group/driver.js";

@@ -1,10 +1,10 @@
 /**
  * Gives leaderships away: before a graceful stop, or when this node cannot lead as it should.
  *
- * May call: raft, this folder. Invariants: 1. Leadership goes only to a voter that is linked and
- * has answered lately; the one with the longest log first (P-016). 2. An order that came to nothing
- * is given again, until somebody else leads or the caller gives up. 3. Whoever became leader just
- * now, or is about to, has not heard an answer of anybody yet: it is not alone for that.
+ * Invariants: 1. Leadership goes only to a voter that is linked and has answered lately; the one
+ * with the longest log first (P-016). 2. An order that came to nothing is given again, until
+ * somebody else leads or the caller gives up. 3. Whoever became leader just now, or is about to,
+ * has not heard an answer of anybody yet: it is not alone for that.
  */
 import type { PeerProgress } from "../../raft/state/types.js";
 import type { GroupDriver } from "../group/driver.js";

@@ -2,11 +2,11 @@
  * The heir's side of planned moves: whether this node would lead a group, and the ephemeral rows
  * that came for it.
  *
- * Owns those rows until the group is led here. May call: base, machine, this folder. Invariants: 1.
- * Rows belong to one order of one leader: they are given out only to the leadership that came of
- * exactly that order, in the term after (`RaftCore.inheritedToken` says so); else they are dropped,
- * as a crash would drop them. 2. Nothing but whole sets is given out. 3. What is held for others is
- * bounded in bytes and time. 4. A node that is about to stop, or has no room for writes, refuses.
+ * Owns those rows until the group is led here. Invariants: 1. Rows belong to one order of one
+ * leader: they are given out only to the leadership that came of exactly that order, in the term
+ * after (`RaftCore.inheritedToken` says so); else they are dropped, as a crash would drop them. 2.
+ * Nothing but whole sets is given out. 3. What is held for others is bounded in bytes and time. 4.
+ * A node that is about to stop, or has no room for writes, refuses.
  */
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import {

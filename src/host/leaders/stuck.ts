@@ -3,9 +3,9 @@
  * is to serve from, gives its groups away: its heartbeats would go on, and nothing would ever
  * commit or be answered (P-017, P-192).
  *
- * May call: this folder. Invariants: 1. Only writes that were handed to the log count: a lost
- * quorum is no reason. 2. First the leadership is offered; where nobody takes it, the group falls
- * silent, so that the others elect. 3. It ends by itself when the write becomes durable.
+ * Invariants: 1. Only writes that were handed to the log count: a lost quorum is no reason. 2.
+ * First the leadership is offered; where nobody takes it, the group falls silent, so that the
+ * others elect. 3. It ends by itself when the write becomes durable.
  */
 import type { GroupDriver } from "../group/driver.js";
 import type { Handover } from "./handover.js";

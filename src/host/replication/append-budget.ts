@@ -4,7 +4,7 @@
  * (they probe from then on), so that memory stays bounded, and nothing is acknowledged (P-035,
  * P-163).
  *
- * May call: nothing. Invariants: 1. What is taken is given back exactly once, when it is durable.
+ * Invariants: 1. What is taken is given back exactly once, when it is durable.
  */
 
 export class AppendBudget {

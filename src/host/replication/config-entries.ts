@@ -2,9 +2,8 @@
  * Membership changes and memberships as bytes: the payload of a config entry, and the group's
  * configuration in its record and images.
  *
- * Pure codec. May call: base, raft types. Invariants: 1. Strict: one encoding for one value,
- * anything else is refused. 2. An empty payload is the order to leave a joint configuration, which
- * the core proposes itself.
+ * Pure codec. Invariants: 1. Strict: one encoding for one value, anything else is refused. 2. An
+ * empty payload is the order to leave a joint configuration, which the core proposes itself.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { assert } from "../../base/assert.js";

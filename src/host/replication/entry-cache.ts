@@ -2,10 +2,10 @@
  * The newest entries of one group in memory: what followers are sent and what is applied, without
  * reading the log back.
  *
- * Owns nothing durable: whatever is not here is read from the log. May call: base, ports.
- * Invariants: 1. The entries are contiguous and are the newest ones: a gap or a cut drops what no
- * longer belongs. 2. Bytes are bounded per group and over the node; the oldest go first. 3.
- * Payloads are shared, never copied, and never changed.
+ * Owns nothing durable: whatever is not here is read from the log. Invariants: 1. The entries are
+ * contiguous and are the newest ones: a gap or a cut drops what no longer belongs. 2. Bytes are
+ * bounded per group and over the node; the oldest go first. 3. Payloads are shared, never copied,
+ * and never changed.
  */
 import { assert } from "../../base/assert.js";
 import type { LogEntry } from "../../ports.js";

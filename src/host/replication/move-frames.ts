@@ -3,8 +3,8 @@
  * ephemeral rows that go along.
  *
  * Pure codec. Layout: mark u8, kind u8, group u32, term u53, token u53, then the fields of the
- * kind. May call: base, machine, this folder. Invariants: 1. Strict: one encoding for one frame,
- * anything else is null. 2. Sizes and counts are checked before anything is allocated (P-128).
+ * kind. Invariants: 1. Strict: one encoding for one frame, anything else is null. 2. Sizes and
+ * counts are checked before anything is allocated (P-128).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { EphemeralHead, EphemeralRow } from "../../machine/ephemeral.js";

@@ -1,11 +1,11 @@
 /**
  * The Raft messages of one turn to the other nodes, gathered into one frame per node and lane.
  *
- * Owns which links are up. May call: base, ports, raft types, this folder. Invariants: 1. Messages
- * of all groups of a turn to one node share its frames. 2. Nothing is kept for a node that cannot
- * be reached: Raft sends again what matters. 3. Groups whose entries were dropped are told, so that
- * they probe instead of going on blindly. 4. No frame is larger than PEER_FRAME_MAX_BYTES: the port
- * takes none (P-189). A message that alone is larger is dropped and counted.
+ * Owns which links are up. Invariants: 1. Messages of all groups of a turn to one node share its
+ * frames. 2. Nothing is kept for a node that cannot be reached: Raft sends again what matters. 3.
+ * Groups whose entries were dropped are told, so that they probe instead of going on blindly. 4. No
+ * frame is larger than PEER_FRAME_MAX_BYTES: the port takes none (P-189). A message that alone is
+ * larger is dropped and counted.
  */
 import { PEER_FRAME_MAX_BYTES } from "../../base/limits.js";
 import type { LogEntry, PeerLane, PeerPort } from "../../ports.js";

@@ -4,11 +4,10 @@
  *
  * Pure codec. Layout of a frame: version u8, then items: size u32, group u32, message, and behind a
  * heartbeat the leader's lease clock and the latest digest of its replica. Payloads lie in it as
- * they lie in the log. May call: base, raft types, ports, this folder.
- * Invariants: 1. A bad item is left out and counted; it never spoils its neighbours (P-012). 2.
- * Every length is checked against what remains; nothing is allocated before (P-128). 3. The sender
- * is who the link says it is: no frame names it. 4. Payloads are copied out, so that no entry pins
- * a frame (P-160).
+ * they lie in the log. Invariants: 1. A bad item is left out and counted; it never spoils its
+ * neighbours (P-012). 2. Every length is checked against what remains; nothing is allocated before
+ * (P-128). 3. The sender is who the link says it is: no frame names it. 4. Payloads are copied out,
+ * so that no entry pins a frame (P-160).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { LogEntry } from "../../ports.js";

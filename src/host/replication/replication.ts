@@ -2,13 +2,13 @@
  * One group's traffic with the other nodes: fills the entries into what the core sends, and keeps
  * what arrived until its turn.
  *
- * Owns the inbox of its group; the entry cache is lent to it. May call: base, ports, raft, this
- * folder. Invariants: 1. An entry is sent only if it has the term that the message names (P-043).
- * 2. Appends to one node leave in the order of the core, also while entries are read back from the
- * log. 3. The inbox is bounded; beyond the bound messages are lost, which Raft allows; so are
- * entries that the log could not take soon (see append-budget.ts). 4. The payloads of a received
- * append are at hand exactly while it is stepped and its effects are taken. 5. What is read back
- * for one message is bounded by the core's bound of a message, whatever it believes (P-189).
+ * Owns the inbox of its group; the entry cache is lent to it. Invariants: 1. An entry is sent only
+ * if it has the term that the message names (P-043). 2. Appends to one node leave in the order of
+ * the core, also while entries are read back from the log. 3. The inbox is bounded; beyond the
+ * bound messages are lost, which Raft allows; so are entries that the log could not take soon (see
+ * append-budget.ts). 4. The payloads of a received append are at hand exactly while it is stepped
+ * and its effects are taken. 5. What is read back for one message is bounded by the core's bound of
+ * a message, whatever it believes (P-189).
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -1,12 +1,11 @@
 /**
  * The queue of one group's commands before they enter the log, and the cutting of batches from it.
  *
- * Owns the queued waiters. May call: base, machine commands, this folder. Invariants: 1. First in,
- * first out; a cut batch is closed: nothing slips in afterwards (P-071). 2. Commands and bytes are
- * bounded here and over the node (`Budget`); beyond a bound a command is refused at once, with no
- * effect. 3. A deadline is looked at until the command is cut, never after: what ends here is
- * certainly without effect. 4. Bytes are taken from the budget exactly once, and go with the
- * command when it is cut.
+ * Owns the queued waiters. Invariants: 1. First in, first out; a cut batch is closed: nothing slips
+ * in afterwards (P-071). 2. Commands and bytes are bounded here and over the node (`Budget`);
+ * beyond a bound a command is refused at once, with no effect. 3. A deadline is looked at until the
+ * command is cut, never after: what ends here is certainly without effect. 4. Bytes are taken from
+ * the budget exactly once, and go with the command when it is cut.
  */
 import { assert } from "../../base/assert.js";
 import type { Command } from "../../machine/commands/command.js";

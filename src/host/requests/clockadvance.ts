@@ -2,10 +2,10 @@
  * Callers that need the committed lease clock to move: a read saw a lease that the leader believes
  * to be over, and nobody may be told before the log says so (P-051, P-064).
  *
- * May call: base, this folder. Invariants: 1. One clock command is on its way at a time. It ends
- * those who caused it and those who joined it in time; who came too late for it shares the next
- * one. So a caller causes at most two entries. 2. No caller, no clock command. 3. Every caller ends
- * once, at its own deadline at the latest.
+ * Invariants: 1. One clock command is on its way at a time. It ends those who caused it and those
+ * who joined it in time; who came too late for it shares the next one. So a caller causes at most
+ * two entries. 2. No caller, no clock command. 3. Every caller ends once, at its own deadline at
+ * the latest.
  */
 import type { Command } from "../../machine/commands/command.js";
 import type { Answers } from "./completions.js";

@@ -1,10 +1,9 @@
 /**
  * The callbacks that a turn has decided, to be run at its end, after every effect of the turn.
  *
- * May call: base. Invariants: 1. A callback runs exactly once, and never in the turn of the call
- * that took it: what is decided outside a turn waits for the next one. 2. Callbacks run in the
- * order in which they were decided, reads after proposals. 3. What callbacks cause belongs to a
- * later turn.
+ * Invariants: 1. A callback runs exactly once, and never in the turn of the call that took it: what
+ * is decided outside a turn waits for the next one. 2. Callbacks run in the order in which they
+ * were decided, reads after proposals. 3. What callbacks cause belongs to a later turn.
  */
 import { assert } from "../../base/assert.js";
 import type { ProposalDone, ProposalResult, ReadDone, ReadResult } from "./results.js";

@@ -2,8 +2,7 @@
  * One timer for many deadlines: armed for the earliest, it asks its owner to end what is due and
  * when to come again.
  *
- * Owns the timer. May call ports. Invariant: an armed timer never lies behind a deadline that was
- * announced.
+ * Owns the timer. Invariant: an armed timer never lies behind a deadline that was announced.
  */
 import type { ClockPort, TimerHandle, TimerPort } from "../../ports.js";
 

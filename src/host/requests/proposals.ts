@@ -2,10 +2,10 @@
  * The entries that this node's log got from its own leadership and has not applied yet: their bytes
  * for the log, their decoded commands for apply, and the callers that wait for them.
  *
- * May call: base, machine commands, this folder. Invariants: 1. Waiters are keyed by (term, index)
- * and end exactly once: with the outcome when that very entry is applied, whoever leads then, and
- * otherwise as "unknown" (P-033). 2. An entry leaves when it is applied or when another one takes its index; its bytes
- * then go back to the budget. 3. Nothing is proposed again from here (P-032).
+ * Invariants: 1. Waiters are keyed by (term, index) and end exactly once: with the outcome when
+ * that very entry is applied, whoever leads then, and otherwise as "unknown" (P-033). 2. An entry
+ * leaves when it is applied or when another one takes its index; its bytes then go back to the
+ * budget. 3. Nothing is proposed again from here (P-032).
  */
 import { assert } from "../../base/assert.js";
 import type { Command, EntryStamp } from "../../machine/commands/command.js";

@@ -1,7 +1,6 @@
 /**
  * Reads that wait for the proof that this node still leads (contract C2), in rounds.
  *
- * May call: base, raft types, this folder.
  * Invariants: 1. A round confirms exactly the reads that were waiting when it began; whoever comes
  * later takes the next one, and no result is used twice (P-048). 2. A read is confirmed when the
  * state has reached the index that its round captured, and the own-term entry is applied (P-047).

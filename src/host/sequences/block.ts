@@ -1,7 +1,7 @@
 /**
  * One reserved block of a sequence in the leader's memory, and the sharing of its values.
  *
- * Owns the cursor of the block. May call the batch kernels (injected) and base.
+ * Owns the cursor of the block.
  *
  * Invariants: 1. A value leaves a block once and never comes back. 2. A block whose cursor went
  * into a command serves nobody (`closed`) until every such command is known to have had no effect:

@@ -2,8 +2,7 @@
  * The leader's sequence blocks of one group: keyless next and reserve from memory, and the commands
  * that end a block.
  *
- * Owns whoever waits for a deadline; waiters go through `Rounds` to `Reservations`. May call its
- * group, ports, base.
+ * Owns whoever waits for a deadline; waiters go through `Rounds` to `Reservations`.
  *
  * Invariants: 1. A value is handed out only in the turn of a round that began after its request
  * arrived, or of a command proposed after that, and only from a block that this leadership

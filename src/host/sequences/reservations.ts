@@ -1,8 +1,6 @@
 /**
  * Serving from blocks and reserving new ones: what happens to confirmed waiters of one group.
  *
- * May call its group, the kernels, ports, base.
- *
  * Invariants: 1. `serve` and `reserve` run only in turns in which the state may be read: a
  * confirmed round, or the end of an applied command. 2. A waiter that finds no room is in exactly
  * one place: ready, or the reservation in flight. 3. MaxValueExceeded and NotFound are said from

@@ -2,7 +2,7 @@
  * Rounds: everybody who arrived in one turn is confirmed by one read of the group, which proves
  * that this node leads.
  *
- * Owns everybody who waits for a round. May call its group, ports, base.
+ * Owns everybody who waits for a round.
  *
  * Invariants: 1. A round begins after all whom it confirms arrived. 2. A round that was begun
  * before a reset confirms nobody.

@@ -2,11 +2,11 @@
  * What the leader keeps of the sequences of one group while it leads: the block, who waits, and
  * which commands are under way.
  *
- * Owns the entries; `SequenceBlocks` and `Reservations` change them. May call its group, base.
- * Invariants: 1. At most one reservation is in flight. 2. An update is proposed only when nothing
- * else of the sequence is in flight. 3. While a delete is in flight no later command carries a
- * cursor: a sequence created anew could have the same incarnation and revision. 4. A block never
- * outlives a delete that was proposed after its reservation, whatever is known of the delete.
+ * Owns the entries; `SequenceBlocks` and `Reservations` change them. Invariants: 1. At most one
+ * reservation is in flight. 2. An update is proposed only when nothing else of the sequence is in
+ * flight. 3. While a delete is in flight no later command carries a cursor: a sequence created anew
+ * could have the same incarnation and revision. 4. A block never outlives a delete that was
+ * proposed after its reservation, whatever is known of the delete.
  */
 import { assert } from "../../base/assert.js";
 import type {

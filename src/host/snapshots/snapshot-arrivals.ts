@@ -2,10 +2,10 @@
  * The images that other nodes send to this one: which transfers are let in, and which of them a
  * frame belongs to.
  *
- * May call: base, raft types, machine, this folder. Invariants: 1. A group takes one image at a
- * time; one of a newer term, or begun anew by the same leader, takes its place, unless the core may
- * have it already (P-040). 2. At most `receiversMax` are taken at the same time. 3. The last result
- * of a group is kept, so that a sender who missed it hears it when it asks.
+ * Invariants: 1. A group takes one image at a time; one of a newer term, or begun anew by the same
+ * leader, takes its place, unless the core may have it already (P-040). 2. At most `receiversMax`
+ * are taken at the same time. 3. The last result of a group is kept, so that a sender who missed it
+ * hears it when it asks.
  */
 import { assert, present } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -1,8 +1,8 @@
 /**
  * How many bytes of images may leave: a bucket that fills with time.
  *
- * May call: nothing. Invariants: 1. Over any stretch of time no more leaves than the rate allows,
- * plus one tenth of a second's worth and one chunk.
+ * Invariants: 1. Over any stretch of time no more leaves than the rate allows, plus one tenth of a
+ * second's worth and one chunk.
  */
 
 export class SendRate {

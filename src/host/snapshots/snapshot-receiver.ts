@@ -5,8 +5,7 @@
  * The core decides (P-038): it ignores an image that it does not need, and otherwise orders the
  * install, which comes back as `install`. Then, in this order: the machine switches to the new
  * generation, everything derived from the old one goes, the switch is made durable, and only then
- * the log is reset (see snapshot-recovery.ts for a crash between the two). May call: base, raft
- * types, machine, this folder.
+ * the log is reset (see snapshot-recovery.ts for a crash between the two).
  *
  * Invariants: 1. Nothing that readers see changes before `install` (P-041). 2. Every frame is
  * checked against session and sequence, the whole against digest, announced position and

@@ -16,8 +16,8 @@
  * 3. log floor < installed index ≠ applied index: no order of crashes leads there; log and store
  *    are not of one moment.
  *
- * Pure. May call: ports types, this folder. Invariants: 1. A vote is never forgotten: term and vote
- * of the log survive the reset (P-112, P-117). 2. Nothing is guessed: case 3 is a refusal (P-024).
+ * Pure. Invariants: 1. A vote is never forgotten: term and vote of the log survive the reset
+ * (P-112, P-117). 2. Nothing is guessed: case 3 is a refusal (P-024).
  */
 import type { PartitionId } from "../../base/ids.js";
 import type { GroupLogImage, HardState, LogPosition } from "../../ports.js";

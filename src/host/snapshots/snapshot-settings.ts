@@ -1,8 +1,8 @@
 /**
  * The bounds of snapshot transfers.
  *
- * May call: nothing. Invariants: 1. Times are of the monotonic clock. 2. What a transfer holds in
- * memory is bounded by `windowChunks` chunks at either end and `heldBytesMax` at the sender.
+ * Invariants: 1. Times are of the monotonic clock. 2. What a transfer holds in memory is bounded by
+ * `windowChunks` chunks at either end and `heldBytesMax` at the sender.
  */
 
 export interface SnapshotSettings {

@@ -1,8 +1,8 @@
 /**
  * What snapshot transfers need of a group and of the node, as types.
  *
- * May call: base, raft types, machine, ports. Invariants: 1. Everything here is called outside of
- * the core: no method of a core runs inside another one.
+ * Invariants: 1. Everything here is called outside of the core: no method of a core runs inside
+ * another one.
  */
 import type { PartitionId } from "../../base/ids.js";
 import type { Machine } from "../../machine/machine.js";

@@ -3,7 +3,7 @@
  * needs any more.
  *
  * A leader's core orders images (`send`); frames of the lane "bulk" and `tick` drive the transfers;
- * the core of the other side orders the install. May call: base, raft types, machine, this folder.
+ * the core of the other side orders the install.
  *
  * Invariants: 1. At most `sendersMax` and `receiversMax` transfers run; what waits holds no memory
  * (P-035). 2. Every order of a core ends in one report, while that leadership lasts (P-037). 3. One

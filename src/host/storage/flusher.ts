@@ -2,7 +2,7 @@
  * Moves applied changes from memory into the durable state store, in the background, and then lets
  * go of the log that they came from.
  *
- * Owns the overlay's freezes. May call: base, machine, ports, this folder. Invariants: 1. One flush
+ * Owns the overlay's freezes. Invariants: 1. One flush
  * at a time; it holds whole entries only and carries the record of every group that moved (P-119).
  * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
  * `compactKeepEntries` stay behind it unless the group pins old segments, and what others want (see

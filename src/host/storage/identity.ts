@@ -3,10 +3,9 @@
  * store.
  *
  * It is durable before the first log write, and names the members that the groups begin with; a
- * group's own record takes over once a membership change was applied. May call: base, machine keys.
- * Invariants: 1. Founders are written once, when the directory is founded. 2. The number of the
- * start grows by one with each, and is durable before anything is sent in it (P-190). 3. Reading is
- * strict.
+ * group's own record takes over once a membership change was applied. Invariants: 1. Founders are
+ * written once, when the directory is founded. 2. The number of the start grows by one with each,
+ * and is durable before anything is sent in it (P-190). 3. Reading is strict.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { BOOTS_TOLD_MAX, VOTERS_MAX } from "../../base/limits.js";

@@ -2,11 +2,11 @@
  * How far the log of a group may be let go: what is flushed is not needed here any more, but
  * perhaps by others, who would need an image of the whole group without it.
  *
- * Owns what is counted as kept for others. May call: raft, ports, this folder. Invariants: 1.
- * Entries that a transfer under way will be joined to, and those that a linked follower lacks, stay
- * (P-037, P-194), as long as what all groups keep is within the bound. 2. Beyond the bound, whoever
- * keeps more than an equal share of it loses that; on a full disk everybody does. 3. Entries are
- * weighed by their bytes and by their places in memory (P-163).
+ * Owns what is counted as kept for others. Invariants: 1. Entries that a transfer under way will be
+ * joined to, and those that a linked follower lacks, stay (P-037, P-194), as long as what all
+ * groups keep is within the bound. 2. Beyond the bound, whoever keeps more than an equal share of
+ * it loses that; on a full disk everybody does. 3. Entries are weighed by their bytes and by their
+ * places in memory (P-163).
  */
 import type { LogPort } from "../../ports.js";
 import type { RaftCore } from "../../raft/core.js";

@@ -2,10 +2,10 @@
  * What a start may begin from: holds what the log has of each group against what the state store
  * has, and makes the core's restored state of it, without walking any entries.
  *
- * May call: base, raft types, machine, ports, this folder. Invariants: 1. A state that is ahead of
- * its log, or behind the log's floor, stops the start; nothing is ever clamped (P-024). 2. A
- * persisted commit index may lag behind what is applied (it is written lazily), never lie beyond
- * the log's end. 3. Every refusal names the group, the index and a remedy.
+ * Invariants: 1. A state that is ahead of its log, or behind the log's floor, stops the start;
+ * nothing is ever clamped (P-024). 2. A persisted commit index may lag behind what is applied (it
+ * is written lazily), never lie beyond the log's end. 3. Every refusal names the group, the index
+ * and a remedy.
  */
 import { type PartitionId, partitionId } from "../../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../../base/result.js";

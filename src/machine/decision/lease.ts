@@ -1,5 +1,5 @@
 /**
- * Lease time: the one place where an end is compared with now. Owns nothing; pure.
+ * Lease time: the one place where an end is compared with now. Pure.
  *
  * Invariants: 1. A lease has ended when end ≤ now, for locks, keys, idempotency entries and
  * retention alike. 2. Lease times are safe integers of milliseconds; an end beyond them is cut to

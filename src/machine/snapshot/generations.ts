@@ -2,8 +2,8 @@
  * Deletes rows of generations that nobody needs any more, in slices: after an install, and after a
  * crash in a restore.
  *
- * May call the overlay. Invariants: 1. Rows of a kept generation are never touched. 2. One slice
- * deletes at most `limit` rows; a crash in between costs nothing but the rest of the work.
+ * Invariants: 1. Rows of a kept generation are never touched. 2. One slice deletes at most `limit`
+ * rows; a crash in between costs nothing but the rest of the work.
  */
 import { generationPrefix, groupPrefix, keySuccessor, type ByteKey } from "../store/keys.js";
 import type { Overlay } from "../store/overlay.js";

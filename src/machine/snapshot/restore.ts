@@ -1,7 +1,7 @@
 /**
  * Takes the chunks of an image and fills a fresh generation of one group with them.
  *
- * May call the overlay's `insert` only. Invariants: 1. Chunks come in order; a wrong, damaged or
+ * Writes by the overlay's `insert` only. Invariants: 1. Chunks come in order; a wrong, damaged or
  * foreign one ends the restore for good. 2. Nothing that readers of the current generation see
  * changes. 3. It is finished only when number of rows and digest agree. 4. Rows that are no rows,
  * or whose keys are not legal, are refused before they reach the overlay.

@@ -1,9 +1,9 @@
 /**
  * Sorts rows with the compiled kernel: one crossing per batch. For the overlay's freezes and scans.
  *
- * Owns the key area of the kernel while it sorts. May call the kernel's bridge only. Invariants: 1.
- * The order is that of plain sorting. 2. What does not fit the kernel's areas, or is too little to
- * be worth a crossing, is sorted plainly.
+ * Owns the key area of the kernel while it sorts. Invariants: 1. The order is that of plain
+ * sorting. 2. What does not fit the kernel's areas, or is too little to be worth a crossing, is
+ * sorted plainly.
  */
 import type { CompactKernel } from "../../wasm/compact.js";
 import { plainSorter, type EntrySorter, type RowEntry } from "./row-table.js";

@@ -3,7 +3,7 @@
  * what is. One per node.
  *
  * Layers, newest first: active table, frozen table (being flushed), mirror of some rows of the
- * store, store. May call the store only by `get` and `scan`; the host calls `write` with a frozen
+ * store, store. Calls the store by `get` and `scan` only; the host calls `write` with a frozen
  * table.
  *
  * Invariants: 1. One view merges the layers; deletions are explicit. 2. A freeze falls between

@@ -2,8 +2,8 @@
  * The rows of one group and one generation, as decisions and reads see them: a kind and a name,
  * never a whole store key.
  *
- * May call the overlay. Invariants: 1. Every change goes through the digest, so that replicas with
- * equal digests made equal changes. 2. A name part never leaves its kind: scans end with the kind.
+ * Invariants: 1. Every change goes through the digest, so that replicas with equal digests made
+ * equal changes. 2. A name part never leaves its kind: scans end with the kind.
  */
 import { present } from "../../base/assert.js";
 import type { StateDigest } from "./digest.js";

@@ -1,8 +1,8 @@
 /**
  * How many data requests are in progress on this node, its own and those of other nodes.
  *
- * Owns the count. May call base. Invariants: 1. Every entry is left once. 2. Whoever is refused is
- * counted until its answer is given, and nothing is done for it.
+ * Owns the count. Invariants: 1. Every entry is left once. 2. Whoever is refused is counted until
+ * its answer is given, and nothing is done for it.
  */
 import { assert } from "../../base/assert.js";
 import type { NodeAccess } from "../api/host-view.js";

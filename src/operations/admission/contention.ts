@@ -3,9 +3,8 @@
  * the node's admission and the partition's queue, or the holder could neither extend nor release
  * (P-070).
  *
- * Owns the counts. May call base. Invariants: 1. Only try-lock is counted and refused; extend,
- * unlock and get-info never are. 2. A count exists only while somebody tries, so the table is
- * bounded by admission.
+ * Owns the counts. Invariants: 1. Only try-lock is counted and refused; extend, unlock and get-info
+ * never are. 2. A count exists only while somebody tries, so the table is bounded by admission.
  */
 import { assert } from "../../base/assert.js";
 

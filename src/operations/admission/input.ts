@@ -1,10 +1,10 @@
 /**
  * Which data requests are acceptable as sent: the checks behind InvalidInput that need no state.
  *
- * Pure. May call base and the request types. Invariants: 1. These checks come before routing,
- * admission and everything else. 2. Lengths count UTF-8 bytes. 3. Only sequence names and
- * idempotency keys are trimmed, by Unicode White_Space. 4. Whatever depends on state (a merged
- * record, a revision) is checked in apply, not here.
+ * Pure. Invariants: 1. These checks come before routing, admission and everything else. 2. Lengths
+ * count UTF-8 bytes. 3. Only sequence names and idempotency keys are trimmed, by Unicode
+ * White_Space. 4. Whatever depends on state (a merged record, a revision) is checked in apply, not
+ * here.
  */
 import { textSizeBytes } from "../../base/bytes.js";
 import {

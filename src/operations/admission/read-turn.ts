@@ -1,9 +1,9 @@
 /**
  * How much reads of one turn of the event loop may take out of the state.
  *
- * Owns the count of the turn. May call ports. Invariants: 1. A turn reads at most TURN_MAX_BYTES of
- * large values, the last one excepted; whoever comes later proves leadership anew, in a later turn
- * (P-200). 2. Small values are not counted.
+ * Owns the count of the turn. Invariants: 1. A turn reads at most TURN_MAX_BYTES of large values,
+ * the last one excepted; whoever comes later proves leadership anew, in a later turn (P-200). 2.
+ * Small values are not counted.
  */
 import type { TimerPort } from "../../ports.js";
 

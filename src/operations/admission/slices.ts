@@ -2,10 +2,10 @@
  * Reads of many rows go on over several turns of the loop: what they may look at in one turn, all
  * callers of this node together, and what they may hold between two turns.
  *
- * Owns its counts and the slices that wait. May call the timer. Invariants: 1. One turn looks at
- * no more than TURN_VISITS (and one row) whatever the number of callers. 2. Slices run in the order
- * in which they were asked for; who goes on waits behind everybody else. 3. What a read holds is
- * given back when it closes, on every path.
+ * Owns its counts and the slices that wait. Invariants: 1. One turn looks at no more than
+ * TURN_VISITS (and one row) whatever the number of callers. 2. Slices run in the order in which
+ * they were asked for; who goes on waits behind everybody else. 3. What a read holds is given back
+ * when it closes, on every path.
  */
 import type { TimerPort } from "../../ports.js";
 

@@ -1,8 +1,8 @@
 /**
  * Tells the log of requests that took long, by the id that their callers know.
  *
- * Owns when it told last. May call ports. Invariants: 1. At most one line per INTERVAL_MS; how many
- * were not told is in the next. 2. A request that was quick costs one comparison.
+ * Owns when it told last. Invariants: 1. At most one line per INTERVAL_MS; how many were not told
+ * is in the next. 2. A request that was quick costs one comparison.
  */
 import type { LoggerPort } from "../../ports.js";
 import type { DataRequestKind } from "../api/data-requests.js";

@@ -2,9 +2,8 @@
  * What is counted per request: how many ended how, and how long they took. Plain numbers, read when
  * somebody scrapes.
  *
- * Owns its arrays. May call nothing. Invariants: 1. One request costs a few numeric additions and
- * no allocation. 2. Counters only grow. 3. The order of kinds and buckets is fixed for the life of
- * the process.
+ * Owns its arrays. Invariants: 1. One request costs a few numeric additions and no allocation. 2.
+ * Counters only grow. 3. The order of kinds and buckets is fixed for the life of the process.
  */
 import type { DataRequestKind } from "../api/data-requests.js";
 import { KINDS, type KindRow } from "../api/kinds.js";

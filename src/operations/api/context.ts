@@ -1,8 +1,8 @@
 /**
  * What accompanies every request on its way through a node.
  *
- * Pure. May call nothing. Invariants: 1. A front end bounds the deadline once, where it takes the
- * request in; nobody below makes it later.
+ * Pure. Invariants: 1. A front end bounds the deadline once, where it takes the request in; nobody
+ * below makes it later.
  */
 
 export interface RequestContext {

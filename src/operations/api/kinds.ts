@@ -2,10 +2,10 @@
  * The kinds of data requests, one row each: everything about a kind that is more than one place's
  * business.
  *
- * Pure. May call base and the vocabulary. Invariants: 1. What a request is about is told by the
- * family of its kind, never by which members it happens to have. 2. Wire numbers are never used
- * again for something else: nodes of two versions talk to each other during an update. 3. The order
- * of the rows is the order of the kinds in the metrics.
+ * Pure. Invariants: 1. What a request is about is told by the family of its kind, never by which
+ * members it happens to have. 2. Wire numbers are never used again for something else: nodes of two
+ * versions talk to each other during an update. 3. The order of the rows is the order of the kinds
+ * in the metrics.
  */
 import type { DataAnswer } from "./answers.js";
 import type { DataRequest, DataRequestKind } from "./data-requests.js";

@@ -2,9 +2,8 @@
  * The shapes of all data answers, made in one place: by kind of request and type, with everything
  * "none" spelled out.
  *
- * Pure. May call base and the vocabulary. Invariants: 1. Every member of every answer is set. 2.
- * One function makes the answer of one API for local and forwarded calls alike. 3. Zero and absent
- * differ.
+ * Pure. Invariants: 1. Every member of every answer is set. 2. One function makes the answer of one
+ * API for local and forwarded calls alike. 3. Zero and absent differ.
  */
 import { unreachable } from "../../base/assert.js";
 import { NO_STAMP } from "../../base/hlc.js";

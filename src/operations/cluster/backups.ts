@@ -2,8 +2,8 @@
  * Backup and restore calls: arguments are checked as they will always be, then refused, for this
  * version takes none.
  *
- * May call base, ports and this folder. Invariants: 1. A malformed id or target has no outcome and
- * comes first. 2. Every other call ends in NotConfigured; nothing is ever reported as done.
+ * Invariants: 1. A malformed id or target has no outcome and comes first. 2. Every other call ends
+ * in NotConfigured; nothing is ever reported as done.
  */
 import type { EntropyPort, LoggerPort } from "../../ports.js";
 import type { BackupRefusal, BackupRequest } from "../api/administration.js";

@@ -2,9 +2,9 @@
  * Cluster administration: health, membership, leave, placement, replication factor, routing
  * metadata.
  *
- * May call base, machine, control, host and this folder. Invariants: 1. Views are local and
- * immediate: what this node has applied; one that closes its rows knows nothing any more. 2. What
- * changes the cluster is committed on the meta partition, and is reported as done only then.
+ * Invariants: 1. Views are local and immediate: what this node has applied; one that closes its
+ * rows knows nothing any more. 2. What changes the cluster is committed on the meta partition, and
+ * is reported as done only then.
  */
 import { META_PARTITION, partitionId } from "../../base/ids.js";
 import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../../base/limits.js";

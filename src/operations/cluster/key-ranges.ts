@@ -1,7 +1,7 @@
 /**
  * Key ranges: list, register and unregister (contract 6.2, 6.3).
  *
- * Owns this node's routing-mode flags. May call base, machine, control, host and this folder.
+ * Owns this node's routing-mode flags.
  *
  * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only
  * permits (P-107): it follows the descriptors unless a call on this node left it otherwise. 2. A

@@ -2,10 +2,9 @@
  * The removal of a member whose process or disk is gone (contract 5.3 rule 3): carried out by the
  * node that leads the meta partition, whoever was asked.
  *
- * May call host, ports and this folder. Invariants: 1. An outcome is told only by a node that
- * proved that it leads the meta partition after it was asked. 2. The call may be given to another
- * leader while its fate is open: it is idempotent. 3. Without an answer the outcome is one that may
- * be repeated.
+ * Invariants: 1. An outcome is told only by a node that proved that it leads the meta partition
+ * after it was asked. 2. The call may be given to another leader while its fate is open: it is
+ * idempotent. 3. Without an answer the outcome is one that may be repeated.
  */
 import { META_PARTITION } from "../../base/ids.js";
 import type { LeaveAnswer } from "../api/administration.js";

@@ -2,9 +2,8 @@
  * Changes of the committed key ranges: proposed by the node that leads the meta partition, whoever
  * was asked.
  *
- * May call base, machine, host and this folder. Invariants: 1. A status is told only when apply
- * gave it. 2. Before it is told, this node has applied the change too, or the time is over: whoever
- * reads this node's view next sees it.
+ * Invariants: 1. A status is told only when apply gave it. 2. Before it is told, this node has
+ * applied the change too, or the time is over: whoever reads this node's view next sees it.
  */
 import { META_PARTITION } from "../../base/ids.js";
 import { textSizeBytes } from "../../base/bytes.js";

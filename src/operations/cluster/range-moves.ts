@@ -1,9 +1,9 @@
 /**
  * Splits and merges of key ranges (contract 6.3): every check is real, the move itself is not made.
  *
- * May call base, machine, control, host and this folder. Invariants: 1. `determinate` is true only
- * for what was read in a proved turn. 2. No further partition can be made in this version: a split
- * that passes every check ends in PartitionCreationFailed, with nothing changed.
+ * Invariants: 1. `determinate` is true only for what was read in a proved turn. 2. No further
+ * partition can be made in this version: a split that passes every check ends in
+ * PartitionCreationFailed, with nothing changed.
  */
 import { partitionId } from "../../base/ids.js";
 import { PAGE_LIMIT_MAX } from "../../base/limits.js";

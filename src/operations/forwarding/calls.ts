@@ -2,14 +2,13 @@
  * Requests that other nodes carry out for this one, and the answers that they get from it: both in
  * frames, all of one turn to one peer together.
  *
- * Owns the calls in flight and the frames in the making. May call base, ports, host and the wire
- * shapes. Invariants: 1. Every call ends exactly once, never in the turn in which it was made: by
- * its answer, its deadline, the end of the link, or because the partition has another leader now
- * (P-049). 2. An answer ends the call of its id only if it comes from the node that was asked, in
- * this life of this node (P-033). 3. "unsent" and "crowded" are certain: nothing left this node.
- * "lost" says nothing about the effect. 4. A peer that does not answer holds half of what this node
- * admits at most. 5. A node that stops says farewell behind its last answer: what it was asked and
- * has not answered, it did not take (C12).
+ * Owns the calls in flight and the frames in the making. Invariants: 1. Every call ends exactly
+ * once, never in the turn in which it was made: by its answer, its deadline, the end of the link,
+ * or because the partition has another leader now (P-049). 2. An answer ends the call of its id
+ * only if it comes from the node that was asked, in this life of this node (P-033). 3. "unsent" and
+ * "crowded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
+ * that does not answer holds half of what this node admits at most. 5. A node that stops says
+ * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
  */
 import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";

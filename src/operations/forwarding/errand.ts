@@ -2,11 +2,11 @@
  * The way of one request to the node that leads its partition: carried out here, or passed on, or
  * kept until a leader is known.
  *
- * May call base, ports and this folder. Invariants: 1. A request is passed on by the node that took
- * it in, never by one that got it from a node: one hop (P-109). 2. It is given to a second node
- * only when it is certain that the first did nothing, or when it changes nothing (P-032). 3. Places
- * and waits are bounded: a leader that fails is waited for once, for `leaderWaitMs` at most, within
- * the deadline (P-149). 4. Every errand ends exactly once.
+ * Invariants: 1. A request is passed on by the node that took it in, never by one that got it from
+ * a node: one hop (P-109). 2. It is given to a second node only when it is certain that the first
+ * did nothing, or when it changes nothing (P-032). 3. Places and waits are bounded: a leader that
+ * fails is waited for once, for `leaderWaitMs` at most, within the deadline (P-149). 4. Every
+ * errand ends exactly once.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

@@ -2,8 +2,8 @@
  * What the first node knows about a request that another one carried out: which answers belong to
  * it, which requests change nothing, and how its hint reads.
  *
- * Pure. May call base, machine records and the vocabulary. Invariants: 1. Nothing of an answer is
- * changed but the provenance of its hints. 2. An answer of another kind than its request is none.
+ * Pure. Invariants: 1. Nothing of an answer is changed but the provenance of its hints. 2. An
+ * answer of another kind than its request is none.
  */
 import { unreachable } from "../../base/assert.js";
 import { KvType, LockType, SequenceType } from "../../machine/commands/command.js";

@@ -2,9 +2,9 @@
  * Where every object lives, by the committed map as this node has applied it, whether or not the
  * node hosts the partition.
  *
- * Owns a copy of the range map. May call base, machine, control, host. Invariants: 1. Placement is
- * a function of the text and the committed map alone. 2. The copy is read again when the map
- * changed. 3. A node that closes its rows reads none.
+ * Owns a copy of the range map. Invariants: 1. Placement is a function of the text and the
+ * committed map alone. 2. The copy is read again when the map changed. 3. A node that closes its
+ * rows reads none.
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
 import { findRange } from "../../control/ranges.js";

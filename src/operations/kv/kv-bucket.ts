@@ -1,10 +1,9 @@
 /**
  * Reads of a whole bucket: one view of it, taken in slices so that a large one stalls nobody.
  *
- * May call base, machine, host and this folder. Invariants: 1. What is shown is the bucket at the
- * instant of the first slice, which lies after the proof of leadership. 2. A bucket is whole or
- * refused (K13, K14). 3. An entry whose lease ended before the read began is never shown: the clock
- * is committed first.
+ * Invariants: 1. What is shown is the bucket at the instant of the first slice, which lies after
+ * the proof of leadership. 2. A bucket is whole or refused (K13, K14). 3. An entry whose lease
+ * ended before the read began is never shown: the clock is committed first.
  */
 import { KvType } from "../../machine/commands/command.js";
 import type { KvPageAnswer } from "../api/answers.js";

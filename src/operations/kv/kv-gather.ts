@@ -1,10 +1,10 @@
 /**
  * Gathers items of one bucket in slices, however many dead rows lie among them.
  *
- * May call base, machine, host and this folder. Invariants: 1. Everything gathered is as it was in
- * the turn of the first slice, which lies after the proof of leadership. 2. A page that is full is
- * given even when it cannot be told whether anything follows it: then it says that there may be
- * more. 3. Every view that was opened is closed, on every path.
+ * Invariants: 1. Everything gathered is as it was in the turn of the first slice, which lies after
+ * the proof of leadership. 2. A page that is full is given even when it cannot be told whether
+ * anything follows it: then it says that there may be more. 3. Every view that was opened is
+ * closed, on every path.
  */
 import { present } from "../../base/assert.js";
 import { encodeText } from "../../base/bytes.js";

@@ -1,11 +1,11 @@
 /**
  * The many-key operations: set-many, delete-many, get-many, exists-many.
  *
- * May call base, machine, host and this folder. Invariants: 1. Items are independent (K11): each
- * has its own end, in the order of the request. 2. Reads of one partition and durability share one
- * round. 3. The values of one answer are bounded: what does not fit ends as Errored and is to be
- * asked for by itself. 4. The call ends when its last item ended; a refusal that met every item is
- * the refusal of the call. 5. The items of one partition that another node leads go there together.
+ * Invariants: 1. Items are independent (K11): each has its own end, in the order of the request. 2.
+ * Reads of one partition and durability share one round. 3. The values of one answer are bounded:
+ * what does not fit ends as Errored and is to be asked for by itself. 4. The call ends when its
+ * last item ended; a refusal that met every item is the refusal of the call. 5. The items of one
+ * partition that another node leads go there together.
  */
 import { present } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";

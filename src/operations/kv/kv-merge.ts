@@ -1,11 +1,10 @@
 /**
  * One page of keys merged from several partitions, each read a slice at a time.
  *
- * May call base, machine, host and this folder. Invariants: 1. Every partition is shown as it was
- * in the turn in which the merge began, however many turns the page takes. 2. A page is in key
- * order; its `next` is the last key in it. 3. A page holds at least one item if there is one. 4. A
- * page that is to be whole is not cut: it is told that it does not fit. 5. Every view that was
- * opened is closed, on every path.
+ * Invariants: 1. Every partition is shown as it was in the turn in which the merge began, however
+ * many turns the page takes. 2. A page is in key order; its `next` is the last key in it. 3. A page
+ * holds at least one item if there is one. 4. A page that is to be whole is not cut: it is told
+ * that it does not fit. 5. Every view that was opened is closed, on every path.
  */
 import { assert } from "../../base/assert.js";
 import { compareText, encodeText } from "../../base/bytes.js";

@@ -1,10 +1,9 @@
 /**
  * Pages of a bucket's range, and what all reads of many keys share.
  *
- * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
- * partition is its state at one instant after leadership was proved. 2. An entry
- * whose lease ended before the read began is never shown: the clock is committed first. 3. A cursor
- * belongs to its query.
+ * Invariants: 1. What one answer shows of one partition is its state at one instant after
+ * leadership was proved. 2. An entry whose lease ended before the read began is never shown: the
+ * clock is committed first. 3. A cursor belongs to its query.
  */
 import { RANGE_PAGE_LIMIT_DEFAULT } from "../../base/limits.js";
 import { KvType } from "../../machine/commands/command.js";

@@ -2,11 +2,11 @@
  * Prefix scans: over the whole cluster (K15), a part from each node that leads partitions, and over
  * the partitions that this node leads (K17), page by page.
  *
- * May call base, machine, host and this folder. Invariants: 1. What one answer shows of one
- * partition was proved and read at one instant, by the node that leads it. 2. A page is in key
- * order over all partitions, and its cursor serves on every node. 3. A page holds at least one item
- * if there is one; an answer that is not paged is whole or refused (K14). 4. A part
- * that went nowhere is asked for again, a bounded number of times: a scan changes nothing.
+ * Invariants: 1. What one answer shows of one partition was proved and read at one instant, by the
+ * node that leads it. 2. A page is in key order over all partitions, and its cursor serves on every
+ * node. 3. A page holds at least one item if there is one; an answer that is not paged is whole or
+ * refused (K14). 4. A part that went nowhere is asked for again, a bounded number of times: a scan
+ * changes nothing.
  */
 import { partitionId } from "../../base/ids.js";
 import { KvType } from "../../machine/commands/command.js";

@@ -1,10 +1,10 @@
 /**
  * The key/value operations on one key: set, extend, delete, get, exists.
  *
- * May call base, machine, host and this folder. Invariants: 1. Persistent changes are decided in
- * apply, ephemeral ones in the leader's table in the turn of a confirmed round. 2. A read tells
- * nothing about an expiry that the log has not seen: it commits the clock first (P-051). 3. One
- * turn reads a bounded number of bytes; a read that comes too late for it joins a later round.
+ * Invariants: 1. Persistent changes are decided in apply, ephemeral ones in the leader's table in
+ * the turn of a confirmed round. 2. A read tells nothing about an expiry that the log has not seen:
+ * it commits the clock first (P-051). 3. One turn reads a bounded number of bytes; a read that
+ * comes too late for it joins a later round.
  */
 import { assert } from "../../base/assert.js";
 import { textSizeBytes } from "../../base/bytes.js";

@@ -1,9 +1,9 @@
 /**
  * The ends of the items of one many-call, gathered into its answer.
  *
- * Owns the answer in the making. May call base and the vocabulary. Invariants: 1. Every item ends
- * once; the call ends with the last of them. 2. Items stand in the order of the request (K11). 3. A
- * refusal that met every item is the refusal of the call.
+ * Owns the answer in the making. Invariants: 1. Every item ends once; the call ends with the last
+ * of them. 2. Items stand in the order of the request (K11). 3. A refusal that met every item is
+ * the refusal of the call.
  */
 import { assert } from "../../base/assert.js";
 import { KvType } from "../../machine/commands/command.js";

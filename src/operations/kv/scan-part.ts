@@ -2,11 +2,10 @@
  * One page of the keys that some partitions of this node hold, and the pages of several nodes put
  * together to one.
  *
- * May call base, machine, host and this folder. Invariants: 1. Every partition that takes part is
- * proved to lead before anything is read, and all of a node are shown as they are in the one turn
- * in which the merge begins, after the last proof came in. 2. A page is in key order; its `next` is
- * the last key that was considered in every partition of every node: nothing is lost or doubled
- * between pages.
+ * Invariants: 1. Every partition that takes part is proved to lead before anything is read, and all
+ * of a node are shown as they are in the one turn in which the merge begins, after the last proof
+ * came in. 2. A page is in key order; its `next` is the last key that was considered in every
+ * partition of every node: nothing is lost or doubled between pages.
  */
 import { compareBytes, compareText, encodeText } from "../../base/bytes.js";
 import type { GroupAccess } from "../api/host-view.js";

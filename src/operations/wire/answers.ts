@@ -1,9 +1,8 @@
 /**
  * The shapes of all data answers, as they come back from the node that executed.
  *
- * Pure. May call base and the vocabulary. Invariants: 1. One line per member of every kind; the
- * compiler refuses a kind or a member that is missing. 2. Numbers of kinds are never used again for
- * something else.
+ * Pure. Invariants: 1. One line per member of every kind; the compiler refuses a kind or a member
+ * that is missing. 2. Numbers of kinds are never used again for something else.
  */
 import { MANY_ITEMS_MAX } from "../../base/limits.js";
 import type {

@@ -1,9 +1,8 @@
 /**
  * What one node asks another, and how it is answered.
  *
- * A call: time that is left (ms), request id, request. Pure. May call base and the vocabulary.
- * Invariants: 1. Every request has one kind of answer, or "not-taken". 2. What cannot be read whole
- * is not read at all.
+ * A call: time that is left (ms), request id, request. Pure. Invariants: 1. Every request has one
+ * kind of answer, or "not-taken". 2. What cannot be read whole is not read at all.
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
 import { PARTITIONS_MAX } from "../../base/limits.js";

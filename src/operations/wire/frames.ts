@@ -4,7 +4,7 @@
  *
  * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
  * each counted: id u53, part u8 (0 whole, 1 first, 2 middle, 3 last), body. Or a farewell: version,
- * direction 3, epoch 0 and nothing more. Owns what is gathered. May call base and the vocabulary.
+ * direction 3, epoch 0 and nothing more. Owns what is gathered.
  *
  * Invariants: 1. No frame is larger than FRAME_MAX_BYTES. 2. An item that cannot be read is told
  * apart by its id and spoils nothing but itself. 3. The parts of an item follow each other, or the

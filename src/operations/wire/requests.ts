@@ -1,9 +1,8 @@
 /**
  * The shapes of all data requests, as they are forwarded to the node that leads.
  *
- * Pure. May call base and the vocabulary. Invariants: 1. One line per member of every kind; the
- * compiler refuses a kind or a member that is missing. 2. The numbers of the kinds stand in the
- * table of kinds.
+ * Pure. Invariants: 1. One line per member of every kind; the compiler refuses a kind or a member
+ * that is missing. 2. The numbers of the kinds stand in the table of kinds.
  */
 import { MANY_ITEMS_MAX } from "../../base/limits.js";
 import {

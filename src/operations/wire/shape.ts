@@ -2,10 +2,10 @@
  * Shapes of what travels between nodes: small codecs that are put together by declaration, one line
  * per member.
  *
- * Pure. May call base. Invariants: 1. A record's shape names every member of its type, or it does
- * not compile: nothing is left out on one of the two ways (P-053). 2. Members travel in the order
- * of their declaration; absent and zero differ. 3. Reading never throws and never allocates by a
- * length that the input has no bytes for (P-128): the reader turns failed and yields zeros.
+ * Pure. Invariants: 1. A record's shape names every member of its type, or it does not compile:
+ * nothing is left out on one of the two ways (P-053). 2. Members travel in the order of their
+ * declaration; absent and zero differ. 3. Reading never throws and never allocates by a length that
+ * the input has no bytes for (P-128): the reader turns failed and yields zeros.
  */
 import { assert } from "../../base/assert.js";
 import type { ByteReader, ByteWriter } from "../../base/codec.js";

@@ -1,7 +1,6 @@
 /**
  * A change of membership takes effect: applied from the log, or with a snapshot.
  *
- * May call: proposals, reads, roles, replication and below.
  * Invariants:
  * 1. Each committed change is applied once, in log order: its index is above all applied before.
  *    One that a snapshot has overtaken changes nothing.

@@ -1,7 +1,7 @@
 /**
  * Elections: campaigning, voting, counting votes.
  *
- * May call: roles, replication and below. Algorithm: Raft, section 5.2 and 5.4.1; pre-vote,
+ * Algorithm: Raft, section 5.2 and 5.4.1; pre-vote,
  * dissertation section 9.6.
  * Invariants:
  * 1. One vote per term; it is in the hard state before the answer may leave (the answer is

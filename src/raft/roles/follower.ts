@@ -2,7 +2,6 @@
  * What every node does with a leader's messages of its own term: entries, heartbeats, snapshots,
  * orders.
  *
- * May call: change, election, reads, proposals and below.
  * Invariants:
  * 1. The commit index never moves beyond what the message at hand has verified.
  * 2. An append below the commit index is answered with the commit index and changes nothing.

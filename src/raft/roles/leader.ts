@@ -2,7 +2,6 @@
  * What a leader does with answers, reports and orders of its own term, and with the passing of
  * time.
  *
- * May call: proposals, reads, roles, replication and below.
  * Invariants:
  * 1. Answers count only from members; match rises only by accepted appends of this term.
  * 2. When the commit index moves, everybody whose flow allows hears of it: at once where

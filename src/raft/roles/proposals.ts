@@ -1,7 +1,6 @@
 /**
  * Proposals: checked and appended by a leader, passed on by a follower, refused by everybody else.
  *
- * May call: replication, membership and below.
  * Invariants:
  * 1. At most one membership change is on its way: proposed by this leader or inherited, and not yet
  *    applied.

@@ -2,7 +2,7 @@
  * Linearizable reads without a log entry: the leader names an index that is fresh enough once it
  * has proved that it leads.
  *
- * May call: replication and below. Algorithm: read index, Raft dissertation section 6.4.
+ * Algorithm: read index, Raft dissertation section 6.4.
  * Invariants:
  * 1. No index is named before an entry of the leader's own term is committed, in a group of one
  *    voter too.

@@ -1,7 +1,7 @@
 /**
  * How a leader gets its log to the others: appending, sending, counting, committing.
  *
- * May call: state and below. Algorithm: Raft, section 5.3 and 5.4; pipelining, probing and
+ * Algorithm: Raft, section 5.3 and 5.4; pipelining, probing and
  * snapshots as in etcd's raft.
  * Invariants:
  * 1. One function decides between append, snapshot and silence; every path uses it.

@@ -1,7 +1,6 @@
 /**
  * Changes of role: follower, pre-candidate, candidate, leader.
  *
- * May call: replication and below.
  * Invariants:
  * 1. Whatever belongs to a leadership (progress, reads, transfer) ends with `restart`.
  * 2. A pre-candidate keeps its term and its vote.

@@ -1,7 +1,6 @@
 /**
  * One message changes one core: the term rule first, for every kind alike, then the role decides.
  *
- * May call: election, follower, leader, proposals, roles and below.
  * Invariants:
  * 1. A message of a higher term makes this node a follower of that term before anything else is
  *    looked at; pre-vote requests and granted pre-votes, which speak of a term that may never be,

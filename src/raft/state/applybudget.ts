@@ -2,7 +2,6 @@
  * The bytes of committed entries that were handed out for applying and are not acknowledged: when
  * to hand out more.
  *
- * May call: base and types of this folder.
  * Invariants:
  * 1. Bytes are given back exactly once, by the first acknowledgement at or behind the last entry of
  *    their batch.

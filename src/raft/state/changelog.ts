@@ -1,7 +1,6 @@
 /**
  * Where the log holds membership changes: the kind of every entry that is not a normal one.
  *
- * May call: base and types of this folder.
  * Invariants: 1. Positions ascend and lie within the log, or between the floor's old place and what
  * is applied. 2. What is cut off the log leaves no trace here.
  */

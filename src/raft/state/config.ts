@@ -2,7 +2,6 @@
  * The settings of one Raft core: what they mean, their defaults, and the check that they fit
  * together.
  *
- * May call: base.
  * Invariants: 1. A core never sees a configuration that `assertConfig` refuses. 2. Settings never
  * change afterwards.
  */

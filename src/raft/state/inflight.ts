@@ -2,7 +2,6 @@
  * The appends with entries that are on their way to one follower: a window, limited by count and by
  * bytes.
  *
- * May call: base and types of this folder.
  * Invariants: 1. Last indexes ascend. 2. The sums equal what the ring holds. 3. The ring grows only
  * up to what is in use.
  */

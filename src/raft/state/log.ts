@@ -2,7 +2,6 @@
  * The log of one group as positions: terms, kinds, sizes, and how far it is written, committed and
  * applied.
  *
- * May call: base, termlog, sizes, config and types of this folder.
  * Invariants:
  * 1. floor <= applied <= applying <= committed <= last, and written <= handedOut <= last, once no
  *    snapshot is pending.

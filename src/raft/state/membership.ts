@@ -1,7 +1,7 @@
 /**
  * Membership arithmetic: what a change makes of a membership. Pure functions over plain data.
  *
- * May call: types of this folder. Algorithm: joint consensus with learners; a voter that is to
+ * Algorithm: joint consensus with learners; a voter that is to
  * become a learner while the old half still needs its vote waits in learnersNext.
  * Invariants:
  * 1. A node is in at most one of voters and learners; learnersNext is part of votersOutgoing and

@@ -1,7 +1,7 @@
 /**
  * What a leader knows about one peer, and how fast it may send to it.
  *
- * May call: inflight and types of this folder. Algorithm: the probe, replicate and snapshot states
+ * Algorithm: the probe, replicate and snapshot states
  * of etcd's raft.
  * Invariants:
  * 1. match < next, and match rises only on an accepted append of the leader's own term.

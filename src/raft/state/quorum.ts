@@ -1,7 +1,7 @@
 /**
  * Majorities, plain and joint: the only place that decides whether enough voters agree.
  *
- * May call: types of this folder. Algorithm: joint consensus of the Raft dissertation, section 4.3;
+ * Algorithm: joint consensus of the Raft dissertation, section 4.3;
  * both halves must agree.
  * Invariants:
  * 1. Only voter sets are visible here, so that a learner or a stranger can never decide anything.

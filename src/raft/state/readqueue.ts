@@ -2,7 +2,6 @@
  * Reads that wait for a leader's confirmation: those before the first commit of its term, and those
  * in rounds.
  *
- * May call: base and types of this folder.
  * Invariants:
  * 1. Round ids rise for as long as the core lives and are never used twice.
  * 2. A round's index was captured when the round began, so that a read never joins a round that

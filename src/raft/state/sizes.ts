@@ -1,7 +1,6 @@
 /**
  * Payload sizes along the log, as running totals: how many bytes any stretch of entries has.
  *
- * May call: base and types of this folder.
  * Invariants:
  * 1. Totals never fall along the log.
  * 2. Entries added here are known exactly; restored ones are averaged over the stretches that the

@@ -2,7 +2,6 @@
  * The whole state of one core, and its outgoing messages. Other files of this folder are functions
  * on it.
  *
- * May call: base and the data structures of this folder.
  * Invariants:
  * 1. term never falls; vote changes only from nobody, or with the term.
  * 2. Answers that vouch for a write go to `afterWrite`, everything else to `messages`; each keeps

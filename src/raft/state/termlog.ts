@@ -1,7 +1,6 @@
 /**
  * The terms of the log, as runs: which term stands at which index, from the floor to the end.
  *
- * May call: base and types of this folder.
  * Invariants:
  * 1. The floor's own term is known for as long as the floor stands there; nothing below the floor
  *    is.

@@ -1,7 +1,6 @@
 /**
  * A queue of numbers in one typed array: pushed and cut at its end, dropped at its beginning.
  *
- * May call: base.
  * Invariants: 1. Nothing is allocated but to double the room. 2. Dropping costs nothing until the
  * room at the end is used up.
  */

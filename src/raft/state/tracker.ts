@@ -2,7 +2,6 @@
  * The members of the group as this node has applied them, with what is known about each, and the
  * votes of an election.
  *
- * May call: base, membership, progress, quorum, config, types of this folder.
  * Invariants:
  * 1. There is one Progress for every member and for nobody else, ascending by id.
  * 2. Decisions go through quorum.ts, which sees voters only.

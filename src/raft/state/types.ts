@@ -3,7 +3,6 @@
  * what the core asks of its host (Effects). Types only; every value here is plain data and is never
  * changed once it has been handed over.
  *
- * May call: nothing.
  * Invariants:
  * 1. Positions only: no payload byte is reachable from any type of this file.
  * 2. Spans are run-length: their object count depends on the number of terms and config changes,

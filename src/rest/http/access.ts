@@ -1,9 +1,8 @@
 /**
  * Who may call what (contract 10.1), checked before a body is read.
  *
- * May call node:http2 and node:tls types. Invariants: 1. Without an authenticator every caller is
- * admin. 2. A higher role may do all that a lower one may. 3. A certificate counts only when the
- * TLS layer verified it.
+ * Invariants: 1. Without an authenticator every caller is admin. 2. A higher role may do all that a
+ * lower one may. 3. A certificate counts only when the TLS layer verified it.
  */
 import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";

@@ -1,10 +1,10 @@
 /**
  * Requests that a browser sends on behalf of a page that is not ours (contract 10.6).
  *
- * Owns no state. Invariants: 1. A page of another origin reaches no path that needs a role, unless
- * its origin was allowed: browsers say the origin of every request that such a page can make and
- * that changes something. 2. Where nobody has credentials, the name in the request must be one of
- * this node, so that a name that a stranger pointed here does not count as ours (P-201).
+ * Invariants: 1. A page of another origin reaches no path that needs a role, unless its origin was
+ * allowed: browsers say the origin of every request that such a page can make and that changes
+ * something. 2. Where nobody has credentials, the name in the request must be one of this node, so
+ * that a name that a stranger pointed here does not count as ours (P-201).
  */
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";

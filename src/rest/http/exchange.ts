@@ -1,11 +1,11 @@
 /**
  * One request and its one answer.
  *
- * Owns the response object from the moment the request was routed. May call base, problems and
- * node:http types. Invariants: 1. Exactly one answer is written, or the exchange is abandoned
- * because the client went away. 2. The server's count of requests in progress goes up when an
- * exchange is made and down when it ends, on every path. 3. Headers are written in one call
- * together with the body, so that a short answer is one packet.
+ * Owns the response object from the moment the request was routed. Invariants: 1. Exactly one
+ * answer is written, or the exchange is abandoned because the client went away. 2. The server's
+ * count of requests in progress goes up when an exchange is made and down when it ends, on every
+ * path. 3. Headers are written in one call together with the body, so that a short answer is one
+ * packet.
  */
 import type { IncomingMessage } from "node:http";
 import { assert } from "../../base/assert.js";

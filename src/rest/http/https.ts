@@ -1,10 +1,10 @@
 /**
  * The HTTPS server: REST over HTTP/1.1 and HTTP/2, and gRPC streams, on one port.
  *
- * Owns nothing after creation. May call node:http2. Invariants: 1. Which protocol a connection
- * speaks is settled by ALPN, what a stream is by its content type, before any framework sees it. 2.
- * An HTTP/2 request with too large headers is answered 431; only far beyond that its stream is
- * reset. 3. At most 256 streams of a connection are open.
+ * Invariants: 1. Which protocol a connection speaks is settled by ALPN, what a stream is by its
+ * content type, before any framework sees it. 2. An HTTP/2 request with too large headers is
+ * answered 431; only far beyond that its stream is reset. 3. At most 256 streams of a connection
+ * are open.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {

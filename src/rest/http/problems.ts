@@ -1,9 +1,9 @@
 /**
  * Problem documents (RFC 9457): what every answer outside 2xx carries.
  *
- * May call base. Invariants: 1. `code` is stable and from the closed list below. 2. Where an
- * endpoint has an answer of its own, its members are added and win a clash of names; the HTTP
- * status line is authoritative.
+ * Invariants: 1. `code` is stable and from the closed list below. 2. Where an endpoint has an
+ * answer of its own, its members are added and win a clash of names; the HTTP status line is
+ * authoritative.
  */
 import { quoted } from "../json/json-text.js";
 

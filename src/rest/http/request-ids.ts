@@ -2,8 +2,8 @@
  * Request ids: the client's own where it sent an acceptable one, else one that is unique on this
  * node.
  *
- * May call node:crypto. Invariants: 1. An id is 1 to 128 visible ASCII characters, so it can go
- * into a header and a log line as it is.
+ * Invariants: 1. An id is 1 to 128 visible ASCII characters, so it can go into a header and a log
+ * line as it is.
  */
 import { randomBytes } from "node:crypto";
 import { REQUEST_ID_MAX_CHARACTERS } from "../../base/limits.js";

@@ -1,7 +1,7 @@
 /**
  * Bounds the answers that wait for clients to read them.
  *
- * May call base. Invariants: 1. Small answers are not counted: connections and streams bound them.
+ * Invariants: 1. Small answers are not counted: connections and streams bound them.
  * 2. Large ones, those of the other front end included, never exceed the node's count; what does
  * not fit is refused as overload, which only reads can meet. 3. A client that takes too long over a
  * large answer loses it.

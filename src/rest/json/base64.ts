@@ -2,8 +2,8 @@
  * Strict base64 (RFC 4648 section 4): padding required, no white space, no other alphabet, no stray
  * bits.
  *
- * May call nothing. Invariants: 1. Each byte string has exactly one accepted form. 2. What is
- * decoded owns its memory: a value of eight bytes must not keep a pooled slab alive.
+ * Invariants: 1. Each byte string has exactly one accepted form. 2. What is decoded owns its
+ * memory: a value of eight bytes must not keep a pooled slab alive.
  */
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

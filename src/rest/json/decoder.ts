@@ -1,12 +1,11 @@
 /**
  * Reads one request body by its member table: every fault is typed and names its member.
  *
- * May call base, the reader and the tables. Invariants: 1. A body that is not well-formed JSON is
- * `malformed-json` whatever else is wrong with it; otherwise the first fault in reading order is
- * reported. 2. Numbers that do not fit are no fault here: they are noted, and the caller decides
- * (InvalidInput on the data APIs, 400 elsewhere). 3. Names are only compared with the table, never
- * used as property names, so `__proto__` is just one more unknown member. 4. Decoding keeps nothing
- * of the body.
+ * Invariants: 1. A body that is not well-formed JSON is `malformed-json` whatever else is wrong
+ * with it; otherwise the first fault in reading order is reported. 2. Numbers that do not fit are
+ * no fault here: they are noted, and the caller decides (InvalidInput on the data APIs, 400
+ * elsewhere). 3. Names are only compared with the table, never used as property names, so
+ * `__proto__` is just one more unknown member. 4. Decoding keeps nothing of the body.
  */
 import { encodeText, startsWithBytes } from "../../base/bytes.js";
 import { MANY_ITEMS_MAX } from "../../base/limits.js";

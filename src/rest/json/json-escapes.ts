@@ -1,8 +1,8 @@
 /**
  * Escapes of JSON text (RFC 8259 section 7).
  *
- * May call base. Invariants: 1. What comes out is well-formed Unicode; a faulty escape or a lone
- * surrogate is null.
+ * Invariants: 1. What comes out is well-formed Unicode; a faulty escape or a lone surrogate is
+ * null.
  */
 import { isWellFormedText } from "../../base/bytes.js";
 

@@ -1,8 +1,8 @@
 /**
  * Values out of JSON bytes: exact integers, text, base64.
  *
- * May call base and the scanner. Invariants: 1. No digit of an integer is lost: int64 leaves as
- * bigint, or as null for "does not fit". 2. What is handed out holds no reference to the body.
+ * Invariants: 1. No digit of an integer is lost: int64 leaves as bigint, or as null for "does not
+ * fit". 2. What is handed out holds no reference to the body.
  */
 import { encodeText } from "../../base/bytes.js";
 import { INT32_MAX, INT32_MIN, isInt64 } from "../../base/int64.js";

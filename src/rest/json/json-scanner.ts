@@ -1,11 +1,11 @@
 /**
  * A strict JSON scanner over UTF-8 bytes (RFC 8259): structure and syntax, one pass, no tree.
  *
- * Owns the position in one body. May call base and node:buffer. Whoever drives it says what is
- * expected; nothing is built that nobody asked for. Invariants: 1. Every fault of syntax, encoding
- * or nesting throws the one MalformedJson object, and only `run` lets it out, as data. 2. Work and
- * stack are bounded by the body size and JSON_NESTING_MAX. 3. After a text was scanned it is known
- * to be well-formed Unicode.
+ * Owns the position in one body. Whoever drives it says what is expected; nothing is built that
+ * nobody asked for. Invariants: 1. Every fault of syntax, encoding or nesting throws the one
+ * MalformedJson object, and only `run` lets it out, as data. 2. Work and stack are bounded by the
+ * body size and JSON_NESTING_MAX. 3. After a text was scanned it is known to be well-formed
+ * Unicode.
  */
 import { isUtf8 } from "node:buffer";
 import { JSON_NESTING_MAX } from "../../base/limits.js";

@@ -1,8 +1,8 @@
 /**
  * Pieces of JSON text from which the answers are joined.
  *
- * May call base. Invariants: 1. Every 64-bit number is written as a plain JSON number, exact over
- * its whole range. 2. Text is escaped by the rules of RFC 8259; what was well-formed stays so.
+ * Invariants: 1. Every 64-bit number is written as a plain JSON number, exact over its whole range.
+ * 2. Text is escaped by the rules of RFC 8259; what was well-formed stays so.
  */
 import { decodeText } from "../../base/bytes.js";
 import type { Hlc } from "../../base/hlc.js";

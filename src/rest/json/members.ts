@@ -2,9 +2,9 @@
  * Member tables: what a request body may hold. The one source for validation, decoding and the
  * OpenAPI document.
  *
- * May call base. Invariants: 1. A table names every member that the server accepts; all others are
- * refused. 2. Each member says what it counts as when it is omitted or null. 3. A table has at most
- * 31 members (the decoder keeps the ones it has seen in one integer), each with an ASCII name.
+ * Invariants: 1. A table names every member that the server accepts; all others are refused. 2.
+ * Each member says what it counts as when it is omitted or null. 3. A table has at most 31 members
+ * (the decoder keeps the ones it has seen in one integer), each with an ASCII name.
  */
 import { assert } from "../../base/assert.js";
 import { encodeText } from "../../base/bytes.js";

@@ -1,9 +1,9 @@
 /**
  * The server's configuration: built once from flags, checked across fields, frozen.
  *
- * Owns nothing. Invariants: 1. Every violated relation is reported with both values
- * and the remedy. 2. A flag whose feature this version lacks is refused, never silently ignored. 3.
- * Nothing reads flags after this.
+ * Invariants: 1. Every violated relation is reported with both values and the remedy. 2. A flag
+ * whose feature this version lacks is refused, never silently ignored. 3. Nothing reads flags after
+ * this.
  */
 import { hostname, homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";

@@ -1,7 +1,7 @@
 /**
  * Turns the command line and the environment into raw flag values.
  *
- * Owns nothing. Invariants: 1. Precedence: command line, environment, default. 2. An unknown flag,
+ * Invariants: 1. Precedence: command line, environment, default. 2. An unknown flag,
  * a repeated flag or one without its value is refused, naming the flag and the nearest known one.
  * 3. Values are checked one by one here, relations between them in `config`.
  */

@@ -1,7 +1,7 @@
 /**
  * Twin of asm/fold.ts and asm/compact.ts: last write per key, one reservation for many calls.
  *
- * Works on the arena it is given; owns nothing. May call the layout.
+ * Works on the arena it is given; owns nothing.
  *
  * Invariant: keys order as unsigned bytes, a prefix before its extensions; equal keys keep their
  * write order.

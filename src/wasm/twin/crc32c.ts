@@ -2,7 +2,7 @@
  * CRC-32C (Castagnoli, reflected polynomial 0x82F63B78) by slicing by 8, after Kounavis and Berry,
  * "A systematic approach to building high performance software-based CRC generators" (2005).
  *
- * Owns its tables. May call nothing.
+ * Owns its tables.
  *
  * Invariants: 1. `crc32c` of "123456789" is 0xE3069283. 2. A state is the complement of a checksum;
  * only `crc32c` complements.

@@ -2,7 +2,7 @@
  * The twin as a kernel instance: the same exports as the compiled module, over a plain ArrayBuffer
  * of the same layout.
  *
- * Owns its memory. May call the twin's functions.
+ * Owns its memory.
  *
  * Invariants: 1. It can stand in for a compiled instance anywhere. 2. Its memory never grows.
  */

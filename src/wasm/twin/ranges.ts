@@ -2,7 +2,7 @@
  * Twin of asm/ranges.ts: checked 64-bit range arithmetic for many allocations over one cursor, in
  * pairs of 32-bit lanes.
  *
- * Works on the arena it is given; owns nothing. May call the layout.
+ * Works on the arena it is given; owns nothing.
  *
  * The room left is divided by the increment once per batch; after that each item is a comparison of
  * step counts, so that nothing can overflow before it is checked. BigInt appears once per batch,

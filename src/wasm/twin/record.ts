@@ -1,7 +1,7 @@
 /**
  * Twin of asm/record.ts: frames, seals, scans and seeks log records in plain TypeScript.
  *
- * Works on the arena it is given; owns nothing. May call the CRC and the layout.
+ * Works on the arena it is given; owns nothing.
  *
  * Invariants: 1. Byte for byte the results of the compiled kernel. 2. Reads nothing outside [start,
  * start + bytes).
