@@ -12,7 +12,7 @@ import { drawLock, drawOddLock, lockName } from "./lock-requests.js";
 import { drawBucket, drawMany, drawPages, drawRangeChange } from "./many-requests.js";
 import type { Plan } from "../plan/plan.js";
 import { drawAllocation, drawOddSequence, drawSequence } from "./sequence-requests.js";
-import { ChurnErrand, drawReaders } from "./tomb-requests.js";
+import { ChurnErrand, EndsErrand, drawReaders } from "./tomb-requests.js";
 import { WORKLOAD_KINDS, type WorkloadKind } from "../plan/workplan.js";
 
 /** What a client sets out to do: one ask, several at once, or one after the other. */
@@ -62,7 +62,9 @@ export class RequestSource {
   }
 
   private isErrand(kind: WorkloadKind): boolean {
-    return ["hold", "hold-ephemeral", "scan-all", "scan-local", "range", "churn"].includes(kind);
+    return ["hold", "hold-ephemeral", "scan-all", "scan-local", "range", "churn", "ends"].includes(
+      kind,
+    );
   }
 
   private errand(kind: WorkloadKind, memory: ClientMemory): Errand | null {
@@ -80,6 +82,8 @@ export class RequestSource {
         return new PagesErrand(kind, drawPages(kind, plan, prng, shared), prng);
       case "churn":
         return new ChurnErrand(plan, prng, shared);
+      case "ends":
+        return new EndsErrand(plan, prng, shared, memory.owner);
       default:
         return null;
     }

@@ -9,6 +9,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import type { Ask, SharedWork } from "./workload.js";
 import { EPHEMERAL, PERSISTENT, leaseMs, pick } from "./workload.js";
 import type { Errand, ErrandStep } from "./errands.js";
+import type { Outcome } from "../../judge/history.js";
 import { keyRequest, setRequest, uniqueValue } from "./kv-requests.js";
 import { askPage } from "./many-requests.js";
 import {
@@ -24,6 +25,7 @@ const BUCKET = "bucket-0";
 const KEYS_MIN = 50;
 const KEYS_MAX = 200;
 const ROUNDS_MAX = 3;
+const PAIRS_MAX = 20;
 const READERS_MAX = 12;
 
 /** Sets a stretch of keys and deletes nearly all of them, some times. */
@@ -53,16 +55,10 @@ export class ChurnErrand implements Errand {
   private askSet(): Ask {
     const { plan, prng, shared, ephemeral } = this;
     const isLeased = prng.chance(1, 8);
-    const operations = this.keys.map((key): KvSetOperation => ({
-      kind: "kv-set",
-      key,
-      ephemeral,
-      value: uniqueValue(plan, prng, shared),
-      compareValue: null,
-      compareRevision: 0n,
-      expiresMs: isLeased ? leaseMs(prng) : 0,
-      flags: 0,
-    }));
+    const operations = this.keys.map((key) => {
+      const value = uniqueValue(plan, prng, shared);
+      return setOf(key, value, ephemeral, isLeased ? leaseMs(prng) : 0);
+    });
     const items = operations.map(setRequest);
     const told = operations.map((set) => ({ ...set, value: toldValue(set.value) }));
     return { kind: "churn", request: { kind: "kv-set-many", items }, operations: told };
@@ -77,6 +73,42 @@ export class ChurnErrand implements Errand {
     const items = operations.map((one) => ({ ...keyRequest(one), kind: "kv-delete" }) as const);
     return { kind: "churn", request: { kind: "kv-delete-many", items, plain: true }, operations };
   }
+}
+
+/** Writes a key in front of all others of the bucket and one behind them in turn: who reads both saw one instant. */
+export class EndsErrand implements Errand {
+  private stepsLeft: number;
+
+  constructor(
+    private readonly plan: Plan,
+    private readonly prng: Prng,
+    private readonly shared: SharedWork,
+    private readonly owner: string,
+  ) {
+    this.stepsLeft = 2 * (1 + prng.below(PAIRS_MAX));
+  }
+
+  next(last: Outcome | null): ErrandStep | null {
+    if (this.stepsLeft-- <= 0 || (last !== null && last.kind !== "ok")) return null;
+    const end = this.stepsLeft % 2 === 1 ? "a" : "z";
+    const value = uniqueValue(this.plan, this.prng, this.shared);
+    const operation = setOf(`${BUCKET}/${end}-${this.owner}`, value, false, 0);
+    const told = { ...operation, value: toldValue(value) };
+    return {
+      ask: { kind: "ends", request: setRequest(operation), operations: [told] },
+      afterMs: 0,
+    };
+  }
+}
+
+function setOf(
+  key: string,
+  value: string | null,
+  ephemeral: boolean,
+  expiresMs: number,
+): KvSetOperation {
+  const unconditional = { compareValue: null, compareRevision: 0n, flags: 0 };
+  return { kind: "kv-set", key, ephemeral, value, expiresMs, ...unconditional };
 }
 
 function keyAt(number: number): string {

@@ -67,6 +67,8 @@ export const SPECIAL_FAULTS = {
   "store-stuck": {},
   /** Bytes that no node sends arrive over a link. */
   garbage: {},
+  /** Frames that a link delivered before arrive once more, late and out of their order. */
+  replay: {},
   /** The machine comes back with an empty disk; somebody has the node removed, and it is taken in again. */
   "lose-disk": {},
   /** A disk is put back as it was some restarts ago; later the node is removed and comes back empty. */

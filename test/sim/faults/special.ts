@@ -6,6 +6,7 @@
 import type { Prng } from "../../../src/base/prng.js";
 import type { FaultKind } from "./kinds.js";
 import type { Scene } from "./fault-context.js";
+import type { SimLink } from "../net/simlink.js";
 import type { Server } from "../world/server.js";
 import { World } from "../world/world.js";
 
@@ -45,6 +46,8 @@ export function strikeSpecially(
     }
     case "garbage":
       return sendGarbage(scene, server, prng);
+    case "replay":
+      return sendAgain(scene, server, prng);
     default:
       return false;
   }
@@ -68,11 +71,25 @@ function leaveBehind(scene: Scene, server: Server, prng: Prng): boolean {
   return true;
 }
 
-function sendGarbage(scene: Scene, server: Server, prng: Prng): boolean {
-  const from = scene.network.listener(server.nodeId);
+/** A link from `server` to somebody who is up. */
+function someLink(scene: Scene, server: Server, prng: Prng): SimLink | undefined {
   const others = scene.servers.filter((other) => other !== server && other.isUp);
   const to = others[prng.below(Math.max(1, others.length))];
-  const link = to === undefined ? undefined : from?.link(to.nodeId);
+  return to === undefined ? undefined : scene.network.listener(server.nodeId)?.link(to.nodeId);
+}
+
+function sendAgain(scene: Scene, server: Server, prng: Prng): boolean {
+  const link = someLink(scene, server, prng);
+  let count = 0;
+  for (const { lane, bytes } of link?.sent?.draw(prng) ?? []) {
+    if (link?.send(lane, bytes) === true) count++;
+  }
+  scene.network.counts.replayed += count;
+  return count > 0;
+}
+
+function sendGarbage(scene: Scene, server: Server, prng: Prng): boolean {
+  const link = someLink(scene, server, prng);
   const lanes = link?.openLanes() ?? [];
   const lane = lanes[prng.below(Math.max(1, lanes.length))];
   if (link === undefined || lane === undefined) return false;

@@ -9,7 +9,8 @@
  * new link takes its place. One lane may stand broken while the others deliver. While a direction
  * is cut, frames wait in it; they arrive in a burst when the cut ends. Frames of a process that
  * died may still arrive: any first part of what was on its way. A node that died takes its
- * connections with it.
+ * connections with it. What no connection can do, garbage and frames that come again, is done by
+ * faults of a profile of its own.
  *
  * Invariants: 1. A frame reaches only the life that its connection was made with. 2. Ups and downs
  * of a link alternate. 3. Nothing is called in the turn of the call to a port. 4. All draws come
@@ -38,6 +39,8 @@ export interface NetworkTemper {
   readonly slowPerMillion: number;
   /** A link over which nothing comes back for so long is given up (ms). */
   readonly silenceMs: number;
+  /** Links keep what they sent, for faults that send it again. */
+  readonly keepsFrames?: boolean;
 }
 
 /** One direction between two nodes: what can be wrong with it, and what lost links left in it. */
@@ -88,6 +91,7 @@ export class SimNetwork {
     intoBroken: 0,
     ofLostLinks: 0,
     garbage: 0,
+    replayed: 0,
   };
   /** After so long each lane misses its echo (ms). */
   readonly echoMs: Readonly<Record<PeerLane, number>>;

@@ -13,6 +13,7 @@ import { Dial } from "./dial.js";
 import { LANES, type Lanes, QUEUE_BYTES, type SimLane, lanesBetween } from "./lanes.js";
 import type { SimNetwork } from "./network.js";
 import type { SimPeers } from "./peers.js";
+import { SentFrames } from "./sentframes.js";
 
 export class SimLink {
   /** null: the link is not up. */
@@ -21,6 +22,8 @@ export class SimLink {
   private callsLeftAt: SimPeers | null = null;
   /** Counts connections: what belongs to an older one is void. */
   private connection = 0;
+  /** null: nothing is kept. */
+  readonly sent: SentFrames | null;
   private readonly dial: Dial;
   private readonly network: SimNetwork;
   private readonly from: number;
@@ -33,6 +36,7 @@ export class SimLink {
     this.network = port.network;
     this.from = port.profile.nodeId;
     this.to = peer.nodeId;
+    this.sent = this.network.temper.keepsFrames === true ? new SentFrames() : null;
     this.dial = new Dial(port, peer, (receiver, events) => this.up(receiver, events));
   }
 
@@ -255,6 +259,7 @@ export class SimLink {
     if (!lane.isOpen) this.openLazy(lane);
     const arrivesMs = Math.max(departMs + network.delayMs(from, to), lane.lastArrivalMs);
     lane.push(bytes, arrivesMs);
+    this.sent?.keep(name, bytes);
     return true;
   }
 

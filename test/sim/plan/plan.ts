@@ -49,6 +49,8 @@ export interface Plan {
   readonly keys: number;
   readonly requestTimeoutMs: number;
   readonly blockSize: number;
+  /** What a row costs that a read of many keys looks at (ms). */
+  readonly visitMs: number;
   /** null: nobody joins or leaves. */
   readonly members: MemberPlan | null;
   /** null: the disks of a majority stay. */
@@ -187,6 +189,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     keys: keysOf(profile, pick(prng, [2, 10, 60])),
     requestTimeoutMs: pick(prng, [1000, 3000, 10_000]),
     blockSize: pick(prng, [1, 10, 1000]),
+    visitMs: profile.visitMs ?? 0,
     work: { ...workSettings(later), ...profile.work },
     disk: { readMs: pick(prng, [0.1, 0.5]), writeMs: pick(prng, [0.3, 1, 5]) },
     network: {

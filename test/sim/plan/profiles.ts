@@ -37,6 +37,8 @@ export interface Profile {
   readonly needs?: Readonly<Record<string, number>>;
   /** In half of the seeds the disks of a majority are emptied. */
   readonly losesMajorities?: boolean;
+  /** What a row costs that a read of many keys looks at (ms); absent: nothing. */
+  readonly visitMs?: number;
   /** Images of one group that a node may install until it has caught up, at most. */
   readonly imagesMax?: number;
 }
@@ -210,6 +212,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     operations: {
       ...READERS,
       churn: 8,
+      ends: 6,
       set: 3,
       get: 3,
       "kv-delete": 2,
@@ -217,6 +220,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
       lock: 1,
     },
     keys: 3000,
+    visitMs: 0.0025,
     needs: {
       "a turn reads few rows: dead rows": 50_000,
       "a turn reads few rows: full turns": 20,
@@ -246,17 +250,26 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     },
     needs: { "fault kill-leader": 3, "fault strand-leader": 3 },
   },
-  /** Bytes that no node sends come over the links. */
+  /** What no connection brings comes over the links: bytes that no node sends, and frames once more. */
   rude: {
     name: "rude",
     nodes: [3],
-    faults: ["garbage", "garbage", "garbage", "link-break", "kill-leader"],
+    faults: [
+      "garbage",
+      "garbage",
+      "garbage",
+      "replay",
+      "replay",
+      "replay",
+      "link-break",
+      "kill-leader",
+    ],
     hasAllFaults: true,
     thinkMs: [100, 500],
     clients: [5],
     ticks: 20_000,
     faultEveryMs: [100, 300],
-    needs: { "network garbage": 10 },
+    needs: { "network garbage": 10, "network replayed": 10 },
   },
   /** Founders lose their disks: a minority, whom one command heals each, or a majority, which ends all grants. */
   wiped: {

@@ -51,7 +51,7 @@ const LATER_KINDS = [
   "odd",
 ] as const;
 /** Off, but in profiles that name them. */
-const SPECIAL_KINDS = ["churn", "readers"] as const;
+const SPECIAL_KINDS = ["churn", "ends", "readers"] as const;
 export const WORKLOAD_KINDS = [...OPERATION_KINDS, ...LATER_KINDS, ...SPECIAL_KINDS] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
 

@@ -102,4 +102,24 @@ export const operationBugs: readonly Mutation[] = [
     ],
     { operations: { create: 1, next: 8, "get-sequence": 10 }, sequences: 1 },
   ),
+  bug("P-193", "dead rows cost a turn nothing", "tombs", [
+    edit(
+      "src/operations/kv/kv-gather.ts",
+      "turn.visitsLeft -= page.visits;",
+      "turn.visitsLeft -= page.items.length;",
+    ),
+  ]),
+  bug(
+    "P-193",
+    "a read of several turns shows what was written meanwhile",
+    "tombs",
+    [
+      edit(
+        "src/operations/kv/kv-gather.ts",
+        "const reads = this.view?.reads ?? source.reads;",
+        "const { reads } = source;",
+      ),
+    ],
+    { operations: { readers: 1, ends: 6, churn: 2 }, thinkMs: 10, clients: 16, faults: ["slow"] },
+  ),
 ];

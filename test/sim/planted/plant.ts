@@ -25,14 +25,8 @@ import type { Mutation } from "./mutation.js";
 
 /** `dist/`. */
 const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const FOLDERS = [
-  ...["base", "wasm", "raft", "machine", "control", "host", "operations", "disk"].map(
-    (room) => `src/${room}`,
-  ),
-  "test/sim",
-  "test/judge",
-];
-const FILES = ["src/ports.js", "src/peerports.js"];
+const FOLDERS = ["src", "test/sim", "test/judge"];
+const FILES = ["test/doubles/default-settings.js"];
 /** A seed that takes longer than this (ms) does not end at all. */
 const SEED_MAX_MS = 240_000;
 
@@ -63,6 +57,7 @@ function linkTree(from: string, to: string): void {
 
 /** A hard link costs nothing; on another file system the file is copied. */
 function linkFile(source: string, target: string): void {
+  mkdirSync(dirname(target), { recursive: true });
   try {
     linkSync(source, target);
   } catch {

@@ -18,6 +18,7 @@ import type { GroupSample, Observer } from "../world/observe.js";
 import { Operator } from "../members/operator.js";
 import { unsettled, unsettledLoss } from "./liveness.js";
 import type { Plan } from "../plan/plan.js";
+import type { Life } from "../world/process.js";
 import { ReadMeter, metered } from "../world/readmeter.js";
 import { Server } from "../world/server.js";
 import { guarded } from "../world/tripwire.js";
@@ -100,7 +101,9 @@ class Run {
     this.world = new World(plan.seed, options.linesMax ?? 0);
     this.checks = options.checks ?? {};
     const electionMs = plan.host.electionMs ?? 1000;
-    this.network = new SimNetwork(this.world, { ...plan.network, silenceMs: electionMs * 0.7 });
+    const keepsFrames = plan.faults.includes("replay");
+    const silenceMs = electionMs * 0.7;
+    this.network = new SimNetwork(this.world, { ...plan.network, silenceMs, keepsFrames });
     for (let count = 1; count <= plan.nodes; count++) this.build();
     this.atlas = new Atlas(this.servers, plan.nodes, this.checks);
     this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas);
@@ -111,7 +114,7 @@ class Run {
     }
     this.world.onRun = (life) => {
       this.observe(life.node);
-      this.observeReads(life.node);
+      this.observeReads(life);
     };
   }
 
@@ -166,12 +169,14 @@ class Run {
   }
 
   /** What the reads of many keys did in the turn that just ended. */
-  private observeReads(node: number): void {
+  private observeReads(life: Life): void {
     const { reads } = this;
+    const { node } = life;
     const waiting = this.servers[node - 1]?.running?.operations["serving"].sliced.reads ?? 0;
     if (reads.visits === 0 && waiting === 0) return;
     const { visits, largest, dead } = reads;
     reads.clear();
+    if (this.plan.visitMs > 0) life.worked(visits * this.plan.visitMs);
     this.checks.readTurn?.(node, this.world.nowMs, { visits, largest, dead, waiting });
   }
 

@@ -128,6 +128,11 @@ export class Life implements TimerPort {
     this.run(callback);
   }
 
+  /** What ran just now took so long (ms): what comes in meanwhile waits. */
+  worked(durationMs: number): void {
+    this.busyUntilMs = Math.max(this.busyUntilMs, this.world.nowMs) + durationMs;
+  }
+
   pause(): void {
     this.isPaused = true;
   }
@@ -156,7 +161,7 @@ export class Life implements TimerPort {
       const next = this.held.shift();
       if (next === undefined) return;
       this.run(next);
-      if (this.costMs > 0 && this.held.length > 0) return this.drainLater();
+      if (this.world.nowMs < this.busyUntilMs && this.held.length > 0) return this.drainLater();
     }
   }
 
