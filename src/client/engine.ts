@@ -5,7 +5,6 @@
  * only to a place whose connection stands; everything else goes to a configured endpoint. 3. After
  * close nothing is left.
  */
-import { onAbort } from "./time/abort.js";
 import { Call } from "./call/call.js";
 import { Deadlines, type Expiring } from "./time/deadlines.js";
 import { ClosedError, InvalidInputError, localFailure, type SvcError } from "./values/errors.js";
@@ -13,7 +12,7 @@ import { GrpcNode } from "./transport/grpc-node.js";
 import { MetadataRefresh } from "./metadata/metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./call/operation.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
-import { pause } from "./time/pause.js";
+import { onAbort, pause } from "./time/pause.js";
 import { Places } from "./call/endpoints.js";
 import { RestNode } from "./transport/rest-node.js";
 import { RouteCache } from "./metadata/route-cache.js";

@@ -105,12 +105,12 @@ export class Loop {
 
   private expire(nowMs: number): void {
     this.dueMs = Infinity;
-    for (const { driver, intake } of this.parts().hosting.all) {
-      if (intake.wakeAtMs <= nowMs) {
-        intake.expire(nowMs);
+    for (const { driver, group } of this.parts().hosting.all) {
+      if (group.wakeAtMs <= nowMs) {
+        group.expire(nowMs);
         this.wake(driver);
       }
-      this.dueMs = Math.min(this.dueMs, intake.wakeAtMs);
+      this.dueMs = Math.min(this.dueMs, group.wakeAtMs);
     }
   }
 

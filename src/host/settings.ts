@@ -22,7 +22,8 @@ import type {
   StorePort,
   TimerPort,
 } from "../ports.js";
-import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshots/snapshot-settings.js";
+import { type CoreConfig, defaultConfig } from "../raft/state/config.js";
+import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshots/snapshot-limits.js";
 
 export interface HostPorts {
   readonly clock: ClockPort;
@@ -184,4 +185,18 @@ export function assertSettings(settings: HostSettings): void {
   assert(settings.flushBytes <= settings.unflushedBytesMax, "a flush is due before intake pauses");
   assert(settings.flushRows <= settings.unflushedRowsMax, "a flush is due before intake pauses");
   assert(settings.applySliceMs > 0 && settings.applySliceCommands > 0, "a slice does something");
+}
+
+/**
+ * The settings of a group's core: durations become ticks, and a tick is a heartbeat interval. `seed`
+ * differs by node and group, so that timeouts do (P-007).
+ */
+export function raftSettings(settings: HostSettings, seed: number): CoreConfig {
+  const { nodeId, heartbeatMs, electionMs, electionEndMs, waitingReadsMax } = settings;
+  return {
+    ...defaultConfig(nodeId, seed),
+    electionTicks: Math.ceil(electionMs / heartbeatMs),
+    electionSpreadTicks: Math.ceil(Math.max(1, electionEndMs - electionMs) / heartbeatMs),
+    maxPendingReads: Math.max(2, waitingReadsMax),
+  };
 }

@@ -21,13 +21,12 @@ import {
   encodeGroupRecord,
   type GroupRecord,
 } from "./commands/group-record.js";
-import { sweepGenerations } from "./snapshot/generations.js";
 import { ImageSource } from "./snapshot/source.js";
 import { generationPrefix, groupRecordKey } from "./store/keys.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Overlay } from "./store/overlay.js";
 import { DataReads } from "./data-reads.js";
-import { RestoreSink } from "./snapshot/restore.js";
+import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
 import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
 

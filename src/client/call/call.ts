@@ -6,7 +6,7 @@
  * the end the outcome is "none" only when no try can have taken effect, or the operation has none. 4. When there is another
  * place to ask, one silent node costs a share of the deadline, not all of it.
  */
-import { onAbort } from "../time/abort.js";
+import { onAbort } from "../time/pause.js";
 import { Backoff } from "../time/backoff.js";
 import type { Expiring } from "../time/deadlines.js";
 import {

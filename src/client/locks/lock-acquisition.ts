@@ -6,7 +6,7 @@
  * 3. What may have been granted and is not handed out is released in the background; while its try
  * is under way, only after that: nothing orders a release behind a grant that is still on its way.
  */
-import { onAbort } from "../time/abort.js";
+import { onAbort } from "../time/pause.js";
 import { CancelledError, ClosedError, TimeoutError } from "../values/errors.js";
 import { tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
 import { newTrace, type Caller, type Calling } from "../call/operation.js";

@@ -12,13 +12,13 @@ import {
   doubted,
   localFailure,
   NotFoundError,
+  SequenceMismatchError,
   TimeoutError,
 } from "../values/errors.js";
 import { int32Of, toSafeNumber } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
 import { checkIdempotency, type CallOptions, type Idempotency } from "../values/options.js";
 import { SequencePrefetch, type PrefetchOptions } from "./prefetch.js";
-import { checked } from "./sequence-check.js";
 import { createRequest, updateRequest } from "./sequence-requests.js";
 import { TimeBudget } from "../time/time-budget.js";
 import {
@@ -285,4 +285,23 @@ export class Sequence {
   delete(options?: CallOptions): Promise<SequenceDelete> {
     return this.all.delete(this.name, options);
   }
+}
+
+/** `info` when it is as `wanted`; throws SequenceMismatchError otherwise. */
+function checked(info: SequenceInfo, wanted: SequenceParameters): SequenceInfo {
+  const differences: string[] = [];
+  const compare = (label: string, is: bigint | number | null, want: unknown): void => {
+    if (want === undefined) return;
+    const exact = typeof want === "number" && typeof is === "bigint" ? BigInt(want) : want;
+    if (is !== exact) differences.push(`${label} is ${String(is)}, not ${String(exact)}`);
+  };
+  const exact = (value: SequenceParameters["maxValue"]): unknown =>
+    value === undefined || value === null ? value : BigInt(value);
+  compare("initialValue", info.initialValue, exact(wanted.initialValue));
+  compare("increment", info.increment, exact(wanted.increment));
+  compare("maxValue", info.maxValue, exact(wanted.maxValue));
+  compare("blockSize", info.blockSize, wanted.blockSize);
+  if (differences.length === 0) return info;
+  const message = `the sequence "${info.name}" has other parameters: ${differences.join("; ")}`;
+  throw new SequenceMismatchError(message, differences);
 }

@@ -1,13 +1,24 @@
 /**
- * A wait that an AbortSignal ends, and a promise that a time limit ends.
+ * Waiting: a wait that an AbortSignal ends, a promise that a time limit ends, and what a signal is
+ * listened to with.
  *
- * Owns its timer. Invariants: 1. Timer and listener are gone when the wait is over. 2. A wait
- * longer than a timer can be is made of several.
+ * Owns its timers. Invariants: 1. Timer and listener are gone when the wait is over. 2. A wait
+ * longer than a timer can be is made of several. 3. One signal may end any number of calls at once
+ * without a warning.
  */
+import { setMaxListeners } from "node:events";
 import { CancelledError, SvcError } from "../values/errors.js";
 
 /** setTimeout fires at once when it is given more (ms). */
 const TIMER_MAX_MS = 2_147_483_647;
+
+/** Calls `listener` when `signal` aborts; the returned function ends that. */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  // Node warns of a leak from the eleventh listener on; here each call removes its own.
+  if (signal instanceof EventTarget) setMaxListeners(0, signal);
+  signal.addEventListener("abort", listener, { once: true });
+  return () => signal.removeEventListener("abort", listener);
+}
 
 /** What `promise` gives, unless that takes longer than `limitMs`: then it rejects. */
 export async function inTime<Value>(

@@ -81,7 +81,7 @@ export class ClusterChanges {
       propose: (command, sizeBytes, deadlineMs, done) => {
         const meta = this.meta();
         if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
-        else meta.intake.propose(command, sizeBytes, deadlineMs, done);
+        else meta.group.proposeFinal(command, sizeBytes, deadlineMs, done);
       },
       send: (to, bytes) => world.sendControl(to, bytes),
       beatSoon: () => world.beatSoon(),

@@ -24,7 +24,6 @@ import {
   decodeIdentity,
   encodeIdentity,
 } from "../storage/identity.js";
-import { Intake } from "../group/intake.js";
 import {
   type StartRefusal,
   appliedTermAgrees,
@@ -44,7 +43,6 @@ const LOOK_MIN = 64;
 
 export interface Hosted {
   readonly driver: GroupDriver;
-  readonly intake: Intake;
   readonly group: Group;
   readonly retention: Retention;
 }
@@ -248,20 +246,15 @@ export class Hosting {
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
     const driver = new GroupDriver(shared, machine, restored.value);
-    const intake = new Intake(shared, driver);
-    const group = new Group(shared, driver, intake);
-    const retention = new Retention(shared.settings, driver, intake);
-    const hosted = { driver, intake, group, retention };
+    const group = new Group(shared, driver);
+    const retention = new Retention(shared.settings, driver, group);
+    const hosted = { driver, group, retention };
     this.byPartition.set(partition, hosted);
     this.insert(hosted);
     present(this.flusher, "recovery has the flusher").add(driver);
     if (partition === META_PARTITION) {
-      this.roster = new Roster(
-        { ...shared.settings, founders: this.founders },
-        shared.ports,
-        driver,
-        intake,
-      );
+      const settings = { ...shared.settings, founders: this.founders };
+      this.roster = new Roster(settings, shared.ports, driver, group);
       if (this.seams !== null) this.roster.connect(this.seams);
     }
     if (!this.isCounted()) driver.core.setPassive(true);

@@ -13,7 +13,7 @@ import type { Member, MetaCommand } from "../../machine/commands/command.js";
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { GroupDriver } from "../group/driver.js";
-import type { Intake } from "../group/intake.js";
+import type { Group } from "../group/group.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
 import type { ProposalResult } from "../requests/results.js";
 
@@ -66,7 +66,7 @@ export class Roster {
     private readonly settings: RosterSettings,
     private readonly ports: RosterPorts,
     private readonly driver: Pick<GroupDriver, "leadership" | "machine">,
-    private readonly intake: Pick<Intake, "propose">,
+    private readonly group: Pick<Group, "proposeFinal">,
   ) {}
 
   /** Once, when the other nodes can be reached. */
@@ -155,7 +155,7 @@ export class Roster {
     this.onItsWay = true;
     const founders = command.kind === "found-cluster" ? command.members.length : 0;
     const sizeBytes = COMMAND_BYTES + founders * FOUNDER_BYTES;
-    this.intake.propose(command, sizeBytes, nowMs + PATIENCE_MS, (result: ProposalResult) => {
+    this.group.proposeFinal(command, sizeBytes, nowMs + PATIENCE_MS, (result: ProposalResult) => {
       const isApplied = result.status === "applied";
       this.finish(command, isApplied ? 0 : nowMs + RETRY_MS, result.status);
     });

@@ -32,7 +32,7 @@ import type { MoveAnswer } from "../replication/move-frames.js";
 import { Proposals } from "../requests/proposals.js";
 import type { RaftItem } from "../replication/raft-frames.js";
 import { ReplicaDigests } from "../replication/replica-digests.js";
-import { raftSettings } from "./raft-settings.js";
+import { raftSettings } from "../settings.js";
 import { Reads } from "../requests/reads.js";
 import type { StopHook } from "../requests/results.js";
 

@@ -4,7 +4,10 @@
  * Invariants: 1. No callback is called in the turn of the call that took it, and each exactly once.
  * 2. `machine` may be read only inside a confirmed read or apply callback: the callbacks of a turn
  * run after all of its effects, with nothing applied between them. 3. Nothing is decided from state
- * before the own-term entry is applied.
+ * before the own-term entry is applied. 4. What is refused here was never queued and has no effect.
+ * 5. Whatever is accepted is answered by its deadline: the group's wake time covers it (contract
+ * C9). 6. Not-leading refuses at once; leading without serving lets commands and reads wait
+ * (P-014).
  */
 import type { PartitionId } from "../../base/ids.js";
 import type { Command, EntryStamp } from "../../machine/commands/command.js";
@@ -12,11 +15,12 @@ import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
 import type { DriverShared, GroupDriver } from "./driver.js";
 import { groupFacts } from "./group-facts.js";
-import type { Intake } from "./intake.js";
+import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
   GroupFacts,
   ProposalDone,
   ReadDone,
+  RefusalReason,
   ResetHook,
   StopHook,
 } from "../requests/results.js";
@@ -33,12 +37,18 @@ export type {
 
 export class Group {
   readonly partition: PartitionId;
+  /** Commands accepted that may leave rows behind: what retention goes by. */
+  changesAccepted = 0;
+  private readonly advances: ClockAdvances;
+
   constructor(
     private readonly shared: DriverShared,
     private readonly driver: GroupDriver,
-    private readonly intake: Intake,
   ) {
     this.partition = driver.partition;
+    this.advances = new ClockAdvances(shared.answers, (command, sizeBytes, deadlineMs, done) =>
+      this.proposeFinal(command, sizeBytes, deadlineMs, done),
+    );
   }
 
   /** Reads are legal only inside a confirmed read or apply callback. */
@@ -62,11 +72,24 @@ export class Group {
    * "unknown".
    */
   propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.isEnding) {
-      this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
-      return;
-    }
-    this.intake.propose(command, sizeBytes, deadlineMs, done);
+    if (this.isEnding) return this.refuse(done, "shutting-down");
+    this.proposeFinal(command, sizeBytes, deadlineMs, done);
+  }
+
+  /**
+   * As `propose`, also while the node stops: for stop hooks, and for what the host itself proposes.
+   */
+  proposeFinal(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
+    const { driver, shared } = this;
+    if (!driver.leadership.isLeading) return this.refuse(done, "not-leader");
+    if (!shared.admits()) return this.refuse(done, "overloaded");
+    driver.peers.rouse();
+    const nowMs = shared.ports.clock.monotonicMs();
+    const waiter = { command, sizeBytes, deadlineMs, done };
+    if (!driver.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
+    if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
+    if (driver.wantsCut(nowMs)) shared.wake(driver);
+    shared.wakeAt(driver.wakeAtMs);
   }
 
   /**
@@ -74,11 +97,15 @@ export class Group {
    * waits for it.
    */
   read(deadlineMs: number, done: ReadDone): void {
-    if (this.isEnding) {
-      this.shared.answers.read(done, { status: "aborted" });
-      return;
+    const { driver, shared } = this;
+    if (this.isEnding) return shared.answers.read(done, { status: "aborted" });
+    const { isLeading, isServing } = driver.leadership;
+    if (!isLeading || !driver.reads.add(deadlineMs, done)) {
+      return shared.answers.read(done, { status: "retry" });
     }
-    this.intake.read(deadlineMs, done);
+    driver.peers.rouse();
+    if (isServing) shared.wake(driver);
+    shared.wakeAt(deadlineMs);
   }
 
   /**
@@ -86,11 +113,9 @@ export class Group {
    * clock entry that all who ask at once share. Ends as a proposal does.
    */
   advanceClock(leaseTimeMs: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.isEnding) {
-      this.shared.answers.proposal(done, { status: "refused", reason: "shutting-down" });
-      return;
-    }
-    this.intake.advanceClock(leaseTimeMs, deadlineMs, done);
+    if (this.isEnding) return this.refuse(done, "shutting-down");
+    this.advances.add(leaseTimeMs, deadlineMs, done);
+    this.shared.wakeAt(deadlineMs);
   }
 
   /** The leader's estimate of the lease clock now (ms); the committed value while not serving. */
@@ -146,11 +171,26 @@ export class Group {
   runStopHooks(deadlineMs: number): void {
     if (!this.isServing()) return;
     for (const hook of this.driver.stopHooks) {
-      hook((command, sizeBytes, done) => this.intake.propose(command, sizeBytes, deadlineMs, done));
+      hook((command, sizeBytes, done) => this.proposeFinal(command, sizeBytes, deadlineMs, done));
     }
+  }
+
+  /** For the host: ends what waits here and is due. */
+  expire(nowMs: number): void {
+    this.driver.expire(nowMs);
+    this.advances.expire(nowMs);
+  }
+
+  /** For the host: when this group wants a turn although nothing happens. */
+  get wakeAtMs(): number {
+    return Math.min(this.driver.wakeAtMs, this.advances.earliestDeadlineMs);
   }
 
   facts(): GroupFacts {
     return groupFacts(this.driver);
+  }
+
+  private refuse(done: ProposalDone, reason: RefusalReason): void {
+    this.shared.answers.proposal(done, { status: "refused", reason });
   }
 }

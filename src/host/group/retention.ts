@@ -9,7 +9,7 @@
  */
 import type { CollectCommand } from "../../machine/commands/command.js";
 import type { GroupDriver } from "./driver.js";
-import type { Intake } from "./intake.js";
+import type { Group } from "./group.js";
 import type { ProposalResult } from "../requests/results.js";
 import type { HostSettings } from "../settings.js";
 
@@ -20,7 +20,7 @@ export class Retention {
   private after: Uint8Array | null = null;
   private passOpen = false;
   private onItsWay = false;
-  /** Intake's count of changing commands when the pass began. */
+  /** The group's count of changing commands when the pass began. */
   private countAtPass: number;
   private nextAtMs = 0;
   private ephemeralAfter: Uint8Array | null = null;
@@ -28,10 +28,10 @@ export class Retention {
   constructor(
     private readonly settings: HostSettings,
     private readonly driver: GroupDriver,
-    private readonly intake: Intake,
+    private readonly group: Group,
   ) {
     // A group that has any history may have rows to drop; one that never had a command has none.
-    this.countAtPass = driver.machine.lastStamp.l === 0 ? intake.changesAccepted : -1;
+    this.countAtPass = driver.machine.lastStamp.l === 0 ? group.changesAccepted : -1;
   }
 
   /** Called by the housekeeping. */
@@ -41,8 +41,8 @@ export class Retention {
     this.collectEphemeral(nowMs);
     if (this.onItsWay) return;
     if (!this.passOpen) {
-      if (this.intake.changesAccepted === this.countAtPass) return;
-      this.countAtPass = this.intake.changesAccepted;
+      if (this.group.changesAccepted === this.countAtPass) return;
+      this.countAtPass = this.group.changesAccepted;
       this.passOpen = true;
       this.after = null;
     }
@@ -61,7 +61,7 @@ export class Retention {
     this.onItsWay = true;
     const deadlineMs = nowMs + settings.collectEveryMs;
     const sizeBytes = COMMAND_BYTES + (after === null ? 0 : KEY_BYTES);
-    this.intake.propose(command, sizeBytes, deadlineMs, (result) => this.finish(result));
+    this.group.proposeFinal(command, sizeBytes, deadlineMs, (result) => this.finish(result));
   }
 
   private finish(result: ProposalResult): void {

@@ -12,7 +12,7 @@ import type { PartitionId } from "../../base/ids.js";
 import { isMember } from "../../raft/state/membership.js";
 import type { BeginFrame, SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
 import { SnapshotReceiver } from "./snapshot-receiver.js";
-import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
+import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
 
 /** What a sender says. */
 export type SenderFrame = Exclude<SnapshotFrame, { kind: "ack" | "result" }>;

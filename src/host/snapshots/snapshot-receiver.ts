@@ -20,8 +20,8 @@ import { decodeMembership, encodeMembership } from "../replication/config-entrie
 import { NO_BEAT_SIGN } from "../replication/raft-frames.js";
 import type { BeginFrame, ChunkFrame, SnapshotCode } from "./snapshot-frames.js";
 import { CHUNK_MAX_BYTES } from "./snapshot-frames.js";
-import { isTooSlow } from "./snapshot-settings.js";
-import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
+import { isTooSlow } from "./snapshot-limits.js";
+import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
 
 type ReceiverState = "receiving" | "storing" | "offered" | "installing" | "ended";
 

@@ -16,8 +16,8 @@ import type { ImageSource } from "../../machine/snapshot/source.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { decodeMembership } from "../replication/config-entries.js";
 import type { SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
-import { isTooSlow } from "./snapshot-settings.js";
-import type { SnapshotGroup, SnapshotLink } from "./snapshot-target.js";
+import { isTooSlow } from "./snapshot-limits.js";
+import type { SnapshotGroup, SnapshotLink } from "./snapshot-types.js";
 
 export type SendEnd = "done" | "failed" | "superseded";
 

@@ -15,11 +15,11 @@ import type { HardState } from "../../ports.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { SnapshotArrivals } from "./snapshot-arrivals.js";
 import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
-import { SendRate } from "./snapshot-rate.js";
+import { SendRate } from "./snapshot-limits.js";
 import { SnapshotSender } from "./snapshot-sender.js";
-import type { SnapshotGroup, SnapshotLink, SnapshotWorld } from "./snapshot-target.js";
+import type { SnapshotGroup, SnapshotLink, SnapshotWorld } from "./snapshot-types.js";
 
-export type { SnapshotGroup, SnapshotWorld } from "./snapshot-target.js";
+export type { SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
 
 /** One transfer, for people. */
 export interface TransferFacts {

@@ -8,10 +8,10 @@
  * lease time of the deletion. 3. A superseded row is stored again as it was: its own list of kept
  * revisions is of its time and not read.
  */
+import { uint32At, uint53At } from "../../base/bytes.js";
 import { ByteWriter } from "../../base/codec.js";
 import type { Hlc } from "../../base/hlc.js";
 import { writeStamp } from "../commands/group-record.js";
-import { uint32At, uint53At } from "../store/lanes.js";
 import { finishRow } from "../store/row-memory.js";
 
 const VERSION = 1;

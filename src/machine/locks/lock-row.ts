@@ -5,9 +5,8 @@
  * Pure codec. Invariants: 1. `endMs` is the lease end of a held lock and the lease time at which a
  * released one became free. 2. A released row keeps no owner, a held one has one.
  */
-import { EMPTY_BYTES } from "../../base/bytes.js";
+import { EMPTY_BYTES, int64At, uint53At } from "../../base/bytes.js";
 import { ByteWriter } from "../../base/codec.js";
-import { int64At, uint53At } from "../store/lanes.js";
 import { finishRow } from "../store/row-memory.js";
 
 const VERSION = 1;

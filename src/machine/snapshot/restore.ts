@@ -1,16 +1,27 @@
 /**
- * Takes the chunks of an image and fills a fresh generation of one group with them.
+ * Takes the chunks of an image and fills a fresh generation of one group with them; deletes the
+ * rows of generations that nobody needs any more, in slices: after an install, and after a crash in
+ * a restore.
  *
- * Writes by the overlay's `insert` only. Invariants: 1. Chunks come in order; a wrong, damaged or
- * foreign one ends the restore for good. 2. Nothing that readers of the current generation see
- * changes. 3. It is finished only when number of rows and digest agree. 4. Rows that are no rows,
- * or whose keys are not legal, are refused before they reach the overlay.
+ * Writes by the insert of the overlay, deletes in sweeps. Invariants: 1. Chunks come in order; a
+ * wrong, damaged or foreign one ends the restore for good. 2. Nothing that readers of the current
+ * generation see changes. 3. It is finished only when number of rows and digest agree. 4. Rows that
+ * are no rows, or whose keys are not legal, are refused before they reach the overlay. 5. Rows of a
+ * kept generation are never touched. 6. One slice deletes at most `limit` rows; a crash in between
+ * costs nothing but the rest of the work.
  */
 import { failure, ok, type Result } from "../../base/result.js";
 import { STORE_KEY_MAX_BYTES } from "../../ports.js";
 import type { GroupRecord } from "../commands/group-record.js";
 import { ImageDigest, readChunk } from "./format.js";
-import { RowKind, generationPrefix, toByteKey, type ByteKey } from "../store/keys.js";
+import {
+  RowKind,
+  generationPrefix,
+  groupPrefix,
+  keySuccessor,
+  toByteKey,
+  type ByteKey,
+} from "../store/keys.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import type { Overlay } from "../store/overlay.js";
 import { isWholeRow } from "./row-check.js";
@@ -96,4 +107,32 @@ export class RestoreSink {
   finished(): GroupRecord | null {
     return this.state === "done" ? this.record : null;
   }
+}
+
+/**
+ * Deletes up to `limit` rows of the group outside the generations in `keep`. Returns how many: 0 =
+ * nothing is left.
+ */
+export function sweepGenerations(
+  overlay: Overlay,
+  group: number,
+  keep: readonly number[],
+  limit: number,
+): number {
+  const doomed: ByteKey[] = [];
+  const gather = (first: ByteKey, last: ByteKey | null): void => {
+    overlay.scan(first, last, (key) => {
+      doomed.push(key);
+      return doomed.length < limit;
+    });
+  };
+  let first = groupPrefix(group);
+  for (const generation of [...keep].sort((a, b) => a - b)) {
+    const kept = generationPrefix(group, generation);
+    if (doomed.length < limit) gather(first, kept);
+    first = keySuccessor(kept) as ByteKey;
+  }
+  if (doomed.length < limit) gather(first, keySuccessor(groupPrefix(group)));
+  for (const key of doomed) overlay.delete(key);
+  return doomed.length;
 }

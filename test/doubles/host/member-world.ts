@@ -111,7 +111,7 @@ export class MemberNode {
       },
       { entropy: { uint32: () => 7 }, logger },
       driver as ConstructorParameters<typeof Roster>[2],
-      { propose },
+      { proposeFinal: propose },
     );
     this.roster.connect({
       proposeOnMeta: this.errands.propose,

@@ -16,7 +16,7 @@ import {
 import {
   DEFAULT_SNAPSHOT_SETTINGS,
   type SnapshotSettings,
-} from "../../../src/host/snapshots/snapshot-settings.js";
+} from "../../../src/host/snapshots/snapshot-limits.js";
 import { Machine } from "../../../src/machine/machine.js";
 import { Overlay } from "../../../src/machine/store/overlay.js";
 import type { HardState, LogPosition, StorePort } from "../../../src/ports.js";

@@ -7,7 +7,7 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { HostSettings } from "../../../src/host/settings.js";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
 import type { FaultKind } from "./kinds.js";
 
 /**

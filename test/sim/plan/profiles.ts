@@ -4,7 +4,7 @@
  * Pure. Invariant: adding a profile changes no seed of another one.
  */
 import type { HostSettings } from "../../../src/host/settings.js";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
 import { FAULT_KINDS, type FaultKind } from "../faults/kinds.js";
 import { STRANDING } from "../faults/swarm.js";
 import type { WorkloadKind, WorkSettings } from "./workplan.js";

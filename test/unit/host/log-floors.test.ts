@@ -6,7 +6,7 @@ import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import { type FlooredGroup, LogFloors } from "../../../src/host/storage/log-floors.js";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-settings.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
 import type { LogSpace } from "../../../src/ports.js";
 import { Cluster } from "../../doubles/host/peerworld.js";
 import { setCommand } from "../../doubles/host/world.js";

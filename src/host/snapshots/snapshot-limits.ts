@@ -2,7 +2,8 @@
  * The bounds of snapshot transfers.
  *
  * Invariants: 1. Times are of the monotonic clock. 2. What a transfer holds in memory is bounded by
- * `windowChunks` chunks at either end and `heldBytesMax` at the sender.
+ * `windowChunks` chunks at either end and `heldBytesMax` at the sender. 3. Over any stretch of time
+ * no more leaves than the rate allows, plus one tenth of a second's worth and one chunk.
  */
 
 export interface SnapshotSettings {
@@ -59,4 +60,30 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
 export function isTooSlow(settings: SnapshotSettings, elapsedMs: number, bytes: number): boolean {
   if (elapsedMs < settings.totalMs) return false;
   return bytes * 1000 < settings.leastBytesPerSecond * elapsedMs;
+}
+
+/** How many bytes of images may leave: a bucket that fills with time. */
+export class SendRate {
+  private readonly burstBytes: number;
+  private leftBytes: number;
+
+  constructor(
+    private readonly bytesPerSecond: number,
+    private filledAtMs: number,
+  ) {
+    this.burstBytes = bytesPerSecond / 10;
+    this.leftBytes = this.burstBytes;
+  }
+
+  /** Whether something may be made for sending at `nowMs`. */
+  allows(nowMs: number): boolean {
+    const earned = ((nowMs - this.filledAtMs) * this.bytesPerSecond) / 1000;
+    this.leftBytes = Math.min(this.burstBytes, this.leftBytes + earned);
+    this.filledAtMs = nowMs;
+    return this.leftBytes > 0;
+  }
+
+  charge(bytes: number): void {
+    this.leftBytes -= bytes;
+  }
 }

@@ -10,7 +10,7 @@ import type { HardState, LogPort, LoggerPort } from "../../ports.js";
 import type { Membership, Role, SnapshotMeta } from "../../raft/state/types.js";
 import type { RaftItem } from "../replication/raft-frames.js";
 import type { SnapshotFrame } from "./snapshot-frames.js";
-import type { SnapshotSettings } from "./snapshot-settings.js";
+import type { SnapshotSettings } from "./snapshot-limits.js";
 
 /** One group, as a transfer sees it; a driver is one. */
 export interface SnapshotGroup {
