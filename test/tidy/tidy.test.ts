@@ -14,7 +14,7 @@ import {
 } from "./rules.js";
 import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
 import { checkCitations, readRegisters } from "./citations.js";
-import { checkDocument, checkMap } from "./documents.js";
+import { checkDocument, checkGlossary, checkMap } from "./documents.js";
 import { unusedExports } from "./exports.js";
 import { builtFiles, readText, trackedFiles } from "./sources.js";
 
@@ -227,6 +227,17 @@ t.test("links and paths of the documents lead somewhere, and the map names every
   const map = readText("src/README.md");
   t.same(checkMap(map, ROOMS), []);
   t.equal(checkMap(map, { host: [["attic"]] }).length, 1);
+  t.end();
+});
+
+t.test("the glossary lists no house word that the code has given up", (t) => {
+  const glossary = readText("docs/glossary.md");
+  const source = [...texts].filter(([path]) => path.startsWith("src/")).flat();
+  t.same(checkGlossary(glossary, source.join("\n")), []);
+  t.equal(
+    checkGlossary("a tick (in code: *zweck*, or `GroupDriver`)", source.join("\n")).length,
+    1,
+  );
   t.end();
 });
 
