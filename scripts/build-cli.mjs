@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 
-const sourceFolders = ["src/cli", "src/client", "src/proto", "src/base"];
+const sourceFolders = ["src/cli", "src/client", "src/proto", "src/api", "src/base"];
 /** Needed seldom, or not to be bundled: found in node_modules when they are used. */
 const packagesLeftOut = ["enquirer", "undici", "@grpc/proto-loader"];
 /** A running shell may still load chunks of an earlier build. */

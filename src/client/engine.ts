@@ -13,24 +13,22 @@ import { MetadataRefresh } from "./metadata/metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./call/operation.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
 import { onAbort, pause } from "./time/pause.js";
-import type { ClientPlatform } from "./time/platform.js";
 import { Places } from "./call/endpoints.js";
 import { RestNode } from "./transport/rest-node.js";
 import { RouteCache } from "./metadata/route-cache.js";
 import { Provenance, type RouteHint } from "./call/route-hint.js";
-import { readRouting } from "./metadata/routing-operation.js";
+import { CALL_OPERATIONS } from "./metadata/calls.js";
 import type { CallHost, Try, Place } from "./call/try.js";
 
 const METADATA_DEADLINE_MS = 5000;
 
 export class Engine implements Caller, CallHost {
-  readonly platform: ClientPlatform;
   readonly deadlineMs: number;
   readonly failWhenRefused: boolean;
   private readonly places: Places;
   private readonly routes: RouteCache<Place> | null;
   private readonly metadata: MetadataRefresh;
-  private readonly deadlines: Deadlines;
+  private readonly deadlines = new Deadlines();
   /** Waits under way: closing ends them. */
   private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
@@ -38,34 +36,28 @@ export class Engine implements Caller, CallHost {
   private whenIdle: (() => void) | null = null;
   private closed = false;
 
-  constructor(platform: ClientPlatform, settings: ClientSettings, clock: MonotonicClock) {
-    this.platform = platform;
-    this.deadlines = new Deadlines(platform);
+  constructor(settings: ClientSettings, clock: MonotonicClock) {
     this.deadlineMs = settings.deadlineMs;
     this.failWhenRefused = settings.failWhenRefused;
     this.clock = clock;
     const rest = settings.transport === "rest";
     this.places = new Places(
-      platform,
       settings.endpoints,
       (endpoint, failed) =>
-        rest
-          ? new RestNode(platform, endpoint, settings, failed)
-          : new GrpcNode(platform, endpoint, settings, failed),
+        rest ? new RestNode(endpoint, settings, failed) : new GrpcNode(endpoint, settings, failed),
       // What nodes advertise in clear text is where they speak gRPC.
       !rest,
-      settings.startAt === "first" ? 0 : platform.random(),
+      settings.startAt === "first" ? 0 : Math.random(),
       settings.token !== null,
     );
     this.routes = settings.followRoutes ? new RouteCache() : null;
     const asking = { deadlineMs: METADATA_DEADLINE_MS };
     this.metadata = new MetadataRefresh(
-      platform,
-      () => this.call(readRouting, { keySpace: "" }, asking),
+      () => this.call(CALL_OPERATIONS["cluster.routing"], { keySpace: "" }, asking),
       (metadata) => {
         const from = this.places.configured[0] as Place;
         const placeOf = (name: string): Place | null => this.places.named(name, from);
-        this.routes?.take(metadata, placeOf, platform.nowMs());
+        this.routes?.take(metadata, placeOf, performance.now());
       },
     );
   }
@@ -98,9 +90,9 @@ export class Engine implements Caller, CallHost {
   async idle(limitMs: number): Promise<void> {
     if (this.underWay === 0 || limitMs === 0) return;
     await new Promise<void>((resolve) => {
-      const limit = this.platform.after(limitMs, resolve);
+      const limit = setTimeout(resolve, limitMs);
       this.whenIdle = () => {
-        limit.cancel();
+        clearTimeout(limit);
         resolve();
       };
     });
@@ -115,7 +107,7 @@ export class Engine implements Caller, CallHost {
     const unlisten = signal === undefined ? null : onAbort(signal, cancelled);
     this.pauses.add(stop);
     try {
-      await pause(this.platform, ms, stop.signal);
+      await pause(ms, stop.signal);
     } finally {
       this.pauses.delete(stop);
       unlisten?.();
@@ -128,7 +120,7 @@ export class Engine implements Caller, CallHost {
 
   dispatch(attempt: Try, last: Place | null, stay: boolean): Place {
     // The first try begins in the turn in which its deadline was set.
-    const nowMs = last === null ? this.deadlines.addedMs : this.platform.nowMs();
+    const nowMs = last === null ? this.deadlines.addedMs : performance.now();
     const place = this.hinted(attempt, last, nowMs) ?? this.places.next(last, stay, nowMs);
     place.node.send(attempt);
     return place;

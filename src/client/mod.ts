@@ -56,38 +56,34 @@ export type {
   KvWrite,
 } from "./kv/kv-shapes.js";
 export { ClusterAdmin } from "./admin/cluster.js";
-export type {
-  ClusterMember,
-  Health,
-  HealthDetails,
-  LeaveResult,
-  Membership,
-  Placement,
-  PartitionPlacement,
-  PartitionReplica,
-  ReplicationFactorResult,
-  RoutingKeySpace,
-  RoutingMetadata,
-  RoutingRange,
-} from "./metadata/cluster-shapes.js";
 export { RangesAdmin } from "./admin/ranges.js";
-export type {
-  KeySpaceRanges,
-  MergeResult,
-  RangeDescriptor,
-  RangeMap,
-  RegisterResult,
-  SplitResult,
-  UnregisterResult,
-} from "./admin/range-shapes.js";
 export { BackupsAdmin, type RestoreOptions } from "./admin/backups.js";
 export type {
   BackupCollection,
   BackupDeletion,
   BackupInfo,
   BackupOrphan,
+  ClusterMember,
+  Health,
+  HealthDetails,
+  KeySpaceRanges,
+  LeaveResult,
+  Membership,
+  MergeResult,
+  PartitionPlacement,
+  PartitionReplica,
+  Placement,
+  RangeDescriptor,
+  RangeMap,
+  RegisterResult,
+  ReplicationFactorResult,
   RestoreResult,
-} from "./admin/backup-shapes.js";
+  RoutingKeySpace,
+  RoutingMetadata,
+  RoutingRange,
+  SplitResult,
+  UnregisterResult,
+} from "./metadata/results.js";
 export {
   AccessError,
   AlreadyExistsError,

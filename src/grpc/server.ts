@@ -14,9 +14,8 @@ import type {
   UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { assert } from "../base/assert.js";
-import { backupMethods } from "./services/backups.js";
+import { adminMethods } from "./services/administration.js";
 import { BatchStream, type BatchCall } from "./batch/batch.js";
-import { clusterMethods } from "./services/cluster.js";
 import { HealthService } from "./services/health.js";
 import { KEYVALUER_METHODS, KEYVALUER_STREAM } from "./services/keyvaluer.js";
 import { LOCKER_METHODS, LOCKER_SERVER_STREAM, LOCKER_STREAM } from "./services/locker.js";
@@ -63,7 +62,7 @@ function registerUnary(register: Register, runtime: GrpcRuntime, health: HealthS
     register(method.path, "unary", dataHandler(runtime, method), rule);
   }
   const { operations } = runtime;
-  for (const method of [...clusterMethods(operations), ...backupMethods(operations)]) {
+  for (const method of adminMethods(operations)) {
     const rule = { role: method.role, boundMs: ADMIN_BOUND_MS, drains: false };
     register(method.path, "unary", adminHandler(runtime, method), rule);
   }

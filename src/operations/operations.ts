@@ -12,14 +12,12 @@ import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
-import { refuseBackup } from "./cluster/backups.js";
-import { Cluster } from "./cluster/cluster.js";
+import { administrationOf } from "./cluster/administration.js";
+import type { Cluster } from "./cluster/cluster.js";
 import { Dispatch, type Finish } from "./dispatch.js";
 import { Executions } from "./executions.js";
 import { isAcceptable } from "./admission/input.js";
-import { KeyRanges } from "./cluster/key-ranges.js";
 import type { OperationsPort } from "./api/port.js";
-import { RangeMoves } from "./cluster/range-moves.js";
 import type { AnswerOf, DataRequest, DataRequestKind, RequestContext } from "./api/requests.js";
 import { type OperationsPorts, Serving } from "./serving.js";
 import type { OperationsSettings } from "./api/settings.js";
@@ -38,9 +36,8 @@ const LAST_CALLS_MS = 1000;
 const LAST_LOOK_MS = 10;
 
 export class Operations implements OperationsPort {
+  readonly administration: Admin.Administration;
   private readonly serving: Serving;
-  private readonly keyRanges: KeyRanges;
-  private readonly rangeMoves: RangeMoves;
   private readonly cluster: Cluster;
   private readonly admission: Admission;
   private readonly slow: SlowRequests;
@@ -65,9 +62,9 @@ export class Operations implements OperationsPort {
     private readonly observer: RequestObserver,
   ) {
     this.serving = new Serving(node, settings, ports, kernels);
-    this.keyRanges = new KeyRanges(this.serving);
-    this.rangeMoves = new RangeMoves(this.serving);
-    this.cluster = new Cluster(this.serving, this.keyRanges);
+    ({ administration: this.administration, cluster: this.cluster } = administrationOf(
+      this.serving,
+    ));
     this.admission = new Admission(node, settings.inflightMax);
     this.slow = new SlowRequests(ports.logger);
     this.dispatch = new Dispatch(this.serving);
@@ -208,75 +205,5 @@ export class Operations implements OperationsPort {
   /** Called by the server when the process met a fatal fault and is about to end. */
   setFatalFault(reason: string): void {
     this.fault ??= reason;
-  }
-
-  membership(): Admin.MembershipAnswer {
-    return this.cluster.membership();
-  }
-
-  placement(): Admin.PlacementAnswer {
-    return this.cluster.placement();
-  }
-
-  routing(keySpace: string): Admin.RoutingAnswer {
-    return this.cluster.routing(keySpace);
-  }
-
-  ranges(keySpace: string): Admin.RangesAnswer {
-    return this.keyRanges.list(keySpace);
-  }
-
-  leave(
-    request: { readonly nodeId: number },
-    context: RequestContext,
-    done: (answer: Admin.LeaveAnswer) => void,
-  ): void {
-    this.cluster.leave(request.nodeId, context, done);
-  }
-
-  setReplicationFactor(
-    request: { readonly partitionId: number; readonly replicationFactor: number },
-    context: RequestContext,
-    done: (answer: Admin.ReplicationFactorAnswer) => void,
-  ): void {
-    this.cluster.setReplicationFactor(request, context.deadlineMs, done);
-  }
-
-  registerRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: Admin.RegisterRangeAnswer) => void,
-  ): void {
-    this.keyRanges.register(keySpace, context, done);
-  }
-
-  unregisterRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: Admin.RegisterRangeAnswer) => void,
-  ): void {
-    this.keyRanges.unregister(keySpace, context, done);
-  }
-
-  splitRange(
-    request: { readonly keySpace: string; readonly splitKey: string },
-    context: RequestContext,
-    done: (answer: Admin.SplitRangeAnswer) => void,
-  ): void {
-    this.rangeMoves.split(request, context, done);
-  }
-
-  mergeRanges(context: RequestContext, done: (answer: Admin.MergeRangesAnswer) => void): void {
-    this.rangeMoves.merge(context.deadlineMs, done);
-  }
-
-  backup(
-    request: Admin.BackupRequest,
-    _context: RequestContext,
-    done: (answer: Admin.BackupRefusal) => void,
-  ): void {
-    const { settings, ports } = this;
-    const answer = refuseBackup(request, settings, ports.entropy, ports.logger);
-    ports.timer.soon(() => done(answer));
   }
 }

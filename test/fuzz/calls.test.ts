@@ -10,7 +10,7 @@ import { ByteReader, ByteWriter } from "../../src/base/codec.js";
 import type { Hlc } from "../../src/base/hlc.js";
 import { Int64 } from "../../src/base/int64.js";
 import { Prng } from "../../src/base/prng.js";
-import { LEAVE_OUTCOMES } from "../../src/operations/api/administration.js";
+import { LEAVE_OUTCOMES } from "../../src/api/cluster.js";
 import type { KvPageItem, Refusal, RouteHint } from "../../src/operations/api/answers.js";
 import type {
   KvDeleteRequest,

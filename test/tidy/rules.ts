@@ -12,6 +12,7 @@ export const LINE_COLUMNS_MAX = 100;
 /** Floor of each folder of src/: imports only point down, and folders on one floor do not see each other. */
 export const FLOORS: Readonly<Record<string, number>> = {
   base: 0,
+  api: 1,
   wasm: 1,
   raft: 2,
   machine: 3,
@@ -31,6 +32,7 @@ export const FLOORS: Readonly<Record<string, number>> = {
 /** What a folder may import where that is narrower than "everything below". */
 export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   base: [],
+  api: [],
   wasm: ["base"],
   raft: ["base"],
   machine: ["base", "wasm", "ports.ts"],
@@ -38,15 +40,15 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "peerports.ts": [],
   control: ["base", "machine", "raft", "ports.ts"],
   host: ["base", "wasm", "raft", "machine", "ports.ts", "control"],
-  operations: ["base", "wasm", "machine", "ports.ts", "control", "host"],
+  operations: ["base", "api", "wasm", "machine", "ports.ts", "control", "host"],
   disk: ["base", "wasm", "raft", "ports.ts"],
   net: ["base", "ports.ts"],
   "sys.ts": ["base", "ports.ts"],
-  proto: ["base"],
-  rest: ["base", "operations"],
-  grpc: ["base", "operations", "proto"],
-  client: ["base", "proto"],
-  cli: ["base", "client"],
+  proto: ["base", "api"],
+  rest: ["base", "api", "operations"],
+  grpc: ["base", "api", "operations", "proto"],
+  client: ["base", "api", "proto"],
+  cli: ["base", "api", "client"],
   server: [
     "base",
     "wasm",
@@ -81,6 +83,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 
 const DETERMINISTIC = new Set([
   "base",
+  "api",
   "wasm",
   "raft",
   "machine",
@@ -179,32 +182,6 @@ export function checkDials(path: string, text: string): string[] {
     const declared = new RegExp(`const ${name} = \\{[^}]*\\blookup\\b`);
     if (!/\blookup\b/.test(way) && !declared.test(text)) {
       findings.push(`${path}: connects without a look-up of our own`);
-    }
-  }
-  return findings;
-}
-
-/** The one file of src/client that takes time and chance from Node. */
-const CLIENT_PLATFORM = "src/client/time/system-platform.ts";
-
-const BANNED_IN_CLIENT: readonly (readonly [RegExp, string])[] = [
-  [/\bDate\b|\bperformance\b|\bhrtime\b|\buptime\(/, "clocks come through ClientPlatform"],
-  [/\bMath\.random\b|\brandomInt\b/, "randomness comes through ClientPlatform"],
-  [
-    /\b(?:set|clear)(?:Timeout|Interval|Immediate)\b|\bAbortSignal\.timeout\b|\bNodeJS\b/,
-    "timers come through ClientPlatform",
-  ],
-];
-
-/** The client's time passes and its chance falls as its platform says: tests decide both. */
-export function checkClientTime(path: string, text: string): string[] {
-  if (roomOf(path) !== "client" || path === CLIENT_PLATFORM) return [];
-  const findings: string[] = [];
-  const timers = importsOf(text).some(({ from }) => /^(?:node:)?timers\b/.test(from));
-  if (timers) findings.push(`${path}: timers come through ClientPlatform`);
-  for (const [at, line] of codeOnly(text).split("\n").entries()) {
-    for (const [pattern, reason] of BANNED_IN_CLIENT) {
-      if (pattern.test(line)) findings.push(`${path}:${at + 1}: ${reason}`);
     }
   }
   return findings;

@@ -4,18 +4,9 @@
  * Invariants: 1. A refusal is a BackupError with its named outcome. 2. No deadline unless one is
  * given.
  */
+import { CALL_OPERATIONS } from "../metadata/calls.js";
+import type { BackupCollection, BackupInfo, RestoreResult } from "../metadata/results.js";
 import { flagOf, optionsOf, textOf } from "../values/arguments.js";
-import {
-  backupChain,
-  backupCoordinated,
-  backupFull,
-  backupIncremental,
-  collectBackups,
-  listBackups,
-  restoreBackup,
-  validateChain,
-} from "./backup-operations.js";
-import type { BackupCollection, BackupInfo, RestoreResult } from "./backup-shapes.js";
 import { int64Of, type Int64Input } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
@@ -57,7 +48,7 @@ export class BackupsAdmin {
    * const { backupId } = await client.backups.full();
    */
   async full(options?: CallOptions): Promise<BackupInfo> {
-    return this.caller.call(backupFull, {}, unhurried(options));
+    return this.caller.call(CALL_OPERATIONS["backups.full"], {}, unhurried(options));
   }
 
   /**
@@ -67,7 +58,7 @@ export class BackupsAdmin {
    * const { clusterSnapshotPhysical } = await client.backups.coordinated();
    */
   async coordinated(options?: CallOptions): Promise<BackupInfo> {
-    return this.caller.call(backupCoordinated, {}, unhurried(options));
+    return this.caller.call(CALL_OPERATIONS["backups.coordinated"], {}, unhurried(options));
   }
 
   /**
@@ -78,8 +69,8 @@ export class BackupsAdmin {
    * const { actualKind } = await client.backups.incremental(parent.backupId);
    */
   async incremental(parentBackupId: string, options?: CallOptions): Promise<BackupInfo> {
-    const request = { backupId: textOf("parentBackupId", parentBackupId) };
-    return this.caller.call(backupIncremental, request, unhurried(options));
+    const request = { parentBackupId: textOf("parentBackupId", parentBackupId) };
+    return this.caller.call(CALL_OPERATIONS["backups.incremental"], request, unhurried(options));
   }
 
   /**
@@ -89,7 +80,7 @@ export class BackupsAdmin {
    * for (const backup of await client.backups.list()) console.log(backup.backupId);
    */
   async list(options?: CallOptions): Promise<readonly BackupInfo[]> {
-    return this.caller.call(listBackups, {}, unhurried(options));
+    return this.caller.call(CALL_OPERATIONS["backups.list"], {}, unhurried(options));
   }
 
   /**
@@ -100,8 +91,8 @@ export class BackupsAdmin {
    */
   async chain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
     return this.caller.call(
-      backupChain,
-      { backupId: textOf("leafBackupId", leafBackupId) },
+      CALL_OPERATIONS["backups.chain"],
+      { leafBackupId: textOf("leafBackupId", leafBackupId) },
       unhurried(options),
     );
   }
@@ -114,8 +105,8 @@ export class BackupsAdmin {
    */
   async validateChain(leafBackupId: string, options?: CallOptions): Promise<readonly BackupInfo[]> {
     return this.caller.call(
-      validateChain,
-      { backupId: textOf("leafBackupId", leafBackupId) },
+      CALL_OPERATIONS["backups.validateChain"],
+      { leafBackupId: textOf("leafBackupId", leafBackupId) },
       unhurried(options),
     );
   }
@@ -130,7 +121,7 @@ export class BackupsAdmin {
     options: CallOptions & { readonly dryRun?: boolean | undefined } = {},
   ): Promise<BackupCollection> {
     const request = { dryRun: flagOf("dryRun", optionsOf(options).dryRun, false) };
-    return this.caller.call(collectBackups, request, unhurried(options));
+    return this.caller.call(CALL_OPERATIONS["backups.collectGarbage"], request, unhurried(options));
   }
 
   /**
@@ -150,6 +141,6 @@ export class BackupsAdmin {
       targetDir: textOf("targetDir", targetDir),
       targetTimeMs: int64Of("targetTimeMs", targetTimeMs),
     };
-    return this.caller.call(restoreBackup, request, unhurried(options));
+    return this.caller.call(CALL_OPERATIONS["backups.restore"], request, unhurried(options));
   }
 }

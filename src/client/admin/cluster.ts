@@ -3,24 +3,18 @@
  *
  * Invariants: 1. A refusal of the service is a result.
  */
-import {
-  leaveCluster,
-  readMembership,
-  readPlacement,
-  setFactor,
-} from "../metadata/cluster-operations.js";
+import { CALL_OPERATIONS } from "../metadata/calls.js";
 import type {
   LeaveResult,
   Membership,
   Placement,
   ReplicationFactorResult,
   RoutingMetadata,
-} from "../metadata/cluster-shapes.js";
+} from "../metadata/results.js";
 import { optionsOf, textOf } from "../values/arguments.js";
 import { int32Of } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
-import { readRouting } from "../metadata/routing-operation.js";
 
 /** Leaving may drain for minutes. */
 const LEAVE_DEADLINE_MS = Number.POSITIVE_INFINITY;
@@ -47,7 +41,7 @@ export class ClusterAdmin {
    * const { membershipVersion } = await client.cluster.membership();
    */
   membership(options?: CallOptions): Promise<Membership> {
-    return this.caller.call(readMembership, {}, options);
+    return this.caller.call(CALL_OPERATIONS["cluster.membership"], {}, options);
   }
 
   /**
@@ -57,7 +51,7 @@ export class ClusterAdmin {
    * const { partitions } = await client.cluster.placement();
    */
   placement(options?: CallOptions): Promise<Placement> {
-    return this.caller.call(readPlacement, {}, options);
+    return this.caller.call(CALL_OPERATIONS["cluster.placement"], {}, options);
   }
 
   /**
@@ -69,7 +63,11 @@ export class ClusterAdmin {
    */
   async leave(options: CallOptions = {}): Promise<LeaveResult> {
     const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
-    return this.caller.call(leaveCluster, { nodeId: 0 }, { ...options, deadlineMs });
+    return this.caller.call(
+      CALL_OPERATIONS["cluster.leave"],
+      { nodeId: 0 },
+      { ...options, deadlineMs },
+    );
   }
 
   /**
@@ -84,7 +82,11 @@ export class ClusterAdmin {
   async removeMember(nodeId: number, options: CallOptions = {}): Promise<LeaveResult> {
     const id = int32Of("nodeId", nodeId, 1);
     const { deadlineMs = LEAVE_DEADLINE_MS } = optionsOf(options);
-    return this.caller.call(leaveCluster, { nodeId: id }, { ...options, deadlineMs });
+    return this.caller.call(
+      CALL_OPERATIONS["cluster.leave"],
+      { nodeId: id },
+      { ...options, deadlineMs },
+    );
   }
 
   /**
@@ -102,7 +104,7 @@ export class ClusterAdmin {
       partitionId: int32Of("partitionId", partitionId, 0),
       replicationFactor: int32Of("replicationFactor", replicationFactor, 0),
     };
-    return this.caller.call(setFactor, request, options);
+    return this.caller.call(CALL_OPERATIONS["cluster.setReplicationFactor"], request, options);
   }
 
   /**
@@ -112,6 +114,10 @@ export class ClusterAdmin {
    * const { leaders } = await client.cluster.routing();
    */
   async routing(keySpace = "", options?: CallOptions): Promise<RoutingMetadata> {
-    return this.caller.call(readRouting, { keySpace: textOf("keySpace", keySpace) }, options);
+    return this.caller.call(
+      CALL_OPERATIONS["cluster.routing"],
+      { keySpace: textOf("keySpace", keySpace) },
+      options,
+    );
   }
 }

@@ -3,23 +3,17 @@
  *
  * Invariants: 1. A refusal of the service is a result.
  */
-import { textOf } from "../values/arguments.js";
-import type { Caller } from "../call/operation.js";
-import type { CallOptions } from "../values/options.js";
-import {
-  mergeRanges,
-  readRanges,
-  registerRange,
-  splitRange,
-  unregisterRange,
-} from "./range-operations.js";
+import { CALL_OPERATIONS } from "../metadata/calls.js";
 import type {
   MergeResult,
   RangeMap,
   RegisterResult,
   SplitResult,
   UnregisterResult,
-} from "./range-shapes.js";
+} from "../metadata/results.js";
+import { textOf } from "../values/arguments.js";
+import type { Caller } from "../call/operation.js";
+import type { CallOptions } from "../values/options.js";
 
 /**
  * Key spaces that are split by key order instead of by hash. A refusal comes as `success` false
@@ -43,7 +37,11 @@ export class RangesAdmin {
    * const { keySpaces } = await client.ranges.list();
    */
   async list(keySpace = "", options?: CallOptions): Promise<RangeMap> {
-    return this.caller.call(readRanges, { keySpace: textOf("keySpace", keySpace) }, options);
+    return this.caller.call(
+      CALL_OPERATIONS["ranges.list"],
+      { keySpace: textOf("keySpace", keySpace) },
+      options,
+    );
   }
 
   /**
@@ -53,7 +51,11 @@ export class RangesAdmin {
    * await client.ranges.register("users");
    */
   async register(keySpace: string, options?: CallOptions): Promise<RegisterResult> {
-    return this.caller.call(registerRange, { keySpace: textOf("keySpace", keySpace) }, options);
+    return this.caller.call(
+      CALL_OPERATIONS["ranges.register"],
+      { keySpace: textOf("keySpace", keySpace) },
+      options,
+    );
   }
 
   /**
@@ -63,7 +65,11 @@ export class RangesAdmin {
    * await client.ranges.unregister("users");
    */
   async unregister(keySpace: string, options?: CallOptions): Promise<UnregisterResult> {
-    return this.caller.call(unregisterRange, { keySpace: textOf("keySpace", keySpace) }, options);
+    return this.caller.call(
+      CALL_OPERATIONS["ranges.unregister"],
+      { keySpace: textOf("keySpace", keySpace) },
+      options,
+    );
   }
 
   /**
@@ -77,7 +83,7 @@ export class RangesAdmin {
       keySpace: textOf("keySpace", keySpace),
       splitKey: textOf("splitKey", splitKey),
     };
-    return this.caller.call(splitRange, request, options);
+    return this.caller.call(CALL_OPERATIONS["ranges.split"], request, options);
   }
 
   /**
@@ -87,6 +93,6 @@ export class RangesAdmin {
    * const { merges } = await client.ranges.merge();
    */
   merge(options?: CallOptions): Promise<MergeResult> {
-    return this.caller.call(mergeRanges, {}, options);
+    return this.caller.call(CALL_OPERATIONS["ranges.merge"], {}, options);
   }
 }

@@ -9,7 +9,6 @@
 import { onAbort } from "../time/pause.js";
 import { Backoff } from "../time/backoff.js";
 import type { Expiring } from "../time/deadlines.js";
-import type { Timer } from "../time/platform.js";
 import {
   CancelledError,
   ClosedError,
@@ -91,7 +90,7 @@ export class Call implements Expiring {
   private aborts = 0;
   private lastError: SvcError | null = null;
   private backoff: Backoff | null = null;
-  private waiting: Timer | null = null;
+  private waiting: NodeJS.Timeout | null = null;
   private unlisten: (() => void) | null = null;
 
   constructor(
@@ -140,7 +139,7 @@ export class Call implements Expiring {
   }
 
   private repeatTry(): void {
-    this.tryEndAtMs = this.host.platform.nowMs() + this.attemptMs();
+    this.tryEndAtMs = performance.now() + this.attemptMs();
     this.watchOn();
     this.startTry();
   }
@@ -200,13 +199,13 @@ export class Call implements Expiring {
     if (this.doubtful && this.operation.again !== undefined) {
       this.request = this.operation.again(this.request);
     }
-    this.backoff ??= new Backoff(this.host.platform);
+    this.backoff ??= new Backoff();
     const waitMs = Math.min(WAIT_MAX_MS, this.backoff.nextMs(error.retryAfterMs));
-    this.waiting = this.host.platform.after(waitMs, () => {
+    this.waiting = setTimeout(() => {
       this.waiting = null;
       if (this.calling.lastTry?.aborted !== true) this.repeatTry();
       else this.settleWith(this.doubtful ? doubted(error) : error);
-    });
+    }, waitMs);
   }
 
   private repeatable(error: SvcError): error is UnavailableError {
@@ -231,13 +230,13 @@ export class Call implements Expiring {
 
   /** Watches on, until the try or the call ends, in steps of which there are few lengths. */
   private watchOn(): void {
-    const leftMs = Math.min(this.endAtMs, this.tryEndAtMs) - this.host.platform.nowMs();
+    const leftMs = Math.min(this.endAtMs, this.tryEndAtMs) - performance.now();
     this.host.watch(this, 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, leftMs)))));
   }
 
   /** The time that was watched is over. */
   expire(): void {
-    const nowMs = this.host.platform.nowMs();
+    const nowMs = performance.now();
     if (nowMs >= this.endAtMs) return this.timedOut();
     const { current } = this;
     if (nowMs < this.tryEndAtMs) return this.watchOn();
@@ -291,7 +290,7 @@ export class Call implements Expiring {
 
   private end(): void {
     this.current = null;
-    this.waiting?.cancel();
+    if (this.waiting !== null) clearTimeout(this.waiting);
     this.unlisten?.();
     this.host.ended(this);
   }

@@ -8,7 +8,6 @@
  * no effect may always be repeated.
  */
 import type { ProtoReader, ProtoWriter } from "../../proto/codec.js";
-import type { ClientPlatform } from "../time/platform.js";
 import type { JsonObject } from "../values/json.js";
 
 /** The batch streams of the service. */
@@ -89,7 +88,6 @@ export interface Calling {
 
 /** What runs operations. */
 export interface Caller {
-  readonly platform: ClientPlatform;
   /** Deadline of calls that give none (ms). */
   readonly deadlineMs: number;
   /**

@@ -59,15 +59,14 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
   async run(options: CallOptions): Promise<KvManyResult<Result>[]> {
     const { deadlineMs = this.caller.deadlineMs } = options;
     const durationMs = checkDeadline(deadlineMs);
-    const { platform } = this.caller;
-    const untilMs = platform.nowMs() + durationMs;
-    const backoff = new Backoff(platform);
+    const untilMs = performance.now() + durationMs;
+    const backoff = new Backoff();
     let open = this.requests.map((_, at) => at);
     for (let round = 0; open.length > 0; round++) {
       open = await this.round(open, options, untilMs);
       if (open.length === 0 || round === ROUNDS_MAX) break;
       const waitMs = backoff.nextMs(0);
-      if (platform.nowMs() + waitMs >= untilMs) break;
+      if (performance.now() + waitMs >= untilMs) break;
       try {
         await this.caller.pause(waitMs, options.signal);
       } catch (error) {
@@ -109,7 +108,7 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
     untilMs: number,
     again: number[],
   ): Promise<void> {
-    const deadlineMs = untilMs - this.caller.platform.nowMs();
+    const deadlineMs = untilMs - performance.now();
     if (deadlineMs <= 0) throw new TimeoutError(`${this.operation.name}: not sent in time`);
     const items = part.map((at) => this.requests[at] as Request);
     const calling = { ...options, deadlineMs };

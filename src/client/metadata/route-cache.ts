@@ -15,7 +15,7 @@ import {
   lockHashText,
   sequenceHashText,
 } from "../../base/routing.js";
-import type { RoutingMetadata, RoutingRange } from "./cluster-shapes.js";
+import type { RoutingMetadata, RoutingRange } from "./results.js";
 import type { RouteSpace } from "../call/operation.js";
 import type { RouteHint } from "../call/route-hint.js";
 

@@ -6,10 +6,9 @@
  * when the probe gets nothing either, it is silent. 3. Answers that wait in the socket after a
  * pause of the event loop are taken before the verdict.
  */
-import type { ClientPlatform, Timer } from "../time/platform.js";
 
 export interface Watched {
-  /** When something came last. */
+  /** When something came last (of performance.now). */
   readonly aliveMs: number;
   /** Asks for a sign of life; `done` is called once, after `limitMs` at the latest. */
   probe(limitMs: number, done: () => void): void;
@@ -18,16 +17,14 @@ export interface Watched {
 }
 
 export class ConnectionWatch {
-  private readonly platform: ClientPlatform;
   private readonly connection: Watched;
   private readonly quietMs: number;
-  private timer: Timer | null = null;
+  private timer: NodeJS.Timeout | null = null;
   private calls = 0;
   private busySinceMs = 0;
   private probing = false;
 
-  constructor(platform: ClientPlatform, connection: Watched, quietMs: number) {
-    this.platform = platform;
+  constructor(connection: Watched, quietMs: number) {
     this.connection = connection;
     this.quietMs = quietMs;
   }
@@ -36,7 +33,7 @@ export class ConnectionWatch {
   began(): void {
     this.calls += 1;
     if (this.calls > 1) return;
-    this.busySinceMs = this.platform.nowMs();
+    this.busySinceMs = performance.now();
     if (this.timer === null && !this.probing) this.arm(this.quietMs);
   }
 
@@ -45,12 +42,12 @@ export class ConnectionWatch {
   }
 
   close(): void {
-    this.timer?.cancel();
+    if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
   }
 
   private arm(waitMs: number): void {
-    this.timer = this.platform.after(Math.max(1, Math.ceil(waitMs)), () => this.look());
+    this.timer = setTimeout(() => this.look(), Math.max(1, Math.ceil(waitMs)));
     // The deadlines of the calls keep the process alive, not this.
     this.timer.unref();
   }
@@ -58,12 +55,12 @@ export class ConnectionWatch {
   private look(): void {
     this.timer = null;
     if (this.calls === 0) return;
-    const quietForMs = this.platform.nowMs() - Math.max(this.busySinceMs, this.connection.aliveMs);
+    const quietForMs = performance.now() - Math.max(this.busySinceMs, this.connection.aliveMs);
     if (quietForMs < this.quietMs) return this.arm(this.quietMs - quietForMs);
     this.probing = true;
-    const sinceMs = this.platform.nowMs();
+    const sinceMs = performance.now();
     this.connection.probe(Math.max(1, this.quietMs / 2), () =>
-      this.platform.soon(() => this.verdict(sinceMs)),
+      setImmediate(() => this.verdict(sinceMs)),
     );
   }
 

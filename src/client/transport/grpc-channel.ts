@@ -12,7 +12,6 @@ import { ConnectionWatch, type Watched } from "./connection-watch.js";
 import { localFailure, UnavailableError, type SvcError } from "../values/errors.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
 import { inTime } from "../time/pause.js";
-import type { ClientPlatform } from "../time/platform.js";
 
 type PackageChannel = ReturnType<grpc.Client["getChannel"]>;
 type Ready = (failure: SvcError | null) => void;
@@ -80,7 +79,6 @@ function reasonOf(details: string): string {
 }
 
 export class GrpcChannel implements Watched {
-  readonly platform: ClientPlatform;
   private readonly endpoint: Endpoint;
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
@@ -93,17 +91,11 @@ export class GrpcChannel implements Watched {
   /** To be told of calls that wait on this connection. */
   readonly watch: ConnectionWatch;
 
-  constructor(
-    platform: ClientPlatform,
-    endpoint: Endpoint,
-    settings: ClientSettings,
-    onUnreachable: () => void,
-  ) {
-    this.platform = platform;
+  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
     this.endpoint = endpoint;
     this.settings = settings;
     this.onUnreachable = onUnreachable;
-    this.watch = new ConnectionWatch(platform, this, settings.keepAliveMs);
+    this.watch = new ConnectionWatch(this, settings.keepAliveMs);
   }
 
   /** `listener`: called when the connection was given up because nothing came on it. */
@@ -147,7 +139,7 @@ export class GrpcChannel implements Watched {
     if (channel.getConnectivityState(true) === grpc.connectivityState.READY) return ready(null);
     this.waiting.push(ready);
     if (this.waiting.length > 1) return;
-    this.follow(channel, this.platform.wallMs() + this.settings.connectTimeoutMs);
+    this.follow(channel, Date.now() + this.settings.connectTimeoutMs);
   }
 
   /** True while the connection stands. */
@@ -164,14 +156,14 @@ export class GrpcChannel implements Watched {
 
   /** Something came just now on `connection`; of one that was given up that says nothing. */
   alive(connection: number): void {
-    if (connection === this.renewals) this.lastAliveMs = this.platform.nowMs();
+    if (connection === this.renewals) this.lastAliveMs = performance.now();
   }
 
   get aliveMs(): number {
     return this.lastAliveMs;
   }
 
-  /** Whether something came on it since `sinceMs`. */
+  /** Whether something came on it since `sinceMs` (of performance.now). */
   aliveSince(sinceMs: number): boolean {
     return this.lastAliveMs > sinceMs;
   }
@@ -180,7 +172,7 @@ export class GrpcChannel implements Watched {
   probe(limitMs: number, done: () => void): void {
     const { client, connection } = this;
     if (client === null) return done();
-    const deadline = this.platform.wallMs() + limitMs;
+    const deadline = Date.now() + limitMs;
     const none = Buffer.alloc(0);
     const answered = (error: grpc.ServiceError | null): void => {
       const code = error?.code ?? grpc.status.OK;
@@ -256,8 +248,7 @@ export class GrpcChannel implements Watched {
       return failed(error);
     }
     if (typeof given === "string") return taken(given);
-    const late = "the token function gave no token in time";
-    inTime(this.platform, given, connectTimeoutMs, late).then(taken, failed);
+    inTime(given, connectTimeoutMs, "the token function gave no token in time").then(taken, failed);
   }
 
   /** Gives the connection up; the next use makes a new one. */

@@ -20,7 +20,6 @@ import { backupError } from "./grpc-status.js";
 import { parseJson, type JsonObject, type JsonValue } from "../values/json.js";
 import type { ClientSettings, Endpoint, TokenSource } from "../values/options.js";
 import { inTime } from "../time/pause.js";
-import type { ClientPlatform } from "../time/platform.js";
 import { hintFromRest, type RouteHint } from "../call/route-hint.js";
 import type { TransportNode } from "../call/try.js";
 
@@ -49,20 +48,13 @@ interface Answer {
 }
 
 export class RestNode implements TransportNode {
-  private readonly platform: ClientPlatform;
   private readonly endpoint: Endpoint;
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
   private loaded: Promise<readonly [Undici, Agent]> | null = null;
   private closed = false;
 
-  constructor(
-    platform: ClientPlatform,
-    endpoint: Endpoint,
-    settings: ClientSettings,
-    onUnreachable: () => void,
-  ) {
-    this.platform = platform;
+  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
     this.endpoint = endpoint;
     this.settings = settings;
     this.onUnreachable = onUnreachable;
@@ -132,7 +124,7 @@ export class RestNode implements TransportNode {
 
   private async tokenOf(token: TokenSource): Promise<string> {
     const message = "the token function gave no token in time";
-    return inTime(this.platform, Promise.resolve(token()), this.settings.connectTimeoutMs, message);
+    return inTime(Promise.resolve(token()), this.settings.connectTimeoutMs, message);
   }
 
   private failure(error: unknown, left: boolean): SvcError {

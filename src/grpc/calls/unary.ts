@@ -7,8 +7,7 @@
  */
 import { status, type Metadata, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
 import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";
-import { decodeMessage, encodeMessage, protoReader } from "../../proto/codec.js";
-import type { Encodable, MessageCodec } from "../../proto/codec.js";
+import { protoReader } from "../../proto/codec.js";
 import { answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
 import type { Role } from "./access.js";
 import type { DataMethod } from "./method.js";
@@ -75,41 +74,6 @@ export interface AdminMethod {
     context: RequestContext,
     respond: (error: ServiceError | null, bytes: Buffer | null) => void,
   ): void;
-}
-
-interface AdminMethodParts<Q, P> {
-  readonly path: string;
-  readonly role: Role;
-  readonly request: MessageCodec<Q>;
-  readonly response: MessageCodec<P>;
-  /** `fail` ends the call with a status instead of a response. */
-  run(
-    message: Q,
-    context: RequestContext,
-    done: (response: Encodable<P>) => void,
-    fail: (error: ServiceError) => void,
-  ): void;
-}
-
-/** Ties the codecs of an administrative call to what it does. */
-export function adminMethod<Q, P>(parts: AdminMethodParts<Q, P>): AdminMethod {
-  return {
-    path: parts.path,
-    role: parts.role,
-    handle: (bytes, context, respond) => {
-      const message = decodeMessage(parts.request, bytes);
-      if (message === null) {
-        respond(malformedRequest(), null);
-        return;
-      }
-      parts.run(
-        message,
-        context,
-        (response) => respond(null, encodeMessage(parts.response, response)),
-        (error) => respond(error, null),
-      );
-    },
-  };
 }
 
 /** Longest time an administrative call may take (ms): the longest drain of a leave, and more. */

@@ -4,21 +4,7 @@
  * Invariants: 1. Every `done` is called exactly once, within the context's deadline, and never in
  * the turn of the call.
  */
-import type {
-  BackupRefusal,
-  BackupRequest,
-  HealthAnswer,
-  HealthCheck,
-  LeaveAnswer,
-  MembershipAnswer,
-  MergeRangesAnswer,
-  PlacementAnswer,
-  RangesAnswer,
-  RegisterRangeAnswer,
-  ReplicationFactorAnswer,
-  RoutingAnswer,
-  SplitRangeAnswer,
-} from "./administration.js";
+import type { Administration, HealthAnswer, HealthCheck } from "./administration.js";
 import type { DataAnswer, Refusal } from "./answers.js";
 import type { RequestContext } from "./context.js";
 import type { DataRequest, DataRequestKind } from "./data-requests.js";
@@ -53,44 +39,7 @@ export interface OperationsPort {
   isStopping(): boolean;
   /** null while the process works, else the fatal fault. */
   fatalFault(): string | null;
-  membership(): MembershipAnswer;
-  placement(): PlacementAnswer;
-  /** `keySpace` "" = all. */
-  routing(keySpace: string): RoutingAnswer;
-  ranges(keySpace: string): RangesAnswer;
 
-  /** `nodeId`: the member that leaves; 0 = the answering node. Not negative. */
-  leave(
-    request: { readonly nodeId: number },
-    context: RequestContext,
-    done: (answer: LeaveAnswer) => void,
-  ): void;
-  setReplicationFactor(
-    request: { readonly partitionId: number; readonly replicationFactor: number },
-    context: RequestContext,
-    done: (answer: ReplicationFactorAnswer) => void,
-  ): void;
-  registerRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: RegisterRangeAnswer) => void,
-  ): void;
-  unregisterRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: RegisterRangeAnswer) => void,
-  ): void;
-  splitRange(
-    request: { readonly keySpace: string; readonly splitKey: string },
-    context: RequestContext,
-    done: (answer: SplitRangeAnswer) => void,
-  ): void;
-  mergeRanges(context: RequestContext, done: (answer: MergeRangesAnswer) => void): void;
-
-  /** Every backup and restore call of this version ends in a refusal. */
-  backup(
-    request: BackupRequest,
-    context: RequestContext,
-    done: (answer: BackupRefusal) => void,
-  ): void;
+  /** The administrative calls, by their names. */
+  readonly administration: Administration;
 }

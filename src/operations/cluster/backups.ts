@@ -5,9 +5,11 @@
  * Invariants: 1. A malformed id or target has no outcome and comes first. 2. Every other call ends
  * in NotConfigured; nothing is ever reported as done.
  */
-import type { EntropyPort, LoggerPort } from "../../ports.js";
-import type { BackupRefusal, BackupRequest } from "../api/administration.js";
-import type { OperationsSettings } from "../api/settings.js";
+import type { BACKUP_CALLS, BackupRefusal } from "../../api/backups.js";
+import type { RequestNamed } from "../../api/calls.js";
+import type { EntropyPort } from "../../ports.js";
+import type { Administration } from "../api/administration.js";
+import type { Serving } from "../serving.js";
 
 const BACKUP_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -17,42 +19,61 @@ function operationId(entropy: EntropyPort): string {
   return (hex(entropy.uint32()) + hex(entropy.uint32())).slice(0, 12);
 }
 
-/** What is wrong with the arguments; null when nothing is. */
-function argumentFault(request: BackupRequest): string | null {
-  switch (request.kind) {
-    case "incremental":
-      return BACKUP_ID.test(request.parentBackupId) ? null : "The parent backup id is not a UUID.";
-    case "chain":
-    case "validate-chain":
-      return BACKUP_ID.test(request.leafBackupId) ? null : "The leaf backup id is not a UUID.";
-    case "restore":
-      if (!BACKUP_ID.test(request.leafBackupId)) return "The leaf backup id is not a UUID.";
-      if (request.targetDir === "") return "The target directory is empty.";
-      if (!request.targetDir.startsWith("/")) return "The target directory is not absolute.";
-      return request.targetTimeMs < 0n ? "The target time is negative." : null;
-    default:
-      return null;
-  }
+function parentFault(request: RequestNamed<"backups.incremental">): string | null {
+  return BACKUP_ID.test(request.parentBackupId) ? null : "The parent backup id is not a UUID.";
 }
 
-/** The end of one backup or restore call. */
-export function refuseBackup(
-  request: BackupRequest,
-  settings: OperationsSettings,
-  entropy: EntropyPort,
-  logger: LoggerPort,
-): BackupRefusal {
-  const operation = operationId(entropy);
-  const fault = argumentFault(request);
-  const restoring = request.kind === "restore";
-  const configured = restoring ? settings.restoreConfigured : settings.backupsConfigured;
-  const missing = restoring
-    ? "No restore root is configured."
-    : "No backup directory is configured.";
-  const cause = fault ?? (configured ? "This version of the server takes no backups." : missing);
-  logger.log("info", "backup call refused", { operation, kind: request.kind, cause });
+function leafFault(request: RequestNamed<"backups.chain">): string | null {
+  return BACKUP_ID.test(request.leafBackupId) ? null : "The leaf backup id is not a UUID.";
+}
+
+function restoreFault(request: RequestNamed<"backups.restore">): string | null {
+  if (!BACKUP_ID.test(request.leafBackupId)) return "The leaf backup id is not a UUID.";
+  if (request.targetDir === "") return "The target directory is empty.";
+  if (!request.targetDir.startsWith("/")) return "The target directory is not absolute.";
+  return request.targetTimeMs < 0n ? "The target time is negative." : null;
+}
+
+const noFault = (): null => null;
+
+/** The backup and restore calls of a node. */
+export function backupCalls({
+  settings,
+  ports,
+}: Serving): Pick<Administration, keyof typeof BACKUP_CALLS> {
+  const refuse = (kind: string, fault: string | null): BackupRefusal => {
+    const operation = operationId(ports.entropy);
+    const restoring = kind === "restore";
+    const configured = restoring ? settings.restoreConfigured : settings.backupsConfigured;
+    const missing = restoring
+      ? "No restore root is configured."
+      : "No backup directory is configured.";
+    const cause = fault ?? (configured ? "This version of the server takes no backups." : missing);
+    ports.logger.log("info", "backup call refused", { operation, kind, cause });
+    return {
+      outcome: fault === null ? "NotConfigured" : null,
+      message: `${cause} (operation ${operation})`,
+    };
+  };
+  /** `kind`: as the log names the call; `fault`: what is wrong with its arguments. */
+  const refused =
+    <Request>(kind: string, fault: (request: Request) => string | null) =>
+    (
+      request: Request,
+      _context: unknown,
+      done: (end: { readonly refusal: BackupRefusal }) => void,
+    ): void => {
+      const refusal = refuse(kind, fault(request));
+      ports.timer.soon(() => done({ refusal }));
+    };
   return {
-    outcome: fault === null ? "NotConfigured" : null,
-    message: `${cause} (operation ${operation})`,
+    "backups.full": refused("full", noFault),
+    "backups.coordinated": refused("coordinated", noFault),
+    "backups.incremental": refused("incremental", parentFault),
+    "backups.list": refused("list", noFault),
+    "backups.chain": refused("chain", leafFault),
+    "backups.validateChain": refused("validate-chain", leafFault),
+    "backups.collectGarbage": refused("gc", noFault),
+    "backups.restore": refused("restore", restoreFault),
   };
 }

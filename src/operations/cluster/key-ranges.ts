@@ -25,6 +25,10 @@ const REGISTER_MAX_MS = 10_000;
 const FLAGS_MAX = 1024;
 type RegisterDone = (answer: RegisterRangeAnswer) => void;
 
+function withDescriptors(view: KeySpaceView): RangesAnswer["keySpaces"][number] {
+  return { keySpace: view.keySpace, routingMode: view.routingMode, descriptors: view.ranges };
+}
+
 export class KeyRanges {
   private readonly flags = new Map<string, boolean>();
 
@@ -36,7 +40,7 @@ export class KeyRanges {
     return {
       initialized,
       localEndpoint: settings.peerEndpoint,
-      keySpaces: initialized ? this.views(keySpace) : [],
+      keySpaces: initialized ? this.views(keySpace).map(withDescriptors) : [],
     };
   }
 

@@ -6,7 +6,8 @@
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
 import { PARTITIONS_MAX } from "../../base/limits.js";
-import { LEAVE_OUTCOMES, type LeaveAnswer } from "../api/administration.js";
+import { LEAVE_OUTCOMES } from "../../api/cluster.js";
+import type { LeaveAnswer } from "../api/administration.js";
 import type { DataAnswer, KvPageItem, Refusal } from "../api/answers.js";
 import type { DataRequest } from "../api/requests.js";
 import { DATA_ANSWER_KINDS, pageItems, refusal } from "./answers.js";

@@ -8,7 +8,7 @@
 import { Kind, type Member, type MemberTable } from "../json/members.js";
 import { PROBLEM_TITLES } from "./problems.js";
 import type { Route } from "./route.js";
-import type { Shape } from "./shapes.js";
+import type { Schema } from "./schemas.js";
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 type JsonObject = { readonly [name: string]: Json };
@@ -30,16 +30,16 @@ const STAMP: JsonObject = {
   required: ["n", "l", "c"],
 };
 
-function shapeSchema(shape: Shape): JsonObject {
-  if (typeof shape === "object") {
-    if ("list" in shape) return { type: "array", items: shapeSchema(shape.list) };
+function schemaJson(schema: Schema): JsonObject {
+  if (typeof schema === "object") {
+    if ("list" in schema) return { type: "array", items: schemaJson(schema.list) };
     const properties: Record<string, Json> = {};
-    for (const [name, member] of Object.entries(shape.object))
-      properties[name] = shapeSchema(member);
-    const type: Json = shape.orNull === true ? ["object", "null"] : "object";
+    for (const [name, member] of Object.entries(schema.object))
+      properties[name] = schemaJson(member);
+    const type: Json = schema.orNull === true ? ["object", "null"] : "object";
     return { type, properties, required: Object.keys(properties) };
   }
-  switch (shape) {
+  switch (schema) {
     case "text":
       return { type: "string" };
     case "text-or-null":
@@ -48,7 +48,7 @@ function shapeSchema(shape: Shape): JsonObject {
       return { type: "boolean" };
     case "int32":
     case "int64":
-      return { type: "integer", format: shape };
+      return { type: "integer", format: schema };
     case "int32-or-null":
       return { type: ["integer", "null"], format: "int32" };
     case "int64-or-null":
@@ -128,7 +128,7 @@ function responses(route: Route): JsonObject {
   const content: JsonObject =
     route.answer === null
       ? { "text/plain": { schema: { type: "string" } } }
-      : { "application/json": { schema: shapeSchema(route.answer) } };
+      : { "application/json": { schema: schemaJson(route.answer) } };
   const map: Record<string, Json> = { "200": { description: "the answer", content } };
   for (const status of commonStatuses(route)) {
     const own = status === 503 && route.access === "nobody";

@@ -9,7 +9,7 @@ import type { Access } from "./access.js";
 import type { DataRequestKind, OperationsPort } from "../../operations/api/requests.js";
 import type { Exchange } from "./exchange.js";
 import type { MemberTable } from "../json/members.js";
-import type { Shape } from "./shapes.js";
+import type { Schema } from "./schemas.js";
 
 export interface QueryParameter {
   readonly name: string;
@@ -30,7 +30,7 @@ export interface Route {
   readonly body: MemberTable | null;
   readonly query: readonly QueryParameter[];
   /** The answer of status 200; null = text. */
-  readonly answer: Shape | null;
+  readonly answer: Schema | null;
   /** Statuses beyond 200 that the route itself gives, for the document. */
   readonly statuses: readonly number[];
   /** Data routes: the kind of request, and that query parameters mean nothing there. */

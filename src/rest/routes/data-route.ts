@@ -17,7 +17,7 @@ import type { Exchange } from "../http/exchange.js";
 import type { Decoded, Members, TypedTable, ValuesOf } from "../json/members.js";
 import type { Access } from "../http/access.js";
 import type { Route } from "../http/route.js";
-import type { Shape } from "../http/shapes.js";
+import type { Schema } from "../http/schemas.js";
 
 export interface DataRouteOptions<R extends DataRequest, M extends Members> {
   readonly path: string;
@@ -26,7 +26,7 @@ export interface DataRouteOptions<R extends DataRequest, M extends Members> {
   readonly tag: Route["tag"];
   readonly summary: string;
   readonly table: TypedTable<M>;
-  readonly answer: Shape;
+  readonly answer: Schema;
   readonly statuses?: readonly number[];
   /**
    * The request, or null when what was sent is InvalidInput before any operation could judge it.

@@ -1,7 +1,8 @@
 /**
- * How key/value answers look on REST (contract 3.4): shapes for the document, writers for the wire.
+ * How key/value answers look on REST (contract 3.4): schemas for the document,
+ * writers for the wire.
  *
- * Invariants: 1. `type`, `durability` and `flags` are integers, values are base64. 2. Shape and
+ * Invariants: 1. `type`, `durability` and `flags` are integers, values are base64. 2. Schema and
  * writer list the same members.
  */
 import type {
@@ -23,14 +24,14 @@ import {
   servedText,
   stampText,
 } from "../json/json-text.js";
-import { ROUTE, SERVED, type Shape } from "../http/shapes.js";
+import { ROUTE, SERVED, type Schema } from "../http/schemas.js";
 
-const routes: Shape = { list: ROUTE };
+const routes: Schema = { list: ROUTE };
 
-export const WRITTEN: Shape = {
+export const WRITTEN: Schema = {
   object: { type: "int32", revision: "int64", lastModified: "stamp", ...SERVED },
 };
-export const GOT: Shape = {
+export const GOT: Schema = {
   object: {
     type: "int32",
     value: "base64-or-null",
@@ -40,7 +41,7 @@ export const GOT: Shape = {
     ...SERVED,
   },
 };
-export const FOUND: Shape = {
+export const FOUND: Schema = {
   object: {
     type: "int32",
     revision: "int64",
@@ -49,7 +50,7 @@ export const FOUND: Shape = {
     ...SERVED,
   },
 };
-export const MANY_WRITTEN: Shape = {
+export const MANY_WRITTEN: Schema = {
   object: {
     type: "int32",
     items: {
@@ -69,7 +70,7 @@ export const MANY_WRITTEN: Shape = {
     routes,
   },
 };
-export const MANY_GOT: Shape = {
+export const MANY_GOT: Schema = {
   object: {
     type: "int32",
     servedFrom: "text-or-null",
@@ -92,7 +93,7 @@ export const MANY_GOT: Shape = {
   },
 };
 
-const PAGE_ITEMS: Shape = {
+const PAGE_ITEMS: Schema = {
   list: {
     object: {
       key: "text",
@@ -103,10 +104,10 @@ const PAGE_ITEMS: Shape = {
     },
   },
 };
-export const BUCKET: Shape = {
+export const BUCKET: Schema = {
   object: { type: "int32", items: PAGE_ITEMS, servedFrom: "text-or-null" },
 };
-export const PAGE: Shape = {
+export const PAGE: Schema = {
   object: {
     type: "int32",
     items: PAGE_ITEMS,

@@ -15,7 +15,7 @@ import { dataRoute } from "./data-route.js";
 import { ownerText, servedText, stampText } from "../json/json-text.js";
 import { durability, int32, owner, tableOf, text } from "../json/members.js";
 import type { Route } from "../http/route.js";
-import { SERVED, type Shape } from "../http/shapes.js";
+import { SERVED, type Schema } from "../http/schemas.js";
 
 const resource = text("resource", "name of what is locked, 1 to 1024 bytes");
 const holder = owner("owner", "text that identifies the holder, or `base64:` and base64");
@@ -25,8 +25,8 @@ const heldTable = tableOf(resource, holder, lease, durability());
 const releaseTable = tableOf(resource, holder, lease, durability());
 const readTable = tableOf(resource, durability());
 
-const TOKEN: Shape = { object: { type: "int32", fencingToken: "int64", ...SERVED } };
-const INFO: Shape = {
+const TOKEN: Schema = { object: { type: "int32", fencingToken: "int64", ...SERVED } };
+const INFO: Schema = {
   object: {
     type: "int32",
     owner: "text-or-null",

@@ -4,13 +4,12 @@
  * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document
  * describes exactly this list, the benchmark route excepted.
  */
-import { backupRoutes } from "./backup-routes.js";
-import { clusterRoutes, HEALTH_ROUTE } from "./cluster-routes.js";
+import { callRoutes } from "./call-routes.js";
+import { HEALTH_ROUTE } from "./health-route.js";
 import { KV_ROUTES } from "./kv-routes.js";
 import { LOCK_ROUTES } from "./lock-routes.js";
 import { type MetricsSource, nodeRoutes } from "./node-routes.js";
 import { openApiText } from "../http/openapi.js";
-import { rangeRoutes } from "./range-routes.js";
 import type { Route } from "../http/route.js";
 import { SEQUENCE_ROUTES } from "./sequence-routes.js";
 
@@ -44,9 +43,7 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
     ...SEQUENCE_ROUTES,
     ...KV_ROUTES,
     HEALTH_ROUTE,
-    ...clusterRoutes(options.adminTimeoutMs, options.leaveTimeoutMs),
-    ...rangeRoutes(options.adminTimeoutMs),
-    ...backupRoutes(options.adminTimeoutMs),
+    ...callRoutes({ admin: options.adminTimeoutMs, leave: options.leaveTimeoutMs }),
     ...nodeRoutes(options.version, options.metrics, () => {
       document ??= openApiText(routes, options.version);
       return document;

@@ -29,7 +29,7 @@ import {
   text,
 } from "../json/members.js";
 import type { Route } from "../http/route.js";
-import { ROUTE, type Shape } from "../http/shapes.js";
+import { ROUTE, type Schema } from "../http/schemas.js";
 
 const TYPE_NAMES: readonly string[] = [
   "Success",
@@ -75,7 +75,7 @@ const reserveTable = tableOf(
   durability(),
 );
 
-const ANSWER: Shape = {
+const ANSWER: Schema = {
   object: {
     servedFrom: "text-or-null",
     type: "text-or-int32",

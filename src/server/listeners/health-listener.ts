@@ -11,7 +11,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import { HEADERS_MAX_BYTES, HEALTH_CONNECTIONS_MAX, HEALTH_REQUEST_MS } from "../../base/limits.js";
 import { type Authenticator, checkAccess } from "../../rest/http/access.js";
-import { healthText } from "../../rest/routes/cluster-answers.js";
+import { healthText } from "../../rest/routes/health-route.js";
 import {
   type HealthSource,
   type MetricsSource,

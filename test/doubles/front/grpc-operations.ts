@@ -10,19 +10,25 @@ import { NO_STAMP } from "../../../src/base/hlc.js";
 import { Int64 } from "../../../src/base/int64.js";
 import type {
   BackupRefusal,
-  BackupRequest,
   DataAnswer,
   DataRequest,
   DataRequestKind,
   HealthAnswer,
   HealthCheck,
   LeaveAnswer,
+  MembershipAnswer,
+  MergeRangesAnswer,
   OperationsPort,
+  PlacementAnswer,
+  RangesAnswer,
   Refusal,
   RegisterRangeAnswer,
+  ReplicationFactorAnswer,
   RequestContext,
   RoutingAnswer,
+  SplitRangeAnswer,
 } from "../../../src/operations/api/requests.js";
+import { answering, backupsRefusedBy, type BackupRequest } from "../operations/administration.js";
 
 export interface Recorded {
   readonly request: DataRequest;
@@ -165,7 +171,27 @@ export class FakeOperations implements OperationsPort {
     return null;
   }
 
-  membership(): ReturnType<OperationsPort["membership"]> {
+  readonly administration = answering({
+    "cluster.membership": (_request, _context, done) => done({ answer: this.membership() }),
+    "cluster.placement": (_request, _context, done) => done({ answer: this.placement() }),
+    "cluster.routing": ({ keySpace }, _context, done) => done({ answer: this.routing(keySpace) }),
+    "cluster.leave": (request, context, done) =>
+      this.leave(request, context, (answer) => done({ answer })),
+    "cluster.setReplicationFactor": (request, context, done) =>
+      this.setReplicationFactor(request, context, (answer) => done({ answer })),
+    "ranges.list": ({ keySpace }, _context, done) => done({ answer: this.ranges(keySpace) }),
+    "ranges.register": ({ keySpace }, context, done) =>
+      this.registerRange(keySpace, context, (answer) => done({ answer })),
+    "ranges.unregister": ({ keySpace }, context, done) =>
+      this.unregisterRange(keySpace, context, (answer) => done({ answer })),
+    "ranges.split": (request, context, done) =>
+      this.splitRange(request, context, (answer) => done({ answer })),
+    "ranges.merge": (_request, context, done) =>
+      this.mergeRanges(context, (answer) => done({ answer })),
+    ...backupsRefusedBy((request, context, done) => this.backup(request, context, done)),
+  });
+
+  membership(): MembershipAnswer {
     return {
       membershipVersion: 7,
       members: [
@@ -178,7 +204,7 @@ export class FakeOperations implements OperationsPort {
     };
   }
 
-  placement(): ReturnType<OperationsPort["placement"]> {
+  placement(): PlacementAnswer {
     return {
       replicationFactor: 3,
       rebalancerEnabled: true,
@@ -216,12 +242,15 @@ export class FakeOperations implements OperationsPort {
       localEndpoint: "http://a",
       snapshotVersion: 12,
       coherent: true,
-      keySpaces: this.ranges(keySpace).keySpaces,
+      keySpaces: this.ranges(keySpace).keySpaces.map(({ descriptors, ...space }) => ({
+        ...space,
+        ranges: descriptors,
+      })),
       leaders: [{ partitionId: 1, endpoint: "http://a" }],
     };
   }
 
-  ranges(keySpace: string): ReturnType<OperationsPort["ranges"]> {
+  ranges(keySpace: string): RangesAnswer {
     return {
       initialized: true,
       localEndpoint: "http://a",
@@ -229,7 +258,7 @@ export class FakeOperations implements OperationsPort {
         {
           keySpace: keySpace === "" ? "all" : keySpace,
           routingMode: "KeyRange",
-          ranges: [
+          descriptors: [
             { startKey: null, endKey: "m", partitionId: 1, generation: 1 },
             { startKey: "m", endKey: "", partitionId: 2, generation: 2 },
           ],
@@ -250,7 +279,7 @@ export class FakeOperations implements OperationsPort {
   setReplicationFactor(
     request: { readonly partitionId: number; readonly replicationFactor: number },
     _context: RequestContext,
-    done: Parameters<OperationsPort["setReplicationFactor"]>[2],
+    done: (answer: ReplicationFactorAnswer) => void,
   ): void {
     this.admin.push(["factor", request]);
     const answer = { success: false, status: "Refused", generation: 5, reason: "no" } as const;
@@ -289,7 +318,7 @@ export class FakeOperations implements OperationsPort {
   splitRange(
     request: { readonly keySpace: string; readonly splitKey: string },
     _context: RequestContext,
-    done: Parameters<OperationsPort["splitRange"]>[2],
+    done: (answer: SplitRangeAnswer) => void,
   ): void {
     this.admin.push(["split", request]);
     const answer = {
@@ -304,7 +333,7 @@ export class FakeOperations implements OperationsPort {
     this.later(() => done(answer));
   }
 
-  mergeRanges(_context: RequestContext, done: Parameters<OperationsPort["mergeRanges"]>[1]): void {
+  mergeRanges(_context: RequestContext, done: (answer: MergeRangesAnswer) => void): void {
     const answer = {
       success: false,
       status: "Refused",

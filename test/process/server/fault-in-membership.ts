@@ -1,6 +1,6 @@
 /** Loaded before the server (`--import`): its answer to one administrative call is a bug. */
-import { Operations } from "../../../src/operations/operations.js";
+import { Cluster } from "../../../src/operations/cluster/cluster.js";
 
-Operations.prototype.membership = () => {
+Cluster.prototype.membership = () => {
   throw new Error("planted");
 };

@@ -11,6 +11,8 @@ import type { Ask, RangeRequest } from "./workload.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
 import type { OpenCall, Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import type { RequestContext } from "../../../src/operations/api/requests.js";
+import { administer } from "../../doubles/operations/administration.js";
 
 /** Time that a request or an answer takes between client and node, at least (ms). */
 const TRAVEL_MS = 0.2;
@@ -176,23 +178,24 @@ function isRangeRequest(request: Ask["request"]): request is RangeRequest {
 function changeRanges(
   operations: Running["operations"],
   request: RangeRequest,
-  context: Parameters<Running["operations"]["registerRange"]>[1],
+  context: RequestContext,
   told: (status: string, descriptors: number) => void,
 ): void {
   switch (request.kind) {
     case "register-range":
     case "unregister-range": {
-      const isNew = request.kind === "register-range";
-      const change = (isNew ? operations.registerRange : operations.unregisterRange).bind(
-        operations,
+      const name = request.kind === "register-range" ? "ranges.register" : "ranges.unregister";
+      administer(operations, name, request, context, (answer) =>
+        told(answer.status, answer.descriptorCount),
       );
-      change(request.keySpace, context, (answer) => told(answer.status, answer.descriptorCount));
       return;
     }
     case "split-range":
-      operations.splitRange(request, context, (answer) => told(answer.status, 0));
+      administer(operations, "ranges.split", request, context, (answer) => told(answer.status, 0));
       return;
     case "merge-ranges":
-      operations.mergeRanges(context, (answer) => told(answer.status, answer.merges));
+      administer(operations, "ranges.merge", {}, context, (answer) =>
+        told(answer.status, answer.merges),
+      );
   }
 }

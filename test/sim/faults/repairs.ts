@@ -11,6 +11,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import type { LeaveAnswer } from "../../../src/operations/api/administration.js";
 import type { OpenCall, Server } from "../world/server.js";
 import { World } from "../world/world.js";
+import { administer } from "../../doubles/operations/administration.js";
 
 /** A removal may take so long (ms). */
 const REMOVE_WITHIN_MS = 15_000;
@@ -93,7 +94,7 @@ export class Repairs {
     life.enter(() => {
       const deadlineMs = life.monotonicMs() + REMOVE_WITHIN_MS;
       const context = { deadlineMs, forwardHops: 0, requestId: `remove-${nodeId}` };
-      operations.leave({ nodeId }, context, (answer) => {
+      administer(operations, "cluster.leave", { nodeId }, context, (answer) => {
         asked.closeCall(call);
         this.world.schedule(1, () => done(answer));
       });

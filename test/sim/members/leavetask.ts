@@ -10,6 +10,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import type { LeaveAnswer } from "../../../src/operations/api/administration.js";
 import type { OpenCall, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { administer } from "../../doubles/operations/administration.js";
 
 /** Beside the drain, the call may take so long (ms); contract 5.3. */
 const CONFIRM_MS = 30_000;
@@ -59,7 +60,7 @@ export class LeaveTask {
     life.enter(() => {
       const deadlineMs = life.monotonicMs() + this.drainMs + CONFIRM_MS;
       const context = { deadlineMs, forwardHops: 0, requestId: `leave-${server.nodeId}` };
-      operations.leave({ nodeId: 0 }, context, (answer) => {
+      administer(operations, "cluster.leave", { nodeId: 0 }, context, (answer) => {
         if (life.monotonicMs() > deadlineMs + LATE_MS && !life.isPaused) {
           world.say(server.nodeId, "answers the leave long after its bound");
         }

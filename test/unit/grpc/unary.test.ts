@@ -5,7 +5,8 @@
 import { status } from "@grpc/grpc-js";
 import t, { type Test } from "tap";
 import { Int64 } from "../../../src/base/int64.js";
-import { LEAVE_OUTCOMES, BACKUP_OUTCOMES } from "../../../src/operations/api/requests.js";
+import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
+import { LEAVE_OUTCOMES } from "../../../src/api/cluster.js";
 import type { DataAnswer, DataRequest, KvManyItem } from "../../../src/operations/api/requests.js";
 import {
   bigIntToLanes,

@@ -6,7 +6,6 @@ import t from "tap";
 import { decideLeave } from "../../../src/control/membership.js";
 import { effectiveFactor } from "../../../src/control/placement.js";
 import type { Member } from "../../../src/machine/commands/command.js";
-import type { BackupRequest } from "../../../src/operations/api/administration.js";
 import {
   DURATION_BOUNDS_MS,
   KIND_NUMBERS,
@@ -14,6 +13,12 @@ import {
 } from "../../../src/operations/admission/tally.js";
 import { World } from "../../doubles/host/world.js";
 import { Bench, get, set } from "../../doubles/operations/fixture.js";
+import {
+  administer,
+  backUp,
+  view,
+  type BackupRequest,
+} from "../../doubles/operations/administration.js";
 
 const context = { deadlineMs: 1e9, forwardHops: 0, requestId: "t" };
 
@@ -37,14 +42,18 @@ t.test("5.1: health before and after initialisation, shutting down, fatal fault"
     localRole: "not-member",
     version: "0.1.0",
   });
-  t.same(early.operations.membership(), {
+  t.same(view(early.operations, "cluster.membership", {}), {
     membershipVersion: 0,
     members: [],
     localRole: "not-member",
     initialized: false,
   });
-  t.match(early.operations.routing(""), { initialized: false, keySpaces: [], leaders: [] });
-  t.match(early.operations.placement(), { initialized: false, partitions: [] });
+  t.match(view(early.operations, "cluster.routing", { keySpace: "" }), {
+    initialized: false,
+    keySpaces: [],
+    leaders: [],
+  });
+  t.match(view(early.operations, "cluster.placement", {}), { initialized: false, partitions: [] });
   const bench = new Bench();
   bench.world.pass(70);
   t.same(bench.operations.health(), {
@@ -98,20 +107,20 @@ t.test("P-120 a full store or log is told, and the node stays ready", async (t) 
 
 t.test("membership, placement, routing metadata of a cluster of one", async (t) => {
   const bench = new Bench({ clientEndpoint: "http://n1" });
-  t.match(bench.operations.membership(), {
+  t.match(view(bench.operations, "cluster.membership", {}), {
     members: [{ endpoint: "127.0.0.1:8084", nodeId: 1, role: "voter" }],
     localRole: "voter",
     initialized: true,
   });
-  t.ok(bench.operations.membership().membershipVersion >= 1);
-  const placement = bench.operations.placement();
+  t.ok(view(bench.operations, "cluster.membership", {}).membershipVersion >= 1);
+  const placement = view(bench.operations, "cluster.placement", {});
   t.match(placement, { replicationFactor: 0, rebalancerEnabled: false, initialized: true });
   t.equal(placement.hostedPartitionCount, placement.partitions.length);
   for (const partition of placement.partitions) {
     t.match(partition, { state: "Active", effectiveReplicationFactor: 0, hostedLocally: true });
     t.same(partition.replicas, [], "full replication lists nobody");
   }
-  const routing = bench.operations.routing("");
+  const routing = view(bench.operations, "cluster.routing", { keySpace: "" });
   t.match(routing, {
     schemaVersion: 1,
     hashAlgorithm: "svc.bucket-jump-xxh32-v1",
@@ -128,17 +137,23 @@ t.test("membership, placement, routing metadata of a cluster of one", async (t) 
     routing.leaders,
     [0, 1, 2, 3].map((partitionId) => ({ partitionId, endpoint: "http://n1" })),
   );
-  t.same(bench.operations.ranges("none").keySpaces, [
-    { keySpace: "none", routingMode: "Hash", ranges: [] },
+  t.same(view(bench.operations, "ranges.list", { keySpace: "none" }).keySpaces, [
+    { keySpace: "none", routingMode: "Hash", descriptors: [] },
   ]);
-  t.same(bench.operations.ranges("").keySpaces, []);
+  t.same(view(bench.operations, "ranges.list", { keySpace: "" }).keySpaces, []);
 });
 
 t.test("5.4: the replication factor is committed, or refused with a reason", async (t) => {
   const bench = new Bench();
   const change = (partitionId: number, replicationFactor: number) =>
     call(bench, (done: (answer: { status: string; generation: number; reason: string }) => void) =>
-      bench.operations.setReplicationFactor({ partitionId, replicationFactor }, context, done),
+      administer(
+        bench.operations,
+        "cluster.setReplicationFactor",
+        { partitionId, replicationFactor },
+        context,
+        done,
+      ),
     );
   for (const [partition, factor] of [
     [0, 1],
@@ -151,11 +166,15 @@ t.test("5.4: the replication factor is committed, or refused with a reason", asy
     t.match(answer, { success: false, status: "InvalidInput", generation: 0 });
     t.ok(answer.reason.length > 10);
   }
-  const before = bench.operations.placement().partitions.find((one) => one.partitionId === 2);
+  const before = view(bench.operations, "cluster.placement", {}).partitions.find(
+    (one) => one.partitionId === 2,
+  );
   const done = change(2, 3);
   t.match(done, { success: true, status: "Success" });
   t.ok(done.generation > (before?.generation ?? 0));
-  const after = bench.operations.placement().partitions.find((one) => one.partitionId === 2);
+  const after = view(bench.operations, "cluster.placement", {}).partitions.find(
+    (one) => one.partitionId === 2,
+  );
   t.match(after, { generation: done.generation, effectiveReplicationFactor: 1 });
   t.same(after?.replicas, [{ endpoint: "127.0.0.1:8084", role: "Voter" }]);
   t.match(change(2, 0), { success: true });
@@ -173,7 +192,13 @@ t.test("5.3: who may leave", async (t) => {
   const bench = new Bench();
   const leave = (): object => {
     const answers: object[] = [];
-    bench.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
+    administer(
+      bench.operations,
+      "cluster.leave",
+      { nodeId: 0 },
+      context,
+      (answer) => void answers.push(answer),
+    );
     bench.world.pass(1000);
     const [answer] = answers;
     if (answer === undefined || answers.length > 1) throw new Error("answered once");
@@ -189,7 +214,13 @@ t.test("5.3: who may leave", async (t) => {
   t.same(leave(), refused, "repeating is safe");
   const early = new Bench({}, new World(), false);
   const answers: object[] = [];
-  early.operations.leave({ nodeId: 0 }, context, (answer) => void answers.push(answer));
+  administer(
+    early.operations,
+    "cluster.leave",
+    { nodeId: 0 },
+    context,
+    (answer) => void answers.push(answer),
+  );
   while (answers.length === 0 && early.world.timer.nowMs < 20_000) {
     early.world.timer.nowMs += 50;
     early.world.timer.step();
@@ -216,11 +247,11 @@ t.test("6.2, 6.3, P-107: register, unregister, list; keys stay reachable", async
   const bench = new Bench();
   const register = (keySpace: string) =>
     call(bench, (done: (answer: object) => void) =>
-      bench.operations.registerRange(keySpace, context, done),
+      administer(bench.operations, "ranges.register", { keySpace }, context, done),
     );
   const unregister = (keySpace: string) =>
     call(bench, (done: (answer: object) => void) =>
-      bench.operations.unregisterRange(keySpace, context, done),
+      administer(bench.operations, "ranges.unregister", { keySpace }, context, done),
     );
   for (const bad of ["", "__svc:x", "a/meta", "x".repeat(1025)]) {
     for (const answer of [register(bad), unregister(bad)]) {
@@ -238,13 +269,15 @@ t.test("6.2, 6.3, P-107: register, unregister, list; keys stay reachable", async
   });
   t.match(register("orders"), { success: true, status: "AlreadySeeded", seeded: false });
   const partitionId = bench.partitionOf("orders");
-  const view = {
+  const space = {
     keySpace: "orders",
     routingMode: "KeyRange",
-    ranges: [{ startKey: null, endKey: null, partitionId, generation: 1 }],
+    descriptors: [{ startKey: null, endKey: null, partitionId, generation: 1 }],
   };
-  t.same(bench.operations.ranges("").keySpaces, [view]);
-  t.same(bench.operations.routing("orders").keySpaces, [view]);
+  t.same(view(bench.operations, "ranges.list", { keySpace: "" }).keySpaces, [space]);
+  const { descriptors: ranges, ...name } = space;
+  const routed = view(bench.operations, "cluster.routing", { keySpace: "orders" }).keySpaces;
+  t.same(routed, [{ ...name, ranges }]);
   t.match(bench.ask(get("orders/1")), { type: 3, route: { partitionId, generation: 1 } });
   t.match(bench.ask(get("other/1")), { route: { generation: 0 } });
   const read = bench.ask({
@@ -255,23 +288,27 @@ t.test("6.2, 6.3, P-107: register, unregister, list; keys stay reachable", async
   t.match(read, { routes: [{ partitionId, generation: 1 }], items: [{ type: 3 }, { type: 103 }] });
   bench.world.crash();
   const again = new Bench({}, bench.world);
-  t.same(again.operations.ranges("").keySpaces, [view], "the flag follows the descriptors");
+  t.same(
+    view(again.operations, "ranges.list", { keySpace: "" }).keySpaces,
+    [space],
+    "the flag follows the descriptors",
+  );
   again.faults.propose = () => ({ status: "unknown" });
   const open = call(again, (done: (answer: object) => void) =>
-    again.operations.unregisterRange("orders", context, done),
+    administer(again.operations, "ranges.unregister", { keySpace: "orders" }, context, done),
   );
   t.match(open, { success: false, status: "Indeterminate", descriptorCount: 1 });
   const fresh = call(again, (done: (answer: object) => void) =>
-    again.operations.registerRange("fresh", context, done),
+    administer(again.operations, "ranges.register", { keySpace: "fresh" }, context, done),
   );
   t.match(fresh, { success: false, status: "Indeterminate", routingMode: "KeyRange" });
   t.same(
-    again.operations.ranges("").keySpaces.map((one) => one.keySpace),
+    view(again.operations, "ranges.list", { keySpace: "" }).keySpaces.map((one) => one.keySpace),
     ["fresh", "orders"],
   );
   again.faults.propose = null;
   const removed = call(again, (done: (answer: object) => void) =>
-    again.operations.unregisterRange("orders", context, done),
+    administer(again.operations, "ranges.unregister", { keySpace: "orders" }, context, done),
   );
   t.match(removed, { success: true, status: "Removed", routingMode: "Hash", descriptorCount: 0 });
   t.match(again.ask(get("orders/1")), { type: 3, route: { generation: 0 } });
@@ -284,9 +321,9 @@ t.test("6.3: a node that stops answers without reading its rows", async (t) => {
     throw new Error("the store is closed");
   };
   const end = { success: false, status: "Indeterminate", descriptorCount: 0 };
-  for (const kind of ["registerRange", "unregisterRange"] as const) {
+  for (const kind of ["ranges.register", "ranges.unregister"] as const) {
     const answer = call(bench, (done: (answer: object) => void) =>
-      bench.operations[kind]("orders", context, done),
+      administer(bench.operations, kind, { keySpace: "orders" }, context, done),
     );
     t.match(answer, end, kind);
   }
@@ -306,27 +343,35 @@ t.test("P-162 a node that has closed its rows answers every view without them", 
   const { operations } = bench;
   t.match(operations.health(), { ready: false, reason: /stopping|shutting/ });
   t.ok(operations.healthChecks().some(({ failure }) => failure !== null));
-  t.match(operations.membership(), { membershipVersion: 0, members: [], initialized: false });
-  t.match(operations.placement(), { partitions: [], initialized: false });
-  t.match(operations.routing(""), { initialized: false, keySpaces: [], leaders: [] });
-  t.match(operations.ranges(""), { initialized: false, keySpaces: [] });
+  t.match(view(operations, "cluster.membership", {}), {
+    membershipVersion: 0,
+    members: [],
+    initialized: false,
+  });
+  t.match(view(operations, "cluster.placement", {}), { partitions: [], initialized: false });
+  t.match(view(operations, "cluster.routing", { keySpace: "" }), {
+    initialized: false,
+    keySpaces: [],
+    leaders: [],
+  });
+  t.match(view(operations, "ranges.list", { keySpace: "" }), { initialized: false, keySpaces: [] });
   const split = { keySpace: "orders", splitKey: "orders/1" };
   const ask = (begin: (done: (answer: object) => void) => void): object => call(bench, begin);
   t.match(
-    ask((done) => operations.splitRange(split, context, done)),
+    ask((done) => administer(operations, "ranges.split", split, context, done)),
     { status: "NotLeader" },
   );
   t.match(
-    ask((done) => operations.mergeRanges(context, done)),
+    ask((done) => administer(operations, "ranges.merge", {}, context, done)),
     { success: false },
   );
   t.match(
-    ask((done) => operations.leave({ nodeId: 0 }, context, done)),
+    ask((done) => administer(operations, "cluster.leave", { nodeId: 0 }, context, done)),
     { outcome: "Timeout", left: false, retryable: true },
   );
   const factor = { partitionId: 1, replicationFactor: 3 };
   t.match(
-    ask((done) => operations.setReplicationFactor(factor, context, done)),
+    ask((done) => administer(operations, "cluster.setReplicationFactor", factor, context, done)),
     { status: "Refused" },
   );
   t.match(bench.ask(get("k")), { refusal: "shutting-down" });
@@ -340,15 +385,17 @@ t.test(
       call(
         bench,
         (done: (answer: { status: string; determinate: boolean; reason: string }) => void) =>
-          bench.operations.splitRange({ keySpace, splitKey }, context, done),
+          administer(bench.operations, "ranges.split", { keySpace, splitKey }, context, done),
       );
     const merge = () =>
-      call(bench, (done: (answer: object) => void) => bench.operations.mergeRanges(context, done));
+      call(bench, (done: (answer: object) => void) =>
+        administer(bench.operations, "ranges.merge", {}, context, done),
+      );
     t.match(split("", "a"), { status: "InvalidInput", determinate: true });
     t.match(split("s", ""), { status: "InvalidInput" });
     t.match(split("s", "s/1"), { status: "NoRange", determinate: true });
     call(bench, (done: (answer: object) => void) =>
-      bench.operations.registerRange("s", context, done),
+      administer(bench.operations, "ranges.register", { keySpace: "s" }, context, done),
     );
     t.match(split("s", "t/1"), { status: "InvalidSplitKey" });
     bench.ask(set("s/1", "v"));
@@ -365,7 +412,11 @@ t.test(
       newGeneration: 0,
     });
     t.match(merge(), { success: true, status: "Completed", determinate: true, merges: 0 });
-    t.equal(bench.operations.ranges("s").keySpaces[0]?.ranges.length, 1, "nothing was changed");
+    t.equal(
+      view(bench.operations, "ranges.list", { keySpace: "s" }).keySpaces[0]?.descriptors.length,
+      1,
+      "nothing was changed",
+    );
     let reads = 0;
     bench.faults.read = () => (reads++ > 0 ? { status: "retry" } : null);
     t.match(split("s", "s/2"), { status: "ProbeIndeterminate", determinate: true });
@@ -380,7 +431,7 @@ t.test("7.6: backups check their arguments and refuse", async (t) => {
   const id = "0A1b2c3d-0000-4000-8000-00000000ffff";
   const ask = (request: BackupRequest, of = bench) =>
     call(of, (done: (answer: { outcome: string | null; message: string }) => void) =>
-      of.operations.backup(request, context, done),
+      backUp(of.operations, request, context, done),
     );
   const good: BackupRequest[] = [
     { kind: "full" },

@@ -26,6 +26,7 @@ import {
   unlock,
   update,
 } from "../../doubles/operations/fixture.js";
+import { administer } from "../../doubles/operations/administration.js";
 
 const long = "x".repeat(1025);
 const wide = "\u00e9".repeat(513);
@@ -441,9 +442,15 @@ tap.test("6.3: a node that does not know the cluster yet refuses no range for go
   const statuses: string[] = [];
   const done = ({ status }: { status: string }): void => void statuses.push(status);
   const context = { deadlineMs: 10_000, forwardHops: 0, requestId: "r" };
-  early.operations.registerRange("orders", context, done);
-  early.operations.unregisterRange("orders", context, done);
-  early.operations.splitRange({ keySpace: "orders", splitKey: "orders/1" }, context, done);
+  administer(early.operations, "ranges.register", { keySpace: "orders" }, context, done);
+  administer(early.operations, "ranges.unregister", { keySpace: "orders" }, context, done);
+  administer(
+    early.operations,
+    "ranges.split",
+    { keySpace: "orders", splitKey: "orders/1" },
+    context,
+    done,
+  );
   for (let step = 0; step < 20; step++) early.world.timer.step();
   t.strictSame(statuses.sort(), ["Indeterminate", "Indeterminate", "NotLeader"]);
   t.end();

@@ -34,6 +34,7 @@ import {
   unlock,
 } from "../../doubles/operations/fixture.js";
 import { Trio, body, everyRequest } from "../../doubles/operations/trio.js";
+import { administer, view } from "../../doubles/operations/administration.js";
 
 const reading = new Set(["get-lock", "get-sequence", "kv-get", "kv-exists"]);
 for (const kind of ["kv-get-many", "kv-exists-many", "kv-bucket", "kv-range", "kv-scan-all"]) {
@@ -828,7 +829,9 @@ t.test("6.2 to 6.4: the meta partition is led elsewhere", async (t) => {
     t.equal(answers.length, 1, "answered once");
     return answers[0] as T;
   };
-  const { leaders, initialized, coherent } = trio.node(1).routing("");
+  const { leaders, initialized, coherent } = view(trio.node(1), "cluster.routing", {
+    keySpace: "",
+  });
   t.ok(initialized && coherent);
   t.same(
     leaders,
@@ -836,11 +839,15 @@ t.test("6.2 to 6.4: the meta partition is led elsewhere", async (t) => {
     "every partition with the endpoint of its leader",
   );
   trio.move(3, 0);
-  t.equal(trio.node(1).routing("").leaders[3]?.endpoint, "", "unknown");
+  t.equal(
+    view(trio.node(1), "cluster.routing", { keySpace: "" }).leaders[3]?.endpoint,
+    "",
+    "unknown",
+  );
   trio.move(3, 1);
   const register = (node: number) =>
     wait<{ status: string; descriptorCount: number; routingMode: string }>((done) =>
-      trio.node(node).registerRange("space", context, done),
+      administer(trio.node(node), "ranges.register", { keySpace: "space" }, context, done),
     );
   t.match(register(1), { status: "Seeded", descriptorCount: 1, routingMode: "KeyRange" });
   t.match(register(3), { status: "AlreadySeeded", descriptorCount: 1, routingMode: "KeyRange" });
@@ -851,25 +858,39 @@ t.test("6.2 to 6.4: the meta partition is led elsewhere", async (t) => {
   for (let at = 0; at < 12; at++) trio.ask(1, set(`space/k${at}`, "v"));
   const split = (node: number) =>
     wait<{ status: string; leaderHint: string }>((done) =>
-      trio.node(node).splitRange({ keySpace: "space", splitKey: "space/k5" }, context, done),
+      administer(
+        trio.node(node),
+        "ranges.split",
+        { keySpace: "space", splitKey: "space/k5" },
+        context,
+        done,
+      ),
     );
   t.match(split(1), { status: "NotLeader", leaderHint: "http://n2" });
   t.match(split(2), { status: "PartitionCreationFailed", leaderHint: "" });
   const merge = wait<{ status: string; leaderHint: string }>((done) =>
-    trio.node(3).mergeRanges(context, done),
+    administer(trio.node(3), "ranges.merge", {}, context, done),
   );
   t.match(merge, { status: "NotLeader", leaderHint: "http://n2" });
   const factor = wait<{ status: string; reason: string }>((done) =>
-    trio.node(1).setReplicationFactor({ partitionId: 1, replicationFactor: 1 }, context, done),
+    administer(
+      trio.node(1),
+      "cluster.setReplicationFactor",
+      { partitionId: 1, replicationFactor: 1 },
+      context,
+      done,
+    ),
   );
   t.equal(factor.status, "Refused", "5.4: the node does not lead the meta partition");
   const removed = wait<{ status: string; descriptorCount: number }>((done) =>
-    trio.node(3).unregisterRange("space", context, done),
+    administer(trio.node(3), "ranges.unregister", { keySpace: "space" }, context, done),
   );
   t.match(removed, { status: "Removed", descriptorCount: 0 });
   t.equal(trio.ask(3, get("space/k1")).type, KvType.got);
   trio.move(0, 0);
-  const open = wait<{ status: string }>((done) => trio.node(1).registerRange("x", context, done));
+  const open = wait<{ status: string }>((done) =>
+    administer(trio.node(1), "ranges.register", { keySpace: "x" }, context, done),
+  );
   t.equal(open.status, "Indeterminate");
   t.equal(trio.open, 0);
 });

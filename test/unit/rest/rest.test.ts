@@ -10,7 +10,7 @@ import type {
   LeaveAnswer,
   RouteHint,
 } from "../../../src/operations/api/requests.js";
-import { BACKUP_OUTCOMES } from "../../../src/operations/api/requests.js";
+import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
 import { blankAnswer } from "../../doubles/front/rest-operations.js";
 import { type Answer, type Rig, startRig } from "./harness.js";
 

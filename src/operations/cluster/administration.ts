@@ -1,0 +1,45 @@
+/**
+ * From the name of an administrative call to what carries it out.
+ *
+ * Invariants: 1. A call takes as long as its caller grants. 2. Calls about what this node has
+ * applied are answered at once, all others never in the turn of the call.
+ */
+import type { Administration } from "../api/administration.js";
+import type { Serving } from "../serving.js";
+import { backupCalls } from "./backups.js";
+import { Cluster } from "./cluster.js";
+import { KeyRanges } from "./key-ranges.js";
+import { RangeMoves } from "./range-moves.js";
+
+/** An answer as the end of its call. */
+function ends<Answer>(done: (end: { readonly answer: Answer }) => void): (answer: Answer) => void {
+  return (answer) => done({ answer });
+}
+
+/** All calls of a node, and its health beside them. */
+export function administrationOf(serving: Serving): {
+  readonly administration: Administration;
+  readonly cluster: Cluster;
+} {
+  const keyRanges = new KeyRanges(serving);
+  const cluster = new Cluster(serving, keyRanges);
+  const moves = new RangeMoves(serving);
+  const administration: Administration = {
+    "cluster.membership": (_request, _context, done) => done({ answer: cluster.membership() }),
+    "cluster.placement": (_request, _context, done) => done({ answer: cluster.placement() }),
+    "cluster.routing": ({ keySpace }, _context, done) =>
+      done({ answer: cluster.routing(keySpace) }),
+    "cluster.leave": ({ nodeId }, context, done) => cluster.leave(nodeId, context, ends(done)),
+    "cluster.setReplicationFactor": (request, { deadlineMs }, done) =>
+      cluster.setReplicationFactor(request, deadlineMs, ends(done)),
+    "ranges.list": ({ keySpace }, _context, done) => done({ answer: keyRanges.list(keySpace) }),
+    "ranges.register": ({ keySpace }, context, done) =>
+      keyRanges.register(keySpace, context, ends(done)),
+    "ranges.unregister": ({ keySpace }, context, done) =>
+      keyRanges.unregister(keySpace, context, ends(done)),
+    "ranges.split": (request, context, done) => moves.split(request, context, ends(done)),
+    "ranges.merge": (_request, { deadlineMs }, done) => moves.merge(deadlineMs, ends(done)),
+    ...backupCalls(serving),
+  };
+  return { administration, cluster };
+}
