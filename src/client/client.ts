@@ -8,6 +8,8 @@
 import { checkFunction, membersOf, optionsOf } from "./values/arguments.js";
 import { BackupsAdmin } from "./admin/backups.js";
 import { SystemClock } from "./time/clock.js";
+import type { ClientPlatform } from "./time/platform.js";
+import { systemPlatform } from "./time/system-platform.js";
 import { ClusterAdmin } from "./admin/cluster.js";
 import { readHealth } from "./metadata/calls.js";
 import type { Health } from "./metadata/results.js";
@@ -59,11 +61,14 @@ export class SvcClient {
   private closing: Promise<void> | null = null;
 
   /** Connects lazily. Throws InvalidInputError for wrong options. */
-  constructor(options: SvcClientOptions) {
+  constructor(options: SvcClientOptions);
+  /** @internal `platform`: where its time and chance come from. */
+  constructor(options: SvcClientOptions, platform: ClientPlatform);
+  constructor(options: SvcClientOptions, platform: ClientPlatform = systemPlatform) {
     const settings = clientSettings(options);
-    const clock = options.clock ?? new SystemClock();
+    const clock = options.clock ?? new SystemClock(platform);
     checkFunction("clock.nowMs", membersOf("clock", clock).nowMs);
-    const engine = new Engine(settings, clock);
+    const engine = new Engine(platform, settings, clock);
     this.engine = engine;
     this.sequences = new Sequences(engine, settings.idempotency);
     this.locks = new Locks({ caller: engine, clock });

@@ -13,6 +13,7 @@ import { MetadataRefresh } from "./metadata/metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./call/operation.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
 import { onAbort, pause } from "./time/pause.js";
+import type { ClientPlatform } from "./time/platform.js";
 import { Places } from "./call/endpoints.js";
 import { RestNode } from "./transport/rest-node.js";
 import { RouteCache } from "./metadata/route-cache.js";
@@ -23,12 +24,13 @@ import type { CallHost, Try, Place } from "./call/try.js";
 const METADATA_DEADLINE_MS = 5000;
 
 export class Engine implements Caller, CallHost {
+  readonly platform: ClientPlatform;
   readonly deadlineMs: number;
   readonly failWhenRefused: boolean;
   private readonly places: Places;
   private readonly routes: RouteCache<Place> | null;
   private readonly metadata: MetadataRefresh;
-  private readonly deadlines = new Deadlines();
+  private readonly deadlines: Deadlines;
   /** Waits under way: closing ends them. */
   private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
@@ -36,28 +38,34 @@ export class Engine implements Caller, CallHost {
   private whenIdle: (() => void) | null = null;
   private closed = false;
 
-  constructor(settings: ClientSettings, clock: MonotonicClock) {
+  constructor(platform: ClientPlatform, settings: ClientSettings, clock: MonotonicClock) {
+    this.platform = platform;
+    this.deadlines = new Deadlines(platform);
     this.deadlineMs = settings.deadlineMs;
     this.failWhenRefused = settings.failWhenRefused;
     this.clock = clock;
     const rest = settings.transport === "rest";
     this.places = new Places(
+      platform,
       settings.endpoints,
       (endpoint, failed) =>
-        rest ? new RestNode(endpoint, settings, failed) : new GrpcNode(endpoint, settings, failed),
+        rest
+          ? new RestNode(platform, endpoint, settings, failed)
+          : new GrpcNode(platform, endpoint, settings, failed),
       // What nodes advertise in clear text is where they speak gRPC.
       !rest,
-      settings.startAt === "first" ? 0 : Math.random(),
+      settings.startAt === "first" ? 0 : platform.random(),
       settings.token !== null,
     );
     this.routes = settings.followRoutes ? new RouteCache() : null;
     const asking = { deadlineMs: METADATA_DEADLINE_MS };
     this.metadata = new MetadataRefresh(
+      platform,
       () => this.call(CALL_OPERATIONS["cluster.routing"], { keySpace: "" }, asking),
       (metadata) => {
         const from = this.places.configured[0] as Place;
         const placeOf = (name: string): Place | null => this.places.named(name, from);
-        this.routes?.take(metadata, placeOf, performance.now());
+        this.routes?.take(metadata, placeOf, platform.nowMs());
       },
     );
   }
@@ -90,9 +98,9 @@ export class Engine implements Caller, CallHost {
   async idle(limitMs: number): Promise<void> {
     if (this.underWay === 0 || limitMs === 0) return;
     await new Promise<void>((resolve) => {
-      const limit = setTimeout(resolve, limitMs);
+      const limit = this.platform.after(limitMs, resolve);
       this.whenIdle = () => {
-        clearTimeout(limit);
+        limit.cancel();
         resolve();
       };
     });
@@ -107,7 +115,7 @@ export class Engine implements Caller, CallHost {
     const unlisten = signal === undefined ? null : onAbort(signal, cancelled);
     this.pauses.add(stop);
     try {
-      await pause(ms, stop.signal);
+      await pause(this.platform, ms, stop.signal);
     } finally {
       this.pauses.delete(stop);
       unlisten?.();
@@ -120,7 +128,7 @@ export class Engine implements Caller, CallHost {
 
   dispatch(attempt: Try, last: Place | null, stay: boolean): Place {
     // The first try begins in the turn in which its deadline was set.
-    const nowMs = last === null ? this.deadlines.addedMs : performance.now();
+    const nowMs = last === null ? this.deadlines.addedMs : this.platform.nowMs();
     const place = this.hinted(attempt, last, nowMs) ?? this.places.next(last, stay, nowMs);
     place.node.send(attempt);
     return place;

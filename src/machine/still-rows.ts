@@ -9,10 +9,9 @@
  */
 import { DataReads } from "./data-reads.js";
 import { RowKind, type ByteKey } from "./store/keys.js";
-import { LayerMerge } from "./store/layer-merge.js";
+import { HeldRows } from "./store/held-rows.js";
 import type { ChangeWatcher, Overlay, RowVisitor } from "./store/overlay.js";
 import type { Stretch } from "./kv/pages.js";
-import { RowTable, plainSorter } from "./store/row-table.js";
 import type { ReadableRows } from "./store/rows.js";
 
 export type { Stretch } from "./kv/pages.js";
@@ -28,7 +27,7 @@ export interface StillReads {
 class StillRows implements ReadableRows, ChangeWatcher, StillReads {
   readonly reads: DataReads;
   overrun = false;
-  private readonly held = new RowTable(plainSorter);
+  private readonly held: HeldRows;
   private readonly first: ByteKey;
   private readonly last: ByteKey;
   private readonly unwatch: () => void;
@@ -38,7 +37,7 @@ class StillRows implements ReadableRows, ChangeWatcher, StillReads {
    * name < last. Reads outside of it show the present.
    */
   constructor(
-    private readonly overlay: Overlay,
+    overlay: Overlay,
     private readonly prefix: ByteKey,
     kind: number,
     first: ByteKey,
@@ -47,6 +46,7 @@ class StillRows implements ReadableRows, ChangeWatcher, StillReads {
   ) {
     this.first = this.key(kind, first);
     this.last = this.key(kind, last);
+    this.held = new HeldRows(overlay);
     this.reads = new DataReads(this);
     this.unwatch = overlay.watch(this);
   }
@@ -57,45 +57,19 @@ class StillRows implements ReadableRows, ChangeWatcher, StillReads {
 
   beforeChange(key: ByteKey): void {
     if (this.overrun || key < this.first || key >= this.last) return;
-    if (this.held.get(key) !== undefined) return;
-    this.held.put(key, this.overlay.get(key), false);
+    this.held.keep(key);
     if (this.held.sizeBytes > this.maxHeldBytes) this.overrun = true;
   }
 
   get(kind: number, name: ByteKey): Uint8Array | null {
-    const key = this.key(kind, name);
-    const kept = this.held.get(key);
-    return kept === undefined ? this.overlay.get(key) : kept.value;
+    return this.held.get(this.key(kind, name));
   }
 
   scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
     const nameAt = this.prefix.length + 1;
     const from = this.key(kind, first);
     const end = last === null ? this.prefix + String.fromCharCode(kind + 1) : this.key(kind, last);
-    const merge = new LayerMerge(from, end);
-    merge.add(this.held.sortedRuns());
-    let old = merge.next();
-    let going = true;
-    const show = (key: ByteKey, value: Uint8Array | null): boolean => {
-      if (value !== null) going = visit(key.slice(nameAt), value);
-      return going;
-    };
-    this.overlay.scan(from, end, (key, value) => {
-      while (old !== null && old.key < key) {
-        const row = old;
-        old = merge.next();
-        if (!show(row.key, row.value)) return false;
-      }
-      if (old === null || old.key !== key) return show(key, value);
-      const row = old;
-      old = merge.next();
-      return show(key, row.value);
-    });
-    while (going && old !== null) {
-      const row = old;
-      old = merge.next();
-      show(row.key, row.value);
-    }
+    this.held.scan(from, end, (key, value) => value === null || visit(key.slice(nameAt), value));
   }
 
   /** Stops watching. Safe to call again. */

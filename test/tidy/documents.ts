@@ -43,3 +43,18 @@ export function checkMap(
   }
   return findings;
 }
+
+/** House words that the glossary says are still in the code, and are not; `source` is all of it, paths included. */
+export function checkGlossary(glossary: string, source: string): string[] {
+  const plain = (text: string): string => text.replace(/[\s…*/-]+/g, "").toLowerCase();
+  const haystack = plain(source);
+  const findings: string[] = [];
+  for (const [, group = ""] of glossary.matchAll(/\(in code: ([^)]*)\)/g)) {
+    for (const [, italic, code] of group.matchAll(/\*([^*]+)\*|`([^`]+)`/g)) {
+      const word = italic ?? code ?? "";
+      if (haystack.includes(plain(word))) continue;
+      findings.push(`docs/glossary.md: no code says "${word}" any more; the term alone is enough`);
+    }
+  }
+  return findings;
+}

@@ -187,6 +187,32 @@ export function checkDials(path: string, text: string): string[] {
   return findings;
 }
 
+/** The one file of src/client that takes time and chance from Node. */
+const CLIENT_PLATFORM = "src/client/time/system-platform.ts";
+
+const BANNED_IN_CLIENT: readonly (readonly [RegExp, string])[] = [
+  [/\bDate\b|\bperformance\b|\bhrtime\b|\buptime\(/, "clocks come through ClientPlatform"],
+  [/\bMath\.random\b|\brandomInt\b/, "randomness comes through ClientPlatform"],
+  [
+    /\b(?:set|clear)(?:Timeout|Interval|Immediate)\b|\bAbortSignal\.timeout\b|\bNodeJS\b/,
+    "timers come through ClientPlatform",
+  ],
+];
+
+/** The client's time passes and its chance falls as its platform says: tests decide both. */
+export function checkClientTime(path: string, text: string): string[] {
+  if (roomOf(path) !== "client" || path === CLIENT_PLATFORM) return [];
+  const findings: string[] = [];
+  const timers = importsOf(text).some(({ from }) => /^(?:node:)?timers\b/.test(from));
+  if (timers) findings.push(`${path}: timers come through ClientPlatform`);
+  for (const [at, line] of codeOnly(text).split("\n").entries()) {
+    for (const [pattern, reason] of BANNED_IN_CLIENT) {
+      if (pattern.test(line)) findings.push(`${path}:${at + 1}: ${reason}`);
+    }
+  }
+  return findings;
+}
+
 export function checkNames(path: string, text: string): string[] {
   const findings: string[] = [];
   const name = path.slice(path.lastIndexOf("/") + 1);

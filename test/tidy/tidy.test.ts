@@ -5,6 +5,7 @@ import {
   ALLOWED,
   FLOORS,
   PACKAGES,
+  checkClientTime,
   checkDials,
   checkHeader,
   checkImports,
@@ -14,7 +15,7 @@ import {
 } from "./rules.js";
 import { FOLDER_FILES_MAX, ROOMS, checkFolders, checkRooms } from "./rooms.js";
 import { checkCitations, readRegisters } from "./citations.js";
-import { checkDocument, checkMap } from "./documents.js";
+import { checkDocument, checkGlossary, checkMap } from "./documents.js";
 import { unusedExports } from "./exports.js";
 import { builtFiles, readText, trackedFiles } from "./sources.js";
 
@@ -94,6 +95,27 @@ t.test("P-203 nodes find each other by their own look-up only", (t) => {
   t.equal(checkDials("src/net/lane.ts", 'import { Resolver } from "node:dns";\n').length, 1);
   t.equal(checkDials("src/net/resolve.ts", 'import { lookup } from "node:dns";\n').length, 1);
   t.equal(checkDials("src/rest/x.ts", `${dial}connectPlain({ host });\n`).length, 0);
+  t.end();
+});
+
+t.test("time and chance of the client come through its platform", (t) => {
+  t.same(findings(checkClientTime), []);
+  const refused = [
+    "const nowMs = performance.now();\n",
+    "const stamp = Date.now();\n",
+    "const timer = setTimeout(done, 5);\n",
+    "setInterval(done, 5);\n",
+    "setImmediate(() => done());\n",
+    "clearTimeout(timer);\n",
+    "const jitter = Math.random();\n",
+    "const seconds = uptime();\n",
+    'import { setTimeout as wait } from "node:timers/promises";\n',
+  ];
+  for (const text of refused) t.ok(checkClientTime("src/client/call/x.ts", text).length > 0, text);
+  const [clock = ""] = refused;
+  t.same(checkClientTime("src/client/time/system-platform.ts", clock), []);
+  t.same(checkClientTime("src/cli/x.ts", clock), []);
+  t.same(checkClientTime("src/client/x.ts", "// not setTimeout\nplatform.nowMs();\n"), []);
   t.end();
 });
 
@@ -227,6 +249,17 @@ t.test("links and paths of the documents lead somewhere, and the map names every
   const map = readText("src/README.md");
   t.same(checkMap(map, ROOMS), []);
   t.equal(checkMap(map, { host: [["attic"]] }).length, 1);
+  t.end();
+});
+
+t.test("the glossary lists no house word that the code has given up", (t) => {
+  const glossary = readText("docs/glossary.md");
+  const source = [...texts].filter(([path]) => path.startsWith("src/")).flat();
+  t.same(checkGlossary(glossary, source.join("\n")), []);
+  t.equal(
+    checkGlossary("a tick (in code: *zweck*, or `GroupDriver`)", source.join("\n")).length,
+    1,
+  );
   t.end();
 });
 

@@ -9,6 +9,7 @@
 import { onAbort } from "../time/pause.js";
 import { Backoff } from "../time/backoff.js";
 import type { Expiring } from "../time/deadlines.js";
+import type { Timer } from "../time/platform.js";
 import {
   CancelledError,
   ClosedError,
@@ -90,7 +91,7 @@ export class Call implements Expiring {
   private aborts = 0;
   private lastError: SvcError | null = null;
   private backoff: Backoff | null = null;
-  private waiting: NodeJS.Timeout | null = null;
+  private waiting: Timer | null = null;
   private unlisten: (() => void) | null = null;
 
   constructor(
@@ -139,7 +140,7 @@ export class Call implements Expiring {
   }
 
   private repeatTry(): void {
-    this.tryEndAtMs = performance.now() + this.attemptMs();
+    this.tryEndAtMs = this.host.platform.nowMs() + this.attemptMs();
     this.watchOn();
     this.startTry();
   }
@@ -199,13 +200,13 @@ export class Call implements Expiring {
     if (this.doubtful && this.operation.again !== undefined) {
       this.request = this.operation.again(this.request);
     }
-    this.backoff ??= new Backoff();
+    this.backoff ??= new Backoff(this.host.platform);
     const waitMs = Math.min(WAIT_MAX_MS, this.backoff.nextMs(error.retryAfterMs));
-    this.waiting = setTimeout(() => {
+    this.waiting = this.host.platform.after(waitMs, () => {
       this.waiting = null;
       if (this.calling.lastTry?.aborted !== true) this.repeatTry();
       else this.settleWith(this.doubtful ? doubted(error) : error);
-    }, waitMs);
+    });
   }
 
   private repeatable(error: SvcError): error is UnavailableError {
@@ -230,13 +231,13 @@ export class Call implements Expiring {
 
   /** Watches on, until the try or the call ends, in steps of which there are few lengths. */
   private watchOn(): void {
-    const leftMs = Math.min(this.endAtMs, this.tryEndAtMs) - performance.now();
+    const leftMs = Math.min(this.endAtMs, this.tryEndAtMs) - this.host.platform.nowMs();
     this.host.watch(this, 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, leftMs)))));
   }
 
   /** The time that was watched is over. */
   expire(): void {
-    const nowMs = performance.now();
+    const nowMs = this.host.platform.nowMs();
     if (nowMs >= this.endAtMs) return this.timedOut();
     const { current } = this;
     if (nowMs < this.tryEndAtMs) return this.watchOn();
@@ -290,7 +291,7 @@ export class Call implements Expiring {
 
   private end(): void {
     this.current = null;
-    if (this.waiting !== null) clearTimeout(this.waiting);
+    this.waiting?.cancel();
     this.unlisten?.();
     this.host.ended(this);
   }

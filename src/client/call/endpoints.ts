@@ -8,6 +8,7 @@
  * place that failed is left alone for a growing while when there is another.
  */
 import { parseEndpoint, type Endpoint } from "../values/options.js";
+import type { ClientPlatform } from "../time/platform.js";
 import type { Place, TransportNode } from "./try.js";
 
 const COOLING_FIRST_MS = 10;
@@ -19,6 +20,7 @@ const NAMES_MAX = 1024;
 
 export class Places {
   readonly configured: readonly Place[];
+  private readonly platform: ClientPlatform;
   private readonly learned = new Map<string, Place>();
   private readonly names = new Map<string, Place | null>();
   private readonly make: (endpoint: Endpoint, failed: () => void) => TransportNode;
@@ -33,12 +35,14 @@ export class Places {
    * carry one.
    */
   constructor(
+    platform: ClientPlatform,
     endpoints: readonly Endpoint[],
     make: (endpoint: Endpoint, failed: () => void) => TransportNode,
     learnsEndpoints: boolean,
     start: number,
     hasToken: boolean,
   ) {
+    this.platform = platform;
     this.make = make;
     this.trusted = hasToken ? new Set(endpoints.map(({ host }) => host.toLowerCase())) : null;
     this.learnsEndpoints = learnsEndpoints;
@@ -92,7 +96,7 @@ export class Places {
 
   /** It cannot be reached, or does not answer. What fails together counts once. */
   failed(place: Place): void {
-    const nowMs = performance.now();
+    const nowMs = this.platform.nowMs();
     const { configured } = this;
     if (configured[this.preferred] === place) {
       this.preferred = (this.preferred + 1) % configured.length;
@@ -100,7 +104,7 @@ export class Places {
     if (place.coolUntilMs > nowMs) return;
     const ceilingMs = Math.min(COOLING_LAST_MS, COOLING_FIRST_MS * 2 ** place.failures);
     place.failures = Math.min(place.failures + 1, FAILURES_MAX);
-    place.coolUntilMs = nowMs + ceilingMs * (0.5 + Math.random() / 2);
+    place.coolUntilMs = nowMs + ceilingMs * (0.5 + this.platform.random() / 2);
   }
 
   /** The place of the node that executed a request sent to `from` and calls itself `name`. */

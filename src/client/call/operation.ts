@@ -8,6 +8,7 @@
  * no effect may always be repeated.
  */
 import type { ProtoReader, ProtoWriter } from "../../proto/codec.js";
+import type { ClientPlatform } from "../time/platform.js";
 import type { JsonObject } from "../values/json.js";
 
 /** The batch streams of the service. */
@@ -88,6 +89,7 @@ export interface Calling {
 
 /** What runs operations. */
 export interface Caller {
+  readonly platform: ClientPlatform;
   /** Deadline of calls that give none (ms). */
   readonly deadlineMs: number;
   /**

@@ -5,6 +5,7 @@
  * set before the first byte may leave, never after.
  */
 import type { Expiring } from "../time/deadlines.js";
+import type { ClientPlatform } from "../time/platform.js";
 import type { SvcError } from "../values/errors.js";
 import type { Endpoint } from "../values/options.js";
 import type { Operation } from "./operation.js";
@@ -59,6 +60,7 @@ export interface Place {
 
 /** What a call needs from the engine. */
 export interface CallHost {
+  readonly platform: ClientPlatform;
   /** How many places could be asked. */
   readonly placeCount: number;
   /** Calls end when the only place refuses connections. */

@@ -59,14 +59,15 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
   async run(options: CallOptions): Promise<KvManyResult<Result>[]> {
     const { deadlineMs = this.caller.deadlineMs } = options;
     const durationMs = checkDeadline(deadlineMs);
-    const untilMs = performance.now() + durationMs;
-    const backoff = new Backoff();
+    const { platform } = this.caller;
+    const untilMs = platform.nowMs() + durationMs;
+    const backoff = new Backoff(platform);
     let open = this.requests.map((_, at) => at);
     for (let round = 0; open.length > 0; round++) {
       open = await this.round(open, options, untilMs);
       if (open.length === 0 || round === ROUNDS_MAX) break;
       const waitMs = backoff.nextMs(0);
-      if (performance.now() + waitMs >= untilMs) break;
+      if (platform.nowMs() + waitMs >= untilMs) break;
       try {
         await this.caller.pause(waitMs, options.signal);
       } catch (error) {
@@ -108,7 +109,7 @@ class ManyCall<Request extends { readonly key: string }, Answer, Result> {
     untilMs: number,
     again: number[],
   ): Promise<void> {
-    const deadlineMs = untilMs - performance.now();
+    const deadlineMs = untilMs - this.caller.platform.nowMs();
     if (deadlineMs <= 0) throw new TimeoutError(`${this.operation.name}: not sent in time`);
     const items = part.map((at) => this.requests[at] as Request);
     const calling = { ...options, deadlineMs };

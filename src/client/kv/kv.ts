@@ -253,7 +253,12 @@ export class KeyValues {
   ): AsyncGenerator<KvEntry, void, void> {
     const { overallDeadlineMs = Infinity, deadlineMs: pageMs = this.caller.deadlineMs } =
       optionsOf(options);
-    const budget = new TimeBudget("kv.scan", overallDeadlineMs, "overallDeadlineMs");
+    const budget = new TimeBudget(
+      this.caller.platform,
+      "kv.scan",
+      overallDeadlineMs,
+      "overallDeadlineMs",
+    );
     let { cursor } = options;
     for (;;) {
       const page = await this.scanPage(prefix, { ...budget.rest(options, pageMs), cursor });
@@ -297,7 +302,12 @@ export class KeyValues {
   ): AsyncGenerator<KvEntry, void, void> {
     const { overallDeadlineMs = Infinity, deadlineMs: pageMs = this.caller.deadlineMs } =
       optionsOf(options);
-    const budget = new TimeBudget("kv.range", overallDeadlineMs, "overallDeadlineMs");
+    const budget = new TimeBudget(
+      this.caller.platform,
+      "kv.range",
+      overallDeadlineMs,
+      "overallDeadlineMs",
+    );
     let rest = range;
     for (;;) {
       const page = await this.rangePage(rest, budget.rest(options, pageMs));

@@ -7,6 +7,7 @@
  * to run (a blocked event loop). 3. What was aborted stays so. 4. A wait is re-armed in short
  * slices, so that a suspended machine and long leases are no special cases.
  */
+import type { ClientPlatform, Timer } from "../time/platform.js";
 import { LockLostError } from "../values/errors.js";
 import type { MonotonicClock } from "../values/options.js";
 
@@ -27,16 +28,23 @@ export function leaseMarginMs(leaseMs: number): number {
 export class LeaseWatch {
   readonly signal: AbortSignal;
   private readonly controller = new AbortController();
+  private readonly platform: ClientPlatform;
   private readonly clock: MonotonicClock;
   private readonly resource: string;
   private readonly onLost: () => void;
   private trustedUntilMs = Number.NEGATIVE_INFINITY;
   private sliceMs = SLICE_MAX_MS;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: Timer | null = null;
   private checking = false;
 
   /** `onLost`: called once, when the lease ran out here. */
-  constructor(clock: MonotonicClock, resource: string, onLost: () => void) {
+  constructor(
+    platform: ClientPlatform,
+    clock: MonotonicClock,
+    resource: string,
+    onLost: () => void,
+  ) {
+    this.platform = platform;
     this.clock = clock;
     this.resource = resource;
     this.onLost = onLost;
@@ -73,7 +81,7 @@ export class LeaseWatch {
 
   /** Ends the watch: the signal aborts now, with this reason. */
   end(code: "lock-lost" | "lock-released" | "lock-not-held", why: string): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer?.cancel();
     this.timer = null;
     if (this.controller.signal.aborted) return;
     this.controller.abort(new LockLostError(code, this.resource, why));
@@ -88,17 +96,17 @@ export class LeaseWatch {
   }
 
   private arm(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer?.cancel();
     this.timer = null;
     if (this.controller.signal.aborted) return;
     const leftMs = this.trustedUntilMs - this.clock.nowMs();
     // Timers fire up to a millisecond early or late; the margin covers late, the check covers
     // early.
     const waitMs = Math.max(1, Math.floor(Math.min(this.sliceMs, leftMs)));
-    this.timer = setTimeout(() => {
+    this.timer = this.platform.after(waitMs, () => {
       this.check();
       this.arm();
-    }, waitMs);
+    });
   }
 
   /**

@@ -101,7 +101,7 @@ export class Acquisition {
       }
       const leftToWaitMs = startMs + waitMs - clock.nowMs();
       if (leftToWaitMs <= 0) return null;
-      const jitteredMs = retryMs * (0.5 + Math.random());
+      const jitteredMs = retryMs * (0.5 + this.caller.platform.random());
       await this.caller.pause(Math.min(jitteredMs, leftToWaitMs), this.ending.signal);
     }
   }

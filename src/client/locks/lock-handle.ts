@@ -8,6 +8,7 @@
  */
 import { decodeText } from "../../base/bytes.js";
 import { localFailure, SvcError, UnknownOutcomeError } from "../values/errors.js";
+import type { Timer } from "../time/platform.js";
 import { LeaseWatch } from "./lease.js";
 import { getLock, tryExtend, unlock, type LockRequest } from "./lock-operations.js";
 import type { LockInfo, UnlockAnswer } from "./lock-shapes.js";
@@ -69,7 +70,7 @@ export class LockHandle {
   private leaseMs: number;
   private shortestUnknownMs = Number.POSITIVE_INFINITY;
   private extending: Promise<unknown> = Promise.resolve();
-  private renewTimer: NodeJS.Timeout | null = null;
+  private renewTimer: Timer | null = null;
   private releasing: Promise<boolean> | null = null;
   private heldUntilReleased = false;
   private releaseDoubtful = false;
@@ -85,7 +86,9 @@ export class LockHandle {
     this.acquired = sentMs !== null;
     this.fencingToken = fencingToken;
     this.leaseMs = request.expiresMs;
-    this.watch = new LeaseWatch(facts.clock, request.resource, () => this.stop());
+    this.watch = new LeaseWatch(facts.caller.platform, facts.clock, request.resource, () =>
+      this.stop(),
+    );
     if (sentMs === null) {
       this.watch.end("lock-not-held", "was not acquired");
     } else {
@@ -244,7 +247,7 @@ export class LockHandle {
 
   /** No renewal any more. */
   private stop(): void {
-    if (this.renewTimer !== null) clearTimeout(this.renewTimer);
+    this.renewTimer?.cancel();
     this.renewTimer = null;
     if (!this.renewals.signal.aborted) this.renewals.abort();
     this.facts.onEnd(this);
@@ -252,9 +255,9 @@ export class LockHandle {
 
   private scheduleRenewal(atMs: number): void {
     if (!this.facts.renew || this.renewals.signal.aborted) return;
-    if (this.renewTimer !== null) clearTimeout(this.renewTimer);
+    this.renewTimer?.cancel();
     const waitMs = Math.max(1, atMs - this.facts.clock.nowMs());
-    this.renewTimer = setTimeout(() => void this.renew(), waitMs);
+    this.renewTimer = this.facts.caller.platform.after(waitMs, () => void this.renew());
   }
 
   /** One renewal. What it fails with is the watch's business: it never rejects. */

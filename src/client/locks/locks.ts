@@ -217,7 +217,8 @@ export class Locks {
     }
     if (this.background.size === 0 || waitMs === 0) return;
     const enough = new AbortController();
-    const limit = pause(waitMs, enough.signal).catch(() => undefined);
+    const { platform } = this.facts.caller;
+    const limit = pause(platform, waitMs, enough.signal).catch(() => undefined);
     await Promise.race([this.allReleased(), limit]);
     enough.abort();
   }

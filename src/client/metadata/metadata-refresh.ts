@@ -4,6 +4,7 @@
  * Owns when it may ask again. Invariants: 1. One question at a time, and pauses between them that
  * grow while they fail. 2. A failure is nobody's error: requests go on by hints.
  */
+import type { ClientPlatform } from "../time/platform.js";
 import type { RoutingMetadata } from "./results.js";
 
 const AGAIN_MS = 10_000;
@@ -11,13 +12,19 @@ const FAILED_FIRST_MS = 1000;
 const FAILED_LAST_MS = 60_000;
 
 export class MetadataRefresh {
+  private readonly platform: ClientPlatform;
   private readonly ask: () => Promise<RoutingMetadata>;
   private readonly take: (metadata: RoutingMetadata) => void;
   private asking = false;
   private notBeforeMs = Number.NEGATIVE_INFINITY;
   private failedMs = FAILED_FIRST_MS;
 
-  constructor(ask: () => Promise<RoutingMetadata>, take: (metadata: RoutingMetadata) => void) {
+  constructor(
+    platform: ClientPlatform,
+    ask: () => Promise<RoutingMetadata>,
+    take: (metadata: RoutingMetadata) => void,
+  ) {
+    this.platform = platform;
     this.ask = ask;
     this.take = take;
   }
@@ -40,6 +47,7 @@ export class MetadataRefresh {
       this.failedMs = Math.min(FAILED_LAST_MS, this.failedMs * 2);
     }
     this.asking = false;
-    this.notBeforeMs = performance.now() + pauseMs * (0.5 + Math.random() / 2);
+    const { platform } = this;
+    this.notBeforeMs = platform.nowMs() + pauseMs * (0.5 + platform.random() / 2);
   }
 }

@@ -178,7 +178,7 @@ export class Sequences {
     options?: CallOptions,
   ): Promise<SequenceInfo> {
     const { deadlineMs = this.caller.deadlineMs } = optionsOf(options);
-    const budget = new TimeBudget("sequences.ensure", deadlineMs);
+    const budget = new TimeBudget(this.caller.platform, "sequences.ensure", deadlineMs);
     createRequest(name, parameters);
     let doubtful = false;
     for (;;) {

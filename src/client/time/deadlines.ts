@@ -7,6 +7,7 @@
  * the event loop, answers that arrived meanwhile are taken before anything expires. 4. Without
  * calls no timer keeps the process alive.
  */
+import type { ClientPlatform, Timer } from "./platform.js";
 
 /** What can expire. The links belong to the lists. */
 export interface Expiring {
@@ -29,21 +30,24 @@ interface List {
 
 /** A timer this late means that the loop was blocked (ms). */
 const LATE_MS = 20;
-/** setTimeout takes no more (ms). */
-const TIMER_MAX_MS = 2_147_483_647;
 
 export class Deadlines {
+  private readonly platform: ClientPlatform;
   private readonly lists = new Map<number, List>();
-  private timer: NodeJS.Timeout | null = null;
+  private timer: Timer | null = null;
   private timerAtMs = Number.POSITIVE_INFINITY;
   private count = 0;
   /** When the last watch began: of a call that just begins, now. */
   addedMs = 0;
 
+  constructor(platform: ClientPlatform) {
+    this.platform = platform;
+  }
+
   /** Begins to watch; `expireAtMs` is set from now. */
   add(entry: Expiring): void {
     const { durationMs } = entry;
-    this.addedMs = performance.now();
+    this.addedMs = this.platform.nowMs();
     entry.expireAtMs = this.addedMs + durationMs;
     let list = this.lists.get(durationMs);
     if (list === undefined) {
@@ -80,7 +84,7 @@ export class Deadlines {
 
   /** Discards every entry and ends the timer. */
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer?.cancel();
     this.timer = null;
     this.timerAtMs = Number.POSITIVE_INFINITY;
     for (const list of this.lists.values()) {
@@ -94,23 +98,23 @@ export class Deadlines {
   }
 
   private arm(atMs: number): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer?.cancel();
     this.timer = null;
     this.timerAtMs = atMs;
     if (atMs === Number.POSITIVE_INFINITY) return;
-    const waitMs = Math.min(TIMER_MAX_MS, Math.max(1, Math.ceil(atMs - performance.now())));
-    this.timer = setTimeout(() => this.fired(atMs), waitMs);
+    const waitMs = Math.max(1, Math.ceil(atMs - this.platform.nowMs()));
+    this.timer = this.platform.after(waitMs, () => this.fired(atMs));
     if (this.count === 0) this.timer.unref();
   }
 
   private fired(atMs: number): void {
     // One turn for the answers that wait in the sockets: whoever was answered has not timed out.
-    if (performance.now() - atMs > LATE_MS) setImmediate(() => this.expireDue());
+    if (this.platform.nowMs() - atMs > LATE_MS) this.platform.soon(() => this.expireDue());
     else this.expireDue();
   }
 
   private expireDue(): void {
-    const nowMs = performance.now();
+    const nowMs = this.platform.nowMs();
     for (const list of this.lists.values()) {
       while (list.first !== null && list.first.expireAtMs <= nowMs) {
         const entry = list.first;

@@ -2,15 +2,12 @@
  * Waiting: a wait that an AbortSignal ends, a promise that a time limit ends, and what a signal is
  * listened to with.
  *
- * Owns its timers. Invariants: 1. Timer and listener are gone when the wait is over. 2. A wait
- * longer than a timer can be is made of several. 3. One signal may end any number of calls at once
- * without a warning.
+ * Owns its timers. Invariants: 1. Timer and listener are gone when the wait is over. 2. One signal
+ * may end any number of calls at once without a warning.
  */
 import { setMaxListeners } from "node:events";
 import { CancelledError, SvcError } from "../values/errors.js";
-
-/** setTimeout fires at once when it is given more (ms). */
-const TIMER_MAX_MS = 2_147_483_647;
+import type { ClientPlatform, Timer } from "./platform.js";
 
 /** Calls `listener` when `signal` aborts; the returned function ends that. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
@@ -22,18 +19,19 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 
 /** What `promise` gives, unless that takes longer than `limitMs`: then it rejects. */
 export async function inTime<Value>(
+  platform: ClientPlatform,
   promise: Promise<Value>,
   limitMs: number,
   message: string,
 ): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | null = null;
   const limit = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new SvcError("local", message)), limitMs);
+    timer = platform.after(limitMs, () => reject(new SvcError("local", message)));
   });
   try {
     return await Promise.race([promise, limit]);
   } finally {
-    clearTimeout(timer);
+    (timer as Timer | null)?.cancel();
   }
 }
 
@@ -41,28 +39,21 @@ export async function inTime<Value>(
  * Waits `ms`. When `signal` aborts first it rejects: with the reason if that is a SvcError, else
  * with CancelledError.
  */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+export function pause(platform: ClientPlatform, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    let leftMs = ms;
-    let timer: NodeJS.Timeout | null = null;
+    let timer: Timer | null = null;
     const cancelled = (): void => {
-      if (timer !== null) clearTimeout(timer);
+      timer?.cancel();
       const reason: unknown = signal?.reason;
       if (reason instanceof SvcError) reject(reason);
       else reject(new CancelledError("the wait was cancelled", { cause: reason }));
     };
-    const slice = (): void => {
-      if (leftMs <= 0) {
-        signal?.removeEventListener("abort", cancelled);
-        resolve();
-        return;
-      }
-      const sliceMs = Math.min(leftMs, TIMER_MAX_MS);
-      leftMs -= sliceMs;
-      timer = setTimeout(slice, sliceMs);
-    };
     if (signal?.aborted === true) return cancelled();
+    if (ms <= 0) return resolve();
     signal?.addEventListener("abort", cancelled, { once: true });
-    slice();
+    timer = platform.after(ms, () => {
+      signal?.removeEventListener("abort", cancelled);
+      resolve();
+    });
   });
 }

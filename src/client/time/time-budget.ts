@@ -6,17 +6,20 @@
  */
 import { TimeoutError } from "../values/errors.js";
 import { checkDeadline, type CallOptions } from "../values/options.js";
+import type { ClientPlatform } from "./platform.js";
 
 export class TimeBudget {
+  private readonly platform: ClientPlatform;
   private readonly name: string;
   private readonly durationMs: number;
   private readonly untilMs: number;
 
   /** Begins now. `durationMs`: may be Infinity. Throws InvalidInputError, naming `option`. */
-  constructor(name: string, durationMs: number, option = "deadlineMs") {
+  constructor(platform: ClientPlatform, name: string, durationMs: number, option = "deadlineMs") {
+    this.platform = platform;
     this.name = name;
     this.durationMs = checkDeadline(durationMs, option);
-    this.untilMs = performance.now() + this.durationMs;
+    this.untilMs = platform.nowMs() + this.durationMs;
   }
 
   /** `options` for the next call. `callMs`: the most for it. Throws TimeoutError when the time is over. */
@@ -25,7 +28,7 @@ export class TimeBudget {
     callMs = Number.POSITIVE_INFINITY,
   ): Options & { readonly deadlineMs: number } {
     checkDeadline(callMs);
-    const leftMs = this.untilMs - performance.now();
+    const leftMs = this.untilMs - this.platform.nowMs();
     if (leftMs <= 0) {
       const message = `${this.name}: not finished within ${Math.round(this.durationMs)} ms`;
       throw new TimeoutError(message);

@@ -11,6 +11,7 @@ import { status, type Metadata, type ClientDuplexStream, type StatusObject } fro
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
 import type { ProtoReader } from "../../proto/codec.js";
 import type { Try } from "../call/try.js";
+import type { ClientPlatform, Timer } from "../time/platform.js";
 import {
   goneWith,
   localFailure,
@@ -52,6 +53,7 @@ type State = "closed" | "connecting" | "opening" | "open" | "ended";
 const identity = (bytes: Buffer): Buffer => bytes;
 
 export class BatchStream {
+  private readonly platform: ClientPlatform;
   private readonly path: string;
   private readonly channel: GrpcChannel;
   private readonly events: StreamEvents;
@@ -71,10 +73,11 @@ export class BatchStream {
   private readonly deliverItem = (reader: ProtoReader): void => this.deliver(reader);
   /** When the call in each slot was sent. */
   private sentMs: number[] = [];
-  private headersTimer: NodeJS.Timeout | null = null;
+  private headersTimer: Timer | null = null;
 
   /** `hints`: reads the hints of answers; null = they are not wanted. */
   constructor(path: string, channel: GrpcChannel, hints: HintReader | null, events: StreamEvents) {
+    this.platform = channel.platform;
     this.path = path;
     this.hints = hints;
     this.channel = channel;
@@ -135,13 +138,13 @@ export class BatchStream {
     });
     // The status event tells the same and comes for every end.
     call.on("error", () => undefined);
-    this.headersTimer = setTimeout(() => {
+    this.headersTimer = this.platform.after(HEADERS_WAIT_MS, () => {
       if (this.call === call && this.state === "opening") this.opened();
-    }, HEADERS_WAIT_MS);
+    });
   }
 
   private opened(): void {
-    if (this.headersTimer !== null) clearTimeout(this.headersTimer);
+    this.headersTimer?.cancel();
     this.headersTimer = null;
     this.state = "open";
     this.channel.alive(this.connection);
@@ -151,7 +154,7 @@ export class BatchStream {
   /** Sends calls of `waiting` from `from` on, one frame at most. Returns the first not taken. */
   send(waiting: readonly Try[], from: number): number {
     const { writer } = this;
-    const nowMs = performance.now();
+    const nowMs = this.platform.nowMs();
     let at = from;
     for (; at < waiting.length; at++) {
       if (this.inFlight === IN_FLIGHT_MAX || writer.items === FRAME_ITEMS_MAX) break;
@@ -287,7 +290,7 @@ export class BatchStream {
 
   /** Forgets the stream; returns the calls that were in flight. */
   private reset(state: State): Try[] {
-    if (this.headersTimer !== null) clearTimeout(this.headersTimer);
+    this.headersTimer?.cancel();
     this.headersTimer = null;
     const attempts = this.slots.filter((one): one is Try => one !== null && !one.ended);
     this.state = state;

@@ -11,6 +11,7 @@ import { goneWith, localFailure, UnavailableError, type SvcError } from "../valu
 import type { GrpcChannel } from "./grpc-channel.js";
 import type { StreamKind } from "../call/operation.js";
 import type { HintReader } from "../call/route-hint.js";
+import type { ClientPlatform } from "../time/platform.js";
 
 const PATHS: Readonly<Record<StreamKind, string>> = {
   sequences: "/Sequencer/BatchClientSequenceRequests",
@@ -19,20 +20,23 @@ const PATHS: Readonly<Record<StreamKind, string>> = {
 };
 
 export class Batcher {
+  private readonly platform: ClientPlatform;
   private readonly streams: BatchStream[];
   private readonly unary: (attempt: Try) => void;
   private queue: Try[] = [];
-  private flushAsked: NodeJS.Immediate | null = null;
+  private flushAsked = false;
   private withoutStreams = false;
   private closed = false;
   private turn = 0;
 
   constructor(
+    platform: ClientPlatform,
     kind: StreamKind,
     channels: readonly GrpcChannel[],
     hints: HintReader | null,
     unary: (attempt: Try) => void,
   ) {
+    this.platform = platform;
     this.unary = unary;
     this.streams = channels.map(
       (channel) =>
@@ -53,13 +57,14 @@ export class Batcher {
   }
 
   private askFlush(): void {
-    if (this.queue.length === 0) return;
-    this.flushAsked ??= setImmediate(() => this.flush());
+    if (this.queue.length === 0 || this.flushAsked) return;
+    this.flushAsked = true;
+    this.platform.soon(() => this.flush());
   }
 
   /** One turn. Nothing may leave it: there is nobody above who could catch it. */
   private flush(): void {
-    this.flushAsked = null;
+    this.flushAsked = false;
     const waiting = this.queue;
     try {
       this.handOver(waiting);
@@ -128,8 +133,6 @@ export class Batcher {
 
   /** For good: what waits goes elsewhere, and so does whatever still comes. */
   close(): void {
-    if (this.flushAsked !== null) clearImmediate(this.flushAsked);
-    this.flushAsked = null;
     this.closed = true;
     const waiting = this.queue;
     this.queue = [];

@@ -6,9 +6,10 @@
  * when the probe gets nothing either, it is silent. 3. Answers that wait in the socket after a
  * pause of the event loop are taken before the verdict.
  */
+import type { ClientPlatform, Timer } from "../time/platform.js";
 
 export interface Watched {
-  /** When something came last (of performance.now). */
+  /** When something came last. */
   readonly aliveMs: number;
   /** Asks for a sign of life; `done` is called once, after `limitMs` at the latest. */
   probe(limitMs: number, done: () => void): void;
@@ -17,14 +18,16 @@ export interface Watched {
 }
 
 export class ConnectionWatch {
+  private readonly platform: ClientPlatform;
   private readonly connection: Watched;
   private readonly quietMs: number;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: Timer | null = null;
   private calls = 0;
   private busySinceMs = 0;
   private probing = false;
 
-  constructor(connection: Watched, quietMs: number) {
+  constructor(platform: ClientPlatform, connection: Watched, quietMs: number) {
+    this.platform = platform;
     this.connection = connection;
     this.quietMs = quietMs;
   }
@@ -33,7 +36,7 @@ export class ConnectionWatch {
   began(): void {
     this.calls += 1;
     if (this.calls > 1) return;
-    this.busySinceMs = performance.now();
+    this.busySinceMs = this.platform.nowMs();
     if (this.timer === null && !this.probing) this.arm(this.quietMs);
   }
 
@@ -42,12 +45,12 @@ export class ConnectionWatch {
   }
 
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer?.cancel();
     this.timer = null;
   }
 
   private arm(waitMs: number): void {
-    this.timer = setTimeout(() => this.look(), Math.max(1, Math.ceil(waitMs)));
+    this.timer = this.platform.after(Math.max(1, Math.ceil(waitMs)), () => this.look());
     // The deadlines of the calls keep the process alive, not this.
     this.timer.unref();
   }
@@ -55,12 +58,12 @@ export class ConnectionWatch {
   private look(): void {
     this.timer = null;
     if (this.calls === 0) return;
-    const quietForMs = performance.now() - Math.max(this.busySinceMs, this.connection.aliveMs);
+    const quietForMs = this.platform.nowMs() - Math.max(this.busySinceMs, this.connection.aliveMs);
     if (quietForMs < this.quietMs) return this.arm(this.quietMs - quietForMs);
     this.probing = true;
-    const sinceMs = performance.now();
+    const sinceMs = this.platform.nowMs();
     this.connection.probe(Math.max(1, this.quietMs / 2), () =>
-      setImmediate(() => this.verdict(sinceMs)),
+      this.platform.soon(() => this.verdict(sinceMs)),
     );
   }
 

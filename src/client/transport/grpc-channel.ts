@@ -12,6 +12,7 @@ import { ConnectionWatch, type Watched } from "./connection-watch.js";
 import { localFailure, UnavailableError, type SvcError } from "../values/errors.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
 import { inTime } from "../time/pause.js";
+import type { ClientPlatform } from "../time/platform.js";
 
 type PackageChannel = ReturnType<grpc.Client["getChannel"]>;
 type Ready = (failure: SvcError | null) => void;
@@ -79,6 +80,7 @@ function reasonOf(details: string): string {
 }
 
 export class GrpcChannel implements Watched {
+  readonly platform: ClientPlatform;
   private readonly endpoint: Endpoint;
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
@@ -91,11 +93,17 @@ export class GrpcChannel implements Watched {
   /** To be told of calls that wait on this connection. */
   readonly watch: ConnectionWatch;
 
-  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+  constructor(
+    platform: ClientPlatform,
+    endpoint: Endpoint,
+    settings: ClientSettings,
+    onUnreachable: () => void,
+  ) {
+    this.platform = platform;
     this.endpoint = endpoint;
     this.settings = settings;
     this.onUnreachable = onUnreachable;
-    this.watch = new ConnectionWatch(this, settings.keepAliveMs);
+    this.watch = new ConnectionWatch(platform, this, settings.keepAliveMs);
   }
 
   /** `listener`: called when the connection was given up because nothing came on it. */
@@ -139,7 +147,7 @@ export class GrpcChannel implements Watched {
     if (channel.getConnectivityState(true) === grpc.connectivityState.READY) return ready(null);
     this.waiting.push(ready);
     if (this.waiting.length > 1) return;
-    this.follow(channel, Date.now() + this.settings.connectTimeoutMs);
+    this.follow(channel, this.platform.wallMs() + this.settings.connectTimeoutMs);
   }
 
   /** True while the connection stands. */
@@ -156,14 +164,14 @@ export class GrpcChannel implements Watched {
 
   /** Something came just now on `connection`; of one that was given up that says nothing. */
   alive(connection: number): void {
-    if (connection === this.renewals) this.lastAliveMs = performance.now();
+    if (connection === this.renewals) this.lastAliveMs = this.platform.nowMs();
   }
 
   get aliveMs(): number {
     return this.lastAliveMs;
   }
 
-  /** Whether something came on it since `sinceMs` (of performance.now). */
+  /** Whether something came on it since `sinceMs`. */
   aliveSince(sinceMs: number): boolean {
     return this.lastAliveMs > sinceMs;
   }
@@ -172,7 +180,7 @@ export class GrpcChannel implements Watched {
   probe(limitMs: number, done: () => void): void {
     const { client, connection } = this;
     if (client === null) return done();
-    const deadline = Date.now() + limitMs;
+    const deadline = this.platform.wallMs() + limitMs;
     const none = Buffer.alloc(0);
     const answered = (error: grpc.ServiceError | null): void => {
       const code = error?.code ?? grpc.status.OK;
@@ -248,7 +256,8 @@ export class GrpcChannel implements Watched {
       return failed(error);
     }
     if (typeof given === "string") return taken(given);
-    inTime(given, connectTimeoutMs, "the token function gave no token in time").then(taken, failed);
+    const late = "the token function gave no token in time";
+    inTime(this.platform, given, connectTimeoutMs, late).then(taken, failed);
   }
 
   /** Gives the connection up; the next use makes a new one. */

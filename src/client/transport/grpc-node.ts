@@ -15,6 +15,7 @@ import { statusError } from "./grpc-status.js";
 import { HintReader, type RouteHint } from "../call/route-hint.js";
 import type { TransportNode } from "../call/try.js";
 import type { StreamKind } from "../call/operation.js";
+import type { ClientPlatform } from "../time/platform.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
 
 const identity = (bytes: Buffer): Buffer => bytes;
@@ -26,6 +27,7 @@ interface UnaryCall {
 }
 
 export class GrpcNode implements TransportNode {
+  private readonly platform: ClientPlatform;
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
   private readonly calls = new Map<ClientUnaryCall, UnaryCall>();
@@ -35,11 +37,17 @@ export class GrpcNode implements TransportNode {
   private turn = 0;
   private closed = false;
 
-  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+  constructor(
+    platform: ClientPlatform,
+    endpoint: Endpoint,
+    settings: ClientSettings,
+    onUnreachable: () => void,
+  ) {
+    this.platform = platform;
     this.hints = settings.followRoutes ? new HintReader() : null;
     this.channels = Array.from(
       { length: settings.channels },
-      () => new GrpcChannel(endpoint, settings, onUnreachable),
+      () => new GrpcChannel(platform, endpoint, settings, onUnreachable),
     );
     for (const channel of this.channels) channel.whenSilent(() => this.silent(channel));
   }
@@ -59,7 +67,8 @@ export class GrpcNode implements TransportNode {
     if (place === null || attempt.alone) return this.sendUnary(attempt);
     let batcher = this.batchers.get(place.kind);
     if (batcher === undefined) {
-      batcher = new Batcher(place.kind, this.channels, this.hints, (one) => this.sendUnary(one));
+      const { platform, channels, hints } = this;
+      batcher = new Batcher(platform, place.kind, channels, hints, (one) => this.sendUnary(one));
       this.batchers.set(place.kind, batcher);
     }
     batcher.push(attempt);

@@ -20,6 +20,7 @@ import { backupError } from "./grpc-status.js";
 import { parseJson, type JsonObject, type JsonValue } from "../values/json.js";
 import type { ClientSettings, Endpoint, TokenSource } from "../values/options.js";
 import { inTime } from "../time/pause.js";
+import type { ClientPlatform } from "../time/platform.js";
 import { hintFromRest, type RouteHint } from "../call/route-hint.js";
 import type { TransportNode } from "../call/try.js";
 
@@ -48,13 +49,20 @@ interface Answer {
 }
 
 export class RestNode implements TransportNode {
+  private readonly platform: ClientPlatform;
   private readonly endpoint: Endpoint;
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
   private loaded: Promise<readonly [Undici, Agent]> | null = null;
   private closed = false;
 
-  constructor(endpoint: Endpoint, settings: ClientSettings, onUnreachable: () => void) {
+  constructor(
+    platform: ClientPlatform,
+    endpoint: Endpoint,
+    settings: ClientSettings,
+    onUnreachable: () => void,
+  ) {
+    this.platform = platform;
     this.endpoint = endpoint;
     this.settings = settings;
     this.onUnreachable = onUnreachable;
@@ -124,7 +132,7 @@ export class RestNode implements TransportNode {
 
   private async tokenOf(token: TokenSource): Promise<string> {
     const message = "the token function gave no token in time";
-    return inTime(Promise.resolve(token()), this.settings.connectTimeoutMs, message);
+    return inTime(this.platform, Promise.resolve(token()), this.settings.connectTimeoutMs, message);
   }
 
   private failure(error: unknown, left: boolean): SvcError {

@@ -11,9 +11,8 @@ import { assert } from "../../base/assert.js";
 import type { GroupRecord } from "../commands/group-record.js";
 import { ChunkWriter, ImageDigest, imageRecord } from "./format.js";
 import { fromByteKey, generationPrefix, keySuccessor, type ByteKey } from "../store/keys.js";
-import { LayerMerge } from "../store/layer-merge.js";
+import { HeldRows } from "../store/held-rows.js";
 import type { ChangeWatcher, Overlay } from "../store/overlay.js";
-import { RowTable, plainSorter } from "../store/row-table.js";
 
 export interface ImageChunk {
   readonly bytes: Uint8Array;
@@ -24,10 +23,9 @@ export interface ImageChunk {
 export class ImageSource implements ChangeWatcher {
   /** Position and settings of the image. */
   readonly record: GroupRecord;
-  private readonly overlay: Overlay;
   private readonly prefix: ByteKey;
   private readonly end: ByteKey;
-  private readonly held = new RowTable(plainSorter);
+  private readonly held: HeldRows;
   private readonly maxHeldBytes: number;
   private readonly writer: ChunkWriter;
   private readonly digest = new ImageDigest();
@@ -38,7 +36,7 @@ export class ImageSource implements ChangeWatcher {
   private started = false;
 
   constructor(overlay: Overlay, group: number, record: GroupRecord, maxHeldBytes: number) {
-    this.overlay = overlay;
+    this.held = new HeldRows(overlay);
     this.record = record;
     this.maxHeldBytes = maxHeldBytes;
     this.prefix = generationPrefix(group, record.generation);
@@ -55,8 +53,7 @@ export class ImageSource implements ChangeWatcher {
 
   beforeChange(key: ByteKey): void {
     if (this.state !== "reading" || key < this.cursor || key >= this.end) return;
-    if (this.held.get(key) !== undefined) return;
-    this.held.put(key, this.overlay.get(key), false);
+    this.held.keep(key);
     if (this.held.sizeBytes > this.maxHeldBytes) {
       this.state = "overrun";
       this.unwatch();
@@ -87,11 +84,8 @@ export class ImageSource implements ChangeWatcher {
 
   /** Writes rows until the chunk is full; true when the end was reached. */
   private fill(maxBytes: number): boolean {
-    const merge = new LayerMerge(this.cursor, this.end);
-    merge.add(this.held.sortedRuns());
-    let old = merge.next();
     let full = false;
-    const emit = (key: ByteKey, value: Uint8Array | null): boolean => {
+    this.held.scan(this.cursor, this.end, (key, value) => {
       this.cursor = `${key}\0`;
       if (value !== null) {
         const kind = key.charCodeAt(this.prefix.length);
@@ -101,23 +95,7 @@ export class ImageSource implements ChangeWatcher {
       }
       full = this.writer.sizeBytes >= maxBytes;
       return !full;
-    };
-    this.overlay.scan(this.cursor, this.end, (key, value) => {
-      while (old !== null && old.key < key) {
-        const row = old;
-        old = merge.next();
-        if (!emit(row.key, row.value)) return false;
-      }
-      if (old === null || old.key !== key) return emit(key, value);
-      const row = old;
-      old = merge.next();
-      return emit(key, row.value);
     });
-    while (!full && old !== null) {
-      const row = old;
-      old = merge.next();
-      emit(row.key, row.value);
-    }
     return !full;
   }
 

@@ -9,6 +9,9 @@
 import type { ByteKey } from "./keys.js";
 import { lowerBound, type RowEntry } from "./row-table.js";
 
+/** `value` null: the newest entry says that there is no row. */
+export type MergedVisitor = (key: ByteKey, value: Uint8Array | null) => boolean;
+
 export class LayerMerge {
   private readonly first: ByteKey;
   private readonly last: ByteKey | null;
@@ -41,6 +44,34 @@ export class LayerMerge {
       if (this.peek(at)?.key === best.key) this.positions[at] = (this.positions[at] as number) + 1;
     }
     return best;
+  }
+
+  /**
+   * Visits the entries, and the rows that `below` visits in the same range, in one order until
+   * `visit` returns false. Of equal keys the entry counts.
+   */
+  over(
+    below: (row: (key: ByteKey, value: Uint8Array) => boolean) => void,
+    visit: MergedVisitor,
+  ): void {
+    let head = this.next();
+    let going = true;
+    below((key, stored) => {
+      while (going && head !== null && head.key < key) {
+        going = visit(head.key, head.value);
+        head = this.next();
+      }
+      if (!going) return false;
+      if (head !== null && head.key === key) {
+        going = visit(head.key, head.value);
+        head = this.next();
+      } else going = visit(key, stored);
+      return going;
+    });
+    while (going && head !== null) {
+      going = visit(head.key, head.value);
+      head = this.next();
+    }
   }
 
   private peek(at: number): RowEntry | null {

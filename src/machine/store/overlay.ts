@@ -165,26 +165,12 @@ export class Overlay {
     const merge = new LayerMerge(first, last);
     merge.add(this.active.sortedRuns());
     if (this.frozen !== null) merge.add(this.frozen.sortedRuns());
-    let head = merge.next();
-    let going = true;
     const end = last === null ? null : fromByteKey(last);
-    this.store.scan(fromByteKey(first), end, (bytes, stored) => {
-      const key = toByteKey(bytes);
-      while (going && head !== null && head.key < key) {
-        if (head.value !== null) going = visit(head.key, head.value);
-        head = merge.next();
-      }
-      if (!going) return false;
-      if (head !== null && head.key === key) {
-        if (head.value !== null) going = visit(head.key, head.value);
-        head = merge.next();
-      } else going = visit(key, stored);
-      return going;
-    });
-    while (going && head !== null) {
-      if (head.value !== null) going = visit(head.key, head.value);
-      head = merge.next();
-    }
+    merge.over(
+      (row) =>
+        this.store.scan(fromByteKey(first), end, (bytes, stored) => row(toByteKey(bytes), stored)),
+      (key, value) => value === null || visit(key, value),
+    );
   }
 
   /**

@@ -167,8 +167,8 @@ const tables: readonly Mutation[] = [
   ]),
   bug("P-055", "a scan shows the stored row behind the mark of its deletion", "one", [
     edit(
-      "src/machine/store/overlay.ts",
-      "if (head !== null && head.key === key) {\n        if (head.value !== null) going = visit(head.key, head.value);",
+      "src/machine/store/layer-merge.ts",
+      "if (head !== null && head.key === key) {\n        going = visit(head.key, head.value);",
       "if (head !== null && head.key === key) {\n        going = visit(head.key, head.value ?? stored);",
     ),
   ]),
@@ -206,13 +206,7 @@ const images: readonly Mutation[] = [
     "P-040",
     "rows that change while an image is read go out as they are then",
     "three",
-    [
-      edit(
-        "src/machine/snapshot/source.ts",
-        "    this.held.put(key, this.overlay.get(key), false);\n",
-        "",
-      ),
-    ],
+    [edit("src/machine/snapshot/source.ts", "    this.held.keep(key);\n", "")],
     {
       operations: { set: 10, "kv-delete": 4, get: 5 },
       keys: 60,

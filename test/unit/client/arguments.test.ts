@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import { Metadata } from "@grpc/grpc-js";
 import t from "tap";
 import { SvcClient, SvcError, type SvcClientOptions } from "../../../src/client/mod.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { Batcher } from "../../../src/client/transport/batcher.js";
 import type { GrpcChannel } from "../../../src/client/transport/grpc-channel.js";
 import type { Try } from "../../../src/client/call/try.js";
@@ -433,11 +434,12 @@ t.test("P-202 a fault of the transport itself leaves no turn and no call behind"
     watch: { began: () => undefined, ended: () => undefined },
     whenSilent: () => undefined,
     alive: () => undefined,
+    platform: systemPlatform,
     whenReady: (ready: (failure: null) => void) => ready(null),
     withMetadata: (take: (metadata: Metadata, failure: null) => void) => take(new Metadata(), null),
     open: () => ({ makeBidiStreamRequest: () => call }),
   } as unknown as GrpcChannel;
-  const batcher = new Batcher("kv", [channel], null, () => undefined);
+  const batcher = new Batcher(systemPlatform, "kv", [channel], null, () => undefined);
   const failures: SvcError[] = [];
   const push = (name: string): void => {
     const operation = { name, stream: { kind: "kv", type: 1, field: 3 }, write: () => undefined };

@@ -8,6 +8,7 @@ import {
   UnknownOutcomeError,
 } from "../../../src/client/mod.js";
 import { Backoff } from "../../../src/client/time/backoff.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { Deadlines, type Expiring } from "../../../src/client/time/deadlines.js";
 import {
   endAll,
@@ -302,13 +303,13 @@ t.test("a conditional set after a lost answer: doubt is told, never guessed", as
 });
 
 t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks", (t) => {
-  const backoff = new Backoff();
+  const backoff = new Backoff(systemPlatform);
   const waits = Array.from({ length: 12 }, () => backoff.nextMs(0));
   for (const [at, wait] of waits.entries()) {
     const ceiling = Math.min(1000, 10 * 2 ** at);
     t.ok(wait >= Math.max(10, ceiling / 2) && wait <= Math.max(10, ceiling));
   }
-  t.ok(new Backoff().nextMs(2500) >= 2500);
+  t.ok(new Backoff(systemPlatform).nextMs(2500) >= 2500);
   const many = new Set(Array.from({ length: 50 }, () => Math.round(backoff.nextMs(0))));
   t.ok(many.size > 10, "callers that fail together spread");
   t.end();
@@ -317,7 +318,7 @@ t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks"
 t.test(
   "P-156 deadlines: in order, none early, none lost, answered ones spared after a blocked loop",
   async (t) => {
-    const deadlines = new Deadlines();
+    const deadlines = new Deadlines(systemPlatform);
     const ended: number[] = [];
     const entry = (durationMs: number): Expiring => ({
       durationMs,

@@ -9,6 +9,7 @@ import {
   SvcError,
   TimeoutError,
 } from "../../../src/client/mod.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { leaseMarginMs, LeaseWatch } from "../../../src/client/locks/lease.js";
 import {
   endAll,
@@ -231,7 +232,7 @@ t.test("P-066 margins and long leases", (t) => {
     const fixed = { now: 1000, nowMs: (): number => fixed.now };
     void clock;
     let lost = 0;
-    const watch = new LeaseWatch(fixed, "r", () => (lost += 1));
+    const watch = new LeaseWatch(systemPlatform, fixed, "r", () => (lost += 1));
     watch.granted(1000, leaseMs);
     const margin = leaseMarginMs(leaseMs);
     t.ok(margin > 0 && margin <= leaseMs / 4);
@@ -246,7 +247,7 @@ t.test("P-066 margins and long leases", (t) => {
     watch.end("lock-lost", "over");
   }
   const clock = { now: 0, nowMs: (): number => clock.now };
-  const watch = new LeaseWatch(clock, "r", () => undefined);
+  const watch = new LeaseWatch(systemPlatform, clock, "r", () => undefined);
   watch.granted(0, 10_000);
   watch.mayShorten(0, 1000);
   clock.now = 985;

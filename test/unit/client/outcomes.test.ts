@@ -13,6 +13,7 @@ import {
 } from "../../../src/client/mod.js";
 import { GrpcChannel } from "../../../src/client/transport/grpc-channel.js";
 import { clientSettings, parseEndpoint } from "../../../src/client/values/options.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { pause } from "../../../src/client/time/pause.js";
 import {
   endAll,
@@ -352,7 +353,7 @@ t.test("wrong leases reject, long waits wait", async (t) => {
   await long;
   const end = new AbortController();
   let over = false;
-  const paused = pause(2 ** 32, end.signal).then(
+  const paused = pause(systemPlatform, 2 ** 32, end.signal).then(
     () => (over = true),
     () => undefined,
   );
@@ -449,7 +450,12 @@ t.test("a connection given up while it is being made stays given up", async (t) 
   const address = deaf.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const settings = clientSettings({ endpoints: `127.0.0.1:${port}` });
-  const channel = new GrpcChannel(parseEndpoint(`127.0.0.1:${port}`), settings, () => undefined);
+  const channel = new GrpcChannel(
+    systemPlatform,
+    parseEndpoint(`127.0.0.1:${port}`),
+    settings,
+    () => undefined,
+  );
   const told: unknown[] = [];
   channel.whenReady((error) => told.push(error));
   await sleep(60);

@@ -5,6 +5,7 @@ import { SvcClient, SvcError, type RoutingMetadata } from "../../../src/client/m
 import { parseEndpoint } from "../../../src/client/values/options.js";
 import { Places } from "../../../src/client/call/endpoints.js";
 import type { Place } from "../../../src/client/call/try.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { HINT_LIFE_MS, RouteCache } from "../../../src/client/metadata/route-cache.js";
 import type { TransportNode } from "../../../src/client/call/try.js";
 import { hashPartition, keyHashText, sequenceHashText } from "../../../src/base/routing.js";
@@ -258,7 +259,14 @@ class NoNode implements TransportNode {
 }
 
 function places(urls: string[], learns = true, hasToken = false): Places {
-  return new Places(urls.map(parseEndpoint), () => new NoNode(), learns, 0, hasToken);
+  return new Places(
+    systemPlatform,
+    urls.map(parseEndpoint),
+    () => new NoNode(),
+    learns,
+    0,
+    hasToken,
+  );
 }
 
 t.test("P-198 a token goes in clear text to configured hosts only", (t) => {

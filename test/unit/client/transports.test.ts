@@ -9,6 +9,7 @@ import { Call } from "../../../src/client/call/call.js";
 import { UnavailableError, type SvcError } from "../../../src/client/values/errors.js";
 import { GrpcChannel } from "../../../src/client/transport/grpc-channel.js";
 import { GrpcNode } from "../../../src/client/transport/grpc-node.js";
+import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { getKey } from "../../../src/client/kv/kv-operations.js";
 import { tryLock } from "../../../src/client/locks/lock-operations.js";
 import type { Operation } from "../../../src/client/call/operation.js";
@@ -81,7 +82,12 @@ t.test("a dead connection is dead for all its streams, and renewed once", async 
   const node = await StandIn.open(() => "silence");
   const proxy = await Proxy.open(node.address);
   const settings = clientSettings({ endpoints: proxy.address });
-  const channel = new GrpcChannel(parseEndpoint(proxy.address), settings, () => undefined);
+  const channel = new GrpcChannel(
+    systemPlatform,
+    parseEndpoint(proxy.address),
+    settings,
+    () => undefined,
+  );
   const events = {
     onRoom: () => undefined,
     onOpenFailed: () => undefined,
@@ -129,6 +135,7 @@ t.test("closing a node settles what it still has: waiting, in flight, late", asy
   const node = await StandIn.open(() => "silence");
   const grpcNode = (address: string): GrpcNode =>
     new GrpcNode(
+      systemPlatform,
       parseEndpoint(address),
       clientSettings({ endpoints: address, channels: 1 }),
       () => undefined,
@@ -160,6 +167,7 @@ t.test("closing a node settles what it still has: waiting, in flight, late", asy
 
 t.test("a place is not blamed for what another one failed at once", async (t) => {
   const places = new Places(
+    systemPlatform,
     ["a:1", "b:1"].map(parseEndpoint),
     () => ({
       ready: true,
@@ -177,6 +185,7 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
   const asked: (Place | null)[] = [];
   const lost = (): UnavailableError => new UnavailableError("connection-lost", "gone");
   const host: CallHost = {
+    platform: systemPlatform,
     placeCount: 2,
     failWhenRefused: false,
     dispatch(attempt, last) {
