@@ -5,6 +5,7 @@
  * Invariants: 1. Nothing that a user can type is missing here; nothing is here that cannot be typed
  * (held by tests).
  */
+import { HELP_COLUMNS, wrapText } from "../../base/help-text.js";
 import { AREAS, type CommandSpec, type OptionSpec } from "../commands/command.js";
 import {
   ALL_OPTIONS,
@@ -20,27 +21,11 @@ import { EXIT_MEANINGS } from "../invocation/exit-codes.js";
 import { didYouMean } from "./nearest.js";
 import type { Schema } from "../commands/schemas.js";
 
-const WIDTH = 100;
 const LEFT = 44;
-
-/** Breaks `text` into lines of at most `width` characters. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
-}
 
 /** `left` in its column, `right` beside it (below it when `left` is too long). */
 function entryLines(left: string, right: string): string[] {
-  const lines = wrap(right, WIDTH - LEFT - 2).map((line) => " ".repeat(LEFT + 2) + line);
+  const lines = wrapText(right, HELP_COLUMNS - LEFT - 2).map((line) => " ".repeat(LEFT + 2) + line);
   if (left.length > LEFT - 2) return [`  ${left}`, ...lines];
   return [`  ${left.padEnd(LEFT)}${(lines[0] ?? "").slice(LEFT + 2)}`, ...lines.slice(1)];
 }
@@ -118,7 +103,7 @@ export function helpText(version: string): string {
   for (const spec of INFORMATION_OPTIONS) lines.push(...optionLines(spec));
   lines.push("", "Exit codes:");
   for (const [code, meaning] of EXIT_MEANINGS) {
-    const [first, ...more] = wrap(meaning, WIDTH - 5);
+    const [first, ...more] = wrapText(meaning, HELP_COLUMNS - 5);
     lines.push(`  ${code}  ${first ?? ""}`, ...more.map((line) => `     ${line}`));
   }
   return `${lines.join("\n")}\n`;

@@ -3,6 +3,7 @@
  *
  * Invariants: 1. A page is a read: it may always be repeated.
  */
+import type { ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/keyvalues.js";
 import { kvFailure, KvType } from "./kv-answers.js";
 import { entryFields, entryOf, readFromRest } from "./kv-operations.js";
@@ -68,79 +69,91 @@ function settlePage(answer: PageAnswer, about: string): KvPage {
   return { items, hasMore, nextCursor };
 }
 
-export const readBucket: Operation<BucketRequest, PageAnswer, readonly KvEntry[]> = {
+/** The message of a page; a whole bucket comes as one. */
+interface PageMessage {
+  readonly Type: number;
+  readonly Items: readonly messages.GrpcKeyValueByPrefixItemResponse[];
+  readonly HasMore: boolean;
+  readonly NextCursor: string | null;
+}
+
+/** What the reads of pages differ in. `about`: what they were asked about, for messages. */
+interface PageCall<Request> {
+  readonly name: string;
+  readonly path: string;
+  readonly restPath: string;
+  write(request: Request, writer: ProtoWriter): void;
+  read(reader: ProtoReader, lengthBytes: number): PageMessage;
+  about(request: Request): string;
+}
+
+function pageOperation<Request>(call: PageCall<Request>): Operation<Request, PageAnswer, KvPage> {
+  return {
+    name: call.name,
+    reads: true,
+    path: call.path,
+    stream: null,
+    rest: { method: "POST", path: () => call.restPath, body: (request) => jsonText(request) },
+    write: (request, writer) => call.write(request, writer),
+    fromGrpc(reader, lengthBytes) {
+      const message = call.read(reader, lengthBytes);
+      return {
+        type: message.Type,
+        items: message.Items.map(itemFromGrpc),
+        hasMore: message.HasMore,
+        nextCursor: message.NextCursor,
+      };
+    },
+    fromRest: pageFromRest,
+    repeat: () => true,
+    settle: (answer, request) => settlePage(answer, call.about(request)),
+  };
+}
+
+const bucketPage = pageOperation<BucketRequest>({
   name: "kv.bucket",
-  reads: true,
   path: "/KeyValuer/GetByBucket",
-  stream: null,
-  rest: {
-    method: "POST",
-    path: () => "/v1/kv/get-by-bucket",
-    body: (request) => jsonText(request),
-  },
+  restPath: "/v1/kv/get-by-bucket",
   write({ prefixKey, durability }, writer) {
-    messages.GrpcGetByBucketRequest.encode(
-      { PrefixKey: prefixKey, Durability: durability },
-      writer,
-    );
+    const message = { PrefixKey: prefixKey, Durability: durability };
+    messages.GrpcGetByBucketRequest.encode(message, writer);
   },
-  fromGrpc(reader, lengthBytes) {
-    const message = messages.GrpcGetByBucketResponse.decode(reader, lengthBytes);
-    const items = message.Items.map(itemFromGrpc);
-    return { type: message.Type, items, hasMore: false, nextCursor: null };
+  read(reader, lengthBytes) {
+    const { Type, Items } = messages.GrpcGetByBucketResponse.decode(reader, lengthBytes);
+    return { Type, Items, HasMore: false, NextCursor: null };
   },
-  fromRest(body) {
-    return {
-      type: intOf(body, "type"),
-      items: itemsFromRest(body),
-      hasMore: false,
-      nextCursor: null,
-    };
-  },
-  repeat: () => true,
-  settle: (answer, { prefixKey }) => settlePage(answer, prefixKey).items,
+  about: ({ prefixKey }) => prefixKey,
+});
+
+export const readBucket: Operation<BucketRequest, PageAnswer, readonly KvEntry[]> = {
+  ...bucketPage,
+  fromRest: (body) => ({
+    type: intOf(body, "type"),
+    items: itemsFromRest(body),
+    hasMore: false,
+    nextCursor: null,
+  }),
+  settle: (answer, request, doubtful) => bucketPage.settle(answer, request, doubtful).items,
 };
 
-export const scanPage: Operation<ScanRequest, PageAnswer, KvPage> = {
+export const scanPage = pageOperation<ScanRequest>({
   name: "kv.scan",
-  reads: true,
   path: "/KeyValuer/ScanAllByPrefix",
-  stream: null,
-  rest: {
-    method: "POST",
-    path: () => "/v1/kv/scan-all-by-prefix",
-    body: (request) => jsonText(request),
-  },
+  restPath: "/v1/kv/scan-all-by-prefix",
   write({ prefixKey, durability, limit, cursor }, writer) {
     messages.GrpcScanAllByPrefixRequest.encode(
       { PrefixKey: prefixKey, Durability: durability, Limit: limit, Cursor: cursor },
       writer,
     );
   },
-  fromGrpc(reader, lengthBytes) {
-    const message = messages.GrpcScanAllByPrefixResponse.decode(reader, lengthBytes);
-    return {
-      type: message.Type,
-      items: message.Items.map(itemFromGrpc),
-      hasMore: message.HasMore,
-      nextCursor: message.NextCursor,
-    };
-  },
-  fromRest: pageFromRest,
-  repeat: () => true,
-  settle: (answer, { prefixKey }) => settlePage(answer, prefixKey),
-};
+  read: (reader, lengthBytes) => messages.GrpcScanAllByPrefixResponse.decode(reader, lengthBytes),
+  about: ({ prefixKey }) => prefixKey,
+});
 
-export const rangePage: Operation<RangeRequest, PageAnswer, KvPage> = {
+export const rangePage = pageOperation<RangeRequest>({
   name: "kv.range",
-  reads: true,
   path: "/KeyValuer/GetByRange",
-  stream: null,
-  rest: {
-    method: "POST",
-    path: () => "/v1/kv/get-by-range",
-    body: (request) => jsonText(request),
-  },
+  restPath: "/v1/kv/get-by-range",
   write(request, writer) {
     messages.GrpcGetByRangeRequest.encode(
       {
@@ -155,16 +168,6 @@ export const rangePage: Operation<RangeRequest, PageAnswer, KvPage> = {
       writer,
     );
   },
-  fromGrpc(reader, lengthBytes) {
-    const message = messages.GrpcGetByRangeResponse.decode(reader, lengthBytes);
-    return {
-      type: message.Type,
-      items: message.Items.map(itemFromGrpc),
-      hasMore: message.HasMore,
-      nextCursor: message.NextCursor,
-    };
-  },
-  fromRest: pageFromRest,
-  repeat: () => true,
-  settle: (answer, { prefix }) => settlePage(answer, prefix),
-};
+  read: (reader, lengthBytes) => messages.GrpcGetByRangeResponse.decode(reader, lengthBytes),
+  about: ({ prefix }) => prefix,
+});

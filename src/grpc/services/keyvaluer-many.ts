@@ -73,7 +73,8 @@ function writtenResponse(
   return { Items: items, Routes: routesOf(answer), TimeElapsedMs: elapsedField(elapsedMs) };
 }
 
-function existsItem(item: KvManyItem): Encodable<proto.GrpcTryExistsManyValuesResponseItem> {
+/** Of get and of exists, which encodes all but the value. */
+function readItem(item: KvManyItem): Encodable<proto.GrpcTryGetManyValuesResponseItem> {
   return {
     Type: item.type,
     Key: item.key,
@@ -88,6 +89,7 @@ function existsItem(item: KvManyItem): Encodable<proto.GrpcTryExistsManyValuesRe
     LastModifiedNode: item.lastModified.n,
     LastModifiedPhysical: item.lastModified.l,
     LastModifiedCounter: item.lastModified.c,
+    Value: item.value,
     State: item.state,
     RouteIndex: item.routeIndex,
   };
@@ -163,12 +165,7 @@ export const getManyMethod = dataMethod({
   toRequest: (message) => readManyRequest("kv-get-many", message),
   toResponse: (answer, _elapsedMs, request) => ({
     ServedFrom: answer.servedFrom,
-    Items: itemsOf(answer, request).map(
-      (item): Encodable<proto.GrpcTryGetManyValuesResponseItem> => ({
-        ...existsItem(item),
-        Value: item.value,
-      }),
-    ),
+    Items: itemsOf(answer, request).map(readItem),
     Routes: routesOf(answer),
   }),
 });
@@ -182,7 +179,7 @@ export const existsManyMethod = dataMethod({
   toRequest: (message) => readManyRequest("kv-exists-many", message),
   toResponse: (answer, _elapsedMs, request) => ({
     ServedFrom: answer.servedFrom,
-    Items: itemsOf(answer, request).map(existsItem),
+    Items: itemsOf(answer, request).map(readItem),
     Routes: routesOf(answer),
   }),
 });

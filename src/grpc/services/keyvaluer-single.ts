@@ -47,14 +47,20 @@ function readRequest(
   };
 }
 
-function existsResponse(
+/**
+ * Of get and of exists, which encodes all but the value. One literal: the codec takes five times as
+ * long for an object that was spread.
+ */
+function readResponse(
   answer: DataAnswer,
   elapsedMs: number,
-): Encodable<proto.GrpcTryExistsKeyValueResponse> {
-  const { servedFrom, type, revision, expires, lastModified, state, route } = kvAnswer(answer);
+): Encodable<proto.GrpcTryGetKeyValueResponse> {
+  const { servedFrom, type, value, revision, expires, lastModified, state, route } =
+    kvAnswer(answer);
   return {
     ServedFrom: servedFrom,
     Type: type,
+    Value: value,
     Revision: revision,
     ExpiresNode: expires.n,
     ExpiresPhysical: expires.l,
@@ -133,10 +139,7 @@ export const getMethod = dataMethod({
   request: proto.GrpcTryGetKeyValueRequest,
   response: proto.GrpcTryGetKeyValueResponse,
   toRequest: (message) => readRequest("kv-get", message),
-  toResponse: (answer, elapsedMs): Encodable<proto.GrpcTryGetKeyValueResponse> => ({
-    ...existsResponse(answer, elapsedMs),
-    Value: kvAnswer(answer).value,
-  }),
+  toResponse: readResponse,
 });
 
 export const existsMethod = dataMethod({
@@ -146,5 +149,5 @@ export const existsMethod = dataMethod({
   request: proto.GrpcTryExistsKeyValueRequest,
   response: proto.GrpcTryExistsKeyValueResponse,
   toRequest: (message) => readRequest("kv-exists", message),
-  toResponse: existsResponse,
+  toResponse: readResponse,
 });

@@ -1,23 +1,6 @@
 /** The texts of `--help`, `--version` and the table of docs/flags.md, all from the flag table. */
+import { HELP_COLUMNS, wrapText } from "../../base/help-text.js";
 import { FLAGS, type Flag } from "./flag-table.js";
-
-const WIDTH = 100;
-
-/** Breaks `text` into lines of at most `width` characters. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  lines.push(line);
-  return lines;
-}
 
 function defaultOf(flag: Flag): string {
   return flag.defaultInWords ?? flag.defaultText ?? "none";
@@ -34,7 +17,7 @@ function flagLines(flag: Flag): string[] {
   const description = `${flag.meaning} [default: ${defaultOf(flag)}; ${flag.variable}]`;
   return [
     `  ${flag.name}${value}`,
-    ...wrap(description, WIDTH - indent.length).map((line) => indent + line),
+    ...wrapText(description, HELP_COLUMNS - indent.length).map((line) => indent + line),
   ];
 }
 
