@@ -28,7 +28,9 @@ import {
   mayForward,
 } from "./api/requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
-import type { Fail, KeyPlace, Serving } from "./serving.js";
+import { Attempt, type Fail } from "./serving/attempt.js";
+import type { Place } from "./serving/placement.js";
+import type { Serving } from "./serving/serving.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
 
 export type Finish = (answer: DataAnswer) => void;
@@ -64,57 +66,33 @@ export class Dispatch {
     finish: Finish,
     elsewhere: (partition: PartitionId) => void,
   ): void {
-    const { serving } = this;
+    const { placement } = this.serving;
     const fail = this.failOf(request, finish, elsewhere);
     if (isOf(request, "sequence")) {
-      const place = serving.sequencePlace(request.name);
-      if (place === null) return this.unhosted(request, fail, elsewhere);
-      if (!place.group.isLeader()) return elsewhere(place.group.partition);
-      if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
-        return executeAllocation(serving, place, request, deadlineMs, fail, finish);
-      }
-      return executeSequence(serving, place, request, deadlineMs, fail, finish);
-    }
-    if (isOf(request, "lock")) {
-      const group = serving.lockGroup(request.resource);
-      if (group === null) return this.unhosted(request, fail, elsewhere);
+      const found = placement.sequencePlace(request.name);
+      if (found === null) return this.unhosted(request, fail, elsewhere);
+      const { group, name } = found;
       if (!group.isLeader()) return elsewhere(group.partition);
-      return executeLock(serving, group, request, deadlineMs, fail, finish);
+      const place = placement.here(group);
+      const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
+      if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
+        return executeAllocation(attempt, name, request);
+      }
+      return executeSequence(attempt, name, request);
     }
     const place = this.placeOf(request);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition);
-    return this.executeKey(request, place, deadlineMs, fail, finish);
+    const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
+    if (isOf(request, "lock")) return executeLock(attempt, request);
+    return executeKey(attempt, request);
   }
 
-  private executeKey(
-    request: KeyRequest,
-    place: KeyPlace,
-    deadlineMs: number,
-    fail: Fail,
-    finish: Finish,
-  ): void {
-    const { serving } = this;
-    switch (request.kind) {
-      case "kv-set":
-      case "kv-extend":
-      case "kv-delete":
-        return changeKey(serving, place, request, deadlineMs, fail, finish);
-      case "kv-get":
-      case "kv-exists":
-        return readKey(serving, place, request, deadlineMs, fail, finish);
-      case "kv-bucket":
-        return readBucket(serving, place, request, deadlineMs, fail, finish);
-      case "kv-range":
-        return readRange(serving, place, request, deadlineMs, fail, finish);
-      default:
-        return unreachable(request);
-    }
-  }
-
-  private placeOf(request: KeyRequest): KeyPlace | null {
-    if (isOf(request, "bucket")) return this.serving.bucketPlace(bucketOf(request));
-    return this.serving.keyPlace(request.key);
+  private placeOf(request: KeyRequest | RequestOf<"lock">): Place | null {
+    const { placement } = this.serving;
+    if (isOf(request, "lock")) return placement.lockPlace(request.resource);
+    if (isOf(request, "key")) return placement.keyPlace(request.key);
+    return placement.bucketPlace(bucketOf(request));
   }
 
   /**
@@ -126,7 +104,7 @@ export class Dispatch {
     finish: Finish,
     elsewhere: ((partition: PartitionId) => void) | null,
   ): Fail {
-    const { serving } = this;
+    const { origins } = this.serving;
     return (end, refusal, executed) => {
       const moved = end === "moved";
       const retry = moved || (end === "mustRetry" && refusal === null);
@@ -136,7 +114,7 @@ export class Dispatch {
       }
       let origin = NOWHERE;
       if (executed !== null && !(moved && !isReading(request.kind))) {
-        origin = retry ? serving.retryOrigin(executed) : serving.origin(executed);
+        origin = retry ? origins.retry(executed) : origins.executed(executed);
       }
       finish(endAnswer(request.kind, moved ? "mustRetry" : end, origin, refusal));
     };
@@ -148,15 +126,15 @@ export class Dispatch {
     fail: Fail,
     elsewhere: (partition: PartitionId) => void,
   ): void {
-    const where = this.serving.places.whereabouts(request);
+    const where = this.serving.placement.whereabouts(request);
     if (where !== null) return elsewhere(where.partition);
     this.serving.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
   }
 
   /** A request that may not go on ends with a hint to where it should have gone. */
   private sendBack(request: SingleRequest, finish: Finish): void {
-    const where = this.serving.places.whereabouts(request);
-    const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
+    const where = this.serving.placement.whereabouts(request);
+    const origin = this.serving.origins.elsewhere(where);
     const answer = endAnswer(request.kind, "mustRetry", origin, null);
     this.serving.ports.timer.soon(() => finish(answer));
   }
@@ -170,8 +148,7 @@ export class Dispatch {
     const { serving } = this;
     const { requestId, deadlineMs } = context;
     const mustRetry = (): void => {
-      const where = serving.places.whereabouts(request);
-      const origin = where === null ? NOWHERE : serving.elsewhere(where);
+      const origin = serving.origins.elsewhere(serving.placement.whereabouts(request));
       finish(endAnswer(request.kind, "mustRetry", origin, null));
     };
     new Errand(serving, {
@@ -190,5 +167,23 @@ export class Dispatch {
         else finish(endAnswer(request.kind, "mustRetry", NOWHERE, refusal));
       },
     }).go();
+  }
+}
+
+function executeKey(attempt: Attempt<DataAnswer>, request: KeyRequest): void {
+  switch (request.kind) {
+    case "kv-set":
+    case "kv-extend":
+    case "kv-delete":
+      return changeKey(attempt, request);
+    case "kv-get":
+    case "kv-exists":
+      return readKey(attempt, request);
+    case "kv-bucket":
+      return readBucket(attempt, request);
+    case "kv-range":
+      return readRange(attempt, request);
+    default:
+      return unreachable(request);
   }
 }

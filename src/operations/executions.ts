@@ -27,7 +27,7 @@ import {
   isSingle,
 } from "./api/requests.js";
 import { readPart } from "./kv/scan-part.js";
-import type { Serving } from "./serving.js";
+import type { Serving } from "./serving/serving.js";
 import { unexecuted } from "./api/shapes.js";
 import type { CallAnswer, CallItem, MetaCall, ScanPartRequest } from "./wire/calls.js";
 import type { Frame } from "./wire/frames.js";
@@ -119,7 +119,7 @@ export class Executions {
     if (isOf(request, "scan")) return dispatch.execute(request, context, done);
     executeMany(serving, request, context, done, () => {
       const [first] = request.items;
-      const where = first === undefined ? null : serving.places.keyWhereabouts(first.key);
+      const where = first === undefined ? null : serving.placement.keyWhereabouts(first.key);
       finish(this.notTaken(where?.partition ?? META_PARTITION));
     });
   }
@@ -145,7 +145,7 @@ export class Executions {
     const { responseMaxBytes, pageBytes } = serving.settings;
     const maxBytes = whole ? responseMaxBytes : pageBytes;
     const query = { prefix, limit, maxBytes, whole, durability, tombstones: false };
-    readPart(serving, groups, query, after, false, deadlineMs, (part) => {
+    readPart({ serving, groups, query, after, deadlineMs }, false, (part) => {
       // A scan changes nothing: it is asked for again, here or of the next leader.
       const lost = part.end === "mustRetry" && part.refusal === null;
       const moved = lost ? (groups.find((group) => !group.isLeader()) ?? groups[0]) : undefined;

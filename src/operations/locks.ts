@@ -5,12 +5,11 @@
  * the turn of a confirmed round (L16): never from a cache alone. 2. get-info tells nothing about a
  * lease end that the log has not seen.
  */
-import { assert, present } from "../base/assert.js";
+import { present } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
-import { type LockCommand, LockType } from "../machine/commands/command.js";
+import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
 import type { LockReading } from "../machine/decision/reading.js";
-import type { GroupAccess } from "./api/host-view.js";
 import type { LockAnswer } from "./api/answers.js";
 import {
   Durability,
@@ -19,44 +18,24 @@ import {
   type TryLockRequest,
 } from "./api/requests.js";
 import { lockAnswer } from "./api/shapes.js";
-import type { Fail, Serving } from "./serving.js";
+import { Attempt, type Fail } from "./serving/attempt.js";
 
-type Done = (answer: LockAnswer) => void;
+type LockAttempt = Attempt<LockAnswer>;
 
 /** Bytes of a lock command beside resource and owner, at most. */
 const COMMAND_BYTES = 32;
 
-/** Carries out one acceptable lock request on `group`. */
-export function executeLock(
-  serving: Serving,
-  group: GroupAccess,
-  request: LockRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  if (request.kind === "try-lock") {
-    tryLock(serving, group, request, deadlineMs, fail, done);
-  } else if (request.kind === "get-lock") {
-    if (request.durability === Durability.persistent) {
-      getLock(serving, group, request, deadlineMs, fail, done);
-    } else {
-      getEphemeralLock(serving, group, request, deadlineMs, fail, done);
-    }
-  } else {
-    changeLock(serving, group, request, deadlineMs, fail, done);
-  }
+/** Carries out one acceptable lock request. */
+export function executeLock(attempt: LockAttempt, request: LockRequest): void {
+  if (request.kind === "try-lock") return tryLock(attempt, request);
+  if (request.kind !== "get-lock") return changeLock(attempt, request);
+  if (request.durability === Durability.persistent) return getLock(attempt, request);
+  getEphemeralLock(attempt, request);
 }
 
 /** One caller more who tries for the resource; too many are turned away before anything is done. */
-function tryLock(
-  serving: Serving,
-  group: GroupAccess,
-  request: TryLockRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
+function tryLock(attempt: LockAttempt, request: TryLockRequest): void {
+  const { serving, group, origin, deadlineMs, fail, done } = attempt;
   const { contention, ports } = serving;
   const { resource } = request;
   if (!contention.enter(resource)) {
@@ -66,10 +45,12 @@ function tryLock(
     contention.leave(resource);
     fail(end, refusal, executed);
   };
-  changeLock(serving, group, request, deadlineMs, failed, (answer) => {
+  const place = { group, origin };
+  const counted = new Attempt<LockAnswer>(serving, place, deadlineMs, failed, (answer) => {
     contention.leave(resource);
     done(answer);
   });
+  changeLock(counted, request);
 }
 
 function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
@@ -78,96 +59,49 @@ function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
   return { kind: request.kind, resource, owner, expiresMs: request.expiresMs };
 }
 
-function changeLock(
-  serving: Serving,
-  group: GroupAccess,
-  request: Exclude<LockRequest, GetLockRequest>,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
+function changeLock(attempt: LockAttempt, request: Exclude<LockRequest, GetLockRequest>): void {
   const command = commandOf(request);
+  const decided = ({ type, token }: LockOutcome): void =>
+    attempt.done(tokenAnswer(attempt, type, token));
   if (request.durability === Durability.ephemeral) {
-    return changeEphemeralLock(serving, group, command, deadlineMs, fail, done);
+    return attempt.decideEphemeral(command, "lock", decided);
   }
   const sizeBytes = COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
-  group.propose(command, sizeBytes, deadlineMs, (result) => {
-    const outcome = serving.outcomeOf(group, result, fail);
-    if (outcome === null) return;
-    assert(outcome.kind === "lock", "a lock command has a lock outcome");
-    done(tokenAnswer(serving, group, outcome.type, outcome.token));
-  });
+  attempt.decide(command, sizeBytes, "lock", decided);
 }
 
-function changeEphemeralLock(
-  serving: Serving,
-  group: GroupAccess,
-  command: LockCommand,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  serving.confirm(group, deadlineMs, fail, () => {
-    const table = group.ephemeral;
-    if (table === null) return fail("moved", null, group);
-    const outcome = table.apply(command, group.nextStamp());
-    if (outcome === "full") return fail("mustRetry", "overloaded", null);
-    assert(outcome.kind === "lock", "a lock command has a lock outcome");
-    done(tokenAnswer(serving, group, outcome.type, outcome.token));
-  });
-}
-
-function tokenAnswer(
-  serving: Serving,
-  group: GroupAccess,
-  type: number,
-  token: bigint,
-): LockAnswer {
+function tokenAnswer({ serving, origin }: LockAttempt, type: number, token: bigint): LockAnswer {
   if (type === LockType.locked) serving.ports.meter.lockGranted();
   const described =
     type === LockType.locked || type === LockType.extended || type === LockType.unlocked;
-  return lockAnswer(type, described ? Int64.fromBigInt(token) : Int64.ZERO, serving.origin(group));
+  return lockAnswer(type, described ? Int64.fromBigInt(token) : Int64.ZERO, origin);
 }
 
-function getLock(
-  serving: Serving,
-  group: GroupAccess,
-  request: GetLockRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  const { resource } = request;
-  serving.confirm(group, deadlineMs, fail, (leaseMs) => {
+function getLock(attempt: LockAttempt, { resource }: GetLockRequest): void {
+  const { group } = attempt;
+  attempt.confirm((leaseMs) => {
     const reading = group.machine.reads.getLock(resource, leaseMs);
     const nowMs = group.leaseNowMs();
     if (reading.type !== LockType.got || reading.leaseEndMs > nowMs) {
-      return done(infoAnswer(serving, group, reading));
+      return attempt.done(infoAnswer(attempt, reading));
     }
-    serving.advance(group, reading.leaseEndMs, deadlineMs, fail, (committedMs) => {
-      done(infoAnswer(serving, group, group.machine.reads.getLock(resource, committedMs)));
+    attempt.advance(reading.leaseEndMs, (committedMs) => {
+      attempt.done(infoAnswer(attempt, group.machine.reads.getLock(resource, committedMs)));
     });
   });
 }
 
-function getEphemeralLock(
-  serving: Serving,
-  group: GroupAccess,
-  request: GetLockRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  serving.confirm(group, deadlineMs, fail, () => {
+function getEphemeralLock(attempt: LockAttempt, { resource }: GetLockRequest): void {
+  const { group } = attempt;
+  attempt.confirm(() => {
     const table = group.ephemeral;
-    if (table === null) return fail("moved", null, group);
-    const reading = table.reads.getLock(request.resource, Math.floor(group.leaseNowMs()));
-    done(infoAnswer(serving, group, reading));
+    if (table === null) return attempt.moved();
+    const reading = table.reads.getLock(resource, Math.floor(group.leaseNowMs()));
+    attempt.done(infoAnswer(attempt, reading));
   });
 }
 
-function infoAnswer(serving: Serving, group: GroupAccess, reading: LockReading): LockAnswer {
-  const origin = serving.origin(group);
+function infoAnswer({ serving, group, origin }: LockAttempt, reading: LockReading): LockAnswer {
   if (reading.type !== LockType.got) return lockAnswer(reading.type, Int64.ZERO, origin);
   return {
     ...lockAnswer(reading.type, Int64.fromBigInt(reading.token), origin),

@@ -19,14 +19,14 @@ import { Executions } from "./executions.js";
 import { isAcceptable } from "./admission/input.js";
 import type { OperationsPort } from "./api/port.js";
 import type { AnswerOf, DataRequest, DataRequestKind, RequestContext } from "./api/requests.js";
-import { type OperationsPorts, Serving } from "./serving.js";
+import { type OperationsPorts, Serving } from "./serving/serving.js";
 import type { OperationsSettings } from "./api/settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { Inbox } from "./wire/frames.js";
 
-export type { OperationsPorts } from "./serving.js";
+export type { OperationsPorts } from "./serving/serving.js";
 
 /** Beyond twice the largest response: keys, stamps and names of items without values (bytes). */
 const PARTS_ROOM_BYTES = 8 * 1024 * 1024;

@@ -14,7 +14,6 @@ import {
   type SequenceRecord,
   SequenceType,
 } from "../machine/commands/command.js";
-import type { GroupAccess } from "./api/host-view.js";
 import type { AllocationAnswer, SequenceAnswer } from "./api/answers.js";
 import { trimKey } from "./admission/input.js";
 import type {
@@ -24,68 +23,53 @@ import type {
   SequenceRequest,
   UpdateSequenceRequest,
 } from "./api/requests.js";
-import type { Fail, SequencePlace, Serving } from "./serving.js";
+import type { Attempt } from "./serving/attempt.js";
 import { NOWHERE, allocationAnswer, sequenceAnswer, sequenceView } from "./api/shapes.js";
 
 type RecordRequest = Exclude<SequenceRequest, NextSequenceRequest | ReserveSequenceRequest>;
-type Done = (answer: SequenceAnswer) => void;
+type SequenceAttempt = Attempt<SequenceAnswer>;
 
 /** Bytes of a create command beside its name, at most. */
 const CREATE_BYTES = 64;
 
-/** Carries out create, update, get or delete of the sequence at `place`. */
+/** Carries out create, update, get or delete of the sequence `name`, which is trimmed. */
 export function executeSequence(
-  serving: Serving,
-  { group, name }: SequencePlace,
+  attempt: SequenceAttempt,
+  name: string,
   request: RecordRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
 ): void {
   switch (request.kind) {
     case "create-sequence":
-      return createSequence(serving, group, request, name, deadlineMs, fail, done);
+      return createSequence(attempt, name, request);
     case "update-sequence":
-      return updateSequence(serving, group, request, name, deadlineMs, fail, done);
+      return updateSequence(attempt, name, request);
     case "get-sequence":
-      return getSequence(serving, group, name, deadlineMs, fail, done);
+      return getSequence(attempt, name);
     case "delete-sequence":
-      return deleteSequence(serving, group, name, deadlineMs, fail, done);
+      return deleteSequence(attempt, name);
   }
 }
 
 function createSequence(
-  serving: Serving,
-  group: GroupAccess,
-  request: CreateSequenceRequest,
+  attempt: SequenceAttempt,
   name: string,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
+  request: CreateSequenceRequest,
 ): void {
   const { initialValue, increment, maxValue, blockSize } = request;
-  group.propose(
+  attempt.decide(
     { kind: "create-sequence", name, initialValue, increment, maxValue, blockSize },
     CREATE_BYTES + textSizeBytes(name),
-    deadlineMs,
-    (result) => {
-      const outcome = serving.outcomeOf(group, result, fail);
-      if (outcome === null) return;
-      assert(outcome.kind === "sequence", "a create has a sequence outcome");
-      done(recordAnswer(serving, group, outcome.type, outcome.record));
-    },
+    "sequence",
+    ({ type, record }) => attempt.done(recordAnswer(attempt, type, record)),
   );
 }
 
 function updateSequence(
-  serving: Serving,
-  group: GroupAccess,
-  request: UpdateSequenceRequest,
+  attempt: SequenceAttempt,
   name: string,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
+  request: UpdateSequenceRequest,
 ): void {
+  const { serving, group, deadlineMs } = attempt;
   const command = {
     kind: "update-sequence",
     name,
@@ -99,11 +83,9 @@ function updateSequence(
     cursor: null,
   } as const;
   serving.blocks(group).update(command, deadlineMs, (result) => {
-    if (result === "busy") return fail("mustRetry", null, group);
-    const outcome = serving.outcomeOf(group, result, fail);
-    if (outcome === null) return;
-    assert(outcome.kind === "sequence", "an update has a sequence outcome");
-    done(recordAnswer(serving, group, outcome.type, outcome.record));
+    if (result === "busy") return attempt.retry();
+    const outcome = attempt.outcomeOf(result, "sequence");
+    if (outcome !== null) attempt.done(recordAnswer(attempt, outcome.type, outcome.record));
   });
 }
 
@@ -112,98 +94,76 @@ function updateSequence(
  * out.
  */
 function recordAnswer(
-  serving: Serving,
-  group: GroupAccess,
+  { origin }: SequenceAttempt,
   type: number,
   record: SequenceRecord | null,
 ): SequenceAnswer {
-  const origin = serving.origin(group);
   if (type !== SequenceType.success) return sequenceAnswer(type, null, -1, origin);
   assert(record !== null, "a successful create or update has its record");
   return sequenceAnswer(type, sequenceView(record, record.currentValue), record.revision, origin);
 }
 
-function getSequence(
-  serving: Serving,
-  group: GroupAccess,
-  name: string,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  serving.confirm(group, deadlineMs, fail, () => {
-    const origin = serving.origin(group);
+function getSequence(attempt: SequenceAttempt, name: string): void {
+  const { serving, group, origin, deadlineMs } = attempt;
+  attempt.confirm(() => {
     const record = group.machine.reads.getSequence(name);
-    if (record === null) return done(sequenceAnswer(SequenceType.notFound, null, -1, origin));
+    if (record === null) {
+      return attempt.done(sequenceAnswer(SequenceType.notFound, null, -1, origin));
+    }
     const blocks = serving.blocks(group);
     const currentValue = blocks.currentValue(record);
     if (currentValue !== "unsettled") {
       const view = sequenceView(record, currentValue);
-      return done(sequenceAnswer(SequenceType.success, view, record.revision, origin));
+      return attempt.done(sequenceAnswer(SequenceType.success, view, record.revision, origin));
     }
-    if (serving.ports.clock.monotonicMs() >= deadlineMs) return fail("mustRetry", null, group);
-    blocks.settle(name, deadlineMs, () => {
-      getSequence(serving, group, name, deadlineMs, fail, done);
-    });
+    if (serving.ports.clock.monotonicMs() >= deadlineMs) return attempt.retry();
+    blocks.settle(name, deadlineMs, () => getSequence(attempt, name));
   });
 }
 
-function deleteSequence(
-  serving: Serving,
-  group: GroupAccess,
-  name: string,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
+function deleteSequence(attempt: SequenceAttempt, name: string): void {
+  const { serving, group, origin, deadlineMs } = attempt;
   serving.blocks(group).remove(name, deadlineMs, (result) => {
-    const outcome = serving.outcomeOf(group, result, fail);
+    const outcome = attempt.outcomeOf(result, "sequence");
     if (outcome === null) return;
-    assert(outcome.kind === "sequence", "a delete has a sequence outcome");
     const revision = outcome.type === SequenceType.success ? 0 : -1;
-    done(sequenceAnswer(outcome.type, null, revision, serving.origin(group)));
+    attempt.done(sequenceAnswer(outcome.type, null, revision, origin));
   });
 }
 
-/** Carries out next or reserve on the sequence at `place`. */
+/** Carries out next or reserve on the sequence `name`, which is trimmed. */
 export function executeAllocation(
-  serving: Serving,
-  { group, name }: SequencePlace,
+  attempt: Attempt<AllocationAnswer>,
+  name: string,
   request: NextSequenceRequest | ReserveSequenceRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: (answer: AllocationAnswer) => void,
 ): void {
+  const { serving, group, deadlineMs } = attempt;
   const count = request.kind === "next-sequence" ? 1 : request.count;
   const key = trimKey(request.idempotencyKey);
   const blocks = serving.blocks(group);
   if (key !== null) {
     blocks.allocateKeyed(name, count, key, deadlineMs, (result) => {
-      if (result === "busy") return fail("mustRetry", null, group);
-      const outcome = serving.outcomeOf(group, result, fail);
-      if (outcome === null) return;
-      assert(outcome.kind === "allocation", "an allocation has an allocation outcome");
-      done(keyedAnswer(serving, group, name, outcome));
+      if (result === "busy") return attempt.retry();
+      const outcome = attempt.outcomeOf(result, "allocation");
+      if (outcome !== null) attempt.done(keyedAnswer(attempt, name, outcome));
     });
     return;
   }
   blocks.allocate(name, count, deadlineMs, (type, start, end, revision, refusal) => {
-    if (refusal === "moved") return fail("moved", null, group);
+    if (refusal === "moved") return attempt.moved();
     const retry = type === SequenceType.mustRetry;
-    const executed = retry ? serving.retryOrigin(group) : serving.origin(group);
+    const executed = retry ? serving.origins.retry(group) : attempt.origin;
     const origin = refusal === null ? executed : NOWHERE;
     const allocation = type === SequenceType.success ? { name, start, end, count, revision } : null;
-    done(allocationAnswer(type, allocation, origin, refusal));
+    attempt.done(allocationAnswer(type, allocation, origin, refusal));
   });
 }
 
 function keyedAnswer(
-  serving: Serving,
-  group: GroupAccess,
+  { serving, origin }: Attempt<AllocationAnswer>,
   name: string,
   outcome: AllocationOutcome,
 ): AllocationAnswer {
-  const origin = serving.origin(group);
   const { type, before, increment, count, revision } = outcome;
   if (type !== SequenceType.success) return allocationAnswer(type, null, origin);
   serving.ports.meter.sequenceValues(count);

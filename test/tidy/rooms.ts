@@ -27,7 +27,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["group"],
     ["sequences", "leaders", "cluster"],
   ],
-  operations: [["api"], ["admission", "wire"], ["forwarding"], ["serving.ts"], ["kv"], ["cluster"]],
+  operations: [["api"], ["admission", "wire"], ["forwarding"], ["serving"], ["kv"], ["cluster"]],
   disk: [["log", "store"]],
   grpc: [["calls"], ["batch", "services"]],
   rest: [["json"], ["http"], ["routes"]],

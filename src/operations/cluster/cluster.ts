@@ -31,7 +31,7 @@ import type {
 import type { KeyRanges } from "./key-ranges.js";
 import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
 import type { RequestContext } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 
 /** One sentence per outcome of leave, the same every time (contract 5.3). */
 const LEAVE_REASONS: Readonly<Record<LeaveAnswer["outcome"], string>> = {

@@ -14,7 +14,7 @@ import type { RangeDescriptor } from "../../machine/commands/command.js";
 import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "../api/administration.js";
 import { changeMeta } from "./meta-change.js";
 import type { RequestContext } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 
 /** Longest time that register waits (contract 6.3). */
 const REGISTER_MAX_MS = 10_000;
@@ -83,7 +83,7 @@ export class KeyRanges {
   }
 
   register(keySpace: string, context: RequestContext, done: RegisterDone): void {
-    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
+    const home = isRangeKeySpace(keySpace) ? this.serving.placement.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     this.setFlag(keySpace, true);
@@ -100,7 +100,7 @@ export class KeyRanges {
   }
 
   unregister(keySpace: string, context: RequestContext, done: RegisterDone): void {
-    const home = isRangeKeySpace(keySpace) ? this.serving.places.hashHome(keySpace) : null;
+    const home = isRangeKeySpace(keySpace) ? this.serving.placement.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {

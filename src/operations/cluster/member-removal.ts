@@ -10,7 +10,7 @@ import { META_PARTITION } from "../../base/ids.js";
 import type { LeaveAnswer } from "../api/administration.js";
 import { Errand } from "../forwarding/errand.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 
 type LeaveOutcome = LeaveAnswer["outcome"];
 

@@ -10,7 +10,7 @@ import { textSizeBytes } from "../../base/bytes.js";
 import type { ProposalResult } from "../../host/requests/results.js";
 import { Errand } from "../forwarding/errand.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 import type { MetaAnswer, MetaCall } from "../wire/calls.js";
 
 /** Upper bound of the size of a range command beside its key space. */

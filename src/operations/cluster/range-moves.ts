@@ -16,7 +16,7 @@ import { Errand } from "../forwarding/errand.js";
 import { isOpenName } from "../admission/input.js";
 import { gather } from "../kv/kv-gather.js";
 import { Durability, type RequestContext } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 
 type SplitDone = (answer: SplitRangeAnswer) => void;
 
@@ -35,7 +35,7 @@ export class RangeMoves {
       return ports.timer.soon(() => done(refusal("InvalidInput", reason)));
     }
     // A node that does not know the partitions of the cluster yet does not lead it either.
-    if (this.serving.places.hashHome(keySpace) === null) {
+    if (this.serving.placement.hashHome(keySpace) === null) {
       return ports.timer.soon(() => done(this.notLeading()));
     }
     node.metaGroup().read(context.deadlineMs, (result) => {
@@ -139,7 +139,8 @@ export class RangeMoves {
       const limit = Math.max(1, rangeSplitMinSize - counted);
       const { persistent } = Durability;
       const wanted = { query, durability: persistent, after, limit, maxBytes: pageBytes };
-      gather(this.serving, group, wanted, probe.deadlineMs, (page) => {
+      const read = { serving: this.serving, group, deadlineMs: probe.deadlineMs };
+      gather(read, wanted, (page) => {
         if (typeof page === "string") return then(null);
         const count = counted + page.items.length;
         if (count >= rangeSplitMinSize || page.next === null) return then(count);

@@ -11,37 +11,32 @@ import { latestEnded } from "./kv.js";
 import { failCut, gather } from "./kv-gather.js";
 import { pageItem } from "./kv-pages.js";
 import { Durability, type KvBucketRequest } from "../api/requests.js";
-import type { Fail, KeyPlace, Serving } from "../serving.js";
+import type { Attempt } from "../serving/attempt.js";
 import { emptyPage } from "../api/shapes.js";
-
-type Done = (answer: KvPageAnswer) => void;
 
 /** Carries out one acceptable get-by-bucket. */
 export function readBucket(
-  serving: Serving,
-  { group, origin }: KeyPlace,
+  attempt: Attempt<KvPageAnswer>,
   { bucket, durability }: KvBucketRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
 ): void {
+  const { serving, group, origin } = attempt;
   const { responseMaxBytes } = serving.settings;
   const query = { bucket, startKey: null, startInclusive: true, endKey: null, endInclusive: true };
   const wanted = { query, durability, after: null, limit: 0, maxBytes: responseMaxBytes };
   const read = (advanced: boolean): void => {
-    gather(serving, group, wanted, deadlineMs, (result) => {
-      if (typeof result === "string") return failCut(result, group, fail);
+    gather(attempt, wanted, (result) => {
+      if (typeof result === "string") return failCut(result, attempt);
       const { items, next, sizeBytes, beganMs } = result;
       if (next !== null || sizeBytes > responseMaxBytes) {
-        return done(emptyPage(KvType.errored, origin, null, true));
+        return attempt.done(emptyPage(KvType.errored, origin, null, true));
       }
       const ended = advanced ? null : latestEnded(items, beganMs);
       if (ended !== null && durability === Durability.persistent) {
-        return serving.advance(group, ended, deadlineMs, fail, () => read(true));
+        return attempt.advance(ended, () => read(true));
       }
       const shown = items.map((item) => pageItem(serving, group, item));
-      done({ ...emptyPage(KvType.got, origin), items: shown });
+      attempt.done({ ...emptyPage(KvType.got, origin), items: shown });
     });
   };
-  serving.confirm(group, deadlineMs, fail, () => read(false));
+  attempt.confirm(() => read(false));
 }

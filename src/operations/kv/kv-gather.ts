@@ -12,9 +12,11 @@ import type { DataReads } from "../../machine/data-reads.js";
 import { rangeStretch } from "../../machine/kv/pages.js";
 import type { PageItem, RangeQuery } from "../../machine/decision/reading.js";
 import type { StillReads } from "../../machine/still-rows.js";
+import type { KvPageAnswer } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { Durability } from "../api/requests.js";
-import type { Fail, Serving } from "../serving.js";
+import type { Attempt } from "../serving/attempt.js";
+import type { Serving } from "../serving/serving.js";
 import { type TurnShare, SLICE_VISITS, SlicedShare } from "../admission/slices.js";
 
 /**
@@ -57,24 +59,29 @@ export interface Gathered {
 export type GatherCut = "invalid" | "overrun" | "late" | "stopping" | "crowded" | "gone";
 
 /** Ends a request whose items were not gathered. */
-export function failCut(cut: GatherCut, group: GroupAccess, fail: Fail): void {
-  if (cut === "invalid") fail("invalidInput", null, null);
-  else if (cut === "crowded") fail("mustRetry", "overloaded", null);
-  else if (cut === "stopping") fail("aborted", null, group);
-  else if (cut === "gone") fail("moved", null, group);
-  else fail("mustRetry", null, group);
+export function failCut(cut: GatherCut, attempt: Attempt<KvPageAnswer>): void {
+  if (cut === "invalid") attempt.fail("invalidInput", null, null);
+  else if (cut === "crowded") attempt.fail("mustRetry", "overloaded", null);
+  else if (cut === "stopping") attempt.fail("aborted", null, attempt.group);
+  else if (cut === "gone") attempt.moved();
+  else attempt.retry();
+}
+
+/** A read of one group, which was proved to lead. */
+export interface GroupRead {
+  readonly serving: Serving;
+  readonly group: GroupAccess;
+  readonly deadlineMs: number;
 }
 
 /** To be called in the turn of the proof; `then` may be called in the same. */
 export function gather(
-  serving: Serving,
-  group: GroupAccess,
+  read: GroupRead,
   wanted: Wanted,
-  deadlineMs: number,
   then: (result: Gathered | GatherCut) => void,
 ): void {
-  const gathering = new Gathering(serving, group, wanted, deadlineMs, then);
-  serving.sliced.next((turn) => gathering.slice(turn));
+  const gathering = new Gathering(read, wanted, then);
+  read.serving.sliced.next((turn) => gathering.slice(turn));
 }
 
 class Gathering {
@@ -89,14 +96,12 @@ class Gathering {
   private after: Uint8Array | null;
 
   constructor(
-    private readonly serving: Serving,
-    private readonly group: GroupAccess,
+    private readonly read: GroupRead,
     private readonly wanted: Wanted,
-    private readonly deadlineMs: number,
     private readonly then: (result: Gathered | GatherCut) => void,
   ) {
-    this.share = new SlicedShare(serving.sliced);
-    this.table = group.ephemeral;
+    this.share = new SlicedShare(read.serving.sliced);
+    this.table = read.group.ephemeral;
     this.after = wanted.after;
   }
 
@@ -108,7 +113,8 @@ class Gathering {
   }
 
   slice(turn: TurnShare): void {
-    const { serving, group, wanted } = this;
+    const { wanted } = this;
+    const { serving, group } = this.read;
     if (serving.node.shuttingDown) return this.end("stopping");
     if (this.view?.overrun === true) return this.stop("overrun");
     const isLost = wanted.durability === Durability.ephemeral && group.ephemeral !== this.table;
@@ -143,8 +149,9 @@ class Gathering {
 
   /** Other turns come in between: what is left to read is to stay as it is now. */
   private pause(): void {
-    const { serving, group, wanted } = this;
-    if (serving.ports.clock.monotonicMs() >= this.deadlineMs) return this.stop("late");
+    const { wanted } = this;
+    const { serving, group, deadlineMs } = this.read;
+    if (serving.ports.clock.monotonicMs() >= deadlineMs) return this.stop("late");
     if (!this.share.hold(this.sizeBytes)) return this.stop("crowded");
     if (this.view === null) {
       const holder = wanted.durability === Durability.persistent ? group.machine : group.ephemeral;

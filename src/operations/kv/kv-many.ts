@@ -11,11 +11,11 @@ import { present } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
-import type { KvManyAnswer, Refusal } from "../api/answers.js";
+import type { KvAnswer, KvManyAnswer, Refusal } from "../api/answers.js";
 import { Errand, type ErrandTask, type Journey } from "../forwarding/errand.js";
 import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
 import { isAcceptable } from "../admission/input.js";
-import { type ReadBudget, changeKey, readKeys } from "./kv.js";
+import { type ReadBudget, type Readings, changeKey, readKeys } from "./kv.js";
 import {
   type KvDeleteRequest,
   type KvGetRequest,
@@ -25,8 +25,9 @@ import {
   mayForward,
 } from "../api/requests.js";
 import { ManyCall } from "./many-call.js";
-import type { Whereabouts } from "../forwarding/places.js";
-import type { Fail, KeyPlace, Serving } from "../serving.js";
+import { Attempt, type Fail } from "../serving/attempt.js";
+import type { Place, Whereabouts } from "../serving/placement.js";
+import type { Serving } from "../serving/serving.js";
 import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
 
 type KvManyRequest = RequestOf<"many">;
@@ -82,11 +83,11 @@ class ManySpread {
       if (!isAcceptable(item, serving.settings)) {
         return serving.ports.timer.soon(() => call.fail(at, "invalidInput", null, NOWHERE));
       }
-      if (serving.keyPlace(item.key)?.group.isLeader() === true) {
+      if (serving.placement.keyPlace(item.key)?.group.isLeader() === true) {
         here.push(at);
         return;
       }
-      const where = serving.places.keyWhereabouts(item.key);
+      const where = serving.placement.keyWhereabouts(item.key);
       if (where === null) {
         return serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
       }
@@ -103,9 +104,9 @@ class ManySpread {
     const batches = new Map<GroupAccess, PlacedItem<KvGetRequest>[][]>();
     for (const at of places) {
       const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
-      const place = this.serving.keyPlace(item.key);
+      const place = this.serving.placement.keyPlace(item.key);
       if (place === null) {
-        const where = this.serving.places.keyWhereabouts(item.key);
+        const where = this.serving.placement.keyWhereabouts(item.key);
         this.sendBack([at], where);
       } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
         this.change(place, at, item);
@@ -120,26 +121,29 @@ class ManySpread {
     }
   }
 
-  private change(place: KeyPlace, at: number, item: KvSetRequest | KvDeleteRequest): void {
+  private change(place: Place, at: number, item: KvSetRequest | KvDeleteRequest): void {
     const { serving, call, context } = this;
-    const fail = this.failOf([{ at, item, origin: place.origin }]);
-    changeKey(serving, place, item, context.deadlineMs, fail, (answer) => {
-      const { type, value, revision, expires, lastModified, state } = answer;
-      call.end(at, { type, value, revision, expires, lastModified, state }, place.origin);
-    });
+    const { origin } = place;
+    const fail = this.failOf([{ at, item, origin }]);
+    const done = ({ type, value, revision, expires, lastModified, state }: KvAnswer): void => {
+      call.end(at, { type, value, revision, expires, lastModified, state }, origin);
+    };
+    changeKey(new Attempt(serving, place, context.deadlineMs, fail, done), item);
   }
 
   private read(group: GroupAccess, batch: readonly PlacedItem<KvGetRequest>[]): void {
-    const { serving, call, budget } = this;
+    const { serving, call, budget, context } = this;
     const items = batch.map(({ item }) => item);
     const fail = this.failOf(batch);
-    readKeys(serving, group, items, budget, this.context.deadlineMs, fail, (readings) => {
+    const done = (readings: Readings): void => {
       readings.forEach((reading, number) => {
         const { at, origin } = present(batch[number], "every item has its reading");
         if (reading === null) call.fail(at, "errored", null, origin);
         else call.end(at, readingResult(serving, group, reading), origin);
       });
-    });
+    };
+    const place = serving.placement.here(group);
+    readKeys(new Attempt(serving, place, context.deadlineMs, fail, done), items, budget);
   }
 
   /** Ends the items of `batch`, or passes them on where nothing was done or changed. */
@@ -156,7 +160,7 @@ class ManySpread {
       for (const { at, origin } of batch) {
         let named = executed === null || moved ? NOWHERE : origin;
         if (retry && executed !== null && !executed.isLeader()) {
-          named = this.serving.retryOrigin(executed);
+          named = this.serving.origins.retry(executed);
         }
         this.call.fail(at, known, refusal, named);
       }
@@ -170,7 +174,7 @@ class ManySpread {
     const { serving, call } = this;
     const { requestId, deadlineMs } = this.context;
     const mustRetry = (refusal: Refusal | null): void => {
-      const origin = refusal === null ? serving.elsewhere(where) : NOWHERE;
+      const origin = refusal === null ? serving.origins.elsewhere(where) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);
     };
     const task: ErrandTask = {
@@ -222,7 +226,7 @@ class ManySpread {
 
   private sendBack(places: readonly number[], where: Whereabouts | null): void {
     this.undone += places.length;
-    const origin = where === null ? NOWHERE : this.serving.elsewhere(where);
+    const origin = this.serving.origins.elsewhere(where);
     this.serving.ports.timer.soon(() => {
       for (const at of places) this.call.fail(at, "mustRetry", null, origin);
     });

@@ -15,7 +15,7 @@ import type { StillReads } from "../../machine/still-rows.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { sourceOf } from "./kv-gather.js";
 import { Durability } from "../api/requests.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 import { type TurnShare, SLICE_VISITS, SlicedShare } from "../admission/slices.js";
 
 /** Bytes that one partition is read ahead of the others at a time. */
@@ -35,6 +35,16 @@ export interface ScanQuery {
   readonly maxBytes: number;
   /** Everything, or the word that it does not fit `maxBytes` (K15). */
   readonly whole: boolean;
+}
+
+/** A scan of partitions of this node. */
+export interface ScanRead {
+  readonly serving: Serving;
+  readonly groups: readonly GroupAccess[];
+  readonly query: ScanQuery;
+  /** The key above which to begin; null = from the start. */
+  readonly after: Uint8Array | null;
+  readonly deadlineMs: number;
 }
 
 export interface FoundItem {
@@ -121,17 +131,10 @@ function leastOf(streams: readonly Stream[], turn: TurnShare): Least | "end" | "
 /** "gone": a partition's memory table is no more, or too much changed while the page was read. */
 export type MergeCut = "gone" | "late" | "crowded" | "stopping";
 
-/** One page in key order over all `groups`, as they are in its first turn; read in slices. */
-export function mergePage(
-  serving: Serving,
-  groups: readonly GroupAccess[],
-  query: ScanQuery,
-  after: Uint8Array | null,
-  deadlineMs: number,
-  then: (merged: MergedPage | MergeCut) => void,
-): void {
-  const merge = new Merge(serving, groups, query, after, deadlineMs, then);
-  serving.sliced.next((turn) => merge.slice(turn));
+/** One page in key order over all groups, as they are in its first turn; read in slices. */
+export function mergePage(read: ScanRead, then: (merged: MergedPage | MergeCut) => void): void {
+  const merge = new Merge(read, then);
+  read.serving.sliced.next((turn) => merge.slice(turn));
 }
 
 class Merge {
@@ -144,20 +147,17 @@ class Merge {
   private lastKey: Uint8Array | null;
 
   constructor(
-    private readonly serving: Serving,
-    private readonly groups: readonly GroupAccess[],
-    private readonly query: ScanQuery,
-    private readonly after: Uint8Array | null,
-    private readonly deadlineMs: number,
+    private readonly read: ScanRead,
     private readonly then: (merged: MergedPage | MergeCut) => void,
   ) {
-    this.share = new SlicedShare(serving.sliced);
-    this.tables = groups.map((group) => group.ephemeral);
-    this.lastKey = after;
+    this.share = new SlicedShare(read.serving.sliced);
+    this.tables = read.groups.map((group) => group.ephemeral);
+    this.lastKey = read.after;
   }
 
   slice(turn: TurnShare): void {
-    if (this.serving.node.shuttingDown) return this.end("stopping");
+    const { serving, query } = this.read;
+    if (serving.node.shuttingDown) return this.end("stopping");
     this.streams ??= this.open();
     const { streams } = this;
     if (streams === null) return this.end("gone");
@@ -168,7 +168,7 @@ class Merge {
       if (least === "end") return this.give(null);
       if (this.isFull) return this.give(this.lastKey);
       this.take(least);
-      if (this.query.whole && this.sizeBytes > this.query.maxBytes) {
+      if (query.whole && this.sizeBytes > query.maxBytes) {
         this.found.length = 0;
         return this.give(this.lastKey);
       }
@@ -177,21 +177,23 @@ class Merge {
 
   /** Null: a partition's memory table is gone. */
   private open(): readonly Stream[] | null {
-    const { prefix, limit, durability, tombstones } = this.query;
+    const { groups, query, after } = this.read;
+    const { prefix, limit, durability, tombstones } = query;
     const sliceItems = limit > 0 ? Math.min(limit, SLICE_ITEMS) : SLICE_ITEMS;
     const streams: Stream[] = [];
-    for (const [at, group] of this.groups.entries()) {
+    for (const [at, group] of groups.entries()) {
       const isLost = durability === Durability.ephemeral && group.ephemeral !== this.tables[at];
       const source = isLost ? null : sourceOf(group, durability);
       if (source === null) return null;
-      streams.push(new Stream(group, source, { prefix, tombstones, sliceItems }, this.after));
+      streams.push(new Stream(group, source, { prefix, tombstones, sliceItems }, after));
     }
     return streams;
   }
 
   /** Enough items: all that is left to tell is whether anything follows. */
   private get isFull(): boolean {
-    const { found, query } = this;
+    const { found } = this;
+    const { query } = this.read;
     if (found.length === 0 || query.whole) return false;
     return found.length === query.limit || this.sizeBytes >= query.maxBytes;
   }
@@ -205,10 +207,10 @@ class Merge {
 
   /** Other turns come in between: what is left to read is to stay as it is now. */
   private pause(streams: readonly Stream[]): void {
-    const { serving } = this;
-    if (serving.ports.clock.monotonicMs() >= this.deadlineMs) return this.stop("late");
+    const { serving, query, deadlineMs } = this.read;
+    if (serving.ports.clock.monotonicMs() >= deadlineMs) return this.stop("late");
     if (!this.share.hold(this.sizeBytes)) return this.stop("crowded");
-    for (const stream of streams) stream.view ??= viewOf(serving, stream.group, this.query);
+    for (const stream of streams) stream.view ??= viewOf(serving, stream.group, query);
     serving.sliced.next((turn) => this.slice(turn));
   }
 

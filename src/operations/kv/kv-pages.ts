@@ -14,10 +14,9 @@ import type { KvPageAnswer, KvPageItem } from "../api/answers.js";
 import { latestEnded } from "./kv.js";
 import { type Wanted, failCut, gather } from "./kv-gather.js";
 import { Durability, type KvRangeRequest } from "../api/requests.js";
-import type { Fail, KeyPlace, Serving } from "../serving.js";
+import type { Attempt } from "../serving/attempt.js";
+import type { Serving } from "../serving/serving.js";
 import { NOWHERE, emptyPage } from "../api/shapes.js";
-
-type Done = (answer: KvPageAnswer) => void;
 
 export function pageItem(serving: Serving, group: GroupAccess, item: PageItem): KvPageItem {
   const { key, value, revision, leaseEndMs, lastModified, state } = item;
@@ -30,18 +29,12 @@ export function queryText(...parts: readonly (string | number | boolean | null)[
 }
 
 /** Carries out one acceptable get-by-range. */
-export function readRange(
-  serving: Serving,
-  { group, origin }: KeyPlace,
-  request: KvRangeRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
+export function readRange(attempt: Attempt<KvPageAnswer>, request: KvRangeRequest): void {
+  const { serving, group, origin } = attempt;
   const cursorQuery = rangeQueryText(request);
   const after = request.cursor === null ? null : decodeCursor(cursorQuery, request.cursor);
   if (request.cursor !== null && after === null) {
-    return serving.ports.timer.soon(() => fail("invalidInput", null, null));
+    return serving.ports.timer.soon(() => attempt.fail("invalidInput", null, null));
   }
   const { durability } = request;
   const wanted: Wanted = {
@@ -58,19 +51,19 @@ export function readRange(
     maxBytes: serving.settings.pageBytes,
   };
   const read = (advanced: boolean): void => {
-    gather(serving, group, wanted, deadlineMs, (result) => {
-      if (typeof result === "string") return failCut(result, group, fail);
+    gather(attempt, wanted, (result) => {
+      if (typeof result === "string") return failCut(result, attempt);
       const ended = advanced ? null : latestEnded(result.items, result.beganMs);
       if (ended !== null && durability === Durability.persistent) {
-        return serving.advance(group, ended, deadlineMs, fail, () => read(true));
+        return attempt.advance(ended, () => read(true));
       }
       const items = result.items.map((item) => pageItem(serving, group, item));
       const nextCursor = result.next === null ? null : encodeCursor(cursorQuery, result.next);
       const hasMore = result.next !== null;
-      done({ ...emptyPage(KvType.got, origin), items, nextCursor, hasMore });
+      attempt.done({ ...emptyPage(KvType.got, origin), items, nextCursor, hasMore });
     });
   };
-  serving.confirm(group, deadlineMs, fail, () => read(false));
+  attempt.confirm(() => read(false));
 }
 
 function rangeQueryText(request: KvRangeRequest): string {

@@ -19,7 +19,8 @@ import { badCursor, queryText } from "./kv-pages.js";
 import { type KvScanRequest, type RequestContext, mayForward } from "../api/requests.js";
 import { type PagePart, combineParts, readPart } from "./scan-part.js";
 import type { OperationsSettings } from "../api/settings.js";
-import type { Fail, Serving } from "../serving.js";
+import type { Fail } from "../serving/attempt.js";
+import type { Serving } from "../serving/serving.js";
 import { emptyPage } from "../api/shapes.js";
 import type { ScanPartAnswer } from "../wire/calls.js";
 
@@ -64,8 +65,8 @@ export function scanLocal(
   const scan = scanOf(request, serving.settings);
   const after = startOf(request, scan);
   if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
-  const groups = serving.dataGroups().filter((group) => group.isServing());
-  readPart(serving, groups, scan, after, true, deadlineMs, (part) => {
+  const groups = serving.placement.dataGroups().filter((group) => group.isServing());
+  readPart({ serving, groups, query: scan, after, deadlineMs }, true, (part) => {
     if (part.end !== "page") fail(part.end, part.refusal, null);
     else done(pageAnswer(serving, scan, combineParts([part], scan)));
   });
@@ -133,9 +134,10 @@ class ClusterScan {
     };
     if (plan.here.length > 0 || plan.there.size === 0) {
       open++;
-      readPart(serving, plan.here, scan, after, false, context.deadlineMs, (part) => {
+      const { deadlineMs } = context;
+      readPart({ serving, groups: plan.here, query: scan, after, deadlineMs }, false, (part) => {
         const lost = part.end === "mustRetry" && part.refusal === null;
-        const isLate = serving.ports.clock.monotonicMs() >= context.deadlineMs;
+        const isLate = serving.ports.clock.monotonicMs() >= deadlineMs;
         ended(lost && mayForward(context) && !isLate ? "again" : part);
       });
     }
@@ -155,7 +157,7 @@ class ClusterScan {
     const { node, leaders, calls } = serving;
     const here: GroupAccess[] = [];
     const there = new Map<number, number[]>();
-    for (const partition of serving.places.dataPartitions()) {
+    for (const partition of serving.placement.dataPartitions()) {
       const group = node.group(partition);
       if (group?.isLeader() === true) {
         here.push(group);
@@ -206,7 +208,7 @@ class ClusterScan {
     };
     if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
     const untilMs = Math.min(this.giveUpMs, context.deadlineMs);
-    const given = serving.places.dataPartitions().some((id) => leaders.isGivenUp(id));
+    const given = serving.placement.dataPartitions().some((id) => leaders.isGivenUp(id));
     if (given || !mayForward(context) || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
     const taken = leaders.wait({
       untilMs,

@@ -8,7 +8,7 @@
  */
 import { assert } from "../../base/assert.js";
 import { textSizeBytes } from "../../base/bytes.js";
-import type { KvCommand } from "../../machine/commands/command.js";
+import type { KvCommand, KvOutcome } from "../../machine/commands/command.js";
 import { visitsOf } from "../../machine/kv/page-builder.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
@@ -21,45 +21,23 @@ import {
   type KvGetRequest,
   type KvSetRequest,
 } from "../api/requests.js";
-import type { Fail, KeyPlace, Serving } from "../serving.js";
+import type { Attempt } from "../serving/attempt.js";
 import { kvAnswer } from "../api/shapes.js";
 import type { TurnShare } from "../admission/slices.js";
 
 export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
-type Done = (answer: KvAnswer) => void;
-
 /** Bytes of a key/value command beside its key and values, at most. */
 const COMMAND_BYTES = 64;
 
 /** Carries out one acceptable set, extend or delete. */
-export function changeKey(
-  serving: Serving,
-  { group, origin }: KeyPlace,
-  request: KvChangeRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
+export function changeKey(attempt: Attempt<KvAnswer>, request: KvChangeRequest): void {
+  const { serving, origin } = attempt;
   const command = commandOf(request, serving.settings.revisionsRetained);
-  if (request.durability === Durability.ephemeral) {
-    serving.confirm(group, deadlineMs, fail, () => {
-      const table = group.ephemeral;
-      if (table === null) return fail("moved", null, group);
-      const outcome = table.apply(command, group.nextStamp());
-      if (outcome === "full") return fail("mustRetry", "overloaded", null);
-      assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
-      const { type, revision, lastModified } = outcome;
-      done(kvAnswer(type, revision, origin, null, lastModified));
-    });
-    return;
-  }
-  group.propose(command, sizeOf(command), deadlineMs, (result) => {
-    const outcome = serving.outcomeOf(group, result, fail);
-    if (outcome === null) return;
-    assert(outcome.kind === "kv", "a key/value command has a key/value outcome");
-    const { type, revision, lastModified } = outcome;
-    done(kvAnswer(type, revision, origin, null, lastModified));
-  });
+  const decided = ({ type, revision, lastModified }: KvOutcome): void => {
+    attempt.done(kvAnswer(type, revision, origin, null, lastModified));
+  };
+  if (request.durability === Durability.ephemeral) attempt.decideEphemeral(command, "kv", decided);
+  else attempt.decide(command, sizeOf(command), "kv", decided);
 }
 
 function commandOf(request: KvChangeRequest, revisionsRetained: number): KvCommand {
@@ -88,42 +66,29 @@ function sizeOf(command: KvCommand): number {
 }
 
 /** Carries out one acceptable get or exists. */
-export function readKey(
-  serving: Serving,
-  place: KeyPlace,
-  request: KvGetRequest,
-  deadlineMs: number,
-  fail: Fail,
-  done: Done,
-): void {
-  const { group, origin } = place;
+export function readKey(attempt: Attempt<KvAnswer>, request: KvGetRequest): void {
+  const { serving, group, origin } = attempt;
   const { readTurn } = serving;
   const answer = ({ type, revision, lastModified, value, state, leaseEndMs }: KvReading): void => {
-    done({
+    attempt.done({
       ...kvAnswer(type, revision, origin, null, lastModified),
       value,
       expires: serving.expires(group, leaseEndMs),
       state,
     });
   };
-  serving.confirm(group, deadlineMs, fail, (leaseMs) => {
-    if (!readTurn.hasRoom) {
-      return readTurn.later(() => readKey(serving, place, request, deadlineMs, fail, done));
-    }
+  attempt.confirm((leaseMs) => {
+    if (!readTurn.hasRoom) return readTurn.later(() => readKey(attempt, request));
     const isEphemeral = request.durability === Durability.ephemeral;
     const source = isEphemeral ? group.ephemeral : group.machine;
-    if (source === null) return fail("moved", null, group);
-    const reading = readCounted(
-      readTurn,
-      source,
-      request,
-      isEphemeral ? ephemeralNowMs(group) : leaseMs,
-    );
+    if (source === null) return attempt.moved();
+    const nowMs = isEphemeral ? ephemeralNowMs(group) : leaseMs;
+    const reading = readCounted(readTurn, source, request, nowMs);
     const { leaseEndMs } = reading;
     if (isEphemeral || leaseEndMs === null || leaseEndMs > group.leaseNowMs()) {
       return answer(reading);
     }
-    serving.advance(group, leaseEndMs, deadlineMs, fail, (committedMs) => {
+    attempt.advance(leaseEndMs, (committedMs) => {
       answer(readCounted(readTurn, group.machine, request, committedMs));
     });
   });
@@ -150,43 +115,37 @@ export interface ReadBudget {
   leftBytes: number;
 }
 
-type Readings = readonly (KvReading | null)[];
+export type Readings = readonly (KvReading | null)[];
 
 /**
  * Reads several keys of one group and one durability, in slices when they are many. Null for those
  * that `budget` has no room for: they are not even read.
  */
 export function readKeys(
-  serving: Serving,
-  group: GroupAccess,
+  attempt: Attempt<Readings>,
   requests: readonly KvGetRequest[],
   budget: ReadBudget,
-  deadlineMs: number,
-  fail: Fail,
-  then: (readings: Readings) => void,
 ): void {
+  const { group } = attempt;
   const [first] = requests;
   assert(first !== undefined, "a read is for at least one key");
-  serving.confirm(group, deadlineMs, fail, (leaseMs) => {
+  attempt.confirm((leaseMs) => {
     const table = group.ephemeral;
     if (first.durability === Durability.ephemeral) {
       const source = (): ReadSource | null => (group.ephemeral === table ? table : null);
-      const read = new KeysRead(serving, group, source, requests, budget, deadlineMs, fail);
-      return read.begin(ephemeralNowMs(group), then);
+      const read = new KeysRead(attempt, source, requests, budget);
+      return read.begin(ephemeralNowMs(group), attempt.done);
     }
     const before = budget.leftBytes;
-    const source = (): ReadSource => group.machine;
-    const read = new KeysRead(serving, group, source, requests, budget, deadlineMs, fail);
+    const read = new KeysRead(attempt, () => group.machine, requests, budget);
     read.begin(leaseMs, (readings) => {
       const ended = latestEnded(
         readings.filter((reading) => reading !== null),
         group.leaseNowMs(),
       );
-      if (ended === null) return then(readings);
+      if (ended === null) return attempt.done(readings);
       budget.leftBytes = before;
-      serving.advance(group, ended, deadlineMs, fail, (committedMs) => {
-        read.begin(committedMs, then);
-      });
+      attempt.advance(ended, (committedMs) => read.begin(committedMs, attempt.done));
     });
   });
 }
@@ -196,19 +155,16 @@ type ReadSource = Pick<GroupAccess["machine"], "reads">;
 /** One pass over the keys of a read; those of several slices are each as they are in theirs. */
 class KeysRead {
   constructor(
-    private readonly serving: Serving,
-    private readonly group: GroupAccess,
+    private readonly attempt: Attempt<Readings>,
     /** Null when the table that was proved is gone. */
     private readonly source: () => ReadSource | null,
     private readonly requests: readonly KvGetRequest[],
     private readonly budget: ReadBudget,
-    private readonly deadlineMs: number,
-    private readonly fail: Fail,
   ) {}
 
   begin(nowMs: number, then: (readings: Readings) => void): void {
     const readings: (KvReading | null)[] = [];
-    this.serving.sliced.next((turn) => this.slice(turn, nowMs, readings, then));
+    this.attempt.serving.sliced.next((turn) => this.slice(turn, nowMs, readings, then));
   }
 
   private slice(
@@ -217,9 +173,10 @@ class KeysRead {
     readings: (KvReading | null)[],
     then: (readings: Readings) => void,
   ): void {
-    const { serving, group, requests, budget, fail } = this;
+    const { attempt, requests, budget } = this;
+    const { serving, group, deadlineMs } = attempt;
     const source = this.source();
-    if (source === null) return fail("moved", null, group);
+    if (source === null) return attempt.moved();
     while (turn.visitsLeft > 0) {
       const request = requests[readings.length];
       if (request === undefined) break;
@@ -230,8 +187,8 @@ class KeysRead {
       readings.push(sizeBytes > 0 && budget.leftBytes < 0 ? null : reading);
     }
     if (readings.length === requests.length) return then(readings);
-    if (serving.node.shuttingDown) return fail("aborted", null, group);
-    if (serving.ports.clock.monotonicMs() >= this.deadlineMs) return fail("mustRetry", null, group);
+    if (serving.node.shuttingDown) return attempt.fail("aborted", null, group);
+    if (serving.ports.clock.monotonicMs() >= deadlineMs) return attempt.retry();
     serving.sliced.next((later) => this.slice(later, nowMs, readings, then));
   }
 }

@@ -11,10 +11,15 @@ import { compareBytes, compareText, encodeText } from "../../base/bytes.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvPageItem, Refusal } from "../api/answers.js";
 import { latestEnded } from "./kv.js";
-import { ITEM_OVERHEAD_BYTES, type MergedPage, type ScanQuery, mergePage } from "./kv-merge.js";
+import {
+  ITEM_OVERHEAD_BYTES,
+  type MergedPage,
+  type ScanQuery,
+  type ScanRead,
+  mergePage,
+} from "./kv-merge.js";
 import { pageItem } from "./kv-pages.js";
 import { Durability } from "../api/requests.js";
-import type { Fail, Serving } from "../serving.js";
 import type { ScanPartAnswer } from "../wire/calls.js";
 
 /** Items in key order, up to the last key that was considered; null when there is no more. */
@@ -23,34 +28,32 @@ export interface PagePart {
   readonly next: Uint8Array | null;
 }
 
-/** A scan of `groups`, of which every one must be proved to lead, or with `some` those that are. */
+/** Every group of `read` must be proved to lead, or with `some` those that are take part. */
 export function readPart(
-  serving: Serving,
-  groups: readonly GroupAccess[],
-  query: ScanQuery,
-  after: Uint8Array | null,
+  read: ScanRead,
   some: boolean,
-  deadlineMs: number,
   then: (part: ScanPartAnswer) => void,
 ): void {
-  const fail = (end: "mustRetry" | "aborted", refusal: Refusal | null): void =>
+  const { serving } = read;
+  const fail: FailPart = (end, refusal) => {
     then({ kind: "scan-part", end, refusal, items: [], next: null });
-  proveAll(serving, groups, some, deadlineMs, (proved) => {
+  };
+  proveAll(read, some, (proved) => {
     const refusal = serving.node.shuttingDown ? "shutting-down" : null;
     if (proved === null) return fail("mustRetry", refusal);
-    mergeFresh(serving, proved, query, after, deadlineMs, fail, ({ found, next }) => {
+    mergeFresh({ ...read, groups: proved }, fail, ({ found, next }) => {
       const items = found.map(({ group, item }) => pageItem(serving, group, item));
       then({ kind: "scan-part", end: "page", refusal: null, items, next });
     });
   });
 }
 
+type FailPart = (end: "mustRetry" | "aborted", refusal: Refusal | null) => void;
+
 /** Null: a group that must take part could not prove that it leads. */
 function proveAll(
-  serving: Serving,
-  groups: readonly GroupAccess[],
+  { serving, groups, deadlineMs }: ScanRead,
   some: boolean,
-  deadlineMs: number,
   then: (proved: readonly GroupAccess[] | null) => void,
 ): void {
   const proved: GroupAccess[] = [];
@@ -71,17 +74,10 @@ function proveAll(
  * Merges; when a lease end that passed is in the way, commits the clocks of those partitions and
  * merges again.
  */
-function mergeFresh(
-  serving: Serving,
-  groups: readonly GroupAccess[],
-  query: ScanQuery,
-  after: Uint8Array | null,
-  deadlineMs: number,
-  fail: (end: "mustRetry" | "aborted", refusal: Refusal | null) => void,
-  then: (merged: MergedPage) => void,
-): void {
+function mergeFresh(read: ScanRead, fail: FailPart, then: (merged: MergedPage) => void): void {
+  const { groups, query, deadlineMs } = read;
   const merge = (end: (merged: MergedPage) => void): void => {
-    mergePage(serving, groups, query, after, deadlineMs, (merged) => {
+    mergePage(read, (merged) => {
       if (merged === "gone" || merged === "late") fail("mustRetry", null);
       else if (merged === "crowded") fail("mustRetry", "overloaded");
       else if (merged === "stopping") fail("aborted", null);
@@ -94,17 +90,13 @@ function mergeFresh(
     if (open === 0) return then(merged);
     let failed = false;
     for (const [group, endedMs] of late) {
-      const end = (): void => {
+      group.advanceClock(endedMs, deadlineMs, ({ status }) => {
+        if (status !== "applied") failed = true;
         open--;
         if (open > 0) return;
         if (failed) fail("mustRetry", null);
         else merge(then);
-      };
-      const failOne: Fail = () => {
-        failed = true;
-        end();
-      };
-      serving.advance(group, endedMs, deadlineMs, failOne, end);
+      });
     }
   });
 }

@@ -56,9 +56,9 @@ export const operationBugs: readonly Mutation[] = [
     "stranded",
     [
       edit(
-        "src/operations/locks.ts",
-        '  serving.confirm(group, deadlineMs, fail, () => {\n    const table = group.ephemeral;\n    if (table === null) return fail("moved", null, group);\n    const outcome',
-        '  serving.ports.timer.soon(() => {\n    const table = group.ephemeral;\n    if (table === null) return fail("moved", null, group);\n    const outcome',
+        "src/operations/serving/attempt.ts",
+        "    this.confirm(() => {\n      const table = group.ephemeral;\n",
+        "    this.serving.ports.timer.soon(() => {\n      const table = group.ephemeral;\n",
       ),
     ],
     { operations: { "ephemeral-lock": 10, unlock: 4, "get-lock": 4, extend: 2 }, locks: 1 },
@@ -71,7 +71,7 @@ export const operationBugs: readonly Mutation[] = [
       edit(
         "src/operations/locks.ts",
         "  const failed: Fail = (end, refusal, executed) => {\n",
-        "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(serving, group, LockType.busy, 0n)));\n  }\n  const failed: Fail = (end, refusal, executed) => {\n",
+        "  const seen = group.machine.reads.getLock(resource, group.committedLeaseMs());\n  if (request.durability === Durability.persistent && seen.owner !== null && seen.owner.join() !== request.owner.join()) {\n    contention.leave(resource);\n    return ports.timer.soon(() => done(tokenAnswer(attempt, LockType.busy, 0n)));\n  }\n  const failed: Fail = (end, refusal, executed) => {\n",
       ),
     ],
     { operations: { lock: 10, unlock: 6 }, locks: 1 },
@@ -83,7 +83,7 @@ export const operationBugs: readonly Mutation[] = [
     [
       edit(
         "src/operations/sequences.ts",
-        "serving.confirm(group, deadlineMs, fail, () => {",
+        "attempt.confirm(() => {",
         "serving.ports.timer.soon(() => {",
       ),
     ],

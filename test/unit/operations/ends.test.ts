@@ -407,6 +407,19 @@ tap.test("P-053: the answer of a request does not depend on what an owner holds"
   t.same(bench.ask(info("bytes")).owner, owner);
 });
 
+tap.test("6.4: an endpoint that is known only once the listeners are open is named then", (t) => {
+  const bench = new Bench({ clientEndpoint: "" });
+  bench.ask(create("s"));
+  for (const request of requestsOf("s")) {
+    t.not(bench.ask(request).servedFrom, "http://late", request.kind);
+  }
+  Object.assign(bench.settings, { clientEndpoint: "http://late" });
+  for (const request of requestsOf("s")) {
+    t.equal(bench.ask(request).servedFrom, "http://late", request.kind);
+  }
+  t.end();
+});
+
 tap.test("requests that took long are logged by their ids, one line for all of a while", (t) => {
   const bench = new Bench();
   const slow = (requestId: string): void => {

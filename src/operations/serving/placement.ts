@@ -1,0 +1,192 @@
+/**
+ * Where every object lives, by the committed map as this node has applied it: its partition,
+ * whether or not this node hosts that, and its group on this node.
+ *
+ * Owns a copy of the range map, and the places that it found. Invariants: 1. Placement is a
+ * function of the text and the committed map alone. 2. The copy is read again when the map changed.
+ * 3. A node that closes its rows reads none.
+ */
+import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import { findRange } from "../../control/ranges.js";
+import {
+  keySpaceHashText,
+  keySpaceOf,
+  lockHashText,
+  sequenceHashText,
+} from "../../base/routing.js";
+import type { RangeDescriptor } from "../../machine/commands/command.js";
+import { trimWhiteSpace } from "../../machine/store/names.js";
+import type { GroupAccess, NodeAccess } from "../api/host-view.js";
+import { type SingleRequest, bucketOf, isOf } from "../api/requests.js";
+import type { Origin } from "../api/shapes.js";
+import type { Origins } from "./origins.js";
+
+/** Where an object lives, whether or not this node hosts it. */
+export interface Whereabouts {
+  readonly partition: PartitionId;
+  /** Of the range descriptor; 0 = by hash. */
+  readonly generation: number;
+}
+
+/** The group of an object on this node, and what answers about it name. */
+export interface Place {
+  readonly group: GroupAccess;
+  readonly origin: Origin;
+}
+
+export interface SequencePlace {
+  /** As trimmed. */
+  readonly name: string;
+  readonly group: GroupAccess;
+}
+
+/** Names whose place is remembered. */
+const SEQUENCES_MAX = 8192;
+const NO_RANGES: readonly RangeDescriptor[] = [];
+
+export class Placement {
+  private readonly ranges = new Map<string, readonly RangeDescriptor[]>();
+  /** Applied index of the meta partition at which `ranges` was read. */
+  private rangesIndex = -1;
+
+  private readonly byGroup = new Map<number, Place>();
+  private readonly sequences = new Map<string, SequencePlace>();
+
+  constructor(
+    private readonly node: NodeAccess,
+    private readonly origins: Origins,
+  ) {
+    node.onGroup((group) => {
+      this.sequences.clear();
+      this.byGroup.delete(group.partition);
+    });
+  }
+
+  /** Where the object of a request on one object or bucket lives; null until the map is known. */
+  whereabouts(request: SingleRequest): Whereabouts | null {
+    if (isOf(request, "sequence")) {
+      return this.hashed(sequenceHashText(trimWhiteSpace(request.name)));
+    }
+    if (isOf(request, "lock")) return this.hashed(lockHashText(request.resource));
+    if (isOf(request, "key")) return this.keyWhereabouts(request.key);
+    const bucket = bucketOf(request);
+    return this.whereaboutsIn(bucket, bucket);
+  }
+
+  keyWhereabouts(key: string): Whereabouts | null {
+    return this.whereaboutsIn(keySpaceOf(key), key);
+  }
+
+  private whereaboutsIn(keySpace: string, key: string): Whereabouts | null {
+    const range = this.rangeOf(keySpace, key);
+    if (range === null) return this.hashed(keySpaceHashText(keySpace));
+    return { partition: partitionId(range.partitionId), generation: range.generation };
+  }
+
+  private hashed(hashText: string): Whereabouts | null {
+    const partition = this.node.partitionOf(hashText);
+    return partition === null ? null : { partition, generation: 0 };
+  }
+
+  /** Where a lock lives: by its whole resource. */
+  lockPlace(resource: string): Place | null {
+    return this.routed(lockHashText(resource));
+  }
+
+  /**
+   * The trimmed name and the group of the sequence that a request names. Remembered, because
+   * hashing the name costs more than handing out a value and the placement of a text never changes
+   * in the life of a cluster.
+   */
+  sequencePlace(name: string): SequencePlace | null {
+    const known = this.sequences.get(name);
+    if (known !== undefined) return known;
+    const trimmed = trimWhiteSpace(name);
+    const group = this.node.route(sequenceHashText(trimmed));
+    if (group === null) return null;
+    if (this.sequences.size >= SEQUENCES_MAX) this.sequences.clear();
+    const place = { name: trimmed, group };
+    this.sequences.set(name, place);
+    return place;
+  }
+
+  /**
+   * Where the key/value entry `key` lives: by the committed ranges of its key space, else by hash.
+   */
+  keyPlace(key: string): Place | null {
+    return this.placeIn(keySpaceOf(key), key);
+  }
+
+  /** Where the keys of a bucket live. Only a split gives a bucket a second range. */
+  bucketPlace(bucket: string): Place | null {
+    return this.placeIn(bucket, bucket);
+  }
+
+  private placeIn(keySpace: string, key: string): Place | null {
+    const range = this.rangeOf(keySpace, key);
+    if (range === null) return this.routed(keySpaceHashText(keySpace));
+    const group = this.node.group(partitionId(range.partitionId));
+    if (group === null) return null;
+    return { group, origin: this.origins.executed(group, range.generation) };
+  }
+
+  private routed(hashText: string): Place | null {
+    const group = this.node.route(hashText);
+    return group === null ? null : this.here(group);
+  }
+
+  /** The place of what lies in `group` by hash. */
+  here(group: GroupAccess): Place {
+    const known = this.byGroup.get(group.partition);
+    if (known !== undefined) return known;
+    const place = { group, origin: this.origins.executed(group) };
+    // A node that begins may not know its own endpoint yet.
+    if (place.origin.servedFrom !== "") this.byGroup.set(group.partition, place);
+    return place;
+  }
+
+  /** The data partitions that this node hosts. */
+  dataGroups(): readonly GroupAccess[] {
+    return this.node.groups().filter((group) => group.partition !== META_PARTITION);
+  }
+
+  /** The hash partition of a key space, wherever its ranges lie; null until there is one. */
+  hashHome(keySpace: string): PartitionId | null {
+    return this.node.partitionOf(keySpaceHashText(keySpace));
+  }
+
+  /** The range that `key` lies in; null when its key space is placed by hash. */
+  rangeOf(keySpace: string, key: string): RangeDescriptor | null {
+    return findRange(this.rangesOf(keySpace), key);
+  }
+
+  /**
+   * The descriptors of a key space as this node has applied them; read again when the map changed.
+   */
+  private rangesOf(keySpace: string): readonly RangeDescriptor[] {
+    const { machine } = this.node.metaGroup();
+    if (machine.appliedIndex !== this.rangesIndex && !this.node.closing) {
+      this.rangesIndex = machine.appliedIndex;
+      this.ranges.clear();
+      for (const space of machine.meta.keySpaces()) {
+        this.ranges.set(space.keySpace, space.descriptors);
+      }
+    }
+    return this.ranges.get(keySpace) ?? NO_RANGES;
+  }
+
+  /** All data partitions of the cluster, hosted here or not. */
+  dataPartitions(): readonly PartitionId[] {
+    const known = new Set<number>(this.node.groups().map((group) => group.partition));
+    known.delete(META_PARTITION);
+    if (this.node.closing) return inOrder(known);
+    for (const { partitionId: id, state } of this.node.metaGroup().machine.meta.partitions()) {
+      if (id !== META_PARTITION && state !== "Removed") known.add(id);
+    }
+    return inOrder(known);
+  }
+}
+
+function inOrder(ids: Iterable<number>): readonly PartitionId[] {
+  return [...ids].sort((left, right) => left - right).map(partitionId);
+}

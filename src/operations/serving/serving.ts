@@ -1,0 +1,82 @@
+/**
+ * What all operations of a node share.
+ *
+ * Owns the sequence blocks of every group. Invariants: 1. Every group has its blocks from the turn
+ * on in which this node hosts it.
+ */
+import { present } from "../../base/assert.js";
+import { type Hlc, NO_STAMP } from "../../base/hlc.js";
+import { type BlockKernels, SequenceBlocks } from "../../host/sequences/blocks.js";
+import type { MeterPort } from "../../ports.js";
+import type { GroupAccess, NodeAccess } from "../api/host-view.js";
+import { Calls, type CallsPorts } from "../forwarding/calls.js";
+import { Contention } from "../admission/contention.js";
+import type { Roads } from "../forwarding/errand.js";
+import { Leaders } from "../forwarding/leaders.js";
+import { ReadTurn } from "../admission/read-turn.js";
+import type { OperationsSettings } from "../api/settings.js";
+import { SlicedReads } from "../admission/slices.js";
+import { Origins } from "./origins.js";
+import { Placement } from "./placement.js";
+
+/** The part of the world that operations touch. */
+export interface OperationsPorts extends CallsPorts {
+  readonly meter: MeterPort;
+}
+
+export class Serving implements Roads {
+  readonly leaders: Leaders;
+  readonly placement: Placement;
+  readonly origins: Origins;
+  readonly calls: Calls;
+  /** Who is trying for which lock; a quarter of the admission at most for one. */
+  readonly contention: Contention;
+  /** Reads of many rows: whose turn it is, and what they hold. */
+  readonly sliced: SlicedReads;
+  /** Reads of single keys: what a turn takes of large values. */
+  readonly readTurn: ReadTurn;
+  private readonly blocksByGroup = new Map<number, SequenceBlocks>();
+
+  constructor(
+    readonly node: NodeAccess,
+    readonly settings: OperationsSettings,
+    readonly ports: OperationsPorts,
+    kernels: BlockKernels,
+  ) {
+    this.readTurn = new ReadTurn(ports.timer);
+    this.sliced = new SlicedReads(ports.timer);
+    this.leaders = new Leaders(node, settings, ports);
+    const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
+    const leaderOf = (partition: number): number => this.leaders.of(partition);
+    this.calls = new Calls(ports, perPeerMax, leaderOf, settings.leaderWaitMs);
+    this.origins = new Origins(settings, ports.clock, this.leaders, this.calls);
+    this.placement = new Placement(node, this.origins);
+    this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
+    const blockSettings = {
+      defaultBlockSize: settings.sequencerBlockSize,
+      blockLeaseMs: settings.sequencerBlockLeaseMs,
+      keysRetainedMax: settings.keysRetainedMax,
+      keysRetainedMs: settings.keysRetainedMs,
+    };
+    node.onGroup((group) => {
+      const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
+      this.blocksByGroup.set(group.partition, blocks);
+      group.addReset(() => blocks.reset());
+      group.addStopHook((propose) => blocks.handBack(propose));
+    });
+  }
+
+  /** The blocks of `group`. */
+  blocks(group: GroupAccess): SequenceBlocks {
+    const blocks = this.blocksByGroup.get(group.partition);
+    return present(blocks, "every group has its block table");
+  }
+
+  /** Lease end as Unix time, for information (T6); "none" for no lease. */
+  expires(group: GroupAccess, leaseEndMs: number | null): Hlc {
+    if (leaseEndMs === null) return NO_STAMP;
+    const remainingMs = leaseEndMs - group.leaseNowMs();
+    const endMs = Math.max(0, Math.floor(this.ports.clock.wallMs() + remainingMs));
+    return { n: this.settings.nodeId, l: endMs, c: 0 };
+  }
+}
