@@ -5,7 +5,7 @@
  * applied are answered at once, all others never in the turn of the call.
  */
 import type { Administration } from "../api/administration.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 import { backupCalls } from "./backups.js";
 import { Cluster } from "./cluster.js";
 import { KeyRanges } from "./key-ranges.js";

@@ -9,7 +9,7 @@ import type { BACKUP_CALLS, BackupRefusal } from "../../api/backups.js";
 import type { RequestNamed } from "../../api/calls.js";
 import type { EntropyPort } from "../../ports.js";
 import type { Administration } from "../api/administration.js";
-import type { Serving } from "../serving.js";
+import type { Serving } from "../serving/serving.js";
 
 const BACKUP_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
