@@ -25,8 +25,7 @@ import type { Mutation } from "./mutation.js";
 
 /** `dist/`. */
 const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const FOLDERS = ["src", "test/sim", "test/judge"];
-const FILES = ["test/doubles/default-settings.js"];
+const FOLDERS = ["src", "test/sim", "test/judge", "test/doubles"];
 /** A seed that takes longer than this (ms) does not end at all. */
 const SEED_MAX_MS = 240_000;
 
@@ -75,7 +74,6 @@ export class PlantedTree {
     this.folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
     writeFileSync(join(this.folder, "package.json"), '{ "type": "module" }\n');
     for (const name of FOLDERS) linkTree(join(compiled, name), join(this.folder, name));
-    for (const name of FILES) linkFile(join(compiled, name), join(this.folder, name));
     for (const [path, code] of modules) {
       rmSync(join(this.folder, path));
       writeFileSync(join(this.folder, path), code);
