@@ -3,22 +3,9 @@
  *
  * Invariants: 1. Every type that is no result has an error; an unknown one is `protocol`.
  */
+import { KvType } from "../../base/result-types.js";
 import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
 import { aborted, mustRetry } from "../sequences/sequence-answers.js";
-
-export const KvType = {
-  set: 0,
-  notSet: 1,
-  extended: 2,
-  got: 3,
-  deleted: 4,
-  exists: 10,
-  errored: 99,
-  invalidInput: 100,
-  mustRetry: 101,
-  aborted: 102,
-  doesNotExist: 103,
-} as const;
 
 /** `doubtful`: an earlier try of the call may have taken effect. */
 export function kvFailure(type: number, key: string, doubtful: boolean): SvcError {

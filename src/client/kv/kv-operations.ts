@@ -7,7 +7,8 @@
 import { decodeText } from "../../base/bytes.js";
 import type { ProtoReader } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/keyvalues.js";
-import { kvFailure, KvType } from "./kv-answers.js";
+import { KvType } from "../../base/result-types.js";
+import { kvFailure } from "./kv-answers.js";
 import { UnknownOutcomeError } from "../values/errors.js";
 import type { KvDelete, KvEntry, KvExistence, KvWrite } from "./kv-shapes.js";
 import { bigintOf, bytesOrNull, intOf, jsonText, type JsonObject } from "../values/json.js";

@@ -5,7 +5,8 @@
  */
 import type { ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/keyvalues.js";
-import { kvFailure, KvType } from "./kv-answers.js";
+import { KvType } from "../../base/result-types.js";
+import { kvFailure } from "./kv-answers.js";
 import { entryFields, entryOf, readFromRest } from "./kv-operations.js";
 import type { KvEntry, KvPage } from "./kv-shapes.js";
 import {

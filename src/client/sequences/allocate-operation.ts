@@ -4,11 +4,12 @@
  * Invariants: 1. An allocation whose outcome is unknown is repeated only with an idempotency key.
  * 2. Values are bigint from the first byte on. 3. Of an answer only what is handed out is decoded.
  */
+import { SequenceType } from "../../base/result-types.js";
 import { fromLanes } from "../values/numbers.js";
 import type { Int64Lanes, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import { asObject, bigintOf, intOf, jsonText, textOf, type JsonObject } from "../values/json.js";
 import type { Operation, RoutePlace } from "../call/operation.js";
-import { sequenceFailure, SequenceType, SUCCESS } from "./sequence-answers.js";
+import { sequenceFailure, sequenceTypeOf } from "./sequence-answers.js";
 import type { SequenceRange } from "./sequence-shapes.js";
 
 export interface AllocateRequest {
@@ -73,7 +74,7 @@ function fromGrpc(reader: ProtoReader, lengthBytes: number): AllocationAnswer {
 function fromRest(body: JsonObject): AllocationAnswer {
   const allocation = asObject(body["allocation"], "allocation");
   return {
-    type: SequenceType.get(textOf(body, "type")) ?? -1,
+    type: sequenceTypeOf(textOf(body, "type")),
     start: bigintOf(allocation, "start"),
     end: bigintOf(allocation, "end"),
     count: intOf(allocation, "count"),
@@ -127,7 +128,7 @@ export const nextValue: Operation<AllocateRequest, AllocationAnswer, bigint> = {
   ...shared,
   ...nextPlace,
   settle(answer, request, doubtful) {
-    if (answer.type === SUCCESS) return answer.start;
+    if (answer.type === SequenceType.success) return answer.start;
     throw sequenceFailure(answer.type, request.name, doubtful);
   },
 };
@@ -137,7 +138,8 @@ function settleRange(
   request: AllocateRequest,
   doubtful: boolean,
 ): SequenceRange {
-  if (answer.type !== SUCCESS) throw sequenceFailure(answer.type, request.name, doubtful);
+  if (answer.type !== SequenceType.success)
+    throw sequenceFailure(answer.type, request.name, doubtful);
   const { start, end, count, revision } = answer;
   return { name: request.name, start, end, count, revision };
 }

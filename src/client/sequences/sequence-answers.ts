@@ -3,6 +3,7 @@
  *
  * Invariants: 1. Every type that is no success has an error; an unknown one is `protocol`.
  */
+import { SequenceType, typeNames } from "../../base/result-types.js";
 import {
   AlreadyExistsError,
   InvalidInputError,
@@ -13,42 +14,35 @@ import {
   type SvcError,
 } from "../values/errors.js";
 
-export const SUCCESS = 0;
-const MAX_VALUE_EXCEEDED = 4;
+/** Numbers (gRPC) by names (REST). */
+const NUMBERS = new Map([...typeNames(SequenceType)].map(([number, name]) => [name, number]));
 
-/** Names (REST) → numbers (gRPC). */
-export const SequenceType: ReadonlyMap<string, number> = new Map([
-  ["Success", SUCCESS],
-  ["NotFound", 1],
-  ["AlreadyExists", 2],
-  ["InvalidInput", 3],
-  ["MaxValueExceeded", MAX_VALUE_EXCEEDED],
-  ["MustRetry", 5],
-  ["Aborted", 6],
-  ["Error", 99],
-]);
+/** The number of a type's name; -1 for an unknown one. */
+export function sequenceTypeOf(name: string): number {
+  return NUMBERS.get(name) ?? -1;
+}
 
 /** `doubtful`: an earlier try of the call may have taken effect. */
 export function sequenceFailure(type: number, name: string, doubtful: boolean): SvcError {
   const outcome = doubtful ? "unknown" : "none";
   switch (type) {
-    case 1:
+    case SequenceType.notFound:
       return new NotFoundError(`there is no sequence "${name}"`, { outcome });
-    case 2:
+    case SequenceType.alreadyExists:
       return new AlreadyExistsError(`a sequence "${name}" exists already`, { outcome });
-    case 3:
+    case SequenceType.invalidInput:
       return new InvalidInputError(`the arguments for the sequence "${name}" are not acceptable`, {
         outcome,
       });
-    case MAX_VALUE_EXCEEDED:
+    case SequenceType.maxValueExceeded:
       return new MaxValueExceededError(`the sequence "${name}" has no so many values left`, {
         outcome,
       });
-    case 5:
+    case SequenceType.mustRetry:
       return mustRetry();
-    case 6:
+    case SequenceType.aborted:
       return aborted();
-    case 99:
+    case SequenceType.error:
       return new ServerError("the service failed unexpectedly; its log has the cause");
     default:
       return new ServerError(`the answer has the unknown type ${type}`, {}, "protocol");

@@ -4,6 +4,7 @@
  * Invariants: 1. An update is repeated after a lost answer only when it says the value to start
  * from.
  */
+import { SequenceType } from "../../base/result-types.js";
 import type { ProtoReader } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/sequences.js";
 import { NotFoundError } from "../values/errors.js";
@@ -18,7 +19,7 @@ import {
 } from "../values/json.js";
 import { fromLanes, stampFromJson, stampOf, toLanes, toLanesOrNull } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
-import { sequenceFailure, SequenceType, SUCCESS } from "./sequence-answers.js";
+import { sequenceFailure, sequenceTypeOf } from "./sequence-answers.js";
 import type { SequenceDelete, SequenceInfo } from "./sequence-shapes.js";
 
 export interface NameRequest {
@@ -81,7 +82,7 @@ function infoFromRest(body: JsonObject): SequenceInfo {
 }
 
 function restType(body: JsonObject): number {
-  return SequenceType.get(textOf(body, "type")) ?? -1;
+  return sequenceTypeOf(textOf(body, "type"));
 }
 
 function answerFromGrpc(reader: ProtoReader, lengthBytes: number): SequenceAnswer {
@@ -98,7 +99,7 @@ function answerFromRest(body: JsonObject): SequenceAnswer {
 
 /** The sequence of a successful answer. */
 function settleInfo(answer: SequenceAnswer, request: NameRequest, doubtful: boolean): SequenceInfo {
-  if (answer.type === SUCCESS && answer.sequence !== null) return answer.sequence;
+  if (answer.type === SequenceType.success && answer.sequence !== null) return answer.sequence;
   throw sequenceFailure(answer.type, request.name, doubtful);
 }
 
@@ -182,7 +183,7 @@ export const getSequence: Operation<NameRequest, SequenceAnswer, SequenceInfo | 
   fromRest: answerFromRest,
   repeat: () => true,
   settle(answer, request) {
-    if (answer.type === SUCCESS && answer.sequence !== null) return answer.sequence;
+    if (answer.type === SequenceType.success && answer.sequence !== null) return answer.sequence;
     const failure = sequenceFailure(answer.type, request.name, false);
     if (failure instanceof NotFoundError) return null;
     throw failure;
@@ -207,7 +208,7 @@ export const deleteSequence: Operation<NameRequest, SequenceAnswer, SequenceDele
   fromRest: answerFromRest,
   repeat: () => true,
   settle(answer, request, doubtful) {
-    if (answer.type === SUCCESS) return { deleted: true, doubtful };
+    if (answer.type === SequenceType.success) return { deleted: true, doubtful };
     const failure = sequenceFailure(answer.type, request.name, doubtful);
     if (failure instanceof NotFoundError) return { deleted: false, doubtful };
     throw failure;

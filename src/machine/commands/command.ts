@@ -10,6 +10,8 @@
 import type { Hlc } from "../../base/hlc.js";
 import type { MetaCommand, MetaOutcome } from "./meta-command.js";
 
+export { KvType, LockType, SequenceType } from "../../base/result-types.js";
+
 /** What every command of one log entry shares; set by the leader when the batch is cut. */
 export interface EntryStamp {
   /** Lease clock of the group (ms), never below that of the entry before. */
@@ -45,21 +47,6 @@ export interface TryUnlockCommand {
   readonly resource: string;
   readonly owner: Uint8Array;
 }
-
-/** The numbers of the contract's lock `type`. */
-export const LockType = {
-  locked: 0,
-  busy: 1,
-  extended: 2,
-  unlocked: 3,
-  got: 4,
-  errored: 99,
-  invalidInput: 100,
-  mustRetry: 101,
-  doesNotExist: 102,
-  invalidOwner: 103,
-  aborted: 104,
-} as const;
 
 export interface LockOutcome {
   readonly kind: "lock";
@@ -136,18 +123,6 @@ export interface ReturnBlockCommand {
   readonly cursor: BlockCursor;
 }
 
-/** The numbers of the contract's sequence `type`. */
-export const SequenceType = {
-  success: 0,
-  notFound: 1,
-  alreadyExists: 2,
-  invalidInput: 3,
-  maxValueExceeded: 4,
-  mustRetry: 5,
-  aborted: 6,
-  error: 99,
-} as const;
-
 /**
  * A sequence as it stands in the state; `currentValue` is the end of everything reserved so far.
  */
@@ -217,21 +192,6 @@ export interface KvDeleteCommand {
   readonly key: string;
   readonly revisionsRetained: number;
 }
-
-/** The numbers of the contract's key/value `type` that are ever sent. */
-export const KvType = {
-  set: 0,
-  notSet: 1,
-  extended: 2,
-  got: 3,
-  deleted: 4,
-  exists: 10,
-  errored: 99,
-  invalidInput: 100,
-  mustRetry: 101,
-  aborted: 102,
-  doesNotExist: 103,
-} as const;
 
 export const KvState = { undefined: 0, set: 1, deleted: 2 } as const;
 

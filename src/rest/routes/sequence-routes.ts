@@ -4,6 +4,7 @@
  * Invariants: 1. All six paths answer with one object of the same six members. 2. `type` and
  * `sequence.durability` are names unless the request carried `durability` as a JSON number.
  */
+import { SequenceType, typeNames } from "../../base/result-types.js";
 import type {
   AllocationAnswer,
   CreateSequenceRequest,
@@ -31,15 +32,7 @@ import {
 import type { Route } from "../http/route.js";
 import { ROUTE, type Schema } from "../http/schemas.js";
 
-const TYPE_NAMES: readonly string[] = [
-  "Success",
-  "NotFound",
-  "AlreadyExists",
-  "InvalidInput",
-  "MaxValueExceeded",
-  "MustRetry",
-  "Aborted",
-];
+const TYPE_NAMES = typeNames(SequenceType);
 
 const name = text("name", "name of the sequence; white space around it is removed");
 const key = optionalText(
@@ -112,7 +105,7 @@ const ANSWER: Schema = {
 const NO_ALLOCATION = '{"name":null,"start":0,"end":0,"count":0,"revision":0}';
 
 function typeText(type: number, numeric: boolean): string {
-  return numeric ? String(type) : `"${TYPE_NAMES[type] ?? "Error"}"`;
+  return numeric ? String(type) : `"${TYPE_NAMES.get(type) ?? "Error"}"`;
 }
 
 function sequenceText(view: SequenceView | null, numeric: boolean): string {

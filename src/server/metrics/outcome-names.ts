@@ -1,19 +1,11 @@
 /** Names of answer types for metrics: the members of the contract's tables, in upper camel case. */
-import { KvType, LockType, SequenceType } from "../../machine/commands/command.js";
-
-function namesOf(table: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
-  const names = new Map<number, string>();
-  for (const [name, number] of Object.entries(table)) {
-    names.set(number, `${name.charAt(0).toUpperCase()}${name.slice(1)}`);
-  }
-  return names;
-}
+import { KvType, LockType, SequenceType, typeNames } from "../../base/result-types.js";
 
 const NAMES = {
   // The contract calls it so for locks alone.
-  locks: new Map([...namesOf(LockType), [LockType.doesNotExist, "LockDoesNotExist"]]),
-  sequences: namesOf(SequenceType),
-  kv: namesOf(KvType),
+  locks: new Map([...typeNames(LockType), [LockType.doesNotExist, "LockDoesNotExist"]]),
+  sequences: typeNames(SequenceType),
+  kv: typeNames(KvType),
 } as const;
 
 /** The name of an answer's `type` in its API; the number itself where the table has none. */

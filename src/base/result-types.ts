@@ -1,0 +1,56 @@
+/**
+ * The numbers of the contract's answer types, which state machine, front ends and client share.
+ *
+ * Invariant: the name of a type on the wires of text is its member here in upper camel case.
+ */
+
+/** The `type` of lock answers. */
+export const LockType = {
+  locked: 0,
+  busy: 1,
+  extended: 2,
+  unlocked: 3,
+  got: 4,
+  errored: 99,
+  invalidInput: 100,
+  mustRetry: 101,
+  doesNotExist: 102,
+  invalidOwner: 103,
+  aborted: 104,
+} as const;
+
+/** The `type` of sequence answers. */
+export const SequenceType = {
+  success: 0,
+  notFound: 1,
+  alreadyExists: 2,
+  invalidInput: 3,
+  maxValueExceeded: 4,
+  mustRetry: 5,
+  aborted: 6,
+  error: 99,
+} as const;
+
+/** The `type` of key/value answers, as far as it is ever sent. */
+export const KvType = {
+  set: 0,
+  notSet: 1,
+  extended: 2,
+  got: 3,
+  deleted: 4,
+  exists: 10,
+  errored: 99,
+  invalidInput: 100,
+  mustRetry: 101,
+  aborted: 102,
+  doesNotExist: 103,
+} as const;
+
+/** The names of a table's types by their numbers. */
+export function typeNames(table: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
+  const names = new Map<number, string>();
+  for (const [name, number] of Object.entries(table)) {
+    names.set(number, `${name.charAt(0).toUpperCase()}${name.slice(1)}`);
+  }
+  return names;
+}
