@@ -9,6 +9,12 @@
  * integers.
  */
 
+import { BACKUP_COLLECTION, BACKUP_INFO, RESTORED } from "../../api/backups.js";
+import { LEAVE, MEMBERSHIP, PLACEMENT, REPLICATION_FACTOR } from "../../api/cluster.js";
+import type { Member, Message } from "../../api/members.js";
+import { MERGED, RANGES, SPLIT, UNREGISTERED } from "../../api/ranges.js";
+import { present } from "../../base/assert.js";
+
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -41,6 +47,32 @@ function list(items: Schema): Schema {
 
 function either(...choices: readonly Schema[]): Schema {
   return { anyOf: choices };
+}
+
+function describedMember({ kind, nulls, choice, items }: Member): Schema {
+  const mayBeNull = nulls !== null && nulls !== "unsent";
+  switch (kind) {
+    case "bool":
+      return BOOLEAN;
+    case "text":
+      return mayBeNull ? TEXT_OR_NULL : TEXT;
+    case "choice":
+      return choice?.numberOn === "json" ? INTEGER : TEXT;
+    case "list":
+      return list(described(present(items, "a list has items")));
+    default:
+      return mayBeNull ? INTEGER_OR_NULL : INTEGER;
+  }
+}
+
+function membersOf({ members }: Message): Readonly<Record<string, Schema>> {
+  const schemas = Object.entries(members).map(([name, member]) => [name, describedMember(member)]);
+  return Object.fromEntries(schemas) as Record<string, Schema>;
+}
+
+/** The answer of an administrative call as a document. */
+function described(message: Message): Schema {
+  return object(membersOf(message));
 }
 
 /** A hybrid timestamp: node, Unix milliseconds, counter. */
@@ -105,12 +137,7 @@ export const ALLOCATION_DOCUMENT = either(
 );
 export const SEQUENCE_DELETE_DOCUMENT = object({ name: TEXT, deleted: BOOLEAN });
 
-export const MEMBERS_DOCUMENT = object({
-  membershipVersion: INTEGER,
-  members: list(object({ endpoint: TEXT, nodeId: INTEGER, role: TEXT, joinedVersion: INTEGER })),
-  localRole: TEXT,
-  initialized: BOOLEAN,
-});
+export const MEMBERS_DOCUMENT = described(MEMBERSHIP);
 export const STATUS_DOCUMENT = object({
   healthy: BOOLEAN,
   unseen: list(TEXT),
@@ -145,121 +172,24 @@ export const STATUS_DOCUMENT = object({
     withoutMajority: list(INTEGER),
   }),
 });
-export const LEAVE_DOCUMENT = object({
-  left: BOOLEAN,
-  drained: BOOLEAN,
-  outcome: TEXT,
-  membershipVersion: INTEGER,
-  retryable: BOOLEAN,
-  reason: TEXT,
-});
-export const PLACEMENT_DOCUMENT = object({
-  replicationFactor: INTEGER,
-  rebalancerEnabled: BOOLEAN,
-  initialized: BOOLEAN,
-  localEndpoint: TEXT,
-  hostedPartitionCount: INTEGER,
-  partitions: list(
-    object({
-      partitionId: INTEGER,
-      state: TEXT,
-      generation: INTEGER,
-      effectiveReplicationFactor: INTEGER,
-      hostedLocally: BOOLEAN,
-      replicas: list(object({ endpoint: TEXT, role: TEXT })),
-    }),
-  ),
-});
-export const FACTOR_DOCUMENT = object({
-  success: BOOLEAN,
-  status: TEXT,
-  generation: INTEGER,
-  reason: TEXT,
-});
+export const LEAVE_DOCUMENT = described(LEAVE);
+export const PLACEMENT_DOCUMENT = described(PLACEMENT);
+export const FACTOR_DOCUMENT = described(REPLICATION_FACTOR);
 
-const RANGE = object({
-  startKey: TEXT_OR_NULL,
-  endKey: TEXT_OR_NULL,
-  partitionId: INTEGER,
-  generation: INTEGER,
-});
-export const RANGES_DOCUMENT = object({
-  initialized: BOOLEAN,
-  localEndpoint: TEXT,
-  keySpaces: list(object({ keySpace: TEXT, routingMode: TEXT, descriptors: list(RANGE) })),
-});
-const REGISTRATION = {
-  success: BOOLEAN,
-  status: TEXT,
-  routingMode: TEXT,
-  descriptorCount: INTEGER,
-  reason: TEXT,
-};
+export const RANGES_DOCUMENT = described(RANGES);
+/** Every endpoint answers for itself. */
+const REGISTRATION = membersOf(UNREGISTERED);
 export const REGISTER_DOCUMENT = list(object({ endpoint: TEXT, seeded: BOOLEAN, ...REGISTRATION }));
 export const UNREGISTER_DOCUMENT = list(object({ endpoint: TEXT, ...REGISTRATION }));
-const MOVE = { success: BOOLEAN, status: TEXT, determinate: BOOLEAN };
-export const SPLIT_DOCUMENT = object({
-  ...MOVE,
-  newPartitionId: INTEGER,
-  newGeneration: INTEGER,
-  leaderHint: TEXT,
-  reason: TEXT,
-});
-export const MERGE_DOCUMENT = object({
-  ...MOVE,
-  merges: INTEGER,
-  leaderHint: TEXT,
-  reason: TEXT,
-});
+export const SPLIT_DOCUMENT = described(SPLIT);
+export const MERGE_DOCUMENT = described(MERGED);
 
-const BACKUP = object({
-  backupId: TEXT,
-  formatVersion: INTEGER,
-  type: TEXT,
-  createdAtUtc: TEXT,
-  parentBackupId: TEXT_OR_NULL,
-  partitionCount: INTEGER,
-  clusterId: TEXT_OR_NULL,
-  coordinatorNode: TEXT_OR_NULL,
-  clusterSnapshotNode: INTEGER_OR_NULL,
-  clusterSnapshotPhysical: INTEGER_OR_NULL,
-  clusterSnapshotCounter: INTEGER_OR_NULL,
-  requestedKind: TEXT_OR_NULL,
-  actualKind: TEXT_OR_NULL,
-  substitutionReason: TEXT_OR_NULL,
-  isInvalid: BOOLEAN,
-  isIncomplete: BOOLEAN,
-  invalidReason: TEXT_OR_NULL,
-  minRecoverablePhysicalMs: INTEGER_OR_NULL,
-  maxRecoverablePhysicalMs: INTEGER_OR_NULL,
-});
+const BACKUP = described(BACKUP_INFO);
 const BACKUP_FAILURE = object({ outcome: TEXT, message: TEXT });
 export const BACKUP_DOCUMENT = either(BACKUP, BACKUP_FAILURE);
 export const BACKUP_LIST_DOCUMENT = either(list(BACKUP), BACKUP_FAILURE);
-export const BACKUP_GC_DOCUMENT = either(
-  object({
-    applied: BOOLEAN,
-    bytesReclaimed: INTEGER,
-    retentionDeletions: list(
-      object({ backupId: TEXT, type: TEXT, createdAtUtc: TEXT, bytes: INTEGER, reason: TEXT }),
-    ),
-    orphanReclamations: list(object({ name: TEXT, isDirectory: BOOLEAN, reason: TEXT })),
-  }),
-  BACKUP_FAILURE,
-);
-export const RESTORE_DOCUMENT = either(
-  object({
-    targetDir: TEXT,
-    partitionsRestored: INTEGER,
-    entriesApplied: INTEGER,
-    lastAppliedPhysicalMs: INTEGER,
-    chain: list(BACKUP),
-    outcome: INTEGER,
-    minRecoverablePhysicalMs: INTEGER,
-    maxRecoverablePhysicalMs: INTEGER,
-  }),
-  BACKUP_FAILURE,
-);
+export const BACKUP_GC_DOCUMENT = either(described(BACKUP_COLLECTION), BACKUP_FAILURE);
+export const RESTORE_DOCUMENT = either(described(RESTORED), BACKUP_FAILURE);
 
 const ERROR = { code: TEXT, message: TEXT, endpoint: TEXT_OR_NULL };
 

@@ -14,32 +14,8 @@ import {
 } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
 import { isRefusal } from "../invocation/failures.js";
-import { tableLines, timeText, type JsonValue } from "../terminal/format.js";
+import { tableLines, timeText } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
-
-function backupDocument(backup: BackupInfo): JsonValue {
-  return {
-    backupId: backup.backupId,
-    formatVersion: backup.formatVersion,
-    type: backup.type,
-    createdAtUtc: backup.createdAtUtc,
-    parentBackupId: backup.parentBackupId,
-    partitionCount: backup.partitionCount,
-    clusterId: backup.clusterId,
-    coordinatorNode: backup.coordinatorNode,
-    clusterSnapshotNode: backup.clusterSnapshotNode,
-    clusterSnapshotPhysical: backup.clusterSnapshotPhysical,
-    clusterSnapshotCounter: backup.clusterSnapshotCounter,
-    requestedKind: backup.requestedKind,
-    actualKind: backup.actualKind,
-    substitutionReason: backup.substitutionReason,
-    isInvalid: backup.isInvalid,
-    isIncomplete: backup.isIncomplete,
-    invalidReason: backup.invalidReason,
-    minRecoverablePhysicalMs: backup.minRecoverablePhysicalMs,
-    maxRecoverablePhysicalMs: backup.maxRecoverablePhysicalMs,
-  };
-}
 
 /** The named outcome of a refusal; null when `error` is none. */
 function refusalName(error: unknown): string | null {
@@ -90,7 +66,7 @@ function taking(
   return (values: OptionValues, context: RunContext): Promise<Outcome> =>
     onFirstNode(context, async (client) => {
       const backup = await take(client, values, context);
-      return outcome(true, backupLines(kind, backup), backupDocument(backup));
+      return outcome(true, backupLines(kind, backup), backup);
     });
 }
 
@@ -115,7 +91,7 @@ function list(_values: OptionValues, context: RunContext): Promise<Outcome> {
       backups.length === 0
         ? ["No backups found in catalog."]
         : tableLines(header, backups.map(listRow), context.columns);
-    return outcome(true, lines, backups.map(backupDocument));
+    return outcome(true, lines, backups);
   });
 }
 
@@ -129,7 +105,7 @@ function chain(values: OptionValues, context: RunContext): Promise<Outcome> {
       `Created: ${backup.createdAtUtc}`,
     ]);
     const title = `Backup chain for ${leaf} (${backups.length} entries)`;
-    return outcome(true, [title, ...lines], backups.map(backupDocument));
+    return outcome(true, [title, ...lines], backups);
   });
 }
 
@@ -165,12 +141,7 @@ function collect(values: OptionValues, context: RunContext): Promise<Outcome> {
   const dryRun = values.flag("--backup-gc-dry-run");
   return onFirstNode(context, async (client) => {
     const answer = await client.backups.collectGarbage({ ...context.calling(), dryRun });
-    return outcome(true, collectionLines(answer, context.columns), {
-      applied: answer.applied,
-      bytesReclaimed: answer.bytesReclaimed,
-      retentionDeletions: answer.retentionDeletions.map((backup) => ({ ...backup })),
-      orphanReclamations: answer.orphanReclamations.map((orphan) => ({ ...orphan })),
-    });
+    return outcome(true, collectionLines(answer, context.columns), answer);
   });
 }
 
@@ -198,16 +169,13 @@ function restore(values: OptionValues, context: RunContext): Promise<Outcome> {
       ...context.calling(),
       targetTimeMs,
     });
+    const { minRecoverablePhysicalMs, maxRecoverablePhysicalMs, ...members } = answer;
     return outcome(true, restoreLines(answer), {
-      targetDir: answer.targetDir,
-      partitionsRestored: answer.partitionsRestored,
-      entriesApplied: answer.entriesApplied,
-      lastAppliedPhysicalMs: answer.lastAppliedPhysicalMs,
-      chain: answer.chain.map(backupDocument),
+      ...members,
       // A restore that answers at all is Ok: every other outcome is an error of the library.
       outcome: 0,
-      minRecoverablePhysicalMs: answer.minRecoverablePhysicalMs,
-      maxRecoverablePhysicalMs: answer.maxRecoverablePhysicalMs,
+      minRecoverablePhysicalMs,
+      maxRecoverablePhysicalMs,
     });
   });
 }

@@ -1,22 +1,8 @@
 /** Membership and placement, carried out. */
-import type { LeaveResult, Membership, Placement, PartitionPlacement } from "../../client/mod.js";
+import type { LeaveResult, PartitionPlacement, Placement } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
-import { tableLines, type JsonValue } from "../terminal/format.js";
+import { tableLines } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
-
-function membersDocument(answer: Membership): JsonValue {
-  return {
-    membershipVersion: answer.membershipVersion,
-    members: answer.members.map((member) => ({
-      endpoint: member.endpoint,
-      nodeId: member.nodeId,
-      role: member.role,
-      joinedVersion: member.joinedVersion,
-    })),
-    localRole: answer.localRole,
-    initialized: answer.initialized,
-  };
-}
 
 async function members(_values: OptionValues, context: RunContext): Promise<Outcome> {
   const client = await context.client();
@@ -33,7 +19,7 @@ async function members(_values: OptionValues, context: RunContext): Promise<Outc
     "",
     ...tableLines(["Endpoint", "Node ID", "Role", "Joined Version"], rows, context.columns),
   ];
-  return outcome(true, lines, membersDocument(answer));
+  return outcome(true, lines, answer);
 }
 
 function leaveLines(who: string, isOther: boolean, answer: LeaveResult): string[] {
@@ -64,25 +50,7 @@ async function leave(values: OptionValues, context: RunContext): Promise<Outcome
       ? await (await context.clientOf(endpoint)).cluster.leave(context.calling())
       : await (await context.client()).cluster.removeMember(member, context.calling());
   const who = member === null ? `Node ${endpoint}` : `Member ${member}`;
-  return outcome(answer.left, leaveLines(who, member !== null, answer), {
-    left: answer.left,
-    drained: answer.drained,
-    outcome: answer.outcome,
-    membershipVersion: answer.membershipVersion,
-    retryable: answer.retryable,
-    reason: answer.reason,
-  });
-}
-
-function partitionDocument(partition: PartitionPlacement): JsonValue {
-  return {
-    partitionId: partition.partitionId,
-    state: partition.state,
-    generation: partition.generation,
-    effectiveReplicationFactor: partition.effectiveReplicationFactor,
-    hostedLocally: partition.hostedLocally,
-    replicas: partition.replicas.map(({ endpoint, role }) => ({ endpoint, role })),
-  };
+  return outcome(answer.left, leaveLines(who, member !== null, answer), answer);
 }
 
 function partitionRow(partition: PartitionPlacement): string[] {
@@ -116,14 +84,7 @@ function placementLines(answer: Placement, columns: number | null): string[] {
 async function placement(_values: OptionValues, context: RunContext): Promise<Outcome> {
   const client = await context.client();
   const answer = await client.cluster.placement(context.calling());
-  return outcome(true, placementLines(answer, context.columns), {
-    replicationFactor: answer.replicationFactor,
-    rebalancerEnabled: answer.rebalancerEnabled,
-    initialized: answer.initialized,
-    localEndpoint: answer.localEndpoint,
-    hostedPartitionCount: answer.hostedPartitionCount,
-    partitions: answer.partitions.map(partitionDocument),
-  });
+  return outcome(true, placementLines(answer, context.columns), answer);
 }
 
 /** Only the leader of the meta partition accepts: endpoints are asked until one does. */
@@ -139,12 +100,7 @@ async function setFactor(values: OptionValues, context: RunContext): Promise<Out
     ? `Committed: partition ${partition} replication factor override set to ${factor}${cleared} ` +
       `(generation ${answer.generation}).`
     : `Refused: status ${answer.status} — ${answer.reason}`;
-  return outcome(answer.success, [line], {
-    success: answer.success,
-    status: answer.status,
-    generation: answer.generation,
-    reason: answer.reason,
-  });
+  return outcome(answer.success, [line], answer);
 }
 
 /** Asks endpoint after endpoint while the answer is "Refused" or a node cannot be reached. */

@@ -32,20 +32,7 @@ async function ranges(values: OptionValues, context: RunContext): Promise<Outcom
   const client = await context.client();
   const keySpace = values.text("--key-space") ?? "";
   const answer = await client.ranges.list(keySpace, context.calling());
-  return outcome(true, rangesLines(answer, context.columns), {
-    initialized: answer.initialized,
-    localEndpoint: answer.localEndpoint,
-    keySpaces: answer.keySpaces.map((space) => ({
-      keySpace: space.keySpace,
-      routingMode: space.routingMode,
-      descriptors: space.descriptors.map((range) => ({
-        startKey: range.startKey,
-        endKey: range.endKey,
-        partitionId: range.partitionId,
-        generation: range.generation,
-      })),
-    })),
-  });
+  return outcome(true, rangesLines(answer, context.columns), answer);
 }
 
 interface NodeAnswer {
@@ -110,18 +97,11 @@ function register(values: OptionValues, context: RunContext): Promise<Outcome> {
   const keySpace = values.requiredText("--register-key-range");
   return everywhere(context, async (client, endpoint) => {
     const answer = await client.ranges.register(keySpace, context.calling());
+    const { seeded, ...members } = answer;
     return {
       success: answer.success,
-      line: nodeLine(answer.seeded ? "Seeded" : "Registered", endpoint, answer),
-      document: {
-        endpoint,
-        seeded: answer.seeded,
-        success: answer.success,
-        status: answer.status,
-        routingMode: answer.routingMode,
-        descriptorCount: answer.descriptorCount,
-        reason: answer.reason,
-      },
+      line: nodeLine(seeded ? "Seeded" : "Registered", endpoint, answer),
+      document: { endpoint, seeded, ...members },
     };
   });
 }
@@ -133,14 +113,7 @@ function unregister(values: OptionValues, context: RunContext): Promise<Outcome>
     return {
       success: answer.success,
       line: nodeLine("Removed", endpoint, answer),
-      document: {
-        endpoint,
-        success: answer.success,
-        status: answer.status,
-        routingMode: answer.routingMode,
-        descriptorCount: answer.descriptorCount,
-        reason: answer.reason,
-      },
+      document: { endpoint, ...answer },
     };
   });
 }
@@ -188,15 +161,7 @@ async function split(values: OptionValues, context: RunContext): Promise<Outcome
     ? `Split: ${keySpace} at ${splitKey} — partition ${answer.newPartitionId} at generation ` +
       `${answer.newGeneration}.`
     : `Not split: status ${answer.status} — ${answer.reason}`;
-  return outcome(answer.success, [line, ...openLines(answer)], {
-    success: answer.success,
-    status: answer.status,
-    determinate: answer.determinate,
-    newPartitionId: answer.newPartitionId,
-    newGeneration: answer.newGeneration,
-    leaderHint: answer.leaderHint,
-    reason: answer.reason,
-  });
+  return outcome(answer.success, [line, ...openLines(answer)], answer);
 }
 
 async function merge(_values: OptionValues, context: RunContext): Promise<Outcome> {
@@ -210,14 +175,7 @@ async function merge(_values: OptionValues, context: RunContext): Promise<Outcom
         ? `Merge pass complete: folded ${answer.merges} adjacent pair(s).`
         : "Merge pass complete: no adjacent ranges were small enough to fold.";
   }
-  return outcome(answer.success, [line, ...openLines(answer)], {
-    success: answer.success,
-    status: answer.status,
-    determinate: answer.determinate,
-    merges: answer.merges,
-    leaderHint: answer.leaderHint,
-    reason: answer.reason,
-  });
+  return outcome(answer.success, [line, ...openLines(answer)], answer);
 }
 
 export const RANGES_RUN: RunTable = {
