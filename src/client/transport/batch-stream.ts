@@ -95,6 +95,11 @@ export class BatchStream {
     return this.state !== "closed" && this.state !== "ended";
   }
 
+  /** True when its connection stands. */
+  get connected(): boolean {
+    return this.state === "opening" || this.state === "open";
+  }
+
   /** Makes the stream unless it stands. */
   open(): void {
     if (this.state !== "closed") return;

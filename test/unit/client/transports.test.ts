@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import { BatchStream } from "../../../src/client/transport/batch-stream.js";
+import { Batcher } from "../../../src/client/transport/batcher.js";
 import { Call } from "../../../src/client/call/call.js";
 import { UnavailableError, type SvcError } from "../../../src/client/values/errors.js";
 import { GrpcChannel } from "../../../src/client/transport/grpc-channel.js";
@@ -163,6 +164,33 @@ t.test("closing a node settles what it still has: waiting, in flight, late", asy
   for (const socket of sockets) socket.destroy();
   deaf.close();
   node.stop();
+});
+
+t.test("P-150 connections that fail in turn do not hold a call until its deadline", async (t) => {
+  const channels = [0, 1].map(() => {
+    const waiting: ((failure: SvcError | null) => void)[] = [];
+    const channel = {
+      platform: systemPlatform,
+      connection: 0,
+      watch: { began: () => undefined, ended: () => undefined },
+      whenSilent: () => undefined,
+      whenReady: (ready: (failure: SvcError | null) => void) => void waiting.push(ready),
+    };
+    return { waiting, channel: channel as unknown as GrpcChannel };
+  });
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const all = channels.map(({ channel }) => channel);
+  const batcher = new Batcher(systemPlatform, "kv", all, null, () => undefined);
+  const call = new Probe(GET, KEY);
+  batcher.push(call);
+  await turn();
+  for (let round = 0; round < 4 && call.failure === null; round++) {
+    const ready = channels[round % 2]?.waiting.shift();
+    ready?.(new UnavailableError("unreachable", "no connection in time"));
+    await turn();
+  }
+  t.equal(call.end, "unreachable none");
+  batcher.close();
 });
 
 t.test("a place is not blamed for what another one failed at once", async (t) => {
