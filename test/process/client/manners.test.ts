@@ -8,8 +8,13 @@ import { parseJson } from "../../../src/client/values/json.js";
 import { sleep } from "../cluster/server-process.js";
 import { Proxy } from "../../doubles/client/proxy.js";
 import { StandIn, type Asked, type Reply } from "../../doubles/client/stand-in.js";
+import { VirtualTime } from "../../doubles/client/virtual-time.js";
+
+/** Of the tests whose time is the client's own, not that of sockets and probes. */
+const time = new VirtualTime();
 
 t.setTimeout(120_000);
+t.teardown(() => time.stop());
 
 const GOT = 3;
 const SET = 0;
@@ -40,10 +45,10 @@ async function portOf(server: {
 t.test("a supply forgets a failure that nobody waited for", async (t) => {
   let up = false;
   const node = await StandIn.open(() => (up ? { type: 0, value: 7 } : { type: 99 }));
-  const client = new SvcClient({ endpoints: node.address });
+  const client = new SvcClient({ endpoints: node.address }, time);
   const supply = client.sequence("s").prefetch(1, { deadlineMs: 2000 });
-  while (node.count("reserve") === 0) await sleep(5);
-  await sleep(100);
+  while (node.count("reserve") === 0) await time.sleep(5);
+  await time.sleep(100);
   up = true;
   t.equal(await supply.next(), 7n, "the service is back");
   up = false;
@@ -60,7 +65,7 @@ t.test("a supply forgets a failure that nobody waited for", async (t) => {
 
 t.test("what only reads fails without a doubt; what writes keeps its doubt", async (t) => {
   const node = await StandIn.open(() => "silence");
-  const client = new SvcClient({ endpoints: node.address, deadlineMs: 300 });
+  const client = new SvcClient({ endpoints: node.address, deadlineMs: 300 }, time);
   const reads: (() => Promise<unknown>)[] = [
     () => client.kv.get("a"),
     () => client.kv.scanPage("a"),
@@ -70,10 +75,10 @@ t.test("what only reads fails without a doubt; what writes keeps its doubt", asy
   t.match(await failure(client.kv.set("a", "v")), { code: "timeout", outcome: "unknown" });
   const stop = new AbortController();
   const cancelled = client.kv.get("a", { signal: stop.signal, deadlineMs: 5000 });
-  setTimeout(() => stop.abort(), 100);
+  time.after(100, () => stop.abort());
   t.match(await failure(cancelled), { code: "cancelled", outcome: "none" });
   const [read, written] = [client.kv.get("a"), client.kv.set("a", "v")].map(failure);
-  await sleep(100);
+  await time.sleep(100);
   await client.close();
   t.match(await read, { code: "client-closed", outcome: "none" });
   t.match(await written, { code: "client-closed", outcome: "unknown" });
@@ -83,21 +88,21 @@ t.test("what only reads fails without a doubt; what writes keeps its doubt", asy
 t.test("close may wait for the calls under way, in bounded time", async (t) => {
   let slowMs = 300;
   const node = await StandIn.open(async (asked) => {
-    await sleep(slowMs);
+    await time.sleep(slowMs);
     return answer(asked);
   });
-  const patient = new SvcClient({ endpoints: node.address });
+  const patient = new SvcClient({ endpoints: node.address }, time);
   const calls = [patient.kv.set("a", "v"), patient.kv.get("a"), patient.kv.scanPage("a")];
-  await sleep(50);
+  await time.sleep(50);
   await patient.close({ drainMs: 20_000 });
   t.same(
     (await Promise.allSettled(calls)).map(({ status }) => status),
     ["fulfilled", "fulfilled", "fulfilled"],
   );
   slowMs = 60_000;
-  const hasty = new SvcClient({ endpoints: node.address });
+  const hasty = new SvcClient({ endpoints: node.address }, time);
   const call = failure(hasty.kv.set("a", "v"));
-  await sleep(50);
+  await time.sleep(50);
   await hasty.close({ drainMs: 100 });
   t.match(await call, { code: "client-closed" });
   node.stop();
@@ -106,7 +111,7 @@ t.test("close may wait for the calls under way, in bounded time", async (t) => {
 t.test("calls that fail together keep their own outcomes", async (t) => {
   const lost = (): Reply => ({ status: 14 });
   const node = await StandIn.open(lost);
-  const client = new SvcClient({ endpoints: node.address, idempotency: "off" });
+  const client = new SvcClient({ endpoints: node.address, idempotency: "off" }, time);
   const results = await Promise.all([
     failure(client.sequences.next("a")),
     failure(client.sequences.get("a", { deadlineMs: 500 })),
@@ -180,13 +185,16 @@ t.test("clients with one list begin all over it; the first on demand", async (t)
 t.test("a token may come later; one that fails or never comes fails the call only", async (t) => {
   const node = await StandIn.open(answer);
   const settings = { endpoints: node.address, deadlineMs: 5000, connectTimeoutMs: 200 };
-  const late = new SvcClient({
-    ...settings,
-    token: async () => {
-      await sleep(20);
-      return "secret";
+  const late = new SvcClient(
+    {
+      ...settings,
+      token: async () => {
+        await time.sleep(20);
+        return "secret";
+      },
     },
-  });
+    time,
+  );
   t.equal((await late.kv.get("a"))?.text, "v");
   await late.cluster.routing().catch(() => undefined);
   await late.close();
@@ -196,7 +204,7 @@ t.test("a token may come later; one that fails or never comes fails the call onl
     () => new Promise(() => undefined),
   ];
   for (const token of tokens) {
-    const client = new SvcClient({ ...settings, token });
+    const client = new SvcClient({ ...settings, token }, time);
     for (const call of [() => client.kv.get("a"), () => client.health()]) {
       const error = await failure(call());
       t.equal(error.outcome, "none");
@@ -256,10 +264,11 @@ t.test(
 
 t.test("a call that takes long on a connection that answers is not cut", async (t) => {
   const node = await StandIn.open(async (asked) => {
-    await sleep(800);
+    await time.sleep(16_000);
     return answer(asked);
   });
-  const client = new SvcClient({ endpoints: node.address, keepAliveMs: 100 });
+  const settings = { endpoints: node.address, deadlineMs: 60_000, keepAliveMs: 2000 };
+  const client = new SvcClient(settings, time);
   t.equal((await client.kv.get("a"))?.text, "v");
   t.equal(node.count("get"), 1, "not repeated");
   await client.close();
@@ -276,11 +285,11 @@ t.test("an endpoint that is another service is passed over", async (t) => {
   });
   const port = await portOf(strange);
   const endpoints = [`127.0.0.1:${port}`, node.address];
-  const client = new SvcClient({ endpoints, startAt: "first", deadlineMs: 8000 });
+  const client = new SvcClient({ endpoints, startAt: "first", deadlineMs: 8000 }, time);
   t.equal((await client.kv.get("a"))?.text, "v");
   t.equal((await client.kv.scanPage("a")).items.length, 0);
   await client.close();
-  const alone = new SvcClient({ endpoints: `127.0.0.1:${port}`, deadlineMs: 500 });
+  const alone = new SvcClient({ endpoints: `127.0.0.1:${port}`, deadlineMs: 500 }, time);
   const error = await failure(alone.kv.set("a", "v"));
   t.match(error, { code: "timeout", outcome: "none", message: /HTTP 404/ });
   await alone.close();
@@ -314,12 +323,12 @@ t.test(
     await new Promise((resolve) => closed.close(resolve));
     for (const transport of ["grpc", "rest"] as const) {
       const settings = { endpoints: `127.0.0.1:${port}`, transport, deadlineMs: 20_000 };
-      const hasty = new SvcClient({ ...settings, failWhenRefused: true });
-      const startedMs = performance.now();
+      const hasty = new SvcClient({ ...settings, failWhenRefused: true }, time);
+      const startedMs = time.nowMs();
       t.match(await failure(hasty.kv.set("a", "v")), { code: "unreachable", outcome: "none" });
-      t.ok(performance.now() - startedMs < 10_000, "not at the deadline");
+      t.ok(time.nowMs() - startedMs < 10_000, "not at the deadline");
       await hasty.close();
-      const patient = new SvcClient(settings);
+      const patient = new SvcClient(settings, time);
       const error = await failure(patient.kv.set("a", "v", { deadlineMs: 300 }));
       t.match(error, { code: "timeout", outcome: "none" });
       await patient.close();
@@ -330,12 +339,12 @@ t.test(
 t.test("a wrong port says what it is", async (t) => {
   const http1 = createHttpServer((_request, response) => response.end("hello"));
   const port = await portOf(http1);
-  const wrong = new SvcClient({ endpoints: `http://127.0.0.1:${port}` });
+  const wrong = new SvcClient({ endpoints: `http://127.0.0.1:${port}` }, time);
   const plain = await failure(wrong.kv.get("a", { deadlineMs: 1500 }));
   t.match(plain.message, /does not speak gRPC in clear text/);
   t.notMatch(plain.message, /Resolution note/);
   await wrong.close();
-  const secure = new SvcClient({ endpoints: `https://127.0.0.1:${port}` });
+  const secure = new SvcClient({ endpoints: `https://127.0.0.1:${port}` }, time);
   const tls = await failure(secure.kv.get("a", { deadlineMs: 1500 }));
   t.match(tls.message, /does not speak TLS/);
   await secure.close();

@@ -8,7 +8,6 @@ import {
   UnknownOutcomeError,
 } from "../../../src/client/mod.js";
 import { Backoff } from "../../../src/client/time/backoff.js";
-import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { Deadlines, type Expiring } from "../../../src/client/time/deadlines.js";
 import {
   endAll,
@@ -19,14 +18,21 @@ import {
 } from "../../process/cluster/server-process.js";
 import { FakeServer } from "../../doubles/client/fake-server.js";
 import { Proxy } from "../../doubles/client/proxy.js";
+import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 const SUCCESS = 0;
 const MUST_RETRY = 5;
 const ABORTED = 6;
 const ERROR = 99;
 
+/** Of the tests whose servers are stand-ins. */
+const time = new VirtualTime();
+
 t.setTimeout(300_000);
-t.teardown(endAll);
+t.teardown(() => {
+  time.stop();
+  return endAll();
+});
 
 async function failure(promise: Promise<unknown>): Promise<SvcError> {
   try {
@@ -186,11 +192,11 @@ t.test(
     let until = 6;
     const fake = await FakeServer.open({
       behave: (_call, number) => {
-        at.push(performance.now());
+        at.push(time.nowMs());
         return number < until ? { type: MUST_RETRY } : { type: SUCCESS, value: number };
       },
     });
-    const client = new SvcClient({ endpoints: fake.address });
+    const client = new SvcClient({ endpoints: fake.address }, time);
     t.equal(await client.sequences.next("s"), 6n);
     const waits = at.slice(1).map((time, index) => time - (at[index] as number));
     for (const [index, wait] of waits.entries()) {
@@ -210,12 +216,12 @@ t.test(
     t.type(fake.calls.at(-1)?.key, "string", "reserve carries a key from the start");
     until = Infinity;
     fake.calls.length = 0;
-    const begin = performance.now();
+    const begin = time.nowMs();
     const error = await failure(client.sequences.next("s", { deadlineMs: 250 }));
     t.type(error, TimeoutError);
     t.equal(error.outcome, "unknown");
     t.equal((error.cause as SvcError).code, "must-retry");
-    t.ok(performance.now() - begin >= 249);
+    t.ok(time.nowMs() - begin >= 249);
     t.ok(fake.calls.length <= 12, "not spent in one instant, not without pause");
     fake.calls.length = 0;
     const off = await failure(client.sequences.next("s", { idempotency: "off" }));
@@ -303,13 +309,13 @@ t.test("a conditional set after a lost answer: doubt is told, never guessed", as
 });
 
 t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks", (t) => {
-  const backoff = new Backoff(systemPlatform);
+  const backoff = new Backoff(time);
   const waits = Array.from({ length: 12 }, () => backoff.nextMs(0));
   for (const [at, wait] of waits.entries()) {
     const ceiling = Math.min(1000, 10 * 2 ** at);
     t.ok(wait >= Math.max(10, ceiling / 2) && wait <= Math.max(10, ceiling));
   }
-  t.ok(new Backoff(systemPlatform).nextMs(2500) >= 2500);
+  t.ok(new Backoff(time).nextMs(2500) >= 2500);
   const many = new Set(Array.from({ length: 50 }, () => Math.round(backoff.nextMs(0))));
   t.ok(many.size > 10, "callers that fail together spread");
   t.end();
@@ -318,7 +324,7 @@ t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks"
 t.test(
   "P-156 deadlines: in order, none early, none lost, answered ones spared after a blocked loop",
   async (t) => {
-    const deadlines = new Deadlines(systemPlatform);
+    const deadlines = new Deadlines(time);
     const ended: number[] = [];
     const entry = (durationMs: number): Expiring => ({
       durationMs,
@@ -327,7 +333,7 @@ t.test(
       previous: null,
       next: null,
       expire(): void {
-        t.ok(performance.now() >= this.expireAtMs, "not early");
+        t.ok(time.nowMs() >= this.expireAtMs, "not early");
         ended.push(durationMs);
       },
       discard: () => void ended.push(-durationMs),
@@ -337,14 +343,13 @@ t.test(
     deadlines.add(spared);
     deadlines.remove(spared);
     deadlines.remove(spared);
-    await sleep(200);
+    await time.sleep(200);
     t.same(ended, [40, 40, 80, 120]);
     const answered = entry(20);
     deadlines.add(answered);
-    const begin = performance.now();
     setImmediate(() => deadlines.remove(answered));
-    while (performance.now() - begin < 100);
-    await sleep(50);
+    time.block(100);
+    await time.sleep(50);
     t.notOk(ended.includes(20), "what was answered meanwhile did not time out");
     deadlines.close();
     t.same(ended.slice(4).sort(), [-Infinity, -(2 ** 31)].sort());

@@ -24,6 +24,7 @@ import {
 } from "../../process/cluster/server-process.js";
 import { Proxy } from "../../doubles/client/proxy.js";
 import { StandIn, type Asked, type Reply } from "../../doubles/client/stand-in.js";
+import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 const KV_SET = 0;
 const KV_GOT = 3;
@@ -35,8 +36,14 @@ const UNLOCKED = 3;
 const NOT_HELD = 102;
 const OTHER_OWNER = 103;
 
+/** Of the tests whose servers are stand-ins. */
+const time = new VirtualTime();
+
 t.setTimeout(120_000);
-t.teardown(endAll);
+t.teardown(() => {
+  time.stop();
+  return endAll();
+});
 
 async function failure(promise: Promise<unknown>): Promise<SvcError> {
   try {
@@ -56,13 +63,13 @@ t.test("many-calls: a part that fails leaves the results of the others", async (
   let reply: (asked: Asked, part: number) => Reply = () => "silence";
   const node = await StandIn.open((asked) => reply(asked, node.asked.length));
   const done = (asked: Asked): Reply => ({ type: 0, types: asked.keys.map(() => KV_SET) });
-  const client = new SvcClient({ endpoints: node.address, deadlineMs: 1500 });
+  const client = new SvcClient({ endpoints: node.address, deadlineMs: 1500 }, time);
   const items = keysOf(2500).map((key) => ({ key, value: "v" }));
 
   reply = (asked, part) => (part === 2 ? "silence" : done(asked));
-  const begin = performance.now();
+  const begin = time.nowMs();
   const partial = await client.kv.setMany(items);
-  t.ok(performance.now() - begin < 5000, "the client's own deadline holds");
+  t.ok(time.nowMs() - begin < 5000, "the client's own deadline holds");
   t.equal(partial.length, 2500);
   t.ok(
     partial.slice(0, 1024).every((one) => one.result?.applied === true),
@@ -105,7 +112,7 @@ t.test("many-calls: a part that fails leaves the results of the others", async (
     types: asked.keys.map((key) => (key === "k/0" ? KV_SET : MUST_RETRY)),
   });
   const stopped = client.kv.setMany(items.slice(0, 3), { signal: stop.signal });
-  await sleep(30);
+  await time.sleep(30);
   stop.abort();
   const kept = await stopped;
   t.equal(kept[0]?.result?.applied, true, "a cancelled repeat keeps what was done");
@@ -141,14 +148,14 @@ t.test(
     ]) {
       const node = await StandIn.open(async (asked) => {
         if (asked.name === "forbidden") {
-          await sleep(30);
+          await time.sleep(30);
           return { status: code, details: "this item" };
         }
         // The permitted ones are slow on the stream: they are in flight when it ends.
         if (!asked.alone && asked.name !== "warm") return "silence";
         return { type: 0, value: 7 };
       });
-      const client = new SvcClient({ endpoints: node.address, channels: 1 });
+      const client = new SvcClient({ endpoints: node.address, channels: 1 }, time);
       await client.sequences.next("warm");
       const permitted = client.sequences.next("permitted");
       const strict = failure(client.sequences.next("strict", { idempotency: "off" }));
@@ -174,19 +181,19 @@ t.test(
 t.test("a stream ended by a status: what a cancelled neighbour caused says nothing", async (t) => {
   const node = await StandIn.open(async (asked) => {
     if (asked.name === "forbidden") {
-      await sleep(60);
+      await time.sleep(60);
       return { status: status.PERMISSION_DENIED, details: "this item" };
     }
     if (!asked.alone && asked.name !== "warm") return "silence";
     return { type: 0, value: 7 };
   });
-  const client = new SvcClient({ endpoints: node.address, channels: 1 });
+  const client = new SvcClient({ endpoints: node.address, channels: 1 }, time);
   await client.sequences.next("warm");
   const strict = failure(client.sequences.next("strict", { idempotency: "off" }));
   const stop = new AbortController();
   const forbidden = failure(client.sequences.next("forbidden", { signal: stop.signal }));
-  while (!node.asked.some((one) => one.name === "forbidden")) await sleep(1);
-  await sleep(10);
+  while (!node.asked.some((one) => one.name === "forbidden")) await time.sleep(1);
+  await time.sleep(10);
   stop.abort();
   t.type(await forbidden, CancelledError);
   const { code, outcome } = await strict;
@@ -227,17 +234,17 @@ t.test("one signal ends any number of calls, without a warning", async (t) => {
   const listen = (warning: Error): void => void warnings.push(warning.message);
   process.on("warning", listen);
   const node = await StandIn.open((asked) => (asked.name === "l" ? { type: BUSY } : "silence"));
-  const client = new SvcClient({ endpoints: node.address });
+  const client = new SvcClient({ endpoints: node.address }, time);
   const stop = new AbortController();
   const { signal } = stop;
   const calls = keysOf(30).flatMap((key) => [
     failure(client.kv.get(key, { signal })),
     failure(client.locks.acquire("l", { leaseMs: 1000, waitMs: 60_000, retryMs: 60_000, signal })),
   ]);
-  await sleep(50);
+  await time.sleep(50);
   stop.abort();
   for (const error of await Promise.all(calls)) t.equal(error.code, "cancelled");
-  await sleep(5);
+  await time.sleep(5);
   process.off("warning", listen);
   t.same(warnings, []);
   await client.close();
@@ -249,20 +256,20 @@ t.test("closing releases late grants and wakes those who wait", async (t) => {
   const node = await StandIn.open(async (asked) => {
     if (asked.method === "unlock") return { type: UNLOCKED };
     if (asked.name === "late") {
-      await sleep(150);
+      await time.sleep(150);
       return { type: LOCKED, value: 5 };
     }
     return { type: holds ? BUSY : LOCKED };
   });
-  const client = new SvcClient({ endpoints: node.address });
+  const client = new SvcClient({ endpoints: node.address }, time);
   const late = failure(client.locks.acquire("late", { leaseMs: 60_000 }));
   const waiting = failure(
     client.locks.acquire("busy", { leaseMs: 60_000, waitMs: 60_000, retryMs: 30_000 }),
   );
-  await sleep(60);
-  const begin = performance.now();
+  await time.sleep(60);
+  const begin = time.nowMs();
   await client.close();
-  t.ok(performance.now() - begin < 1500, "close does not wait for those who wait");
+  t.ok(time.nowMs() - begin < 1500, "close does not wait for those who wait");
   t.type(await waiting, ClosedError);
   t.type(await late, ClosedError);
   t.ok(
@@ -272,17 +279,17 @@ t.test("closing releases late grants and wakes those who wait", async (t) => {
   t.type(await failure(client.locks.acquire("x", { leaseMs: 1 })), ClosedError);
   holds = false;
 
-  const other = new SvcClient({ endpoints: node.address });
+  const other = new SvcClient({ endpoints: node.address }, time);
   node.asked.length = 0;
   const stop = new AbortController();
   const cancelled = failure(
     other.locks.acquire("late", { leaseMs: 60_000, signal: stop.signal, waitMs: 1000 }),
   );
-  await sleep(50);
+  await time.sleep(50);
   stop.abort();
   t.type(await cancelled, CancelledError);
   t.equal(node.count("unlock"), 0, "not released before it is granted");
-  await sleep(250);
+  await time.sleep(250);
   const order = node.asked.map((one) => one.method);
   t.same(order, ["lock", "unlock"], "released after its late grant");
   await other.close();
@@ -296,7 +303,7 @@ t.test("release is honest about a lost first try", async (t) => {
     if (asked.method === "extend") return { type: EXTENDED, value: 1 };
     return answers.shift() ?? { type: NOT_HELD };
   });
-  const client = new SvcClient({ endpoints: node.address });
+  const client = new SvcClient({ endpoints: node.address }, time);
   const acquire = (leaseMs: number) => client.locks.acquire("r", { leaseMs, renew: false });
   const lost: Reply = { status: status.UNAVAILABLE };
 
@@ -307,7 +314,7 @@ t.test("release is honest about a lost first try", async (t) => {
   answers = [{ type: OTHER_OWNER }];
   t.equal(await (await acquire(60_000)).release(), false, "no doubt: not ours");
   const short = await acquire(60);
-  await sleep(100);
+  await time.sleep(100);
   answers = [lost, { type: OTHER_OWNER }];
   const doubt = await failure(short.release());
   t.type(doubt, UnknownOutcomeError, "not known to be held: unknown");
@@ -347,7 +354,7 @@ t.test("wrong leases reject, long waits wait", async (t) => {
       signal: stop.signal,
     }),
   );
-  await sleep(150);
+  await sleep(50);
   t.ok(node.asked.filter((one) => one.name === "busy").length <= 2, "no timer fired at once");
   stop.abort();
   await long;
@@ -369,16 +376,16 @@ t.test("the deadline of an acquire covers the extend that confirms a late grant"
   const node = await StandIn.open(async (asked) => {
     if (asked.method === "extend") return "silence";
     if (asked.method === "unlock") return { type: UNLOCKED };
-    await sleep(700);
+    await time.sleep(700);
     return { type: LOCKED, value: 1 };
   });
-  const client = new SvcClient({ endpoints: node.address });
-  const begin = performance.now();
+  const client = new SvcClient({ endpoints: node.address }, time);
+  const begin = time.nowMs();
   const options = { leaseMs: 60_000, owner: "mine", deadlineMs: 1000 };
   const error = await failure(client.locks.acquire("r", options));
   t.type(error, TimeoutError);
   t.equal(error.outcome, "unknown", "it was granted");
-  const tookMs = performance.now() - begin;
+  const tookMs = time.nowMs() - begin;
   t.ok(tookMs < 1500, `${Math.round(tookMs)} ms`);
   await client.close();
   t.equal(node.count("unlock"), 1, "given back");
@@ -388,17 +395,17 @@ t.test("the deadline of an acquire covers the extend that confirms a late grant"
 t.test("deadlines cover a whole ensure and, when asked, a whole scan", async (t) => {
   const node = await StandIn.open(async (asked) => {
     if (asked.method === "scan") {
-      await sleep(40);
+      await time.sleep(40);
       return { type: KV_GOT, keys: [`k${node.asked.length}`], more: true };
     }
-    await sleep(120);
+    await time.sleep(120);
     return { type: asked.method === "createSequence" ? 2 : 1 };
   });
-  const client = new SvcClient({ endpoints: node.address });
-  const begin = performance.now();
+  const client = new SvcClient({ endpoints: node.address }, time);
+  const begin = time.nowMs();
   const error = await failure(client.sequences.ensure("never", {}, { deadlineMs: 300 }));
   t.type(error, TimeoutError);
-  t.ok(performance.now() - begin < 1500, "one deadline for all its steps");
+  t.ok(time.nowMs() - begin < 1500, "one deadline for all its steps");
   const seen: string[] = [];
   const scanned = await failure(
     (async () => {
@@ -415,13 +422,13 @@ t.test("one slow answer does not cut a connection on which others are answered",
   const node = await StandIn.open(async (asked) => {
     if (asked.name === "slow" && asked.method === "extend") return "silence";
     if (asked.method === "get") {
-      await sleep(asked.name === "long" ? 700 : 5);
+      await time.sleep(asked.name === "long" ? 700 : 5);
       return { type: KV_GOT, value: 1, bytes: Buffer.from("x") };
     }
     return { type: asked.method === "lock" ? LOCKED : asked.method === "unlock" ? UNLOCKED : 2 };
   });
   const proxy = await Proxy.open(node.address);
-  const client = new SvcClient({ endpoints: proxy.address, channels: 1 });
+  const client = new SvcClient({ endpoints: proxy.address, channels: 1 }, time);
   // Its renewals are never answered: each try is given up after a sixth of the lease.
   await client.locks.acquire("slow", { leaseMs: 600 });
   let running = true;
@@ -458,7 +465,7 @@ t.test("a connection given up while it is being made stays given up", async (t) 
   );
   const told: unknown[] = [];
   channel.whenReady((error) => told.push(error));
-  await sleep(60);
+  while (accepted === 0) await sleep(1);
   const before = accepted;
   channel.renew();
   await sleep(250);
@@ -473,7 +480,7 @@ t.test("an unreachable endpoint is named with the reason", async (t) => {
   const closed = await StandIn.open(() => "silence");
   closed.stop();
   for (const transport of ["grpc", "rest"] as const) {
-    const client = new SvcClient({ endpoints: closed.address, transport, deadlineMs: 1000 });
+    const client = new SvcClient({ endpoints: closed.address, transport, deadlineMs: 1000 }, time);
     const error = await failure(client.kv.get("k"));
     t.type(error, TimeoutError);
     t.match(error.message, closed.address, transport);

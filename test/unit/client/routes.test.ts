@@ -12,8 +12,13 @@ import { hashPartition, keyHashText, sequenceHashText } from "../../../src/base/
 import { sleep } from "../../process/cluster/server-process.js";
 import { StandIn } from "../../doubles/client/stand-in.js";
 import { StandInCluster } from "../../doubles/client/stand-in-cluster.js";
+import { VirtualTime } from "../../doubles/client/virtual-time.js";
+
+/** Of the tests in which no node dies: connections are made again in real time. */
+const time = new VirtualTime();
 
 t.setTimeout(120_000);
+t.teardown(() => time.stop());
 
 async function failure(promise: Promise<unknown>): Promise<SvcError> {
   try {
@@ -51,7 +56,7 @@ t.test(
   "hints are followed: one configured endpoint, all three nodes used, no detour",
   async (t) => {
     const cluster = await StandInCluster.open(3);
-    const client = new SvcClient({ endpoints: cluster.addresses[0] as string });
+    const client = new SvcClient({ endpoints: cluster.addresses[0] as string }, time);
     await learned(client, cluster, names);
     for (const node of cluster.nodes) node.asked.length = 0;
     cluster.forwarded = 0;
@@ -65,7 +70,7 @@ t.test(
       );
     }
     await until(() => cluster.nodes.some((node) => node.metadataAsked > 0), "metadata");
-    await sleep(50);
+    await time.sleep(50);
     cluster.forwarded = 0;
     for (let at = 0; at < 20; at++) {
       await client.sequences.next(`new${at}`);
@@ -75,17 +80,20 @@ t.test(
     t.equal(cluster.forwarded, 0, "objects never seen go to their partition's leader");
     await client.close();
 
-    const plain = new SvcClient({
-      endpoints: cluster.addresses[0] as string,
-      followRoutes: false,
-    });
+    const plain = new SvcClient(
+      {
+        endpoints: cluster.addresses[0] as string,
+        followRoutes: false,
+      },
+      time,
+    );
     for (const node of cluster.nodes) node.asked.length = 0;
     for (const name of names) await plain.sequences.next(name);
     t.equal(cluster.nodes[0]?.asked.length, names.length, "followRoutes: false");
     await plain.close();
 
     cluster.describes = false;
-    const blind = new SvcClient({ endpoints: cluster.addresses.join() });
+    const blind = new SvcClient({ endpoints: cluster.addresses.join() }, time);
     await learned(blind, cluster, names);
     t.pass("hints do without metadata");
     await blind.close();
@@ -95,7 +103,8 @@ t.test(
 
 t.test("P-150 a hinted node that dies, refuses, is closed or silent costs no call", async (t) => {
   const cluster = await StandInCluster.open(3);
-  const client = new SvcClient({ endpoints: cluster.addresses[0] as string, deadlineMs: 9000 });
+  const endpoints = cluster.addresses[0] as string;
+  const client = new SvcClient({ endpoints, deadlineMs: 9000 });
   await learned(client, cluster, names);
   // Dies.
   cluster.stopNode(1);
@@ -122,15 +131,18 @@ t.test("P-150 a hinted node that dies, refuses, is closed or silent costs no cal
   cluster.before = () => null;
   cluster.leader = (partition) => cluster.natural(partition);
   await learned(client, cluster, names);
+  await client.close();
   // Silent: it takes requests and never answers.
-  const begin = performance.now();
+  const patient = new SvcClient({ endpoints, deadlineMs: 9000 }, time);
+  await learned(patient, cluster, names);
+  const begin = time.nowMs();
   cluster.before = (_asked, at) => (at === 1 ? "silence" : null);
   cluster.leader = (partition) => (partition % 3 === 1 ? 0 : partition % 3);
-  await Promise.all(names.map((name) => client.sequences.next(name)));
-  const tookMs = performance.now() - begin;
+  await Promise.all(names.map((name) => patient.sequences.next(name)));
+  const tookMs = time.nowMs() - begin;
   t.ok(tookMs > 2500 && tookMs < 8000, `one attempt deadline: ${Math.round(tookMs)} ms`);
-  await client.sequences.next(names[0] as string);
-  await client.close();
+  await patient.sequences.next(names[0] as string);
+  await patient.close();
   cluster.close();
 });
 
@@ -197,6 +209,9 @@ t.test("P-149 a storm of MustRetry: another endpoint is asked after a few", asyn
   cluster.close();
 });
 
+/** What is called between two steps of a rolling restart. */
+const CALLS_PER_STEP = 400;
+
 t.test("P-150 a rolling restart: no call fails, no value twice", async (t) => {
   for (const configured of [1, 3]) {
     const cluster = await StandInCluster.open(3);
@@ -225,15 +240,21 @@ t.test("P-150 a rolling restart: no call fails, no value twice", async (t) => {
       loop(() => client.kv.get(`roll/${at}/x`)),
       loop(() => client.locks.tryLock(`roll/${at}`, { owner: `o${at}`, leaseMs: 60_000 })),
     ]);
+    const goesOn = async (): Promise<void> => {
+      const enough = calls + CALLS_PER_STEP;
+      await until(() => calls >= enough, "further calls");
+    };
     const handle = await client.locks.acquire("through", { leaseMs: 3000 });
     // With one configured endpoint that one stays: others are known by hints only.
     for (let at = configured === 1 ? 1 : 0; at < 3; at++) {
-      await sleep(250);
+      await goesOn();
       cluster.stopNode(at);
-      await sleep(250);
+      await goesOn();
       await cluster.startNode(at);
     }
-    await sleep(250);
+    await goesOn();
+    const extended = (): boolean => cluster.nodes.some((one) => one.count("extend") > 0);
+    await until(extended, "renewed");
     running = false;
     await Promise.all(loops);
     t.same(failures, [], `${configured} configured, ${calls} calls`);
