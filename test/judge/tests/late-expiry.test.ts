@@ -2,7 +2,7 @@
 import t from "tap";
 import { LateExpiry, type ServingSample } from "../checkers/nodes/late-expiry.js";
 
-const OPTIONS = { drift: 0.05, slackMs: 2000, minimum: 1 };
+const OPTIONS = { drift: 0.05, slackMs: 2000, seenEveryMs: 1500, minimum: 1 };
 
 function sample(node: number, term: number, atMs: number, leaseNowMs: number): ServingSample {
   const leasesUntilMs = 1_000_000;
@@ -44,17 +44,25 @@ t.test("P-196 what nobody could know, or no lease needs, is not judged", (t) => 
   const blind = new LateExpiry(OPTIONS);
   blind.ran(2, 1, 0);
   blind.sample(sample(1, 1, 1000, 0));
-  blind.ran(1, 1, 61_000);
+  for (let atMs = 2000; atMs <= 61_000; atMs += 1000) blind.ran(1, 1, atMs);
   blind.sample({ ...sample(3, 2, 62_000, 0), serving: false });
   blind.sample(sample(2, 3, 63_000, 0));
   t.equal(blind.verdict().kind, "vacuous", "a leader in between may have decided");
   const paused = new LateExpiry(OPTIONS);
   paused.ran(2, 1, 0);
   paused.sample(sample(1, 1, 1000, 0));
-  paused.ran(1, 1, 10_000);
+  for (let atMs = 2000; atMs <= 10_000; atMs += 1000) paused.ran(1, 1, atMs);
   // It was paused, and finds out long after that another leads.
   paused.sample({ ...sample(1, 1, 60_000, 0), leading: false, serving: false });
   paused.sample(sample(2, 2, 61_000, 8000));
   t.equal(paused.verdict().kind, "pass");
+  const woken = new LateExpiry(OPTIONS);
+  woken.ran(2, 1, 0);
+  woken.sample(sample(1, 1, 1000, 0));
+  for (let atMs = 2000; atMs <= 10_000; atMs += 1000) woken.ran(1, 1, atMs);
+  // It still takes itself for the leader when it wakes.
+  woken.sample(sample(1, 1, 60_000, 50_000));
+  woken.sample(sample(2, 2, 61_000, 8000));
+  t.equal(woken.verdict().kind, "pass", "it reigned until its pause");
   t.end();
 });

@@ -18,7 +18,7 @@ import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "../plan/plan.js";
 import { NodeChecks } from "../world/nodechecks.js";
 import { type Profile, PROFILES } from "../plan/profiles.js";
-import { type RunOptions, type RunResult, runPlan } from "./run.js";
+import { type RunOptions, type RunResult, runPlan, lookEveryMs } from "./run.js";
 
 export interface Judged {
   readonly result: RunResult;
@@ -137,7 +137,15 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const tell = (text: string): void => violate(text);
   const imagesMax = (profile.imagesMax ?? Infinity) * (host.initialPartitions + 1);
   const { electionEndMs } = host;
-  const checks = new NodeChecks(tell, bounds, plan.nodes, hasOperators, imagesMax, electionEndMs);
+  const checks = new NodeChecks(
+    tell,
+    bounds,
+    plan.nodes,
+    hasOperators,
+    imagesMax,
+    electionEndMs,
+    lookEveryMs(plan),
+  );
   const result = runPlan(plan, {
     ...options,
     checks,

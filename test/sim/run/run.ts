@@ -231,9 +231,9 @@ class Run {
     }
   }
 
-  /** Sizes, once a second; in a long run less often. */
+  /** Sizes, and who runs. */
   private measure(): void {
-    this.world.schedule(Math.max(1000, this.plan.ticks / 10_000), () => {
+    this.world.schedule(lookEveryMs(this.plan), () => {
       for (const server of this.servers) {
         const { running, nodeId, disk, rows } = server;
         if (running === null) continue;
@@ -355,6 +355,11 @@ class Run {
 /** Images that a machine installed in all its lives. */
 function imagesOf({ imagesInstalled, running }: Server): number {
   return imagesInstalled + (running?.node.facts().imagesInstalled ?? 0);
+}
+
+/** How often whoever runs is looked at (ms): once a second; in a long run less often. */
+export function lookEveryMs({ ticks }: Pick<Plan, "ticks">): number {
+  return Math.max(1000, ticks / 10_000);
 }
 
 /** Runs the world of `plan` to its end. */

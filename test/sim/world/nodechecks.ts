@@ -72,10 +72,15 @@ export class NodeChecks implements Observer {
     imagesMax = Infinity,
     /** Longest election timeout (ms). */
     electionEndMs = 2000,
+    /** Processes that run are looked at so often (ms). */
+    lookEveryMs = 1000,
   ) {
     // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
     const slackMs = 2 * electionEndMs + 2000;
-    this.lateExpiry = new LateExpiry({ drift: CLOCK_SLOW, slackMs, minimum: 0 });
+    this.lateExpiry = new LateExpiry({
+      ...{ drift: CLOCK_SLOW, slackMs, minimum: 0 },
+      seenEveryMs: lookEveryMs + 500,
+    });
     this.catchUp = new CatchUp(imagesMax);
     const none = hasOperators ? undefined : {};
     this.rosters = new Rosters(none);

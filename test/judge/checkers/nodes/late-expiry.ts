@@ -14,6 +14,8 @@ export interface LateExpiryOptions {
   readonly drift: number;
   /** What a change of leader may cost beside the time without one (ms). */
   readonly slackMs: number;
+  /** A process that runs is seen at least this often (ms); one that is not was paused. */
+  readonly seenEveryMs: number;
   /** Changes after leaderships longer than the slack. */
   readonly minimum: number;
 }
@@ -45,10 +47,16 @@ interface Reign {
   blindTerm: number;
 }
 
+interface SeenLife {
+  readonly life: number;
+  readonly sinceMs: number;
+  lastMs: number;
+}
+
 export class LateExpiry {
   private readonly reigns = new Map<number, Reign>();
   /** When the present life of a node was first seen. */
-  private readonly lives = new Map<number, { readonly life: number; readonly sinceMs: number }>();
+  private readonly lives = new Map<number, SeenLife>();
   private readonly findings: Findings;
 
   constructor(private readonly options: LateExpiryOptions) {
@@ -77,9 +85,18 @@ export class LateExpiry {
 
   /** A life of a node did something at `atMs`. */
   ran(node: number, life: number, atMs: number): void {
-    if (this.lives.get(node)?.life !== life) this.lives.set(node, { life, sinceMs: atMs });
+    let seen = this.lives.get(node);
+    if (seen?.life !== life) {
+      seen = { life, sinceMs: atMs, lastMs: atMs };
+      this.lives.set(node, seen);
+    }
+    // One that was paused may take itself for the leader when it wakes; it reigned until the pause.
+    const wasPaused = atMs - seen.lastMs > this.options.seenEveryMs;
+    seen.lastMs = atMs;
     for (const reign of this.reigns.values()) {
-      if (reign.node === node && reign.life === life && !reign.isOver) reign.untilMs = atMs;
+      if (reign.node !== node || reign.life !== life) continue;
+      if (wasPaused) reign.isOver = true;
+      if (!reign.isOver) reign.untilMs = atMs;
     }
   }
 
