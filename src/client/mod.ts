@@ -55,35 +55,10 @@ export type {
   KvSetOptions,
   KvWrite,
 } from "./kv/kv-shapes.js";
-export { ClusterAdmin } from "./admin/cluster.js";
-export { RangesAdmin } from "./admin/ranges.js";
-export { BackupsAdmin, type RestoreOptions } from "./admin/backups.js";
-export type {
-  BackupCollection,
-  BackupDeletion,
-  BackupInfo,
-  BackupOrphan,
-  ClusterMember,
-  Health,
-  HealthDetails,
-  KeySpaceRanges,
-  LeaveResult,
-  Membership,
-  MergeResult,
-  PartitionPlacement,
-  PartitionReplica,
-  Placement,
-  RangeDescriptor,
-  RangeMap,
-  RegisterResult,
-  ReplicationFactorResult,
-  RestoreResult,
-  RoutingKeySpace,
-  RoutingMetadata,
-  RoutingRange,
-  SplitResult,
-  UnregisterResult,
-} from "./metadata/results.js";
+export * from "./admin/cluster.js";
+export * from "./admin/ranges.js";
+export * from "./admin/backups.js";
+export type * from "./metadata/results.js";
 export {
   AccessError,
   AlreadyExistsError,

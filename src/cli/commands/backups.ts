@@ -1,12 +1,13 @@
 /** The operations on backups, as data. They go to the first endpoint of -c, or to --node. */
-import {
-  BACKUP_DOCUMENT,
-  BACKUP_GC_DOCUMENT,
-  BACKUP_LIST_DOCUMENT,
-  RESTORE_DOCUMENT,
-} from "./schemas.js";
+import { BACKUP_COLLECTION, BACKUP_INFO, RESTORED } from "../../api/backups.js";
+import { described, either, list, object, TEXT, type Schema } from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
+
+/** A document, or why there is none. */
+function orFailure(document: Schema): Schema {
+  return either(document, object({ outcome: TEXT, message: TEXT }));
+}
 
 const ID = "0b8d6c1e-4a57-4a3c-9a51-6f6e1d2c3b4a";
 
@@ -19,7 +20,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: [`Full backup ${ID} completed`],
     module: "backups",
     limited: false,
-    document: BACKUP_DOCUMENT,
+    document: orFailure(described(BACKUP_INFO)),
   }),
   command({
     name: "--backup-coordinated",
@@ -29,7 +30,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: [`Coordinated backup ${ID} completed`],
     module: "backups",
     limited: false,
-    document: BACKUP_DOCUMENT,
+    document: orFailure(described(BACKUP_INFO)),
   }),
   command({
     name: "--backup-incremental",
@@ -40,7 +41,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: [`Incremental backup ${ID} completed`],
     module: "backups",
     limited: false,
-    document: BACKUP_DOCUMENT,
+    document: orFailure(described(BACKUP_INFO)),
   }),
   command({
     name: "--list-backups",
@@ -50,7 +51,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: ["(table)", "No backups found in catalog."],
     module: "backups",
     limited: false,
-    document: BACKUP_LIST_DOCUMENT,
+    document: orFailure(list(described(BACKUP_INFO))),
   }),
   command({
     name: "--backup-chain",
@@ -61,7 +62,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: [`Backup chain for ${ID} (2 entries)`],
     module: "backups",
     limited: false,
-    document: BACKUP_LIST_DOCUMENT,
+    document: orFailure(list(described(BACKUP_INFO))),
   }),
   command({
     name: "--backup-gc",
@@ -73,7 +74,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     module: "backups",
     question: "Delete backups that retention lets go?",
     limited: false,
-    document: BACKUP_GC_DOCUMENT,
+    document: orFailure(described(BACKUP_COLLECTION)),
   }),
   command({
     name: "--restore",
@@ -86,6 +87,6 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     answers: ["Restore completed to /restores/today"],
     module: "backups",
     limited: false,
-    document: RESTORE_DOCUMENT,
+    document: orFailure(described(RESTORED)),
   }),
 ];

@@ -1,16 +1,7 @@
 /** The operations on membership, placement and key ranges, as data. */
-import {
-  FACTOR_DOCUMENT,
-  LEAVE_DOCUMENT,
-  MEMBERS_DOCUMENT,
-  MERGE_DOCUMENT,
-  PLACEMENT_DOCUMENT,
-  RANGES_DOCUMENT,
-  REGISTER_DOCUMENT,
-  SPLIT_DOCUMENT,
-  STATUS_DOCUMENT,
-  UNREGISTER_DOCUMENT,
-} from "./schemas.js";
+import { LEAVE, MEMBERSHIP, PLACEMENT, REPLICATION_FACTOR } from "../../api/cluster.js";
+import { MERGED, RANGES, SPLIT, UNREGISTERED } from "../../api/ranges.js";
+import { BOOLEAN, described, list, membersOf, object, STATUS_DOCUMENT, TEXT } from "./schemas.js";
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
 
@@ -41,7 +32,7 @@ const CLUSTER: readonly CommandSpec[] = [
     examples: ["svc-cli --cluster-members"],
     answers: ["Membership version 1  Local role Voter  Initialized true", "(table)"],
     module: "cluster",
-    document: MEMBERS_DOCUMENT,
+    document: described(MEMBERSHIP),
   }),
   command({
     name: "--cluster-leave",
@@ -60,7 +51,7 @@ const CLUSTER: readonly CommandSpec[] = [
     module: "cluster",
     question: "Remove {leaver} from the cluster?",
     limited: false,
-    document: LEAVE_DOCUMENT,
+    document: described(LEAVE),
   }),
   command({
     name: "--cluster-placement",
@@ -73,7 +64,7 @@ const CLUSTER: readonly CommandSpec[] = [
       "(table)",
     ],
     module: "cluster",
-    document: PLACEMENT_DOCUMENT,
+    document: described(PLACEMENT),
   }),
   command({
     name: "--set-replication-factor",
@@ -88,11 +79,14 @@ const CLUSTER: readonly CommandSpec[] = [
       "Refused: status InvalidInput — unknown partition",
     ],
     module: "cluster",
-    document: FACTOR_DOCUMENT,
+    document: described(REPLICATION_FACTOR),
   }),
 ];
 
-const RANGES: readonly CommandSpec[] = [
+/** Every endpoint answers for itself. */
+const SWITCHED = membersOf(UNREGISTERED);
+
+const RANGE_COMMANDS: readonly CommandSpec[] = [
   command({
     name: "--ranges",
     area: "Key ranges",
@@ -101,7 +95,7 @@ const RANGES: readonly CommandSpec[] = [
     examples: ["svc-cli --ranges", "svc-cli --ranges --key-space users"],
     answers: ["Node 127.0.0.1:8084 initialized  1 key space(s)", "(table)"],
     module: "ranges",
-    document: RANGES_DOCUMENT,
+    document: described(RANGES),
   }),
   command({
     name: "--register-key-range",
@@ -111,7 +105,7 @@ const RANGES: readonly CommandSpec[] = [
     examples: ["svc-cli -c http://a:8083,http://b:8083 --register-key-range users"],
     answers: ["Seeded: http://a:8083 — …", "Refused: http://b:8083 — status InvalidInput — …"],
     module: "ranges",
-    document: REGISTER_DOCUMENT,
+    document: list(object({ endpoint: TEXT, seeded: BOOLEAN, ...SWITCHED })),
   }),
   command({
     name: "--unregister-key-range",
@@ -122,7 +116,7 @@ const RANGES: readonly CommandSpec[] = [
     answers: ["Removed: http://a:8083 — …"],
     module: "ranges",
     question: "Unregister the key space {value}? Its data moves back to its hash partition.",
-    document: UNREGISTER_DOCUMENT,
+    document: list(object({ endpoint: TEXT, ...SWITCHED })),
   }),
   command({
     name: "--split-range",
@@ -136,7 +130,7 @@ const RANGES: readonly CommandSpec[] = [
       "Not split: status NoRange — …",
     ],
     module: "ranges",
-    document: SPLIT_DOCUMENT,
+    document: described(SPLIT),
   }),
   command({
     name: "--merge-ranges",
@@ -148,8 +142,8 @@ const RANGES: readonly CommandSpec[] = [
       "Merge pass complete: no adjacent ranges were small enough to fold.",
     ],
     module: "ranges",
-    document: MERGE_DOCUMENT,
+    document: described(MERGED),
   }),
 ];
 
-export const CLUSTER_COMMANDS: readonly CommandSpec[] = [...CLUSTER, ...RANGES];
+export const CLUSTER_COMMANDS: readonly CommandSpec[] = [...CLUSTER, ...RANGE_COMMANDS];

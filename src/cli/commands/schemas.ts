@@ -9,10 +9,7 @@
  * integers.
  */
 
-import { BACKUP_COLLECTION, BACKUP_INFO, RESTORED } from "../../api/backups.js";
-import { LEAVE, MEMBERSHIP, PLACEMENT, REPLICATION_FACTOR } from "../../api/cluster.js";
 import type { Member, Message } from "../../api/members.js";
-import { MERGED, RANGES, SPLIT, UNREGISTERED } from "../../api/ranges.js";
 import { present } from "../../base/assert.js";
 
 export interface Schema {
@@ -25,14 +22,14 @@ export interface Schema {
   readonly enum?: readonly (string | number)[];
 }
 
-const TEXT: Schema = { type: "string" };
+export const TEXT: Schema = { type: "string" };
 const TEXT_OR_NULL: Schema = { type: ["string", "null"] };
 const INTEGER: Schema = { type: "integer" };
 const INTEGER_OR_NULL: Schema = { type: ["integer", "null"] };
-const BOOLEAN: Schema = { type: "boolean" };
+export const BOOLEAN: Schema = { type: "boolean" };
 const NULL: Schema = { type: "null" };
 
-function object(properties: Readonly<Record<string, Schema>>): Schema {
+export function object(properties: Readonly<Record<string, Schema>>): Schema {
   return {
     type: "object",
     properties,
@@ -41,11 +38,11 @@ function object(properties: Readonly<Record<string, Schema>>): Schema {
   };
 }
 
-function list(items: Schema): Schema {
+export function list(items: Schema): Schema {
   return { type: "array", items };
 }
 
-function either(...choices: readonly Schema[]): Schema {
+export function either(...choices: readonly Schema[]): Schema {
   return { anyOf: choices };
 }
 
@@ -65,13 +62,14 @@ function describedMember({ kind, nulls, choice, items }: Member): Schema {
   }
 }
 
-function membersOf({ members }: Message): Readonly<Record<string, Schema>> {
+/** The members of an answer, for documents that hold more. */
+export function membersOf({ members }: Message): Readonly<Record<string, Schema>> {
   const schemas = Object.entries(members).map(([name, member]) => [name, describedMember(member)]);
   return Object.fromEntries(schemas) as Record<string, Schema>;
 }
 
 /** The answer of an administrative call as a document. */
-function described(message: Message): Schema {
+export function described(message: Message): Schema {
   return object(membersOf(message));
 }
 
@@ -137,7 +135,6 @@ export const ALLOCATION_DOCUMENT = either(
 );
 export const SEQUENCE_DELETE_DOCUMENT = object({ name: TEXT, deleted: BOOLEAN });
 
-export const MEMBERS_DOCUMENT = described(MEMBERSHIP);
 export const STATUS_DOCUMENT = object({
   healthy: BOOLEAN,
   unseen: list(TEXT),
@@ -172,25 +169,6 @@ export const STATUS_DOCUMENT = object({
     withoutMajority: list(INTEGER),
   }),
 });
-export const LEAVE_DOCUMENT = described(LEAVE);
-export const PLACEMENT_DOCUMENT = described(PLACEMENT);
-export const FACTOR_DOCUMENT = described(REPLICATION_FACTOR);
-
-export const RANGES_DOCUMENT = described(RANGES);
-/** Every endpoint answers for itself. */
-const REGISTRATION = membersOf(UNREGISTERED);
-export const REGISTER_DOCUMENT = list(object({ endpoint: TEXT, seeded: BOOLEAN, ...REGISTRATION }));
-export const UNREGISTER_DOCUMENT = list(object({ endpoint: TEXT, ...REGISTRATION }));
-export const SPLIT_DOCUMENT = described(SPLIT);
-export const MERGE_DOCUMENT = described(MERGED);
-
-const BACKUP = described(BACKUP_INFO);
-const BACKUP_FAILURE = object({ outcome: TEXT, message: TEXT });
-export const BACKUP_DOCUMENT = either(BACKUP, BACKUP_FAILURE);
-export const BACKUP_LIST_DOCUMENT = either(list(BACKUP), BACKUP_FAILURE);
-export const BACKUP_GC_DOCUMENT = either(described(BACKUP_COLLECTION), BACKUP_FAILURE);
-export const RESTORE_DOCUMENT = either(described(RESTORED), BACKUP_FAILURE);
-
 const ERROR = { code: TEXT, message: TEXT, endpoint: TEXT_OR_NULL };
 
 /** What goes to stderr with exit codes 2, 3 and 4. */

@@ -4,12 +4,25 @@
  * Invariants: 1. A refusal is a BackupError with its named outcome. 2. No deadline unless one is
  * given.
  */
+import type {
+  BACKUP_COLLECTION,
+  BACKUP_DELETION,
+  BACKUP_INFO,
+  BACKUP_ORPHAN,
+  RESTORED,
+} from "../../api/backups.js";
+import type { ReadOf } from "../../api/members.js";
 import { CALL_OPERATIONS } from "../metadata/calls.js";
-import type { BackupCollection, BackupInfo, RestoreResult } from "../metadata/results.js";
 import { flagOf, optionsOf, textOf } from "../values/arguments.js";
 import { int64Of, type Int64Input } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
+
+export type BackupInfo = ReadOf<typeof BACKUP_INFO>;
+export type BackupDeletion = ReadOf<typeof BACKUP_DELETION>;
+export type BackupOrphan = ReadOf<typeof BACKUP_ORPHAN>;
+export type BackupCollection = ReadOf<typeof BACKUP_COLLECTION>;
+export type RestoreResult = ReadOf<typeof RESTORED>;
 
 /** Options of `restore`. */
 export interface RestoreOptions extends CallOptions {

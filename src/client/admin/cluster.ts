@@ -3,18 +3,30 @@
  *
  * Invariants: 1. A refusal of the service is a result.
  */
-import { CALL_OPERATIONS } from "../metadata/calls.js";
 import type {
-  LeaveResult,
-  Membership,
-  Placement,
-  ReplicationFactorResult,
-  RoutingMetadata,
-} from "../metadata/results.js";
+  LEAVE,
+  MEMBER,
+  MEMBERSHIP,
+  PARTITION,
+  PLACEMENT,
+  REPLICA,
+  REPLICATION_FACTOR,
+} from "../../api/cluster.js";
+import type { ReadOf } from "../../api/members.js";
+import { CALL_OPERATIONS } from "../metadata/calls.js";
+import type { RoutingMetadata } from "../metadata/results.js";
 import { optionsOf, textOf } from "../values/arguments.js";
 import { int32Of } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
+
+export type ClusterMember = ReadOf<typeof MEMBER>;
+export type Membership = ReadOf<typeof MEMBERSHIP>;
+export type LeaveResult = ReadOf<typeof LEAVE>;
+export type PartitionReplica = ReadOf<typeof REPLICA>;
+export type PartitionPlacement = ReadOf<typeof PARTITION>;
+export type Placement = ReadOf<typeof PLACEMENT>;
+export type ReplicationFactorResult = ReadOf<typeof REPLICATION_FACTOR>;
 
 /** Leaving may drain for minutes. */
 const LEAVE_DEADLINE_MS = Number.POSITIVE_INFINITY;

@@ -3,17 +3,28 @@
  *
  * Invariants: 1. A refusal of the service is a result.
  */
-import { CALL_OPERATIONS } from "../metadata/calls.js";
+import type { ReadOf } from "../../api/members.js";
 import type {
-  MergeResult,
-  RangeMap,
-  RegisterResult,
-  SplitResult,
-  UnregisterResult,
-} from "../metadata/results.js";
+  KEY_SPACE_RANGES,
+  MERGED,
+  RANGE,
+  RANGES,
+  REGISTERED,
+  SPLIT,
+  UNREGISTERED,
+} from "../../api/ranges.js";
+import { CALL_OPERATIONS } from "../metadata/calls.js";
 import { textOf } from "../values/arguments.js";
 import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
+
+export type RangeDescriptor = ReadOf<typeof RANGE>;
+export type KeySpaceRanges = ReadOf<typeof KEY_SPACE_RANGES>;
+export type RangeMap = ReadOf<typeof RANGES>;
+export type RegisterResult = ReadOf<typeof REGISTERED>;
+export type UnregisterResult = ReadOf<typeof UNREGISTERED>;
+export type SplitResult = ReadOf<typeof SPLIT>;
+export type MergeResult = ReadOf<typeof MERGED>;
 
 /**
  * Key spaces that are split by key order instead of by hash. A refusal comes as `success` false

@@ -6,6 +6,7 @@
  * 2. `outcome` is "none" only when the service certainly did nothing; doubt is "unknown". 3. A code
  * never changes its meaning; messages may.
  */
+import type { BACKUP_OUTCOMES } from "../../api/backups.js";
 
 /**
  * What is known about the effect of a failed call: `none` = certainly nothing was done, `done` = it
@@ -255,23 +256,7 @@ export class LockLostError extends SvcError {
 }
 
 /** The ways a backup, restore or catalogue call ends. */
-export type BackupOutcome =
-  | "NotConfigured"
-  | "ParentMissing"
-  | "NeedsFull"
-  | "CorruptChain"
-  | "CorruptArtifact"
-  | "TargetConflict"
-  | "TargetOutsideCoverage"
-  | "Cancelled"
-  | "IoError"
-  | "RetryableLeadershipLoss"
-  | "ExactCheckpointUnavailable"
-  | "UnsupportedFormat"
-  | "TopologyChanged"
-  | "NotBackupCoordinator"
-  | "InsecureRoot"
-  | "RestrictedCoverage";
+export type BackupOutcome = Exclude<(typeof BACKUP_OUTCOMES)[number], "Ok">;
 
 /** `backup-failed`: a backup, restore or catalogue call was refused or failed. */
 export class BackupError extends SvcError {

@@ -2,6 +2,7 @@
  * A stand-in node for tests of svc-cli: it speaks the messages of the service, and its answers are set by the test.
  * Batch streams are not offered, so every call arrives as a unary one.
  */
+import { CALL_LIST } from "../../../src/api/calls.js";
 import * as grpc from "@grpc/grpc-js";
 import { encodeMessage, type Encodable, type MessageCodec } from "../../../src/proto/codec.js";
 
@@ -20,24 +21,6 @@ export function reply<T>(codec: MessageCodec<T>, message: Encodable<T>): Reply {
 export const LOST: Reply = { status: grpc.status.UNAVAILABLE };
 
 const SERVICES: Readonly<Record<string, readonly string[]>> = {
-  Cluster: [
-    "GetMembership",
-    "GetRoutingMetadata",
-    "Leave",
-    "GetPlacement",
-    "SetReplicationFactor",
-    "SplitRange",
-    "MergeRanges",
-  ],
-  Backups: [
-    "TakeFullBackup",
-    "TakeIncrementalBackup",
-    "TakeCoordinatedBackup",
-    "ListBackups",
-    "GetBackupChain",
-    "RunBackupGarbageCollection",
-    "Restore",
-  ],
   KeyValuer: [
     "TryDeleteKeyValue",
     "TrySetKeyValue",
@@ -60,6 +43,10 @@ export class StandIn {
   private readonly server = new grpc.Server();
 
   async start(): Promise<this> {
+    for (const [, call] of CALL_LIST) {
+      const [, service = "", method = ""] = call.grpc.split("/");
+      this.serve(service, method);
+    }
     for (const [service, methods] of Object.entries(SERVICES)) {
       for (const method of methods) this.serve(service, method);
     }

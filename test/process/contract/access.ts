@@ -8,6 +8,7 @@ import * as x509 from "@peculiar/x509";
 import type { Test } from "tap";
 import { ServerProcess, nodeFlags, sleep, temporaryDirectory } from "../cluster/server-process.js";
 import { startNode, type Node } from "./node.js";
+import { CONTRACT_PATHS } from "./table.js";
 import { GrpcCaller, http1, post } from "./wire.js";
 
 /** The peer listener of these nodes is nobody's business here. */
@@ -20,49 +21,6 @@ const TOKENS = {
 };
 type Role = keyof typeof TOKENS;
 const ROLES: readonly Role[] = ["reader", "writer", "admin"];
-
-/** Each path with the least role that may call it; null = nobody needs one. */
-const NEEDED: readonly (readonly ["GET" | "POST", string, Role | null])[] = [
-  ["POST", "/v1/locks/get-info", "reader"],
-  ...["try-lock", "try-extend", "try-unlock"].map(
-    (n) => ["POST", `/v1/locks/${n}`, "writer"] as const,
-  ),
-  ["POST", "/v1/sequences/get", "reader"],
-  ...["create", "update", "next", "reserve", "delete"].map(
-    (n) => ["POST", `/v1/sequences/${n}`, "writer"] as const,
-  ),
-  ...[
-    "try-get",
-    "try-exists",
-    "try-get-many",
-    "try-exists-many",
-    "get-by-bucket",
-    "scan-all-by-prefix",
-  ].map((name) => ["POST", `/v1/kv/${name}`, "reader"] as const),
-  ["POST", "/v1/kv/get-by-range", "reader"],
-  ...["try-set", "try-extend", "try-delete", "try-set-many", "try-delete-many"].map(
-    (name) => ["POST", `/v1/kv/${name}`, "writer"] as const,
-  ),
-  ...["membership", "placement", "routing"].map(
-    (name) => ["GET", `/v1/cluster/${name}`, "reader"] as const,
-  ),
-  ["GET", "/v1/ranges", "reader"],
-  ["GET", "/metrics", "reader"],
-  ["POST", "/v1/cluster/leave", "admin"],
-  ["POST", "/v1/cluster/replication-factor", "admin"],
-  ...["register", "unregister", "split", "merge"].map(
-    (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,
-  ),
-  ["GET", "/v1/backups", "admin"],
-  ["GET", "/v1/backups/0b8f2a44-9c1e-4e0f-8a8e-0123456789ab/chain", "admin"],
-  ...["full", "coordinated", "incremental", "validate-chain", "gc"].map(
-    (name) => ["POST", `/v1/backups/${name}`, "admin"] as const,
-  ),
-  ["POST", "/v1/restore", "admin"],
-  ...["/", "/livez", "/readyz", "/v1/cluster/health", "/openapi.json"].map(
-    (path) => ["GET", path, null] as const,
-  ),
-];
 
 const RPCS = [
   ["Locker", "GetLock", "reader"],
@@ -89,7 +47,8 @@ function bearer(token: string): Record<string, string> {
 }
 
 async function checkPaths(t: Test, node: Node): Promise<void> {
-  for (const [method, path, needed] of NEEDED) {
+  for (const [method, pattern, needed] of CONTRACT_PATHS) {
+    const path = pattern.replace("{id}", "0b8f2a44-9c1e-4e0f-8a8e-0123456789ab");
     const ask = (headers: Record<string, string>) =>
       http1(node.http, path, {
         method,

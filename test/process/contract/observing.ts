@@ -1,36 +1,8 @@
 /** Contract 3.8: probes, metrics, the OpenAPI document. */
 import type { Test } from "tap";
 import type { Node } from "./node.js";
+import { CONTRACT_PATHS } from "./table.js";
 import { http1, post } from "./wire.js";
-
-const PATHS = [
-  ...["try-lock", "try-extend", "try-unlock", "get-info"].map((name) => `/v1/locks/${name}`),
-  ...["create", "update", "get", "next", "reserve", "delete"].map(
-    (name) => `/v1/sequences/${name}`,
-  ),
-  ...["try-set", "try-extend", "try-delete", "try-get", "try-exists"].map(
-    (name) => `/v1/kv/${name}`,
-  ),
-  ...["try-set-many", "try-delete-many", "try-get-many", "try-exists-many"].map(
-    (name) => `/v1/kv/${name}`,
-  ),
-  ...["get-by-bucket", "scan-all-by-prefix", "get-by-range"].map((name) => `/v1/kv/${name}`),
-  ...["health", "membership", "leave", "placement", "replication-factor", "routing"].map(
-    (n) => `/v1/cluster/${n}`,
-  ),
-  "/v1/ranges",
-  ...["register", "unregister", "split", "merge"].map((name) => `/v1/ranges/${name}`),
-  "/v1/backups",
-  ...["full", "coordinated", "incremental", "{id}/chain", "validate-chain", "gc"].map(
-    (n) => `/v1/backups/${n}`,
-  ),
-  "/v1/restore",
-  "/livez",
-  "/readyz",
-  "/metrics",
-  "/openapi.json",
-  "/",
-];
 
 /** Sum of the values of all lines of one metric whose labels contain all of `labels`. */
 function valueOf(text: string, name: string, ...labels: string[]): number | null {
@@ -99,6 +71,9 @@ export async function observing(t: Test, node: Node): Promise<void> {
   await t.test("the OpenAPI document lists every path and nothing else", async (t) => {
     const document = (await http1(http, "/openapi.json")).body;
     t.match(document["openapi"], /^3\.1\./);
-    t.same(Object.keys(document["paths"] as object).sort(), [...PATHS].sort());
+    t.same(
+      Object.keys(document["paths"] as object).sort(),
+      CONTRACT_PATHS.map(([, path]) => path).sort(),
+    );
   });
 }

@@ -20,7 +20,7 @@ import { FILE_DESCRIPTIONS } from "../../../src/proto/generated/descriptors.js";
 import * as keyvalues from "../../../src/proto/generated/keyvalues.js";
 import * as locks from "../../../src/proto/generated/locks.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
-import { CONTRACT_ENUMS, CONTRACT_MESSAGES, CONTRACT_RPCS } from "./contract-table.js";
+import { CONTRACT_ENUMS, CONTRACT_MESSAGES, CONTRACT_RPCS } from "../../process/contract/table.js";
 
 type Shape = Record<string, unknown>;
 interface Field {

@@ -1,5 +1,5 @@
 /**
- * Messages, enums and rpcs as the interface contract states them, in its own notation.
+ * Messages, enums, rpcs and paths as the interface contract states them, in its own notation.
  *
  * `F=3:int64` is field F number 3; `opt` optional, `rep` repeated, `of-payload` member of that
  * oneof. TX, RT, EX, LU, LM are three flat fields, OP the coordinator's three.
@@ -355,4 +355,51 @@ export const CONTRACT_RPCS: readonly string[] = [
   "Backups/ValidateChain GrpcValidateChainRequest > GrpcListBackupsResponse",
   "Backups/Restore GrpcRestoreRequest > GrpcRestoreResponse",
   "Backups/RunBackupGarbageCollection GrpcBackupGcRequest > GrpcBackupGcResponse",
+];
+
+/** Each path with the least role that may call it; null = nobody needs one. */
+export const CONTRACT_PATHS: readonly (readonly [
+  method: "GET" | "POST",
+  path: string,
+  role: "reader" | "writer" | "admin" | null,
+])[] = [
+  ["POST", "/v1/locks/get-info", "reader"],
+  ...["try-lock", "try-extend", "try-unlock"].map(
+    (n) => ["POST", `/v1/locks/${n}`, "writer"] as const,
+  ),
+  ["POST", "/v1/sequences/get", "reader"],
+  ...["create", "update", "next", "reserve", "delete"].map(
+    (n) => ["POST", `/v1/sequences/${n}`, "writer"] as const,
+  ),
+  ...[
+    "try-get",
+    "try-exists",
+    "try-get-many",
+    "try-exists-many",
+    "get-by-bucket",
+    "scan-all-by-prefix",
+  ].map((name) => ["POST", `/v1/kv/${name}`, "reader"] as const),
+  ["POST", "/v1/kv/get-by-range", "reader"],
+  ...["try-set", "try-extend", "try-delete", "try-set-many", "try-delete-many"].map(
+    (name) => ["POST", `/v1/kv/${name}`, "writer"] as const,
+  ),
+  ...["membership", "placement", "routing"].map(
+    (name) => ["GET", `/v1/cluster/${name}`, "reader"] as const,
+  ),
+  ["GET", "/v1/ranges", "reader"],
+  ["GET", "/metrics", "reader"],
+  ["POST", "/v1/cluster/leave", "admin"],
+  ["POST", "/v1/cluster/replication-factor", "admin"],
+  ...["register", "unregister", "split", "merge"].map(
+    (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,
+  ),
+  ["GET", "/v1/backups", "admin"],
+  ["GET", "/v1/backups/{id}/chain", "admin"],
+  ...["full", "coordinated", "incremental", "validate-chain", "gc"].map(
+    (name) => ["POST", `/v1/backups/${name}`, "admin"] as const,
+  ),
+  ["POST", "/v1/restore", "admin"],
+  ...["/", "/livez", "/readyz", "/v1/cluster/health", "/openapi.json"].map(
+    (path) => ["GET", path, null] as const,
+  ),
 ];
