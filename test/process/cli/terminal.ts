@@ -18,7 +18,7 @@ export class Terminal {
   screen = "";
 
   private constructor() {
-    this.driver = spawn("python3", [join(root, "test", "cli", "terminal.py")], {
+    this.driver = spawn("python3", [join(root, "test", "process", "cli", "terminal.py")], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     const reader = createInterface({ input: this.driver.stdout as NodeJS.ReadableStream });
