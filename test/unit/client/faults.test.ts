@@ -28,10 +28,15 @@ const ERROR = 99;
 /** Of the tests whose servers are stand-ins. */
 const time = new VirtualTime();
 
+/** A node for the tests that leave it standing. */
+const standing = temporaryDirectory();
+const addresses = await new ServerProcess(nodeFlags(standing.path)).ready();
+
 t.setTimeout(300_000);
-t.teardown(() => {
+t.teardown(async () => {
   time.stop();
-  return endAll();
+  await endAll();
+  standing.remove();
 });
 
 async function failure(promise: Promise<unknown>): Promise<SvcError> {
@@ -49,9 +54,9 @@ t.test(
   async (t) => {
     const directory = temporaryDirectory();
     let server = new ServerProcess(nodeFlags(directory.path));
-    let addresses = await server.ready();
-    const proxy = await Proxy.open(addresses.grpc);
-    const restProxy = await Proxy.open(addresses.http);
+    let { grpc, http } = await server.ready();
+    const proxy = await Proxy.open(grpc);
+    const restProxy = await Proxy.open(http);
     const client = new SvcClient({ endpoints: proxy.address });
     const strict = new SvcClient({ endpoints: proxy.address, idempotency: "off" });
     const rest = new SvcClient({ endpoints: restProxy.address, transport: "rest" });
@@ -88,17 +93,21 @@ t.test(
       ),
     ];
     const lock = await client.locks.acquire("through", { leaseMs: 60_000 });
+    const goesOn = async (): Promise<void> => {
+      const enough = values.length + 1000;
+      while (values.length < enough) await sleep(5);
+    };
     for (let round = 0; round < 2; round++) {
-      await sleep(400);
+      await goesOn();
       await server.kill();
       proxy.cut();
       restProxy.cut();
       server = new ServerProcess(nodeFlags(directory.path));
-      addresses = await server.ready();
-      proxy.retarget(addresses.grpc);
-      restProxy.retarget(addresses.http);
+      ({ grpc, http } = await server.ready());
+      proxy.retarget(grpc);
+      restProxy.retarget(http);
     }
-    await sleep(500);
+    await goesOn();
     running = false;
     await Promise.all(loops);
     t.ok(values.length > 80, `${values.length} values`);
@@ -122,9 +131,6 @@ t.test(
 t.test(
   "stalled and slow connections: calls end in time and say unknown; the connection is replaced",
   async (t) => {
-    const directory = temporaryDirectory();
-    const server = new ServerProcess(nodeFlags(directory.path));
-    const addresses = await server.ready();
     for (const transport of ["grpc", "rest"] as const) {
       const proxy = await Proxy.open(transport === "grpc" ? addresses.grpc : addresses.http);
       const client = new SvcClient({
@@ -180,8 +186,6 @@ t.test(
     t.ok(proxy.accepted > before, "P-147 the silent connection was given up and replaced");
     await client.close();
     await proxy.close();
-    await server.stop();
-    directory.remove();
   },
 );
 
@@ -254,9 +258,6 @@ t.test(
 t.test(
   "P-150 several endpoints: a dead, a stalled and a refusing one do not stop the client",
   async (t) => {
-    const directory = temporaryDirectory();
-    const server = new ServerProcess(nodeFlags(directory.path));
-    const addresses = await server.ready();
     const dead = await Proxy.open("127.0.0.1:1");
     for (const transport of ["grpc", "rest"] as const) {
       const good = transport === "grpc" ? addresses.grpc : addresses.http;
@@ -277,16 +278,11 @@ t.test(
       await none.close();
     }
     await dead.close();
-    await server.stop();
-    directory.remove();
   },
 );
 
 t.test("a conditional set after a lost answer: doubt is told, never guessed", async (t) => {
-  const directory = temporaryDirectory();
-  const server = new ServerProcess(nodeFlags(directory.path));
-  const { grpc } = await server.ready();
-  const proxy = await Proxy.open(grpc);
+  const proxy = await Proxy.open(addresses.grpc);
   const client = new SvcClient({ endpoints: proxy.address, channels: 1 });
   await client.kv.get("warm");
   await client.sequences.get("warm");
@@ -304,8 +300,6 @@ t.test("a conditional set after a lost answer: doubt is told, never guessed", as
   t.equal((await client.kv.get("once"))?.text, "v");
   await client.close();
   await proxy.close();
-  await server.stop();
-  directory.remove();
 });
 
 t.test("back-off: jittered, from 10 ms to 1 s, never below what the server asks", (t) => {
