@@ -27,7 +27,7 @@ import { usageError } from "../invocation/failures.js";
 import { jsonText, type JsonValue } from "../terminal/format.js";
 import { setLastWork, unlessEnding } from "../invocation/hang-up.js";
 import { msText, pictureLines } from "../terminal/latency.js";
-import { Progress, barText } from "../terminal/progress.js";
+import { barText } from "../terminal/progress.js";
 import type { Settings } from "../invocation/settings.js";
 import type { OptionValues } from "../commands/values.js";
 
@@ -195,20 +195,10 @@ async function begin(
   signal: AbortSignal,
   settings: Settings,
 ): Promise<void> {
-  const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
-  const reachability = new Clients(settings).watch(settings.timeoutMs, (text) =>
-    progress.update(`waiting: ${text}`),
-  );
-  try {
+  await new Clients(settings).whileWaiting(settings.timeoutMs, async () => {
     await load.prepare(clients[0] as SvcClient, signal);
     await Promise.all(clients.map((client) => client.cluster.membership({ signal })));
-  } catch (error) {
-    reachability.explain(error);
-    throw error;
-  } finally {
-    reachability.end();
-    progress.end();
-  }
+  });
 }
 
 /** Measures `subject`: sequences, locks or kv. Returns the exit code. */

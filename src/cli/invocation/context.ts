@@ -10,6 +10,7 @@ import type { Durability, SvcClient, SvcClientOptions, TlsOptions } from "../../
 import { EXIT_DONE, EXIT_REFUSED, type ExitCode } from "./exit-codes.js";
 import { usageError } from "./failures.js";
 import type { JsonValue } from "../terminal/format.js";
+import { Progress } from "../terminal/progress.js";
 import { Reachability } from "./reachability.js";
 import { printLine } from "../terminal/screen.js";
 import type { Settings } from "./settings.js";
@@ -102,9 +103,29 @@ export class Clients {
     };
   }
 
-  /** Watches from a second on whether the endpoints of the settings can be reached. */
-  watch(limitMs: number | null, onFound: (text: string) => void): Reachability {
-    return new Reachability(this.settings.endpoints, () => this.tls(), limitMs, onFound);
+  /**
+   * Carries `work` out with signs of life on a terminal. When an endpoint of the settings cannot be
+   * reached, that is said there, behind `about`, and in the message of a failure.
+   */
+  async whileWaiting<Value>(
+    limitMs: number | null,
+    work: (progress: Progress) => Promise<Value>,
+    about = "waiting",
+    text = `waiting for ${this.settings.endpoints.join(", ")}`,
+  ): Promise<Value> {
+    const progress = new Progress(text);
+    const found = (reason: string): void => progress.update(`${about}: ${reason}`);
+    const tls = (): TlsOptions => this.tls();
+    const reachability = new Reachability(this.settings.endpoints, tls, limitMs, found);
+    try {
+      return await work(progress);
+    } catch (error) {
+      reachability.explain(error);
+      throw error;
+    } finally {
+      reachability.end();
+      progress.end();
+    }
   }
 
   /** How servers are verified, from the settings. */

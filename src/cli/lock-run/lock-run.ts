@@ -17,7 +17,6 @@ import { OPERATION_TIMEOUT_DEFAULT_S } from "../commands/options.js";
 import { Clients, durabilityOf } from "../invocation/context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "../invocation/exit-codes.js";
 import { deferEarlyEnd } from "../invocation/hang-up.js";
-import { Progress } from "../terminal/progress.js";
 import { newOwner, ownerBytes } from "./owners.js";
 import type { Settings } from "../invocation/settings.js";
 import { SignalRelay } from "./signal-relay.js";
@@ -56,11 +55,9 @@ async function acquire(
   const waitMs = values.number("--wait") ?? 0;
   const limitMs = settings.timeoutMs ?? waitMs + OPERATION_TIMEOUT_DEFAULT_S * 1000;
   const waiting = `waiting for the lock ${resource}`;
-  const progress = new Progress(waiting);
-  const reachability = clients.watch(limitMs, (text) => progress.update(`${waiting}: ${text}`));
-  try {
+  const attempt = async (): Promise<LockHandle> => {
     const client = await clients.open(settings.endpoints);
-    const handle = await client.locks.acquire(resource, {
+    return client.locks.acquire(resource, {
       leaseMs: values.requiredNumber("--expires"),
       waitMs,
       owner: ownerBytes(owner),
@@ -69,17 +66,15 @@ async function acquire(
       signal: signals.signal,
       deadlineMs: limitMs,
     });
+  };
+  try {
+    const handle = await clients.whileWaiting(limitMs, attempt, waiting, waiting);
     if (handle.acquired) return handle;
-    progress.end();
     process.stderr.write(`f0 not acquired ${owner}\n`);
     return EXIT_REFUSED;
   } catch (error) {
-    reachability.explain(error);
     if (signals.stoppedBy === null) throw error;
     return 128 + signalNumber(signals.stoppedBy);
-  } finally {
-    reachability.end();
-    progress.end();
   }
 }
 

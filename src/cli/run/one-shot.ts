@@ -11,7 +11,6 @@ import { OPERATION_TIMEOUT_DEFAULT_S } from "../commands/options.js";
 import { RunContext, type Clients, type Outcome } from "../invocation/context.js";
 import { EXIT_REFUSED, type ExitCode } from "../invocation/exit-codes.js";
 import { jsonText } from "../terminal/format.js";
-import { Progress } from "../terminal/progress.js";
 import { canAsk, confirm, secret } from "./prompts.js";
 import { loadOperation } from "./table.js";
 import { printLine } from "../terminal/screen.js";
@@ -58,21 +57,12 @@ export async function carryOut(
     return watchOperation(command, values, clients, signal, limitOf(command, values, settings));
   }
   const run = await loadOperation(command);
-  const attempt = async (): Promise<Outcome> => {
-    const progress = new Progress(`waiting for ${settings.endpoints.join(", ")}`);
-    const limitMs = limitOf(command, values, settings);
-    const reachability = clients.watch(limitMs, (text) => progress.update(`waiting: ${text}`));
-    const wipe = (): void => progress.end();
-    try {
-      return await run(values, new RunContext(clients, signal, limitMs, wipe, isShell));
-    } catch (error) {
-      reachability.explain(error);
-      throw error;
-    } finally {
-      reachability.end();
-      progress.end();
-    }
-  };
+  const limitMs = limitOf(command, values, settings);
+  const attempt = (): Promise<Outcome> =>
+    clients.whileWaiting(limitMs, (progress) => {
+      const wipe = (): void => progress.end();
+      return run(values, new RunContext(clients, signal, limitMs, wipe, isShell));
+    });
   try {
     return await attempt();
   } catch (error) {

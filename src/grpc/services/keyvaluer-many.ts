@@ -95,6 +95,18 @@ function readItem(item: KvManyItem): Encodable<proto.GrpcTryGetManyValuesRespons
   };
 }
 
+function readManyResponse(
+  answer: DataAnswer,
+  _elapsedMs: number,
+  request: DataRequest | null,
+): Encodable<proto.GrpcTryGetManyValuesResponse> {
+  return {
+    ServedFrom: answer.servedFrom,
+    Items: itemsOf(answer, request).map(readItem),
+    Routes: routesOf(answer),
+  };
+}
+
 function readManyRequest(
   kind: KvGetManyRequest["kind"],
   message: proto.GrpcTryGetManyValuesRequest,
@@ -163,11 +175,7 @@ export const getManyMethod = dataMethod({
   request: proto.GrpcTryGetManyValuesRequest,
   response: proto.GrpcTryGetManyValuesResponse,
   toRequest: (message) => readManyRequest("kv-get-many", message),
-  toResponse: (answer, _elapsedMs, request) => ({
-    ServedFrom: answer.servedFrom,
-    Items: itemsOf(answer, request).map(readItem),
-    Routes: routesOf(answer),
-  }),
+  toResponse: readManyResponse,
 });
 
 export const existsManyMethod = dataMethod({
@@ -177,9 +185,5 @@ export const existsManyMethod = dataMethod({
   request: proto.GrpcTryExistsManyValuesRequest,
   response: proto.GrpcTryExistsManyValuesResponse,
   toRequest: (message) => readManyRequest("kv-exists-many", message),
-  toResponse: (answer, _elapsedMs, request) => ({
-    ServedFrom: answer.servedFrom,
-    Items: itemsOf(answer, request).map(readItem),
-    Routes: routesOf(answer),
-  }),
+  toResponse: readManyResponse,
 });
