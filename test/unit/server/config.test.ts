@@ -3,6 +3,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t from "tap";
+import { raftSettings } from "../../../src/host/settings.js";
+import { defaultConfig } from "../../../src/raft/state/config.js";
 import { clusterIdOf } from "../../../src/server/flags/cluster-flags.js";
 import { makeConfig, type ServerConfig } from "../../../src/server/flags/config.js";
 import { FLAGS } from "../../../src/server/flags/flag-table.js";
@@ -11,6 +13,7 @@ import { helpText } from "../../../src/server/flags/help.js";
 import { permissionMistake } from "../../../src/server/security/secret-file.js";
 import { Authenticator, TokenFile, tokenDigestText } from "../../../src/server/security/tokens.js";
 import { readDurationMs, readSizeBytes } from "../../../src/server/flags/values.js";
+import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -366,3 +369,17 @@ t.test(
     t.end();
   },
 );
+
+t.test("P-007 a core left to itself runs at the pace that the flags make", (t) => {
+  const { electionTicks, heartbeatTicks } = raftSettings(DEFAULT_HOST_SETTINGS, 1);
+  t.same(raftSettings(DEFAULT_HOST_SETTINGS, 1).electionSpreadTicks, electionTicks);
+  const own = defaultConfig(1, 1);
+  t.same(
+    { electionTicks, heartbeatTicks },
+    {
+      electionTicks: own.electionTicks,
+      heartbeatTicks: own.heartbeatTicks,
+    },
+  );
+  t.end();
+});
