@@ -31,7 +31,7 @@ import {
   syncNames,
   writeIdentity,
   writeMark,
-} from "./vault.js";
+} from "./data-directory.js";
 
 export interface DiskOptions {
   readonly adapter: "lmdb" | "memory";

@@ -12,7 +12,7 @@ import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group/group.js";
 import { groupFacts } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
-import type { Hosting } from "./cluster/hosting.js";
+import type { Hosting } from "./cluster/group-registry.js";
 import type { LeaveDone } from "./cluster/leaving.js";
 import type { Links } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";

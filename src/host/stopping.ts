@@ -15,7 +15,7 @@ import type { LogPort, StorePort } from "../ports.js";
 import type { GroupDriver } from "./group/driver.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { Group } from "./group/group.js";
-import type { Handover } from "./leaders/handover.js";
+import type { Handover } from "./leaders/leadership-transfers.js";
 
 type Step = "running" | "draining" | "handing" | "flushing" | "closing" | "closed";
 

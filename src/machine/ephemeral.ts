@@ -27,7 +27,7 @@ import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./store/keys.js";
 import { Overlay } from "./store/overlay.js";
 import { isWholeRow } from "./snapshot/row-check.js";
 import { GroupRows } from "./store/rows.js";
-import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
+import { type StillReads, type Stretch, stillValues } from "./point-in-time.js";
 
 /** The kinds of rows that such a table has. */
 const KINDS: ReadonlySet<number> = new Set([RowKind.lock, RowKind.value, RowKind.history]);

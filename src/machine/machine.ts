@@ -28,7 +28,7 @@ import type { FrozenGroup, Overlay } from "./store/overlay.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
-import { type StillReads, type Stretch, stillValues } from "./still-rows.js";
+import { type StillReads, type Stretch, stillValues } from "./point-in-time.js";
 
 export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 

@@ -9,7 +9,7 @@
 import { unreachable } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer } from "./api/answers.js";
-import { Errand } from "./forwarding/errand.js";
+import { Errand } from "./forwarding/forwarder.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
 import { changeKey, readKey } from "./kv/kv.js";
 import { readBucket } from "./kv/kv-bucket.js";

@@ -35,7 +35,7 @@ import {
   isLongKey,
   longRowKey,
 } from "../../src/disk/store/storekeys.js";
-import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../src/disk/vault.js";
+import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../src/disk/data-directory.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 import { awkwardKeys } from "../conformance/store.js";
 import {

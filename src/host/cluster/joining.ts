@@ -11,7 +11,7 @@
 import type { MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../../ports.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
 
 const UNDER_WAY_MAX = 16;
 const PATIENCE_MS = 5000;

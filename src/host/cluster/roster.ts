@@ -14,7 +14,7 @@ import type { MemberCommand } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { GroupDriver } from "../group/driver.js";
 import type { Group } from "../group/group.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-errands.js";
+import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
 import type { ProposalResult } from "../requests/results.js";
 
 const COMMAND_BYTES = 512;

@@ -8,7 +8,7 @@
 import { META_PARTITION } from "../../base/ids.js";
 import { textSizeBytes } from "../../base/bytes.js";
 import type { ProposalResult } from "../../host/requests/results.js";
-import { Errand } from "../forwarding/errand.js";
+import { Errand } from "../forwarding/forwarder.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 import type { MetaAnswer, MetaCall } from "../wire/calls.js";

@@ -12,7 +12,7 @@ import { keySpaceOf } from "../../base/routing.js";
 import { KvType, type RangeDescriptor } from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.js";
-import { Errand } from "../forwarding/errand.js";
+import { Errand } from "../forwarding/forwarder.js";
 import { isOpenName } from "../admission/input.js";
 import { gather } from "../kv/kv-gather.js";
 import { Durability, type RequestContext } from "../api/requests.js";

@@ -11,7 +11,7 @@ import { encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
 import { rangeStretch } from "../../machine/kv/pages.js";
 import type { PageItem, RangeQuery } from "../../machine/decision/reading.js";
-import type { StillReads } from "../../machine/still-rows.js";
+import type { StillReads } from "../../machine/point-in-time.js";
 import type { KvPageAnswer } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { Durability } from "../api/requests.js";

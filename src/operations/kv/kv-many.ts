@@ -12,7 +12,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvAnswer, KvManyAnswer, Refusal } from "../api/answers.js";
-import { Errand, type ErrandTask, type Journey } from "../forwarding/errand.js";
+import { Errand, type ErrandTask, type Journey } from "../forwarding/forwarder.js";
 import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
 import { isAcceptable } from "../admission/input.js";
 import { type ReadBudget, type Readings, changeKey, readKeys } from "./kv.js";

@@ -11,7 +11,7 @@ import { compareText, encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
 import { prefixStretch } from "../../machine/kv/pages.js";
 import type { Page, PageItem } from "../../machine/decision/reading.js";
-import type { StillReads } from "../../machine/still-rows.js";
+import type { StillReads } from "../../machine/point-in-time.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { sourceOf } from "./kv-gather.js";
 import { Durability } from "../api/requests.js";

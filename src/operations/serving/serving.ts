@@ -11,7 +11,7 @@ import type { MeterPort } from "../../ports.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
 import { Calls, type CallsPorts } from "../forwarding/calls.js";
 import { Contention } from "../admission/contention.js";
-import type { Roads } from "../forwarding/errand.js";
+import type { Roads } from "../forwarding/forwarder.js";
 import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
 import type { OperationsSettings } from "../api/settings.js";

@@ -9,7 +9,7 @@ import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
 import { Joining } from "../../../src/host/cluster/joining.js";
 import { type LeaveOutcome, Leaving } from "../../../src/host/cluster/leaving.js";
 import { MemberRemoval } from "../../../src/host/cluster/member-removal.js";
-import { MetaErrands, isErrandFrame } from "../../../src/host/cluster/meta-errands.js";
+import { MetaErrands, isErrandFrame } from "../../../src/host/cluster/meta-proposer.js";
 import { type ReconcileGroup, Reconcile } from "../../../src/host/cluster/reconcile.js";
 import { Roster } from "../../../src/host/cluster/roster.js";
 import type { ProposalDone, ProposalResult } from "../../../src/host/requests/results.js";

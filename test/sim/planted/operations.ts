@@ -10,7 +10,7 @@ export const operationBugs: readonly Mutation[] = [
     "five",
     [
       edit(
-        "src/operations/forwarding/errand.ts",
+        "src/operations/forwarding/forwarder.ts",
         "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
         "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
       ),

@@ -9,7 +9,7 @@
  */
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
-import { Handover } from "../../../src/host/leaders/handover.js";
+import { Handover } from "../../../src/host/leaders/leadership-transfers.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Operations } from "../../../src/operations/operations.js";
 import type { FatalPort, Founder, LoggerPort } from "../../../src/ports.js";

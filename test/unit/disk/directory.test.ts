@@ -13,7 +13,7 @@ import { partitionId } from "../../../src/base/ids.js";
 import type { Result } from "../../../src/base/result.js";
 import { bindSocket, lockDirectory } from "../../../src/disk/lock.js";
 import { type Disk, type DiskCode, type DiskOptions, openDisk } from "../../../src/disk/open.js";
-import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../../src/disk/vault.js";
+import { STORAGE_FORMAT_VERSION, parseIdentity } from "../../../src/disk/data-directory.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { bytes } from "../../conformance/store.js";
 import "./shortwrites.js";

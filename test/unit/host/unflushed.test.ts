@@ -5,7 +5,7 @@
 import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
-import type { Hosting } from "../../../src/host/cluster/hosting.js";
+import type { Hosting } from "../../../src/host/cluster/group-registry.js";
 import type { Node } from "../../../src/host/node.js";
 import { Cluster, address } from "../../doubles/host/peerworld.js";
 import { World, propose } from "../../doubles/host/world.js";

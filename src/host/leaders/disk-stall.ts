@@ -8,7 +8,7 @@
  * others elect. 3. It ends by itself when the write becomes durable.
  */
 import type { GroupDriver } from "../group/driver.js";
-import type { Handover } from "./handover.js";
+import type { Handover } from "./leadership-transfers.js";
 
 /** A node without room offers a group this often: another one may be full as well (ms). */
 const OFFER_EVERY_MS = 30_000;

@@ -9,9 +9,9 @@
  */
 import type { DriverShared, GroupDriver } from "./group/driver.js";
 import type { Flusher } from "./storage/flusher.js";
-import type { Hosting } from "./cluster/hosting.js";
+import type { Hosting } from "./cluster/group-registry.js";
 import { PROBE_STEP_MS } from "./group/quiescence.js";
-import type { StuckLeaders } from "./leaders/stuck.js";
+import type { StuckLeaders } from "./leaders/disk-stall.js";
 import type { Touched } from "./group/active-groups.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
