@@ -76,7 +76,7 @@ export interface SizeRun {
 }
 
 /** What the log knows of one group after recovery. */
-export interface GroupLogImage {
+export interface RecoveredGroupLog {
   readonly group: PartitionId;
   readonly hardState: HardState;
   /**
@@ -111,10 +111,10 @@ export type LogSpace = "available" | "full";
 
 export interface LogPort {
   /**
-   * Images of all groups that recovery found, as it found them, but for those that were forgotten
-   * since: a group that comes back begins anew.
+   * Snapshots of all groups that recovery found, as it found them, but for those that were
+   * forgotten since: a group that comes back begins anew.
    */
-  recovered(): ReadonlyMap<PartitionId, GroupLogImage>;
+  recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog>;
   /** Queues a write. Writes of all groups share the next disk write; order is kept. */
   write(write: LogWrite): void;
   /**

@@ -1,5 +1,5 @@
 /**
- * Micro benchmark of the state machine on one core: codec, apply, overlay, freeze, image.
+ * Micro benchmark of the state machine on one core: codec, apply, overlay, freeze, snapshot.
  *
  * Prints operations per second of processor time (collection included) and nanoseconds per
  * operation; no assertion on time. Run the compiled file with node. Invariants: 1. Each part works

@@ -61,7 +61,7 @@ try {
     const log = await open(directory);
     const tookMs = performance.now() - startedMs;
     let found = 0;
-    for (const image of log.recovered().values()) found += image.lastIndex;
+    for (const snapshot of log.recovered().values()) found += snapshot.lastIndex;
     const rate = `${(bytes / 1e6 / (tookMs / 1000)).toFixed(0)} MB/s`;
     const records = `${String(found)} records in ${tookMs.toFixed(0)} ms`;
     const resident = `${String(Math.round(process.memoryUsage().rss / 1e6))} MB resident`;

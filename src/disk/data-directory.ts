@@ -27,7 +27,7 @@ const IDENTITY_MAX_BYTES = 16_384;
  * "storage-unreadable": the system refused. "storage-damaged": the identity is not what was
  * written. "storage-newer": written by a newer version.
  */
-export type VaultCode = "storage-unreadable" | "storage-damaged" | "storage-newer";
+export type DataDirectoryCode = "storage-unreadable" | "storage-damaged" | "storage-newer";
 
 function refused(action: string, path: string, error: unknown): Failure<"storage-unreadable"> {
   const why = error instanceof Error ? error.message : String(error);
@@ -56,7 +56,7 @@ function syncIfPermitted(path: string): void {
  * Makes `path` and its missing parents, mode 0700, each name durable; those that are there too, for
  * an earlier start may have been killed before it came to that.
  */
-export function makeDirectory(path: string): Result<null, VaultCode> {
+export function makeDirectory(path: string): Result<null, DataDirectoryCode> {
   try {
     const missing: string[] = [];
     let there = path;
@@ -76,7 +76,7 @@ export function makeDirectory(path: string): Result<null, VaultCode> {
 }
 
 /** Makes the names in a directory durable that others created there. */
-export function syncNames(path: string): Result<null, VaultCode> {
+export function syncNames(path: string): Result<null, DataDirectoryCode> {
   try {
     syncDirectory(path);
     return ok(null);
@@ -86,7 +86,7 @@ export function syncNames(path: string): Result<null, VaultCode> {
 }
 
 /** Writes aside, syncs, renames, syncs the directory. */
-function replaceFile(path: string, text: string): Result<null, VaultCode> {
+function replaceFile(path: string, text: string): Result<null, DataDirectoryCode> {
   const draft = `${path}.new`;
   try {
     const descriptor = fs.openSync(draft, "w", 0o600);
@@ -105,7 +105,7 @@ function replaceFile(path: string, text: string): Result<null, VaultCode> {
 }
 
 /** The identity in `path`, or null when there is none yet. */
-export function readIdentity(path: string): Result<LogIdentity | null, VaultCode> {
+export function readIdentity(path: string): Result<LogIdentity | null, DataDirectoryCode> {
   let text: string;
   try {
     if (!fs.existsSync(path)) return ok(null);
@@ -123,7 +123,7 @@ function damaged(path: string, what: string): Failure<"storage-damaged"> {
 }
 
 /** Checks what an identity file says. */
-export function parseIdentity(path: string, text: string): Result<LogIdentity, VaultCode> {
+export function parseIdentity(path: string, text: string): Result<LogIdentity, DataDirectoryCode> {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -153,13 +153,16 @@ export function parseIdentity(path: string, text: string): Result<LogIdentity, V
   return ok({ storageId, clusterId, nodeId });
 }
 
-export function writeIdentity(path: string, identity: LogIdentity): Result<null, VaultCode> {
+export function writeIdentity(
+  path: string,
+  identity: LogIdentity,
+): Result<null, DataDirectoryCode> {
   const file = { kind: IDENTITY_KIND, version: STORAGE_FORMAT_VERSION, ...identity };
   return replaceFile(path, `${JSON.stringify(file, null, 2)}\n`);
 }
 
 /** Marks that everything of a new directory was made. */
-export function writeMark(path: string): Result<null, VaultCode> {
+export function writeMark(path: string): Result<null, DataDirectoryCode> {
   const file = { kind: `${IDENTITY_KIND}-complete`, version: STORAGE_FORMAT_VERSION };
   return replaceFile(path, `${JSON.stringify(file)}\n`);
 }

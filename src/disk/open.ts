@@ -25,7 +25,7 @@ import type { LogOpenCode } from "./log/refusals.js";
 import type { LogPorts } from "./log/segment.js";
 import { openStore } from "./store/store.js";
 import {
-  type VaultCode,
+  type DataDirectoryCode,
   makeDirectory,
   readIdentity,
   syncNames,
@@ -58,7 +58,8 @@ export interface DiskOptions {
 
 export type DiskPorts = Omit<LogPorts, "files">;
 
-export type DiskCode = VaultCode | LockCode | LogOpenCode | "store-unreadable" | "storage-foreign";
+export type DiskCode =
+  DataDirectoryCode | LockCode | LogOpenCode | "store-unreadable" | "storage-foreign";
 
 export interface Disk {
   readonly log: LogPort;

@@ -14,14 +14,14 @@ import type { GroupDriver } from "./group/driver.js";
 import type { LogOutbox } from "./group/effects.js";
 import type { Failover } from "./leaders/failover.js";
 import type { Flusher } from "./storage/flusher.js";
-import type { Hosting } from "./cluster/group-registry.js";
+import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { Links } from "./cluster/peer-admission.js";
 import type { NodeClocks } from "./node-clocks.js";
 import type { PeerOutbox } from "./replication/peer-outbox.js";
-import type { Pulse } from "./ticker.js";
+import type { Ticker } from "./ticker.js";
 import type { HostSettings } from "./settings.js";
 import type { Stopping } from "./stopping.js";
-import type { Touched } from "./group/active-groups.js";
+import type { ActiveGroups } from "./group/active-groups.js";
 import type { Turns } from "./turns.js";
 
 /** What a turn works on. */
@@ -33,13 +33,13 @@ export interface LoopParts {
   readonly outbox: LogOutbox;
   readonly peers: PeerOutbox;
   readonly flusher: Flusher;
-  readonly hosting: Hosting;
+  readonly registry: GroupRegistry;
   readonly stopping: Stopping;
-  readonly pulse: Pulse;
+  readonly ticker: Ticker;
   readonly failover: Failover;
   readonly links: Links;
   readonly clocks: NodeClocks;
-  readonly touched: Touched;
+  readonly activeGroups: ActiveGroups;
 }
 
 export class Loop {
@@ -58,8 +58,8 @@ export class Loop {
       driver.isAwake = true;
       this.awake.push(driver);
     }
-    const { turns, pulse } = this.parts();
-    pulse.rouse();
+    const { turns, ticker } = this.parts();
+    ticker.unquiesce();
     if (!turns.isRunning) turns.request();
   }
 
@@ -72,14 +72,14 @@ export class Loop {
 
   /** One turn of the whole node. */
   turn(nowMs: number): void {
-    const { stopping, pulse, failover, links, peers, outbox } = this.parts();
+    const { stopping, ticker, failover, links, peers, outbox } = this.parts();
     const { flusher, answers, turns, log } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
-      if (nowMs >= pulse.nextBeatMs) {
+      if (nowMs >= ticker.nextTickMs) {
         // Whoever was heard of in the meantime is heard before time passes (P-009).
         for (const driver of this.awake) driver.stepInbox();
-        pulse.beat(nowMs);
+        ticker.beat(nowMs);
       }
       failover.check(nowMs);
       this.runAwake(nowMs);
@@ -99,13 +99,13 @@ export class Loop {
     if (closing) return;
     if (this.sliced > 0) turns.requestLater();
     turns.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
-    turns.wakeAt(Math.min(pulse.nextBeatMs, flusher.nextCheckMs));
+    turns.wakeAt(Math.min(ticker.nextTickMs, flusher.nextCheckMs));
     turns.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs));
   }
 
   private expire(nowMs: number): void {
     this.dueMs = Infinity;
-    for (const { driver, group } of this.parts().hosting.all) {
+    for (const { driver, group } of this.parts().registry.all) {
       if (group.wakeAtMs <= nowMs) {
         group.expire(nowMs);
         this.wake(driver);
@@ -116,7 +116,7 @@ export class Loop {
 
   private runAwake(nowMs: number): void {
     const { awake, slice } = this;
-    const { settings, hosting, touched } = this.parts();
+    const { settings, registry, activeGroups } = this.parts();
     this.sliced = 0;
     if (awake.length === 0) return;
     this.awake = [];
@@ -131,13 +131,13 @@ export class Loop {
       this.wakeAt(driver.wakeAtMs);
     }
     this.sliced = this.awake.length;
-    touched.add(awake);
-    hosting.refresh();
+    activeGroups.add(awake);
+    registry.refresh();
   }
 
   /** There may be room again: whoever has commands queued, or entries to apply, gets a turn. */
   wakeQueued(): void {
-    for (const { driver } of this.parts().hosting.all) {
+    for (const { driver } of this.parts().registry.all) {
       if (driver.batcher.queuedCommands > 0 || driver.hasWork) this.wake(driver);
     }
     this.parts().turns.request();

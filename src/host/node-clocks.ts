@@ -14,7 +14,7 @@ const FRAME_BYTES = 9;
 /** Pause between two frames (ms): what a leader's death may add to the leases of its groups. */
 const EVERY_MS = 250;
 
-export interface NodeClocksWorld {
+export interface NodeClocksDeps {
   /** The linked nodes. */
   linked(): Iterable<number>;
   /** This node leads a group that sleeps while leases run. */
@@ -27,7 +27,7 @@ export class NodeClocks {
   private nextAtMs = 0;
   private wanted = false;
 
-  constructor(private readonly world: NodeClocksWorld) {}
+  constructor(private readonly deps: NodeClocksDeps) {}
 
   /** When a turn is wanted for `check`; while no group sleeps it goes along with others. */
   get wakeAtMs(): number {
@@ -38,10 +38,10 @@ export class NodeClocks {
   check(nowMs: number): void {
     if (nowMs < this.nextAtMs) return;
     this.nextAtMs = nowMs + EVERY_MS;
-    this.wanted = this.world.isWanted();
+    this.wanted = this.deps.isWanted();
     if (!this.wanted) return;
     const frame = new ByteWriter(FRAME_BYTES).uint8(MARK).uint53(Math.floor(nowMs)).finish();
-    for (const node of this.world.linked()) this.world.send(node, frame);
+    for (const node of this.deps.linked()) this.deps.send(node, frame);
   }
 
   /** Takes a frame of the lane "control" if it is one of this file; false: it is not. */

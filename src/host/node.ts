@@ -12,7 +12,7 @@ import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group/group.js";
 import { groupFacts } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
-import type { Hosting } from "./cluster/group-registry.js";
+import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { LeaveDone } from "./cluster/leaving.js";
 import type { Links } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
@@ -24,7 +24,7 @@ export type { StartRefusal } from "./storage/recovery.js";
 
 export class Node {
   private readonly parts: NodeParts;
-  private readonly hosting: Hosting;
+  private readonly registry: GroupRegistry;
   private fault: string | null = null;
   /** As the roster said last; its rows are closed in the end. */
   private lastRole: MemberRole | null = null;
@@ -34,7 +34,7 @@ export class Node {
     private readonly ports: HostPorts,
   ) {
     this.parts = new NodeParts(settings, ports, (reason) => this.setFatalFault(reason));
-    this.hosting = this.parts.hosting;
+    this.registry = this.parts.registry;
   }
 
   /**
@@ -45,8 +45,8 @@ export class Node {
   static open(settings: HostSettings, ports: HostPorts): Result<Node, StartRefusal> {
     assertSettings(settings);
     const node = new Node(settings, ports);
-    const { hosting, flusher, turns, links } = node.parts;
-    const recovered = hosting.recover(flusher, (boot) => links.start(boot));
+    const { registry, flusher, turns, links } = node.parts;
+    const recovered = registry.recover(flusher, (boot) => links.start(boot));
     if (!recovered.ok) {
       turns.close();
       return recovered;
@@ -57,18 +57,18 @@ export class Node {
 
   /** The group that `hashText` is placed in (contract 6.1); null until the cluster is founded. */
   route(hashText: string): Group | null {
-    const poolSize = this.hosting.dataPartitions;
+    const poolSize = this.registry.dataPartitions;
     return poolSize === 0 ? null : this.group(partitionId(hashPartition(hashText, poolSize)));
   }
 
   /** The group of `partition`; null when this node does not host it. */
   group(partition: PartitionId): Group | null {
-    return this.hosting.find(partition)?.group ?? null;
+    return this.registry.find(partition)?.group ?? null;
   }
 
   /** The partition that `hashText` is placed in; null until the cluster is founded. */
   partitionOf(hashText: string): PartitionId | null {
-    const poolSize = this.hosting.dataPartitions;
+    const poolSize = this.registry.dataPartitions;
     return poolSize === 0 ? null : partitionId(hashPartition(hashText, poolSize));
   }
 
@@ -78,17 +78,17 @@ export class Node {
 
   /** Meta first, then by partition id. */
   groups(): readonly Group[] {
-    return this.hosting.all.map((hosted) => hosted.group);
+    return this.registry.all.map((hosted) => hosted.group);
   }
 
   /** The roster and the partition map are applied here. */
   get initialized(): boolean {
-    return this.hosting.dataPartitions > 0;
+    return this.registry.dataPartitions > 0;
   }
 
   /** The roster that is known does not list this node: it left, or is about to join. */
   get isOutside(): boolean {
-    return this.parts.links.isOutside || this.parts.changes.isStranger;
+    return this.parts.links.isOutside || this.parts.changes.isRemoved;
   }
 
   get shuttingDown(): boolean {
@@ -122,7 +122,7 @@ export class Node {
 
   /** How far this node is with belonging to a cluster; null when it cannot be told any more. */
   standing(): PeerStanding | null {
-    return this.closing ? null : this.hosting.standing();
+    return this.closing ? null : this.registry.standing();
   }
 
   /** Base URL under which clients reach another node; "" while unknown. */
@@ -167,17 +167,17 @@ export class Node {
       unwrittenBytes: appendBudget.usedBytes,
       refusedAppends: appendBudget.refusedCount,
       turns: this.parts.turns.count,
-      lateTicks: this.parts.pulse.lateCount,
+      lateTicks: this.parts.ticker.lateCount,
       flushes: this.parts.flusher.count,
-      imagesInstalled: snapshots.installed,
-      imagesDelivered: snapshots.delivered,
+      snapshotsInstalled: snapshots.installed,
+      snapshotsDelivered: snapshots.delivered,
       droppedFrames: peers.droppedFrames,
       oversizedMessages: peers.oversizedMessages,
       sentFrames: peers.sentFrames,
       sentFrameBytes: peers.sentBytes,
       badItems: links.badItems,
       strayItems: links.strayItems,
-      stuckHandovers: stuck.count,
+      diskStallTransfers: stuck.count,
       peers: links.facts(),
       transfers: snapshots.facts(),
     };
@@ -185,12 +185,12 @@ export class Node {
 
   /** `hook` runs once for every group: for those that exist, and for those to come. */
   onGroup(hook: (group: Group) => void): void {
-    this.hosting.onGroup(hook);
+    this.registry.onGroup(hook);
   }
 
   /** `hook` is told after each turn which partitions it ran: nothing of the others changed. */
   onRun(hook: (partition: PartitionId) => void): void {
-    this.parts.touched.listen((drivers) => {
+    this.parts.activeGroups.listen((drivers) => {
       for (const { partition } of drivers) hook(partition);
     });
   }
@@ -219,13 +219,13 @@ export class Node {
 
   private heldGroups(): number {
     if (this.closing) return 0;
-    return this.hosting.all.filter(({ driver }) => driver.applier.isHeld).length;
+    return this.registry.all.filter(({ driver }) => driver.applier.isHeld).length;
   }
 
   private healthInput(): HealthInput {
     const nowMs = this.nowMs();
-    const groups = this.hosting.all;
-    if (!this.closing) this.lastRole = this.hosting.ownRole();
+    const groups = this.registry.all;
+    if (!this.closing) this.lastRole = this.registry.ownRole();
     let oldestEntryMs = 0;
     for (const { driver } of groups) {
       oldestEntryMs = Math.max(oldestEntryMs, driver.proposals.oldestAgeMs(nowMs));
@@ -234,7 +234,7 @@ export class Node {
       fatalFault: this.fault,
       stopping: this.parts.stopping.isWithdrawn,
       initialized: this.initialized,
-      role: this.parts.changes.isStranger ? null : this.lastRole,
+      role: this.parts.changes.isRemoved ? null : this.lastRole,
       groups: groups.map(({ driver }) => groupFacts(driver)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,

@@ -114,7 +114,7 @@ export interface HostSettings {
   readonly unflushedRowsMax: number;
   /**
    * What the log keeps of all groups for other nodes that lag, before it is cut and they get
-   * images; more where images are large (bytes).
+   * snapshots; more where snapshots are large (bytes).
    */
   readonly logKeepBytesMax: number;
   /** Entries handed to the log and not durable, of all groups, then appends are refused (bytes). */
@@ -125,7 +125,7 @@ export interface HostSettings {
   readonly applySliceCommands: number;
   /** Time that one turn may spend on applying (ms). */
   readonly applySliceMs: number;
-  /** Bounds of the images that go from node to node. */
+  /** Bounds of the snapshots that go from node to node. */
   readonly snapshots: SnapshotSettings;
   readonly lockRecordRetentionMs: number;
   /** 0 = tombstones are kept for ever. */

@@ -15,7 +15,7 @@ import type { LogPort, StorePort } from "../ports.js";
 import type { GroupDriver } from "./group/driver.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { Group } from "./group/group.js";
-import type { Handover } from "./leaders/leadership-transfers.js";
+import type { LeadershipTransfers } from "./leaders/leadership-transfers.js";
 
 type Step = "running" | "draining" | "handing" | "flushing" | "closing" | "closed";
 
@@ -30,11 +30,11 @@ export interface StoppingGroup {
   readonly group: Group;
 }
 
-export interface StoppingWorld {
+export interface StoppingDeps {
   readonly log: LogPort;
   readonly store: StorePort;
   readonly flusher: Flusher;
-  readonly handover: Handover;
+  readonly transfers: LeadershipTransfers;
   /** Leaderships that nobody took within this are given up with the process (ms). */
   readonly handoverMs: number;
   groups(): readonly StoppingGroup[];
@@ -58,7 +58,7 @@ export class Stopping {
   private withdrawn = false;
   private readonly whenClosed: (() => void)[] = [];
 
-  constructor(private readonly world: StoppingWorld) {}
+  constructor(private readonly deps: StoppingDeps) {}
 
   get isStopping(): boolean {
     return this.step !== "running";
@@ -85,13 +85,13 @@ export class Stopping {
     if (this.withdrawn) return;
     this.withdrawn = true;
     if (this.step === "running") this.lookAtMs = 0;
-    this.world.request();
+    this.deps.request();
   }
 
   /** A group is led here that another node could lead. */
   get hasHeirs(): boolean {
-    const { handover } = this.world;
-    return this.world.groups().some(({ driver }) => handover.isNeeded(driver));
+    const { transfers } = this.deps;
+    return this.deps.groups().some(({ driver }) => transfers.isNeeded(driver));
   }
 
   /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
@@ -101,11 +101,11 @@ export class Stopping {
     this.step = "draining";
     this.lookAtMs = Infinity;
     this.deadlineMs = deadlineMs;
-    for (const { group, driver } of this.world.groups()) {
+    for (const { group, driver } of this.deps.groups()) {
       if (!driver.members.isAlone) driver.core.setPassive(true);
       group.runStopHooks(deadlineMs);
     }
-    this.world.request();
+    this.deps.request();
   }
 
   /** Looks whether the next step is due; called at the end of each turn. */
@@ -119,29 +119,29 @@ export class Stopping {
     if (this.step === "flushing") this.flush(nowMs);
   }
 
-  /** Orders the hand-over of all that is led here, also of what came back meanwhile. */
+  /** Orders the transfer of all that is led here, also of what came back meanwhile. */
   private giveAway(nowMs: number): void {
-    const { handover } = this.world;
-    for (const { driver } of this.world.groups()) {
-      if (handover.isNeeded(driver)) handover.order(driver, nowMs);
+    const { transfers } = this.deps;
+    for (const { driver } of this.deps.groups()) {
+      if (transfers.isNeeded(driver)) transfers.order(driver, nowMs);
     }
     this.lookAtMs = nowMs + WITHDRAWN_LOOK_MS;
   }
 
   /** Each group is handed over as soon as nobody waits in it: it is led without a break. */
   private drain(nowMs: number): void {
-    const { handover } = this.world;
-    const groups = this.world.groups();
-    let waits = this.world.hasAnswers();
+    const { transfers } = this.deps;
+    const groups = this.deps.groups();
+    let waits = this.deps.hasAnswers();
     let endMs = this.deadlineMs;
     this.lookAtMs = Infinity;
     for (const { driver } of groups) {
-      const isNeeded = handover.isNeeded(driver);
-      if (isNeeded) endMs = this.deadlineMs - this.world.handoverMs;
+      const isNeeded = transfers.isNeeded(driver);
+      if (isNeeded) endMs = this.deadlineMs - this.deps.handoverMs;
       // A group of others goes on without this node; one that is alone is brought to its end.
       if (driver.hasWaiters || (driver.members.isAlone && !driver.isQuiet)) waits = true;
       else if (isNeeded) {
-        handover.order(driver, nowMs);
+        transfers.order(driver, nowMs);
         this.lookAtMs = nowMs + LOOK_MS;
       }
     }
@@ -149,39 +149,39 @@ export class Stopping {
     if (waits && nowMs < this.drainEndMs) return;
     for (const { driver } of groups) driver.endAll();
     this.step = "handing";
-    this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.world.handoverMs);
+    this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.deps.handoverMs);
   }
 
   private hand(nowMs: number): void {
-    const { handover } = this.world;
-    const led = this.world.groups().filter(({ driver }) => handover.isNeeded(driver));
+    const { transfers } = this.deps;
+    const led = this.deps.groups().filter(({ driver }) => transfers.isNeeded(driver));
     if (led.length > 0 && nowMs < this.handUntilMs) {
-      for (const { driver } of led) handover.order(driver, nowMs);
+      for (const { driver } of led) transfers.order(driver, nowMs);
       this.lookAtMs = nowMs + LOOK_MS;
       return;
     }
     this.step = "flushing";
-    this.world.flusher.flushSoon(() => {
+    this.deps.flusher.flushSoon(() => {
       this.flushed = true;
-      this.world.request();
+      this.deps.request();
     });
-    this.world.request();
+    this.deps.request();
   }
 
   private flush(nowMs: number): void {
-    if (this.world.flusher.storeFull || nowMs >= this.deadlineMs) this.flushed = true;
+    if (this.deps.flusher.storeFull || nowMs >= this.deadlineMs) this.flushed = true;
     if (!this.flushed) return;
     // What is left to wait for says so itself: a flush that hangs must not spin the loop.
     this.deadlineMs = Infinity;
-    if (this.world.flusher.isWriting || this.world.hasAnswers()) return;
+    if (this.deps.flusher.isWriting || this.deps.hasAnswers()) return;
     this.step = "closing";
-    this.world.log.close(() => this.world.store.close(() => this.close()));
+    this.deps.log.close(() => this.deps.store.close(() => this.close()));
   }
 
   private close(): void {
     assert(this.step === "closing", "closed once");
     this.step = "closed";
-    this.world.ended();
+    this.deps.ended();
     for (const done of this.whenClosed) done();
   }
 }

@@ -9,10 +9,10 @@
  */
 import type { DriverShared, GroupDriver } from "./group/driver.js";
 import type { Flusher } from "./storage/flusher.js";
-import type { Hosting } from "./cluster/group-registry.js";
+import type { GroupRegistry } from "./cluster/group-registry.js";
 import { PROBE_STEP_MS } from "./group/quiescence.js";
-import type { StuckLeaders } from "./leaders/disk-stall.js";
-import type { Touched } from "./group/active-groups.js";
+import type { DiskStallTransfers } from "./leaders/disk-stall.js";
+import type { ActiveGroups } from "./group/active-groups.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
@@ -20,7 +20,7 @@ const MISSED_TICKS_MAX = 3;
 const REST_INTERVALS = 10;
 const REST_MAX_MS = 1000;
 
-export class Pulse {
+export class Ticker {
   private lastTickMs: number;
   private nextMs: number;
   private wasClosed = false;
@@ -30,32 +30,32 @@ export class Pulse {
   private probeStep = -1;
   private resting = false;
   /** A group was woken since the last beat began. */
-  private roused = false;
+  private unquiesced = false;
   /** Gaps between beats that were longer than an election timeout. */
   lateCount = 0;
 
   /** `onIntakeOpened` is called when the log or the store has room again. */
   constructor(
     private readonly shared: DriverShared,
-    private readonly hosting: Hosting,
+    private readonly registry: GroupRegistry,
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
-    private readonly stuck: StuckLeaders,
-    private readonly touched: Touched,
+    private readonly stuck: DiskStallTransfers,
+    private readonly activeGroups: ActiveGroups,
     /** Called once per beat; returns whether something waits for the next one. */
-    private readonly alsoAtBeat: (nowMs: number) => boolean,
+    private readonly alsoAtTick: (nowMs: number) => boolean,
   ) {
     this.lastTickMs = shared.ports.clock.monotonicMs();
     this.nextMs = this.lastTickMs;
   }
 
-  get nextBeatMs(): number {
+  get nextTickMs(): number {
     return this.nextMs;
   }
 
   /** A group is woken: the beat goes on as usual. */
-  rouse(): void {
-    this.roused = true;
+  unquiesce(): void {
+    this.unquiesced = true;
     if (!this.resting) return;
     this.resting = false;
     this.lastTickMs = this.shared.ports.clock.monotonicMs();
@@ -63,9 +63,9 @@ export class Pulse {
   }
 
   /** Groups are awake that nobody runs: the next beat looks at all. */
-  rouseAll(): void {
+  unquiesceAll(): void {
     this.allAreDue = true;
-    this.rouse();
+    this.unquiesce();
   }
 
   private get restMs(): number {
@@ -80,11 +80,11 @@ export class Pulse {
     this.watchIntake();
     this.flusher.relieveLog();
     this.flusher.check(nowMs, true);
-    this.hosting.look(nowMs);
-    const isWanted = this.alsoAtBeat(nowMs);
-    this.resting = !isAwake && !this.roused && !isWanted && !this.wasClosed;
+    this.registry.look(nowMs);
+    const isWanted = this.alsoAtTick(nowMs);
+    this.resting = !isAwake && !this.unquiesced && !isWanted && !this.wasClosed;
     // Only now: whoever was woken since the last beat may get its turn behind this one.
-    this.roused = false;
+    this.unquiesced = false;
     this.nextMs = nowMs + (this.resting ? this.restMs : heartbeatMs);
   }
 
@@ -104,9 +104,9 @@ export class Pulse {
   private gather(nowMs: number): void {
     const step = Math.floor(nowMs / PROBE_STEP_MS);
     if (step !== this.probeStep || this.allAreDue || this.wasClosed) {
-      for (const { driver } of this.hosting.all) this.ticking.add(driver);
+      for (const { driver } of this.registry.all) this.ticking.add(driver);
     } else {
-      for (const driver of this.touched.all()) this.ticking.add(driver);
+      for (const driver of this.activeGroups.all()) this.ticking.add(driver);
     }
     this.probeStep = step;
     this.allAreDue = false;

@@ -18,19 +18,19 @@ import { LogOutbox } from "./group/effects.js";
 import { CacheBudget } from "./replication/entry-cache.js";
 import { Failover } from "./leaders/failover.js";
 import { Flusher } from "./storage/flusher.js";
-import { Handover } from "./leaders/leadership-transfers.js";
+import { LeadershipTransfers } from "./leaders/leadership-transfers.js";
 import { Heirs } from "./leaders/heirs.js";
-import { Hosting } from "./cluster/group-registry.js";
+import { GroupRegistry } from "./cluster/group-registry.js";
 import { Links } from "./cluster/peer-admission.js";
 import { Loop, type LoopParts } from "./loop.js";
 import { NodeClocks } from "./node-clocks.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
-import { Pulse } from "./ticker.js";
+import { Ticker } from "./ticker.js";
 import type { HostPorts, HostSettings } from "./settings.js";
 import { Snapshots } from "./snapshots/snapshots.js";
 import { Stopping } from "./stopping.js";
-import { StuckLeaders } from "./leaders/disk-stall.js";
-import { Touched } from "./group/active-groups.js";
+import { DiskStallTransfers } from "./leaders/disk-stall.js";
+import { ActiveGroups } from "./group/active-groups.js";
 import { Turns } from "./turns.js";
 
 export class NodeParts implements LoopParts {
@@ -40,16 +40,16 @@ export class NodeParts implements LoopParts {
   readonly budget: Budget;
   readonly appendBudget: AppendBudget;
   readonly outbox: LogOutbox;
-  readonly touched = new Touched();
+  readonly activeGroups = new ActiveGroups();
   readonly peers: PeerOutbox;
-  readonly hosting: Hosting;
+  readonly registry: GroupRegistry;
   readonly flusher: Flusher;
-  readonly pulse: Pulse;
+  readonly ticker: Ticker;
   readonly stopping: Stopping;
   readonly links: Links;
   readonly failover: Failover;
   readonly snapshots: Snapshots;
-  readonly stuck: StuckLeaders;
+  readonly stuck: DiskStallTransfers;
   readonly changes: ClusterChanges;
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
@@ -73,28 +73,28 @@ export class NodeParts implements LoopParts {
     this.appendBudget = new AppendBudget(settings.unwrittenBytesMax);
     this.outbox = new LogOutbox(this.appendBudget);
     this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
-      this.hosting.find(partitionId(group))?.driver.core.reportUnreachable(to);
+      this.registry.find(partitionId(group))?.driver.core.reportUnreachable(to);
     });
     this.heirs = this.makeHeirs();
     const shared = this.makeShared();
-    this.hosting = new Hosting(shared);
+    this.registry = new GroupRegistry(shared);
     const wakeQueued = (): void => loop.wakeQueued();
-    // Images first: groups would take all the room there is.
+    // Snapshots first: groups would take all the room there is.
     const roomMade = (): void => {
       this.snapshots.tick(ports.clock.monotonicMs());
       wakeQueued();
     };
     const keepBytes = (): number => this.snapshots.logKeepBytes(settings.logKeepBytesMax);
-    const { touched } = this;
-    const { overlay } = this.hosting;
-    this.flusher = new Flusher(overlay, ports, settings, roomMade, touched, keepBytes);
-    const handover = new Handover(
+    const { activeGroups } = this;
+    const { overlay } = this.registry;
+    this.flusher = new Flusher(overlay, ports, settings, roomMade, activeGroups, keepBytes);
+    const transfers = new LeadershipTransfers(
       (node) => this.peers.isUp(node),
       () => ports.clock.monotonicMs(),
     );
-    this.stuck = new StuckLeaders(handover, settings.electionMs * 2, settings.electionMs);
+    this.stuck = new DiskStallTransfers(transfers, settings.electionMs * 2, settings.electionMs);
     const balancer = this.makeBalancer();
-    const atBeat = (nowMs: number): boolean => {
+    const atTick = (nowMs: number): boolean => {
       this.snapshots.tick(nowMs);
       this.heirs.tick();
       const { isStopping } = this.stopping;
@@ -102,30 +102,30 @@ export class NodeParts implements LoopParts {
         this.changes.tick(nowMs);
         balancer.check(nowMs);
       }
-      this.touched.clear();
+      this.activeGroups.clear();
       return isStopping || this.snapshots.hasWork || this.changes.hasWork;
     };
-    const { hosting, flusher, stuck } = this;
-    this.pulse = new Pulse(shared, hosting, flusher, wakeQueued, stuck, touched, atBeat);
+    const { registry, flusher, stuck } = this;
+    this.ticker = new Ticker(shared, registry, flusher, wakeQueued, stuck, activeGroups, atTick);
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,
       flusher: this.flusher,
-      handover,
+      transfers,
       handoverMs: 2 * settings.electionMs,
-      groups: () => this.hosting.all,
+      groups: () => this.registry.all,
       hasAnswers: () => !this.answers.isEmpty,
       request: () => turns.request(),
       ended: () => turns.close(),
     });
     this.snapshots = this.makeSnapshots(shared);
-    this.hosting.onAdded((driver) => this.snapshots.added(driver));
+    this.registry.onAdded((driver) => this.snapshots.added(driver));
     this.changes = this.makeChanges(shared);
-    this.hosting.connectRoster(this.changes.seams);
+    this.registry.connectRoster(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
       isWanted: () =>
-        this.hosting.all.some(({ driver }) => driver.peers.isAsleep && driver.hasLeases),
+        this.registry.all.some(({ driver }) => driver.peers.isQuiesced && driver.hasLeases),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
     this.links = this.makeLinks();
@@ -148,7 +148,7 @@ export class NodeParts implements LoopParts {
       peers: this.peers,
       cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
       heirs: this.heirs,
-      images: {
+      snapshots: {
         send: (driver, to) => this.snapshots.send(driver, to),
         install: (driver, meta, hardState, done) =>
           this.snapshots.install(driver, meta, hardState, done),
@@ -168,7 +168,7 @@ export class NodeParts implements LoopParts {
     const { ports } = this;
     return new Heirs({
       nowMs: () => ports.clock.monotonicMs(),
-      group: (group) => this.hosting.find(partitionId(group))?.driver ?? null,
+      group: (group) => this.registry.find(partitionId(group))?.driver ?? null,
       isWilling: () =>
         !this.stopping.isWithdrawn && this.flusher.intakeOpen && ports.log.space() === "available",
       sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
@@ -181,7 +181,7 @@ export class NodeParts implements LoopParts {
   }
 
   private makeSnapshots(shared: DriverShared): Snapshots {
-    const { settings, ports, hosting, flusher } = this;
+    const { settings, ports, registry, flusher } = this;
     return new Snapshots({
       settings: settings.snapshots,
       logger: ports.logger,
@@ -190,11 +190,11 @@ export class NodeParts implements LoopParts {
       sessionSeed: ports.entropy.uint32(),
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
-      find: (partition) => hosting.find(partition)?.driver ?? null,
-      mayFill: () => flusher.intakeOpen && hosting.overlay.rows < 2 * settings.flushRows,
+      find: (partition) => registry.find(partition)?.driver ?? null,
+      mayFill: () => flusher.intakeOpen && registry.overlay.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),
       wake: (partition) => {
-        const hosted = hosting.find(partition);
+        const hosted = registry.find(partition);
         if (hosted !== null) shared.wake(hosted.driver);
       },
     });
@@ -203,7 +203,7 @@ export class NodeParts implements LoopParts {
   /** null before there are records, and when their rows are closed. */
   private roster(): MetaReads | null {
     if (this.stopping.isClosing) return null;
-    return this.hosting.find(META_PARTITION)?.driver.machine.meta ?? null;
+    return this.registry.find(META_PARTITION)?.driver.machine.meta ?? null;
   }
 
   private makeLinks(): Links {
@@ -213,15 +213,15 @@ export class NodeParts implements LoopParts {
       outbox: this.peers,
       port: this.ports.peers ?? null,
       rows: {
-        get: (key) => this.hosting.overlay.get(key),
-        put: (key, value) => this.hosting.overlay.put(key, value),
+        get: (key) => this.registry.overlay.get(key),
+        put: (key, value) => this.registry.overlay.put(key, value),
         flushSoon: (done) => this.flushSoon(done),
       },
-      founders: () => this.hosting.founders,
-      driver: (partition) => this.hosting.find(partition)?.driver ?? null,
+      founders: () => this.registry.founders,
+      driver: (partition) => this.registry.find(partition)?.driver ?? null,
       roster: () => this.roster(),
       isClosing: () => this.stopping.isClosing,
-      rosterIndex: () => this.hosting.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
+      rosterIndex: () => this.registry.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.turns.request(),
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
@@ -231,25 +231,25 @@ export class NodeParts implements LoopParts {
         this.heirs.frame(from, bytes) ||
         this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
-      refusedAsStranger: () => this.changes.refusedAsStranger(),
+      refusedAsRemoved: () => this.changes.refusedAsRemoved(),
     });
   }
 
   private makeChanges(shared: DriverShared): ClusterChanges {
-    const { settings, ports, hosting } = this;
+    const { settings, ports, registry } = this;
     return new ClusterChanges({
       settings,
       logger: ports.logger,
-      hosting,
-      touched: this.touched,
+      registry,
+      activeGroups: this.activeGroups,
       roster: () => this.roster(),
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),
       sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
       wake: shared.wake,
-      beatSoon: () => {
-        this.pulse.rouse();
+      tickSoon: () => {
+        this.ticker.unquiesce();
         this.request();
       },
     });
@@ -264,7 +264,7 @@ export class NodeParts implements LoopParts {
     return new Balancer(
       settings.nodeId,
       settings.leaderBalanceEveryMs,
-      () => this.hosting.all.map(({ driver }) => driver),
+      () => this.registry.all.map(({ driver }) => driver),
       (node) => this.peers.isUp(node),
       ports.clock.monotonicMs(),
     );
@@ -273,30 +273,30 @@ export class NodeParts implements LoopParts {
   private makeFailover(shared: DriverShared): Failover {
     const failover = new Failover(
       new Prng(this.ports.entropy.uint32()),
-      () => this.hosting.all.map(({ driver }) => driver),
+      () => this.registry.all.map(({ driver }) => driver),
       shared.wakeAt,
       shared.wake,
     );
     // A group that another node leads does not care how two of its followers reach each other.
-    const rouse = (node: number): void => {
-      for (const { driver } of this.hosting.all) {
+    const unquiesce = (node: number): void => {
+      for (const { driver } of this.registry.all) {
         const { leader, isLeading } = driver.leadership;
-        if (isLeading || leader === node || leader === 0) driver.peers.rouse();
+        if (isLeading || leader === node || leader === 0) driver.peers.unquiesce();
       }
-      this.pulse.rouseAll();
+      this.ticker.unquiesceAll();
       this.request();
     };
     this.links.listen({
       linkUp: (node) => {
-        rouse(node);
+        unquiesce(node);
         this.snapshots.linkUp(node);
         failover.linkUp(node);
       },
       linkDown: (node) => {
-        rouse(node);
+        unquiesce(node);
         this.clocks.linkDown(node);
         this.changes.linkDown(node);
-        for (const { driver } of this.hosting.all) driver.core.reportUnreachable(node);
+        for (const { driver } of this.registry.all) driver.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
       },
     });

@@ -27,7 +27,7 @@ import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./store/keys.js";
 import { Overlay } from "./store/overlay.js";
 import { isWholeRow } from "./snapshot/row-check.js";
 import { GroupRows } from "./store/rows.js";
-import { type StillReads, type Stretch, stillValues } from "./point-in-time.js";
+import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 
 /** The kinds of rows that such a table has. */
 const KINDS: ReadonlySet<number> = new Set([RowKind.lock, RowKind.value, RowKind.history]);
@@ -145,8 +145,8 @@ export class EphemeralTable {
   }
 
   /** As Machine.still. */
-  still(stretch: Stretch | null, maxHeldBytes: number): StillReads | null {
-    return stillValues(this.overlay, "", stretch, maxHeldBytes);
+  still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+    return pointInTimeValues(this.overlay, "", stretch, maxHeldBytes);
   }
 
   get rows(): number {

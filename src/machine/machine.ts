@@ -1,6 +1,6 @@
 /**
  * The replicated state machine of one group: applies committed entries in order, answers reads,
- * makes and takes images.
+ * makes and takes snapshots.
  *
  * Owns the group's record; its rows lie in the overlay under the group's current generation. May
  * call the overlay and this folder. Deterministic: state after = f(state before, entry).
@@ -21,14 +21,14 @@ import {
   encodeGroupRecord,
   type GroupRecord,
 } from "./commands/group-record.js";
-import { ImageSource } from "./snapshot/source.js";
+import { SnapshotSource } from "./snapshot/source.js";
 import { generationPrefix, groupRecordKey } from "./store/keys.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Overlay } from "./store/overlay.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
-import { type StillReads, type Stretch, stillValues } from "./point-in-time.js";
+import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 
 export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
@@ -86,7 +86,7 @@ export class Machine {
     return new GroupRows(this.overlay, generationPrefix(this.group, this.generation), this.effects);
   }
 
-  /** Position of the last image installed here. */
+  /** Position of the last snapshot installed here. */
   get installed(): EntryPosition {
     return this.installedAt;
   }
@@ -132,7 +132,7 @@ export class Machine {
   }
 
   /**
-   * Reads of locks, sequences and key/value. Fetch it anew for each read: an installed image
+   * Reads of locks, sequences and key/value. Fetch it anew for each read: an installed snapshot
    * replaces it.
    */
   get reads(): DataReads {
@@ -140,8 +140,8 @@ export class Machine {
   }
 
   /** Values as they are now, for reading in slices; null for no stretch. The caller closes it. */
-  still(stretch: Stretch | null, maxHeldBytes: number): StillReads | null {
-    return stillValues(this.overlay, this.groupRows.prefix, stretch, maxHeldBytes);
+  still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+    return pointInTimeValues(this.overlay, this.groupRows.prefix, stretch, maxHeldBytes);
   }
 
   /** Reads of the meta partition's records. */
@@ -238,16 +238,16 @@ export class Machine {
   }
 
   /**
-   * Starts an image of the state as it is now; entries may be applied while it is read in chunks.
-   * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the image fails
+   * Starts a snapshot of the state as it is now; entries may be applied while it is read in chunks.
+   * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the snapshot fails
    * ("overrun") and is to be started again.
    */
-  openImage(maxHeldBytes: number): ImageSource {
-    return new ImageSource(this.overlay, this.group, this.record(), maxHeldBytes);
+  openSnapshot(maxHeldBytes: number): SnapshotSource {
+    return new SnapshotSource(this.overlay, this.group, this.record(), maxHeldBytes);
   }
 
   /**
-   * Starts to fill a fresh generation from an image; the current one stays until `install`. A
+   * Starts to fill a fresh generation from a snapshot; the current one stays until `install`. A
    * second begin makes the first one's rows rubbish for `sweep`.
    */
   beginRestore(): RestoreSink {

@@ -11,20 +11,20 @@ import { DataReads } from "./data-reads.js";
 import { RowKind, type ByteKey } from "./store/keys.js";
 import { HeldRows } from "./store/held-rows.js";
 import type { ChangeWatcher, Overlay, RowVisitor } from "./store/overlay.js";
-import type { Stretch } from "./kv/pages.js";
+import type { KeySpan } from "./kv/pages.js";
 import type { ReadableRows } from "./store/rows.js";
 
-export type { Stretch } from "./kv/pages.js";
+export type { KeySpan } from "./kv/pages.js";
 
 /** The reads of a stretch of values, and what the reader owes it. */
-export interface StillReads {
+export interface PointInTimeReads {
   readonly reads: DataReads;
   /** Too much changed meanwhile: to be given up. */
   readonly overrun: boolean;
   close(): void;
 }
 
-class StillRows implements ReadableRows, ChangeWatcher, StillReads {
+class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
   readonly reads: DataReads;
   overrun = false;
   private readonly held: HeldRows;
@@ -79,13 +79,13 @@ class StillRows implements ReadableRows, ChangeWatcher, StillReads {
 }
 
 /** A view of the values of a stretch; null when there is none. */
-export function stillValues(
+export function pointInTimeValues(
   overlay: Overlay,
   prefix: ByteKey,
-  stretch: Stretch | null,
+  stretch: KeySpan | null,
   maxHeldBytes: number,
-): StillReads | null {
+): PointInTimeReads | null {
   if (stretch === null) return null;
   const { first, last } = stretch;
-  return new StillRows(overlay, prefix, RowKind.value, first, last, maxHeldBytes);
+  return new PointInTimeRows(overlay, prefix, RowKind.value, first, last, maxHeldBytes);
 }

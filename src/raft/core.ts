@@ -170,7 +170,7 @@ export class RaftCore {
     reportUnreachable(this.raft, id);
   }
 
-  /** How the transfer of a snapshot image to `id` ended, as far as its sender can tell. */
+  /** How the transfer of a snapshot to `id` ended, as far as its sender can tell. */
   reportSnapshot(id: NodeId, ok: boolean): void {
     reportSnapshot(this.raft, id, ok);
   }
@@ -183,8 +183,8 @@ export class RaftCore {
   }
 
   /**
-   * The state image to send to a follower that is too far behind. Without one, the applied state as
-   * of sending.
+   * The state snapshot to send to a follower that is too far behind. Without one, the applied state
+   * as of sending.
    */
   snapshotAvailable(snapshot: SnapshotMeta): void {
     this.raft.offeredSnapshot = snapshot;

@@ -50,7 +50,7 @@ export function assertState(raft: RaftState): void {
     "there is one vote per term",
   );
   assert(raft.log.committed >= handed.commit, "the commit index never falls");
-  // The floor may be of a later term: a group can be founded on an image that has one.
+  // The floor may be of a later term: a group can be founded on a snapshot that has one.
   const { lastIndex, floorIndex, lastTerm } = raft.log;
   assert(lastIndex === floorIndex || lastTerm <= raft.term, "no entry is of a later term");
 }

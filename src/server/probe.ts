@@ -1,5 +1,5 @@
 /**
- * `--probe <url>`: one GET against a health path, for images without another client.
+ * `--probe <url>`: one GET against a health path, for snapshots without another client.
  *
  * Invariants: 1. It ends within PROBE_MAX_MS. 2. It sends nothing but the request: so whose
  * certificate answers is not checked, as orchestrators do not either.

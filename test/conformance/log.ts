@@ -219,9 +219,9 @@ const cases: Readonly<Record<string, Case>> = {
     await driver.reset(B, { index: 50, term: 6 }, { term: 6, vote: 1, commit: 50 });
     await driver.write(B, makeEntries(51, 51, 6, 0));
     await driver.reopen();
-    const images = driver.log.recovered();
-    t.same([...images.keys()].sort(), [A, B]);
-    t.same(images.get(A), {
+    const snapshots = driver.log.recovered();
+    t.same([...snapshots.keys()].sort(), [A, B]);
+    t.same(snapshots.get(A), {
       group: A,
       hardState: { term: 3, vote: 0, commit: 9 },
       floor: { index: 2, term: 2 },
@@ -236,8 +236,8 @@ const cases: Readonly<Record<string, Case>> = {
       ],
       sizeRuns: [{ firstIndex: 3, sizeBytes: 350 }],
     });
-    t.match(images.get(B), { floor: { index: 50, term: 6 }, lastIndex: 51 });
-    t.same(images.get(B)?.sizeRuns, [{ firstIndex: 51, sizeBytes: 0 }]);
+    t.match(snapshots.get(B), { floor: { index: 50, term: 6 }, lastIndex: 51 });
+    t.same(snapshots.get(B)?.sizeRuns, [{ firstIndex: 51, sizeBytes: 0 }]);
     t.equal(
       await driver.read(A, 3, 9),
       describe([...makeEntries(3, 4, 2), ...makeEntries(5, 9, 3)]),

@@ -116,9 +116,9 @@ function scanAndReplay(bytes: Uint8Array, appender: Appender): number {
   const notes = { closed: false, records: 0 };
   const wrong = replayRows(scanner, 0, stop.records, 1, appender, notes);
   for (const index of appender.groups.values()) {
-    const image = index.image();
+    const snapshot = index.snapshot();
     index.firstHole();
-    if (image.lastIndex < image.floor.index) throw new Error("an image ends above its floor");
+    if (snapshot.lastIndex < snapshot.floor.index) throw new Error("an image ends above its floor");
   }
   return wrong === null ? 1 : 2;
 }

@@ -1,6 +1,6 @@
 /**
  * Fuzzing of everything in the state machine that reads bytes: entries (and what apply makes of
- * them), rows, image chunks, cursors. Each target gets at least 100,000 inputs, half of them
+ * them), rows, snapshot chunks, cursors. Each target gets at least 100,000 inputs, half of them
  * damaged forms of valid ones.
  *
  * Seeded; the seed is printed when a target fails. SVC_FUZZ_INPUTS and SVC_FUZZ_SEED override
@@ -255,7 +255,7 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
 t.test("P-040 P-128 image chunks: no damaged chunk is taken, none throws", (t) => {
   const bench = new Bench();
   for (const command of commands) bench.apply(1, command);
-  const source = bench.machine.openImage(1 << 20);
+  const source = bench.machine.openSnapshot(1 << 20);
   const chunks: Uint8Array[] = [];
   for (let last = false; !last;) {
     const chunk = source.next(120);

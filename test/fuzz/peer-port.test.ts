@@ -1,8 +1,8 @@
 /**
- * Fuzzing of the peer port, over real connections: handshakes of strangers, questions, HTTP/2.
+ * Fuzzing of the peer port, over real connections: handshakes of removed members, questions, HTTP/2.
  *
  * Whatever comes, nothing throws, no frame is taken from whoever proved nothing, nothing is believed
- * about others, what is held for strangers is bounded and gone afterwards, and an honest peer is
+ * about others, what is held for removed members is bounded and gone afterwards, and an honest peer is
  * served. Seeded; see peer-port.ts.
  */
 import { connect as connectTcp } from "node:net";

@@ -1,6 +1,6 @@
 /**
  * What the fuzzing of the peer port is made with: a node under attack, hostile bytes, and calls of
- * strangers over real connections.
+ * removed members over real connections.
  *
  * The seed can be set by SVC_FUZZ_SEED, the number of rounds by SVC_FUZZ_INPUTS.
  */
@@ -23,7 +23,7 @@ import { closePort, openNetwork, peerSettings, realPorts, until } from "../doubl
 const { HANDSHAKE_MAX_BYTES, NONCE_BYTES, NO_NONCE } = packets;
 export const SEED = Number(process.env["SVC_FUZZ_SEED"] ?? 198);
 export const ROUNDS = Number(process.env["SVC_FUZZ_INPUTS"] ?? 200);
-/** Connections of strangers at a time. */
+/** Connections of removed members at a time. */
 const AT_A_TIME = 20;
 
 export function credentialsWith(secret: Buffer | null): PeerCredentials {
@@ -210,7 +210,7 @@ export function message(body: Uint8Array): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-// Streams of strangers --------------------------------------------------------------------------
+// Streams of removed members --------------------------------------------------------------------------
 
 export interface Spoken {
   readonly session: ClientHttp2Session;

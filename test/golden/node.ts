@@ -163,16 +163,16 @@ export class HarnessNode {
     return { ...base, entries: null, snapshot: null, proposal };
   }
 
-  /** Images that came with snapshot messages, by index. */
+  /** Snapshots that came with snapshot messages, by index. */
   private readonly arriving = new Map<number, Snapshot>();
 
-  private imageOf(meta: SnapshotMeta): Snapshot {
+  private snapshotOf(meta: SnapshotMeta): Snapshot {
     const own = this.history.filter(
       ({ index, term }) => index === meta.index && term === meta.term,
     );
-    const image = own.at(-1) ?? this.arriving.get(meta.index);
-    if (image === undefined) throw new Error(`no image at ${meta.index}`);
-    return image;
+    const snapshot = own.at(-1) ?? this.arriving.get(meta.index);
+    if (snapshot === undefined) throw new Error(`no image at ${meta.index}`);
+    return snapshot;
   }
 
   private toWire(message: Message): WireMessage {
@@ -184,7 +184,7 @@ export class HarnessNode {
         : message.entries !== null
           ? this.payloads.entriesOf(message.entries)
           : [];
-    const snapshot = message.snapshot === null ? null : this.imageOf(message.snapshot);
+    const snapshot = message.snapshot === null ? null : this.snapshotOf(message.snapshot);
     return { ...blankMessage, ...base, type: typeOfKind[message.kind], entries, snapshot };
   }
 
@@ -192,7 +192,7 @@ export class HarnessNode {
   handleReady(print: Print): Work {
     const effects = this.core.takeEffects();
     const entries = effects.append === null ? [] : this.payloads.entriesOf(effects.append);
-    const snapshot = effects.snapshot === null ? null : this.imageOf(effects.snapshot);
+    const snapshot = effects.snapshot === null ? null : this.snapshotOf(effects.snapshot);
     const committed = this.payloads.committedOf(this.core, effects.committed);
     const immediate = effects.messages.map((message) => this.toWire(message));
     const deferred = effects.messagesAfterWrite.map((message) => this.toWire(message));

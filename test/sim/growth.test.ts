@@ -18,7 +18,7 @@ t.test("cost per group does not grow with the groups", (t) => {
   const small = measured(20);
   const large = measured(100);
   t.equal(large.replicas, 3 * 101);
-  t.equal(large.asleep, 101, "idle groups sleep, all of them");
+  t.equal(large.quiesced, 101, "idle groups sleep, all of them");
   const perReplica = (growth: Growth): number => growth.start.bytes / growth.replicas;
   t.ok(perReplica(large) < 1.5 * perReplica(small), "bytes of the start per replica");
   t.ok(large.start.simulatedMs < 2 * small.start.simulatedMs, "time to lead all groups");
@@ -93,7 +93,7 @@ t.test("the command line and the table", (t) => {
     idle: stretch,
     broken: stretch,
     load: stretch,
-    asleep: 1,
+    quiesced: 1,
     memory,
     traceHash: "",
   });

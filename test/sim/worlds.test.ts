@@ -11,7 +11,7 @@ t.setTimeout(240_000);
 const WORLDS = {
   rude: 2,
   hasty: 1,
-  images: 1,
+  snapshots: 1,
   wiped: 3,
   "rolled-back": 1,
   heavy: 2,

@@ -11,7 +11,7 @@
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
-import type { GroupLogImage, HardState, LogPosition, TermRun } from "../../ports.js";
+import type { RecoveredGroupLog, HardState, LogPosition, TermRun } from "../../ports.js";
 import { NO_FLOOR, NO_HARD_STATE } from "./records.js";
 import { SizeRuns } from "./sizeruns.js";
 
@@ -223,7 +223,7 @@ export class GroupIndex {
     return found;
   }
 
-  image(): GroupLogImage {
+  snapshot(): RecoveredGroupLog {
     const termRuns: TermRun[] = [];
     const specialEntries: { index: number; kind: number }[] = [];
     const sizeRuns = new SizeRuns();

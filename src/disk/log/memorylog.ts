@@ -10,7 +10,7 @@ import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type {
-  GroupLogImage,
+  RecoveredGroupLog,
   HardState,
   LogEntry,
   LogPort,
@@ -42,7 +42,7 @@ export class MemoryLog implements LogPort {
     return this.closed;
   }
 
-  recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
+  recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
     return new Map();
   }
 

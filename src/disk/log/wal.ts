@@ -14,7 +14,7 @@ import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { Result } from "../../base/result.js";
 import type {
-  GroupLogImage,
+  RecoveredGroupLog,
   HardState,
   LogEntry,
   LogPort,
@@ -34,7 +34,7 @@ export class WriteAheadLog implements LogPort {
   readonly appender: Appender;
   private readonly reader: Reader;
   private readonly rewriter: Rewriter;
-  private images = new Map<PartitionId, GroupLogImage>();
+  private snapshots = new Map<PartitionId, RecoveredGroupLog>();
   private closed = false;
 
   /** For recovery only, see `openLog`. */
@@ -53,9 +53,9 @@ export class WriteAheadLog implements LogPort {
 
   /** Recovery is complete: everything found is durable and whole. */
   start(): void {
-    const images = new Map<PartitionId, GroupLogImage>();
-    for (const index of this.appender.groups.values()) images.set(index.group, index.image());
-    this.images = images;
+    const snapshots = new Map<PartitionId, RecoveredGroupLog>();
+    for (const index of this.appender.groups.values()) snapshots.set(index.group, index.snapshot());
+    this.snapshots = snapshots;
     this.appender.start();
     this.appender.tidy();
     this.segments.prepareSpare();
@@ -66,8 +66,8 @@ export class WriteAheadLog implements LogPort {
     return this.closed;
   }
 
-  recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
-    return this.images;
+  recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
+    return this.snapshots;
   }
 
   write(write: LogWrite): void {
@@ -111,7 +111,7 @@ export class WriteAheadLog implements LogPort {
 
   forgetGroup(group: PartitionId, done: () => void): void {
     assert(!this.closed, "a closed log forgets nothing");
-    this.images.delete(group);
+    this.snapshots.delete(group);
     this.appender.submit({ kind: "drop", group, done });
   }
 

@@ -2,7 +2,7 @@
  * The checksum that every stored row carries: four bytes behind its value, over its key and value.
  *
  * LMDB has none of its own, and a rotten bit of one replica would be served by its leader and
- * copied by its images.
+ * copied by its snapshots.
  *
  * | Stored value |
  * |---|

@@ -1,7 +1,7 @@
 /**
  * Everything on a node that changes who belongs to the cluster, joined: the roster's own line and
  * its next step, the members of the groups led here, nodes that join, this node's leave, and the
- * errands to the leader of the meta partition that all of them run.
+ * meta proposals to the leader of the meta partition that all of them run.
  *
  * Invariants: 1. Nothing is decided here.
  * 2. A group counts as seen only when this node's replica of it has applied what it knows to be
@@ -18,12 +18,12 @@ import type { Hosted } from "./group-registry.js";
 import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
-import { MetaErrands, isErrandFrame } from "./meta-proposer.js";
+import { MetaProposer, isMetaProposalFrame } from "./meta-proposer.js";
 import { Reconcile } from "./reconcile.js";
-import type { RosterSeams } from "./roster.js";
+import type { MetaAccess } from "./roster.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { HostSettings } from "../settings.js";
-import type { Touched } from "../group/active-groups.js";
+import type { ActiveGroups } from "../group/active-groups.js";
 
 /** What is needed of the hosting of groups. */
 export interface HostedGroups {
@@ -35,11 +35,11 @@ export interface HostedGroups {
   find(partition: PartitionId): Hosted | null;
 }
 
-export interface ClusterChangesWorld {
+export interface ClusterChangesDeps {
   readonly settings: HostSettings;
   readonly logger: LoggerPort;
-  readonly hosting: HostedGroups;
-  readonly touched: Touched;
+  readonly registry: HostedGroups;
+  readonly activeGroups: ActiveGroups;
   /** The records of the meta partition; null before there are any, and when this node stops. */
   roster(): MetaReads | null;
   nowMs(): number;
@@ -51,27 +51,27 @@ export interface ClusterChangesWorld {
   /** Gives the group a turn. */
   wake(driver: GroupDriver): void;
   /** Something waits for `tick` that did not before: beats come as usual. */
-  beatSoon(): void;
+  tickSoon(): void;
 }
 
 export class ClusterChanges {
   readonly reconcile: Reconcile;
   /** For the roster of this node. */
-  readonly seams: RosterSeams;
-  private readonly errands: MetaErrands;
+  readonly metaAccess: MetaAccess;
+  private readonly metaProposer: MetaProposer;
   private readonly joining: Joining;
   private readonly leaving: Leaving;
   private readonly hearing: Hearing;
   private readonly removal: MemberRemoval;
 
-  constructor(private readonly world: ClusterChangesWorld) {
-    const { settings, logger, hosting } = world;
+  constructor(private readonly deps: ClusterChangesDeps) {
+    const { settings, logger, registry } = deps;
     const { nodeId, electionMs, clusterId, storage } = settings;
-    const nowMs = (): number => world.nowMs();
-    const soon = (callback: () => void): void => world.soon(callback);
+    const nowMs = (): number => deps.nowMs();
+    const soon = (callback: () => void): void => deps.soon(callback);
     const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
-    const roster = (): MetaReads | null => world.roster();
-    this.errands = new MetaErrands({
+    const roster = (): MetaReads | null => deps.roster();
+    this.metaProposer = new MetaProposer({
       nodeId,
       nowMs,
       soon,
@@ -83,35 +83,35 @@ export class ClusterChanges {
         if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
         else meta.group.proposeFinal(command, sizeBytes, deadlineMs, done);
       },
-      send: (to, bytes) => world.sendControl(to, bytes),
-      beatSoon: () => world.beatSoon(),
+      send: (to, bytes) => deps.sendControl(to, bytes),
+      tickSoon: () => deps.tickSoon(),
     });
-    const proposeOnMeta = this.errands.propose;
-    this.seams = { proposeOnMeta, groups: () => this.views() };
+    const proposeOnMeta = this.metaProposer.propose;
+    this.metaAccess = { proposeOnMeta, groups: () => this.views() };
     this.reconcile = new Reconcile({
       nodeId,
       electionMs,
       logger,
       roster,
-      groups: () => hosting.all.map(({ driver }) => driver),
-      touched: () => world.touched.all(),
-      isLinked: (node) => world.isLinked(node),
-      wake: (partition) => this.rouse(partition),
+      groups: () => registry.all.map(({ driver }) => driver),
+      activeGroups: () => deps.activeGroups.all(),
+      isLinked: (node) => deps.isLinked(node),
+      wake: (partition) => this.unquiesce(partition),
     });
-    const founders = (): readonly number[] => hosting.founderIds;
+    const founders = (): readonly number[] => registry.founderIds;
     const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
     const memberships = (): readonly Membership[] => {
-      return hosting.all.map(({ driver }) => driver.members.membership);
+      return registry.all.map(({ driver }) => driver.members.membership);
     };
-    const isLinked = (node: number): boolean => world.isLinked(node);
+    const isLinked = (node: number): boolean => deps.isLinked(node);
     this.leaving = new Leaving({ nodeId, memberships, isLive: isLinked, ...both });
     this.hearing = new Hearing({
       nowMs,
       soon,
       isLinked,
-      send: (to, bytes) => world.sendControl(to, bytes),
-      beatSoon: () => world.beatSoon(),
+      send: (to, bytes) => deps.sendControl(to, bytes),
+      tickSoon: () => deps.tickSoon(),
     });
     this.removal = new MemberRemoval({
       nodeId,
@@ -125,7 +125,7 @@ export class ClusterChanges {
 
   /** Once per beat, inside a turn; not while the node stops. */
   tick(nowMs: number): void {
-    this.errands.tick(nowMs);
+    this.metaProposer.tick(nowMs);
     this.leaving.tick(nowMs);
     this.hearing.tick(nowMs);
     this.removal.tick(nowMs);
@@ -134,20 +134,20 @@ export class ClusterChanges {
 
   /** Something waits for `tick`. */
   get hasWork(): boolean {
-    const { errands, leaving, hearing, removal, reconcile } = this;
-    return [errands, leaving, hearing, removal, reconcile].some((part) => part.hasWork);
+    const { metaProposer, leaving, hearing, removal, reconcile } = this;
+    return [metaProposer, leaving, hearing, removal, reconcile].some((part) => part.hasWork);
   }
 
   /** Takes a frame of the lane "control" if it is for a part of this; false: it is not. */
   frame(from: number, bytes: Uint8Array): boolean {
-    if (isErrandFrame(bytes)) this.errands.frame(from, bytes);
+    if (isMetaProposalFrame(bytes)) this.metaProposer.frame(from, bytes);
     else if (isHearingFrame(bytes)) this.hearing.frame(from, bytes);
     else return false;
     return true;
   }
 
   linkDown(node: number): void {
-    this.errands.linkDown(node);
+    this.metaProposer.linkDown(node);
     this.hearing.linkDown(node);
   }
 
@@ -156,25 +156,25 @@ export class ClusterChanges {
   }
 
   /** Another node said that this one is no member. */
-  get isStranger(): boolean {
-    return this.leaving.isStranger;
+  get isRemoved(): boolean {
+    return this.leaving.isRemoved;
   }
 
   /** Another node says that this one is no member. */
-  refusedAsStranger(): void {
-    this.leaving.refusedAsStranger();
+  refusedAsRemoved(): void {
+    this.leaving.refusedAsRemoved();
   }
 
   /** Takes this node out of the cluster; see `Leaving`. */
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
     this.leaving.leave(deadlineMs, drainMs, done);
-    this.world.beatSoon();
+    this.deps.tickSoon();
   }
 
   /** Takes a member that is gone out of the cluster; see `MemberRemoval`. */
   removeMember(member: number, deadlineMs: number, done: LeaveDone): void {
     this.removal.remove(member, deadlineMs, done);
-    this.world.beatSoon();
+    this.deps.tickSoon();
   }
 
   /** The node stops: whoever waits for a leave or a removal hears that it is open. */
@@ -184,19 +184,19 @@ export class ClusterChanges {
   }
 
   private meta(): Hosted | null {
-    return this.world.hosting.find(META_PARTITION);
+    return this.deps.registry.find(META_PARTITION);
   }
 
-  private rouse(partition: PartitionId): void {
-    const driver = this.world.hosting.find(partition)?.driver;
+  private unquiesce(partition: PartitionId): void {
+    const driver = this.deps.registry.find(partition)?.driver;
     if (driver === undefined) return;
-    driver.peers.rouse();
-    this.world.wake(driver);
+    driver.peers.unquiesce();
+    this.deps.wake(driver);
   }
 
   /** All groups of the cluster as seen here; null unless all of them are hosted. */
   private views(): readonly GroupView[] | null {
-    const { all, dataPartitions } = this.world.hosting;
+    const { all, dataPartitions } = this.deps.registry;
     if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
     return all.map(({ driver }) => {
       const { machine, core, leadership, members } = driver;

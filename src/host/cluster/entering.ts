@@ -24,7 +24,7 @@ import type {
   TimerPort,
 } from "../../ports.js";
 
-export interface EnteringWorld {
+export interface EnteringDeps {
   readonly nodeId: number;
   /** Advertised peer endpoint. */
   readonly endpoint: string;
@@ -62,11 +62,11 @@ export class Entering {
   private toldMs = -Infinity;
   private toldWords = "";
 
-  constructor(private readonly world: EnteringWorld) {}
+  constructor(private readonly deps: EnteringDeps) {}
 
   /** This node is named as one of the founders. */
   get isFounder(): boolean {
-    return this.world.founders.some((founder) => founder.nodeId === this.world.nodeId);
+    return this.deps.founders.some((founder) => founder.nodeId === this.deps.nodeId);
   }
 
   /** What is waited for, for the operator; "" when nothing is. */
@@ -93,7 +93,7 @@ export class Entering {
         return this.later(ROUND_PAUSE_MS, () => this.findCluster(done));
       }
       this.question((asked) => {
-        return this.world.ask.identify(endpoint, (answer) => {
+        return this.deps.ask.identify(endpoint, (answer) => {
           asked();
           if (answer.ok && answer.value.state !== "empty") return done(answer.value.clusterId);
           const why = answer.ok ? "it belongs to no cluster yet" : answer.message;
@@ -107,16 +107,16 @@ export class Entering {
 
   /** Founds or joins `clusterId` with the empty directory `storageId`. */
   enter(clusterId: string, storageId: string, done: (entered: Entered) => void): void {
-    this.world.timer.soon(() => {
+    this.deps.timer.soon(() => {
       if (this.isOver) return;
-      if (this.world.mayFound && this.isFounder) this.meet(clusterId, storageId, done);
+      if (this.deps.mayFound && this.isFounder) this.meet(clusterId, storageId, done);
       else this.join(clusterId, storageId, done);
     });
   }
 
   /** Asks all other founders at once, and goes by what they say. */
   private meet(clusterId: string, storageId: string, done: (entered: Entered) => void): void {
-    const { nodeId, storage, founders } = this.world;
+    const { nodeId, storage, founders } = this.deps;
     const others = founders.filter((founder) => founder.nodeId !== nodeId);
     const heard: OtherFounder[] = [];
     const decide = (): void => {
@@ -130,7 +130,7 @@ export class Entering {
     if (others.length === 0) return decide();
     for (const other of others) {
       this.question((asked) => {
-        return this.world.ask.identify(other.endpoint, (answer) => {
+        return this.deps.ask.identify(other.endpoint, (answer) => {
           asked();
           const known = answer.ok
             ? { answer: answer.value, silence: "" }
@@ -144,7 +144,7 @@ export class Entering {
 
   private founding(directories: readonly FounderDirectory[]): Entered {
     const founders = directories.map(({ nodeId, storageId }) => {
-      const listed = this.world.founders.find((founder) => founder.nodeId === nodeId);
+      const listed = this.deps.founders.find((founder) => founder.nodeId === nodeId);
       assert(listed !== undefined, "who has the same cluster id has the same list");
       return { ...listed, storageId };
     });
@@ -153,13 +153,13 @@ export class Entering {
 
   /** Asks one after the other to be taken in. */
   private join(clusterId: string, storageId: string, done: (entered: Entered) => void): void {
-    const { nodeId, endpoint, storage } = this.world;
+    const { nodeId, endpoint, storage } = this.deps;
     const targets = this.targets();
     const request = { nodeId, storageId, endpoint, storage };
     const reasons: string[] = [];
     let refusal = "";
     const roundEnds = (): void => {
-      if (refusal !== "" && this.world.founders.length === 0) {
+      if (refusal !== "" && this.deps.founders.length === 0) {
         return this.end(done, { kind: "refused", reason: refusal });
       }
       this.wait(
@@ -172,7 +172,7 @@ export class Entering {
       const target = targets[at];
       if (target === undefined) return roundEnds();
       this.question((asked) => {
-        return this.world.ask.join(target, request, (result) => {
+        return this.deps.ask.join(target, request, (result) => {
           asked();
           const answer: JoinAnswer = result.ok
             ? result.value
@@ -196,15 +196,15 @@ export class Entering {
   }
 
   private remedy(refusal: string): string {
-    const command = `--cluster-leave --member ${this.world.nodeId}`;
+    const command = `--cluster-leave --member ${this.deps.nodeId}`;
     return `waiting to be taken in: ${refusal} If its disk was lost, run svc-cli ${command}`;
   }
 
   /** Seeds and other founders, each once. */
   private targets(): string[] {
-    const { founders, nodeId, endpoint } = this.world;
+    const { founders, nodeId, endpoint } = this.deps;
     const others = founders.filter((founder) => founder.nodeId !== nodeId);
-    const all = [...this.world.seeds(), ...others.map((founder) => founder.endpoint)];
+    const all = [...this.deps.seeds(), ...others.map((founder) => founder.endpoint)];
     return [...new Set(all)].filter((target) => target !== endpoint);
   }
 
@@ -216,20 +216,20 @@ export class Entering {
 
   private later(pauseMs: number, next: () => void): void {
     if (this.isOver) return;
-    const share = 0.5 + this.world.entropy.uint32() / 0x1_0000_0000;
-    this.timer = this.world.timer.after(pauseMs * share, () => {
+    const share = 0.5 + this.deps.entropy.uint32() / 0x1_0000_0000;
+    this.timer = this.deps.timer.after(pauseMs * share, () => {
       if (!this.isOver) next();
     });
   }
 
   private wait(words: string): void {
     this.words = words;
-    const nowMs = this.world.clock.monotonicMs();
+    const nowMs = this.deps.clock.monotonicMs();
     const isNews = this.words !== this.toldWords;
     if (!isNews && nowMs < this.toldMs + REMINDER_MS) return;
     this.toldMs = nowMs;
     this.toldWords = this.words;
-    this.world.logger.log("warn", "This node belongs to no cluster yet.", { detail: this.words });
+    this.deps.logger.log("warn", "This node belongs to no cluster yet.", { detail: this.words });
   }
 
   private end(done: (entered: Entered) => void, entered: Entered): void {

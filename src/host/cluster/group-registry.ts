@@ -14,7 +14,7 @@ import { type Result, failure, ok } from "../../base/result.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import { Machine } from "../../machine/machine.js";
 import { Overlay } from "../../machine/store/overlay.js";
-import type { Founder, GroupLogImage, PeerBoot, PeerStanding } from "../../ports.js";
+import type { Founder, RecoveredGroupLog, PeerBoot, PeerStanding } from "../../ports.js";
 import { type DriverShared, GroupDriver } from "../group/driver.js";
 import type { Flusher } from "../storage/flusher.js";
 import { Group } from "../group/group.js";
@@ -34,7 +34,7 @@ import {
 } from "../storage/recovery.js";
 import { installAtStart } from "../snapshots/snapshot-recovery.js";
 import { Retention } from "../group/retention.js";
-import { Roster, type RosterSeams } from "./roster.js";
+import { Roster, type MetaAccess } from "./roster.js";
 
 /** Every group is looked at within so many beats. */
 const LOOK_BEATS = 8;
@@ -47,13 +47,13 @@ export interface Hosted {
   readonly retention: Retention;
 }
 
-export class Hosting {
+export class GroupRegistry {
   readonly overlay: Overlay;
   private readonly list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
   private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
-  private seams: RosterSeams | null = null;
+  private metaAccess: MetaAccess | null = null;
   private identity: NodeIdentity | null = null;
   private isIn = false;
   private flusher: Flusher | null = null;
@@ -96,8 +96,8 @@ export class Hosting {
   }
 
   /** What the roster of this node reaches beyond it; before `recover`. */
-  connectRoster(seams: RosterSeams): void {
-    this.seams = seams;
+  connectRoster(metaAccess: MetaAccess): void {
+    this.metaAccess = metaAccess;
   }
 
   /** `hook` is called for every group that is added from now on. */
@@ -113,8 +113,8 @@ export class Hosting {
   recover(flusher: Flusher, identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
     this.flusher = flusher;
     const { settings, ports } = this.shared;
-    const images = ports.log.recovered();
-    const partitions = new Set<PartitionId>([...images.keys(), ...storedGroups(ports.store)]);
+    const snapshots = ports.log.recovered();
+    const partitions = new Set<PartitionId>([...snapshots.keys(), ...storedGroups(ports.store)]);
     const bytes = this.overlay.get(IDENTITY_KEY);
     const identity = bytes === null ? null : decodeIdentity(bytes);
     if (bytes !== null && identity === null) {
@@ -239,9 +239,9 @@ export class Hosting {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
     const machine = new Machine(this.overlay, partition);
-    const image = this.imageOf(partition, machine);
-    if (!image.ok) return image;
-    const restored = restoredState(image.value, machine, this.founderIds);
+    const snapshot = this.snapshotOf(partition, machine);
+    if (!snapshot.ok) return snapshot;
+    const restored = restoredState(snapshot.value, machine, this.founderIds);
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
@@ -255,7 +255,7 @@ export class Hosting {
     if (partition === META_PARTITION) {
       const settings = { ...shared.settings, founders: this.founders };
       this.roster = new Roster(settings, shared.ports, driver, group);
-      if (this.seams !== null) this.roster.connect(this.seams);
+      if (this.metaAccess !== null) this.roster.connect(this.metaAccess);
     }
     if (!this.isCounted()) driver.core.setPassive(true);
     for (const hook of this.groupHooks) hook(group);
@@ -276,17 +276,20 @@ export class Hosting {
   /**
    * What the log has of a group, after an install that a crash cut short was brought to its end.
    */
-  private imageOf(
+  private snapshotOf(
     partition: PartitionId,
     machine: Machine,
-  ): Result<GroupLogImage | null, StartRefusal> {
+  ): Result<RecoveredGroupLog | null, StartRefusal> {
     const { log } = this.shared.ports;
-    const image = log.recovered().get(partition) ?? null;
+    const snapshot = log.recovered().get(partition) ?? null;
     const { appliedIndex, appliedTerm, installed } = machine;
-    const found = installAtStart({ group: partition, appliedIndex, appliedTerm, installed }, image);
-    if (found.kind === "none") return ok(image);
+    const found = installAtStart(
+      { group: partition, appliedIndex, appliedTerm, installed },
+      snapshot,
+    );
+    if (found.kind === "none") return ok(snapshot);
     if (found.kind === "mixed") return mixedState(partition, installed.index);
     log.resetGroup(partition, found.floor, found.hardState, () => undefined);
-    return ok(found.image);
+    return ok(found.snapshot);
   }
 }

@@ -12,7 +12,7 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { MEMBERS_MAX } from "../../base/limits.js";
 import { ControlMark } from "../replication/control-marks.js";
 
-export interface HearingWorld {
+export interface HearingDeps {
   nowMs(): number;
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
@@ -20,7 +20,7 @@ export interface HearingWorld {
   /** Sends a frame on the lane "control"; false: it was dropped. */
   send(to: number, bytes: Uint8Array): boolean;
   /** Something waits for `tick` that did not before. */
-  beatSoon(): void;
+  tickSoon(): void;
 }
 
 /** Whoever was heard within this is alive (ms; contract 5.3 rule 3). */
@@ -53,18 +53,18 @@ export class Hearing {
   /** Frames that could not be read. */
   badFrames = 0;
 
-  constructor(private readonly world: HearingWorld) {}
+  constructor(private readonly deps: HearingDeps) {}
 
   /** Whether this node heard `member` within `HEARD_WITHIN_MS`, in this life of the process. */
   isHeard(member: number): boolean {
-    if (this.world.isLinked(member)) return true;
-    return this.world.nowMs() - (this.lastMs.get(member) ?? -Infinity) <= HEARD_WITHIN_MS;
+    if (this.deps.isLinked(member)) return true;
+    return this.deps.nowMs() - (this.lastMs.get(member) ?? -Infinity) <= HEARD_WITHIN_MS;
   }
 
   /** The link to `node` stood until now. */
   linkDown(node: number): void {
     this.lastMs.delete(node);
-    this.lastMs.set(node, this.world.nowMs());
+    this.lastMs.set(node, this.deps.nowMs());
     for (const oldest of this.lastMs.keys()) {
       if (this.lastMs.size <= MEMBERS_MAX) break;
       this.lastMs.delete(oldest);
@@ -73,16 +73,16 @@ export class Hearing {
 
   /** `done` hears whether this node or one of `others` that answers in time heard `member`. */
   ask(member: number, others: readonly number[], done: (isHeard: boolean) => void): void {
-    const { world } = this;
-    if (this.isHeard(member)) return world.soon(() => done(true));
+    const { deps } = this;
+    if (this.isHeard(member)) return deps.soon(() => done(true));
     const id = this.nextId++;
     const writer = new ByteWriter(FRAME_BYTES).uint8(MARK).uint8(ASK).uint53(id).uint32(member);
     const bytes = writer.finish();
-    const asked = others.filter((node) => node !== member && world.send(node, bytes));
-    if (asked.length === 0) return world.soon(() => done(false));
-    const untilMs = world.nowMs() + ANSWER_MS;
+    const asked = others.filter((node) => node !== member && deps.send(node, bytes));
+    if (asked.length === 0) return deps.soon(() => done(false));
+    const untilMs = deps.nowMs() + ANSWER_MS;
     this.questions.set(id, { member, untilMs, unanswered: new Set(asked), done });
-    world.beatSoon();
+    deps.tickSoon();
   }
 
   /** Something waits for `tick`. */
@@ -114,7 +114,7 @@ export class Hearing {
   private answer(to: number, id: number, member: number): void {
     const heard = this.isHeard(member) ? 1 : 0;
     const writer = new ByteWriter(FRAME_BYTES).uint8(MARK).uint8(ANSWER).uint53(id).uint32(heard);
-    this.world.send(to, writer.finish());
+    this.deps.send(to, writer.finish());
   }
 
   private answered(from: number, id: number, isHeard: boolean): void {
@@ -125,6 +125,6 @@ export class Hearing {
 
   private end(id: number, { done }: Question, isHeard: boolean): void {
     this.questions.delete(id);
-    this.world.soon(() => done(isHeard));
+    this.deps.soon(() => done(isHeard));
   }
 }

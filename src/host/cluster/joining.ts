@@ -27,7 +27,7 @@ const REFUSALS: Partial<Record<MetaStatus, string>> = {
   invalid: "The node id, endpoint or storage id is not acceptable.",
 };
 
-export interface JoiningWorld {
+export interface JoiningDeps {
   readonly clusterId: string;
   readonly storage: PeerStorage;
   /** Ids of the nodes that the cluster was founded with, as this node's identity has them. */
@@ -45,32 +45,32 @@ export interface JoiningWorld {
 export class Joining {
   private underWay = 0;
 
-  constructor(private readonly world: JoiningWorld) {}
+  constructor(private readonly deps: JoiningDeps) {}
 
   /** A node asks. `answer` is called once, in no turn. */
   asked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
-    const { world } = this;
-    const cluster = world.roster()?.cluster() ?? null;
+    const { deps } = this;
+    const cluster = deps.roster()?.cluster() ?? null;
     if (cluster === null) return this.retryLater(answer, "the cluster is not founded yet");
-    if (request.storage !== world.storage) {
-      const reason = `The cluster runs with --storage ${world.storage}, this node with ${request.storage}.`;
-      return world.soon(() => answer({ status: "refused", reason }));
+    if (request.storage !== deps.storage) {
+      const reason = `The cluster runs with --storage ${deps.storage}, this node with ${request.storage}.`;
+      return deps.soon(() => answer({ status: "refused", reason }));
     }
     if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");
     this.underWay++;
     const { nodeId, endpoint, storageId } = request;
     const command = { kind: "add-member", nodeId, endpoint, storageId } as const;
-    world.proposeOnMeta(command, world.nowMs() + PATIENCE_MS, (result) => {
+    deps.proposeOnMeta(command, deps.nowMs() + PATIENCE_MS, (result) => {
       this.underWay--;
       const end = this.answerTo(result, cluster.clusterId);
       const fields = { node: nodeId, endpoint, answer: end.status };
-      world.logger.log("info", "A node asked to join.", fields);
+      deps.logger.log("info", "A node asked to join.", fields);
       answer(end);
     });
   }
 
   private retryLater(answer: (answer: JoinAnswer) => void, reason: string): void {
-    this.world.soon(() => answer({ status: "retry", reason }));
+    this.deps.soon(() => answer({ status: "retry", reason }));
   }
 
   private answerTo(result: MetaResult, foundedAs: string): JoinAnswer {
@@ -78,8 +78,8 @@ export class Joining {
     if (result.status !== "applied") return { status: "retry", reason: this.leaderHint() };
     const { outcome } = result;
     if (outcome === "done" || outcome === "unchanged") {
-      const { clusterId } = this.world;
-      const founders = this.world.founders();
+      const { clusterId } = this.deps;
+      const founders = this.deps.founders();
       return { status: "accepted", clusterId: clusterId === "" ? foundedAs : clusterId, founders };
     }
     const reason = REFUSALS[outcome];
@@ -88,8 +88,8 @@ export class Joining {
   }
 
   private leaderHint(): string {
-    const leader = this.world.metaLeader();
-    const member = leader === 0 ? null : (this.world.roster()?.member(leader) ?? null);
+    const leader = this.deps.metaLeader();
+    const member = leader === 0 ? null : (this.deps.roster()?.member(leader) ?? null);
     return member === null ? "no leader is known" : `leader=${member.endpoint}`;
   }
 }

@@ -6,7 +6,7 @@
  * be taken for the one that voted (P-090). The start says when a directory is an older copy of
  * itself (P-190). Invariants: 1. What is not durable here counts as unknown to the rest of the
  * host: such a node is not listened to yet. 2. Reading is strict. 3. Who is not listed is forgotten
- * when the roster is known: strangers do not fill the row.
+ * when the roster is known: removed members do not fill the row.
  */
 import { assert } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
@@ -17,7 +17,7 @@ import type { PeerBoot, PeerHello } from "../../ports.js";
 const VERSION = 2;
 const KEY: ByteKey = nodeRowKey("peers");
 
-export interface KnownPeersWorld {
+export interface KnownPeersDeps {
   get(key: ByteKey): Uint8Array | null;
   put(key: ByteKey, value: Uint8Array): void;
   /** `done` is called, in no turn, when all that was put is durable. */
@@ -35,11 +35,11 @@ export class KnownPeers {
   private readonly peers = new Map<number, KnownPeer>();
   private readonly durable = new Set<number>();
 
-  constructor(private readonly world: KnownPeersWorld) {}
+  constructor(private readonly deps: KnownPeersDeps) {}
 
   /** Once, before the first handshake. */
   load(): void {
-    const bytes = this.world.get(KEY);
+    const bytes = this.deps.get(KEY);
     if (bytes === null) return;
     const reader = new ByteReader(bytes);
     assert(reader.uint8() === VERSION, "the row of known nodes is of a known version");
@@ -85,7 +85,7 @@ export class KnownPeers {
     this.peers.set(nodeId, learned);
     this.durable.delete(nodeId);
     this.store();
-    this.world.flushSoon(() => {
+    this.deps.flushSoon(() => {
       if (this.peers.get(nodeId) === learned) this.durable.add(nodeId);
     });
   }
@@ -106,6 +106,6 @@ export class KnownPeers {
     for (const [node, { storageId, bootNumber, bootNonce }] of this.peers) {
       writer.uint32(node).uint32(bootNumber).uint32(bootNonce).text(storageId);
     }
-    this.world.put(KEY, writer.finish());
+    this.deps.put(KEY, writer.finish());
   }
 }

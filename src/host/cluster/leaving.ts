@@ -32,7 +32,7 @@ export type LeaveOutcome =
 
 export type LeaveDone = (outcome: LeaveOutcome) => void;
 
-export interface LeavingWorld {
+export interface LeavingDeps {
   readonly nodeId: number;
   nowMs(): number;
   soon(callback: () => void): void;
@@ -79,18 +79,18 @@ export class Leaving {
   /** The role is to be given back although no call waits for it: tries left. */
   private owedTries = 0;
   /** Another node refused this one's data directory as that of a former member. */
-  isStranger = false;
+  isRemoved = false;
   /** What the call ends with when the former role is back. */
   private refusal: "DrainTimedOut" | "RefusedInsufficientVoters" = "DrainTimedOut";
 
-  constructor(private readonly world: LeavingWorld) {}
+  constructor(private readonly deps: LeavingDeps) {}
 
   /**
    * Leaves. `drainMs`: longest drain; `deadlineMs`: of the whole, on the monotonic clock. `done` is
    * called once, in no turn.
    */
   leave(deadlineMs: number, drainMs: number, done: LeaveDone): void {
-    if (this.calls.length >= WAITING_MAX) return this.world.soon(() => done("Timeout"));
+    if (this.calls.length >= WAITING_MAX) return this.deps.soon(() => done("Timeout"));
     this.calls.push({ deadlineMs, drainMs, done });
     if (this.calls.length === 1) this.begin();
   }
@@ -106,7 +106,7 @@ export class Leaving {
     if (call === undefined) return this.giveBack(nowMs);
     this.expireWaiting(nowMs);
     // After the mark the removal that was asked for is through; before it, an earlier one is.
-    if (this.isStranger) return this.end(this.phase === "deciding" ? "NotAMember" : "Committed");
+    if (this.isRemoved) return this.end(this.phase === "deciding" ? "NotAMember" : "Committed");
     if (nowMs >= call.deadlineMs) return this.end("Timeout");
     if (this.onItsWay || nowMs < this.nextMs) return;
     this.nextMs = nowMs + PAUSE_MS;
@@ -121,15 +121,15 @@ export class Leaving {
    * Another node refuses this data directory as that of a former member: that is never taken back.
    * Whatever this node knows of the roster is old: nobody sends it anything any more.
    */
-  refusedAsStranger(): void {
-    this.isStranger = true;
+  refusedAsRemoved(): void {
+    this.isRemoved = true;
   }
 
   /** The node stops: nothing is gone on with here, what is committed goes on elsewhere. */
   stop(): void {
     const { calls } = this;
     this.calls = [];
-    for (const { done } of calls) this.world.soon(() => done("Timeout"));
+    for (const { done } of calls) this.deps.soon(() => done("Timeout"));
   }
 
   private begin(): void {
@@ -143,31 +143,31 @@ export class Leaving {
     const late = this.calls.filter((call, at) => at > 0 && nowMs >= call.deadlineMs);
     if (late.length === 0) return;
     this.calls = this.calls.filter((call) => !late.includes(call));
-    for (const { done } of late) this.world.soon(() => done("Timeout"));
+    for (const { done } of late) this.deps.soon(() => done("Timeout"));
   }
 
   private isGone(): boolean {
-    const roster = this.world.roster();
+    const roster = this.deps.roster();
     return roster !== null && roster.cluster() !== null && this.ownRole() === null;
   }
 
   private ownRole(): MemberRole | null {
-    return this.world.roster()?.member(this.world.nodeId)?.role ?? null;
+    return this.deps.roster()?.member(this.deps.nodeId)?.role ?? null;
   }
 
   private decide(call: Call, nowMs: number): void {
-    const { world } = this;
-    const roster = world.roster();
+    const { deps } = this;
+    const roster = deps.roster();
     const founded = roster !== null && roster.cluster() !== null;
-    const others = world.memberships().map(({ voters }) => {
-      return voters.filter((node) => node !== world.nodeId);
+    const others = deps.memberships().map(({ voters }) => {
+      return voters.filter((node) => node !== deps.nodeId);
     });
     const decision = decideLeave({
       members: founded ? roster.members() : null,
-      nodeId: world.nodeId,
-      metaLed: world.metaLeader() !== 0,
+      nodeId: deps.nodeId,
+      metaLed: deps.metaLeader() !== 0,
       otherVoters: others.map((voters) => voters.length),
-      liveOtherVoters: others.map((voters) => voters.filter((node) => world.isLive(node)).length),
+      liveOtherVoters: others.map((voters) => voters.filter((node) => deps.isLive(node)).length),
     });
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;
@@ -228,11 +228,11 @@ export class Leaving {
   }
 
   private propose(role: MemberRole, nowMs: number, then: (result: MetaResult) => void): void {
-    const { world } = this;
+    const { deps } = this;
     const call = this.calls[0];
     this.onItsWay = true;
-    const command = { kind: "set-member-role", nodeId: world.nodeId, role } as const;
-    world.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
+    const command = { kind: "set-member-role", nodeId: deps.nodeId, role } as const;
+    deps.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
       this.onItsWay = false;
       // The call may have ended at its deadline meanwhile.
       if (call === this.calls[0]) then(result);
@@ -243,7 +243,7 @@ export class Leaving {
     // Until the former role is known to be committed, this node may be marked.
     if (outcome === "Timeout" && this.phase !== "deciding") this.owedTries = OWED_TRIES_MAX;
     const call = this.calls.shift();
-    if (call !== undefined) this.world.soon(() => call.done(outcome));
+    if (call !== undefined) this.deps.soon(() => call.done(outcome));
     this.begin();
   }
 }

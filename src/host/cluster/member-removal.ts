@@ -19,7 +19,7 @@ import type { Hearing } from "./hearing.js";
 import type { LeaveDone, LeaveOutcome } from "./leaving.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
 
-export interface MemberRemovalWorld {
+export interface MemberRemovalDeps {
   readonly nodeId: number;
   nowMs(): number;
   soon(callback: () => void): void;
@@ -53,11 +53,11 @@ export class MemberRemoval {
   private nextMs = 0;
   private onItsWay = false;
 
-  constructor(private readonly world: MemberRemovalWorld) {}
+  constructor(private readonly deps: MemberRemovalDeps) {}
 
   /** Removes `member`; `deadlineMs`: of the call, on the monotonic clock. */
   remove(member: number, deadlineMs: number, done: LeaveDone): void {
-    if (this.calls.length >= WAITING_MAX) return this.world.soon(() => done("Timeout"));
+    if (this.calls.length >= WAITING_MAX) return this.deps.soon(() => done("Timeout"));
     this.calls.push({ member, deadlineMs, done });
     if (this.calls.length === 1) this.begin();
   }
@@ -86,7 +86,7 @@ export class MemberRemoval {
   stop(): void {
     const { calls } = this;
     this.calls = [];
-    for (const { done } of calls) this.world.soon(() => done("Timeout"));
+    for (const { done } of calls) this.deps.soon(() => done("Timeout"));
   }
 
   private begin(): void {
@@ -99,41 +99,41 @@ export class MemberRemoval {
     const late = this.calls.filter((call, at) => at > 0 && nowMs >= call.deadlineMs);
     if (late.length === 0) return;
     this.calls = this.calls.filter((call) => !late.includes(call));
-    for (const { done } of late) this.world.soon(() => done("Timeout"));
+    for (const { done } of late) this.deps.soon(() => done("Timeout"));
   }
 
   private decide(member: number): LeaveOutcome | "remove" {
-    const { world } = this;
-    const roster = world.roster();
+    const { deps } = this;
+    const roster = deps.roster();
     const founded = roster !== null && roster.cluster() !== null;
     const members = founded ? roster.members() : null;
     const isListed = members?.some(({ nodeId }) => nodeId === member) === true;
-    const isAlive = member === world.nodeId || world.hearing.isHeard(member);
-    if (isListed && world.servesMeta() && isAlive) return "RefusedStillAlive";
-    const named = world.memberships().filter(({ voters, learners }) => {
+    const isAlive = member === deps.nodeId || deps.hearing.isHeard(member);
+    if (isListed && deps.servesMeta() && isAlive) return "RefusedStillAlive";
+    const named = deps.memberships().filter(({ voters, learners }) => {
       return voters.includes(member) || learners.includes(member);
     });
     const others = named.map(({ voters }) => voters.filter((node) => node !== member));
     return decideLeave({
       members,
       nodeId: member,
-      metaLed: world.servesMeta(),
+      metaLed: deps.servesMeta(),
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => this.isLive(node)).length),
     });
   }
 
   private isLive(node: number): boolean {
-    return node === this.world.nodeId || this.world.isLinked(node);
+    return node === this.deps.nodeId || this.deps.isLinked(node);
   }
 
   private askOthers(call: Call): void {
-    const { world } = this;
-    const members = world.roster()?.members() ?? [];
+    const { deps } = this;
+    const members = deps.roster()?.members() ?? [];
     const voters = members.filter(({ role }) => role === "voter").map(({ nodeId }) => nodeId);
-    const others = voters.filter((node) => node !== world.nodeId && world.isLinked(node));
+    const others = voters.filter((node) => node !== deps.nodeId && deps.isLinked(node));
     this.onItsWay = true;
-    world.hearing.ask(call.member, others, (isHeard) => {
+    deps.hearing.ask(call.member, others, (isHeard) => {
       if (call !== this.calls[0]) return;
       this.onItsWay = false;
       if (isHeard) this.end("RefusedStillAlive");
@@ -145,7 +145,7 @@ export class MemberRemoval {
   private mark(call: Call, nowMs: number): void {
     this.onItsWay = true;
     const command = { kind: "set-member-role", nodeId: call.member, role: "leaving" } as const;
-    this.world.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
+    this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
       if (call !== this.calls[0]) return;
       this.onItsWay = false;
       this.marked(result);
@@ -167,7 +167,7 @@ export class MemberRemoval {
   }
 
   private watch(call: Call): void {
-    const roster = this.world.roster();
+    const roster = this.deps.roster();
     if (roster === null || roster.cluster() === null) return;
     const member = roster.member(call.member);
     if (member === null) this.end("Committed");
@@ -177,7 +177,7 @@ export class MemberRemoval {
 
   private end(outcome: LeaveOutcome): void {
     const call = this.calls.shift();
-    if (call !== undefined) this.world.soon(() => call.done(outcome));
+    if (call !== undefined) this.deps.soon(() => call.done(outcome));
     this.begin();
   }
 }

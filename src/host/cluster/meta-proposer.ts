@@ -2,7 +2,7 @@
  * Commands about members that a node wants decided by the meta partition, whoever leads it:
  * proposed here, or sent to the leader, who proposes them and answers.
  *
- * For the host's own errands (its line in the roster, joins, leaves); clients' requests travel on
+ * For the host's own meta proposals (its line in the roster, joins, leaves); clients' requests travel on
  * their own. Frames go on the lane "control", which drops its oldest when it is full: what is not
  * answered is asked again. They begin with a byte that no other frame there begins with.
  * Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
@@ -64,7 +64,7 @@ export type MetaDone = (result: MetaResult) => void;
 /** How a command about members gets to the meta partition. */
 export type ProposeOnMeta = (command: MemberCommand, deadlineMs: number, done: MetaDone) => void;
 
-export interface MetaErrandsWorld {
+export interface MetaProposerDeps {
   readonly nodeId: number;
   nowMs(): number;
   /** Calls back after the current turn. */
@@ -80,7 +80,7 @@ export interface MetaErrandsWorld {
   /** Sends a frame on the lane "control"; false: it was dropped. */
   send(to: number, bytes: Uint8Array): boolean;
   /** Something waits for `tick` that did not before. */
-  beatSoon(): void;
+  tickSoon(): void;
 }
 
 interface Pending {
@@ -103,8 +103,8 @@ const LATER: MetaResult = { status: "later" };
 const UNKNOWN: MetaResult = { status: "unknown" };
 const CODES = { refused: 1, unknown: 2, later: 3 } as const;
 
-/** Whether `bytes`, from the lane "control", are for `MetaErrands`. */
-export function isErrandFrame(bytes: Uint8Array): boolean {
+/** Whether `bytes`, from the lane "control", are for `MetaProposer`. */
+export function isMetaProposalFrame(bytes: Uint8Array): boolean {
   return bytes[0] === MARK;
 }
 
@@ -123,29 +123,29 @@ function isMemberCommand(command: Command): command is MemberCommand {
   return kind === "set-member-role" || kind === "remove-member";
 }
 
-export class MetaErrands {
+export class MetaProposer {
   private readonly pending = new Map<number, Pending>();
   private readonly taken = new Map<string, Taken>();
   private nextId = 1;
   /** Frames that could not be read. */
   badFrames = 0;
 
-  constructor(private readonly world: MetaErrandsWorld) {}
+  constructor(private readonly deps: MetaProposerDeps) {}
 
   /** Has `command` decided; see `MetaResult`. */
   readonly propose: ProposeOnMeta = (command, deadlineMs, done) => {
-    const { world } = this;
-    const later = (result: MetaResult): void => world.soon(() => done(result));
-    const leader = world.leader();
-    const nowMs = world.nowMs();
+    const { deps } = this;
+    const later = (result: MetaResult): void => deps.soon(() => done(result));
+    const leader = deps.leader();
+    const nowMs = deps.nowMs();
     if (leader === 0 || nowMs >= deadlineMs) return later(REFUSED);
-    if (leader === world.nodeId) return this.decide(command, deadlineMs, later);
+    if (leader === deps.nodeId) return this.decide(command, deadlineMs, later);
     if (this.pending.size >= PENDING_MAX) return later(REFUSED);
     const id = this.nextId++;
     const pending = { to: leader, command, deadlineMs, done, againMs: nowMs + ASK_AGAIN_MS };
     if (!this.ask(id, pending, nowMs)) return later(REFUSED);
     this.pending.set(id, pending);
-    this.world.beatSoon();
+    this.deps.tickSoon();
   };
 
   /** Something waits for `tick`. */
@@ -175,7 +175,7 @@ export class MetaErrands {
     for (const [id, { to, done }] of [...this.pending]) {
       if (to !== node) continue;
       this.pending.delete(id);
-      this.world.soon(() => done(UNKNOWN));
+      this.deps.soon(() => done(UNKNOWN));
     }
     for (const [key, { from }] of this.taken) if (from === node) this.taken.delete(key);
   }
@@ -184,18 +184,18 @@ export class MetaErrands {
     const writer = new ByteWriter(256).uint8(MARK).uint8(ASK).uint53(id);
     writer.uint32(Math.min(WAIT_MAX_MS, Math.ceil(deadlineMs - nowMs)));
     writeCommand(writer, command);
-    return this.world.send(to, writer.finish());
+    return this.deps.send(to, writer.finish());
   }
 
   /** Proposes `command` here, where the meta partition is led. */
   private decide(command: MemberCommand, deadlineMs: number, done: MetaDone): void {
-    const { world } = this;
+    const { deps } = this;
     if (command.kind === "add-member") {
-      const judgement = judgeId(command, world.roster(), world.groups());
-      if (judgement === "later") return world.soon(() => done(LATER));
+      const judgement = judgeId(command, deps.roster(), deps.groups());
+      if (judgement === "later") return deps.soon(() => done(LATER));
       if (judgement === "held") return this.confirmHeld(command, deadlineMs, done);
     }
-    world.propose(command, COMMAND_BYTES, deadlineMs, (result) => done(resultOf(result)));
+    deps.propose(command, COMMAND_BYTES, deadlineMs, (result) => done(resultOf(result)));
   }
 
   /**
@@ -203,10 +203,10 @@ export class MetaErrands {
    * and the id must not be given out behind that: what is proposed changes nothing and adds nobody.
    */
   private confirmHeld({ nodeId }: AddMemberCommand, deadlineMs: number, done: MetaDone): void {
-    const { world } = this;
-    const endpoint = world.roster()?.member(nodeId)?.endpoint ?? "";
+    const { deps } = this;
+    const endpoint = deps.roster()?.member(nodeId)?.endpoint ?? "";
     const question = { kind: "update-member", nodeId, endpoint, storageId: "" } as const;
-    world.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
+    deps.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
       const result = resultOf(proposed);
       if (result.status !== "applied") return done(result);
       const { outcome, version } = result;
@@ -233,21 +233,21 @@ export class MetaErrands {
     const command = readCommand(reader);
     if (command === null || command === "unknown" || !reader.isComplete()) return false;
     if (waitMs > WAIT_MAX_MS || !isMemberCommand(command)) return false;
-    const { world } = this;
+    const { deps } = this;
     const key = `${from}/${id}`;
     const known = this.taken.get(key);
     if (known !== undefined) {
       if (known.result !== null) this.answer(from, id, known.result);
       return true;
     }
-    if (world.leader() !== world.nodeId || this.taken.size >= TAKEN_MAX) {
+    if (deps.leader() !== deps.nodeId || this.taken.size >= TAKEN_MAX) {
       this.answer(from, id, REFUSED);
       return true;
     }
-    const deadlineMs = world.nowMs() + waitMs;
+    const deadlineMs = deps.nowMs() + waitMs;
     const taken: Taken = { from, untilMs: deadlineMs + TAKEN_GRACE_MS, result: null };
     this.taken.set(key, taken);
-    this.world.beatSoon();
+    this.deps.tickSoon();
     this.decide(command, deadlineMs, (result) => {
       taken.result = result;
       // In another life of the asker the id may belong to another ask.
@@ -262,7 +262,7 @@ export class MetaErrands {
       writer.uint8(0).uint8(STATUSES.indexOf(result.outcome)).uint53(result.version);
     } else writer.uint8(CODES[result.status]);
     // An answer that is lost is asked for again.
-    this.world.send(to, writer.finish());
+    this.deps.send(to, writer.finish());
   }
 
   private answered(from: number, id: number, reader: ByteReader): boolean {

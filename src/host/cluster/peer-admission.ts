@@ -23,7 +23,7 @@ import type {
   PeerRefusal,
 } from "../../ports.js";
 import type { GroupDriver } from "../group/driver.js";
-import { KnownPeers, type KnownPeersWorld } from "./known-peers.js";
+import { KnownPeers, type KnownPeersDeps } from "./known-peers.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { readRaftFrame } from "../replication/raft-frames.js";
 import type { PeerNodeFacts } from "../requests/results.js";
@@ -35,14 +35,14 @@ export interface PeerListener {
   linkDown(node: number): void;
 }
 
-export interface LinksWorld {
+export interface LinksDeps {
   readonly settings: HostSettings;
   readonly logger: LoggerPort;
   readonly outbox: PeerOutbox;
   /** null on a node without a network. */
   readonly port: PeerPort | null;
   /** Rows of the node itself. */
-  readonly rows: KnownPeersWorld;
+  readonly rows: KnownPeersDeps;
   /** The nodes that the cluster was founded with; of a joiner the ids only. */
   founders(): readonly Founder[];
   driver(partition: PartitionId): GroupDriver | null;
@@ -58,7 +58,7 @@ export interface LinksWorld {
   /** A turn is wanted. */
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
-  refusedAsStranger(): void;
+  refusedAsRemoved(): void;
 }
 
 export class Links implements PeerEvents {
@@ -75,7 +75,7 @@ export class Links implements PeerEvents {
   /** Nodes that called and are not in the roster that is known here. */
   private readonly callers = new Map<number, PeerHello>();
   /** Callers or departed nodes came or went. */
-  private hasNewStrangers = false;
+  private hasNewlyRemoved = false;
   /** Nodes that left the roster while they were linked: served until their link ends. */
   private readonly departed = new Map<number, PeerHello>();
   /** The roster that is known here does not list this node. */
@@ -85,17 +85,17 @@ export class Links implements PeerEvents {
   badItems = 0;
   strayItems = 0;
 
-  constructor(private readonly world: LinksWorld) {
-    this.known = new KnownPeers(world.rows);
+  constructor(private readonly deps: LinksDeps) {
+    this.known = new KnownPeers(deps.rows);
   }
 
   /** `boot`: this start of the data directory, durable by now. */
   start(boot: PeerBoot): void {
     this.known.load();
-    this.world.port?.setPeers(this.others(this.world.founders()));
+    this.deps.port?.setPeers(this.others(this.deps.founders()));
     this.isStarted = true;
     this.refresh();
-    this.world.port?.start(this, boot);
+    this.deps.port?.start(this, boot);
   }
 
   listen(listener: PeerListener): void {
@@ -109,7 +109,7 @@ export class Links implements PeerEvents {
 
   /** False: the call did not leave. */
   sendCall(to: number, bytes: Uint8Array): boolean {
-    return this.world.port?.send(to, "calls", bytes) ?? false;
+    return this.deps.port?.send(to, "calls", bytes) ?? false;
   }
 
   /** Base URL under which clients reach a node; "" while unknown. */
@@ -119,7 +119,7 @@ export class Links implements PeerEvents {
 
   /** The nodes that were ever linked in this life. */
   facts(): PeerNodeFacts[] {
-    const { outbox } = this.world;
+    const { outbox } = this.deps;
     return [...this.hellos.values()].map(({ nodeId: node, endpoint, clientEndpoint }) => {
       return { node, linked: outbox.isUp(node), endpoint, clientEndpoint };
     });
@@ -128,28 +128,28 @@ export class Links implements PeerEvents {
   /** Follows the roster: cheap while it does not change. */
   refresh(): void {
     if (!this.isStarted) return;
-    const index = this.world.rosterIndex();
-    if (index === this.rosterIndex && !this.hasNewStrangers) return;
+    const index = this.deps.rosterIndex();
+    if (index === this.rosterIndex && !this.hasNewlyRemoved) return;
     this.rosterIndex = index;
-    const roster = this.world.roster();
+    const roster = this.deps.roster();
     const cluster = roster?.cluster() ?? null;
     if (roster === null || cluster === null) return this.refreshUnlisted();
     const isNews = cluster.membershipVersion !== this.rosterVersion;
-    if (!isNews && !this.hasNewStrangers) return;
-    this.hasNewStrangers = false;
+    if (!isNews && !this.hasNewlyRemoved) return;
+    this.hasNewlyRemoved = false;
     this.rosterVersion = cluster.membershipVersion;
     for (const [node, hello] of this.callers) {
       if (roster.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
     }
     const members = roster.members();
-    this.isOutside = !members.some(({ nodeId }) => nodeId === this.world.settings.nodeId);
+    this.isOutside = !members.some(({ nodeId }) => nodeId === this.deps.settings.nodeId);
     this.noteDeparted(roster);
     const strangers = [...this.callers.values(), ...this.departed.values()];
-    this.world.port?.setPeers(this.others([...members, ...strangers]));
+    this.deps.port?.setPeers(this.others([...members, ...strangers]));
     if (!isNews) return;
     this.known.keep((node) => roster.member(node) !== null);
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
-    this.world.rows.flushSoon(() => undefined);
+    this.deps.rows.flushSoon(() => undefined);
     for (const hello of this.hellos.values()) this.judgeAgain(hello);
   }
 
@@ -161,14 +161,14 @@ export class Links implements PeerEvents {
     for (const [node, hello] of this.hellos) {
       const former = roster.member(node) === null ? roster.formerMember(node) : null;
       const isGone = former?.storageIds.includes(hello.storageId) === true;
-      if (isGone && this.world.outbox.isUp(node)) this.departed.set(node, hello);
+      if (isGone && this.deps.outbox.isUp(node)) this.departed.set(node, hello);
       else this.departed.delete(node);
     }
   }
 
   private judgeAgain(hello: PeerHello): void {
     const { nodeId: node } = hello;
-    if (this.judge(hello) === null && this.isListed(node) && this.world.outbox.isUp(node)) {
+    if (this.judge(hello) === null && this.isListed(node) && this.deps.outbox.isUp(node)) {
       this.known.learn(hello);
     }
     const refusal = this.judge(hello);
@@ -177,20 +177,20 @@ export class Links implements PeerEvents {
     // Who was removed may hear of it to the end; who lost its data is not listened to.
     else if (refusal !== "storage-lost") this.banned.delete(node);
     else if (!this.banned.has(node)) {
-      if (this.world.outbox.isUp(node)) this.linkDown(node);
+      if (this.deps.outbox.isUp(node)) this.linkDown(node);
       this.banned.add(node);
-      this.world.logger.log("error", "A linked node is not listened to any more.", { node });
+      this.deps.logger.log("error", "A linked node is not listened to any more.", { node });
     }
   }
 
   admit(hello: PeerHello): PeerRefusal | null {
-    const { settings } = this.world;
+    const { settings } = this.deps;
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
     if (hello.storage !== settings.storage) return "other-storage";
     const refusal = this.judge(hello);
-    if (refusal !== null || this.world.isClosing()) return refusal;
+    if (refusal !== null || this.deps.isClosing()) return refusal;
     if (this.isListed(hello.nodeId)) {
       // An older copy of what it was: it may have voted, and acknowledged, what it does not know.
       if (this.known.isOvertaken(hello)) return "storage-lost";
@@ -202,7 +202,7 @@ export class Links implements PeerEvents {
 
   /** As far as is known here: before there is a roster, everybody may be. */
   private isListed(node: number): boolean {
-    const roster = this.world.roster();
+    const roster = this.deps.roster();
     return (roster?.cluster() ?? null) === null || (roster?.member(node) ?? null) !== null;
   }
 
@@ -212,8 +212,8 @@ export class Links implements PeerEvents {
    */
   private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
     // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
-    if (this.world.isClosing()) return null;
-    const roster = this.world.roster();
+    if (this.deps.isClosing()) return null;
+    const roster = this.deps.roster();
     const member = roster?.member(nodeId) ?? null;
     const former = roster?.formerMember(nodeId) ?? null;
     if (member === null && former?.storageIds.includes(storageId) === true) {
@@ -229,7 +229,7 @@ export class Links implements PeerEvents {
   }
 
   private founder(nodeId: number): Founder | undefined {
-    return this.world.founders().find((founder) => founder.nodeId === nodeId);
+    return this.deps.founders().find((founder) => founder.nodeId === nodeId);
   }
 
   /**
@@ -244,8 +244,8 @@ export class Links implements PeerEvents {
       refusal === "storage-lost"
         ? "Another node knows this one with newer or other data: remove it and start it empty."
         : "Another node refuses this one.";
-    if (isNews) this.world.logger.log("error", event, fields);
-    if (refusal === "not-a-member") this.world.refusedAsStranger();
+    if (isNews) this.deps.logger.log("error", event, fields);
+    if (refusal === "not-a-member") this.deps.refusedAsRemoved();
   }
 
   /** Nodes that take the data directory of this one for an older copy, or for another one. */
@@ -262,33 +262,33 @@ export class Links implements PeerEvents {
       return;
     }
     // It may have become a member since its handshake.
-    if (this.isListed(node) && !this.world.isClosing()) this.known.learn(hello);
+    if (this.isListed(node) && !this.deps.isClosing()) this.known.learn(hello);
     this.banned.delete(node);
     this.refusals.delete(node);
-    this.world.outbox.linkUp(node);
-    this.world.logger.log("info", "A node is linked.", { node, endpoint });
+    this.deps.outbox.linkUp(node);
+    this.deps.logger.log("info", "A node is linked.", { node, endpoint });
     for (const listener of this.listeners) listener.linkUp(node);
   }
 
   linkDown(node: number): void {
     if (this.banned.delete(node)) return;
-    this.world.outbox.linkDown(node);
-    this.world.logger.log("warn", "The link to a node is down.", { node });
+    this.deps.outbox.linkDown(node);
+    this.deps.logger.log("warn", "The link to a node is down.", { node });
     if (this.departed.delete(node)) {
-      this.hasNewStrangers = true;
-      this.world.request();
+      this.hasNewlyRemoved = true;
+      this.deps.request();
     }
     for (const listener of this.listeners) listener.linkDown(node);
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
     if (this.banned.has(from) || (this.isListed(from) && !this.known.isDurable(from))) return;
-    if (this.world.isClosing() && lane !== "calls") return;
+    if (this.deps.isClosing() && lane !== "calls") return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
-    if (lane === "bulk") return this.world.bulk(from, bytes);
-    if (lane === "control" && this.world.errand(from, bytes)) return;
-    const bad = readRaftFrame(bytes, from, this.world.settings.nodeId, (item) => {
-      const driver = this.world.driver(partitionId(item.group));
+    if (lane === "bulk") return this.deps.bulk(from, bytes);
+    if (lane === "control" && this.deps.errand(from, bytes)) return;
+    const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {
+      const driver = this.deps.driver(partitionId(item.group));
       if (driver === null) this.strayItems++;
       else driver.receive(item);
     });
@@ -296,7 +296,7 @@ export class Links implements PeerEvents {
   }
 
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
-    this.world.joinAsked(request, answer);
+    this.deps.joinAsked(request, answer);
   }
 
   /**
@@ -305,28 +305,28 @@ export class Links implements PeerEvents {
    */
   private meet(hello: PeerHello): void {
     const { nodeId, endpoint } = hello;
-    const roster = this.world.roster();
+    const roster = this.deps.roster();
     if ((roster?.cluster() ?? null) !== null && roster?.member(nodeId) !== null) return;
     if (this.departed.has(nodeId)) return;
     const known = this.callers.get(nodeId);
     if (known === undefined && this.callers.size >= MEMBERS_MAX) return;
     if (known?.endpoint === endpoint && known.storageId === hello.storageId) return;
     this.callers.set(nodeId, hello);
-    this.hasNewStrangers = true;
-    this.world.request();
+    this.hasNewlyRemoved = true;
+    this.deps.request();
   }
 
   private refreshUnlisted(): void {
-    if (!this.hasNewStrangers) return;
-    this.hasNewStrangers = false;
-    const known = new Map(this.world.founders().map((peer) => [peer.nodeId, peer.endpoint]));
+    if (!this.hasNewlyRemoved) return;
+    this.hasNewlyRemoved = false;
+    const known = new Map(this.deps.founders().map((peer) => [peer.nodeId, peer.endpoint]));
     for (const { nodeId, endpoint } of this.callers.values()) known.set(nodeId, endpoint);
     const peers = [...known].map(([nodeId, endpoint]) => ({ nodeId, endpoint }));
-    this.world.port?.setPeers(this.others(peers));
+    this.deps.port?.setPeers(this.others(peers));
   }
 
   private others(members: readonly PeerAddress[]): PeerAddress[] {
-    const own = this.world.settings.nodeId;
+    const own = this.deps.settings.nodeId;
     const others = members.filter(({ nodeId, endpoint }) => nodeId !== own && endpoint !== "");
     return others.map(({ nodeId, endpoint }) => ({ nodeId, endpoint }));
   }

@@ -32,7 +32,7 @@ export interface ReconcileGroup {
   };
 }
 
-export interface ReconcileWorld {
+export interface ReconcileDeps {
   readonly nodeId: number;
   readonly electionMs: number;
   readonly logger: LoggerPort;
@@ -40,7 +40,7 @@ export interface ReconcileWorld {
   roster(): MetaReads | null;
   groups(): readonly ReconcileGroup[];
   /** Those of them that were run since the last beat: nothing of the others has changed. */
-  touched(): Iterable<ReconcileGroup>;
+  activeGroups(): Iterable<ReconcileGroup>;
   isLinked(node: number): boolean;
   /** Ends a sleep of the group and gives it a turn. */
   wake(partition: PartitionId): void;
@@ -86,14 +86,14 @@ export class Reconcile {
   /** Changes that were applied. */
   changes = 0;
 
-  constructor(private readonly world: ReconcileWorld) {}
+  constructor(private readonly deps: ReconcileDeps) {}
 
   /** Once per beat, inside a turn. */
   check(nowMs: number): void {
     const known = this.view;
     const view = this.readRoster();
     if (view === null) return;
-    const news = view === known ? this.world.touched() : this.world.groups();
+    const news = view === known ? this.deps.activeGroups() : this.deps.groups();
     for (const group of news) this.open.set(group.partition, group);
     for (const group of this.open.values()) {
       if (group.leadership.isServing && !this.look(group, view, nowMs)) continue;
@@ -114,7 +114,7 @@ export class Reconcile {
   }
 
   private readRoster(): RosterView | null {
-    const reads = this.world.roster();
+    const reads = this.deps.roster();
     const cluster = reads?.cluster() ?? null;
     if (reads === null || cluster === null) return null;
     const version = cluster.membershipVersion;
@@ -155,7 +155,7 @@ export class Reconcile {
     this.measure(watch, status, nowMs);
     if (nowMs < watch.notBeforeMs) return false;
     const step = nextGroupChange({
-      self: this.world.nodeId,
+      self: this.deps.nodeId,
       membership: status.membership,
       ...view.facts,
       isLive: (node) => this.isLive(watch, node, nowMs),
@@ -168,14 +168,14 @@ export class Reconcile {
       return true;
     }
     // A sleeping group hears nothing of its members: it is woken, and measured from then on.
-    this.world.wake(group.partition);
+    this.deps.wake(group.partition);
     this.carryOut(group, watch, step, nowMs);
     return false;
   }
 
   private measure(watch: Watch, status: CoreStatus, nowMs: number): void {
     for (const peer of status.progress) {
-      if (peer.id === this.world.nodeId) continue;
+      if (peer.id === this.deps.nodeId) continue;
       const known = watch.peers.get(peer.id) ?? { levelSinceMs: Infinity, heardMs: -Infinity };
       watch.peers.set(peer.id, known);
       if (peer.active) known.heardMs = nowMs;
@@ -185,15 +185,15 @@ export class Reconcile {
   }
 
   private isLive(watch: Watch, node: number, nowMs: number): boolean {
-    if (node === this.world.nodeId) return true;
-    if (!this.world.isLinked(node)) return false;
+    if (node === this.deps.nodeId) return true;
+    if (!this.deps.isLinked(node)) return false;
     const heardMs = watch.peers.get(node)?.heardMs ?? -Infinity;
-    return nowMs - heardMs <= 2 * this.world.electionMs;
+    return nowMs - heardMs <= 2 * this.deps.electionMs;
   }
 
   private isLevel(watch: Watch, node: number, nowMs: number): boolean {
     const sinceMs = watch.peers.get(node)?.levelSinceMs ?? Infinity;
-    return nowMs - sinceMs >= LEVEL_ELECTIONS * this.world.electionMs;
+    return nowMs - sinceMs >= LEVEL_ELECTIONS * this.deps.electionMs;
   }
 
   private carryOut(group: ReconcileGroup, watch: Watch, step: GroupStep, nowMs: number): void {
@@ -205,19 +205,19 @@ export class Reconcile {
     watch.waitingSinceMs = nowMs;
     const fields = { partition, why: step.why };
     if (step.kind === "transfer") {
-      this.world.logger.log("info", "A partition is handed over.", { ...fields, to: step.to });
+      this.deps.logger.log("info", "A partition is handed over.", { ...fields, to: step.to });
       watch.notBeforeMs = nowMs + TRANSFER_MS;
       group.moveTo({ to: step.to, mustCarry: false });
       return;
     }
-    this.world.logger.log("info", "The members of a partition change.", fields);
+    this.deps.logger.log("info", "The members of a partition change.", fields);
     watch.pending = true;
     group.members.propose(step.change, nowMs, (result) => {
       watch.pending = false;
       if (result === "applied") this.changes++;
-      else watch.notBeforeMs = nowMs + this.world.electionMs;
+      else watch.notBeforeMs = nowMs + this.deps.electionMs;
     });
-    this.world.wake(partition);
+    this.deps.wake(partition);
   }
 
   private wait(partition: PartitionId, watch: Watch, why: string, nowMs: number): void {
@@ -228,7 +228,7 @@ export class Reconcile {
     }
     if (nowMs - watch.waitingSinceMs < PATIENCE_MS) return;
     watch.waitingSinceMs = nowMs;
-    this.world.logger.log("warn", "The members of a partition wait.", { partition, why });
+    this.deps.logger.log("warn", "The members of a partition wait.", { partition, why });
   }
 }
 

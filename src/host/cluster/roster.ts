@@ -46,7 +46,7 @@ export interface RosterPorts {
 }
 
 /** What leads beyond this node; a node without a network has none of it. */
-export interface RosterSeams {
+export interface MetaAccess {
   /** Has a command decided by whoever leads the meta partition. */
   readonly proposeOnMeta: ProposeOnMeta;
   /** All groups of the cluster as this node's replicas see them; null unless it hosts them all. */
@@ -56,7 +56,7 @@ export interface RosterSeams {
 export class Roster {
   private onItsWay = false;
   private notBeforeMs = 0;
-  private seams: RosterSeams | null = null;
+  private metaAccess: MetaAccess | null = null;
   /** Since when a member is to be removed; Infinity: none is. */
   private removalDueMs = Infinity;
   private version = -1;
@@ -70,8 +70,8 @@ export class Roster {
   ) {}
 
   /** Once, when the other nodes can be reached. */
-  connect(seams: RosterSeams): void {
-    this.seams = seams;
+  connect(metaAccess: MetaAccess): void {
+    this.metaAccess = metaAccess;
   }
 
   /**
@@ -134,7 +134,7 @@ export class Roster {
 
   private nextStep(nowMs: number): MemberCommand | null {
     if (this.members.every((member) => member.role === "voter")) return null;
-    const groups = this.seams?.groups() ?? null;
+    const groups = this.metaAccess?.groups() ?? null;
     const step = groups === null ? null : nextRosterChange(this.members, groups);
     if (step?.kind !== "remove-member") {
       this.removalDueMs = Infinity;
@@ -162,9 +162,9 @@ export class Roster {
   }
 
   private send(command: MemberCommand, nowMs: number): void {
-    if (this.seams === null) return;
+    if (this.metaAccess === null) return;
     this.onItsWay = true;
-    this.seams.proposeOnMeta(command, nowMs + PATIENCE_MS, (result: MetaResult) => {
+    this.metaAccess.proposeOnMeta(command, nowMs + PATIENCE_MS, (result: MetaResult) => {
       // The change comes back through the log: until then it is not proposed again and again.
       this.finish(command, nowMs + RETRY_MS, result.status);
     });

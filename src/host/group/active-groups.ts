@@ -7,7 +7,7 @@
  */
 import type { GroupDriver } from "./driver.js";
 
-export class Touched {
+export class ActiveGroups {
   private readonly drivers = new Set<GroupDriver>();
   private readonly hooks: ((drivers: readonly GroupDriver[]) => void)[] = [];
 

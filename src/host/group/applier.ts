@@ -87,7 +87,7 @@ export class Applier {
     this.committedTo = range.last;
   }
 
-  /** An image took the group to `index`: what was handed out below is in it. */
+  /** A snapshot took the group to `index`: what was handed out below is in it. */
   reset(index: number): void {
     this.committedTo = index;
     this.leasesUntilMs = this.machine.leaseMs + EARLIER_LEASES_MS;

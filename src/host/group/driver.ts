@@ -4,7 +4,7 @@
  *
  * Invariants: 1. `run` first reports what became durable and applies it, then cuts what waited for
  * that, so that the next batch is as full as can be. 2. Batches are cut and rounds begun by a
- * serving leader only. 3. What `run` leaves undone is told by `hasWork`. 4. While an image is put
+ * serving leader only. 3. What `run` leaves undone is told by `hasWork`. 4. While a snapshot is put
  * in place, nothing is stepped or applied.
  */
 import { assert } from "../../base/assert.js";
@@ -267,9 +267,9 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     return this.applier.appliedBytes;
   }
 
-  /** Entries above this are wanted by somebody who installs an image. */
+  /** Entries above this are wanted by somebody who installs a snapshot. */
   get keepFrom(): number {
-    return this.shared.images.keepFrom(this.partition);
+    return this.shared.snapshots.keepFrom(this.partition);
   }
 
   get followersFrom(): number {
@@ -296,15 +296,15 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.floor = index;
   }
 
-  sendImage(to: number): void {
-    this.shared.images.send(this, to);
+  sendSnapshot(to: number): void {
+    this.shared.snapshots.send(this, to);
   }
 
-  installImage(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
-    this.shared.images.install(this, meta, hardState, done);
+  installSnapshot(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
+    this.shared.snapshots.install(this, meta, hardState, done);
   }
 
-  /** An image took the place of state and log, up to `index`. Its callers end first. */
+  /** A snapshot took the place of state and log, up to `index`. Its callers end first. */
   replaced(index: number): void {
     if (this.leadership.isLeading) this.target.endLeadership("state replaced");
     this.proposals.dropAll();
@@ -318,7 +318,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Moves the leadership to another node as planned. False: not now. */
   moveTo(order: MoveOrder): boolean {
-    this.peers.rouse();
+    this.peers.unquiesce();
     this.shared.wake(this);
     return this.move.begin(order, this.nowMs());
   }

@@ -1,6 +1,6 @@
 /**
  * What the effects of one group's core lead to: role changes, payloads for the log, messages out,
- * images, and everybody who must hear of the end of a leadership.
+ * snapshots, and everybody who must hear of the end of a leadership.
  *
  * Invariants: 1. The end of a leadership ends callers: reads "retry", queued commands "not-leader";
  * proposed ones wait until their entry is applied or replaced, an election timeout at most where
@@ -35,7 +35,7 @@ import type { HostPorts } from "../settings.js";
 const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
 const RETRY: ReadResult = { status: "retry" };
 
-/** The parts of the group, and its way to images. */
+/** The parts of the group, and its way to snapshots. */
 export interface TargetGroup {
   readonly partition: PartitionId;
   readonly core: RaftCore;
@@ -50,8 +50,8 @@ export interface TargetGroup {
   readonly move: Move;
   /** Shortest election timeout (ms). */
   readonly electionMs: number;
-  sendImage(to: number): void;
-  installImage(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+  sendSnapshot(to: number): void;
+  installSnapshot(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
 }
 
 export class GroupTarget implements EffectsTarget {
@@ -110,12 +110,12 @@ export class GroupTarget implements EffectsTarget {
   }
 
   send(message: Message): void {
-    if (message.kind === "snapshot") this.group.sendImage(message.to);
+    if (message.kind === "snapshot") this.group.sendSnapshot(message.to);
     else this.group.peers.send(message);
   }
 
   install(meta: SnapshotMeta, hardState: HardState, done: () => void): void {
-    this.group.installImage(meta, hardState, done);
+    this.group.installSnapshot(meta, hardState, done);
   }
 
   committed(range: CommittedRange): void {

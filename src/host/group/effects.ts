@@ -4,7 +4,7 @@
  * 1. Hard state before the entries of its term, in the same log write: an entry must never be found
  *    on disk above a term that the node does not remember (it could vote twice in that term).
  * 2. Messages to others may leave at once: the core hands out as `messages` only those that do not
- *    vouch for the write (a leader's appends). An image comes before everything else of its record,
+ *    vouch for the write (a leader's appends). A snapshot comes before everything else of its record,
  *    and nothing more is taken from the core until it is durable.
  * 3. When the write is durable, and not before: first the messages that vouch for it (they are
  *    stepped here when they go to this node itself), then its receipt to the core. In the order of
@@ -52,7 +52,7 @@ export interface EffectsTarget {
   /** Sends a message to another node. */
   send(message: Message): void;
   /**
-   * Replaces log and state by the image that belongs to `meta`; `done` is called, outside of any
+   * Replaces log and state by the snapshot that belongs to `meta`; `done` is called, outside of any
    * turn, when that is durable.
    */
   install(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
@@ -97,7 +97,7 @@ export class EffectsExecutor {
   private readonly open: OpenRecord[] = [];
   private commitOnly: HardState | null = null;
   private running = false;
-  /** The record whose image is being installed, and whether that is done. */
+  /** The record whose snapshot is being installed, and whether that is done. */
   private installing: Effects | null = null;
   private installed = false;
 
@@ -123,7 +123,7 @@ export class EffectsExecutor {
     return this.open.find((record) => !record.durable) ?? null;
   }
 
-  /** An image is being installed: log and state are between two lives. */
+  /** A snapshot is being installed: log and state are between two lives. */
   get isInstalling(): boolean {
     return this.installing !== null;
   }

@@ -27,7 +27,7 @@ export interface GroupDeps<Driver> {
   readonly appendBudget: AppendBudget;
   readonly peers: PeerOutbox;
   readonly cacheBudget: CacheBudget;
-  readonly images: GroupImages<Driver>;
+  readonly snapshots: GroupSnapshots<Driver>;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */
@@ -48,12 +48,14 @@ export interface GroupDeps<Driver> {
   wake(driver: Driver): void;
 }
 
-/** How images of a group travel and are put in place. */
-export interface GroupImages<Driver> {
-  /** The core of `driver` wants node `to` to get an image. */
+/** How snapshots of a group travel and are put in place. */
+export interface GroupSnapshots<Driver> {
+  /** The core of `driver` wants node `to` to get a snapshot. */
   send(driver: Driver, to: number): void;
-  /** Puts the image that belongs to `meta` in place of log and state; `done` when durable. */
+  /** Puts the snapshot that belongs to `meta` in place of log and state; `done` when durable. */
   install(driver: Driver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
-  /** Entries above this index are wanted by a node that gets an image; Infinity when none does. */
+  /**
+   * Entries above this index are wanted by a node that gets a snapshot; Infinity when none does.
+   */
   keepFrom(partition: PartitionId): number;
 }

@@ -25,7 +25,7 @@ export function groupFacts(driver: GroupDriver): GroupFacts {
     pendingProposals: proposals.waitingCount,
     inFlightEntries: proposals.entryCount,
     waitingReads: driver.reads.waitingCount,
-    asleep: driver.peers.isAsleep,
+    quiesced: driver.peers.isQuiesced,
     leasesUntilMs: driver.applier.leasesUntilMs,
     peers: leadership.isLeading && !driver.members.isAlone ? peerFacts(driver) : NO_PEERS,
   };

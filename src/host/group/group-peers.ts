@@ -10,7 +10,7 @@ import type { Message } from "../../raft/state/types.js";
 import type { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
-import type { BeatSign, RaftItem } from "../replication/raft-frames.js";
+import type { HeartbeatSign, RaftItem } from "../replication/raft-frames.js";
 import type { ReplicaDigests } from "../replication/replica-digests.js";
 import {
   type InboxObserver,
@@ -18,7 +18,7 @@ import {
   type ReplicationParts,
 } from "../replication/replication.js";
 
-export interface GroupPeersParts extends Omit<ReplicationParts, "beatSign"> {
+export interface GroupPeersParts extends Omit<ReplicationParts, "heartbeatSign"> {
   readonly settings: QuiescenceSettings;
   readonly leadership: Leadership;
   readonly digests: ReplicaDigests;
@@ -40,13 +40,16 @@ export class GroupPeers implements InboxObserver {
     this.core = parts.core;
     this.leadership = parts.leadership;
     const { leadership, digests } = parts;
-    const beatSign = (): BeatSign => ({ lease: leadership.leaseSign(), digest: digests.latest });
-    this.replication = new Replication({ ...parts, beatSign });
+    const heartbeatSign = (): HeartbeatSign => ({
+      lease: leadership.leaseSign(),
+      digest: digests.latest,
+    });
+    this.replication = new Replication({ ...parts, heartbeatSign });
     this.quiescence = new Quiescence(parts.settings, this);
   }
 
-  get isAsleep(): boolean {
-    return this.quiescence.isAsleep;
+  get isQuiesced(): boolean {
+    return this.quiescence.isQuiesced;
   }
 
   /** Awake, or asking its leader whether it may sleep on: the next beat must not be late. */
@@ -72,7 +75,7 @@ export class GroupPeers implements InboxObserver {
     this.parts.wake();
   }
 
-  /** Steps what has arrived; `execute` takes the core's effects, false: an image is installed. */
+  /** Steps what has arrived; `execute` takes the core's effects, false: a snapshot is installed. */
   stepInbox(execute: () => boolean): void {
     this.replication.stepInbox(execute, this);
   }
@@ -83,7 +86,7 @@ export class GroupPeers implements InboxObserver {
   }
 
   /** Something is wanted of this group, or a member came or went. */
-  rouse(): void {
+  unquiesce(): void {
     this.quiescence.wake(this.parts.clock.monotonicMs());
   }
 
@@ -91,7 +94,7 @@ export class GroupPeers implements InboxObserver {
     this.quiescence.before(message);
   }
 
-  after(message: Message, sign: BeatSign): void {
+  after(message: Message, sign: HeartbeatSign): void {
     const { core, leadership } = this;
     this.quiescence.after(message, this.parts.clock.monotonicMs());
     // A heartbeat of the present leader, as stepping it has just shown.

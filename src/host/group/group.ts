@@ -83,7 +83,7 @@ export class Group {
     const { driver, shared } = this;
     if (!driver.leadership.isLeading) return this.refuse(done, "not-leader");
     if (!shared.admits()) return this.refuse(done, "overloaded");
-    driver.peers.rouse();
+    driver.peers.unquiesce();
     const nowMs = shared.ports.clock.monotonicMs();
     const waiter = { command, sizeBytes, deadlineMs, done };
     if (!driver.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
@@ -103,7 +103,7 @@ export class Group {
     if (!isLeading || !driver.reads.add(deadlineMs, done)) {
       return shared.answers.read(done, { status: "retry" });
     }
-    driver.peers.rouse();
+    driver.peers.unquiesce();
     if (isServing) shared.wake(driver);
     shared.wakeAt(deadlineMs);
   }

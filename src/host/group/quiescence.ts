@@ -45,7 +45,7 @@ export interface QuiescenceGroup {
 }
 
 export class Quiescence {
-  private asleep = false;
+  private quiesced = false;
   private activeMs = 0;
   private probeAtMs = Infinity;
   private askedMs = Infinity;
@@ -55,13 +55,13 @@ export class Quiescence {
     private readonly group: QuiescenceGroup,
   ) {}
 
-  get isAsleep(): boolean {
-    return this.asleep;
+  get isQuiesced(): boolean {
+    return this.quiesced;
   }
 
   /** Asleep, and not waiting for a sign of its leader. */
   get isAtRest(): boolean {
-    return this.asleep && (this.isLeader || this.askedMs === Infinity);
+    return this.quiesced && (this.isLeader || this.askedMs === Infinity);
   }
 
   /** Something happened: the group is awake for a while. */
@@ -71,8 +71,8 @@ export class Quiescence {
   }
 
   private rise(): void {
-    if (!this.asleep) return;
-    this.asleep = false;
+    if (!this.quiesced) return;
+    this.quiesced = false;
     this.group.woken();
   }
 
@@ -86,7 +86,7 @@ export class Quiescence {
   after(message: Message, nowMs: number): void {
     if (message.kind === "heartbeat" && message.reject) return this.follow(message, nowMs);
     if (message.kind === "heartbeatAnswer") {
-      if (message.reject && this.asleep && this.isLeader) this.answerProbe(message);
+      if (message.reject && this.quiesced && this.isLeader) this.answerProbe(message);
       return;
     }
     if (message.kind !== "heartbeat") this.activeMs = nowMs;
@@ -95,12 +95,12 @@ export class Quiescence {
 
   /** Called at each beat, before ticks. Returns whether the group is to be ticked. */
   beat(nowMs: number): boolean {
-    if (!this.asleep) this.rest(nowMs);
-    if (!this.asleep) return true;
+    if (!this.quiesced) this.rest(nowMs);
+    if (!this.quiesced) return true;
     if (this.isLeader) return false;
     if (nowMs >= this.askedMs + this.settings.electionMs) this.wake(nowMs);
     else if (this.askedMs === Infinity && nowMs >= this.probeAtMs) this.ask(nowMs);
-    return !this.asleep;
+    return !this.quiesced;
   }
 
   /**
@@ -129,7 +129,7 @@ export class Quiescence {
     }
     if (level.length === 0 || votes * 2 <= membership.voters.length) return;
     for (const id of level) this.sendToSleep(id);
-    this.asleep = true;
+    this.quiesced = true;
   }
 
   /** A member that was not linked for long is waited for asleep: its return wakes the group. */
@@ -161,7 +161,7 @@ export class Quiescence {
       this.rise();
       return;
     }
-    this.asleep = true;
+    this.quiesced = true;
     this.askedMs = Infinity;
     this.probeAtMs = Math.ceil((nowMs + PROBE_EVERY_MS) / PROBE_STEP_MS) * PROBE_STEP_MS;
   }

@@ -8,7 +8,7 @@
  * others elect. 3. It ends by itself when the write becomes durable.
  */
 import type { GroupDriver } from "../group/driver.js";
-import type { Handover } from "./leadership-transfers.js";
+import type { LeadershipTransfers } from "./leadership-transfers.js";
 
 /** A node without room offers a group this often: another one may be full as well (ms). */
 const OFFER_EVERY_MS = 30_000;
@@ -18,7 +18,7 @@ interface Open {
   readonly sinceMs: number;
 }
 
-export class StuckLeaders {
+export class DiskStallTransfers {
   private readonly open = new Map<GroupDriver, Open>();
   private closedSinceMs = Infinity;
   /** When each group was last offered because of closed intake: nobody may have room. */
@@ -29,7 +29,7 @@ export class StuckLeaders {
   count = 0;
 
   constructor(
-    private readonly handover: Handover,
+    private readonly transfers: LeadershipTransfers,
     /** Age of a write at which the disk counts as hanging (ms). */
     private readonly stuckAfterMs: number,
     /** Time for somebody else to take over, before the group falls silent (ms). */
@@ -58,7 +58,7 @@ export class StuckLeaders {
     }
     const ageMs = nowMs - known.sinceMs;
     if (ageMs < this.stuckAfterMs) return true;
-    if (this.handover.order(driver, nowMs)) this.count++;
+    if (this.transfers.order(driver, nowMs)) this.count++;
     return ageMs < this.stuckAfterMs + this.patienceMs;
   }
 
@@ -74,9 +74,9 @@ export class StuckLeaders {
   }
 
   private giveAway(driver: GroupDriver, nowMs: number): void {
-    if (!this.handover.isNeeded(driver)) return;
+    if (!this.transfers.isNeeded(driver)) return;
     if (nowMs < (this.offeredMs.get(driver) ?? -Infinity) + OFFER_EVERY_MS) return;
     this.offeredMs.set(driver, nowMs);
-    if (this.handover.order(driver, nowMs)) this.count++;
+    if (this.transfers.order(driver, nowMs)) this.count++;
   }
 }

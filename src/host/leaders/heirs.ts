@@ -45,7 +45,7 @@ export interface HeirGroup {
   answered(from: number, answer: MoveAnswer): void;
 }
 
-export interface HeirsWorld {
+export interface HeirsDeps {
   nowMs(): number;
   group(group: number): HeirGroup | null;
   /** This node may take groups over: it has room and goes on. */
@@ -59,7 +59,7 @@ export class Heirs {
   /** Groups taken over with ephemeral rows. */
   inherited = 0;
 
-  constructor(private readonly world: HeirsWorld) {}
+  constructor(private readonly deps: HeirsDeps) {}
 
   /** Takes a frame if it is one of a move; false: it is not. */
   frame(from: number, bytes: Uint8Array): boolean {
@@ -67,7 +67,7 @@ export class Heirs {
     const frame = decodeMoveFrame(bytes);
     if (frame?.kind === "ask") this.asked(from, frame);
     else if (frame?.kind === "rows") this.rows(from, frame);
-    else if (frame?.kind === "answer") this.world.group(frame.group)?.answered(from, frame);
+    else if (frame?.kind === "answer") this.deps.group(frame.group)?.answered(from, frame);
     return true;
   }
 
@@ -84,7 +84,7 @@ export class Heirs {
 
   /** Forgets what nobody came for; once per beat. */
   tick(): void {
-    const nowMs = this.world.nowMs();
+    const nowMs = this.deps.nowMs();
     for (const held of [...this.held.values()]) if (held.untilMs <= nowMs) this.drop(held);
   }
 
@@ -92,14 +92,14 @@ export class Heirs {
     const { group: id, term, token, sizeBytes } = ask;
     const known = this.held.get(id);
     if (known !== undefined) this.drop(known);
-    const group = this.world.group(id);
+    const group = this.deps.group(id);
     const mayLead = group !== null && group.isVoter && !group.isInstalling;
     const maxBytes = sizeBytes === 0 ? 0 : sizeBytes + GROWTH_BYTES;
     const accepted =
-      mayLead && this.world.isWilling() && this.heldBytes + maxBytes <= HELD_BYTES_MAX;
+      mayLead && this.deps.isWilling() && this.heldBytes + maxBytes <= HELD_BYTES_MAX;
     if (accepted && maxBytes > 0) {
       const table = group.emptyTable(term + 1);
-      const untilMs = this.world.nowMs() + HOLD_MS;
+      const untilMs = this.deps.nowMs() + HOLD_MS;
       const fresh = { group: id, term, token, from, table, maxBytes, untilMs };
       this.held.set(id, { ...fresh, frames: 0, isWhole: false });
       this.heldBytes += maxBytes;
@@ -130,7 +130,7 @@ export class Heirs {
   private answer(to: number, move: MoveName, accepted: boolean, frames: number): void {
     const { group, term, token } = move;
     const frame: MoveAnswer = { kind: "answer", group, term, token, accepted, frames };
-    this.world.sendControl(to, encodeMoveFrame(frame));
+    this.deps.sendControl(to, encodeMoveFrame(frame));
   }
 
   private drop(held: Held): void {

@@ -12,7 +12,7 @@ import type { GroupDriver } from "../group/driver.js";
 /** Pause before an order is repeated (ms). */
 const REPEAT_MS = 300;
 
-export class Handover {
+export class LeadershipTransfers {
   private readonly orderedMs = new Map<GroupDriver, number>();
 
   constructor(

@@ -1,6 +1,6 @@
 /**
  * Membership changes and memberships as bytes: the payload of a config entry, and the group's
- * configuration in its record and images.
+ * configuration in its record and snapshots.
  *
  * Pure codec. Invariants: 1. Strict: one encoding for one value, anything else is refused. 2. An
  * empty payload is the order to leave a joint configuration, which the core proposes itself.

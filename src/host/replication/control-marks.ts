@@ -5,7 +5,7 @@
  * Pure. Invariants: 1. No mark is the version of a frame of Raft messages. 2. All are different.
  */
 export const ControlMark = {
-  /** Commands about members, and their outcomes (meta-errands.ts). */
+  /** Commands about members, and their outcomes (meta-proposer.ts). */
   errand: 0xe1,
   /** The monotonic clock of a node (node-clocks.ts). */
   clock: 0xe2,

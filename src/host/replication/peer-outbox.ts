@@ -11,7 +11,7 @@ import { PEER_FRAME_MAX_BYTES } from "../../base/limits.js";
 import type { LogEntry, PeerLane, PeerPort } from "../../ports.js";
 import type { Message } from "../../raft/state/types.js";
 import {
-  type BeatSign,
+  type HeartbeatSign,
   FRAME_HEAD_BYTES,
   FrameRoom,
   RaftFrameWriter,
@@ -73,7 +73,7 @@ export class PeerOutbox {
   }
 
   /** Adds a message with the entries that it carries. The link to `message.to` is up. */
-  add(group: number, message: Message, entries: readonly LogEntry[], sign: BeatSign): void {
+  add(group: number, message: Message, entries: readonly LogEntry[], sign: HeartbeatSign): void {
     let lanes = this.lanes.get(message.to);
     if (lanes === undefined) {
       const { room } = this;

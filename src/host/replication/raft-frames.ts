@@ -50,16 +50,16 @@ export interface RaftItem {
   readonly message: Message;
   /** Entries of an append, with their payloads; empty otherwise. */
   readonly entries: readonly LogEntry[];
-  readonly sign: BeatSign;
+  readonly sign: HeartbeatSign;
 }
 
 /** What a leader tells of itself with a heartbeat; zeros in every other message. */
-export interface BeatSign {
+export interface HeartbeatSign {
   readonly lease: LeaseSign;
   readonly digest: ReplicaDigest;
 }
 
-export const NO_BEAT_SIGN: BeatSign = { lease: NO_LEASE_SIGN, digest: NO_REPLICA_DIGEST };
+export const NO_BEAT_SIGN: HeartbeatSign = { lease: NO_LEASE_SIGN, digest: NO_REPLICA_DIGEST };
 
 /** Bytes of an entry besides its payload. */
 const ITEM_ENTRY_BYTES = 13;
@@ -100,7 +100,7 @@ export class FrameRoom {
 /** Gathers the messages to one node on one lane. */
 export class RaftFrameWriter {
   private writer = new ByteWriter(WRITER_BYTES);
-  /** Groups whose entries or images are in it: they want to know if it is dropped. */
+  /** Groups whose entries or snapshots are in it: they want to know if it is dropped. */
   private readonly appended = new Set<number>();
 
   constructor(private readonly room: FrameRoom) {}
@@ -118,7 +118,7 @@ export class RaftFrameWriter {
     group: number,
     message: Message,
     entries: readonly LogEntry[],
-    sign: BeatSign,
+    sign: HeartbeatSign,
     sizeBytes = itemSizeBytes(message.kind, entries),
   ): void {
     const { writer } = this;
@@ -221,7 +221,7 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
   return { group, message, entries, sign };
 }
 
-function readSign(reader: ByteReader): BeatSign {
+function readSign(reader: ByteReader): HeartbeatSign {
   const lease = { leaseMs: reader.uint53(), nodeMs: reader.uint53() };
   const digest = { index: reader.uint53(), low: reader.int32(), high: reader.int32() };
   return { lease, digest };

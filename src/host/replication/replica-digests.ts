@@ -4,7 +4,7 @@
  *
  * A leader names its latest in each heartbeat. Whoever has applied that index compares, or does so
  * when it gets there. The digests themselves are lanes of the group's record, so that they are as
- * durable as the state and travel in its images.
+ * durable as the state and travel in its snapshots.
  *
  * Pure. Invariants: 1. Two digests are compared only at the same index. 2. What is remembered is
  * bounded. 3. An index that one of both does not have says nothing.
@@ -49,7 +49,7 @@ export class ReplicaDigests {
     if (own !== undefined) this.compare(own, digest);
   }
 
-  /** An image took the place of the state. */
+  /** A snapshot took the place of the state. */
   reset(): void {
     this.own = [];
     this.heard = [];

@@ -19,7 +19,7 @@ import type { EntrySpan, Message } from "../../raft/state/types.js";
 import type { AppendBudget } from "./append-budget.js";
 import type { EntryCache } from "./entry-cache.js";
 import type { PeerOutbox } from "./peer-outbox.js";
-import { type BeatSign, NO_BEAT_SIGN, type RaftItem, isFramed } from "./raft-frames.js";
+import { type HeartbeatSign, NO_BEAT_SIGN, type RaftItem, isFramed } from "./raft-frames.js";
 
 const INBOX_ITEMS_MAX = 4096;
 const INBOX_BYTES_MAX = 32 << 20;
@@ -41,12 +41,12 @@ export interface ReplicationParts {
   /** Called outside of any turn when there is something to do. */
   readonly wake: () => void;
   /** What heartbeats are to say of this node. */
-  beatSign(): BeatSign;
+  heartbeatSign(): HeartbeatSign;
 }
 
 export interface InboxObserver {
   before(message: Message): void;
-  after(message: Message, sign: BeatSign): void;
+  after(message: Message, sign: HeartbeatSign): void;
 }
 
 export class Replication {
@@ -84,7 +84,7 @@ export class Replication {
 
   /**
    * Steps everything that has arrived. `execute` takes the core's effects while the payloads of the
-   * message are at hand; it returns false when an image is being installed: what is left waits
+   * message are at hand; it returns false when a snapshot is being installed: what is left waits
    * until that is done, for its payloads are wanted then. `observer` sees each message before and
    * after.
    */
@@ -128,7 +128,7 @@ export class Replication {
       return;
     }
     if (message.kind !== "append") {
-      const sign = message.kind === "heartbeat" ? this.parts.beatSign() : NO_BEAT_SIGN;
+      const sign = message.kind === "heartbeat" ? this.parts.heartbeatSign() : NO_BEAT_SIGN;
       return outbox.add(partition, message, NO_ENTRIES, sign);
     }
     const queue = this.waiting.get(message.to);

@@ -134,7 +134,7 @@ export class Proposals {
     assert(this.waiting === 0, "nobody waits any more (P-034)");
   }
 
-  /** Ends and drops everything: an image came in place of the whole log. */
+  /** Ends and drops everything: a snapshot came in place of the whole log. */
   dropAll(): void {
     this.truncateFrom(0);
   }

@@ -94,7 +94,7 @@ export interface GroupFacts {
   readonly inFlightEntries: number;
   readonly waitingReads: number;
   /** No ticks and no heartbeats until something happens. */
-  readonly asleep: boolean;
+  readonly quiesced: boolean;
   /** No lease of a lock or key is known to end after this lease time (ms). */
   readonly leasesUntilMs: number;
   /** Empty unless this node leads the group. */
@@ -135,9 +135,9 @@ export interface NodeFacts {
   readonly turns: number;
   readonly lateTicks: number;
   readonly flushes: number;
-  /** Images of groups that were installed here, and that other nodes installed from here. */
-  readonly imagesInstalled: number;
-  readonly imagesDelivered: number;
+  /** Snapshots of groups that were installed here, and that other nodes installed from here. */
+  readonly snapshotsInstalled: number;
+  readonly snapshotsDelivered: number;
   /** Frames to other nodes that were dropped for want of room or a link. */
   readonly droppedFrames: number;
   /** Messages to other nodes that were dropped because no frame may be so large. */
@@ -148,7 +148,7 @@ export interface NodeFacts {
   readonly badItems: number;
   readonly strayItems: number;
   /** Leaderships offered to others because the disk hung. */
-  readonly stuckHandovers: number;
+  readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];
   readonly transfers: readonly TransferFacts[];
 }

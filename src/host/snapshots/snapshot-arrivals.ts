@@ -1,18 +1,18 @@
 /**
- * The images that other nodes send to this one: which transfers are let in, and which of them a
+ * The snapshots that other nodes send to this one: which transfers are let in, and which of them a
  * frame belongs to.
  *
- * Invariants: 1. A group takes one image at a time; one of a newer term, or begun anew by the same
- * leader, takes its place, unless the core may have it already (P-040). 2. At most `receiversMax`
- * are taken at the same time. 3. The last result of a group is kept, so that a sender who missed it
- * hears it when it asks.
+ * Invariants: 1. A group takes one snapshot at a time; one of a newer term, or begun anew by the
+ * same leader, takes its place, unless the core may have it already (P-040). 2. At most
+ * `receiversMax` are taken at the same time. 3. The last result of a group is kept, so that a
+ * sender who missed it hears it when it asks.
  */
 import { assert, present } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
 import { isMember } from "../../raft/state/membership.js";
 import type { BeginFrame, SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
 import { SnapshotReceiver } from "./snapshot-receiver.js";
-import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
+import type { InstallOrder, SnapshotGroup, SnapshotDeps } from "./snapshot-types.js";
 
 /** What a sender says. */
 export type SenderFrame = Exclude<SnapshotFrame, { kind: "ack" | "result" }>;
@@ -32,12 +32,12 @@ interface Told {
 export class SnapshotArrivals {
   private readonly incoming = new Map<PartitionId, Incoming>();
   private readonly told = new Map<PartitionId, Told>();
-  /** Images installed in this life. */
+  /** Snapshots installed in this life. */
   installed = 0;
 
   /** `onEnd` is called when a group may have rows that nobody needs any more. */
   constructor(
-    private readonly world: SnapshotWorld,
+    private readonly deps: SnapshotDeps,
     private readonly send: (to: number, frame: SnapshotFrame) => void,
     private readonly onEnd: (group: SnapshotGroup) => void,
   ) {}
@@ -92,7 +92,7 @@ export class SnapshotArrivals {
     const ack = (next: number, resend: boolean): void => {
       this.send(from, { kind: "ack", group: group.partition, session, next, resend });
     };
-    const receiver = new SnapshotReceiver(this.world, group, from, frame, ack, (code) => {
+    const receiver = new SnapshotReceiver(this.deps, group, from, frame, ack, (code) => {
       this.ended(from, group, session, code);
     });
     this.incoming.set(group.partition, { session, receiver });
@@ -105,15 +105,15 @@ export class SnapshotArrivals {
     current: SnapshotReceiver | null,
   ): SnapshotCode | null {
     const { term, meta } = frame;
-    if (term < group.core.term || !isMember(meta.membership, this.world.nodeId)) return "outdated";
+    if (term < group.core.term || !isMember(meta.membership, this.deps.nodeId)) return "outdated";
     if (meta.index <= group.core.commitIndex) return "not-needed";
     if (current === null) {
-      return this.incoming.size >= this.world.settings.receiversMax ? "busy" : null;
+      return this.incoming.size >= this.deps.settings.receiversMax ? "busy" : null;
     }
     if (current.isOffered) return "busy";
     const { begin } = current;
     if (term !== begin.term) return term < begin.term ? "outdated" : null;
-    // One leader per term; and of that one, an image begun anew is at least as new.
+    // One leader per term; and of that one, a snapshot begun anew is at least as new.
     return from !== current.from || meta.index < begin.meta.index ? "outdated" : null;
   }
 
@@ -124,7 +124,7 @@ export class SnapshotArrivals {
     if (code === "installed") this.installed++;
     this.onEnd(group);
     const fields = { partition: group.partition, from, result: code };
-    this.world.logger.log("info", "Taking an image ended.", fields);
+    this.deps.logger.log("info", "Taking an image ended.", fields);
   }
 
   tell(

@@ -26,9 +26,9 @@ const CODES = [
   "not-needed",
   /** Too many transfers, or one that must end first: come again. */
   "busy",
-  /** A newer term or a newer image is known. */
+  /** A newer term or a newer snapshot is known. */
   "outdated",
-  /** What came is not a whole image of what was announced. */
+  /** What came is not a whole snapshot of what was announced. */
   "damaged",
   /** No such session: the receiver started anew, or gave it up. */
   "unknown",
@@ -42,7 +42,7 @@ interface FrameHead {
   readonly session: number;
 }
 
-/** The sender announces an image, in the name of its leadership in `term`. */
+/** The sender announces a snapshot, in the name of its leadership in `term`. */
 export interface BeginFrame extends FrameHead {
   readonly kind: "begin";
   readonly term: number;

@@ -14,13 +14,15 @@ export interface SnapshotSettings {
   readonly chunkBytes: number;
   /** Chunks on their way that were not acknowledged. */
   readonly windowChunks: number;
-  /** Old rows kept for an image while writes go on (bytes); beyond it the image starts anew. */
+  /**
+   * Old rows kept for a snapshot while writes go on (bytes); beyond it the snapshot starts anew.
+   */
   readonly heldBytesMax: number;
-  /** Images that this node sends at the same time. */
+  /** Snapshots that this node sends at the same time. */
   readonly sendersMax: number;
-  /** Images that this node takes at the same time. */
+  /** Snapshots that this node takes at the same time. */
   readonly receiversMax: number;
-  /** What all images sent may take of the disk and the network (bytes per second). */
+  /** What all snapshots sent may take of the disk and the network (bytes per second). */
   readonly bytesPerSecond: number;
   /** Silence after which the sender asks where the receiver is. */
   readonly askAfterMs: number;
@@ -28,10 +30,10 @@ export interface SnapshotSettings {
   readonly progressMs: number;
   /** A transfer that took so long goes on only while it keeps to the pace below. */
   readonly totalMs: number;
-  /** Slowest pace of a long transfer, on average: an image may be larger than any fixed time. */
+  /** Slowest pace of a long transfer, on average: a snapshot may be larger than any fixed time. */
   readonly leastBytesPerSecond: number;
-  /** Fresh images that one transfer may begin. */
-  readonly imagesMax: number;
+  /** Fresh snapshots that one transfer may begin. */
+  readonly snapshotsMax: number;
   /** Pause after a failure; doubled with each further one. */
   readonly retryMs: number;
   readonly retryMaxMs: number;
@@ -50,7 +52,7 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   progressMs: 10_000,
   totalMs: 600_000,
   leastBytesPerSecond: 64 << 10,
-  imagesMax: 5,
+  snapshotsMax: 5,
   retryMs: 1000,
   retryMaxMs: 30_000,
   sweepRows: 500,
@@ -62,7 +64,7 @@ export function isTooSlow(settings: SnapshotSettings, elapsedMs: number, bytes: 
   return bytes * 1000 < settings.leastBytesPerSecond * elapsedMs;
 }
 
-/** How many bytes of images may leave: a bucket that fills with time. */
+/** How many bytes of snapshots may leave: a bucket that fills with time. */
 export class SendRate {
   private readonly burstBytes: number;
   private leftBytes: number;

@@ -1,8 +1,8 @@
 /**
- * One transfer of a group's image to this node: takes chunks in order into a fresh generation,
+ * One transfer of a group's snapshot to this node: takes chunks in order into a fresh generation,
  * waits until its rows are durable, and then offers it to the core as a snapshot message.
  *
- * The core decides (P-038): it ignores an image that it does not need, and otherwise orders the
+ * The core decides (P-038): it ignores a snapshot that it does not need, and otherwise orders the
  * install, which comes back as `install`. Then, in this order: the machine switches to the new
  * generation, everything derived from the old one goes, the switch is made durable, and only then
  * the log is reset (see snapshot-recovery.ts for a crash between the two).
@@ -21,7 +21,7 @@ import { NO_BEAT_SIGN } from "../replication/raft-frames.js";
 import type { BeginFrame, ChunkFrame, SnapshotCode } from "./snapshot-frames.js";
 import { CHUNK_MAX_BYTES } from "./snapshot-frames.js";
 import { isTooSlow } from "./snapshot-limits.js";
-import type { InstallOrder, SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
+import type { InstallOrder, SnapshotGroup, SnapshotDeps } from "./snapshot-types.js";
 
 type ReceiverState = "receiving" | "storing" | "offered" | "installing" | "ended";
 
@@ -44,14 +44,14 @@ export class SnapshotReceiver {
 
   /** `tell` sends an acknowledgement; `onEnd` is called once, with what the sender is told. */
   constructor(
-    private readonly world: SnapshotWorld,
+    private readonly deps: SnapshotDeps,
     readonly group: SnapshotGroup,
     readonly from: number,
     readonly begin: BeginFrame,
     private readonly tell: (next: number, resend: boolean) => void,
     private readonly onEnd: (code: SnapshotCode) => void,
   ) {
-    this.startedMs = world.nowMs();
+    this.startedMs = deps.nowMs();
     this.progressAtMs = this.startedMs;
     this.sink = group.machine.beginRestore();
     this.tell(0, false);
@@ -101,7 +101,7 @@ export class SnapshotReceiver {
   }
 
   tick(nowMs: number): void {
-    const { settings } = this.world;
+    const { settings } = this.deps;
     if (this.state === "receiving") {
       this.fill(nowMs, CHUNKS_PER_GO);
       const isLate = nowMs - this.progressAtMs >= settings.progressMs;
@@ -125,7 +125,7 @@ export class SnapshotReceiver {
     if (this.state !== "ended") this.end(code);
   }
 
-  /** Whether this is the image that the core wants installed. */
+  /** Whether this is the snapshot that the core wants installed. */
   isFor(meta: SnapshotMeta): boolean {
     const own = this.begin.meta;
     return this.state === "offered" && own.index === meta.index && own.term === meta.term;
@@ -139,8 +139,8 @@ export class SnapshotReceiver {
     const { index, term } = order.meta;
     machine.install(this.sink);
     this.group.replaced(index);
-    this.world.flushSoon(() => {
-      this.world.log.resetGroup(partition, { index, term }, order.hardState, () => {
+    this.deps.flushSoon(() => {
+      this.deps.log.resetGroup(partition, { index, term }, order.hardState, () => {
         order.done();
         this.end("installed");
       });
@@ -148,7 +148,7 @@ export class SnapshotReceiver {
   }
 
   private fill(nowMs: number, chunksMax: number): void {
-    for (let count = 0; count < chunksMax && this.world.mayFill(); count++) {
+    for (let count = 0; count < chunksMax && this.deps.mayFill(); count++) {
       const bytes = this.waiting.shift();
       if (bytes === undefined) return;
       this.waitingBytes -= bytes.length;
@@ -165,7 +165,7 @@ export class SnapshotReceiver {
   private store(): void {
     if (!this.isAsAnnounced() || this.waiting.length > 0) return this.end("damaged");
     this.state = "storing";
-    this.world.flushSoon(() => {
+    this.deps.flushSoon(() => {
       if (this.state === "storing") this.offer();
     });
   }
@@ -189,7 +189,7 @@ export class SnapshotReceiver {
     this.state = "offered";
     if (this.settle()) return;
     const { group, begin } = this;
-    const message = snapshotMessage(this.from, this.world.nodeId, begin.term, begin.meta);
+    const message = snapshotMessage(this.from, this.deps.nodeId, begin.term, begin.meta);
     group.receive({ group: group.partition, message, entries: [], sign: NO_BEAT_SIGN });
   }
 

@@ -5,13 +5,13 @@
  * An install makes two things durable, one after the other: first the state store's switch to the
  * new generation (rows, position, floors, membership and the mark "installed at (index, term)" in
  * one transaction), then the log's reset to the floor (index, term). Nothing of the group is
- * written to the log in between, and nothing behind the image is applied before the reset is
+ * written to the log in between, and nothing behind the snapshot is applied before the reset is
  * durable. So a start finds one of:
  *
  * 1. log floor ≥ installed index: the install ended, or there was none.
  * 2. log floor < installed index = applied index: the switch is durable, the reset is not. Whatever
  *    the log holds is of the time before (it may end below the index or above it, then with another
- *    term there: the core resets only a log that does not contain the image's position). It is
+ *    term there: the core resets only a log that does not contain the snapshot's position). It is
  *    void: the reset is done again, first of all, and the group begins as if it had been done.
  * 3. log floor < installed index ≠ applied index: no order of crashes leads there; log and store
  *    are not of one moment.
@@ -20,7 +20,7 @@
  * (P-112, P-117). 2. Nothing is guessed: case 3 is a refusal (P-024).
  */
 import type { PartitionId } from "../../base/ids.js";
-import type { GroupLogImage, HardState, LogPosition } from "../../ports.js";
+import type { RecoveredGroupLog, HardState, LogPosition } from "../../ports.js";
 
 /** What the state store says of one group. */
 export interface InstalledState {
@@ -39,17 +39,20 @@ export type InstallAtStart =
       readonly floor: LogPosition;
       readonly hardState: HardState;
       /** What the log will hold: begin from this. */
-      readonly image: GroupLogImage;
+      readonly snapshot: RecoveredGroupLog;
     }
   /** Log and store are not of one moment. */
   | { readonly kind: "mixed" };
 
-/** Which of the three cases a start found. `image`: null when the log does not know the group. */
-export function installAtStart(state: InstalledState, image: GroupLogImage | null): InstallAtStart {
+/** Which of the three cases a start found. `snapshot`: null when the log does not know the group. */
+export function installAtStart(
+  state: InstalledState,
+  snapshot: RecoveredGroupLog | null,
+): InstallAtStart {
   const { index, term } = state.installed;
-  if (index === 0 || (image !== null && image.floor.index >= index)) return { kind: "none" };
+  if (index === 0 || (snapshot !== null && snapshot.floor.index >= index)) return { kind: "none" };
   if (state.appliedIndex !== index || state.appliedTerm !== term) return { kind: "mixed" };
-  const known = image?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  const known = snapshot?.hardState ?? { term: 0, vote: 0, commit: 0 };
   // In a term that the log does not know yet this node has not voted: a vote leaves only when it
   // is durable.
   const hardState = {
@@ -58,7 +61,7 @@ export function installAtStart(state: InstalledState, image: GroupLogImage | nul
     commit: index,
   };
   const floor = { term, index };
-  const reset: GroupLogImage = {
+  const reset: RecoveredGroupLog = {
     group: state.group,
     hardState,
     floor,
@@ -67,5 +70,5 @@ export function installAtStart(state: InstalledState, image: GroupLogImage | nul
     specialEntries: [],
     sizeRuns: [],
   };
-  return { kind: "reset", floor, hardState, image: reset };
+  return { kind: "reset", floor, hardState, snapshot: reset };
 }

@@ -1,18 +1,18 @@
 /**
- * One transfer of a group's image to one other node, from the leader's side.
+ * One transfer of a group's snapshot to one other node, from the leader's side.
  *
- * Makes the image chunk by chunk as acknowledgements come, keeps what is not acknowledged, and
+ * Makes the snapshot chunk by chunk as acknowledgements come, keeps what is not acknowledged, and
  * sends it again from where the receiver says. Driven by frames and by `tick`; has no timers. May
  * call: base, raft types, machine, this folder.
  *
  * Invariants: 1. It ends exactly once: done, failed, or superseded by the end of the leadership
- * (P-037). 2. Memory: `windowChunks` chunks and what the image holds; beyond that the image begins
- * anew, `imagesMax` times at most (P-035). 3. Progress moves the deadline, nothing else does; the
+ * (P-037). 2. Memory: `windowChunks` chunks and what the snapshot holds; beyond that the snapshot begins
+ * anew, `snapshotsMax` times at most (P-035). 3. Progress moves the deadline, nothing else does; the
  * whole has a least pace. 4. Nothing is sent in the name of another term than the one it began in
  * (P-040).
  */
 import { assert } from "../../base/assert.js";
-import type { ImageSource } from "../../machine/snapshot/source.js";
+import type { SnapshotSource } from "../../machine/snapshot/source.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { decodeMembership } from "../replication/config-entries.js";
 import type { SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
@@ -31,7 +31,7 @@ const CHUNKS_PER_GO = 2;
 
 export class SnapshotSender {
   private session = 0;
-  private source: ImageSource | null = null;
+  private source: SnapshotSource | null = null;
   private meta: SnapshotMeta | null = null;
   private kept: KeptChunk[] = [];
   /** The chunk to make next. */
@@ -40,7 +40,7 @@ export class SnapshotSender {
   private sendFrom = 0;
   private begun = false;
   private madeLast = false;
-  private images = 0;
+  private snapshots = 0;
   private startAtMs: number;
   private readonly startedMs: number;
   private progressAtMs: number;
@@ -50,7 +50,7 @@ export class SnapshotSender {
   endReason = "";
   /** Bytes of chunks sent, repeats included. */
   sentBytes = 0;
-  /** The index of the image that was installed; 0 unless one was. */
+  /** The index of the snapshot that was installed; 0 unless one was. */
   installedIndex = 0;
   private acknowledgedBytes = 0;
   private readonly term: number;
@@ -68,7 +68,7 @@ export class SnapshotSender {
     this.heardAtMs = nowMs;
   }
 
-  /** The index of the image on its way; Infinity before there is one. */
+  /** The index of the snapshot on its way; Infinity before there is one. */
   get index(): number {
     return this.meta?.index ?? Infinity;
   }
@@ -150,7 +150,7 @@ export class SnapshotSender {
         return this.finish("done", code);
       case "unknown":
         if (this.acknowledged > 0) return this.restart(nowMs, "the receiver lost the session");
-        // Nothing was taken yet: the same image can be announced again.
+        // Nothing was taken yet: the same snapshot can be announced again.
         this.begun = false;
         this.sendFrom = 0;
         this.startAtMs = nowMs + this.link.settings.askAfterMs;
@@ -170,11 +170,11 @@ export class SnapshotSender {
 
   private restart(nowMs: number, why: string): void {
     const { settings, logger } = this.link;
-    const fields = { partition: this.group.partition, to: this.to, why, images: this.images };
+    const fields = { partition: this.group.partition, to: this.to, why, snapshots: this.snapshots };
     logger.log("info", "An image begins anew.", fields);
     this.abort();
     this.release();
-    if (this.images >= settings.imagesMax) return this.finish("failed", why);
+    if (this.snapshots >= settings.snapshotsMax) return this.finish("failed", why);
     this.startAtMs = nowMs + settings.retryMs;
   }
 
@@ -192,8 +192,8 @@ export class SnapshotSender {
   private open(): void {
     const { machine, partition, members } = this.group;
     this.session = this.link.nextSession();
-    this.images++;
-    this.source = machine.openImage(this.link.settings.heldBytesMax);
+    this.snapshots++;
+    this.source = machine.openSnapshot(this.link.settings.heldBytesMax);
     const { appliedIndex: index, appliedTerm: term, membership: blob } = this.source.record;
     const membership = blob === null ? members.membership : decodeMembership(blob);
     assert(membership !== null, `the membership of partition ${partition} is readable`);
@@ -223,7 +223,7 @@ export class SnapshotSender {
     return this.link.maySend();
   }
 
-  /** False: the image was overrun by changes. */
+  /** False: the snapshot was overrun by changes. */
   private make(nowMs: number): boolean {
     const { source, link } = this;
     assert(source !== null, "chunks are made of an open image");

@@ -27,7 +27,7 @@ export interface SnapshotGroup {
   readonly floorIndex: number;
   /** Queues a message for the core, to be stepped in the group's next turn. */
   receive(item: RaftItem): void;
-  /** An image took the place of the state, up to `index`: what is derived goes (P-042). */
+  /** A snapshot took the place of the state, up to `index`: what is derived goes (P-042). */
   replaced(index: number): void;
 }
 
@@ -45,7 +45,7 @@ export interface SnapshotLink {
 }
 
 /** What the transfers of a node need of it. */
-export interface SnapshotWorld {
+export interface SnapshotDeps {
   readonly settings: SnapshotSettings;
   readonly logger: LoggerPort;
   readonly log: Pick<LogPort, "resetGroup">;

@@ -2,12 +2,12 @@
  * The snapshot transfers of one node, in both directions, and the deletion of states that nobody
  * needs any more.
  *
- * A leader's core orders images (`send`); frames of the lane "bulk" and `tick` drive the transfers;
- * the core of the other side orders the install.
+ * A leader's core orders snapshots (`send`); frames of the lane "bulk" and `tick` drive the
+ * transfers; the core of the other side orders the install.
  *
  * Invariants: 1. At most `sendersMax` and `receiversMax` transfers run; what waits holds no memory
  * (P-035). 2. Every order of a core ends in one report, while that leadership lasts (P-037). 3. One
- * transfer per group and node; a group takes one image at a time, of the newest term and index
+ * transfer per group and node; a group takes one snapshot at a time, of the newest term and index
  * (P-040). 4. A frame never makes a group (P-097). 5. Failures back off.
  */
 import { type PartitionId, partitionId } from "../../base/ids.js";
@@ -17,9 +17,9 @@ import { SnapshotArrivals } from "./snapshot-arrivals.js";
 import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
 import { SendRate } from "./snapshot-limits.js";
 import { SnapshotSender } from "./snapshot-sender.js";
-import type { SnapshotGroup, SnapshotLink, SnapshotWorld } from "./snapshot-types.js";
+import type { SnapshotGroup, SnapshotLink, SnapshotDeps } from "./snapshot-types.js";
 
-export type { SnapshotGroup, SnapshotWorld } from "./snapshot-types.js";
+export type { SnapshotGroup, SnapshotDeps } from "./snapshot-types.js";
 
 /** One transfer, for people. */
 export interface TransferFacts {
@@ -59,10 +59,10 @@ export class Snapshots {
   private readonly outgoing = new Map<string, SnapshotSender>();
   private readonly arrivals: SnapshotArrivals;
   private readonly failures = new Map<string, Failures>();
-  /** The image that each node installed last from here. */
+  /** The snapshot that each node installed last from here. */
   private readonly installs = new Map<string, Install>();
   private largestBytes = 0;
-  /** Images in a row behind which the log was cut before they could be joined to it. */
+  /** Snapshots in a row behind which the log was cut before they could be joined to it. */
   private unjoined = 0;
   private sweeping: SnapshotGroup[] = [];
   private readonly link: SnapshotLink;
@@ -70,27 +70,27 @@ export class Snapshots {
   private sessions: number;
   /** Frames that could not be read. */
   badFrames = 0;
-  /** Images that another node installed from here. */
+  /** Snapshots that another node installed from here. */
   delivered = 0;
 
-  constructor(private readonly world: SnapshotWorld) {
-    const { settings, logger } = world;
-    this.rate = new SendRate(settings.bytesPerSecond, world.nowMs());
+  constructor(private readonly deps: SnapshotDeps) {
+    const { settings, logger } = deps;
+    this.rate = new SendRate(settings.bytesPerSecond, deps.nowMs());
     // Numbers of an earlier life of this node must not come again.
-    this.sessions = world.sessionSeed * 2 ** 20;
+    this.sessions = deps.sessionSeed * 2 ** 20;
     this.link = {
       settings,
       logger,
-      send: (to, frame) => world.sendBulk(to, encodeSnapshotFrame(frame)),
+      send: (to, frame) => deps.sendBulk(to, encodeSnapshotFrame(frame)),
       nextSession: () => ++this.sessions,
-      maySend: () => this.rate.allows(world.nowMs()),
+      maySend: () => this.rate.allows(deps.nowMs()),
       charge: (bytes) => this.rate.charge(bytes),
     };
     const send = (to: number, frame: SnapshotFrame): void => void this.link.send(to, frame);
-    this.arrivals = new SnapshotArrivals(world, send, (group) => this.added(group));
+    this.arrivals = new SnapshotArrivals(deps, send, (group) => this.added(group));
   }
 
-  /** Images installed here in this life. */
+  /** Snapshots installed here in this life. */
   get installed(): number {
     return this.arrivals.installed;
   }
@@ -100,16 +100,16 @@ export class Snapshots {
     if (!this.sweeping.includes(group)) this.sweeping.push(group);
   }
 
-  /** The core of `group`, which leads, wants node `to` to get an image. Inside a turn. */
+  /** The core of `group`, which leads, wants node `to` to get a snapshot. Inside a turn. */
   send(group: SnapshotGroup, to: number): void {
     const { term } = group.core;
     const key = keyOf(group.partition, to);
     this.orders.set(key, { group, to, term });
     const last = this.installs.get(key);
     if (last === undefined) return;
-    // Another image so soon, because the log that the last one was to be joined to is gone?
-    const nowMs = this.world.nowMs();
-    const isSoon = nowMs < last.atMs + this.world.settings.retryMaxMs;
+    // Another snapshot so soon, because the log that the last one was to be joined to is gone?
+    const nowMs = this.deps.nowMs();
+    const isSoon = nowMs < last.atMs + this.deps.settings.retryMaxMs;
     const isUnjoined = isSoon && group.floorIndex > last.index;
     this.unjoined = isUnjoined ? Math.min(this.unjoined + 1, UNJOINED_MAX) : 0;
     if (isUnjoined) this.backOff(key, false, nowMs);
@@ -117,7 +117,7 @@ export class Snapshots {
   }
 
   /**
-   * What the log may keep for other nodes: `leastBytes`, more where images are large, so that what
+   * What the log may keep for other nodes: `leastBytes`, more where snapshots are large, so that what
    * is written while one travels stays, and more where that was too little (P-194).
    */
   logKeepBytes(leastBytes: number): number {
@@ -127,7 +127,7 @@ export class Snapshots {
   }
 
   /**
-   * The core of `group` orders the install of the image that was offered to it. `done` is called,
+   * The core of `group` orders the install of the snapshot that was offered to it. `done` is called,
    * in no turn, when state and log are both replaced durably.
    */
   install(group: SnapshotGroup, meta: SnapshotMeta, hardState: HardState, done: () => void): void {
@@ -135,7 +135,7 @@ export class Snapshots {
   }
 
   /**
-   * Entries of `partition` above this index are wanted by whoever is about to install an image;
+   * Entries of `partition` above this index are wanted by whoever is about to install a snapshot;
    * Infinity when nobody is. The log keeps them up to a bound of its own (P-037).
    */
   keepFrom(partition: PartitionId): number {
@@ -154,7 +154,7 @@ export class Snapshots {
       this.badFrames++;
       return;
     }
-    const nowMs = this.world.nowMs();
+    const nowMs = this.deps.nowMs();
     if (frame.kind === "ack" || frame.kind === "result") {
       if (group === null) return;
       const key = keyOf(group.partition, from);
@@ -187,7 +187,7 @@ export class Snapshots {
   }
 
   linkUp(node: number): void {
-    const nowMs = this.world.nowMs();
+    const nowMs = this.deps.nowMs();
     for (const sender of this.outgoing.values()) if (sender.to === node) sender.linkUp(nowMs);
   }
 
@@ -206,7 +206,7 @@ export class Snapshots {
   }
 
   private groupOf(group: number): SnapshotGroup | null {
-    return this.world.find(partitionId(group));
+    return this.deps.find(partitionId(group));
   }
 
   private startOrders(nowMs: number): void {
@@ -219,7 +219,7 @@ export class Snapshots {
       }
       // A transfer that is under way answers this order too.
       const isRunning = this.outgoing.has(key);
-      if (!isRunning && this.outgoing.size >= this.world.settings.sendersMax) continue;
+      if (!isRunning && this.outgoing.size >= this.deps.settings.sendersMax) continue;
       if (!isRunning && (this.failures.get(key)?.untilMs ?? 0) > nowMs) continue;
       this.orders.delete(key);
       if (!isRunning) this.outgoing.set(key, new SnapshotSender(this.link, group, to, nowMs));
@@ -234,7 +234,7 @@ export class Snapshots {
     const { group, to, end, endReason } = sender;
     const fields = { partition: group.partition, to, bytes: sender.sentBytes, why: endReason };
     if (end === "superseded") return;
-    this.world.logger.log(
+    this.deps.logger.log(
       "info",
       `Sending an image ${end === "done" ? "ended" : "failed"}.`,
       fields,
@@ -245,7 +245,7 @@ export class Snapshots {
       if (endReason === "installed") this.noteInstalled(key, sender.installedIndex, nowMs);
     } else this.backOff(key, endReason === "busy", nowMs);
     group.core.reportSnapshot(to, end === "done");
-    this.world.wake(group.partition);
+    this.deps.wake(group.partition);
   }
 
   private noteInstalled(key: string, index: number, atMs: number): void {
@@ -254,7 +254,7 @@ export class Snapshots {
   }
 
   private backOff(key: string, isBusy: boolean, nowMs: number): void {
-    const { retryMs, retryMaxMs } = this.world.settings;
+    const { retryMs, retryMaxMs } = this.deps.settings;
     const known = this.failures.get(key) ?? { count: 0, untilMs: 0 };
     const pauseMs = isBusy ? retryMs : Math.min(retryMaxMs, retryMs * 2 ** known.count);
     const count = isBusy ? known.count : Math.min(known.count + 1, 30);
@@ -264,7 +264,7 @@ export class Snapshots {
   /** Deletes some rows of states that nobody needs, one group at a time. */
   private sweep(): void {
     const group = this.sweeping[0];
-    if (group === undefined || !this.world.mayFill()) return;
-    if (group.machine.sweep(this.world.settings.sweepRows) === 0) this.sweeping.shift();
+    if (group === undefined || !this.deps.mayFill()) return;
+    if (group.machine.sweep(this.deps.settings.sweepRows) === 0) this.sweeping.shift();
   }
 }

@@ -74,7 +74,7 @@ export class Flusher {
     private readonly settings: HostSettings,
     private readonly onRoom: () => void,
     /** Groups that were run since the last beat. */
-    private readonly touched: { all(): Iterable<FlushableGroup> },
+    private readonly activeGroups: { all(): Iterable<FlushableGroup> },
     /** What the log may keep for other nodes, all groups together (bytes). */
     logKeepBytesMax: () => number,
   ) {
@@ -187,7 +187,7 @@ export class Flusher {
   }
 
   private gather(): void {
-    for (const group of this.touched.all()) this.moving.add(group);
+    for (const group of this.activeGroups.all()) this.moving.add(group);
   }
 
   private lookAtGroups(): void {

@@ -1,6 +1,6 @@
 /**
  * How far the log of a group may be let go: what is flushed is not needed here any more, but
- * perhaps by others, who would need an image of the whole group without it.
+ * perhaps by others, who would need a snapshot of the whole group without it.
  *
  * Owns what is counted as kept for others. Invariants: 1. Entries that a transfer under way will be
  * joined to, and those that a linked follower lacks, stay (P-037, P-194), as long as what all
@@ -16,7 +16,7 @@ const ENTRY_WEIGHT_BYTES = 512;
 
 export interface FlooredGroup {
   readonly floorIndex: number;
-  /** Entries above this are wanted by a node that gets an image; Infinity when none does. */
+  /** Entries above this are wanted by a node that gets a snapshot; Infinity when none does. */
   readonly keepFrom: number;
   /** Entries above this are not known to be on every linked follower; Infinity when all are. */
   readonly followersFrom: number;
@@ -72,7 +72,7 @@ function weight(group: FlooredGroup, first: number, last: number): number {
 
 /**
  * Entries of a leader above this are not known to be on every follower that `isUp`; Infinity when
- * all are, and where another node leads. A follower that gets an image is counted elsewhere.
+ * all are, and where another node leads. A follower that gets a snapshot is counted elsewhere.
  */
 export function followersFrom(core: RaftCore, isUp: (node: number) => boolean): number {
   if (core.role !== "leader") return Infinity;

@@ -11,7 +11,7 @@ import { type PartitionId, partitionId } from "../../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../../base/result.js";
 import { KeySpace, fromByteKey, readUint32Key, toByteKey } from "../../machine/store/keys.js";
 import type { Machine } from "../../machine/machine.js";
-import type { GroupLogImage, StorePort } from "../../ports.js";
+import type { RecoveredGroupLog, StorePort } from "../../ports.js";
 import type { RestoredState } from "../../raft/state/types.js";
 import type { ConfigPosition } from "../../raft/state/types.js";
 import {
@@ -62,23 +62,23 @@ function refuse(code: StartRefusal, partition: PartitionId, what: string): Failu
   return failure(code, `Partition ${partition}: ${what} ${RESTORE_HINT}`);
 }
 
-/** An image was installed at `index`, but log and store do not agree about it. */
+/** A snapshot was installed at `index`, but log and store do not agree about it. */
 export function mixedState(partition: PartitionId, index: number): Failure<StartRefusal> {
   const what = `an image was installed at index ${index}, which the log does not know.`;
   return refuse("state-ahead-of-log", partition, what);
 }
 
-/** The restored state of one group. `image`: null when the log knows nothing of it. */
+/** The restored state of one group. `snapshot`: null when the log knows nothing of it. */
 export function restoredState(
-  image: GroupLogImage | null,
+  snapshot: RecoveredGroupLog | null,
   machine: Machine,
   founders: readonly number[],
 ): Result<RestoredState, StartRefusal> {
   const partition = machine.group;
   const applied = machine.appliedIndex;
-  const floor = image?.floor ?? { term: 0, index: 0 };
-  const lastIndex = image?.lastIndex ?? 0;
-  const hardState = image?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  const floor = snapshot?.floor ?? { term: 0, index: 0 };
+  const lastIndex = snapshot?.lastIndex ?? 0;
+  const hardState = snapshot?.hardState ?? { term: 0, vote: 0, commit: 0 };
   if (applied > lastIndex) {
     const what = `the state store is at index ${applied}, but the log ends at ${lastIndex}.`;
     return refuse("state-ahead-of-log", partition, what);
@@ -98,7 +98,7 @@ export function restoredState(
     return refuse("damaged-state", partition, what);
   }
   const configChanges: ConfigPosition[] = [];
-  for (const special of image?.specialEntries ?? []) {
+  for (const special of snapshot?.specialEntries ?? []) {
     const kind = entryKindOf(special.kind);
     if (kind === null || kind === "normal") {
       const what = `entry ${special.index} of the log has the unknown kind ${special.kind}.`;
@@ -106,11 +106,11 @@ export function restoredState(
     }
     configChanges.push({ index: special.index, kind });
   }
-  const termRuns = (image?.termRuns ?? []).map((run) => ({
+  const termRuns = (snapshot?.termRuns ?? []).map((run) => ({
     first: run.firstIndex,
     term: run.term,
   }));
-  const sizeRuns = (image?.sizeRuns ?? []).map((run) => ({
+  const sizeRuns = (snapshot?.sizeRuns ?? []).map((run) => ({
     first: run.firstIndex,
     sizeBytes: run.sizeBytes,
   }));

@@ -8,7 +8,7 @@
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { NO_STAMP, type Hlc } from "../../base/hlc.js";
 
-/** Since this version a record tells the last installed image; those before had none (P-131). */
+/** Since this version a record tells the last installed snapshot; those before had none (P-131). */
 const VERSION = 2;
 
 export interface GroupRecord {
@@ -30,7 +30,7 @@ export interface GroupRecord {
   readonly membership: Uint8Array | null;
   readonly membershipIndex: number;
   /**
-   * Position of the last image that was installed here; 0 when there was none. While the log's
+   * Position of the last snapshot that was installed here; 0 when there was none. While the log's
    * floor is below it, the log has not been reset yet.
    */
   readonly installedIndex: number;

@@ -1,5 +1,5 @@
 /**
- * The bytes of a snapshot image: chunks in order, each with its own checksum, and one digest over
+ * The bytes of a snapshot: chunks in order, each with its own checksum, and one digest over
  * everything.
  *
  * Pure codec. Layout of a chunk: version u8, group u32, sequence u32, last u8, body, xxh32 u32 of
@@ -27,13 +27,13 @@ const MARK_ROW = 1;
  * The part of a group record that belongs to the state; generations and installs are the node's own
  * affair.
  */
-export function imageRecord(record: GroupRecord): Uint8Array {
+export function snapshotRecord(record: GroupRecord): Uint8Array {
   const own = { generation: 0, lastGeneration: 0, installedIndex: 0, installedTerm: 0 };
   return encodeGroupRecord({ ...record, ...own });
 }
 
 /** Digest over a record and rows in order. */
-export class ImageDigest {
+export class SnapshotDigest {
   private readonly lanes = new StateDigest();
   rows = 0;
 
@@ -84,7 +84,7 @@ export class ChunkWriter {
     this.writer.uint8(MARK_ROW).uint8(kind).bytes(name).bytes(value);
   }
 
-  end(digest: ImageDigest): void {
+  end(digest: SnapshotDigest): void {
     this.writer.uint8(MARK_END).uint53(digest.rows).int32(digest.low).int32(digest.high);
   }
 
@@ -112,7 +112,7 @@ export interface ChunkVisitor {
 }
 
 /**
- * True when `bytes` is chunk number `sequence` of an image of `group` and whole. `visitor` sees
+ * True when `bytes` is chunk number `sequence` of a snapshot of `group` and whole. `visitor` sees
  * what is in it.
  */
 export function readChunk(

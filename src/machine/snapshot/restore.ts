@@ -1,5 +1,5 @@
 /**
- * Takes the chunks of an image and fills a fresh generation of one group with them; deletes the
+ * Takes the chunks of a snapshot and fills a fresh generation of one group with them; deletes the
  * rows of generations that nobody needs any more, in slices: after an install, and after a crash in
  * a restore.
  *
@@ -13,7 +13,7 @@
 import { failure, ok, type Result } from "../../base/result.js";
 import { STORE_KEY_MAX_BYTES } from "../../ports.js";
 import type { GroupRecord } from "../commands/group-record.js";
-import { ImageDigest, readChunk } from "./format.js";
+import { SnapshotDigest, readChunk } from "./format.js";
 import {
   RowKind,
   generationPrefix,
@@ -33,7 +33,7 @@ export class RestoreSink {
   private readonly overlay: Overlay;
   private readonly group: number;
   private readonly prefix: ByteKey;
-  private readonly digest = new ImageDigest();
+  private readonly digest = new SnapshotDigest();
   private sequence = 0;
   private lastKey: ByteKey = "";
   private record: GroupRecord | null = null;
@@ -52,7 +52,7 @@ export class RestoreSink {
     return this.sequence;
   }
 
-  /** What the image says of its position; null until its first chunk was taken. */
+  /** What the snapshot says of its position; null until its first chunk was taken. */
   get announced(): GroupRecord | null {
     return this.record;
   }
@@ -103,7 +103,7 @@ export class RestoreSink {
     return true;
   }
 
-  /** The image's record once all of it was taken and verified, else null. */
+  /** The snapshot's record once all of it was taken and verified, else null. */
   finished(): GroupRecord | null {
     return this.state === "done" ? this.record : null;
   }

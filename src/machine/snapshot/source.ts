@@ -4,31 +4,31 @@
  *
  * Watches the overlay: a row that is about to change and was not read yet is kept as it was. Owned
  * by the host, who closes it. Invariants: 1. What comes out is exactly the state at the index of
- * `record`, in key order. 2. Rows kept are bounded: beyond the bound the image fails and gives
+ * `record`, in key order. 2. Rows kept are bounded: beyond the bound the snapshot fails and gives
  * nothing more. 3. A row behind the cursor is not kept.
  */
 import { assert } from "../../base/assert.js";
 import type { GroupRecord } from "../commands/group-record.js";
-import { ChunkWriter, ImageDigest, imageRecord } from "./format.js";
+import { ChunkWriter, SnapshotDigest, snapshotRecord } from "./format.js";
 import { fromByteKey, generationPrefix, keySuccessor, type ByteKey } from "../store/keys.js";
 import { HeldRows } from "../store/held-rows.js";
 import type { ChangeWatcher, Overlay } from "../store/overlay.js";
 
-export interface ImageChunk {
+export interface SnapshotChunk {
   readonly bytes: Uint8Array;
   /** True for the last chunk. */
   readonly last: boolean;
 }
 
-export class ImageSource implements ChangeWatcher {
-  /** Position and settings of the image. */
+export class SnapshotSource implements ChangeWatcher {
+  /** Position and settings of the snapshot. */
   readonly record: GroupRecord;
   private readonly prefix: ByteKey;
   private readonly end: ByteKey;
   private readonly held: HeldRows;
   private readonly maxHeldBytes: number;
   private readonly writer: ChunkWriter;
-  private readonly digest = new ImageDigest();
+  private readonly digest = new SnapshotDigest();
   private readonly unwatch: () => void;
   /** The next key that may come out. */
   private cursor: ByteKey;
@@ -64,12 +64,12 @@ export class ImageSource implements ChangeWatcher {
    * The next chunk of about `maxBytes` (one row at least); "overrun" when too much changed
    * meanwhile. Not after the last.
    */
-  next(maxBytes: number): ImageChunk | "overrun" {
+  next(maxBytes: number): SnapshotChunk | "overrun" {
     if (this.state === "overrun") return "overrun";
     assert(this.state === "reading", "an image ends with its last chunk");
     this.writer.begin();
     if (!this.started) {
-      const bytes = imageRecord(this.record);
+      const bytes = snapshotRecord(this.record);
       this.writer.record(bytes);
       this.digest.record(bytes);
       this.started = true;

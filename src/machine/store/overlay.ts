@@ -44,7 +44,7 @@ export interface FrozenTable {
  */
 export type FreezeHook = () => FrozenGroup | null;
 
-/** Told before a row changes: a consistent image keeps the row as it was. */
+/** Told before a row changes: a consistent snapshot keeps the row as it was. */
 export interface ChangeWatcher {
   beforeChange(key: ByteKey): void;
 }

@@ -6,7 +6,7 @@
  * a node: one hop (P-109). 2. It is given to a second node only when it is certain that the first
  * did nothing, or when it changes nothing (P-032). 3. Places and waits are bounded: a leader that
  * fails is waited for once, for `leaderWaitMs` at most, within the deadline (P-149). 4. Every
- * errand ends exactly once.
+ * forward ends exactly once.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
@@ -18,7 +18,7 @@ import type { Leaders } from "./leaders.js";
 import type { OperationsSettings } from "../api/settings.js";
 import type { CallAnswer, CallRequest, NotTaken } from "../wire/calls.js";
 
-/** What all errands of a node share. */
+/** What all forwards of a node share. */
 export interface Roads {
   readonly node: NodeAccess;
   readonly settings: OperationsSettings;
@@ -45,7 +45,7 @@ export interface ErrandTask {
   failed(refusal: Refusal | null): void;
 }
 
-/** What one request has spent on its way, whichever errands it is given to. */
+/** What one request has spent on its way, whichever forwards it is given to. */
 export interface Journey {
   tries: number;
   /** When it waits for a leader no longer; 0 = it has not waited. */

@@ -11,7 +11,7 @@ import { encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
 import { rangeStretch } from "../../machine/kv/pages.js";
 import type { PageItem, RangeQuery } from "../../machine/decision/reading.js";
-import type { StillReads } from "../../machine/point-in-time.js";
+import type { PointInTimeReads } from "../../machine/point-in-time.js";
 import type { KvPageAnswer } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { Durability } from "../api/requests.js";
@@ -89,7 +89,7 @@ class Gathering {
   private readonly share: SlicedShare;
   /** Of the leadership that was proved: its table is not that of a later one. */
   private readonly table: GroupAccess["ephemeral"];
-  private view: StillReads | null = null;
+  private view: PointInTimeReads | null = null;
   private sizeBytes = 0;
   private nowMs = 0;
   private beganMs = -1;

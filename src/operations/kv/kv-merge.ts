@@ -11,7 +11,7 @@ import { compareText, encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
 import { prefixStretch } from "../../machine/kv/pages.js";
 import type { Page, PageItem } from "../../machine/decision/reading.js";
-import type { StillReads } from "../../machine/point-in-time.js";
+import type { PointInTimeReads } from "../../machine/point-in-time.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { sourceOf } from "./kv-gather.js";
 import { Durability } from "../api/requests.js";
@@ -64,7 +64,7 @@ class Stream {
   private page: Page | null = null;
   private at = 0;
   /** The partition as it was when the merge began, once other turns came in between. */
-  view: StillReads | null = null;
+  view: PointInTimeReads | null = null;
 
   constructor(
     readonly group: GroupAccess,
@@ -235,7 +235,7 @@ function viewOf(
   serving: Serving,
   group: GroupAccess,
   { prefix, durability }: ScanQuery,
-): StillReads | null {
+): PointInTimeReads | null {
   const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
   return holder?.still(prefixStretch(prefix), serving.settings.responseMaxBytes) ?? null;
 }

@@ -42,7 +42,7 @@ export function appendEmpty(raft: RaftState): void {
   appendEntries(raft, emptySizes, null);
 }
 
-/** The image that a follower below the floor is to get. */
+/** The snapshot that a follower below the floor is to get. */
 function sendableSnapshot(raft: RaftState): SnapshotMeta | null {
   const { log, tracker, offeredSnapshot } = raft;
   if (log.pendingSnapshot !== null) return log.pendingSnapshot;

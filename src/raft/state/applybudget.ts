@@ -35,7 +35,7 @@ export class ApplyBudget {
     this.exhausted = this.outstandingBytes >= this.maxBytes || cutShort;
   }
 
-  /** Everything up to `index` is applied, or covered by a state image that is installed. */
+  /** Everything up to `index` is applied, or covered by a state snapshot that is installed. */
   acknowledge(index: LogIndex): void {
     let done = 0;
     while (done < this.batches.length && (this.batches[done] as number) <= index) {

@@ -4,10 +4,9 @@
  * Algorithm: joint consensus of the Raft dissertation, section 4.3;
  * both halves must agree.
  * Invariants:
- * 1. Only voter sets are visible here, so that a learner or a stranger can never decide anything.
- * 2. An empty set agrees with everything: its index is Infinity, its vote is won. It matters only
- *    as a missing half.
- * 3. Nothing is allocated.
+ * 1. Only voter sets are visible here, so that a learner or a removed member can never decide
+ * anything. 2. An empty set agrees with everything: its index is Infinity, its vote is won. It
+ * matters only as a missing half. 3. Nothing is allocated.
  */
 import type { Membership, NodeId } from "./types.js";
 

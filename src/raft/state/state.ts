@@ -107,7 +107,7 @@ export class RaftState {
   membershipIndex: LogIndex;
   /** The last snapshot that replaced the log: what was handed out for applying before is moot. */
   restoredIndex: LogIndex = 0;
-  /** The image that the host offered for sending; null means the applied state. */
+  /** The snapshot that the host offered for sending; null means the applied state. */
   offeredSnapshot: SnapshotMeta | null = null;
 
   messages: Message[] = [];

@@ -91,7 +91,7 @@ export interface ConfigChange {
   readonly operations: readonly ConfigOperation[];
 }
 
-/** The position of a state image, with the membership as of it. */
+/** The position of a state snapshot, with the membership as of it. */
 export interface SnapshotMeta {
   readonly index: LogIndex;
   readonly term: Term;
@@ -177,7 +177,7 @@ export interface Message {
   readonly context: number;
   /** append only; null for an append without entries. The host adds the payloads on the wire. */
   readonly entries: EntrySpan | null;
-  /** snapshot only. The host sends the image; it may send a later one, with that one's meta. */
+  /** snapshot only. The host sends the snapshot; it may send a later one, with that one's meta. */
   readonly snapshot: SnapshotMeta | null;
   /** propose only. The host adds the payloads on the wire. */
   readonly proposal: Proposal | null;
@@ -227,7 +227,7 @@ export interface Effects {
   readonly mustSync: boolean;
   /** Entries to write; the log is cut at `append.first` before. */
   readonly append: LogRange | null;
-  /** A state image, received with a snapshot message, to install in place of the whole log. */
+  /** A state snapshot, received with a snapshot message, to install in place of the whole log. */
   readonly snapshot: SnapshotMeta | null;
   readonly committed: CommittedRange | null;
   readonly messages: readonly Message[];

@@ -4,7 +4,7 @@
  * Invariants: 1. A page of another origin reaches no path that needs a role, unless its origin was
  * allowed: browsers say the origin of every request that such a page can make and that changes
  * something. 2. Where nobody has credentials, the name in the request must be one of this node, so
- * that a name that a stranger pointed here does not count as ours (P-201).
+ * that a name that a removed member pointed here does not count as ours (P-201).
  */
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";

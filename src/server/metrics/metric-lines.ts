@@ -12,7 +12,7 @@ type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFact
 const PER_GROUP: readonly GroupSeries[] = [
   ["svc_raft_is_leader", "gauge", (facts) => (facts.leading ? 1 : 0)],
   ["svc_raft_leader_node", "gauge", (facts) => facts.leaderNode],
-  ["svc_raft_asleep", "gauge", (facts) => (facts.asleep ? 1 : 0)],
+  ["svc_raft_asleep", "gauge", (facts) => (facts.quiesced ? 1 : 0)],
   ["svc_raft_term", "gauge", (facts) => facts.term],
   ["svc_raft_last_index", "gauge", (facts) => facts.lastIndex],
   ["svc_raft_commit_index", "gauge", (facts) => facts.commitIndex],
@@ -97,7 +97,7 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_wal_unwritten_bytes", "gauge", node.unwrittenBytes);
   scalar(lines, "svc_raft_refused_appends_total", "counter", node.refusedAppends);
   scalar(lines, "svc_late_ticks_total", "counter", node.lateTicks);
-  scalar(lines, "svc_raft_stuck_handovers_total", "counter", node.stuckHandovers);
+  scalar(lines, "svc_raft_stuck_handovers_total", "counter", node.diskStallTransfers);
   scalar(lines, "svc_peer_sent_frames_total", "counter", node.sentFrames);
   scalar(lines, "svc_peer_sent_bytes_total", "counter", node.sentFrameBytes);
   scalar(lines, "svc_peer_dropped_frames_total", "counter", node.droppedFrames);
@@ -109,9 +109,9 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
     lines.push(`svc_peer_linked{peer="${peer.node}"} ${peer.linked ? 1 : 0}`);
   }
   lines.push("# TYPE svc_snapshots_total counter");
-  lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.imagesDelivered}`);
+  lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.snapshotsDelivered}`);
   lines.push(
-    `svc_snapshots_total{direction="received",result="installed"} ${node.imagesInstalled}`,
+    `svc_snapshots_total{direction="received",result="installed"} ${node.snapshotsInstalled}`,
   );
   lines.push("# TYPE svc_snapshot_transfer_chunks gauge");
   for (const { partition, peer, direction, chunks } of node.transfers) {

@@ -3,9 +3,9 @@
  * node itself.
  *
  * Owns the file. Invariants: 1. A line is written whole, in the turn of what it tells: nothing that
- * was done is missing after a crash of the process. 2. Refusals, which strangers can cause, are
- * bounded per second; how many were left out, the next line says. 3. A file that cannot be written
- * is told in the ordinary log and stops nothing.
+ * was done is missing after a crash of the process. 2. Refusals, which removed members can cause,
+ * are bounded per second; how many were left out, the next line says. 3. A file that cannot be
+ * written is told in the ordinary log and stops nothing.
  */
 import { createHash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";

@@ -175,11 +175,11 @@ export function bytesOf(on: Machine, sequence: number): Uint8Array {
 export function recoverFrom(on: Machine): string {
   const opened = tryOpen(on);
   if (!opened.ok) return opened.code;
-  const image = opened.value.recovered().get(G);
-  if (image === undefined) return "";
-  const last = image.lastIndex;
-  if (last === image.floor.index) return "";
-  const found = read(on, opened.value, 1, image.floor.index + 1, last);
+  const snapshot = opened.value.recovered().get(G);
+  if (snapshot === undefined) return "";
+  const last = snapshot.lastIndex;
+  if (last === snapshot.floor.index) return "";
+  const found = read(on, opened.value, 1, snapshot.floor.index + 1, last);
   return found === "compacted" ? found : found.map(describeEntry).join(" ");
 }
 

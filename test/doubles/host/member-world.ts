@@ -9,7 +9,7 @@ import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
 import { Joining } from "../../../src/host/cluster/joining.js";
 import { type LeaveOutcome, Leaving } from "../../../src/host/cluster/leaving.js";
 import { MemberRemoval } from "../../../src/host/cluster/member-removal.js";
-import { MetaErrands, isErrandFrame } from "../../../src/host/cluster/meta-proposer.js";
+import { MetaProposer, isMetaProposalFrame } from "../../../src/host/cluster/meta-proposer.js";
 import { type ReconcileGroup, Reconcile } from "../../../src/host/cluster/reconcile.js";
 import { Roster } from "../../../src/host/cluster/roster.js";
 import type { ProposalDone, ProposalResult } from "../../../src/host/requests/results.js";
@@ -57,7 +57,7 @@ export class MemberNode {
   readonly machine: Machine;
   readonly roster: Roster;
   readonly reconcile: Reconcile;
-  readonly errands: MetaErrands;
+  readonly metaProposer: MetaProposer;
   readonly joining: Joining;
   readonly leaving: Leaving;
   readonly hearing: Hearing;
@@ -85,8 +85,8 @@ export class MemberNode {
       if (!serves()) return done({ status: "refused", reason: "not-leader" });
       world.queue.push({ by: nodeId, command, done });
     };
-    this.errands = new MetaErrands({
-      beatSoon: () => undefined,
+    this.metaProposer = new MetaProposer({
+      tickSoon: () => undefined,
       nodeId,
       nowMs,
       soon,
@@ -114,7 +114,7 @@ export class MemberNode {
       { proposeFinal: propose },
     );
     this.roster.connect({
-      proposeOnMeta: this.errands.propose,
+      proposeOnMeta: this.metaProposer.propose,
       groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: true })),
     });
     const reads = () => this.machine.meta;
@@ -124,7 +124,7 @@ export class MemberNode {
       logger,
       roster: reads,
       groups: () => world.groups.map((group) => this.groupView(group)),
-      touched: () => world.groups.map((group) => this.groupView(group)),
+      activeGroups: () => world.groups.map((group) => this.groupView(group)),
       isLinked: (node) => world.isUp(node),
       wake: () => undefined,
     });
@@ -137,7 +137,7 @@ export class MemberNode {
       soon,
       roster: reads,
       metaLeader: leader,
-      proposeOnMeta: this.errands.propose,
+      proposeOnMeta: this.metaProposer.propose,
     });
     this.leaving = new Leaving({
       nodeId,
@@ -147,7 +147,7 @@ export class MemberNode {
       metaLeader: leader,
       memberships: () => world.groups.map((group) => group.membership),
       isLive: (node) => world.isUp(node),
-      proposeOnMeta: this.errands.propose,
+      proposeOnMeta: this.metaProposer.propose,
     });
     const isLinked = (node: number): boolean => world.isUp(node) && world.hears(nodeId, node);
     this.hearing = new Hearing({
@@ -155,7 +155,7 @@ export class MemberNode {
       soon,
       isLinked,
       send: (to, bytes) => this.send(to, bytes),
-      beatSoon: () => undefined,
+      tickSoon: () => undefined,
     });
     this.removal = new MemberRemoval({
       nodeId,
@@ -166,19 +166,19 @@ export class MemberNode {
       memberships: () => world.groups.map((group) => group.membership),
       isLinked,
       hearing: this.hearing,
-      proposeOnMeta: this.errands.propose,
+      proposeOnMeta: this.metaProposer.propose,
     });
   }
 
   private send(to: number, bytes: Uint8Array): boolean {
     const { world, nodeId } = this;
-    assert(isErrandFrame(bytes) !== isHearingFrame(bytes), "frames are marked");
+    assert(isMetaProposalFrame(bytes) !== isHearingFrame(bytes), "frames are marked");
     if (!this.isUp || !world.isUp(to) || world.losesFrames) return false;
     if (world.loses(nodeId, to)) return true;
     world.later.push(() => {
       if (!world.isUp(to)) return;
       const node = world.node(to);
-      if (isErrandFrame(bytes)) node.errands.frame(nodeId, bytes);
+      if (isMetaProposalFrame(bytes)) node.metaProposer.frame(nodeId, bytes);
       else node.hearing.frame(nodeId, bytes);
     });
     return true;
@@ -189,7 +189,7 @@ export class MemberNode {
     const { nowMs } = this.world;
     this.roster.check(nowMs);
     this.reconcile.check(nowMs);
-    this.errands.tick(nowMs);
+    this.metaProposer.tick(nowMs);
     this.leaving.tick(nowMs);
     this.hearing.tick(nowMs);
     this.removal.tick(nowMs);
@@ -237,7 +237,7 @@ export class MemberWorld {
   queue: QueuedCommand[] = [];
   changes: QueuedChange[] = [];
   losesFrames = false;
-  /** Frames of errands that are lost although they were sent. */
+  /** Frames of meta proposals that are lost although they were sent. */
   loses: (from: number, to: number) => boolean = () => false;
   /** Whether the link between two nodes that are up stands. */
   hears: (by: number, node: number) => boolean = () => true;

@@ -1,6 +1,6 @@
 /**
  * A false world for snapshot transfers: machines on a store in memory, cores reduced to what
- * decides about an image, and a lane between them that a script may damage.
+ * decides about a snapshot, and a lane between them that a script may damage.
  *
  * Nothing happens by itself; `step` delivers what is on its way, flushes, steps inboxes and ticks.
  */
@@ -11,7 +11,7 @@ import { encodeMembership } from "../../../src/host/replication/config-entries.j
 import {
   Snapshots,
   type SnapshotGroup,
-  type SnapshotWorld,
+  type SnapshotDeps,
 } from "../../../src/host/snapshots/snapshots.js";
 import {
   DEFAULT_SNAPSHOT_SETTINGS,
@@ -37,7 +37,7 @@ export interface FakeLog {
   hardState: HardState;
 }
 
-/** What of a core decides about images (P-038), and nothing else. */
+/** What of a core decides about snapshots (P-038), and nothing else. */
 export class FakeCore {
   term = 5;
   role: Role = "follower";
@@ -205,7 +205,7 @@ export class Side {
     }
   }
 
-  private world(settings: SnapshotSettings): SnapshotWorld {
+  private world(settings: SnapshotSettings): SnapshotDeps {
     return {
       settings,
       logger: { log: (level, event) => void this.lines.push(`${level} ${event}`) },

@@ -17,7 +17,7 @@ import { Node } from "../../../src/host/node.js";
 import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
-  GroupLogImage,
+  RecoveredGroupLog,
   HardState,
   LogEntry,
   LogPort,
@@ -101,8 +101,8 @@ export class ManualLog implements LogPort {
 
   constructor(private readonly timer: ManualTimer) {}
 
-  recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
-    const images = new Map<PartitionId, GroupLogImage>();
+  recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
+    const snapshots = new Map<PartitionId, RecoveredGroupLog>();
     for (const [group, disk] of this.durable) {
       const termRuns: { term: number; firstIndex: number }[] = [];
       const sizeRuns = new SizeRuns();
@@ -112,7 +112,7 @@ export class ManualLog implements LogPort {
           termRuns.push({ term: entry.term, firstIndex: entry.index });
         }
       }
-      images.set(group, {
+      snapshots.set(group, {
         group,
         hardState: disk.hardState,
         floor: disk.floor,
@@ -124,7 +124,7 @@ export class ManualLog implements LogPort {
         sizeRuns: sizeRuns.all,
       });
     }
-    return images;
+    return snapshots;
   }
 
   write(write: LogWrite): void {

@@ -4,7 +4,7 @@
  */
 import t from "tap";
 import { type PartitionId, partitionId } from "../../../src/base/ids.js";
-import type { GroupLogImage, LogPort, LogWrite } from "../../../src/ports.js";
+import type { RecoveredGroupLog, LogPort, LogWrite } from "../../../src/ports.js";
 import type { Message } from "../../../src/raft/state/types.js";
 import { OwnTerm } from "../checkers/nodes/own-term.js";
 import { type DurableLog, type DurableState, Promises } from "../checkers/promises.js";
@@ -98,13 +98,13 @@ t.test("P-018 a leader commits by an entry of its own term", (t) => {
 class SlowLog implements LogPort {
   private readonly waiting: (() => void)[] = [];
 
-  constructor(private readonly found: ReadonlyMap<PartitionId, GroupLogImage>) {}
+  constructor(private readonly found: ReadonlyMap<PartitionId, RecoveredGroupLog>) {}
 
   finish(): void {
     for (const done of this.waiting.splice(0)) done();
   }
 
-  recovered = (): ReadonlyMap<PartitionId, GroupLogImage> => this.found;
+  recovered = (): ReadonlyMap<PartitionId, RecoveredGroupLog> => this.found;
   write = ({ done }: LogWrite): void => void this.waiting.push(done);
   resetGroup: LogPort["resetGroup"] = (_group, _floor, _state, done) =>
     void this.waiting.push(done);
@@ -121,7 +121,7 @@ t.test("P-111 a reset that waits for space has changed nothing on the disk yet",
   const group = partitionId(GROUP);
   const hardState = { term: 3, vote: 2, commit: 2 };
   const termRuns = [{ firstIndex: 1, term: 3 }];
-  const image = {
+  const snapshot = {
     group,
     hardState,
     floor: { index: 0, term: 0 },
@@ -131,7 +131,7 @@ t.test("P-111 a reset that waits for space has changed nothing on the disk yet",
     sizeRuns: [],
   };
   const open = (): { readonly log: SlowLog; readonly mirror: LogMirror } => {
-    const log = new SlowLog(new Map([[group, image]]));
+    const log = new SlowLog(new Map([[group, snapshot]]));
     return { log, mirror: new LogMirror(log, () => undefined) };
   };
   const { log: slow, mirror } = open();

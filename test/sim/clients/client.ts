@@ -94,7 +94,7 @@ export class Client {
     this.step(next.errand, null);
   }
 
-  /** Takes the next step of an errand. */
+  /** Takes the next step of a meta proposal. */
   private step(errand: Errand, last: Outcome | null): void {
     const step = errand.next(last);
     if (step === null) {

@@ -1,7 +1,7 @@
 /**
  * What a client does in several steps: holds a lock and works under it, reads page after page.
  *
- * Invariants: 1. An errand is a function of its draws and of the answers. 2. It ends after a bounded
+ * Invariants: 1. A meta proposal is a function of its draws and of the answers. 2. It ends after a bounded
  * number of steps, whatever the answers are.
  */
 import type { Prng } from "../../../src/base/prng.js";

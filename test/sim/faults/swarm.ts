@@ -22,8 +22,8 @@ export function fewOf(kinds: readonly FaultKind[], prng: Prng): readonly FaultKi
   return left;
 }
 
-/** In half of the seeds images come in many small pieces, between which the rows change. */
-export function imageSettings(prng: Prng): Partial<HostSettings> {
+/** In half of the seeds snapshots come in many small pieces, between which the rows change. */
+export function snapshotSettings(prng: Prng): Partial<HostSettings> {
   if (prng.chance(1, 2)) return {};
   const chunkBytes = [128, 1000][prng.below(2)] as number;
   const windowChunks = [1, 4][prng.below(2)] as number;

@@ -36,7 +36,7 @@ export function memberPlan(prng: Prng): MemberPlan {
     drainMs: pick(prng, [2000, 10_000, 30_000]),
     host: {
       leaderBalanceEveryMs: pick(prng, [0, 300, 2000, 30_000]),
-      // Tiny ones, so that whoever comes late needs an image.
+      // Tiny ones, so that whoever comes late needs a snapshot.
       compactEveryEntries: pick(prng, [10, 20, 100]),
       compactKeepEntries: pick(prng, [0, 5]),
     },

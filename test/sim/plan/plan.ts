@@ -21,7 +21,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
-import { fewOf, imageSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
+import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
 import {
   DEFAULT_HOST_SETTINGS,
   DEFAULT_OPERATIONS_SETTINGS,
@@ -179,7 +179,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     host: {
       ...hostSettings(prng),
       ...tailSettings(new Prng(seed).fork("tail")),
-      ...imageSettings(new Prng(seed).fork("image")),
+      ...snapshotSettings(new Prng(seed).fork("image")),
       ...sleepSettings(new Prng(seed).fork("sleep")),
       ...profile.host,
     },

@@ -39,8 +39,8 @@ export interface Profile {
   readonly losesMajorities?: boolean;
   /** What a row costs that a read of many keys looks at (ms); absent: nothing. */
   readonly visitMs?: number;
-  /** Images of one group that a node may install until it has caught up, at most. */
-  readonly imagesMax?: number;
+  /** Snapshots of one group that a node may install until it has caught up, at most. */
+  readonly snapshotsMax?: number;
 }
 
 const ALL_FAULTS = Object.keys(FAULT_KINDS) as (keyof typeof FAULT_KINDS)[];
@@ -109,7 +109,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [500],
     clients: [20],
     host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
-    // Large enough that joiners are fed from the log: an image for each of 2000 groups takes long.
+    // Large enough that joiners are fed from the log: a snapshot for each of 2000 groups takes long.
     segmentBytes: 4 << 20,
     ticks: 10_000,
   },
@@ -173,8 +173,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     keys: 300,
     needs: { "fault store-stuck": 3, "work large values": 200 },
   },
-  /** Nodes that are away until they need images, while much is written. */
-  images: {
+  /** Nodes that are away until they need snapshots, while much is written. */
+  snapshots: {
     name: "images",
     nodes: [3],
     faults: ["away"],
@@ -193,7 +193,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     operations: WRITERS,
     keys: 400,
     needs: { "fault away": 3, "images installed": 3 },
-    imagesMax: 2,
+    snapshotsMax: 2,
   },
   /** One bucket of thousands of dead rows, and many who read it at once. */
   tombs: {

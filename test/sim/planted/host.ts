@@ -1,4 +1,4 @@
-/** Planted bugs of the host: effects, proposals, reads, leases, flushes, images, links. */
+/** Planted bugs of the host: effects, proposals, reads, leases, flushes, snapshots, links. */
 import { edit, plantedIn, type Mutation } from "./mutation.js";
 
 const bug = plantedIn("host");
@@ -203,13 +203,13 @@ const flushes: readonly Mutation[] = [
   ]),
   bug(
     "P-041",
-    "the log is reset before the installed image is durable",
+    "the log is reset before the installed snapshot is durable",
     "three",
     [
       edit(
         "src/host/snapshots/snapshot-receiver.ts",
-        "    this.world.flushSoon(() => {\n      this.world.log.resetGroup",
-        "    ((then) => then())(() => {\n      this.world.log.resetGroup",
+        "    this.deps.flushSoon(() => {\n      this.deps.log.resetGroup",
+        "    ((then) => then())(() => {\n      this.deps.log.resetGroup",
       ),
     ],
     { faults: ["away", "away", "crash-inside", "power-loss"] },
@@ -217,8 +217,8 @@ const flushes: readonly Mutation[] = [
   bug("P-041", "an install that a crash cut short is not brought to its end", "three", [
     edit(
       "src/host/snapshots/snapshot-recovery.ts",
-      'if (index === 0 || (image !== null && image.floor.index >= index)) return { kind: "none" };',
-      'if (index === 0 || image !== null) return { kind: "none" };',
+      'if (index === 0 || (snapshot !== null && snapshot.floor.index >= index)) return { kind: "none" };',
+      'if (index === 0 || snapshot !== null) return { kind: "none" };',
     ),
   ]),
 ];

@@ -1,4 +1,4 @@
-/** Planted bugs of the replicated data: locks, sequences, keys, the table of changes, images. */
+/** Planted bugs of the replicated data: locks, sequences, keys, the table of changes, snapshots. */
 import { edit, plantedIn, type Mutation } from "./mutation.js";
 
 const bug = plantedIn("machine");
@@ -187,15 +187,15 @@ const tables: readonly Mutation[] = [
   ]),
 ];
 
-const images: readonly Mutation[] = [
-  bug("P-057", "an image lacks the token floor", "three", [
+const snapshots: readonly Mutation[] = [
+  bug("P-057", "a snapshot lacks the token floor", "three", [
     edit(
       "src/machine/snapshot/format.ts",
       "const own = { generation: 0,",
       "const own = { tokenFloor: 0n, generation: 0,",
     ),
   ]),
-  bug("P-102", "an image lacks the remembered allocations", "three", [
+  bug("P-102", "a snapshot lacks the remembered allocations", "three", [
     edit(
       "src/machine/snapshot/source.ts",
       "      if (value !== null) {\n        const kind = key.charCodeAt(this.prefix.length);\n",
@@ -204,7 +204,7 @@ const images: readonly Mutation[] = [
   ]),
   bug(
     "P-040",
-    "rows that change while an image is read go out as they are then",
+    "rows that change while a snapshot is read go out as they are then",
     "three",
     [edit("src/machine/snapshot/source.ts", "    this.held.keep(key);\n", "")],
     {
@@ -214,14 +214,14 @@ const images: readonly Mutation[] = [
       faults: ["away", "away", "kill-leader"],
     },
   ),
-  bug("P-042", "after an image is installed reads look at the rows of before", "three", [
+  bug("P-042", "after a snapshot is installed reads look at the rows of before", "three", [
     edit(
       "src/machine/machine.ts",
       "    this.groupRows = this.openRows();\n    this.dataReads = new DataReads(this.groupRows);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
       "    this.groupRows = this.openRows();\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
     ),
   ]),
-  bug("P-061", "an installed image leaves the lease clock where it was", "three", [
+  bug("P-061", "an installed snapshot leaves the lease clock where it was", "three", [
     edit(
       "src/machine/machine.ts",
       "    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
@@ -230,7 +230,7 @@ const images: readonly Mutation[] = [
   ]),
   bug(
     "P-041",
-    "rows of an image that is arriving are swept away",
+    "rows of a snapshot that is arriving are swept away",
     "three",
     [
       edit(
@@ -253,5 +253,5 @@ export const machineBugs: readonly Mutation[] = [
   ...sequences,
   ...keys,
   ...tables,
-  ...images,
+  ...snapshots,
 ];

@@ -31,8 +31,8 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "a key is extended from the old end of its lease",
     "clients seldom extend a key whose lease runs and look at it after its end: the workload should remember leased keys",
   ],
-  ["an image lacks the token floor", "not tried in enough seeds yet"],
-  ["an installed image leaves the lease clock where it was", "not tried in enough seeds yet"],
+  ["a snapshot lacks the token floor", "not tried in enough seeds yet"],
+  ["an installed snapshot leaves the lease clock where it was", "not tried in enough seeds yet"],
   [
     "two membership changes are on their way at once",
     "the planners of the host wait for the end of one change by themselves",

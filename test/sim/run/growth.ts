@@ -36,7 +36,7 @@ export interface GrowthOptions {
 }
 
 /** What happened in some stretch of simulated time, in the whole cluster. */
-export interface Stretch {
+export interface KeySpan {
   readonly simulatedMs: number;
   readonly events: number;
   readonly turns: number;
@@ -63,13 +63,13 @@ export interface Growth {
   readonly groups: number;
   readonly replicas: number;
   /** From the first process to the moment in which every group was served and every node ready. */
-  readonly start: Stretch;
-  readonly idle: Stretch;
+  readonly start: KeySpan;
+  readonly idle: KeySpan;
   /** The ten seconds after the link between two nodes broke, of an idle cluster. */
-  readonly broken: Stretch;
-  readonly load: Stretch;
+  readonly broken: KeySpan;
+  readonly load: KeySpan;
   /** Groups that sleep on all nodes in the end of the idle stretch. */
-  readonly asleep: number;
+  readonly quiesced: number;
   readonly memory: ReplicaMemory;
   readonly traceHash: string;
 }
@@ -151,7 +151,7 @@ class GrowingWorld {
     };
   }
 
-  since(begin: Mark): Stretch {
+  since(begin: Mark): KeySpan {
     const end = this.mark();
     return {
       simulatedMs: end.nowMs - begin.nowMs,
@@ -165,7 +165,7 @@ class GrowingWorld {
   }
 
   /** Brings all nodes up; throws when the cluster does not come to stand. */
-  start(): Stretch {
+  start(): KeySpan {
     const begin = this.mark();
     for (const server of this.servers) server.start();
     const { world } = this;
@@ -185,20 +185,20 @@ class GrowingWorld {
     return served.size === (this.plan.host.initialPartitions ?? 0) + 1;
   }
 
-  idle(forMs: number): Stretch {
+  idle(forMs: number): KeySpan {
     const begin = this.mark();
     this.world.run(this.world.nowMs + forMs);
     return this.since(begin);
   }
 
-  breakLink(forMs: number): Stretch {
+  breakLink(forMs: number): KeySpan {
     const begin = this.mark();
     this.servers[0]?.running?.port.link(2)?.breakNow();
     this.world.run(this.world.nowMs + forMs);
     return this.since(begin);
   }
 
-  load(forMs: number): Stretch {
+  load(forMs: number): KeySpan {
     const { world, servers, counts, plan } = this;
     const begin = this.mark();
     const cursor = { unique: 1, large: 0, store: new FencedStore() };
@@ -216,13 +216,13 @@ class GrowingWorld {
     return this.servers.reduce((sum, { running }) => sum + (running?.node.groups().length ?? 0), 0);
   }
 
-  asleep(): number {
+  quiesced(): number {
     const awake = new Set<number>();
     const all = new Set<number>();
     for (const { running } of this.servers) {
       for (const group of running?.node.groups() ?? []) {
         all.add(group.partition);
-        if (!group.facts().asleep) awake.add(group.partition);
+        if (!group.facts().quiesced) awake.add(group.partition);
       }
     }
     return all.size - awake.size;
@@ -264,7 +264,7 @@ export function measureGrowth(options: GrowthOptions): Growth {
   const after = memoryUsed(collect);
   const { log, store } = growing.stored();
   const replicas = growing.replicas();
-  const asleep = growing.asleep();
+  const quiesced = growing.quiesced();
   const broken = guarded(() => growing.breakLink(BROKEN_MS));
   const load = guarded(() => growing.load(options.loadMs));
   const memory = {
@@ -275,5 +275,5 @@ export function measureGrowth(options: GrowthOptions): Growth {
   };
   const { nodes, groups } = options;
   const traceHash = growing.world.trace.hash();
-  return { nodes, groups, replicas, start, idle, broken, load, asleep, memory, traceHash };
+  return { nodes, groups, replicas, start, idle, broken, load, quiesced, memory, traceHash };
 }

@@ -3,14 +3,14 @@
  *
  * Pure. Invariants: 1. Every figure says what it is per: node, group, replica or operation.
  */
-import type { Growth, Stretch } from "./growth.js";
+import type { Growth, KeySpan } from "./growth.js";
 
 interface Column {
   readonly title: string;
   readonly cell: (growth: Growth) => string;
 }
 
-function perSecond(stretch: Stretch, count: number): number {
+function perSecond(stretch: KeySpan, count: number): number {
   return (count * 1000) / stretch.simulatedMs;
 }
 
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column[] = [
   { title: "start cpu ms", cell: ({ start }) => short(start.usedMs) },
   { title: "start frames/node", cell: ({ start, nodes }) => short(start.frames / nodes) },
   { title: "start B/replica", cell: ({ start, replicas }) => short(start.bytes / replicas) },
-  { title: "asleep", cell: ({ asleep }) => `${asleep}` },
+  { title: "asleep", cell: ({ quiesced }) => `${quiesced}` },
   {
     title: "idle frames/s/node",
     cell: ({ idle, nodes }) => short(perSecond(idle, idle.frames) / nodes),

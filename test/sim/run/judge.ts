@@ -135,14 +135,14 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const profile = PROFILES[plan.profile] as Profile;
   const hasOperators = plan.members !== null;
   const tell = (text: string): void => violate(text);
-  const imagesMax = (profile.imagesMax ?? Infinity) * (host.initialPartitions + 1);
+  const snapshotsMax = (profile.snapshotsMax ?? Infinity) * (host.initialPartitions + 1);
   const { electionEndMs } = host;
   const checks = new NodeChecks(
     tell,
     bounds,
     plan.nodes,
     hasOperators,
-    imagesMax,
+    snapshotsMax,
     electionEndMs,
     lookEveryMs(plan),
   );

@@ -247,7 +247,7 @@ class Run {
         const { life, node } = running;
         if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
         this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
-        this.checks.caughtUp?.(nodeId, imagesOf(server), this.lagOf(server));
+        this.checks.caughtUp?.(nodeId, snapshotsOf(server), this.lagOf(server));
       }
       this.measure();
     });
@@ -327,7 +327,7 @@ class Run {
     add("work large values", this.shared.large);
     for (const server of servers) {
       const { disk, rows } = server;
-      add("images installed", imagesOf(server));
+      add("images installed", snapshotsOf(server));
       for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
       for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
     }
@@ -352,9 +352,9 @@ class Run {
   }
 }
 
-/** Images that a machine installed in all its lives. */
-function imagesOf({ imagesInstalled, running }: Server): number {
-  return imagesInstalled + (running?.node.facts().imagesInstalled ?? 0);
+/** Snapshots that a machine installed in all its lives. */
+function snapshotsOf({ snapshotsInstalled, running }: Server): number {
+  return snapshotsInstalled + (running?.node.facts().snapshotsInstalled ?? 0);
 }
 
 /** How often whoever runs is looked at (ms): once a second; in a long run less often. */

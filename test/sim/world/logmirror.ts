@@ -8,7 +8,7 @@
  */
 import type { PartitionId } from "../../../src/base/ids.js";
 import type {
-  GroupLogImage,
+  RecoveredGroupLog,
   HardState,
   LogEntry,
   LogPort,
@@ -79,9 +79,9 @@ export class LogMirror implements LogPort {
     private readonly log: LogPort,
     private readonly onEntry: EntryHook,
   ) {
-    for (const [group, image] of log.recovered()) {
-      this.groups.set(group, mirrored(image));
-      this.hardStates.set(group, image.hardState);
+    for (const [group, snapshot] of log.recovered()) {
+      this.groups.set(group, mirrored(snapshot));
+      this.hardStates.set(group, snapshot.hardState);
     }
   }
 
@@ -119,7 +119,7 @@ export class LogMirror implements LogPort {
     return this.groups.get(group)?.at(index);
   }
 
-  recovered(): ReadonlyMap<PartitionId, GroupLogImage> {
+  recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
     return this.log.recovered();
   }
 
@@ -208,12 +208,12 @@ export class LogMirror implements LogPort {
   }
 }
 
-function mirrored(image: GroupLogImage): GroupTerms {
-  const group = new GroupTerms(image.floor);
-  for (const [at, run] of image.termRuns.entries()) {
-    const next = image.termRuns[at + 1]?.firstIndex ?? image.lastIndex + 1;
+function mirrored(snapshot: RecoveredGroupLog): GroupTerms {
+  const group = new GroupTerms(snapshot.floor);
+  for (const [at, run] of snapshot.termRuns.entries()) {
+    const next = snapshot.termRuns[at + 1]?.firstIndex ?? snapshot.lastIndex + 1;
     for (let index = run.firstIndex; index < next; index++) group.terms.push(run.term);
   }
-  group.durableIndex = image.lastIndex;
+  group.durableIndex = snapshot.lastIndex;
   return group;
 }

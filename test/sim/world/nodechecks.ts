@@ -68,8 +68,8 @@ export class NodeChecks implements Observer {
     nodes: number,
     /** Nodes join and leave: the checkers of that must see some of it. */
     hasOperators = false,
-    /** Images of a node until it has caught up. */
-    imagesMax = Infinity,
+    /** Snapshots of a node until it has caught up. */
+    snapshotsMax = Infinity,
     /** Longest election timeout (ms). */
     electionEndMs = 2000,
     /** Processes that run are looked at so often (ms). */
@@ -81,7 +81,7 @@ export class NodeChecks implements Observer {
       ...{ drift: CLOCK_SLOW, slackMs, minimum: 0 },
       seenEveryMs: lookEveryMs + 500,
     });
-    this.catchUp = new CatchUp(imagesMax);
+    this.catchUp = new CatchUp(snapshotsMax);
     const none = hasOperators ? undefined : {};
     this.rosters = new Rosters(none);
     this.configs = new ConfigSteps(none);
@@ -127,7 +127,7 @@ export class NodeChecks implements Observer {
         this.durable.commit(node, group, commitIndex, committedTerm, sample.voters);
       }
     }
-    // Right after the install of an image the log is still the old one: it says nothing then.
+    // Right after the install of a snapshot the log is still the old one: it says nothing then.
     const isOwnLog = sample.termAt(appliedIndex) === sample.appliedTerm;
     for (let index = seen.applied + 1; isOwnLog && index <= appliedIndex; index++) {
       const own = sample.termAt(index);

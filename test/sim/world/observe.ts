@@ -80,8 +80,8 @@ export interface Observer {
   readTurn?(node: number, atMs: number, seen: ReadTurnSeen): void;
   /** A life of a node runs, and is not paused. */
   ran?(node: number, life: number, atMs: number): void;
-  /** Images that a node has installed so far, and entries that it lacks of what leaders committed. */
-  caughtUp?(node: number, images: number, lag: number): void;
+  /** Snapshots that a node has installed so far, and entries that it lacks of what leaders committed. */
+  caughtUp?(node: number, snapshots: number, lag: number): void;
   /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
   membership?(
     node: number,

@@ -9,7 +9,7 @@
  */
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
-import { Handover } from "../../../src/host/leaders/leadership-transfers.js";
+import { LeadershipTransfers } from "../../../src/host/leaders/leadership-transfers.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Operations } from "../../../src/operations/operations.js";
 import type { FatalPort, Founder, LoggerPort } from "../../../src/ports.js";
@@ -92,8 +92,8 @@ export class Server {
   isRetired = false;
   /** Node ids that it asks to be taken in; null: a node that the cluster was founded with. */
   seeds: (() => readonly number[]) | null = null;
-  /** Images that came to this machine and were taken, in all lives. */
-  imagesInstalled = 0;
+  /** Snapshots that came to this machine and were taken, in all lives. */
+  snapshotsInstalled = 0;
   /** Its disk was put back as it was some lives ago. */
   isOutdated = false;
   /** Was taken in again after its disk was lost. */
@@ -167,7 +167,7 @@ export class Server {
     if (life === null) return;
     world.say(this.nodeId, `ends: ${why}`);
     life.end();
-    this.imagesInstalled += this.running?.node.facts().imagesInstalled ?? 0;
+    this.snapshotsInstalled += this.running?.node.facts().snapshotsInstalled ?? 0;
     this.life = null;
     this.running = null;
     this.network.lifeEnded(this.nodeId, kind === "kill");
@@ -262,12 +262,12 @@ export class Server {
     const { life, node } = running;
     life.enter(() => {
       if (node.shuttingDown) return;
-      const { hosting, peers } = node["parts"];
-      const handover = new Handover(
+      const { registry, peers } = node["parts"];
+      const handover = new LeadershipTransfers(
         (id) => peers.isUp(id),
         () => node.nowMs(),
       );
-      const led = hosting.all.filter(({ driver }) => handover.isNeeded(driver));
+      const led = registry.all.filter(({ driver }) => handover.isNeeded(driver));
       const chosen = isAll ? led : led.slice(-1);
       const ordered = chosen.filter(({ driver }) => handover.order(driver, node.nowMs()));
       told(ordered.map(({ group }) => group));

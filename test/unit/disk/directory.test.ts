@@ -285,15 +285,21 @@ void t.test("P-110 P-113 kill -9 loses nothing that was acknowledged", async (t)
         continue;
       }
       const group = partitionId(Number(name.slice(4)));
-      const image = disk.log.recovered().get(group);
-      t.ok((image?.lastIndex ?? 0) >= index, `${name} ${String(index)}`);
+      const snapshot = disk.log.recovered().get(group);
+      t.ok((snapshot?.lastIndex ?? 0) >= index, `${name} ${String(index)}`);
       const found = await new Promise<string>((resolve) => {
-        disk.log.read(group, image?.lastIndex ?? 1, image?.lastIndex ?? 1, 10_000, (result) => {
-          const payload = result.ok ? result.value[0]?.payload : undefined;
-          resolve(payload === undefined ? "" : String.fromCharCode(...payload));
-        });
+        disk.log.read(
+          group,
+          snapshot?.lastIndex ?? 1,
+          snapshot?.lastIndex ?? 1,
+          10_000,
+          (result) => {
+            const payload = result.ok ? result.value[0]?.payload : undefined;
+            resolve(payload === undefined ? "" : String.fromCharCode(...payload));
+          },
+        );
       });
-      t.match(found, `${String(group)}:${String(image?.lastIndex)}:`);
+      t.match(found, `${String(group)}:${String(snapshot?.lastIndex)}:`);
     }
     await closing(disk);
   }

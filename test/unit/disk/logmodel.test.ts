@@ -12,7 +12,7 @@ import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
 import { Prng } from "../../../src/base/prng.js";
 import type { WriteAheadLog } from "../../../src/disk/log/wal.js";
-import type { GroupLogImage, HardState, LogEntry } from "../../../src/ports.js";
+import type { RecoveredGroupLog, HardState, LogEntry } from "../../../src/ports.js";
 import { describeEntry } from "../../conformance/log.js";
 import {
   type GroupState,
@@ -171,16 +171,16 @@ class Run {
     } else this.on = powerLoss(this.on, this.prng);
     this.log = this.opened();
     this.slowDown();
-    const images = this.log.recovered();
-    for (const id of images.keys()) {
+    const snapshots = this.log.recovered();
+    for (const id of snapshots.keys()) {
       if (!this.groups.has(id))
         throw new Error(`seed ${String(this.seed)}: group ${String(id)} is back`);
     }
-    for (const [id, group] of this.groups) this.adopt(id, group, images.get(partitionId(id)));
+    for (const [id, group] of this.groups) this.adopt(id, group, snapshots.get(partitionId(id)));
   }
 
-  private adopt(id: number, group: ModelGroup, image: GroupLogImage | undefined): void {
-    const found = this.imageState(id, image);
+  private adopt(id: number, group: ModelGroup, snapshot: RecoveredGroupLog | undefined): void {
+    const found = this.snapshotState(id, snapshot);
     const candidate: GroupState = { ...group.durable, entries: [...group.durable.entries] };
     const tried: string[] = [];
     for (let kept = 0; ; kept++) {
@@ -205,16 +205,16 @@ class Run {
     group.durable = candidate;
     group.now = { ...candidate, entries: [...candidate.entries] };
     group.pending = [];
-    group.floor = image?.floor ?? { index: 0, term: 0 };
+    group.floor = snapshot?.floor ?? { index: 0, term: 0 };
     group.term = Math.max(group.term, candidate.hardState.term);
   }
 
-  private imageState(
+  private snapshotState(
     id: number,
-    image: GroupLogImage | undefined,
+    snapshot: RecoveredGroupLog | undefined,
   ): { state: GroupState; floor: number } {
-    if (image === undefined) return { state: empty(), floor: 0 };
-    const { floor, lastIndex, hardState } = image;
+    if (snapshot === undefined) return { state: empty(), floor: 0 };
+    const { floor, lastIndex, hardState } = snapshot;
     const first = floor.index + 1;
     const list: LogEntry[] = [];
     while (first + list.length <= lastIndex) {

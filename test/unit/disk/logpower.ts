@@ -148,9 +148,9 @@ void t.test("P-117 power loss at every step of floors, removal and forward rewri
       t.fail(`step ${String(step)}: ${opened.message}`);
       break;
     }
-    const images = opened.value.recovered();
-    if ((images.get(G)?.lastIndex ?? 0) < durable) t.fail("the busy group lost entries");
-    const idle = images.get(partitionId(2));
+    const snapshots = opened.value.recovered();
+    if ((snapshots.get(G)?.lastIndex ?? 0) < durable) t.fail("the busy group lost entries");
+    const idle = snapshots.get(partitionId(2));
     if (idle?.lastIndex !== 3 || idle.floor.index !== 0) t.fail("the idle group lost entries");
     if (isOver) break;
   }
@@ -172,11 +172,11 @@ void t.test("P-024 no torn write leaves a commit index beyond the log", (t) => {
     const opened = tryOpen(after);
     t.ok(opened.ok, opened.ok ? "" : opened.message);
     if (!opened.ok) continue;
-    const image = opened.value.recovered().get(G);
-    if (image === undefined) throw new Error("the group is there");
-    t.ok(image.hardState.commit <= image.lastIndex);
-    const newest = image.termRuns[image.termRuns.length - 1]?.term ?? 0;
-    t.ok(newest <= image.hardState.term, "no entry is newer than the hard state");
+    const snapshot = opened.value.recovered().get(G);
+    if (snapshot === undefined) throw new Error("the group is there");
+    t.ok(snapshot.hardState.commit <= snapshot.lastIndex);
+    const newest = snapshot.termRuns[snapshot.termRuns.length - 1]?.term ?? 0;
+    t.ok(newest <= snapshot.hardState.term, "no entry is newer than the hard state");
   }
   t.end();
 });

@@ -8,7 +8,7 @@ import {
   readRaftFrame,
 } from "../../../src/host/replication/raft-frames.js";
 import type { GroupDriver } from "../../../src/host/group/driver.js";
-import type { LinksWorld } from "../../../src/host/cluster/peer-admission.js";
+import type { LinksDeps } from "../../../src/host/cluster/peer-admission.js";
 import type { JoinAnswer, PeerAddress } from "../../../src/ports.js";
 import { KeySpace } from "../../../src/machine/store/keys.js";
 import type { MetaReads } from "../../../src/machine/meta/meta-reads.js";
@@ -278,7 +278,7 @@ void t.test("P-036 P-037 a follower below the floor gets an image while writes g
     digests(cluster).every((digest) => digest === "equal"),
     digests(cluster).join("; "),
   );
-  t.ok(cluster.node(away).facts().imagesInstalled >= 3, "every data partition came as an image");
+  t.ok(cluster.node(away).facts().snapshotsInstalled >= 3, "every data partition came as an image");
   cluster.kill(away);
   cluster.start(away);
   cluster.ready();
@@ -373,9 +373,9 @@ void t.test(
     for (const { partition } of cluster.node(1).groups()) {
       const { membership } = (
         cluster.node(1) as unknown as {
-          parts: { hosting: { find(p: number): { driver: GroupDriver } } };
+          parts: { registry: { find(p: number): { driver: GroupDriver } } };
         }
-      ).parts.hosting.find(partition).driver.members;
+      ).parts.registry.find(partition).driver.members;
       t.same(membership.voters, [1, 2, 3]);
     }
     t.ok(
@@ -619,7 +619,7 @@ void t.test("P-090 who applies rosters of the past hears again whom the last one
   const cluster = new Cluster(3).ready();
   cluster.pass(500);
   const { links } = cluster.node(1);
-  const { world } = links as unknown as { world: LinksWorld };
+  const { world } = links as unknown as { world: LinksDeps };
   const told: string[] = [];
   links.listen({
     linkUp: (node) => void told.push(`up ${node}`),

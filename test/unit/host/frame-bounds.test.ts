@@ -7,7 +7,7 @@ import { PEER_FRAME_MAX_BYTES, SIZE_RUN_MAX_BYTES } from "../../../src/base/limi
 import { SizeRuns } from "../../../src/disk/log/sizeruns.js";
 import { PeerOutbox } from "../../../src/host/replication/peer-outbox.js";
 import {
-  type BeatSign,
+  type HeartbeatSign,
   readRaftFrame,
   spanOf,
   NO_BEAT_SIGN,
@@ -60,7 +60,7 @@ void t.test("P-189 restarted leaders feed a member that lags behind large values
   t.end();
 });
 
-function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[], BeatSign] {
+function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[], HeartbeatSign] {
   const entries = sizesBytes.map((sizeBytes, at) => {
     return { index: at + 1, term: 1, kind: 0, payload: new Uint8Array(sizeBytes) };
   });

@@ -1,4 +1,4 @@
-/** Joins and leaves of whole nodes over a false network: images, promotions, hand-over, removal. */
+/** Joins and leaves of whole nodes over a false network: snapshots, promotions, transfer, removal. */
 import t from "tap";
 import { Prng } from "../../../src/base/prng.js";
 import type { LeaveOutcome } from "../../../src/host/cluster/leaving.js";
@@ -81,7 +81,7 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
   }
   cluster.passUntil(() => roster(cluster, 4) === "1 voter, 2 voter, 3 voter, 4 voter", 30_000);
   cluster.ready();
-  t.ok(cluster.node(4).facts().imagesInstalled >= 3, "it came by images");
+  t.ok(cluster.node(4).facts().snapshotsInstalled >= 3, "it came by images");
   cluster.passUntil(() => isLevel(cluster));
   const members = cluster.node(4).metaGroup().machine.meta.members();
   t.same(

@@ -1,6 +1,6 @@
 /**
  * The log behind a running transfer and behind a linked follower stays, up to a bound: otherwise
- * images follow each other without end. And what the log cannot take is refused, not gathered.
+ * snapshots follow each other without end. And what the log cannot take is refused, not gathered.
  */
 import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
@@ -75,7 +75,7 @@ function put(cluster: Cluster, key: string, results: ProposalResult[]): void {
   group?.propose(command, 1100, cluster.nowMs + 10_000, (result) => results.push(result));
 }
 
-/** A cluster in which a follower was away until only an image could bring it up. */
+/** A cluster in which a follower was away until only a snapshot could bring it up. */
 function withLaggard(settings: object): { cluster: Cluster; away: number } {
   const cluster = new Cluster(3, { ...IMAGES, ...settings }).ready();
   const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
@@ -95,10 +95,13 @@ function withLaggard(settings: object): { cluster: Cluster; away: number } {
   return { cluster, away };
 }
 
-/** Writes for `seconds`, a hundred a second; how many images went over. Stops when it caught up. */
+/** Writes for `seconds`, a hundred a second; how many snapshots went over. Stops when it caught up. */
 function writeOn(cluster: Cluster, away: number, seconds: number): [number, boolean] {
-  const images = (): number => {
-    return [...cluster.nodes.values()].reduce((sum, node) => sum + node.facts().imagesDelivered, 0);
+  const snapshots = (): number => {
+    return [...cluster.nodes.values()].reduce(
+      (sum, node) => sum + node.facts().snapshotsDelivered,
+      0,
+    );
   };
   const results: ProposalResult[] = [];
   for (let step = 0; step < 100 * seconds; step++) {
@@ -110,27 +113,27 @@ function writeOn(cluster: Cluster, away: number, seconds: number): [number, bool
       .groups()[1]
       ?.facts();
     const lag = (here?.appliedIndex ?? 0) - (there?.appliedIndex ?? 0);
-    if (images() > 0 && there?.leaderNode !== 0 && lag < 30) return [images(), true];
+    if (snapshots() > 0 && there?.leaderNode !== 0 && lag < 30) return [snapshots(), true];
   }
-  return [images(), false];
+  return [snapshots(), false];
 }
 
 void t.test("P-194 P-037 P-116 a log that is too large stays behind a transfer: one image", (t) => {
   const { cluster, away } = withLaggard({});
   // More segments than there should be, all the time: each beat relieves the log.
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
-  const [images, isLevel] = writeOn(cluster, away, 60);
+  const [snapshots, isLevel] = writeOn(cluster, away, 60);
   t.ok(isLevel, "it catches up");
-  t.equal(images, 1);
+  t.equal(snapshots, 1);
   t.end();
 });
 
 void t.test("P-194 a bound that is too small is raised until an image can be joined", (t) => {
   const { cluster, away } = withLaggard({ logKeepBytesMax: 10_000 });
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
-  const [images, isLevel] = writeOn(cluster, away, 120);
+  const [snapshots, isLevel] = writeOn(cluster, away, 120);
   t.ok(isLevel, "it catches up");
-  t.ok(images <= 4, `${images} images`);
+  t.ok(snapshots <= 4, `${snapshots} images`);
   t.end();
 });
 
@@ -152,7 +155,7 @@ void t.test("P-194 P-035 a linked follower that lags is fed from the log", (t) =
     return cluster.node(id).groups()[1]?.facts().appliedIndex;
   });
   t.equal(there, here);
-  t.equal(cluster.node(follower).facts().imagesInstalled, 0);
+  t.equal(cluster.node(follower).facts().snapshotsInstalled, 0);
   const leading = cluster.node(cluster.serverOf(1) ?? 0);
   t.equal(leading.facts().logCuts, 0);
   t.end();
@@ -217,6 +220,6 @@ void t.test("P-035 P-163 a log that hangs gathers no more than its share, of all
   const other = [1, 2, 3].find((id) => id !== slow) ?? 0;
   cluster.passUntil(() => `${applied(slow ?? 0).join()}` === `${applied(other).join()}`);
   t.equal(node.facts().unwrittenBytes, 0, "all is given back");
-  t.equal(node.facts().imagesInstalled, 0);
+  t.equal(node.facts().snapshotsInstalled, 0);
   t.end();
 });

@@ -390,7 +390,7 @@ t.test("P-096 a node that was removed while it was away answers its leave", (t) 
   const ends: LeaveOutcome[] = [];
   leaving.leave(world.nowMs + 90_000, 60_000, (end) => void ends.push(end));
   // Nobody listens to it but to say so; its own roster still lists it.
-  leaving.refusedAsStranger();
+  leaving.refusedAsRemoved();
   t.ok(world.run(() => ends.length === 1));
   t.strictSame(ends, ["NotAMember"]);
   t.equal(leave(world, 3), "NotAMember", "and again");
@@ -476,7 +476,7 @@ t.test("errands that are lost on the lane are asked again, and carried out once"
     const nodeId = lost === "asks" ? 6 : 7;
     const { nowMs } = world;
     const add = { kind: "add-member", nodeId, endpoint: "x:1", storageId: "x" } as const;
-    world.node(2).errands.propose(add, nowMs + 10_000, (result) => {
+    world.node(2).metaProposer.propose(add, nowMs + 10_000, (result) => {
       results.push(result.status === "applied" ? result.outcome : result.status);
     });
     t.ok(world.run(() => results.length > 0));
@@ -542,7 +542,7 @@ t.test("P-097 an id is given out again when no group lists its former life", (t)
   const late: JoinAnswer[] = [];
   const leader = world.node(world.meta.leader);
   const remove = { kind: "remove-member", nodeId: 5 } as const;
-  leader.errands.propose(remove, world.nowMs + 5000, () => undefined);
+  leader.metaProposer.propose(remove, world.nowMs + 5000, () => undefined);
   const request = { nodeId: 5, storageId: "s5 anew", endpoint: "n5:1", storage: "lmdb" } as const;
   leader.joining.asked(request, (answer) => void late.push(answer));
   t.ok(world.run(() => late.length > 0));
@@ -599,16 +599,16 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", 
 t.test("fuzz: frames of errands are strict, and never throw (P-128)", (t) => {
   const random = new Prng(11);
   const world = founded(2);
-  const { errands } = world.node(1);
+  const { metaProposer } = world.node(1);
   const before = world.log.length;
   for (let round = 0; round < 30_000; round++) {
     const bytes = new Uint8Array(random.below(60));
     for (let at = 0; at < bytes.length; at++) bytes[at] = random.below(256);
     if (bytes.length > 1) bytes[0] = 0xe1;
     if (bytes.length > 2) bytes[1] = 1 + random.below(2);
-    errands.frame(2, bytes);
+    metaProposer.frame(2, bytes);
   }
-  t.ok(errands.badFrames > 25_000);
+  t.ok(metaProposer.badFrames > 25_000);
   world.step();
   t.equal(world.log.length, before, "nothing of it was proposed");
   t.end();

@@ -207,9 +207,9 @@ t.test("P-014 P-047 after a restart with an old commit nothing is served early",
   }
   t.equal(results.length, 50);
   world.crash();
-  const image = world.log.recovered().get(world.group(first).partition);
-  assert(image !== undefined, "the group has a log");
-  t.ok(image.hardState.commit < image.lastIndex, "the persisted commit is stale");
+  const snapshot = world.log.recovered().get(world.group(first).partition);
+  assert(snapshot !== undefined, "the group has a log");
+  t.ok(snapshot.hardState.commit < snapshot.lastIndex, "the persisted commit is stale");
   const node = world.open();
   const group = node.group(world.group(first).partition);
   assert(group !== null, "recovered groups are there at once");

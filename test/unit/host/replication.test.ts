@@ -56,7 +56,7 @@ function group(): { replication: Replication; stepped: string[] } {
     log: new ManualLog(new ManualTimer()),
     appendBudget: new AppendBudget(1 << 20),
     wake: () => undefined,
-    beatSign: () => NO_BEAT_SIGN,
+    heartbeatSign: () => NO_BEAT_SIGN,
   });
   return { replication, stepped };
 }

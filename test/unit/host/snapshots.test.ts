@@ -345,7 +345,7 @@ t.test("P-035 P-037 busy writes: bounded memory, at most two images", (t) => {
   t.equal(leader.snapshots.keepFrom(partitionId(1)), Infinity);
   t.ok(index < leader.machine.appliedIndex, "the image is of its moment");
 
-  const tight = pair(300, { heldBytesMax: 300, imagesMax: 3, retryMs: 20 });
+  const tight = pair(300, { heldBytesMax: 300, snapshotsMax: 3, retryMs: 20 });
   order(tight);
   let number = 0;
   t.ok(
@@ -466,7 +466,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
     const other = new Lane();
     const again = new Side(other, 4, store, { ...log });
     const { machine } = again;
-    const image = {
+    const snapshot = {
       group: partitionId(1),
       hardState: log.hardState,
       floor: log.floor,
@@ -475,7 +475,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
       specialEntries: [],
       sizeRuns: [],
     };
-    const start = installAtStart(machine, image);
+    const start = installAtStart(machine, snapshot);
     if (machine.appliedIndex === 1) {
       if (machine.chainDigest !== oldDigest || start.kind !== "none") t.fail("the old state");
       seen.old++;
@@ -489,7 +489,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
         if (start.kind !== "reset") throw new Error("the reset is made up for");
         t.strictSame(start.floor, { term: 3, index });
         t.strictSame(start.hardState, { term: 4, vote: 2, commit: index });
-        t.equal(start.image.lastIndex, index);
+        t.equal(start.snapshot.lastIndex, index);
         seen.reset++;
       }
     }
@@ -510,7 +510,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
 
 t.test("what a start makes of log and store of different moments", (t) => {
   const group = partitionId(1);
-  const image = {
+  const snapshot = {
     group,
     hardState: { term: 7, vote: 3, commit: 20 },
     floor: { term: 2, index: 10 },
@@ -522,10 +522,10 @@ t.test("what a start makes of log and store of different moments", (t) => {
   const state = (appliedIndex: number, index: number): InstalledState => {
     return { group, appliedIndex, appliedTerm: 5, installed: { index, term: index === 0 ? 0 : 5 } };
   };
-  t.equal(installAtStart(state(15, 0), image).kind, "none");
-  t.equal(installAtStart(state(15, 10), image).kind, "none");
-  t.equal(installAtStart(state(15, 9), image).kind, "none");
-  t.match(installAtStart(state(25, 25), image), {
+  t.equal(installAtStart(state(15, 0), snapshot).kind, "none");
+  t.equal(installAtStart(state(15, 10), snapshot).kind, "none");
+  t.equal(installAtStart(state(15, 9), snapshot).kind, "none");
+  t.match(installAtStart(state(25, 25), snapshot), {
     kind: "reset",
     hardState: { term: 7, vote: 3, commit: 25 },
   });
@@ -533,13 +533,13 @@ t.test("what a start makes of log and store of different moments", (t) => {
     kind: "reset",
     hardState: { term: 5, vote: 0, commit: 90 },
   });
-  const younger = { ...image, hardState: { term: 4, vote: 3, commit: 20 } };
+  const younger = { ...snapshot, hardState: { term: 4, vote: 3, commit: 20 } };
   t.match(installAtStart(state(90, 90), younger), {
     hardState: { term: 5, vote: 0, commit: 90 },
   });
-  t.equal(installAtStart(state(26, 25), image).kind, "mixed");
-  t.equal(installAtStart(state(24, 25), image).kind, "mixed");
-  t.equal(installAtStart({ ...state(25, 25), appliedTerm: 4 }, image).kind, "mixed");
+  t.equal(installAtStart(state(26, 25), snapshot).kind, "mixed");
+  t.equal(installAtStart(state(24, 25), snapshot).kind, "mixed");
+  t.equal(installAtStart({ ...state(25, 25), appliedTerm: 4 }, snapshot).kind, "mixed");
   t.end();
 });
 

@@ -5,7 +5,7 @@
 import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
-import type { Hosting } from "../../../src/host/cluster/group-registry.js";
+import type { GroupRegistry } from "../../../src/host/cluster/group-registry.js";
 import type { Node } from "../../../src/host/node.js";
 import { Cluster, address } from "../../doubles/host/peerworld.js";
 import { World, propose } from "../../doubles/host/world.js";
@@ -56,7 +56,7 @@ function isLevel(cluster: Cluster): boolean {
 interface Parts {
   readonly flusher: { flushSoon(done: () => void): void };
   readonly turns: { request(): void };
-  readonly hosting: Hosting;
+  readonly registry: GroupRegistry;
 }
 
 function partsOf(node: Node): Parts {
@@ -65,11 +65,11 @@ function partsOf(node: Node): Parts {
 
 /** Hands the leadership of a partition over. */
 function move(cluster: Cluster, partition: number, from: number, to: number): void {
-  const { hosting, turns } = partsOf(cluster.node(from));
-  const driver = hosting.find(partitionId(partition))?.driver;
+  const { registry, turns } = partsOf(cluster.node(from));
+  const driver = registry.find(partitionId(partition))?.driver;
   const leads = (): boolean => cluster.node(to).group(partitionId(partition))?.isLeader() === true;
   driver?.core.transferLeadership(to);
-  if (driver !== undefined) driver.peers.rouse();
+  if (driver !== undefined) driver.peers.unquiesce();
   turns.request();
   cluster.passUntil(leads);
 }
@@ -267,7 +267,7 @@ void t.test("P-192 an install and a change of members go on while apply is held"
   const results: ProposalResult[] = [];
   load(cluster, 300, results);
   cluster.pass(500);
-  // A joiner gets images of all groups, and its store is slow from the begin.
+  // A joiner gets snapshots of all groups, and its store is slow from the begin.
   let answer: string | null = null;
   const { endpoint } = address(4);
   const request = { nodeId: 4, storageId: "s4", endpoint, storage: "lmdb" } as const;
@@ -288,8 +288,8 @@ void t.test("P-192 an install and a change of members go on while apply is held"
     largest = step();
   }
   t.equal(role(), "voter", "it came by images while others wrote");
-  t.ok(cluster.node(4).facts().imagesInstalled > 0);
-  // Images may fill two flushes' worth beside what is applied.
+  t.ok(cluster.node(4).facts().snapshotsInstalled > 0);
+  // Snapshots may fill two flushes' worth beside what is applied.
   t.ok(largest <= ROWS_MAX + 700, `largest flush: ${largest} rows`);
   let left: string | null = null;
   cluster.node(4).leave(cluster.nowMs + 60_000, 30_000, (end) => (left = end));

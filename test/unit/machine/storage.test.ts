@@ -1,5 +1,5 @@
 /**
- * Rows through memory, flush, crash and restart: the overlay against a flat model, replay, images,
+ * Rows through memory, flush, crash and restart: the overlay against a flat model, replay, snapshots,
  * generations, names.
  */
 import fc from "fast-check";
@@ -30,7 +30,7 @@ import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { RowEntry, plainSorter } from "../../../src/machine/store/row-table.js";
 import { Prng } from "../../../src/base/prng.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
-import type { ImageChunk } from "../../../src/machine/snapshot/source.js";
+import type { SnapshotChunk } from "../../../src/machine/snapshot/source.js";
 import {
   Bench,
   allocate,
@@ -285,9 +285,9 @@ t.test(
   },
 );
 
-function takeImage(bench: Bench, maxBytes: number, between: () => void): ImageChunk[] {
-  const source = bench.machine.openImage(1 << 20);
-  const chunks: ImageChunk[] = [];
+function takeSnapshot(bench: Bench, maxBytes: number, between: () => void): SnapshotChunk[] {
+  const source = bench.machine.openSnapshot(1 << 20);
+  const chunks: SnapshotChunk[] = [];
   for (;;) {
     const chunk = source.next(maxBytes);
     if (chunk === "overrun") throw new Error("overrun");
@@ -297,7 +297,7 @@ function takeImage(bench: Bench, maxBytes: number, between: () => void): ImageCh
   }
 }
 
-function restoreInto(bench: Bench, chunks: readonly ImageChunk[]): void {
+function restoreInto(bench: Bench, chunks: readonly SnapshotChunk[]): void {
   const sink = bench.machine.beginRestore();
   chunks.forEach((chunk, at) => {
     const result = sink.take(chunk.bytes);
@@ -319,7 +319,7 @@ t.test(
       if (cut % 2 === 0) original.flush();
       const rows = allRows(original.overlay, original.machine);
       const digest = original.machine.chainDigest;
-      const chunks = takeImage(original, maxBytes, () => {
+      const chunks = takeSnapshot(original, maxBytes, () => {
         const next = Math.min(original.machine.appliedIndex + 1, entries.length);
         applyLogged(original.machine, entries, next);
         if (next % 4 === 0) original.flush();
@@ -355,8 +355,8 @@ t.test(
 t.test("P-040 damaged, missing, repeated, foreign and mixed chunks are refused", (t) => {
   const bench = new Bench();
   for (let pick = 0; pick < 60; pick++) bench.apply(1, commandFor(pick));
-  const chunks = takeImage(bench, 150, () => undefined);
-  const others = takeImage(bench, 150, () => undefined);
+  const chunks = takeSnapshot(bench, 150, () => undefined);
+  const others = takeSnapshot(bench, 150, () => undefined);
   t.ok(chunks.length > 4);
   t.strictSame(
     chunks.map((chunk) => chunk.bytes),
@@ -364,7 +364,7 @@ t.test("P-040 damaged, missing, repeated, foreign and mixed chunks are refused",
     "equal states, equal bytes",
   );
   bench.apply(1, set("k/0", "another"));
-  const later = takeImage(bench, 150, () => undefined);
+  const later = takeSnapshot(bench, 150, () => undefined);
   const verdict = (list: readonly (Uint8Array | undefined)[], group = 1): string => {
     const target = new Bench(new FakeStore(), group);
     const sink = target.machine.beginRestore();
@@ -399,7 +399,7 @@ t.test("P-040 damaged, missing, repeated, foreign and mixed chunks are refused",
 t.test("P-041 a crash in a restore leaves the group as it was, and its rubbish is swept", (t) => {
   const bench = new Bench();
   for (let pick = 0; pick < 40; pick++) bench.apply(1, commandFor(pick));
-  const chunks = takeImage(bench, 100, () => undefined);
+  const chunks = takeSnapshot(bench, 100, () => undefined);
   const target = new Bench();
   target.apply(1, set("mine", "x"));
   target.flush();
@@ -421,7 +421,7 @@ t.test("P-041 a crash in a restore leaves the group as it was, and its rubbish i
   t.equal(again.highestToken >= 0n, true);
   const old = restarted.machine.beginRestore();
   t.throws(() => restarted.machine.install(old), /all of it/);
-  const source = bench.machine.openImage(200);
+  const source = bench.machine.openSnapshot(200);
   source.next(1);
   for (let at = 0; at < 60; at++)
     bench.apply(2, set(`wide/${at % 7}`, "x".repeat(30)), commandFor(at));

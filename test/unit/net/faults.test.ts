@@ -1,5 +1,5 @@
 /**
- * Links that do not work as they should: black holes, slow readers, strangers, garbage, recorded
+ * Links that do not work as they should: black holes, slow readers, removed members, garbage, recorded
  * handshakes, a process that stands still; and that what travels is gRPC.
  */
 import { connect as connectHttp2 } from "node:http2";

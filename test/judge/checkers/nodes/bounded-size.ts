@@ -20,7 +20,7 @@ export interface SizeBounds {
 const SEGMENTS_IN_USE = 6;
 /** What a row or an entry costs beside its value: key, names, stamps, frames (bytes). */
 const OVERHEAD_BYTES = 4096;
-/** The log keeps more for others than it should where images could not be joined to it. */
+/** The log keeps more for others than it should where snapshots could not be joined to it. */
 const KEEP_FACTOR = 4;
 /** After trouble with disk or store the log has this time to become small again (ms). */
 const CALM_MS = 10_000;

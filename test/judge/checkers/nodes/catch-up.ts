@@ -1,8 +1,8 @@
 /**
- * Property: a node that fell behind catches up by few images (P-037): the log behind an image is kept until the node has
+ * Property: a node that fell behind catches up by few snapshots (P-037): the log behind a snapshot is kept until the node has
  * joined it.
  *
- * Invariant: images are counted from the last moment at which the node lacked little; its restarts count as well.
+ * Invariant: snapshots are counted from the last moment at which the node lacked little; its restarts count as well.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
@@ -13,21 +13,21 @@ export class CatchUp {
   private readonly findings = new Findings("few images until a node has caught up", {});
   private readonly before = new Map<number, number>();
 
-  /** `imagesMax`: for one return of a node. */
-  constructor(private readonly imagesMax: number) {}
+  /** `snapshotsMax`: for one return of a node. */
+  constructor(private readonly snapshotsMax: number) {}
 
-  /** Now and then: `images` that `node` has installed so far, and entries that it lacks. */
-  measure(node: number, images: number, lag: number): void {
+  /** Now and then: `snapshots` that `node` has installed so far, and entries that it lacks. */
+  measure(node: number, snapshots: number, lag: number): void {
     const before = this.before.get(node);
     if (before === undefined || lag < NEAR) {
-      if (before !== undefined && images > before) this.findings.count("returns by image");
-      this.before.set(node, images);
+      if (before !== undefined && snapshots > before) this.findings.count("returns by image");
+      this.before.set(node, snapshots);
       return;
     }
-    if (images - before > this.imagesMax) {
-      const text = `node ${node} has installed ${images - before} images and lacks ${lag} entries`;
+    if (snapshots - before > this.snapshotsMax) {
+      const text = `node ${node} has installed ${snapshots - before} images and lacks ${lag} entries`;
       this.findings.violation(text);
-      this.before.set(node, images);
+      this.before.set(node, snapshots);
     }
   }
 

@@ -62,7 +62,7 @@ export function apply(world: World, node: ModelNode): boolean {
       world.watch(node);
     }
     node.applied = { index, term, membership };
-    if (world.settings.offersImages) core.snapshotAvailable(node.applied);
+    if (world.settings.offersSnapshots) core.snapshotAvailable(node.applied);
   }
   core.applied(batch.last);
   world.history.belongs(node);
@@ -103,7 +103,7 @@ export function compact(world: World, node: ModelNode, behind: number): boolean 
   const { core, disk, applied } = node;
   const floor = applied.index - behind;
   if (floor <= disk.floor || node.writes.some((write) => write.snapshot !== null)) return false;
-  node.image = applied;
+  node.snapshot = applied;
   node.log.compact(floor);
   disk.compact(floor);
   core.compacted(floor);

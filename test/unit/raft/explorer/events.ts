@@ -52,7 +52,7 @@ export interface Flight {
   readonly key: number;
 }
 
-/** The end of sending a snapshot image, of which the sender has not heard yet. */
+/** The end of sending a snapshot, of which the sender has not heard yet. */
 export interface Report {
   readonly node: number;
   readonly about: number;

@@ -183,7 +183,7 @@ export class History {
     );
   }
 
-  /** Committed changes, or an image, have been applied: the core must have the same membership. */
+  /** Committed changes, or a snapshot, have been applied: the core must have the same membership. */
   belongs(node: ModelNode): void {
     if (node.writes.some(({ snapshot }) => snapshot !== null)) return;
     const own = node.core.membership;

@@ -3,7 +3,7 @@
  * its state machine has come.
  *
  * Invariants: 1. `disk` changes only when a write completes. 2. `log` is the log as the core has
- * asked for it. 3. The state machine applies index after index; `image` is what of it is durable.
+ * asked for it. 3. The state machine applies index after index; `snapshot` is what of it is durable.
  */
 import type { CoreConfig } from "../../../../src/raft/state/config.js";
 import type { RaftCore } from "../../../../src/raft/core.js";
@@ -42,7 +42,7 @@ export class ModelNode {
   log: NaiveTerms;
   disk: NaiveTerms;
   hardState: HardState;
-  image: SnapshotMeta;
+  snapshot: SnapshotMeta;
   writes: Effects[] = [];
   batches: CommittedRange[] = [];
   applied: SnapshotMeta;
@@ -61,13 +61,13 @@ export class ModelNode {
     this.log = this.disk.copy();
     this.hardState = { term, vote: 0, commit: index };
     const membership = founder ? { ...nobody, voters: [...founders] } : nobody;
-    this.image = { index, term, membership };
-    this.applied = this.image;
+    this.snapshot = { index, term, membership };
+    this.applied = this.snapshot;
     this.core = this.start(library, config);
   }
 
   private start(library: Library, config: CoreConfig): RaftCore {
-    const { disk, image } = this;
+    const { disk, snapshot } = this;
     const core = new library.RaftCore(
       { ...config, seed: config.seed * 1009 + this.lives },
       {
@@ -78,8 +78,8 @@ export class ModelNode {
         lastIndex: disk.last,
         configChanges: disk.changes.map((index) => ({ index, kind: "configChangeV2" })),
         sizeRuns: disk.terms.length === 0 ? [] : [{ first: disk.floor + 1, sizeBytes: disk.last }],
-        appliedIndex: image.index,
-        membership: image.membership,
+        appliedIndex: snapshot.index,
+        membership: snapshot.membership,
       },
     );
     this.term = core.term;
@@ -92,7 +92,7 @@ export class ModelNode {
     if (record.hardState !== null) this.hardState = record.hardState;
     if (record.snapshot !== null) {
       this.disk.restart(record.snapshot.index, record.snapshot.term);
-      this.image = record.snapshot;
+      this.snapshot = record.snapshot;
     }
     if (record.append !== null) this.disk.append(record.append);
   }
@@ -102,7 +102,7 @@ export class ModelNode {
     for (const record of this.writes.slice(0, kept)) this.persist(record);
     this.writes = [];
     this.batches = [];
-    this.applied = this.image;
+    this.applied = this.snapshot;
     this.log = this.disk.copy();
     this.lives++;
     this.core = this.start(library, config);
@@ -124,8 +124,8 @@ export class ModelNode {
   /** The digest; computed once, so only for nodes that change no more. */
   get digest(): number {
     if (this.digestValue === 0) {
-      const { core, disk, hardState, image, writes, batches, applied } = this;
-      this.digestValue = digestOf(core, disk, hardState, image, writes, batches, applied);
+      const { core, disk, hardState, snapshot, writes, batches, applied } = this;
+      this.digestValue = digestOf(core, disk, hardState, snapshot, writes, batches, applied);
     }
     return this.digestValue;
   }

@@ -19,7 +19,7 @@ const settings: Settings = {
   core,
   writesAtOnce: false,
   appliesAtOnce: true,
-  offersImages: false,
+  offersSnapshots: false,
   gentleChanges: false,
   digests: true,
   seed: 1,

@@ -117,7 +117,7 @@ export function swarmOf(seed: number, bias: Bias = {}): Swarm {
       core: coreOf(prng, leases, bias),
       writesAtOnce: bias.writesAtOnce ?? prng.chance(1, 4),
       appliesAtOnce: prng.chance(1, 3),
-      offersImages: prng.chance(1, 2),
+      offersSnapshots: prng.chance(1, 2),
       gentleChanges: prng.chance(1, 2),
       digests: false,
       seed,

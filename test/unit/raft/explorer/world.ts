@@ -24,8 +24,8 @@ export interface Settings {
   /** Whether a write is durable, and a batch applied, as soon as it is asked for. */
   readonly writesAtOnce: boolean;
   readonly appliesAtOnce: boolean;
-  /** Whether the host offers its newest image for sending, or leaves that to the core. */
-  readonly offersImages: boolean;
+  /** Whether the host offers its newest snapshot for sending, or leaves that to the core. */
+  readonly offersSnapshots: boolean;
   /** Whether only membership changes are made that cannot leave the group stuck. */
   readonly gentleChanges: boolean;
   /** Whether messages and states get digests. */
@@ -126,7 +126,7 @@ export class World {
         this.counts.transfersOrdered++;
         return true;
       case "flush":
-        node.image = node.applied;
+        node.snapshot = node.applied;
         return true;
       case "compact":
         return compact(this, node, at);
