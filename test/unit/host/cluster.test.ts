@@ -619,7 +619,7 @@ void t.test("P-090 who applies rosters of the past hears again whom the last one
   const cluster = new Cluster(3).ready();
   cluster.pass(500);
   const { links } = cluster.node(1);
-  const { world } = links as unknown as { world: LinksDeps };
+  const { deps: world } = links as unknown as { deps: LinksDeps };
   const told: string[] = [];
   links.listen({
     linkUp: (node) => void told.push(`up ${node}`),
