@@ -24,6 +24,13 @@ export function checkDocument(
     if (target.startsWith("dist/") || isThere(target)) continue;
     if (!isThere(`${dirname(path)}/${target}`)) findings.push(`${path}: ${target} is not there`);
   }
+  // A row of the map names the files of its folder without the folder.
+  for (const [row = "", folder = ""] of text.matchAll(/^\| `([\w-]+\/)` \|.*$/gm)) {
+    for (const [, file = ""] of row.matchAll(/`([\w-]+\.ts)`/g)) {
+      const around = [`${dirname(path)}/${folder}${file}`, `${dirname(path)}/${file}`];
+      if (!around.some(isThere)) findings.push(`${path}: ${folder}${file} is not there`);
+    }
+  }
   return findings;
 }
 

@@ -323,12 +323,12 @@ t.test(
     await new Promise((resolve) => closed.close(resolve));
     for (const transport of ["grpc", "rest"] as const) {
       const settings = { endpoints: `127.0.0.1:${port}`, transport, deadlineMs: 20_000 };
-      const hasty = new SvcClient({ ...settings, failWhenRefused: true }, time);
-      const startedMs = time.nowMs();
+      const hasty = new SvcClient({ ...settings, failWhenRefused: true });
+      const startedMs = performance.now();
       t.match(await failure(hasty.kv.set("a", "v")), { code: "unreachable", outcome: "none" });
-      t.ok(time.nowMs() - startedMs < 10_000, "not at the deadline");
+      t.ok(performance.now() - startedMs < 10_000, "not at the deadline");
       await hasty.close();
-      const patient = new SvcClient(settings, time);
+      const patient = new SvcClient(settings);
       const error = await failure(patient.kv.set("a", "v", { deadlineMs: 300 }));
       t.match(error, { code: "timeout", outcome: "none" });
       await patient.close();
@@ -339,12 +339,12 @@ t.test(
 t.test("a wrong port says what it is", async (t) => {
   const http1 = createHttpServer((_request, response) => response.end("hello"));
   const port = await portOf(http1);
-  const wrong = new SvcClient({ endpoints: `http://127.0.0.1:${port}` }, time);
+  const wrong = new SvcClient({ endpoints: `http://127.0.0.1:${port}` });
   const plain = await failure(wrong.kv.get("a", { deadlineMs: 1500 }));
   t.match(plain.message, /does not speak gRPC in clear text/);
   t.notMatch(plain.message, /Resolution note/);
   await wrong.close();
-  const secure = new SvcClient({ endpoints: `https://127.0.0.1:${port}` }, time);
+  const secure = new SvcClient({ endpoints: `https://127.0.0.1:${port}` });
   const tls = await failure(secure.kv.get("a", { deadlineMs: 1500 }));
   t.match(tls.message, /does not speak TLS/);
   await secure.close();

@@ -67,6 +67,9 @@ t.test("the limits are the program's", (t) => {
     "request time": `${config.requestTimeoutMs / 1000} s`,
     "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
     "partitions of a cluster": `${limits.PARTITIONS_MAX}`,
+    "voters of a cluster": `${limits.VOTERS_MAX}`,
+    "members of a cluster": `${limits.MEMBERS_MAX}`,
+    "request id": `${limits.REQUEST_ID_MAX_CHARACTERS} characters`,
   };
   t.same(
     Object.fromEntries(tableRows("docs/limits.md", "Limit").map((row) => [row[0], row[1]])),
