@@ -15,7 +15,7 @@ import type { LogOutbox } from "./group/effects.js";
 import type { Failover } from "./leaders/failover.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
-import type { Links } from "./cluster/peer-admission.js";
+import type { PeerAdmission } from "./cluster/peer-admission.js";
 import type { NodeClocks } from "./node-clocks.js";
 import type { PeerOutbox } from "./replication/peer-outbox.js";
 import type { Ticker } from "./ticker.js";
@@ -37,7 +37,7 @@ export interface LoopParts {
   readonly stopping: Stopping;
   readonly ticker: Ticker;
   readonly failover: Failover;
-  readonly links: Links;
+  readonly links: PeerAdmission;
   readonly clocks: NodeClocks;
   readonly activeGroups: ActiveGroups;
 }

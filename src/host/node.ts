@@ -14,7 +14,7 @@ import { groupFacts } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { LeaveDone } from "./cluster/leaving.js";
-import type { Links } from "./cluster/peer-admission.js";
+import type { PeerAdmission } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
@@ -101,7 +101,7 @@ export class Node {
   }
 
   /** The other nodes: who is linked, calls to them. */
-  get links(): Links {
+  get links(): PeerAdmission {
     return this.parts.links;
   }
 

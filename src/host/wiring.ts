@@ -21,7 +21,7 @@ import { Flusher } from "./storage/flusher.js";
 import { LeadershipTransfers } from "./leaders/leadership-transfers.js";
 import { Heirs } from "./leaders/heirs.js";
 import { GroupRegistry } from "./cluster/group-registry.js";
-import { Links } from "./cluster/peer-admission.js";
+import { PeerAdmission } from "./cluster/peer-admission.js";
 import { Loop, type LoopParts } from "./loop.js";
 import { NodeClocks } from "./node-clocks.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
@@ -46,7 +46,7 @@ export class NodeParts implements LoopParts {
   readonly flusher: Flusher;
   readonly ticker: Ticker;
   readonly stopping: Stopping;
-  readonly links: Links;
+  readonly links: PeerAdmission;
   readonly failover: Failover;
   readonly snapshots: Snapshots;
   readonly stuck: DiskStallTransfers;
@@ -206,8 +206,8 @@ export class NodeParts implements LoopParts {
     return this.registry.find(META_PARTITION)?.driver.machine.meta ?? null;
   }
 
-  private makeLinks(): Links {
-    return new Links({
+  private makeLinks(): PeerAdmission {
+    return new PeerAdmission({
       settings: this.settings,
       logger: this.ports.logger,
       outbox: this.peers,

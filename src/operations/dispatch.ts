@@ -9,7 +9,7 @@
 import { unreachable } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer } from "./api/answers.js";
-import { Errand } from "./forwarding/forwarder.js";
+import { Forwarder } from "./forwarding/forwarder.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
 import { changeKey, readKey } from "./kv/kv.js";
 import { readBucket } from "./kv/kv-bucket.js";
@@ -151,7 +151,7 @@ export class Dispatch {
       const origin = serving.origins.elsewhere(serving.placement.whereabouts(request));
       finish(endAnswer(request.kind, "mustRetry", origin, null));
     };
-    new Errand(serving, {
+    new Forwarder(serving, {
       partition,
       request,
       requestId,

@@ -116,7 +116,7 @@ function scanAndReplay(bytes: Uint8Array, appender: Appender): number {
   const notes = { closed: false, records: 0 };
   const wrong = replayRows(scanner, 0, stop.records, 1, appender, notes);
   for (const index of appender.groups.values()) {
-    const snapshot = index.snapshot();
+    const snapshot = index.recovered();
     index.firstHole();
     if (snapshot.lastIndex < snapshot.floor.index) throw new Error("an image ends above its floor");
   }

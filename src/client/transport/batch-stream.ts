@@ -95,9 +95,9 @@ export class BatchStream {
     return this.state !== "closed" && this.state !== "ended";
   }
 
-  /** True when its connection stands. */
-  get connected(): boolean {
-    return this.state === "opening" || this.state === "open";
+  /** True when it takes items, or will once some of its own are answered. */
+  get isOpen(): boolean {
+    return this.state === "open";
   }
 
   /** Makes the stream unless it stands. */

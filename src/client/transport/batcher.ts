@@ -104,12 +104,12 @@ export class Batcher {
   }
 
   /**
-   * A connection could not be made: when no other one stands, what waits goes elsewhere. Those that
+   * A stream could not be made: when no other one is open, what waits goes elsewhere. Those that
    * are still being made are not waited for: they could fail in turn for ever. A stream that the
    * server refused says nothing about single items: each gets its own verdict.
    */
   private openFailed(failure: SvcError): void {
-    if (this.streams.some((stream) => stream.connected)) return this.askFlush();
+    if (this.streams.some((stream) => stream.isOpen)) return this.askFlush();
     const waiting = this.queue;
     this.queue = [];
     const refused = !(failure instanceof UnavailableError);

@@ -223,7 +223,7 @@ export class GroupIndex {
     return found;
   }
 
-  snapshot(): RecoveredGroupLog {
+  recovered(): RecoveredGroupLog {
     const termRuns: TermRun[] = [];
     const specialEntries: { index: number; kind: number }[] = [];
     const sizeRuns = new SizeRuns();

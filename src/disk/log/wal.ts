@@ -34,7 +34,7 @@ export class WriteAheadLog implements LogPort {
   readonly appender: Appender;
   private readonly reader: Reader;
   private readonly rewriter: Rewriter;
-  private snapshots = new Map<PartitionId, RecoveredGroupLog>();
+  private recoveredLogs = new Map<PartitionId, RecoveredGroupLog>();
   private closed = false;
 
   /** For recovery only, see `openLog`. */
@@ -53,9 +53,10 @@ export class WriteAheadLog implements LogPort {
 
   /** Recovery is complete: everything found is durable and whole. */
   start(): void {
-    const snapshots = new Map<PartitionId, RecoveredGroupLog>();
-    for (const index of this.appender.groups.values()) snapshots.set(index.group, index.snapshot());
-    this.snapshots = snapshots;
+    const recoveredLogs = new Map<PartitionId, RecoveredGroupLog>();
+    for (const index of this.appender.groups.values())
+      recoveredLogs.set(index.group, index.recovered());
+    this.recoveredLogs = recoveredLogs;
     this.appender.start();
     this.appender.tidy();
     this.segments.prepareSpare();
@@ -67,7 +68,7 @@ export class WriteAheadLog implements LogPort {
   }
 
   recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
-    return this.snapshots;
+    return this.recoveredLogs;
   }
 
   write(write: LogWrite): void {
@@ -111,7 +112,7 @@ export class WriteAheadLog implements LogPort {
 
   forgetGroup(group: PartitionId, done: () => void): void {
     assert(!this.closed, "a closed log forgets nothing");
-    this.snapshots.delete(group);
+    this.recoveredLogs.delete(group);
     this.appender.submit({ kind: "drop", group, done });
   }
 

@@ -113,8 +113,8 @@ export class GroupRegistry {
   recover(flusher: Flusher, identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
     this.flusher = flusher;
     const { settings, ports } = this.shared;
-    const snapshots = ports.log.recovered();
-    const partitions = new Set<PartitionId>([...snapshots.keys(), ...storedGroups(ports.store)]);
+    const recovered = ports.log.recovered();
+    const partitions = new Set<PartitionId>([...recovered.keys(), ...storedGroups(ports.store)]);
     const bytes = this.overlay.get(IDENTITY_KEY);
     const identity = bytes === null ? null : decodeIdentity(bytes);
     if (bytes !== null && identity === null) {
@@ -239,9 +239,9 @@ export class GroupRegistry {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
     const machine = new Machine(this.overlay, partition);
-    const snapshot = this.snapshotOf(partition, machine);
-    if (!snapshot.ok) return snapshot;
-    const restored = restoredState(snapshot.value, machine, this.founderIds);
+    const recovered = this.recoveredOf(partition, machine);
+    if (!recovered.ok) return recovered;
+    const restored = restoredState(recovered.value, machine, this.founderIds);
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
@@ -276,20 +276,20 @@ export class GroupRegistry {
   /**
    * What the log has of a group, after an install that a crash cut short was brought to its end.
    */
-  private snapshotOf(
+  private recoveredOf(
     partition: PartitionId,
     machine: Machine,
   ): Result<RecoveredGroupLog | null, StartRefusal> {
     const { log } = this.shared.ports;
-    const snapshot = log.recovered().get(partition) ?? null;
+    const recovered = log.recovered().get(partition) ?? null;
     const { appliedIndex, appliedTerm, installed } = machine;
     const found = installAtStart(
       { group: partition, appliedIndex, appliedTerm, installed },
-      snapshot,
+      recovered,
     );
-    if (found.kind === "none") return ok(snapshot);
+    if (found.kind === "none") return ok(recovered);
     if (found.kind === "mixed") return mixedState(partition, installed.index);
     log.resetGroup(partition, found.floor, found.hardState, () => undefined);
-    return ok(found.snapshot);
+    return ok(found.recovered);
   }
 }

@@ -35,7 +35,7 @@ export interface PeerListener {
   linkDown(node: number): void;
 }
 
-export interface LinksDeps {
+export interface PeerAdmissionDeps {
   readonly settings: HostSettings;
   readonly logger: LoggerPort;
   readonly outbox: PeerOutbox;
@@ -61,7 +61,7 @@ export interface LinksDeps {
   refusedAsRemoved(): void;
 }
 
-export class Links implements PeerEvents {
+export class PeerAdmission implements PeerEvents {
   private readonly hellos = new Map<number, PeerHello>();
   private readonly known: KnownPeers;
   /** Linked nodes that a newer roster would not let in any more. */
@@ -85,7 +85,7 @@ export class Links implements PeerEvents {
   badItems = 0;
   strayItems = 0;
 
-  constructor(private readonly deps: LinksDeps) {
+  constructor(private readonly deps: PeerAdmissionDeps) {
     this.known = new KnownPeers(deps.rows);
   }
 

@@ -17,14 +17,14 @@ import type { RestoredState } from "../../raft/state/types.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
 import { Batcher, type Waiter } from "../requests/batcher.js";
-import { BatchCutter } from "./proposer.js";
+import { Proposer } from "./proposer.js";
 import type { GroupDeps } from "./group-deps.js";
 import { EffectsExecutor } from "./effects.js";
 import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
 import { GroupMembers } from "./group-members.js";
 import { GroupPeers } from "./group-peers.js";
-import { GroupTarget, type TargetGroup } from "./effect-handlers.js";
+import { EffectHandlers, type TargetGroup } from "./effect-handlers.js";
 import { Leadership } from "./leadership.js";
 import { followersFrom } from "../storage/log-floors.js";
 import { Move, type MoveOrder } from "./move.js";
@@ -62,8 +62,8 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   private readonly executor: EffectsExecutor;
   readonly applier: Applier;
   readonly cache: EntryCache;
-  private readonly cutter: BatchCutter;
-  private readonly target: GroupTarget;
+  private readonly proposer: Proposer;
+  private readonly target: EffectHandlers;
 
   constructor(
     private readonly shared: DriverShared,
@@ -86,10 +86,10 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
     this.digests = new ReplicaDigests((index) => this.differs(index));
     this.peers = this.makePeers();
-    this.cutter = new BatchCutter(shared, this);
+    this.proposer = new Proposer(shared, this);
     this.move = new Move(this);
     this.applier = new Applier(machine, this.proposals, ports, this, settings.digestEveryEntries);
-    this.target = new GroupTarget(this, ports);
+    this.target = new EffectHandlers(this, ports);
     this.executor = new EffectsExecutor(
       this.partition,
       settings.nodeId,
@@ -155,7 +155,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
       if (!this.isPaused) {
-        this.cutter.cut(nowMs);
+        this.proposer.cut(nowMs);
         if (this.reads.wantsRound) this.reads.begin(this.core);
       }
       this.executor.run();
@@ -324,7 +324,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   }
 
   proposeFinals(finals: readonly Waiter[], nowMs: number): void {
-    this.cutter.cutFinals(finals, nowMs);
+    this.proposer.cutFinals(finals, nowMs);
   }
 
   send(lane: "control" | "bulk", to: number, bytes: Uint8Array): boolean {

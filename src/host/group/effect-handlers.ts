@@ -54,7 +54,7 @@ export interface TargetGroup {
   installSnapshot(meta: SnapshotMeta, hardState: HardState, done: () => void): void;
 }
 
-export class GroupTarget implements EffectsTarget {
+export class EffectHandlers implements EffectsTarget {
   private lastLeader = 0;
 
   constructor(

@@ -36,7 +36,7 @@ export interface CutterGroup {
 const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
 const OVERLOADED: ProposalResult = { status: "refused", reason: "overloaded" };
 
-export class BatchCutter {
+export class Proposer {
   constructor(
     private readonly shared: CutterShared,
     private readonly group: CutterGroup,

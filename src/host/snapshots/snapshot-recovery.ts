@@ -39,20 +39,21 @@ export type InstallAtStart =
       readonly floor: LogPosition;
       readonly hardState: HardState;
       /** What the log will hold: begin from this. */
-      readonly snapshot: RecoveredGroupLog;
+      readonly recovered: RecoveredGroupLog;
     }
   /** Log and store are not of one moment. */
   | { readonly kind: "mixed" };
 
-/** Which of the three cases a start found. `snapshot`: null when the log does not know the group. */
+/** Which of the three cases a start found. `recovered`: null when the log does not know the group. */
 export function installAtStart(
   state: InstalledState,
-  snapshot: RecoveredGroupLog | null,
+  recovered: RecoveredGroupLog | null,
 ): InstallAtStart {
   const { index, term } = state.installed;
-  if (index === 0 || (snapshot !== null && snapshot.floor.index >= index)) return { kind: "none" };
+  if (index === 0 || (recovered !== null && recovered.floor.index >= index))
+    return { kind: "none" };
   if (state.appliedIndex !== index || state.appliedTerm !== term) return { kind: "mixed" };
-  const known = snapshot?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  const known = recovered?.hardState ?? { term: 0, vote: 0, commit: 0 };
   // In a term that the log does not know yet this node has not voted: a vote leaves only when it
   // is durable.
   const hardState = {
@@ -70,5 +71,5 @@ export function installAtStart(
     specialEntries: [],
     sizeRuns: [],
   };
-  return { kind: "reset", floor, hardState, snapshot: reset };
+  return { kind: "reset", floor, hardState, recovered: reset };
 }

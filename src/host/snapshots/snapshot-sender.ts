@@ -170,7 +170,8 @@ export class SnapshotSender {
 
   private restart(nowMs: number, why: string): void {
     const { settings, logger } = this.link;
-    const fields = { partition: this.group.partition, to: this.to, why, snapshots: this.snapshots };
+    const { partition } = this.group;
+    const fields = { partition, to: this.to, why, images: this.snapshots };
     logger.log("info", "An image begins anew.", fields);
     this.abort();
     this.release();

@@ -68,17 +68,17 @@ export function mixedState(partition: PartitionId, index: number): Failure<Start
   return refuse("state-ahead-of-log", partition, what);
 }
 
-/** The restored state of one group. `snapshot`: null when the log knows nothing of it. */
+/** The restored state of one group. `recovered`: null when the log knows nothing of it. */
 export function restoredState(
-  snapshot: RecoveredGroupLog | null,
+  recovered: RecoveredGroupLog | null,
   machine: Machine,
   founders: readonly number[],
 ): Result<RestoredState, StartRefusal> {
   const partition = machine.group;
   const applied = machine.appliedIndex;
-  const floor = snapshot?.floor ?? { term: 0, index: 0 };
-  const lastIndex = snapshot?.lastIndex ?? 0;
-  const hardState = snapshot?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  const floor = recovered?.floor ?? { term: 0, index: 0 };
+  const lastIndex = recovered?.lastIndex ?? 0;
+  const hardState = recovered?.hardState ?? { term: 0, vote: 0, commit: 0 };
   if (applied > lastIndex) {
     const what = `the state store is at index ${applied}, but the log ends at ${lastIndex}.`;
     return refuse("state-ahead-of-log", partition, what);
@@ -98,7 +98,7 @@ export function restoredState(
     return refuse("damaged-state", partition, what);
   }
   const configChanges: ConfigPosition[] = [];
-  for (const special of snapshot?.specialEntries ?? []) {
+  for (const special of recovered?.specialEntries ?? []) {
     const kind = entryKindOf(special.kind);
     if (kind === null || kind === "normal") {
       const what = `entry ${special.index} of the log has the unknown kind ${special.kind}.`;
@@ -106,11 +106,11 @@ export function restoredState(
     }
     configChanges.push({ index: special.index, kind });
   }
-  const termRuns = (snapshot?.termRuns ?? []).map((run) => ({
+  const termRuns = (recovered?.termRuns ?? []).map((run) => ({
     first: run.firstIndex,
     term: run.term,
   }));
-  const sizeRuns = (snapshot?.sizeRuns ?? []).map((run) => ({
+  const sizeRuns = (recovered?.sizeRuns ?? []).map((run) => ({
     first: run.firstIndex,
     sizeBytes: run.sizeBytes,
   }));

@@ -8,7 +8,7 @@
  */
 import { META_PARTITION } from "../../base/ids.js";
 import type { LeaveAnswer } from "../api/administration.js";
-import { Errand } from "../forwarding/forwarder.js";
+import { Forwarder } from "../forwarding/forwarder.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 
@@ -50,7 +50,7 @@ export function removeMember(
   if (!mayForward(context) && !node.metaGroup().isLeader()) {
     return ports.timer.soon(() => done("NoLeader"));
   }
-  new Errand(serving, {
+  new Forwarder(serving, {
     partition: META_PARTITION,
     request: { kind: "remove-member", nodeId },
     requestId,

@@ -8,7 +8,7 @@
 import { META_PARTITION } from "../../base/ids.js";
 import { textSizeBytes } from "../../base/bytes.js";
 import type { ProposalResult } from "../../host/requests/results.js";
-import { Errand } from "../forwarding/forwarder.js";
+import { Forwarder } from "../forwarding/forwarder.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 import type { MetaAnswer, MetaCall } from "../wire/calls.js";
@@ -57,7 +57,7 @@ export function changeMeta(
   if (!mayForward(context) && !group.isLeader()) {
     return serving.ports.timer.soon(() => then(OPEN));
   }
-  new Errand(serving, {
+  new Forwarder(serving, {
     partition: META_PARTITION,
     request: call,
     requestId,

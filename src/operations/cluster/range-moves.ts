@@ -12,7 +12,7 @@ import { keySpaceOf } from "../../base/routing.js";
 import { KvType, type RangeDescriptor } from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.js";
-import { Errand } from "../forwarding/forwarder.js";
+import { Forwarder } from "../forwarding/forwarder.js";
 import { isOpenName } from "../admission/input.js";
 import { gather } from "../kv/kv-gather.js";
 import { Durability, type RequestContext } from "../api/requests.js";
@@ -87,7 +87,7 @@ export class RangeMoves {
     const count = (group: GroupAccess): void => this.countHere(group, probe, 0, null, then);
     const group = serving.node.group(partitionId(range.partitionId));
     if (group?.isLeader() === true) return count(group);
-    new Errand(serving, {
+    new Forwarder(serving, {
       partition: partitionId(range.partitionId),
       request: {
         kind: "kv-range",

@@ -19,7 +19,7 @@ import type { OperationsSettings } from "../api/settings.js";
 import type { CallAnswer, CallRequest, NotTaken } from "../wire/calls.js";
 
 /** What all forwards of a node share. */
-export interface Roads {
+export interface ForwardingDeps {
   readonly node: NodeAccess;
   readonly settings: OperationsSettings;
   readonly ports: { readonly clock: ClockPort; readonly timer: TimerPort };
@@ -27,7 +27,7 @@ export interface Roads {
   readonly calls: Calls;
 }
 
-export interface ErrandTask {
+export interface ForwardTask {
   readonly partition: PartitionId;
   readonly request: CallRequest;
   readonly requestId: string;
@@ -46,7 +46,7 @@ export interface ErrandTask {
 }
 
 /** What one request has spent on its way, whichever forwards it is given to. */
-export interface Journey {
+export interface ForwardProgress {
   tries: number;
   /** When it waits for a leader no longer; 0 = it has not waited. */
   giveUpMs: number;
@@ -60,7 +60,7 @@ const TRIES_MAX = 32;
 /** A node that sent the request back is left alone at first so long (ms), then twice as long. */
 const AVOID_MS = 10;
 
-export class Errand {
+export class Forwarder {
   /**
    * Who sent the request back, and until when each is left alone (ms): while leadership is on its
    * way the old and the new leader may name each other.
@@ -70,35 +70,35 @@ export class Errand {
   private suggested = 0;
 
   constructor(
-    private readonly roads: Roads,
-    private readonly task: ErrandTask,
-    private readonly journey: Journey = { tries: 0, giveUpMs: 0 },
+    private readonly deps: ForwardingDeps,
+    private readonly task: ForwardTask,
+    private readonly progress: ForwardProgress = { tries: 0, giveUpMs: 0 },
   ) {}
 
   /** Takes the next step; the end never comes in the turn of this call. */
   go(): void {
-    const { roads, task } = this;
-    const { node, ports } = roads;
+    const { deps, task } = this;
+    const { node, ports } = deps;
     if (node.closing) return ports.timer.soon(() => task.failed("shutting-down"));
     const group = node.group(task.partition);
     const leads = group?.isLeader() === true;
     const nowMs = ports.clock.monotonicMs();
     const to = leads ? 0 : this.target(nowMs);
     if (!leads && to === 0) return this.wait(nowMs);
-    if (++this.journey.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
+    if (++this.progress.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
       return ports.timer.soon(() => task.failed(null));
     }
     this.suggested = 0;
     if (group !== null && leads) return task.here(group, () => this.go());
     const { partition, request, requestId, deadlineMs } = task;
-    roads.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
+    deps.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
       this.asked(to, result);
     });
   }
 
   /** Whom to ask now; 0 = nobody. */
   private target(nowMs: number): number {
-    const { leaders, calls, settings } = this.roads;
+    const { leaders, calls, settings } = this.deps;
     const { suggested } = this;
     const named = suggested === settings.nodeId ? 0 : suggested;
     const to = named !== 0 ? named : leaders.other(this.task.partition);
@@ -107,11 +107,11 @@ export class Errand {
   }
 
   private wait(nowMs: number): void {
-    const { roads, task, journey } = this;
-    const { settings, leaders, node, ports } = roads;
+    const { deps, task, progress } = this;
+    const { settings, leaders, node, ports } = deps;
     if (leaders.isGivenUp(task.partition)) return ports.timer.soon(() => task.failed(null));
-    if (journey.giveUpMs === 0) journey.giveUpMs = nowMs + settings.leaderWaitMs;
-    const untilMs = Math.min(journey.giveUpMs, task.deadlineMs);
+    if (progress.giveUpMs === 0) progress.giveUpMs = nowMs + settings.leaderWaitMs;
+    const untilMs = Math.min(progress.giveUpMs, task.deadlineMs);
     this.suggested = 0;
     const taken = leaders.wait({
       untilMs,
@@ -119,7 +119,7 @@ export class Errand {
         node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
       resume: (came) => {
         if (came) return this.go();
-        const late = ports.clock.monotonicMs() >= journey.giveUpMs;
+        const late = ports.clock.monotonicMs() >= progress.giveUpMs;
         if (late && !node.shuttingDown) leaders.giveUp(task.partition);
         task.failed(node.shuttingDown ? "shutting-down" : null);
       },
@@ -128,18 +128,18 @@ export class Errand {
   }
 
   private asked(to: number, result: CallResult): void {
-    const { task, roads } = this;
+    const { task, deps } = this;
     switch (result.status) {
       case "answered":
         return this.answered(to, result.answer);
       case "unsent":
         // No node was tried: whoever cannot be reached is waited for, within the same time.
-        this.journey.tries--;
+        this.progress.tries--;
         return this.go();
       case "crowded":
         return task.failed("overloaded");
       case "lost":
-        if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {
+        if (!task.reading || deps.ports.clock.monotonicMs() >= task.deadlineMs) {
           return task.failed(null);
         }
         this.avoid(to);
@@ -148,12 +148,12 @@ export class Errand {
   }
 
   private answered(to: number, answer: CallAnswer): void {
-    const { task, roads } = this;
+    const { task, deps } = this;
     if (answer.kind === "not-taken") {
       if (answer.unreadable) return task.failed(null);
       this.avoid(to);
       this.suggested = answer.leaderNode === to ? 0 : answer.leaderNode;
-      roads.leaders.learn(task.partition, this.suggested);
+      deps.leaders.learn(task.partition, this.suggested);
       return this.go();
     }
     // Whoever is about to stop hands its leadership on: the next leader is asked instead.
@@ -162,14 +162,14 @@ export class Errand {
       this.avoid(to);
       return this.go();
     }
-    roads.leaders.learn(task.partition, to);
+    deps.leaders.learn(task.partition, to);
     task.answered(answer);
   }
 
   private avoid(node: number): void {
     assert(node !== 0, "a node is avoided, not nobody");
-    const nowMs = this.roads.ports.clock.monotonicMs();
-    this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.journey.tries, 5));
+    const nowMs = this.deps.ports.clock.monotonicMs();
+    this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.progress.tries, 5));
   }
 }
 

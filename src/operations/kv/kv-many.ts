@@ -12,7 +12,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvAnswer, KvManyAnswer, Refusal } from "../api/answers.js";
-import { Errand, type ErrandTask, type Journey } from "../forwarding/forwarder.js";
+import { Forwarder, type ForwardTask, type ForwardProgress } from "../forwarding/forwarder.js";
 import { forwardedRoute, isManyOf, isReading } from "../forwarding/forwarded.js";
 import { isAcceptable } from "../admission/input.js";
 import { type ReadBudget, type Readings, changeKey, readKeys } from "./kv.js";
@@ -65,7 +65,7 @@ class ManySpread {
   /** Items for which certainly nothing was done, and that may not be passed on from here. */
   undone = 0;
   /** What the items that were passed on have spent on their way, so that bounces are bounded. */
-  private readonly journeys = new Map<number, Journey>();
+  private readonly journeys = new Map<number, ForwardProgress>();
 
   constructor(
     private readonly serving: Serving,
@@ -177,7 +177,7 @@ class ManySpread {
       const origin = refusal === null ? serving.origins.elsewhere(where) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);
     };
-    const task: ErrandTask = {
+    const task: ForwardTask = {
       partition,
       request: partOf(this.request, places),
       requestId,
@@ -190,21 +190,21 @@ class ManySpread {
       },
       failed: mustRetry,
     };
-    new Errand(serving, task, this.journeyOf(places)).go();
+    new Forwarder(serving, task, this.journeyOf(places)).go();
   }
 
-  /** The journey of the items at `places`: as far as the one that has come farthest. */
-  private journeyOf(places: readonly number[]): Journey {
-    const journey: Journey = { tries: 0, giveUpMs: 0 };
+  /** The progress of the items at `places`: as far as the one that has come farthest. */
+  private journeyOf(places: readonly number[]): ForwardProgress {
+    const progress: ForwardProgress = { tries: 0, giveUpMs: 0 };
     for (const at of places) {
-      const { tries, giveUpMs } = this.journeys.get(at) ?? journey;
-      journey.tries = Math.max(journey.tries, tries);
-      if (giveUpMs !== 0 && (journey.giveUpMs === 0 || giveUpMs < journey.giveUpMs)) {
-        journey.giveUpMs = giveUpMs;
+      const { tries, giveUpMs } = this.journeys.get(at) ?? progress;
+      progress.tries = Math.max(progress.tries, tries);
+      if (giveUpMs !== 0 && (progress.giveUpMs === 0 || giveUpMs < progress.giveUpMs)) {
+        progress.giveUpMs = giveUpMs;
       }
-      this.journeys.set(at, journey);
+      this.journeys.set(at, progress);
     }
-    return journey;
+    return progress;
   }
 
   /** Takes over the results of another node, as far as the answer has room for their values. */

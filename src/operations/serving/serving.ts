@@ -11,7 +11,7 @@ import type { MeterPort } from "../../ports.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
 import { Calls, type CallsPorts } from "../forwarding/calls.js";
 import { Contention } from "../admission/contention.js";
-import type { Roads } from "../forwarding/forwarder.js";
+import type { ForwardingDeps } from "../forwarding/forwarder.js";
 import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
 import type { OperationsSettings } from "../api/settings.js";
@@ -24,7 +24,7 @@ export interface OperationsPorts extends CallsPorts {
   readonly meter: MeterPort;
 }
 
-export class Serving implements Roads {
+export class Serving implements ForwardingDeps {
   readonly leaders: Leaders;
   readonly placement: Placement;
   readonly origins: Origins;

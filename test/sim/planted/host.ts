@@ -217,8 +217,8 @@ const flushes: readonly Mutation[] = [
   bug("P-041", "an install that a crash cut short is not brought to its end", "three", [
     edit(
       "src/host/snapshots/snapshot-recovery.ts",
-      'if (index === 0 || (snapshot !== null && snapshot.floor.index >= index)) return { kind: "none" };',
-      'if (index === 0 || snapshot !== null) return { kind: "none" };',
+      "if (index === 0 || (recovered !== null && recovered.floor.index >= index))",
+      "if (index === 0 || recovered !== null)",
     ),
   ]),
 ];

@@ -11,8 +11,8 @@ export const operationBugs: readonly Mutation[] = [
     [
       edit(
         "src/operations/forwarding/forwarder.ts",
-        "if (!task.reading || roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
-        "if (roads.ports.clock.monotonicMs() >= task.deadlineMs) {",
+        "if (!task.reading || deps.ports.clock.monotonicMs() >= task.deadlineMs) {",
+        "if (deps.ports.clock.monotonicMs() >= task.deadlineMs) {",
       ),
     ],
     {

@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
+import { EventEmitter } from "node:events";
 import { join } from "node:path";
+import { Metadata, status } from "@grpc/grpc-js";
 import t from "tap";
 import { BatchStream } from "../../../src/client/transport/batch-stream.js";
 import { Batcher } from "../../../src/client/transport/batcher.js";
@@ -190,6 +192,47 @@ t.test("P-150 connections that fail in turn do not hold a call until its deadlin
     await turn();
   }
   t.equal(call.end, "unreachable none");
+  batcher.close();
+});
+
+t.test("P-150 streams that are refused in turn do not hold a call either", async (t) => {
+  const calls: EventEmitter[] = [];
+  const channel = {
+    platform: systemPlatform,
+    connection: 0,
+    watch: { began: () => undefined, ended: () => undefined },
+    whenSilent: () => undefined,
+    whenReady: (ready: (failure: SvcError | null) => void) => ready(null),
+    withMetadata: (then: (metadata: Metadata) => void) => then(new Metadata()),
+    open: () => ({
+      makeBidiStreamRequest: () => {
+        const call = Object.assign(new EventEmitter(), { cancel: () => undefined });
+        calls.push(call);
+        return call;
+      },
+    }),
+  } as unknown as GrpcChannel;
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const alone: unknown[] = [];
+  const batcher = new Batcher(systemPlatform, "kv", [channel, channel], null, (one) => {
+    alone.push(one);
+  });
+  for (const [code, ends] of [
+    [status.UNAVAILABLE, 1],
+    [status.UNAUTHENTICATED, 0],
+  ] as const) {
+    const call = new Probe(GET, KEY);
+    const before = calls.length;
+    batcher.push(call);
+    await turn();
+    for (let round = before; round < before + 6; round++) {
+      calls[round]?.emit("status", { code, details: "", metadata: new Metadata() });
+      await turn();
+    }
+    t.ok(calls.length - before <= 4, `streams made: ${calls.length - before}`);
+    t.equal(call.failure === null ? 0 : 1, ends);
+  }
+  t.equal(alone.length, 1, "each item gets its own verdict where streams are refused");
   batcher.close();
 });
 

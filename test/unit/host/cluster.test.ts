@@ -8,7 +8,7 @@ import {
   readRaftFrame,
 } from "../../../src/host/replication/raft-frames.js";
 import type { GroupDriver } from "../../../src/host/group/driver.js";
-import type { LinksDeps } from "../../../src/host/cluster/peer-admission.js";
+import type { PeerAdmissionDeps } from "../../../src/host/cluster/peer-admission.js";
 import type { JoinAnswer, PeerAddress } from "../../../src/ports.js";
 import { KeySpace } from "../../../src/machine/store/keys.js";
 import type { MetaReads } from "../../../src/machine/meta/meta-reads.js";
@@ -619,7 +619,7 @@ void t.test("P-090 who applies rosters of the past hears again whom the last one
   const cluster = new Cluster(3).ready();
   cluster.pass(500);
   const { links } = cluster.node(1);
-  const { deps: world } = links as unknown as { deps: LinksDeps };
+  const { deps: world } = links as unknown as { deps: PeerAdmissionDeps };
   const told: string[] = [];
   links.listen({
     linkUp: (node) => void told.push(`up ${node}`),

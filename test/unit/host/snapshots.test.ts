@@ -489,7 +489,7 @@ t.test("P-041 P-112 P-117 a crash at every step leaves the old state or the new 
         if (start.kind !== "reset") throw new Error("the reset is made up for");
         t.strictSame(start.floor, { term: 3, index });
         t.strictSame(start.hardState, { term: 4, vote: 2, commit: index });
-        t.equal(start.snapshot.lastIndex, index);
+        t.equal(start.recovered.lastIndex, index);
         seen.reset++;
       }
     }
