@@ -7,6 +7,7 @@ import {
   temporaryDirectory,
   foundersOf,
   freePorts,
+  sleep,
 } from "../cluster/server-process.js";
 import { callUntil, rolesUntil, startNode } from "./processes.js";
 
@@ -79,9 +80,17 @@ t.test("three nodes, one is lost, a fourth joins and leaves", async (t) => {
 
 t.test("a lone node listens for peers, and moves away from a taken default port", async (t) => {
   const taken = createServer();
-  await new Promise<void>((resolve) =>
-    taken.once("error", () => resolve()).listen(8084, "127.0.0.1", resolve),
-  );
+  const listen = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const refused = (): void => resolve(false);
+      taken.once("error", refused).listen(8084, "127.0.0.1", () => {
+        taken.off("error", refused);
+        resolve(true);
+      });
+    });
+  // Somebody else may have the default port for a while, and must not give it back meanwhile.
+  for (let tries = 0; tries < 600 && !(await listen()); tries++) await sleep(100);
+  t.ok(taken.listening, "the default port is taken");
   t.teardown(() => taken.close());
   const node = startNode(directory.path, 9);
   await node.ready();
