@@ -11,6 +11,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -62,11 +63,15 @@ function generators() {
 async function compileTypeScript() {
   const stale = [];
   for (const folder of sourceFolders) {
+    // What is left of a source that was moved or deleted: nobody should run it by mistake.
+    const orphans = new Set(filesBelow(join(root, "dist", folder), [".js"]));
     for (const path of filesBelow(join(root, folder), [".ts", ".js"])) {
       if (path.endsWith(".d.ts")) continue;
       const output = join(root, "dist", relative(root, path)).replace(/\.ts$/, ".js");
+      orphans.delete(output);
       if (isStale(output, [path])) stale.push({ path, output });
     }
+    for (const path of orphans) rmSync(path, { force: true });
   }
   if (stale.length === 0) return 0;
   const failures = [];
