@@ -277,6 +277,8 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export interface LoggerPort {
   /** `event`: a fixed sentence. No secrets and no payloads in `fields`. */
   log(level: LogLevel, event: string, fields?: LogFields): void;
+  /** False: lines of level "debug" go nowhere, and need not be made. Absent: they may be wanted. */
+  readonly wantsDebug?: boolean;
 }
 
 export interface FatalPort {

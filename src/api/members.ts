@@ -205,11 +205,14 @@ export function int32Argument(note: string): Argument<number> {
 export function int64Argument(note: string): Argument<bigint> {
   return { ...IN_BODY, kind: "int64", note };
 }
-export function inQuery<A extends Argument>(argument: A): A {
+/** What a URL holds is text. */
+type UrlArgument = Argument<string> | Argument<boolean>;
+
+export function inQuery<A extends UrlArgument>(argument: A): A {
   return { ...argument, place: "query" };
 }
 /** The variable part of the path, `{id}`. */
-export function inPath<A extends Argument>(argument: A): A {
+export function inPath<A extends UrlArgument>(argument: A): A {
   return { ...argument, place: "path" };
 }
 /** Taken by REST, for callers that send it, and not looked at. */

@@ -58,12 +58,16 @@ export class Executions {
       const reply: Reply = (answer) => this.serving.calls.reply(from, epoch, id, answer);
       if (content === null) reply(UNREADABLE);
       else {
-        const { requestId, request } = content;
-        const fields = { requestId, from, kind: request.kind };
-        this.serving.ports.logger.log("debug", "request of another node", fields);
+        this.tell(from, content);
         this.begin(content, reply);
       }
     }
+  }
+
+  private tell(from: number, { requestId, request }: CallItem): void {
+    const { logger } = this.serving.ports;
+    if (logger.wantsDebug === false) return;
+    logger.log("debug", "request of another node", { requestId, from, kind: request.kind });
   }
 
   private begin({ request, budgetMs, requestId }: CallItem, reply: Reply): void {

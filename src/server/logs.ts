@@ -85,6 +85,7 @@ export function makeLogger(
     stream,
   );
   return {
+    wantsDebug: level === "debug",
     log(lineLevel: LogLevel, event: string, fields?: LogFields): void {
       if (fields === undefined) logger[lineLevel](event);
       else logger[lineLevel](fields, event);

@@ -139,8 +139,11 @@ export class Calls {
       return this.ports.timer.soon(() => done({ status: "crowded" }));
     }
     const id = ++this.lastId;
-    const fields = { requestId, to, partition: asking.partition, kind: request.kind };
-    this.ports.logger.log("debug", "request to another node", fields);
+    const { logger } = this.ports;
+    if (logger.wantsDebug !== false) {
+      const fields = { requestId, to, partition: asking.partition, kind: request.kind };
+      logger.log("debug", "request to another node", fields);
+    }
     const leftMs = Math.max(0, deadlineMs - nowMs);
     const budgetMs = Math.floor(Math.max(1, leftMs - Math.min(MARGIN_MS, leftMs / 4)));
     const writer = this.scratch.reset();
