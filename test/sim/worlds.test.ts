@@ -11,13 +11,18 @@ t.setTimeout(240_000);
 const WORLDS = {
   rude: 2,
   hasty: 1,
-  snapshots: 1,
+  images: 1,
   wiped: 3,
   "rolled-back": 1,
   heavy: 2,
   stuck: 3,
   tombs: 3,
 } as const;
+
+t.test("a profile is found under its name", (t) => {
+  for (const [name, profile] of Object.entries(PROFILES)) t.equal(profile.name, name);
+  t.end();
+});
 
 for (const [name, seeds] of Object.entries(WORLDS)) {
   t.test(`P-166 the world "${name}" holds what it is for`, (t) => {

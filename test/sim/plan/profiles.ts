@@ -174,7 +174,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     needs: { "fault store-stuck": 3, "work large values": 200 },
   },
   /** Nodes that are away until they need snapshots, while much is written. */
-  snapshots: {
+  images: {
     name: "images",
     nodes: [3],
     faults: ["away"],
