@@ -28,7 +28,7 @@ import type {
   RoutingAnswer,
   SplitRangeAnswer,
 } from "../../../src/operations/api/requests.js";
-import { answering, backupsRefusedBy, type BackupRequest } from "../operations/administration.js";
+import { administrationOf, type BackupRequest } from "../operations/administration.js";
 
 export interface Recorded {
   readonly request: DataRequest;
@@ -171,25 +171,7 @@ export class FakeOperations implements OperationsPort {
     return null;
   }
 
-  readonly administration = answering({
-    "cluster.membership": (_request, _context, done) => done({ answer: this.membership() }),
-    "cluster.placement": (_request, _context, done) => done({ answer: this.placement() }),
-    "cluster.routing": ({ keySpace }, _context, done) => done({ answer: this.routing(keySpace) }),
-    "cluster.leave": (request, context, done) =>
-      this.leave(request, context, (answer) => done({ answer })),
-    "cluster.setReplicationFactor": (request, context, done) =>
-      this.setReplicationFactor(request, context, (answer) => done({ answer })),
-    "ranges.list": ({ keySpace }, _context, done) => done({ answer: this.ranges(keySpace) }),
-    "ranges.register": ({ keySpace }, context, done) =>
-      this.registerRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.unregister": ({ keySpace }, context, done) =>
-      this.unregisterRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.split": (request, context, done) =>
-      this.splitRange(request, context, (answer) => done({ answer })),
-    "ranges.merge": (_request, context, done) =>
-      this.mergeRanges(context, (answer) => done({ answer })),
-    ...backupsRefusedBy((request, context, done) => this.backup(request, context, done)),
-  });
+  readonly administration = administrationOf(this);
 
   membership(): MembershipAnswer {
     return {

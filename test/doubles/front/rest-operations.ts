@@ -27,7 +27,7 @@ import type {
   RoutingAnswer,
   SplitRangeAnswer,
 } from "../../../src/operations/api/requests.js";
-import { answering, backupsRefusedBy, type BackupRequest } from "../operations/administration.js";
+import { administrationOf, type BackupRequest } from "../operations/administration.js";
 
 const INVALID_INPUT = { lock: 100, sequence: 3, kv: 100 };
 const MUST_RETRY = { lock: 101, sequence: 5, kv: 101 };
@@ -169,25 +169,7 @@ export class FakeOperations implements OperationsPort {
     return this.fault;
   }
 
-  readonly administration = answering({
-    "cluster.membership": (_request, _context, done) => done({ answer: this.membership() }),
-    "cluster.placement": (_request, _context, done) => done({ answer: this.placement() }),
-    "cluster.routing": ({ keySpace }, _context, done) => done({ answer: this.routing(keySpace) }),
-    "cluster.leave": (request, context, done) =>
-      this.leave(request, context, (answer) => done({ answer })),
-    "cluster.setReplicationFactor": (request, context, done) =>
-      this.setReplicationFactor(request, context, (answer) => done({ answer })),
-    "ranges.list": ({ keySpace }, _context, done) => done({ answer: this.ranges(keySpace) }),
-    "ranges.register": ({ keySpace }, context, done) =>
-      this.registerRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.unregister": ({ keySpace }, context, done) =>
-      this.unregisterRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.split": (request, context, done) =>
-      this.splitRange(request, context, (answer) => done({ answer })),
-    "ranges.merge": (_request, context, done) =>
-      this.mergeRanges(context, (answer) => done({ answer })),
-    ...backupsRefusedBy((request, context, done) => this.backup(request, context, done)),
-  });
+  readonly administration = administrationOf(this);
 
   membership(): MembershipAnswer {
     const member = { endpoint: "127.0.0.1:8084", nodeId: 1, joinedVersion: 1 } as const;

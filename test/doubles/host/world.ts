@@ -6,6 +6,7 @@
  * A crash loses exactly what was not durable. 3. Every rule of the ports that a test can see broken
  * (order, contiguity, one flush at a time) is asserted here.
  */
+import { SILENT_METER } from "../silent-meter.js";
 import { assert } from "../../../src/base/assert.js";
 import { compareBytes } from "../../../src/base/bytes.js";
 import type { PartitionId } from "../../../src/base/ids.js";
@@ -351,15 +352,8 @@ export class World {
       },
       fatal: { fatal: (reason) => void this.fatals.push(reason) },
       meter: {
+        ...SILENT_METER,
         batchEntries: (commands) => void this.batches.push(commands),
-        logSyncMs: () => undefined,
-        commitMs: () => undefined,
-        flushMs: () => undefined,
-        lockGranted: () => undefined,
-        sequenceValues: () => undefined,
-        replicaDigestMismatch: () => undefined,
-        stampHeldBack: () => undefined,
-        leaderChanged: () => undefined,
       },
     };
   }

@@ -110,3 +110,59 @@ export function answering(rows: Partial<Administration>): Administration {
     },
   }) as Administration;
 }
+
+type Answered<N extends CallName> = (
+  request: RequestNamed<N>,
+  context: RequestContext,
+  done: (answer: AnswerNamed<N>) => void,
+) => void;
+
+/** The calls of a double of a front end, as methods. */
+export interface DoubleCalls {
+  membership(): AnswerNamed<"cluster.membership">;
+  placement(): AnswerNamed<"cluster.placement">;
+  routing(keySpace: string): AnswerNamed<"cluster.routing">;
+  readonly leave: Answered<"cluster.leave">;
+  readonly setReplicationFactor: Answered<"cluster.setReplicationFactor">;
+  ranges(keySpace: string): AnswerNamed<"ranges.list">;
+  registerRange(
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: AnswerNamed<"ranges.register">) => void,
+  ): void;
+  unregisterRange(
+    keySpace: string,
+    context: RequestContext,
+    done: (answer: AnswerNamed<"ranges.unregister">) => void,
+  ): void;
+  readonly splitRange: Answered<"ranges.split">;
+  mergeRanges(context: RequestContext, done: (answer: AnswerNamed<"ranges.merge">) => void): void;
+  backup(
+    request: BackupRequest,
+    context: RequestContext,
+    done: (answer: BackupRefusal) => void,
+  ): void;
+}
+
+/** The administration of a double, whose methods say what is answered. */
+export function administrationOf(calls: DoubleCalls): Administration {
+  return answering({
+    "cluster.membership": (_request, _context, done) => done({ answer: calls.membership() }),
+    "cluster.placement": (_request, _context, done) => done({ answer: calls.placement() }),
+    "cluster.routing": ({ keySpace }, _context, done) => done({ answer: calls.routing(keySpace) }),
+    "cluster.leave": (request, context, done) =>
+      calls.leave(request, context, (answer) => done({ answer })),
+    "cluster.setReplicationFactor": (request, context, done) =>
+      calls.setReplicationFactor(request, context, (answer) => done({ answer })),
+    "ranges.list": ({ keySpace }, _context, done) => done({ answer: calls.ranges(keySpace) }),
+    "ranges.register": ({ keySpace }, context, done) =>
+      calls.registerRange(keySpace, context, (answer) => done({ answer })),
+    "ranges.unregister": ({ keySpace }, context, done) =>
+      calls.unregisterRange(keySpace, context, (answer) => done({ answer })),
+    "ranges.split": (request, context, done) =>
+      calls.splitRange(request, context, (answer) => done({ answer })),
+    "ranges.merge": (_request, context, done) =>
+      calls.mergeRanges(context, (answer) => done({ answer })),
+    ...backupsRefusedBy((request, context, done) => calls.backup(request, context, done)),
+  });
+}

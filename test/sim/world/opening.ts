@@ -5,6 +5,7 @@
  * Everything from the operations down to the log is what ships; only the ports are false. Invariant:
  * nothing goes on when the life ended meanwhile.
  */
+import { SILENT_METER } from "../../doubles/silent-meter.js";
 import { PEER_PROTOCOL } from "../../../src/base/limits.js";
 import { BudgetedFiles } from "../../../src/disk/budget.js";
 import { openLog } from "../../../src/disk/log/recovery.js";
@@ -16,13 +17,7 @@ import type { HostPorts } from "../../../src/host/settings.js";
 import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { Operations } from "../../../src/operations/operations.js";
 import { RequestTally } from "../../../src/operations/admission/tally.js";
-import type {
-  EntropyPort,
-  Founder,
-  MeterPort,
-  PeerAddress,
-  PeerProfile,
-} from "../../../src/ports.js";
+import type { EntropyPort, Founder, PeerAddress, PeerProfile } from "../../../src/ports.js";
 import { SimFiles } from "../disk/files.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
 import { LogMirror } from "./logmirror.js";
@@ -191,15 +186,3 @@ function profileOf({ nodeId, storageId }: Server): PeerProfile {
     storage: "lmdb",
   };
 }
-
-const SILENT_METER: MeterPort = {
-  batchEntries: () => undefined,
-  logSyncMs: () => undefined,
-  commitMs: () => undefined,
-  flushMs: () => undefined,
-  lockGranted: () => undefined,
-  sequenceValues: () => undefined,
-  replicaDigestMismatch: () => undefined,
-  stampHeldBack: () => undefined,
-  leaderChanged: () => undefined,
-};

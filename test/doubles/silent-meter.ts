@@ -1,0 +1,14 @@
+/** A meter that nobody reads. */
+import type { MeterPort } from "../../src/ports.js";
+
+export const SILENT_METER: MeterPort = {
+  batchEntries: () => undefined,
+  logSyncMs: () => undefined,
+  commitMs: () => undefined,
+  flushMs: () => undefined,
+  lockGranted: () => undefined,
+  sequenceValues: () => undefined,
+  replicaDigestMismatch: () => undefined,
+  stampHeldBack: () => undefined,
+  leaderChanged: () => undefined,
+};
