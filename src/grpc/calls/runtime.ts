@@ -53,14 +53,10 @@ export interface GrpcServerOptions {
   readonly onAnswer?: (path: string, type: number, elapsedMs: number) => void;
 }
 
-/** Defaults of everything that is no business of the embedding program. */
+/** What no flag of the program sets. */
 export const GRPC_DEFAULTS = {
-  requestTimeoutMs: 10_000,
-  maxReceiveBytes: 4 * 1024 * 1024,
-  maxInflightPerStream: 1024,
   keepaliveIntervalMs: 20_000,
   keepaliveTimeoutMs: 10_000,
-  noopMethod: false,
 } as const;
 
 /** Something with answers that wait for the end of the turn. */

@@ -16,6 +16,7 @@ import {
 import type { Test } from "tap";
 import { ConnectionCount } from "../../../src/base/connections.js";
 import { UnsentBytes } from "../../../src/base/unsent.js";
+import { defaultConfig } from "../../doubles/default-settings.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../../src/grpc/server.js";
 import type { GrpcServerOptions } from "../../../src/grpc/server.js";
 import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
@@ -46,10 +47,15 @@ export function connect(port: number, secure?: ChannelCredentials): Client {
 /** Starts a front end on a free port, with a client. */
 export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): Promise<Started> {
   const operations = new FakeOperations();
+  const config = defaultConfig();
   const faults: unknown[] = [];
   const faultIds: string[] = [];
   const server = createGrpcServer({
     ...GRPC_DEFAULTS,
+    requestTimeoutMs: config.requestTimeoutMs,
+    maxReceiveBytes: config.grpcMaxReceiveBytes,
+    maxInflightPerStream: config.maxInflightPerStream,
+    noopMethod: false,
     operations,
     authenticator: null,
     connections: new ConnectionCount(),
