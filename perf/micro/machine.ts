@@ -1,5 +1,5 @@
 /**
- * Micro benchmark of the state machine on one core: codec, apply, overlay, freeze, snapshot.
+ * Micro benchmark of the state machine on one core: codec, apply, memtable, freeze, snapshot.
  *
  * Prints operations per second of processor time (collection included) and nanoseconds per
  * operation; no assertion on time. Run the compiled file with node. Invariants: 1. Each part works
@@ -11,7 +11,7 @@ import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
 import type { Command, Outcome } from "../../src/machine/commands/command.js";
 import { KernelSorter } from "../../src/machine/store/kernel-sorter.js";
 import { Machine } from "../../src/machine/machine.js";
-import { Overlay } from "../../src/machine/store/overlay.js";
+import { Memtable } from "../../src/machine/store/memtable.js";
 import type { StorePort } from "../../src/ports.js";
 import { createKernels } from "../../src/wasm/kernels.js";
 
@@ -56,14 +56,14 @@ function time(name: string, operations: number, work: () => void): void {
 }
 
 class Bench {
-  readonly overlay = new Overlay({ store: emptyStore, sorter: kernelSorter });
-  readonly machine = new Machine(this.overlay, partitionId(1));
+  readonly memtable = new Memtable({ store: emptyStore, sorter: kernelSorter });
+  readonly machine = new Machine(this.memtable, partitionId(1));
   private index = 0;
   private outcomes: Outcome[] = [];
 
   flush(): void {
-    this.overlay.freeze();
-    this.overlay.dropFrozen();
+    this.memtable.freeze();
+    this.memtable.dropImmutable();
   }
 
   apply(commands: readonly Command[]): void {
@@ -83,7 +83,7 @@ function batches(count: number, make: (at: number) => Command): Command[][] {
 }
 
 /**
- * Times the second of two equal rounds. `flushRows`: rows at which the overlay is frozen and
+ * Times the second of two equal rounds. `flushRows`: rows at which the memtable is frozen and
  * dropped, 0 = never.
  */
 function benchApply(
@@ -97,7 +97,7 @@ function benchApply(
   const run = (): void => {
     for (const batch of list) {
       bench.apply(batch);
-      if (flushRows > 0 && bench.overlay.rows >= flushRows) bench.flush();
+      if (flushRows > 0 && bench.memtable.rows >= flushRows) bench.flush();
     }
   };
   run();
@@ -154,15 +154,17 @@ function main(): void {
     { length: 100_000 },
     (_, at) => `some-prefix/key-${(at * 7919) % 100_000}`,
   );
-  const overlay = new Overlay({ store: emptyStore, sorter: kernelSorter });
-  time("overlay put, 100,000 keys", 100_000, () => keys.forEach((key) => overlay.put(key, value)));
+  const memtable = new Memtable({ store: emptyStore, sorter: kernelSorter });
+  time("memtable put, 100,000 keys", 100_000, () =>
+    keys.forEach((key) => memtable.put(key, value)),
+  );
   let found = 0;
-  time("overlay get, 100,000 keys", 100_000, () =>
-    keys.forEach((key) => (found += overlay.get(key)?.length ?? 0)),
+  time("memtable get, 100,000 keys", 100_000, () =>
+    keys.forEach((key) => (found += memtable.get(key)?.length ?? 0)),
   );
   const freezeStart = processorMs();
-  const frozen = overlay.freeze();
-  report("overlay freeze, 100,000 rows", frozen.changes.length, processorMs() - freezeStart);
+  const frozen = memtable.freeze();
+  report("memtable freeze, 100,000 rows", frozen.changes.length, processorMs() - freezeStart);
   console.log(`(checksum ${found})`);
 }
 

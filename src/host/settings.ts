@@ -103,7 +103,7 @@ export interface HostSettings {
    */
   readonly flushRows: number;
   /**
-   * Unflushed bytes of the node, frozen table included, then intake is refused until a flush is
+   * Unflushed bytes of the node, immutable table included, then intake is refused until a flush is
    * through.
    */
   readonly unflushedBytesMax: number;
@@ -188,8 +188,8 @@ export function assertSettings(settings: HostSettings): void {
 }
 
 /**
- * The settings of a group's core: durations become ticks, and a tick is a heartbeat interval. `seed`
- * differs by node and group, so that timeouts do (P-007).
+ * The settings of a group's core: durations become ticks, and a tick is a heartbeat interval.
+ * `seed` differs by node and group, so that timeouts do (P-007).
  */
 export function raftSettings(settings: HostSettings, seed: number): CoreConfig {
   const { nodeId, heartbeatMs, electionMs, electionEndMs, waitingReadsMax } = settings;

@@ -86,8 +86,8 @@ export class NodeParts implements LoopParts {
     };
     const keepBytes = (): number => this.snapshots.logKeepBytes(settings.logKeepBytesMax);
     const { activeGroups } = this;
-    const { overlay } = this.registry;
-    this.flusher = new Flusher(overlay, ports, settings, roomMade, activeGroups, keepBytes);
+    const { memtable } = this.registry;
+    this.flusher = new Flusher(memtable, ports, settings, roomMade, activeGroups, keepBytes);
     const transfers = new LeadershipTransfers(
       (node) => this.peers.isUp(node),
       () => ports.clock.monotonicMs(),
@@ -191,7 +191,7 @@ export class NodeParts implements LoopParts {
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => registry.find(partition)?.driver ?? null,
-      mayFill: () => flusher.intakeOpen && registry.overlay.rows < 2 * settings.flushRows,
+      mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),
       wake: (partition) => {
         const hosted = registry.find(partition);
@@ -213,8 +213,8 @@ export class NodeParts implements LoopParts {
       outbox: this.peers,
       port: this.ports.peers ?? null,
       rows: {
-        get: (key) => this.registry.overlay.get(key),
-        put: (key, value) => this.registry.overlay.put(key, value),
+        get: (key) => this.registry.memtable.get(key),
+        put: (key, value) => this.registry.memtable.put(key, value),
         flushSoon: (done) => this.flushSoon(done),
       },
       founders: () => this.registry.founders,

@@ -24,7 +24,7 @@ import type { DecisionContext } from "./decision/context.js";
 import { DataReads } from "./data-reads.js";
 import { type Hlc, NO_STAMP, compareHlc } from "../base/hlc.js";
 import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./store/keys.js";
-import { Overlay } from "./store/overlay.js";
+import { Memtable } from "./store/memtable.js";
 import { isWholeRow } from "./snapshot/row-check.js";
 import { GroupRows } from "./store/rows.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
@@ -68,7 +68,7 @@ export interface EphemeralOptions {
 
 export class EphemeralTable {
   readonly reads: DataReads;
-  private readonly overlay: Overlay;
+  private readonly memtable: Memtable;
   private readonly context: DecisionContext;
   private readonly maxBytes: number;
 
@@ -77,8 +77,8 @@ export class EphemeralTable {
     const ceiling = first + EPHEMERAL_TOKENS_PER_TERM - 1n;
     assert(first >= 0n && ceiling <= INT64_MAX, "the tokens of a term fit int64");
     this.maxBytes = options.maxBytes;
-    this.overlay = new Overlay({ store: emptyStore, cacheBytes: 0, copiesValues: true });
-    const rows = new GroupRows(this.overlay, "", null);
+    this.memtable = new Memtable({ store: emptyStore, cacheBytes: 0, copiesValues: true });
+    const rows = new GroupRows(this.memtable, "", null);
     this.reads = new DataReads(rows);
     this.context = {
       rows,
@@ -91,7 +91,7 @@ export class EphemeralTable {
   }
 
   get sizeBytes(): number {
-    return this.overlay.sizeBytes;
+    return this.memtable.sizeBytes;
   }
 
   /** What a copy of the table says of itself: latest lease time and stamp, number of lives. */
@@ -112,7 +112,7 @@ export class EphemeralTable {
     let sizeBytes = 0;
     let last: ByteKey = "";
     let next: ByteKey | null = null;
-    this.overlay.scan(after === null ? "" : `${after}\0`, null, (key, value) => {
+    this.memtable.scan(after === null ? "" : `${after}\0`, null, (key, value) => {
       if (sizeBytes >= maxBytes) {
         next = last;
         return false;
@@ -136,7 +136,7 @@ export class EphemeralTable {
       if (!KINDS.has(kind) || key.length > STORE_KEY_MAX_BYTES || !isWholeRow(kind, value)) {
         return false;
       }
-      this.overlay.put(toByteKey(key), value);
+      this.memtable.put(toByteKey(key), value);
     }
     context.nowMs = Math.max(context.nowMs, head.leaseMs);
     if (compareHlc(head.stamp, context.stamp) > 0) context.stamp = head.stamp;
@@ -146,11 +146,11 @@ export class EphemeralTable {
 
   /** As Machine.still. */
   still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.overlay, "", stretch, maxHeldBytes);
+    return pointInTimeValues(this.memtable, "", stretch, maxHeldBytes);
   }
 
   get rows(): number {
-    return this.overlay.rows;
+    return this.memtable.rows;
   }
 
   /**
@@ -161,7 +161,7 @@ export class EphemeralTable {
     const { context } = this;
     if (stamp.leaseMs > context.nowMs) context.nowMs = stamp.leaseMs;
     context.stamp = stamp.stamp;
-    if (this.overlay.sizeBytes >= this.maxBytes && this.mayAddBytes(command)) return "full";
+    if (this.memtable.sizeBytes >= this.maxBytes && this.mayAddBytes(command)) return "full";
     return applyEphemeral(context, command);
   }
 

@@ -2,8 +2,8 @@
  * The replicated state machine of one group: applies committed entries in order, answers reads,
  * makes and takes snapshots.
  *
- * Owns the group's record; its rows lie in the overlay under the group's current generation. May
- * call the overlay and this folder. Deterministic: state after = f(state before, entry).
+ * Owns the group's record; its rows lie in the memtable under the group's current generation. May
+ * call the memtable and this folder. Deterministic: state after = f(state before, entry).
  * Invariants: 1. Entries are applied in index order without a gap. 2. Record and effects reach the
  * store in the same flush: the freeze hook writes the record whenever an entry was applied. 3. The
  * lease clock never goes back. 4. Apply never throws on commands. 5. Reads are never stale.
@@ -24,7 +24,7 @@ import {
 import { SnapshotSource } from "./snapshot/source.js";
 import { generationPrefix, groupRecordKey } from "./store/keys.js";
 import { MetaReads } from "./meta/meta-reads.js";
-import type { FrozenGroup, Overlay } from "./store/overlay.js";
+import type { FrozenGroup, Memtable } from "./store/memtable.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
@@ -34,7 +34,7 @@ export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
 export class Machine {
   readonly group: PartitionId;
-  private readonly overlay: Overlay;
+  private readonly memtable: Memtable;
   private readonly detach: () => void;
   private readonly recordKey: string;
   private readonly chain: StateDigest;
@@ -55,14 +55,14 @@ export class Machine {
   private moved = false;
 
   /**
-   * Loads the group's record from the overlay, or starts an empty group. A damaged record is an
+   * Loads the group's record from the memtable, or starts an empty group. A damaged record is an
    * assertion: the node stops.
    */
-  constructor(overlay: Overlay, group: PartitionId) {
-    this.overlay = overlay;
+  constructor(memtable: Memtable, group: PartitionId) {
+    this.memtable = memtable;
     this.group = group;
     this.recordKey = groupRecordKey(group);
-    const bytes = overlay.get(this.recordKey);
+    const bytes = memtable.get(this.recordKey);
     const record = bytes === null ? EMPTY_GROUP_RECORD : decodeGroupRecord(bytes);
     assert(record !== null, "the record of a group is whole and of a known version");
     this.generation = record.generation;
@@ -79,11 +79,15 @@ export class Machine {
     this.dataReads = new DataReads(this.groupRows);
     this.metaReads = new MetaReads(this.groupRows);
     this.context = contextOf(this.groupRows, record);
-    this.detach = overlay.onFreeze(() => this.writeRecord());
+    this.detach = memtable.onFreeze(() => this.writeRecord());
   }
 
   private openRows(): GroupRows {
-    return new GroupRows(this.overlay, generationPrefix(this.group, this.generation), this.effects);
+    return new GroupRows(
+      this.memtable,
+      generationPrefix(this.group, this.generation),
+      this.effects,
+    );
   }
 
   /** Position of the last snapshot installed here. */
@@ -141,7 +145,7 @@ export class Machine {
 
   /** Values as they are now, for reading in slices; null for no stretch. The caller closes it. */
   still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.overlay, this.groupRows.prefix, stretch, maxHeldBytes);
+    return pointInTimeValues(this.memtable, this.groupRows.prefix, stretch, maxHeldBytes);
   }
 
   /** Reads of the meta partition's records. */
@@ -232,18 +236,18 @@ export class Machine {
 
   private writeRecord(): FrozenGroup | null {
     if (!this.moved) return null;
-    this.overlay.put(this.recordKey, encodeGroupRecord(this.record()));
+    this.memtable.put(this.recordKey, encodeGroupRecord(this.record()));
     this.moved = false;
     return { group: this.group, appliedIndex: this.index, appliedTerm: this.term };
   }
 
   /**
    * Starts a snapshot of the state as it is now; entries may be applied while it is read in chunks.
-   * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the snapshot fails
-   * ("overrun") and is to be started again.
+   * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the snapshot
+   * fails ("overrun") and is to be started again.
    */
   openSnapshot(maxHeldBytes: number): SnapshotSource {
-    return new SnapshotSource(this.overlay, this.group, this.record(), maxHeldBytes);
+    return new SnapshotSource(this.memtable, this.group, this.record(), maxHeldBytes);
   }
 
   /**
@@ -252,8 +256,8 @@ export class Machine {
    */
   beginRestore(): RestoreSink {
     this.lastGeneration++;
-    this.overlay.put(this.recordKey, encodeGroupRecord(this.record()));
-    this.filling = new RestoreSink(this.overlay, this.group, this.lastGeneration);
+    this.memtable.put(this.recordKey, encodeGroupRecord(this.record()));
+    this.filling = new RestoreSink(this.memtable, this.group, this.lastGeneration);
     return this.filling;
   }
 
@@ -269,7 +273,7 @@ export class Machine {
   sweep(limit: number): number {
     const keep = [this.generation];
     if (this.filling !== null) keep.push(this.filling.generation);
-    return sweepGenerations(this.overlay, this.group, keep, limit);
+    return sweepGenerations(this.memtable, this.group, keep, limit);
   }
 
   /**

@@ -1,8 +1,8 @@
 /**
  * A stretch of rows as it was at one moment, read in slices while entries go on being applied.
  *
- * Watches the overlay: a row of the stretch that is about to change and was not read yet is kept as
- * it was. Owned by whoever opened it, who closes it.
+ * Watches the memtable: a row of the stretch that is about to change and was not read yet is kept
+ * as it was. Owned by whoever opened it, who closes it.
  *
  * Invariants: 1. Every read shows the moment of opening. 2. Rows kept are bounded: beyond the bound
  * `overrun` is true and what is read means nothing. 3. A closed view keeps and costs nothing.
@@ -10,7 +10,7 @@
 import { DataReads } from "./data-reads.js";
 import { RowKind, type ByteKey } from "./store/keys.js";
 import { HeldRows } from "./store/held-rows.js";
-import type { ChangeWatcher, Overlay, RowVisitor } from "./store/overlay.js";
+import type { ChangeWatcher, Memtable, RowVisitor } from "./store/memtable.js";
 import type { KeySpan } from "./kv/pages.js";
 import type { ReadableRows } from "./store/rows.js";
 
@@ -37,7 +37,7 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
    * name < last. Reads outside of it show the present.
    */
   constructor(
-    overlay: Overlay,
+    memtable: Memtable,
     private readonly prefix: ByteKey,
     kind: number,
     first: ByteKey,
@@ -46,9 +46,9 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
   ) {
     this.first = this.key(kind, first);
     this.last = this.key(kind, last);
-    this.held = new HeldRows(overlay);
+    this.held = new HeldRows(memtable);
     this.reads = new DataReads(this);
-    this.unwatch = overlay.watch(this);
+    this.unwatch = memtable.watch(this);
   }
 
   private key(kind: number, name: ByteKey): ByteKey {
@@ -80,12 +80,12 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
 
 /** A view of the values of a stretch; null when there is none. */
 export function pointInTimeValues(
-  overlay: Overlay,
+  memtable: Memtable,
   prefix: ByteKey,
   stretch: KeySpan | null,
   maxHeldBytes: number,
 ): PointInTimeReads | null {
   if (stretch === null) return null;
   const { first, last } = stretch;
-  return new PointInTimeRows(overlay, prefix, RowKind.value, first, last, maxHeldBytes);
+  return new PointInTimeRows(memtable, prefix, RowKind.value, first, last, maxHeldBytes);
 }

@@ -2,7 +2,7 @@
  * Which groups this node hosts, and how each comes to be: recovered at start, or made when the
  * partition map asks for it.
  *
- * Owns the list of groups and the overlay. Invariants:
+ * Owns the list of groups and the memtable. Invariants:
  * 1. Meta comes first, then groups by partition id; an id is hosted once. 2. No group writes to the
  * log before the node's identity is durable in the store. 3. A group whose partition is in the
  * applied map exists before anybody can be routed to it.
@@ -13,7 +13,7 @@ import { BOOTS_TOLD_MAX } from "../../base/limits.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import { Machine } from "../../machine/machine.js";
-import { Overlay } from "../../machine/store/overlay.js";
+import { Memtable } from "../../machine/store/memtable.js";
 import type { Founder, RecoveredGroupLog, PeerBoot, PeerStanding } from "../../ports.js";
 import { type DriverShared, GroupDriver } from "../group/driver.js";
 import type { Flusher } from "../storage/flusher.js";
@@ -48,7 +48,7 @@ export interface Hosted {
 }
 
 export class GroupRegistry {
-  readonly overlay: Overlay;
+  readonly memtable: Memtable;
   private readonly list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
@@ -64,7 +64,7 @@ export class GroupRegistry {
 
   constructor(readonly shared: DriverShared) {
     const { store, sorter } = shared.ports;
-    this.overlay = new Overlay(sorter === undefined ? { store } : { store, sorter });
+    this.memtable = new Memtable(sorter === undefined ? { store } : { store, sorter });
   }
 
   /** Meta first, then by partition id. */
@@ -115,7 +115,7 @@ export class GroupRegistry {
     const { settings, ports } = this.shared;
     const recovered = ports.log.recovered();
     const partitions = new Set<PartitionId>([...recovered.keys(), ...storedGroups(ports.store)]);
-    const bytes = this.overlay.get(IDENTITY_KEY);
+    const bytes = this.memtable.get(IDENTITY_KEY);
     const identity = bytes === null ? null : decodeIdentity(bytes);
     if (bytes !== null && identity === null) {
       return failure("damaged-state", "The identity row of the state store is damaged.");
@@ -207,7 +207,7 @@ export class GroupRegistry {
   }
 
   private identify(identity: NodeIdentity): void {
-    this.overlay.put(IDENTITY_KEY, encodeIdentity(identity));
+    this.memtable.put(IDENTITY_KEY, encodeIdentity(identity));
     this.identity = identity;
   }
 
@@ -238,7 +238,7 @@ export class GroupRegistry {
   private add(partition: PartitionId): Result<null, StartRefusal> {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
-    const machine = new Machine(this.overlay, partition);
+    const machine = new Machine(this.memtable, partition);
     const recovered = this.recoveredOf(partition, machine);
     if (!recovered.ok) return recovered;
     const restored = restoredState(recovered.value, machine, this.founderIds);

@@ -10,7 +10,7 @@
  * Invariants: 1. Nothing that readers see changes before `install` (P-041). 2. Every frame is
  * checked against session and sequence, the whole against digest, announced position and
  * membership, and the term again when it is offered and when it is stepped (P-040, P-130). 3.
- * What waits in memory is bounded; rows enter the overlay only while it has room (P-127, P-128).
+ * What waits in memory is bounded; rows enter the memtable only while it has room (P-127, P-128).
  * 4. From the offer on it is not replaced: the core may have taken it.
  */
 import { assert } from "../../base/assert.js";

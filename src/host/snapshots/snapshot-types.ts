@@ -58,7 +58,7 @@ export interface SnapshotDeps {
   find(partition: PartitionId): SnapshotGroup | null;
   /** There is room in memory for more rows that are not flushed, beside what is being written. */
   mayFill(): boolean;
-  /** `done` is called, in no turn, when everything put into the overlay until now is durable. */
+  /** `done` is called, in no turn, when everything put into the memtable until now is durable. */
   flushSoon(done: () => void): void;
   /** The core of the group has something to say. */
   wake(partition: PartitionId): void;

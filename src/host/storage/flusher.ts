@@ -2,11 +2,11 @@
  * Moves applied changes from memory into the durable state store, in the background, and then lets
  * go of the log that they came from.
  *
- * Owns the overlay's freezes. Invariants: 1. One flush
+ * Owns the memtable's freezes. Invariants: 1. One flush
  * at a time; it holds whole entries only and carries the record of every group that moved (P-119).
  * 2. A log floor is raised only by what a finished, durable flush contains (P-117);
  * `compactKeepEntries` stay behind it unless the group pins old segments, and what others want (see
- * log-floors.ts). 3. A full store keeps the frozen table and tries again; nothing is lost and
+ * log-floors.ts). 3. A full store keeps the immutable table and tries again; nothing is lost and
  * intake is closed meanwhile (P-120). 4. Bytes and rows that are in memory only are bounded: intake
  * pauses at the bound, and apply does (P-192). What others lead may take FOLLOWED_SHARE of the
  * room, so that it never keeps what this node leads from going on; what is led may take LED_SHARE:
@@ -15,7 +15,7 @@
  */
 import { assert } from "../../base/assert.js";
 import { type PartitionId, partitionId } from "../../base/ids.js";
-import type { FrozenTable, Overlay } from "../../machine/store/overlay.js";
+import type { ImmutableTable, Memtable } from "../../machine/store/memtable.js";
 import type { ClockPort, LogPort, LoggerPort, MeterPort, StorePort } from "../../ports.js";
 import { type FlooredGroup, LogFloors } from "./log-floors.js";
 import type { HostSettings } from "../settings.js";
@@ -47,7 +47,7 @@ export class Flusher {
   /** Groups that may have applied something that is in no flush. */
   private readonly moving = new Set<FlushableGroup>();
   private readonly bytesAtFreeze = new Map<PartitionId, number>();
-  private frozen: FrozenTable | null = null;
+  private immutable: ImmutableTable | null = null;
   private writing = false;
   private full = false;
   private retryAtMs = 0;
@@ -57,7 +57,7 @@ export class Flusher {
   private wanted = false;
   /** Some group applied something that is in no flush. */
   private moved = false;
-  /** Who waits for the next freeze, and who for the flush of the table that is frozen. */
+  /** Who waits for the next freeze, and who for the flush of the immutable table. */
   private waiting: (() => void)[] = [];
   private covered: (() => void)[] = [];
   private readonly floors: LogFloors;
@@ -69,7 +69,7 @@ export class Flusher {
    * the other; inside one when the begin of a flush made room.
    */
   constructor(
-    private readonly overlay: Overlay,
+    private readonly memtable: Memtable,
     private readonly ports: FlusherPorts,
     private readonly settings: HostSettings,
     private readonly onRoom: () => void,
@@ -111,8 +111,8 @@ export class Flusher {
 
   private hasRoom(share: number): boolean {
     const { unflushedBytesMax, unflushedRowsMax } = this.settings;
-    if (this.overlay.unflushedBytes > share * unflushedBytesMax) return false;
-    return this.overlay.rows <= share * unflushedRowsMax;
+    if (this.memtable.unflushedBytes > share * unflushedBytesMax) return false;
+    return this.memtable.rows <= share * unflushedRowsMax;
   }
 
   /** Times that the log was let go although another node wanted it. */
@@ -121,7 +121,7 @@ export class Flusher {
   }
 
   get unflushedBytes(): number {
-    return this.overlay.unflushedBytes;
+    return this.memtable.unflushedBytes;
   }
 
   /** Flushes what is unflushed now, soon; `done` is called when it is durable, in no turn. */
@@ -137,40 +137,40 @@ export class Flusher {
   check(nowMs: number, everyGroup: boolean): void {
     if (everyGroup) this.gather();
     if (this.writing) return;
-    if (this.frozen !== null) {
-      if (nowMs >= this.retryAtMs) this.write(this.frozen, nowMs);
+    if (this.immutable !== null) {
+      if (nowMs >= this.retryAtMs) this.write(this.immutable, nowMs);
       return;
     }
     if (everyGroup) this.lookAtGroups();
-    if (this.dirtySinceMs === Infinity && (this.moved || this.overlay.rows > 0)) {
+    if (this.dirtySinceMs === Infinity && (this.moved || this.memtable.rows > 0)) {
       this.dirtySinceMs = nowMs;
     }
     if (!this.isDue(nowMs)) return;
     // What is held back at all is held back at the smallest of the bounds.
     const isHeld = this.full || !this.mayApply(false);
-    const frozen = this.freeze();
+    const immutable = this.freeze();
     for (const group of this.moving) this.bytesAtFreeze.set(group.partition, group.appliedBytes);
-    if (frozen.changes.length === 0) this.finish(frozen);
-    else this.write(frozen, nowMs);
+    if (immutable.changes.length === 0) this.finish(immutable);
+    else this.write(immutable, nowMs);
     if (isHeld) this.onRoom();
   }
 
-  private freeze(): FrozenTable {
+  private freeze(): ImmutableTable {
     this.moved = false;
     this.wanted = false;
     this.dirtySinceMs = Infinity;
     this.covered = this.waiting;
     this.waiting = [];
-    const frozen = this.overlay.freeze();
-    this.frozen = frozen;
+    const immutable = this.memtable.freeze();
+    this.immutable = immutable;
     this.gather();
-    return frozen;
+    return immutable;
   }
 
   /** When `check` wants to be called at the latest. */
   get nextCheckMs(): number {
     if (this.writing) return Infinity;
-    if (this.frozen !== null) return this.retryAtMs;
+    if (this.immutable !== null) return this.retryAtMs;
     return this.dirtySinceMs + this.settings.flushAgeMs;
   }
 
@@ -202,14 +202,14 @@ export class Flusher {
   }
 
   private isDue(nowMs: number): boolean {
-    const { settings, overlay } = this;
+    const { settings, memtable } = this;
     if (this.wanted || !this.mayApply(false)) return true;
     if (this.dirtySinceMs === Infinity) return false;
     if (nowMs - this.dirtySinceMs >= settings.flushAgeMs) return true;
-    return overlay.sizeBytes >= settings.flushBytes || overlay.rows >= settings.flushRows;
+    return memtable.sizeBytes >= settings.flushBytes || memtable.rows >= settings.flushRows;
   }
 
-  private write(table: FrozenTable, nowMs: number): void {
+  private write(table: ImmutableTable, nowMs: number): void {
     this.writing = true;
     this.startedMs = nowMs;
     this.ports.store.write(table.changes, (result) => {
@@ -221,10 +221,10 @@ export class Flusher {
     });
   }
 
-  private finish(table: FrozenTable): void {
-    assert(this.frozen === table, "the flush that ends is the one that was started");
-    this.overlay.dropFrozen();
-    this.frozen = null;
+  private finish(table: ImmutableTable): void {
+    assert(this.immutable === table, "the flush that ends is the one that was started");
+    this.memtable.dropImmutable();
+    this.immutable = null;
     if (this.full) this.ports.logger.log("info", "The state store takes writes again.");
     this.full = false;
     this.count++;

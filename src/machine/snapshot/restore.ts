@@ -3,12 +3,12 @@
  * rows of generations that nobody needs any more, in slices: after an install, and after a crash in
  * a restore.
  *
- * Writes by the insert of the overlay, deletes in sweeps. Invariants: 1. Chunks come in order; a
+ * Writes by the insert of the memtable, deletes in sweeps. Invariants: 1. Chunks come in order; a
  * wrong, damaged or foreign one ends the restore for good. 2. Nothing that readers of the current
  * generation see changes. 3. It is finished only when number of rows and digest agree. 4. Rows that
- * are no rows, or whose keys are not legal, are refused before they reach the overlay. 5. Rows of a
- * kept generation are never touched. 6. One slice deletes at most `limit` rows; a crash in between
- * costs nothing but the rest of the work.
+ * are no rows, or whose keys are not legal, are refused before they reach the memtable. 5. Rows of
+ * a kept generation are never touched. 6. One slice deletes at most `limit` rows; a crash in
+ * between costs nothing but the rest of the work.
  */
 import { failure, ok, type Result } from "../../base/result.js";
 import { STORE_KEY_MAX_BYTES } from "../../ports.js";
@@ -23,14 +23,14 @@ import {
   type ByteKey,
 } from "../store/keys.js";
 import { decodeLockRow } from "../locks/lock-row.js";
-import type { Overlay } from "../store/overlay.js";
+import type { Memtable } from "../store/memtable.js";
 import { isWholeRow } from "./row-check.js";
 
 export type RestoreFailure = "damaged";
 
 export class RestoreSink {
   readonly generation: number;
-  private readonly overlay: Overlay;
+  private readonly memtable: Memtable;
   private readonly group: number;
   private readonly prefix: ByteKey;
   private readonly digest = new SnapshotDigest();
@@ -40,8 +40,8 @@ export class RestoreSink {
   private state: "open" | "done" | "broken" = "open";
   private highest = -1n;
 
-  constructor(overlay: Overlay, group: number, generation: number) {
-    this.overlay = overlay;
+  constructor(memtable: Memtable, group: number, generation: number) {
+    this.memtable = memtable;
     this.group = group;
     this.generation = generation;
     this.prefix = generationPrefix(group, generation);
@@ -99,7 +99,7 @@ export class RestoreSink {
       const token = decodeLockRow(value)?.token ?? -1n;
       if (token > this.highest) this.highest = token;
     }
-    this.overlay.insert(key, value);
+    this.memtable.insert(key, value);
     return true;
   }
 
@@ -114,14 +114,14 @@ export class RestoreSink {
  * nothing is left.
  */
 export function sweepGenerations(
-  overlay: Overlay,
+  memtable: Memtable,
   group: number,
   keep: readonly number[],
   limit: number,
 ): number {
   const doomed: ByteKey[] = [];
   const gather = (first: ByteKey, last: ByteKey | null): void => {
-    overlay.scan(first, last, (key) => {
+    memtable.scan(first, last, (key) => {
       doomed.push(key);
       return doomed.length < limit;
     });
@@ -133,6 +133,6 @@ export function sweepGenerations(
     first = keySuccessor(kept) as ByteKey;
   }
   if (doomed.length < limit) gather(first, keySuccessor(groupPrefix(group)));
-  for (const key of doomed) overlay.delete(key);
+  for (const key of doomed) memtable.delete(key);
   return doomed.length;
 }

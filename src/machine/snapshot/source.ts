@@ -2,7 +2,7 @@
  * Reads one group's state as it was at one index, chunk by chunk, while entries go on being
  * applied.
  *
- * Watches the overlay: a row that is about to change and was not read yet is kept as it was. Owned
+ * Watches the memtable: a row that is about to change and was not read yet is kept as it was. Owned
  * by the host, who closes it. Invariants: 1. What comes out is exactly the state at the index of
  * `record`, in key order. 2. Rows kept are bounded: beyond the bound the snapshot fails and gives
  * nothing more. 3. A row behind the cursor is not kept.
@@ -12,7 +12,7 @@ import type { GroupRecord } from "../commands/group-record.js";
 import { ChunkWriter, SnapshotDigest, snapshotRecord } from "./format.js";
 import { fromByteKey, generationPrefix, keySuccessor, type ByteKey } from "../store/keys.js";
 import { HeldRows } from "../store/held-rows.js";
-import type { ChangeWatcher, Overlay } from "../store/overlay.js";
+import type { ChangeWatcher, Memtable } from "../store/memtable.js";
 
 export interface SnapshotChunk {
   readonly bytes: Uint8Array;
@@ -35,15 +35,15 @@ export class SnapshotSource implements ChangeWatcher {
   private state: "reading" | "done" | "overrun" = "reading";
   private started = false;
 
-  constructor(overlay: Overlay, group: number, record: GroupRecord, maxHeldBytes: number) {
-    this.held = new HeldRows(overlay);
+  constructor(memtable: Memtable, group: number, record: GroupRecord, maxHeldBytes: number) {
+    this.held = new HeldRows(memtable);
     this.record = record;
     this.maxHeldBytes = maxHeldBytes;
     this.prefix = generationPrefix(group, record.generation);
     this.end = keySuccessor(this.prefix) as ByteKey;
     this.cursor = this.prefix;
     this.writer = new ChunkWriter(group);
-    this.unwatch = overlay.watch(this);
+    this.unwatch = memtable.watch(this);
   }
 
   /** Bytes of old rows kept so far. */

@@ -1,5 +1,6 @@
 /**
- * Sorts rows with the compiled kernel: one crossing per batch. For the overlay's freezes and scans.
+ * Sorts rows with the compiled kernel: one crossing per batch. For the memtable's freezes and
+ * scans.
  *
  * Owns the key area of the kernel while it sorts. Invariants: 1. The order is that of plain
  * sorting. 2. What does not fit the kernel's areas, or is too little to be worth a crossing, is

@@ -1,6 +1,6 @@
 /**
  * Merges the sorted runs of several tables into one ascending stream of entries. Used by scans of
- * the overlay.
+ * the memtable.
  *
  * Invariants: 1. Runs added first are newer: of equal keys the newest entry comes out and the
  * others are passed over. 2. Removed entries never come out. 3. Only keys with first ≤ key < last

@@ -3,7 +3,7 @@
  * somebody asks for it.
  *
  * New entries gather in an unsorted tail; `sortedRuns` sorts the tail into a run and merges runs of
- * like size, so that each entry is merged O(log n) times. Owned by an Overlay.
+ * like size, so that each entry is merged O(log n) times. Owned by a Memtable.
  *
  * Invariants: 1. Every live entry is in `entries` and in exactly one of tail and runs. 2. A removed
  * entry is in no map and is skipped and dropped by merges. 3. A null value is an explicit deletion

@@ -8,7 +8,7 @@
 import { present } from "../../base/assert.js";
 import type { StateDigest } from "./digest.js";
 import { ROW_KIND_END, RowKind, readUint32Key, type ByteKey } from "./keys.js";
-import type { Overlay, RowVisitor } from "./overlay.js";
+import type { Memtable, RowVisitor } from "./memtable.js";
 
 /** What reads need. */
 export interface ReadableRows {
@@ -32,7 +32,7 @@ for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
 const NO_PREFIXES: readonly ByteKey[] = [];
 
 export class GroupRows implements Rows {
-  private readonly overlay: Overlay;
+  private readonly memtable: Memtable;
   private readonly digest: StateDigest | null;
   /** What all rows of a kind begin with, by the kind's slot; of a group without rows, nothing. */
   private prefixes: readonly ByteKey[] = NO_PREFIXES;
@@ -49,11 +49,11 @@ export class GroupRows implements Rows {
    * none.
    */
   constructor(
-    overlay: Overlay,
+    memtable: Memtable,
     readonly prefix: ByteKey,
     digest: StateDigest | null,
   ) {
-    this.overlay = overlay;
+    this.memtable = memtable;
     this.digest = digest;
   }
 
@@ -77,24 +77,24 @@ export class GroupRows implements Rows {
   }
 
   get(kind: number, name: ByteKey): Uint8Array | null {
-    return this.overlay.get(this.key(kind, name));
+    return this.memtable.get(this.key(kind, name));
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
     const key = this.key(kind, name);
-    this.overlay.put(key, value);
+    this.memtable.put(key, value);
     this.takeIn(kind, name, key, value);
   }
 
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
     const key = this.key(kind, name);
-    this.overlay.insert(key, value);
+    this.memtable.insert(key, value);
     this.takeIn(kind, name, key, value);
   }
 
   delete(kind: number, name: ByteKey): void {
     const key = this.key(kind, name);
-    this.overlay.delete(key);
+    this.memtable.delete(key);
     this.takeIn(kind, name, key, null);
   }
 
@@ -113,6 +113,6 @@ export class GroupRows implements Rows {
     const prefix = this.prefixOf(kind);
     const end = last === null ? this.prefix + String.fromCharCode(kind + 1) : prefix + last;
     const size = prefix.length;
-    this.overlay.scan(prefix + first, end, (key, value) => visit(key.slice(size), value));
+    this.memtable.scan(prefix + first, end, (key, value) => visit(key.slice(size), value));
   }
 }

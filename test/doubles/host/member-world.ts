@@ -20,7 +20,7 @@ import type {
   Outcome,
 } from "../../../src/machine/commands/command.js";
 import { Machine } from "../../../src/machine/machine.js";
-import { Overlay } from "../../../src/machine/store/overlay.js";
+import { Memtable } from "../../../src/machine/store/memtable.js";
 import { allMembers, changeMembership } from "../../../src/raft/state/membership.js";
 import type { JoinAnswer } from "../../../src/ports.js";
 import type {
@@ -69,7 +69,7 @@ export class MemberNode {
     readonly storageId: string,
     endpoint = `n${nodeId}:1`,
   ) {
-    this.machine = new Machine(new Overlay({ store: new FakeStore() }), partitionId(0));
+    this.machine = new Machine(new Memtable({ store: new FakeStore() }), partitionId(0));
     const { meta } = world;
     const logger = { log: () => undefined };
     const soon = (callback: () => void): void => void world.later.push(callback);

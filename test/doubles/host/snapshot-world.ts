@@ -18,7 +18,7 @@ import {
   type SnapshotSettings,
 } from "../../../src/host/snapshots/snapshot-limits.js";
 import { Machine } from "../../../src/machine/machine.js";
-import { Overlay } from "../../../src/machine/store/overlay.js";
+import { Memtable } from "../../../src/machine/store/memtable.js";
 import type { HardState, LogPosition, StorePort } from "../../../src/ports.js";
 import type { Membership, Role } from "../../../src/raft/state/types.js";
 import { FakeStore } from "../machine/fake-store.js";
@@ -142,7 +142,7 @@ export class Lane {
 }
 
 export class Side {
-  readonly overlay: Overlay;
+  readonly memtable: Memtable;
   readonly groups = new Map<number, FakeGroup>();
   readonly snapshots: Snapshots;
   readonly lines: string[] = [];
@@ -160,9 +160,9 @@ export class Side {
     settings: Partial<SnapshotSettings> = {},
     groups: readonly number[] = [1],
   ) {
-    this.overlay = new Overlay({ store, cacheBytes: 1 << 16 });
+    this.memtable = new Memtable({ store, cacheBytes: 1 << 16 });
     for (const id of groups) {
-      const machine = new Machine(this.overlay, partitionId(id));
+      const machine = new Machine(this.memtable, partitionId(id));
       this.groups.set(id, new FakeGroup(machine, this));
     }
     const none = { floor: { term: 0, index: 0 }, hardState: { term: 0, vote: 0, commit: 0 } };
@@ -188,17 +188,17 @@ export class Side {
       reset();
       afterEach();
     }
-    if (this.flushes.length > 0 || this.overlay.rows > this.fillRows / 2) this.flush(afterEach);
+    if (this.flushes.length > 0 || this.memtable.rows > this.fillRows / 2) this.flush(afterEach);
     for (const group of this.groups.values()) group.turn();
     afterEach();
   }
 
   flush(afterEach: () => void = () => undefined): void {
     const waiting = this.flushes.splice(0);
-    const frozen = this.overlay.freeze();
-    this.store.write(frozen.changes, () => undefined);
+    const immutable = this.memtable.freeze();
+    this.store.write(immutable.changes, () => undefined);
     afterEach();
-    this.overlay.dropFrozen();
+    this.memtable.dropImmutable();
     for (const done of waiting) {
       done();
       afterEach();
@@ -222,7 +222,7 @@ export class Side {
       nowMs: () => this.lane.nowMs,
       sendBulk: (to, bytes) => this.lane.send(this.nodeId, to, bytes),
       find: (partition) => this.groups.get(partition) ?? null,
-      mayFill: () => this.overlay.rows < this.fillRows,
+      mayFill: () => this.memtable.rows < this.fillRows,
       flushSoon: (done) => void this.flushes.push(done),
       wake: () => undefined,
     };

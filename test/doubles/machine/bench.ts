@@ -15,18 +15,18 @@ import type {
   UpdateSequenceCommand,
 } from "../../../src/machine/commands/command.js";
 import { Machine } from "../../../src/machine/machine.js";
-import { Overlay } from "../../../src/machine/store/overlay.js";
+import { Memtable } from "../../../src/machine/store/memtable.js";
 import { FakeStore, flush } from "./fake-store.js";
 
 export class Bench {
   readonly store: FakeStore;
-  readonly overlay: Overlay;
+  readonly memtable: Memtable;
   readonly machine: Machine;
 
   constructor(store = new FakeStore(), group = 1) {
     this.store = store;
-    this.overlay = new Overlay({ store, cacheBytes: 4096 });
-    this.machine = new Machine(this.overlay, partitionId(group));
+    this.memtable = new Memtable({ store, cacheBytes: 4096 });
+    this.machine = new Machine(this.memtable, partitionId(group));
   }
 
   /** Applies one entry at this lease time. */
@@ -43,7 +43,7 @@ export class Bench {
   }
 
   flush(): void {
-    flush(this.overlay, this.store);
+    flush(this.memtable, this.store);
   }
 }
 

@@ -6,7 +6,7 @@
  */
 import { ok } from "../../../src/base/result.js";
 import type { StoreChange, StorePort } from "../../../src/ports.js";
-import type { Overlay } from "../../../src/machine/store/overlay.js";
+import type { Memtable } from "../../../src/machine/store/memtable.js";
 
 function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -73,9 +73,9 @@ export class FakeStore implements StorePort {
   }
 }
 
-/** Flushes the overlay to the store. */
-export function flush(overlay: Overlay, store: StorePort): void {
-  const frozen = overlay.freeze();
-  store.write(frozen.changes, () => undefined);
-  overlay.dropFrozen();
+/** Flushes the memtable to the store. */
+export function flush(memtable: Memtable, store: StorePort): void {
+  const immutable = memtable.freeze();
+  store.write(immutable.changes, () => undefined);
+  memtable.dropImmutable();
 }

@@ -198,7 +198,7 @@ const flushes: readonly Mutation[] = [
     edit(
       "src/host/storage/flusher.ts",
       "      else this.park(result.message);\n",
-      "      else {\n        this.overlay.dropFrozen();\n        this.frozen = null;\n        this.park(result.message);\n      }\n",
+      "      else {\n        this.memtable.dropImmutable();\n        this.immutable = null;\n        this.park(result.message);\n      }\n",
     ),
   ]),
   bug(

@@ -139,15 +139,15 @@ const keys: readonly Mutation[] = [
 const tables: readonly Mutation[] = [
   bug("P-028", "the applied index is written one flush after the rows", "one", [
     edit(
-      "src/machine/store/overlay.ts",
-      "    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.frozen = this.active;\n    this.active = new RowTable(this.sorter);\n",
-      "    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.frozen = this.active;\n    this.active = new RowTable(this.sorter);\n    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n",
+      "src/machine/store/memtable.ts",
+      "    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.immutable = this.active;\n    this.active = new RowTable(this.sorter);\n",
+      "    const changes: StoreChange[] = [];\n    for (const entry of this.active.ordered()) {\n      changes.push({ key: entry.bytes(), value: entry.value });\n    }\n    this.immutable = this.active;\n    this.active = new RowTable(this.sorter);\n    for (const hook of this.hooks) {\n      const group = hook();\n      if (group !== null) groups.push(group);\n    }\n",
     ),
   ]),
   bug("P-119", "the read cache is not told what a flush has written", "one", [
     edit(
-      "src/machine/store/overlay.ts",
-      "    for (const entry of this.frozen.ordered()) this.cache.landed(entry.key, entry.value);\n",
+      "src/machine/store/memtable.ts",
+      "    for (const entry of this.immutable.ordered()) this.cache.landed(entry.key, entry.value);\n",
       "",
     ),
   ]),
@@ -160,8 +160,8 @@ const tables: readonly Mutation[] = [
   ]),
   bug("P-119", "a scan does not see the table that is being flushed", "one", [
     edit(
-      "src/machine/store/overlay.ts",
-      "    if (this.frozen !== null) merge.add(this.frozen.sortedRuns());\n",
+      "src/machine/store/memtable.ts",
+      "    if (this.immutable !== null) merge.add(this.immutable.sortedRuns());\n",
       "",
     ),
   ]),

@@ -12,7 +12,7 @@ import { type BlockGroup, SequenceBlocks } from "../../../src/host/sequences/blo
 import type { ProposalDone, ProposalResult, ReadDone } from "../../../src/host/requests/results.js";
 import { type Command, type Outcome, SequenceType } from "../../../src/machine/commands/command.js";
 import { Machine } from "../../../src/machine/machine.js";
-import { Overlay } from "../../../src/machine/store/overlay.js";
+import { Memtable } from "../../../src/machine/store/memtable.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { ManualStore, ManualTimer } from "../../doubles/host/world.js";
 
@@ -48,8 +48,8 @@ class Leader implements BlockGroup {
     readonly term: number,
     blocksMax?: number,
   ) {
-    const overlay = new Overlay({ store: new ManualStore(cluster.timer), cacheBytes: 0 });
-    this.machine = new Machine(overlay, partitionId(1));
+    const memtable = new Memtable({ store: new ManualStore(cluster.timer), cacheBytes: 0 });
+    this.machine = new Machine(memtable, partitionId(1));
     const settings = {
       defaultBlockSize: BLOCK,
       blockLeaseMs: 100,

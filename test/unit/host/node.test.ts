@@ -304,7 +304,7 @@ t.test("a full log refuses, reads go on, and all resumes (P-120)", async (t) => 
   t.equal(statuses(results), "overloaded applied");
 });
 
-t.test("a full store refuses, keeps the frozen table, tries again (P-120)", async (t) => {
+t.test("a full store refuses, keeps the immutable table, tries again (P-120)", async (t) => {
   const world = new World({ flushAgeMs: 100 });
   const node = world.ready();
   const group = world.group(node);
@@ -319,7 +319,7 @@ t.test("a full store refuses, keeps the frozen table, tries again (P-120)", asyn
   world.settle();
   t.equal(statuses(results), "applied overloaded");
   t.equal(statuses(reads), "confirmed");
-  t.equal(group.machine.reads.kvGet("a", -1n, 0).revision, 0, "served from the frozen table");
+  t.equal(group.machine.reads.kvGet("a", -1n, 0).revision, 0, "served from the immutable table");
   world.store.full = false;
   world.pass(2000);
   propose(group, "b", results);

@@ -565,8 +565,8 @@ t.test("P-127 100,000 rows go over in slices, in bounded memory", (t) => {
   let steps = 0;
   while (follower.installs === 0 && steps++ < 2000) {
     lane.step(() => {
-      most = Math.max(most, follower.overlay.rows - rowsBefore);
-      rowsBefore = follower.overlay.rows;
+      most = Math.max(most, follower.memtable.rows - rowsBefore);
+      rowsBefore = follower.memtable.rows;
       for (const { heldBytes } of follower.snapshots.facts())
         waiting = Math.max(waiting, heldBytes);
     });

@@ -525,7 +525,7 @@ t.test("S11 forgetting by number: the newest entries of the bound are kept", (t)
   for (let at = 0; at < 20; at++) said(`k${at}`, 4);
   t.equal(said("k16", 4).before, 16n, "kept");
   t.equal(said("k15", 4).before, 20n, "forgotten, counts as new");
-  t.equal(bench.overlay.rows < 20, true, "rows are bounded");
+  t.equal(bench.memtable.rows < 20, true, "rows are bounded");
   t.end();
 });
 
@@ -539,7 +539,7 @@ t.test("S11 S16 P-127 the collector takes entries that are over, and those of en
   const rowsOf = (kind: number): number => {
     let count = 0;
     const prefix = generationPrefix(1, 0) + String.fromCharCode(kind);
-    bench.overlay.scan(prefix, keySuccessor(prefix), () => ++count > 0);
+    bench.memtable.scan(prefix, keySuccessor(prefix), () => ++count > 0);
     return count;
   };
   t.equal(rowsOf(RowKind.sequenceKey), 4);

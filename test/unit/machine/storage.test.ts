@@ -1,6 +1,6 @@
 /**
- * Rows through memory, flush, crash and restart: the overlay against a flat model, replay, snapshots,
- * generations, names.
+ * Rows through memory, flush, crash and restart: the memtable against a flat model, replay,
+ * snapshots, generations, names.
  */
 import fc from "fast-check";
 import t from "tap";
@@ -25,7 +25,7 @@ import {
   uint53Key,
 } from "../../../src/machine/store/keys.js";
 import { Machine } from "../../../src/machine/machine.js";
-import { Overlay } from "../../../src/machine/store/overlay.js";
+import { Memtable } from "../../../src/machine/store/memtable.js";
 import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { RowEntry, plainSorter } from "../../../src/machine/store/row-table.js";
 import { Prng } from "../../../src/base/prng.js";
@@ -53,11 +53,11 @@ const edgeBytes = fc
   .array(fc.constantFrom(0, 1, 97, 0xfe, 0xff, 0xff), { maxLength: 5 })
   .map((list) => Uint8Array.from(list));
 
-type OverlayStep =
+type MemtableStep =
   | { readonly kind: "put" | "delete" | "scan"; readonly key: string; readonly other: string }
   | { readonly kind: "freeze" | "land" | "fail" };
 
-const overlayStep: fc.Arbitrary<OverlayStep> = fc.oneof(
+const memtableStep: fc.Arbitrary<MemtableStep> = fc.oneof(
   {
     weight: 10,
     arbitrary: fc.record({ kind: fc.constant("put" as const), key: byteKey, other: byteKey }),
@@ -79,32 +79,32 @@ const overlayStep: fc.Arbitrary<OverlayStep> = fc.oneof(
 );
 
 t.test("P-119 layers equal a flat model for gets, scans and flushes that fail once", (t) => {
-  let frozenScans = 0;
-  const run = (steps: readonly OverlayStep[]): void => {
+  let immutableScans = 0;
+  const run = (steps: readonly MemtableStep[]): void => {
     const store = new FakeStore();
-    const overlay = new Overlay({ store, cacheBytes: 2000 });
+    const memtable = new Memtable({ store, cacheBytes: 2000 });
     const flat = new Map<string, number>();
-    let pending: ReturnType<Overlay["freeze"]> | null = null;
+    let pending: ReturnType<Memtable["freeze"]> | null = null;
     let counter = 0;
     for (const step of steps) {
       switch (step.kind) {
         case "put": {
           const value = new Uint8Array([counter++ & 0xff]);
-          if (overlay.get(step.key) === null) overlay.insert(step.key, value);
-          else overlay.put(step.key, value);
+          if (memtable.get(step.key) === null) memtable.insert(step.key, value);
+          else memtable.put(step.key, value);
           flat.set(step.key, value[0] as number);
           break;
         }
         case "delete":
-          overlay.delete(step.key);
+          memtable.delete(step.key);
           flat.delete(step.key);
           break;
         case "scan":
-          if (overlay.isFrozen) frozenScans++;
-          compareScan(overlay, flat, step.key, step.other);
+          if (memtable.hasImmutable) immutableScans++;
+          compareScan(memtable, flat, step.key, step.other);
           break;
         case "freeze":
-          pending ??= overlay.freeze();
+          pending ??= memtable.freeze();
           break;
         case "fail":
           // The store was full: nothing was written, the table stays, the host tries again later.
@@ -112,30 +112,30 @@ t.test("P-119 layers equal a flat model for gets, scans and flushes that fail on
         case "land":
           if (pending === null) break;
           store.write(pending.changes, () => undefined);
-          overlay.dropFrozen();
+          memtable.dropImmutable();
           pending = null;
           break;
       }
     }
     for (const key of [...flat.keys(), "\0", "\xff"]) {
-      if ((overlay.get(key)?.[0] ?? -1) !== (flat.get(key) ?? -1)) throw new Error("get differs");
+      if ((memtable.get(key)?.[0] ?? -1) !== (flat.get(key) ?? -1)) throw new Error("get differs");
     }
-    compareScan(overlay, flat, "", null);
+    compareScan(memtable, flat, "", null);
     if (pending !== null) {
       store.write(pending.changes, () => undefined);
-      overlay.dropFrozen();
+      memtable.dropImmutable();
     }
-    flush(overlay, store);
+    flush(memtable, store);
     if (store.size !== flat.size) throw new Error("the store holds other rows");
-    compareScan(new Overlay({ store }), flat, "", null);
+    compareScan(new Memtable({ store }), flat, "", null);
   };
-  fc.assert(fc.property(fc.array(overlayStep, { maxLength: 120 }), run), { numRuns: 800 });
-  t.ok(frozenScans > 20, "scans saw a frozen table");
+  fc.assert(fc.property(fc.array(memtableStep, { maxLength: 120 }), run), { numRuns: 800 });
+  t.ok(immutableScans > 20, "scans saw an immutable table");
   t.end();
 });
 
 function compareScan(
-  overlay: Overlay,
+  memtable: Memtable,
   flat: Map<string, number>,
   first: string,
   last: string | null,
@@ -144,7 +144,7 @@ function compareScan(
     .filter((key) => key >= first && (last === null || key < last))
     .sort();
   const seen: string[] = [];
-  overlay.scan(first, last, (key, value) => {
+  memtable.scan(first, last, (key, value) => {
     if (value[0] !== flat.get(key)) throw new Error("a scan showed an old value");
     seen.push(key);
     return true;
@@ -152,19 +152,19 @@ function compareScan(
   if (seen.join() !== expected.join())
     throw new Error(`scan gave ${seen.length} of ${expected.length} rows`);
   let first2 = 0;
-  overlay.scan(first, last, () => ++first2 < 2);
+  memtable.scan(first, last, () => ++first2 < 2);
   if (first2 !== Math.min(2, expected.length)) throw new Error("a scan did not stop");
 }
 
 t.test("P-119 a change during a scan and a second freeze are bugs and say so", (t) => {
-  const overlay = new Overlay({ store: new FakeStore() });
-  overlay.put("a", new Uint8Array(1));
+  const memtable = new Memtable({ store: new FakeStore() });
+  memtable.put("a", new Uint8Array(1));
   t.throws(
-    () => overlay.scan("", null, () => (overlay.put("b", new Uint8Array(1)), true)),
+    () => memtable.scan("", null, () => (memtable.put("b", new Uint8Array(1)), true)),
     /no row changes/,
   );
-  overlay.freeze();
-  t.throws(() => overlay.freeze(), /one table is frozen/);
+  memtable.freeze();
+  t.throws(() => memtable.freeze(), /one table is immutable/);
   t.end();
 });
 
@@ -212,14 +212,14 @@ function applyLogged(machine: Machine, log: readonly Logged[], upTo: number): vo
   }
 }
 
-function allRows(overlay: Overlay, machine: Machine): string {
-  return rowList(overlay, machine).join("\n");
+function allRows(memtable: Memtable, machine: Machine): string {
+  return rowList(memtable, machine).join("\n");
 }
 
-function rowList(overlay: Overlay, machine: Machine): readonly string[] {
+function rowList(memtable: Memtable, machine: Machine): readonly string[] {
   const prefix = generationPrefix(machine.group, machine.record().generation);
   const rows: string[] = [];
-  overlay.scan(prefix, keySuccessor(prefix), (key, value) => {
+  memtable.scan(prefix, keySuccessor(prefix), (key, value) => {
     rows.push(`${key.slice(prefix.length)}=${toByteKey(value)}`);
     return true;
   });
@@ -247,11 +247,11 @@ t.test(
       for (let index = 1; index <= entries.length; index++) {
         applyLogged(bench.machine, entries, index);
         if (flushAt.includes(index)) {
-          const frozen = bench.overlay.freeze();
-          const group = frozen.groups[0];
+          const immutable = bench.memtable.freeze();
+          const group = immutable.groups[0];
           if (group?.appliedIndex !== index) throw new Error("the freeze names the applied index");
-          store.write(frozen.changes, () => undefined);
-          if (index % 3 !== 0) bench.overlay.dropFrozen();
+          store.write(immutable.changes, () => undefined);
+          if (index % 3 !== 0) bench.memtable.dropImmutable();
           else bench = new Bench(store);
         }
         if (index !== crash) continue;
@@ -264,7 +264,7 @@ t.test(
         throw new Error("chains differ");
       if (bench.machine.stateDigest !== straight.machine.stateDigest)
         throw new Error("digests differ");
-      if (allRows(bench.overlay, bench.machine) !== allRows(straight.overlay, straight.machine)) {
+      if (allRows(bench.memtable, bench.machine) !== allRows(straight.memtable, straight.machine)) {
         throw new Error("rows differ");
       }
     };
@@ -317,7 +317,7 @@ t.test(
       const original = new Bench();
       applyLogged(original.machine, entries, at);
       if (cut % 2 === 0) original.flush();
-      const rows = allRows(original.overlay, original.machine);
+      const rows = allRows(original.memtable, original.machine);
       const digest = original.machine.chainDigest;
       const chunks = takeSnapshot(original, maxBytes, () => {
         const next = Math.min(original.machine.appliedIndex + 1, entries.length);
@@ -329,14 +329,14 @@ t.test(
       other.apply(1, set("k/0", "old"), lock("stale", "x", 100), create("old"));
       if (at > 0) {
         restoreInto(other, chunks);
-        if (allRows(other.overlay, other.machine) !== rows) throw new Error("rows differ");
+        if (allRows(other.memtable, other.machine) !== rows) throw new Error("rows differ");
         if (other.machine.chainDigest !== digest) throw new Error("digest differs");
         while (other.machine.sweep(3) > 0);
         other.flush();
         const restarted = new Bench(other.store.copy());
-        if (allRows(restarted.overlay, restarted.machine) !== rows)
+        if (allRows(restarted.memtable, restarted.machine) !== rows)
           throw new Error("rows differ after restart");
-        if (restarted.store.size !== rowList(restarted.overlay, restarted.machine).length + 1)
+        if (restarted.store.size !== rowList(restarted.memtable, restarted.machine).length + 1)
           throw new Error("old rows are left");
         applyLogged(original.machine, entries, entries.length);
         applyLogged(restarted.machine, entries, entries.length);
@@ -403,12 +403,12 @@ t.test("P-041 a crash in a restore leaves the group as it was, and its rubbish i
   const target = new Bench();
   target.apply(1, set("mine", "x"));
   target.flush();
-  const before = allRows(target.overlay, target.machine);
+  const before = allRows(target.memtable, target.machine);
   const sink = target.machine.beginRestore();
   for (const chunk of chunks.slice(0, 3)) sink.take(chunk.bytes);
   target.flush();
   const restarted = new Bench(target.store.copy());
-  t.equal(allRows(restarted.overlay, restarted.machine), before);
+  t.equal(allRows(restarted.memtable, restarted.machine), before);
   t.equal(restarted.machine.appliedIndex, 1);
   t.ok(restarted.machine.sweep(1000) > 0, "rubbish was there");
   t.equal(restarted.machine.sweep(1000), 0);
@@ -514,11 +514,11 @@ t.test("row tables keep order however they are filled, and drop what left no tra
     const stamp = { n: 1, l: index, c: 0 };
     bench.machine.apply({ index, term: 1, leaseMs: 0, stamp }, [set("hot", `${index}`)], outcomes);
   }
-  t.ok(bench.overlay.rows <= 5, "superseded history leaves no marks in memory");
-  const frozen = bench.overlay.freeze();
-  t.equal(frozen.changes.length, 5, "latest, three older ones, group record");
+  t.ok(bench.memtable.rows <= 5, "superseded history leaves no marks in memory");
+  const immutable = bench.memtable.freeze();
+  t.equal(immutable.changes.length, 5, "latest, three older ones, group record");
   t.strictSame(plainSorter.sort([]), []);
-  t.equal(new Machine(bench.overlay, partitionId(2)).appliedIndex, 0, "groups are apart");
+  t.equal(new Machine(bench.memtable, partitionId(2)).appliedIndex, 0, "groups are apart");
   t.equal(RowKind.value + 1, RowKind.history);
   t.end();
 });
@@ -556,9 +556,9 @@ t.test(
         `${rows} rows, twin`,
       );
     }
-    const overlay = new Overlay({ store: new FakeStore(), sorter });
-    for (let at = 0; at < 1000; at++) overlay.put(`k${(at * 7) % 1000}`, new Uint8Array(1));
-    const { changes } = overlay.freeze();
+    const memtable = new Memtable({ store: new FakeStore(), sorter });
+    for (let at = 0; at < 1000; at++) memtable.put(`k${(at * 7) % 1000}`, new Uint8Array(1));
+    const { changes } = memtable.freeze();
     t.strictSame(
       changes.map((change) => toByteKey(change.key)),
       Array.from({ length: 1000 }, (_, at) => `k${at}`).sort(),

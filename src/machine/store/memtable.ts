@@ -1,16 +1,16 @@
 /**
- * The ordered view over the durable store: what was applied and is not yet flushed, in front of
- * what is. One per node.
+ * What was applied and is not yet flushed, as one ordered view in front of the durable store. One
+ * per node.
  *
- * Layers, newest first: active table, frozen table (being flushed), mirror of some rows of the
- * store, store. Calls the store by `get` and `scan` only; the host calls `write` with a frozen
- * table.
+ * Layers, newest first: active memtable, immutable memtable (being flushed), mirror of some rows of
+ * the store, store. Calls the store by `get` and `scan` only; the host calls `write` with an
+ * immutable table.
  *
  * Invariants: 1. One view merges the layers; deletions are explicit. 2. A freeze falls between
- * entries, and the freeze hooks write the records of all groups that moved into the table being
- * frozen. 3. At most one table is frozen; it is dropped only by `dropFrozen`, after its flush is
- * durable. 4. Values are never changed after `put`, by nobody. 5. Nothing is written while a scan
- * runs.
+ * entries, and the freeze hooks write the records of all groups that moved into the table that
+ * becomes immutable. 3. At most one table is immutable; it is dropped only by `dropImmutable`,
+ * after its flush is durable. 4. Values are never changed after `put`, by nobody. 5. Nothing is
+ * written while a scan runs.
  */
 import { assert } from "../../base/assert.js";
 import type { StoreChange, StorePort } from "../../ports.js";
@@ -19,15 +19,15 @@ import { LayerMerge } from "./layer-merge.js";
 import { ReadCache } from "./read-cache.js";
 import { RowTable, plainSorter, type EntrySorter } from "./row-table.js";
 
-/** How far one group had been applied when a table was frozen. */
+/** How far one group had been applied when its table was frozen. */
 export interface FrozenGroup {
   readonly group: number;
   readonly appliedIndex: number;
   readonly appliedTerm: number;
 }
 
-/** One flush: pass `changes` to `StorePort.write`, then call `dropFrozen`. */
-export interface FrozenTable {
+/** One flush: pass `changes` to `StorePort.write`, then call `dropImmutable`. */
+export interface ImmutableTable {
   /** Sorted by key, one change per key. */
   readonly changes: readonly StoreChange[];
   readonly sizeBytes: number;
@@ -49,7 +49,7 @@ export interface ChangeWatcher {
   beforeChange(key: ByteKey): void;
 }
 
-export interface OverlayOptions {
+export interface MemtableOptions {
   readonly store: StorePort;
   readonly sorter?: EntrySorter;
   /** Bound on rows of the store kept in memory (bytes); 0 keeps none. */
@@ -65,18 +65,18 @@ const CACHE_BYTES_DEFAULT = 64 * 1024 * 1024;
 
 export type RowVisitor = (key: ByteKey, value: Uint8Array) => boolean;
 
-export class Overlay {
+export class Memtable {
   private readonly store: StorePort;
   private readonly sorter: EntrySorter;
   private readonly cache: ReadCache;
   private readonly hooks = new Set<FreezeHook>();
   private readonly watchers = new Set<ChangeWatcher>();
   private active: RowTable;
-  private frozen: RowTable | null = null;
+  private immutable: RowTable | null = null;
   private scans = 0;
   private readonly copiesValues: boolean;
 
-  constructor(options: OverlayOptions) {
+  constructor(options: MemtableOptions) {
     this.store = options.store;
     this.sorter = options.sorter ?? plainSorter;
     this.cache = new ReadCache(options.cacheBytes ?? CACHE_BYTES_DEFAULT);
@@ -89,9 +89,9 @@ export class Overlay {
     return this.active.sizeBytes;
   }
 
-  /** Bytes that are in memory only: active and frozen. Intake is slowed by this. */
+  /** Bytes that are in memory only: active and immutable. Intake is slowed by this. */
   get unflushedBytes(): number {
-    return this.active.sizeBytes + (this.frozen?.sizeBytes ?? 0);
+    return this.active.sizeBytes + (this.immutable?.sizeBytes ?? 0);
   }
 
   /** Changes in the active table. */
@@ -99,8 +99,8 @@ export class Overlay {
     return this.active.rows;
   }
 
-  get isFrozen(): boolean {
-    return this.frozen !== null;
+  get hasImmutable(): boolean {
+    return this.immutable !== null;
   }
 
   /** The row, or null. Not to be changed. */
@@ -111,8 +111,8 @@ export class Overlay {
   }
 
   private getBelow(key: ByteKey): Uint8Array | null {
-    const frozen = this.frozen?.get(key);
-    if (frozen !== undefined) return frozen.value;
+    const immutable = this.immutable?.get(key);
+    if (immutable !== undefined) return immutable.value;
     const cached = this.cache.get(key);
     if (cached !== undefined) return cached;
     const value = this.store.get(fromByteKey(key));
@@ -164,7 +164,7 @@ export class Overlay {
   private scanLayers(first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
     const merge = new LayerMerge(first, last);
     merge.add(this.active.sortedRuns());
-    if (this.frozen !== null) merge.add(this.frozen.sortedRuns());
+    if (this.immutable !== null) merge.add(this.immutable.sortedRuns());
     const end = last === null ? null : fromByteKey(last);
     merge.over(
       (row) =>
@@ -188,11 +188,11 @@ export class Overlay {
   }
 
   /**
-   * Freezes the active table and starts an empty one. Only while none is frozen, and between
+   * Freezes the active table and starts an empty one. Only while none is immutable, and between
    * entries.
    */
-  freeze(): FrozenTable {
-    assert(this.frozen === null, "one table is frozen at a time");
+  freeze(): ImmutableTable {
+    assert(this.immutable === null, "one table is immutable at a time");
     assert(this.scans === 0, "no freeze while a scan runs");
     const groups: FrozenGroup[] = [];
     for (const hook of this.hooks) {
@@ -203,15 +203,15 @@ export class Overlay {
     for (const entry of this.active.ordered()) {
       changes.push({ key: entry.bytes(), value: entry.value });
     }
-    this.frozen = this.active;
+    this.immutable = this.active;
     this.active = new RowTable(this.sorter);
-    return { changes, sizeBytes: this.frozen.sizeBytes, groups };
+    return { changes, sizeBytes: this.immutable.sizeBytes, groups };
   }
 
-  /** After the flush of the frozen table is durable: its rows are now the store's. */
-  dropFrozen(): void {
-    assert(this.frozen !== null, "a table is frozen");
-    for (const entry of this.frozen.ordered()) this.cache.landed(entry.key, entry.value);
-    this.frozen = null;
+  /** After the flush of the immutable table is durable: its rows are now the store's. */
+  dropImmutable(): void {
+    assert(this.immutable !== null, "a table is immutable");
+    for (const entry of this.immutable.ordered()) this.cache.landed(entry.key, entry.value);
+    this.immutable = null;
   }
 }
