@@ -28,8 +28,8 @@ export interface GroupPlanFacts {
   readonly removed: ReadonlySet<number>;
   /** Answers now, as far as can be told; this node always does. */
   isLive(node: number): boolean;
-  /** Has been as good as level for some time, as this leader measured it (P-091). */
-  isLevel(node: number): boolean;
+  /** Has been as good as caught up for some time, as this leader measured it (P-091). */
+  isCaughtUp(node: number): boolean;
 }
 
 export type GroupStep =
@@ -119,9 +119,9 @@ function promotion(facts: GroupPlanFacts, wished: readonly number[]): GroupStep 
   if (membership.voters.length >= VOTERS_MAX) {
     return { kind: "wait", why: `learner ${first} waits for the place of a voter` };
   }
-  const level = learners.find((node) => facts.isLive(node) && facts.isLevel(node));
-  if (level === undefined) return { kind: "wait", why: `learner ${first} has not caught up` };
-  return operation("addVoter", level, `learner ${level} has caught up`);
+  const caughtUp = learners.find((node) => facts.isLive(node) && facts.isCaughtUp(node));
+  if (caughtUp === undefined) return { kind: "wait", why: `learner ${first} has not caught up` };
+  return operation("addVoter", caughtUp, `learner ${caughtUp} has caught up`);
 }
 
 function surplusVoter(facts: GroupPlanFacts, wished: readonly number[]): GroupStep | null {
@@ -156,7 +156,7 @@ function ownLeave(facts: GroupPlanFacts, wished: readonly number[]): GroupStep |
   if (wished.includes(self)) return null;
   if (!roster.some((member) => member.nodeId === self) && !removed.has(self)) return null;
   const heirs = wished.filter((node) => node !== self && membership.voters.includes(node));
-  const heir = heirs.find((node) => facts.isLive(node) && facts.isLevel(node));
+  const heir = heirs.find((node) => facts.isLive(node) && facts.isCaughtUp(node));
   if (heir !== undefined) return { kind: "transfer", to: heir, why: "the leader leaves" };
   return { kind: "wait", why: "nobody can take over from the leader, which leaves" };
 }

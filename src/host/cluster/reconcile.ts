@@ -2,12 +2,12 @@
  * Brings the membership of the groups that this node leads in line with the roster, one change per
  * group at a time.
  *
- * Looks at each beat at the groups that were run and those that are not settled; measures how far
+ * Looks at each tick at the groups that were run and those that are not settled; measures how far
  * learners are; carries out what the planner says. Invariants: 1. Steps come from the planner
  * alone, from facts of now: nothing is remembered between two steps but measurements of this
- * leadership (P-094). 2. A learner counts as level after `levelMs` without a break within
- * `lagEntries` of the end (P-091). 3. A sleeping group with something to do is woken. 4. What has
- * to wait for long is told (P-093).
+ * leadership (P-094). 2. A learner counts as caught up after `CAUGHT_UP_ELECTIONS` without a break
+ * within `LAG_ENTRIES` of the end (P-091). 3. A sleeping group with something to do is woken. 4.
+ * What has to wait for long is told (P-093).
  */
 import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
 import type { PartitionId } from "../../base/ids.js";
@@ -46,17 +46,17 @@ export interface ReconcileDeps {
   wake(partition: PartitionId): void;
 }
 
-/** A learner within so many entries of the end is as good as level. */
+/** A learner within so many entries of the end is as good as caught up. */
 const LAG_ENTRIES = 64;
 /** So long without a break, in election timeouts. */
-const LEVEL_ELECTIONS = 1;
+const CAUGHT_UP_ELECTIONS = 1;
 /** What waits longer is told. */
 const PATIENCE_MS = 30_000;
 /** Time for a transfer of leadership before it is ordered again. */
 const TRANSFER_MS = 3000;
 
 interface Measured {
-  levelSinceMs: number;
+  caughtUpSinceMs: number;
   heardMs: number;
 }
 
@@ -159,7 +159,7 @@ export class Reconcile {
       membership: status.membership,
       ...view.facts,
       isLive: (node) => this.isLive(watch, node, nowMs),
-      isLevel: (node) => this.isLevel(watch, node, nowMs),
+      isCaughtUp: (node) => this.isCaughtUp(watch, node, nowMs),
     });
     if (step.kind === "settled") {
       watch.settledRoster = view.version;
@@ -176,11 +176,11 @@ export class Reconcile {
   private measure(watch: Watch, status: CoreStatus, nowMs: number): void {
     for (const peer of status.progress) {
       if (peer.id === this.deps.nodeId) continue;
-      const known = watch.peers.get(peer.id) ?? { levelSinceMs: Infinity, heardMs: -Infinity };
+      const known = watch.peers.get(peer.id) ?? { caughtUpSinceMs: Infinity, heardMs: -Infinity };
       watch.peers.set(peer.id, known);
       if (peer.active) known.heardMs = nowMs;
-      const isLevel = isWithin(peer, status.lastIndex) && this.isLive(watch, peer.id, nowMs);
-      known.levelSinceMs = isLevel ? Math.min(known.levelSinceMs, nowMs) : Infinity;
+      const isCaughtUp = isWithin(peer, status.lastIndex) && this.isLive(watch, peer.id, nowMs);
+      known.caughtUpSinceMs = isCaughtUp ? Math.min(known.caughtUpSinceMs, nowMs) : Infinity;
     }
   }
 
@@ -191,9 +191,9 @@ export class Reconcile {
     return nowMs - heardMs <= 2 * this.deps.electionMs;
   }
 
-  private isLevel(watch: Watch, node: number, nowMs: number): boolean {
-    const sinceMs = watch.peers.get(node)?.levelSinceMs ?? Infinity;
-    return nowMs - sinceMs >= LEVEL_ELECTIONS * this.deps.electionMs;
+  private isCaughtUp(watch: Watch, node: number, nowMs: number): boolean {
+    const sinceMs = watch.peers.get(node)?.caughtUpSinceMs ?? Infinity;
+    return nowMs - sinceMs >= CAUGHT_UP_ELECTIONS * this.deps.electionMs;
   }
 
   private carryOut(group: ReconcileGroup, watch: Watch, step: GroupStep, nowMs: number): void {

@@ -1,13 +1,13 @@
 /**
  * Lets one idle group sleep: no ticks, no heartbeats, until something happens.
  *
- * A leader sends its followers to sleep by a heartbeat that is marked (`reject`); whoever is level
- * with it goes along. A sleeping follower asks its leader from time to time, by a marked answer,
- * whether the group still lives there, so that a group that is stuck on a living node is failed
- * over too. Invariants: 1. A leader sleeps only when every member is linked and has confirmed the
- * last index (P-013). 2. Every message but the marked ones, every command, read and broken link
- * wakes the group. 3. A pre-vote of the believed leader proves that its seat is vacant. 4. A
- * sleeping follower that gets no sign within an election timeout of asking wakes.
+ * A leader sends its followers to sleep by a heartbeat that is marked (`reject`); whoever has
+ * caught up with it goes along. A sleeping follower asks its leader from time to time, by a marked
+ * answer, whether the group still lives there, so that a group that is stuck on a living node is
+ * failed over too. Invariants: 1. A leader sleeps only when every member is linked and has
+ * confirmed the last index (P-013). 2. Every message but the marked ones, every command, read and
+ * broken link wakes the group. 3. A pre-vote of the believed leader proves that its seat is vacant.
+ * 4. A sleeping follower that gets no sign within an election timeout of asking wakes.
  */
 import type { RaftCore } from "../../raft/core.js";
 import type { Message, MessageKind } from "../../raft/state/types.js";
@@ -111,7 +111,7 @@ export class Quiescence {
     const { quiesceAfterMs, heartbeatMs } = this.settings;
     const { leadership, core } = this.group;
     const isStill = leadership.isServing && !core.hasEffects() && this.group.isQuiet;
-    if (!isStill || !this.isLevel(core.lastIndex)) {
+    if (!isStill || !this.isCaughtUp(core.lastIndex)) {
       this.activeMs = nowMs;
       return;
     }
@@ -120,15 +120,15 @@ export class Quiescence {
     const { progress, membership, transferTo } = core.status();
     if (transferTo !== 0 || membership.votersOutgoing.length > 0) return;
     let votes = membership.voters.includes(core.id) ? 1 : 0;
-    const level: number[] = [];
+    const caughtUp: number[] = [];
     for (const peer of progress) {
       if (peer.id === core.id || this.isAway(peer.id, nowMs)) continue;
       if (peer.match !== core.lastIndex || !peer.active) return;
       if (!peer.learner) votes++;
-      level.push(peer.id);
+      caughtUp.push(peer.id);
     }
-    if (level.length === 0 || votes * 2 <= membership.voters.length) return;
-    for (const id of level) this.sendToSleep(id);
+    if (caughtUp.length === 0 || votes * 2 <= membership.voters.length) return;
+    for (const id of caughtUp) this.sendToSleep(id);
     this.quiesced = true;
   }
 
@@ -140,8 +140,8 @@ export class Quiescence {
   private answerProbe(probe: Message): void {
     const { core } = this.group;
     const peer = core.status().progress.find((each) => each.id === probe.from);
-    const isLevel = peer !== undefined && peer.match === core.lastIndex;
-    if (isLevel && probe.term === core.term) this.sendToSleep(probe.from);
+    const isCaughtUp = peer !== undefined && peer.match === core.lastIndex;
+    if (isCaughtUp && probe.term === core.term) this.sendToSleep(probe.from);
     else this.rise();
   }
 
@@ -149,15 +149,15 @@ export class Quiescence {
     return this.group.core.role === "leader";
   }
 
-  private isLevel(index: number): boolean {
+  private isCaughtUp(index: number): boolean {
     const { core } = this.group;
     return core.lastIndex === index && core.commitIndex === index && core.appliedIndex === index;
   }
 
   private follow(message: Message, nowMs: number): void {
     const { core } = this.group;
-    const isLevel = core.leader === message.from && this.isLevel(message.commit);
-    if (!isLevel || core.term !== message.term) {
+    const isCaughtUp = core.leader === message.from && this.isCaughtUp(message.commit);
+    if (!isCaughtUp || core.term !== message.term) {
       this.rise();
       return;
     }

@@ -1,8 +1,8 @@
 /**
  * Spreads leaderships over the nodes, now and then, by ordered transfers.
  *
- * Invariants: 1. Only groups that serve, are quiet about membership and have level candidates are
- * moved, and none whose ephemeral data would be lost. 2. Without its setting nothing is moved.
+ * Invariants: 1. Only groups that serve, are quiet about membership and have caught-up candidates
+ * are moved, and none whose ephemeral data would be lost. 2. Without its setting nothing is moved.
  */
 import { planLeaderMoves } from "../../control/leader-balance.js";
 import type { GroupDriver } from "../group/driver.js";

@@ -123,7 +123,7 @@ export function maybeCommit(raft: RaftState): boolean {
   return true;
 }
 
-/** Orders a peer whose log is level to campaign at once. */
+/** Orders a peer whose log has caught up to campaign at once. */
 export function sendTimeoutNow(raft: RaftState, to: NodeId): void {
   const draft = raft.post("timeoutNow", to);
   if (raft.transferToken === 0) return;

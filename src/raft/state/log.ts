@@ -168,7 +168,7 @@ export class RaftLog {
 
   /**
    * The entries from `first` on that fit into one message; null at the end of the log. Followers
-   * that are level are sent the same stretch, so that the last one made is shared.
+   * that have caught up are sent the same stretch, so that the last one made is shared.
    */
   spanFrom(first: LogIndex): EntrySpan | null {
     if (first > this.lastIndex) return null;

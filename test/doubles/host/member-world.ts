@@ -245,7 +245,7 @@ export class MemberWorld {
   changesHeld = false;
   /** The replicas at the leader of the meta partition are up to date. */
   isFresh = true;
-  /** Time that a new member of a group takes to be level. */
+  /** Time that a new member of a group takes to catch up. */
   catchUpMs = 500;
   readonly groups: FakeGroup[] = [];
   readonly nodes = new Map<number, MemberNode>();
@@ -314,11 +314,11 @@ export class MemberWorld {
   statusOf(group: FakeGroup): CoreStatus {
     const progress = allMembers(group.membership).map((id): PeerProgress => {
       const sinceMs = group.caughtUp.get(id) ?? 0;
-      const isLevel = this.nowMs - sinceMs >= this.catchUpMs;
+      const isCaughtUp = this.nowMs - sinceMs >= this.catchUpMs;
       return {
         id,
-        state: isLevel ? "replicate" : "probe",
-        match: isLevel ? 1000 : 0,
+        state: isCaughtUp ? "replicate" : "probe",
+        match: isCaughtUp ? 1000 : 0,
         next: 1,
         learner: group.membership.learners.includes(id),
         paused: false,

@@ -30,8 +30,8 @@ export const memberBugs: readonly Mutation[] = [
   control("P-091", "a learner votes before it has caught up", "members", [
     edit(
       "src/control/group-plan.ts",
-      "const level = learners.find((node) => facts.isLive(node) && facts.isLevel(node));",
-      "const level = learners.find((node) => facts.isLive(node));",
+      "const caughtUp = learners.find((node) => facts.isLive(node) && facts.isCaughtUp(node));",
+      "const caughtUp = learners.find((node) => facts.isLive(node));",
     ),
   ]),
   control("P-096", "a voter goes before its heir votes", "members", [

@@ -37,7 +37,7 @@ t.test("a full group lets somebody go before somebody else comes", (t) => {
   const roster = ids(1, MEMBERS_MAX + 1)
     .filter((id) => id !== gone)
     .map(line);
-  const live = { isLive: () => true, isLevel: () => false, self: 1 };
+  const live = { isLive: () => true, isCaughtUp: () => false, self: 1 };
   const full = { ...live, membership: membership(ids(2, MEMBERS_MAX)), roster };
   const step = nextGroupChange({ ...full, removed: new Set([gone]) });
   t.match(step, { kind: "change", change: { operations: [{ kind: "remove", node: gone }] } });

@@ -1,4 +1,6 @@
-/** Joins and leaves of whole nodes over a false network: snapshots, promotions, transfer, removal. */
+/**
+ * Joins and leaves of whole nodes over a false network: snapshots, promotions, transfer, removal.
+ */
 import t from "tap";
 import { Prng } from "../../../src/base/prng.js";
 import type { LeaveOutcome } from "../../../src/host/cluster/leaving.js";
@@ -15,7 +17,7 @@ function write(cluster: Cluster, text: string, results: ProposalResult[]): void 
 }
 
 /** Whether all running nodes hold the same in every group. */
-function isLevel(cluster: Cluster): boolean {
+function isCaughtUp(cluster: Cluster): boolean {
   const [first, ...rest] = [...cluster.nodes.values()];
   return (first?.groups() ?? []).every(({ partition, machine }) => {
     return rest.every((node) => {
@@ -82,7 +84,7 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
   cluster.passUntil(() => roster(cluster, 4) === "1 voter, 2 voter, 3 voter, 4 voter", 30_000);
   cluster.ready();
   t.ok(cluster.node(4).facts().snapshotsInstalled >= 3, "it came by images");
-  cluster.passUntil(() => isLevel(cluster));
+  cluster.passUntil(() => isCaughtUp(cluster));
   const members = cluster.node(4).metaGroup().machine.meta.members();
   t.same(
     members.map((member) => member.storageId),
@@ -107,7 +109,7 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
     write(cluster, `after${at}`, results);
     cluster.pass(10);
   }
-  cluster.passUntil(() => isLevel(cluster));
+  cluster.passUntil(() => isCaughtUp(cluster));
   cluster.pass(500);
   t.equal(results.length, 350);
   t.ok(
@@ -141,7 +143,7 @@ void t.test("a joining group that sleeps is woken (P-091)", (t) => {
   t.match(join(cluster, 1, 2), { status: "accepted", founders: [1] });
   cluster.start(2);
   cluster.passUntil(() => roster(cluster, 2) === "1 voter, 2 voter", 30_000);
-  cluster.passUntil(() => isLevel(cluster));
+  cluster.passUntil(() => isCaughtUp(cluster));
   const { frames } = cluster.network;
   cluster.pass(20_000);
   const first = cluster.network.frames - frames;
@@ -181,7 +183,7 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   t.notOk(back.groups().some((group) => group.isLeader()));
   cluster.network.healAll();
   cluster.passUntil(() => roster(cluster, 1) === "1 voter, 2 voter", 60_000);
-  cluster.passUntil(() => isLevel(cluster), 30_000);
+  cluster.passUntil(() => isCaughtUp(cluster), 30_000);
   t.ok(results.every((result) => result.status === "applied"));
   t.end();
 });
@@ -228,7 +230,7 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
     write(cluster, `late${at}`, results);
     cluster.pass(20);
   }
-  cluster.passUntil(() => isLevel(cluster), 30_000);
+  cluster.passUntil(() => isCaughtUp(cluster), 30_000);
   t.ok(results.every((result) => result.status === "applied"));
   t.end();
 });
@@ -302,7 +304,7 @@ void t.test("P-083 P-094 P-098 joins and leaves while nodes die and return", (t)
     t.equal(outcome, "Committed", `seed ${seed}`);
     cluster.kill(2);
     busy(30);
-    cluster.passUntil(() => isLevel(cluster), 30_000);
+    cluster.passUntil(() => isCaughtUp(cluster), 30_000);
     cluster.pass(12_000);
     const applied = results.filter((result) => result.status === "applied").length;
     t.ok(applied > results.length * 0.8, `${applied} of ${results.length} were applied`);

@@ -95,7 +95,9 @@ function withLaggard(settings: object): { cluster: Cluster; away: number } {
   return { cluster, away };
 }
 
-/** Writes for `seconds`, a hundred a second; how many snapshots went over. Stops when it caught up. */
+/**
+ * Writes for `seconds`, a hundred a second; how many snapshots went over. Stops when it caught up.
+ */
 function writeOn(cluster: Cluster, away: number, seconds: number): [number, boolean] {
   const snapshots = (): number => {
     return [...cluster.nodes.values()].reduce(
@@ -122,8 +124,8 @@ void t.test("P-194 P-037 P-116 a log that is too large stays behind a transfer: 
   const { cluster, away } = withLaggard({});
   // More segments than there should be, all the time: each beat relieves the log.
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
-  const [snapshots, isLevel] = writeOn(cluster, away, 60);
-  t.ok(isLevel, "it catches up");
+  const [snapshots, isCaughtUp] = writeOn(cluster, away, 60);
+  t.ok(isCaughtUp, "it catches up");
   t.equal(snapshots, 1);
   t.end();
 });
@@ -131,8 +133,8 @@ void t.test("P-194 P-037 P-116 a log that is too large stays behind a transfer: 
 void t.test("P-194 a bound that is too small is raised until an image can be joined", (t) => {
   const { cluster, away } = withLaggard({ logKeepBytesMax: 10_000 });
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
-  const [snapshots, isLevel] = writeOn(cluster, away, 120);
-  t.ok(isLevel, "it catches up");
+  const [snapshots, isCaughtUp] = writeOn(cluster, away, 120);
+  t.ok(isCaughtUp, "it catches up");
   t.ok(snapshots <= 4, `${snapshots} images`);
   t.end();
 });

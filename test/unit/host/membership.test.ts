@@ -50,7 +50,7 @@ interface Scene {
   roster: Member[];
   removed: Set<number>;
   dead: Set<number>;
-  level: Set<number>;
+  caughtUp: Set<number>;
   leader: number;
 }
 
@@ -83,7 +83,7 @@ function randomScene(random: Prng): Scene {
     roster,
     removed,
     dead,
-    level: new Set(),
+    caughtUp: new Set(),
     leader,
   };
 }
@@ -100,7 +100,7 @@ function planIn(scene: Scene): GroupStep {
     roster: scene.roster,
     removed: scene.removed,
     isLive: (id) => !scene.dead.has(id),
-    isLevel: (id) => scene.level.has(id) && !scene.dead.has(id),
+    isCaughtUp: (id) => scene.caughtUp.has(id) && !scene.dead.has(id),
   });
 }
 
@@ -114,8 +114,8 @@ function takeStep(scene: Scene, step: GroupStep): void {
   if (step.kind !== "change") return;
   if (step.change.operations.length !== 1) throw new Error("one operation at a time (P-092)");
   const [operation] = step.change.operations;
-  if (operation?.kind === "addVoter" && !scene.level.has(operation.node)) {
-    throw new Error("only who is level is promoted (P-091)");
+  if (operation?.kind === "addVoter" && !scene.caughtUp.has(operation.node)) {
+    throw new Error("only who has caught up is promoted (P-091)");
   }
   const result = changeMembership(scene.membership, step.change);
   if (!result.ok) throw new Error(result.reason);
@@ -136,7 +136,7 @@ t.test("P-091 P-092 P-094 plans end in the wished membership, never below a majo
       const step = planIn(scene);
       kinds[step.kind]++;
       takeStep(scene, step);
-      if (random.chance(1, 3)) scene.level.add(1 + random.below(12));
+      if (random.chance(1, 3)) scene.caughtUp.add(1 + random.below(12));
       // A flicker of who answers, as long as the group can still decide anything.
       const id = 1 + random.below(12);
       if (scene.dead.delete(id) || id === scene.leader) continue;
@@ -146,7 +146,7 @@ t.test("P-091 P-092 P-094 plans end in the wished membership, never below a majo
       }
     }
     scene.dead.clear();
-    for (let id = 1; id <= 12; id++) scene.level.add(id);
+    for (let id = 1; id <= 12; id++) scene.caughtUp.add(id);
     let steps = 0;
     for (let step = planIn(scene); step.kind !== "settled"; step = planIn(scene)) {
       if (step.kind === "wait") throw new Error(`seed ${seed} waits: ${step.why}`);
@@ -174,7 +174,7 @@ t.test("P-097 who is merely absent from the roster known here is left alone", (t
     roster: [member(1, "voter"), member(2, "voter")],
     removed: new Set<number>(),
     isLive: () => true,
-    isLevel: () => true,
+    isCaughtUp: () => true,
   };
   const step = nextGroupChange(facts);
   t.equal(step.kind, "wait");
@@ -197,7 +197,7 @@ t.test("P-088 P-096 two voters to one: the leader hands over first", (t) => {
     roster: [member(2, "voter")],
     removed: new Set([1]),
     isLive: () => true,
-    isLevel: () => true,
+    isCaughtUp: () => true,
   };
   t.match(nextGroupChange(facts), { kind: "transfer", to: 2 });
   t.match(nextGroupChange({ ...facts, isLive: (id) => id === 1 }), { kind: "wait" });
@@ -372,7 +372,7 @@ t.test("leaves that are refused, and two at once (5.3, P-096)", (t) => {
 
 t.test("P-096 a drain that takes too long gives the role back; a retry resumes", (t) => {
   const world = founded(3);
-  // Nobody is level enough to take over from the leader that leaves.
+  // Nobody has caught up enough to take over from the leader that leaves.
   for (const group of world.groups) world.elect(group, 2);
   world.catchUpMs = 1e9;
   t.equal(leave(world, 2, 3000), "DrainTimedOut");

@@ -45,7 +45,7 @@ function followerOf(cluster: Cluster): number {
   return others.find((id) => id !== cluster.serverOf(0)) ?? others[0] ?? 0;
 }
 
-function isLevel(cluster: Cluster): boolean {
+function isCaughtUp(cluster: Cluster): boolean {
   const [first, ...rest] = [...cluster.nodes.values()].map((node) => node.groups());
   return (first ?? []).every(({ machine }, at) => {
     return rest.every((groups) => groups[at]?.machine.chainDigest === machine.chainDigest);
@@ -103,7 +103,7 @@ void t.test("P-192 a follower whose store is full holds no more than the bound",
     [false, false],
   );
   cluster.world(follower).store.full = false;
-  cluster.passUntil(() => isLevel(cluster));
+  cluster.passUntil(() => isCaughtUp(cluster));
   t.equal(cluster.node(follower).facts().heldGroups, 0);
   t.same(
     [check(cluster, follower, "store-space"), check(cluster, follower, "apply-room")],
@@ -144,11 +144,11 @@ void t.test("P-192 P-119 P-155 a slow store: no flush is larger than the bound",
   }
   t.equal(applied(results), 2000);
   t.ok(largest > 20 && largest <= ROWS_MAX + SLACK_ROWS, `largest flush: ${largest} rows`);
-  for (let round = 0; round < 3000 && !isLevel(cluster); round++) {
+  for (let round = 0; round < 3000 && !isCaughtUp(cluster); round++) {
     cluster.pass(10);
     largest = step();
   }
-  t.ok(isLevel(cluster), "it catches up, flush by flush");
+  t.ok(isCaughtUp(cluster), "it catches up, flush by flush");
   t.ok(largest <= ROWS_MAX + SLACK_ROWS, `largest flush: ${largest} rows`);
   t.end();
 });
@@ -221,7 +221,7 @@ void t.test("P-192 a stop does not wait for what is held", (t) => {
   cluster.pass(2000);
   t.ok(cluster.node(follower).facts().unflushedBytes <= BYTES_MAX);
   store.full = false;
-  cluster.passUntil(() => isLevel(cluster));
+  cluster.passUntil(() => isCaughtUp(cluster));
   t.end();
 });
 

@@ -25,8 +25,8 @@ export interface Walked {
 }
 
 /**
- * Rounds of delivering everything and one tick, in which a healed group must elect, commit and be
- * level; and how many more for each entry, since the smallest windows let one through at a time.
+ * Rounds of delivering everything and one tick, in which a healed group must elect, commit and
+ * catch up; and how many more for each entry, since the smallest windows let one through at a time.
  */
 const recoveryRounds = 400;
 const roundsPerEntry = 8;
@@ -225,15 +225,15 @@ class Walk {
 
   /**
    * Whether the group must come to life again once everything works. After membership changes that
-   * holds with pre-votes only: without them, a voter that missed a change may run ahead in term with
-   * elections that it cannot win, and never be caught up with by those who could.
+   * holds with pre-votes only: without them, a voter that missed a change may run ahead in term
+   * with elections that it cannot win, and never be caught up with by those who could.
    */
   private get mustRecover(): boolean {
     const { gentleChanges, core } = this.swarm.settings;
     return this.world.counts.changesApplied === 0 || (gentleChanges && core.preVote === true);
   }
 
-  /** Everything works from now on: the group must elect a leader, commit, and become level. */
+  /** Everything works from now on: the group must elect a leader, commit, and catch up. */
   recover(): void {
     if (!this.mustRecover) return;
     this.cuts.clear();
