@@ -6,7 +6,7 @@
  * once, never in the turn in which it was made: by its answer, its deadline, the end of the link,
  * or because the partition has another leader now (P-049). 2. An answer ends the call of its id
  * only if it comes from the node that was asked, in this life of this node (P-033). 3. "unsent" and
- * "crowded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
+ * "overloaded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
  */
@@ -39,7 +39,7 @@ export type CallResult =
   /** It never left, or was not taken: the link is down, or is about to be. */
   | { readonly status: "unsent" }
   /** It never left: too much is in flight or queued to that node, which can be reached. */
-  | { readonly status: "crowded" }
+  | { readonly status: "overloaded" }
   /** It left, and nobody knows what became of it. */
   | { readonly status: "lost" };
 
@@ -75,7 +75,7 @@ interface Peer {
 }
 
 /** What became of a frame at the lane. */
-type Sending = "sent" | "unsent" | "crowded";
+type Sending = "sent" | "unsent" | "overloaded";
 
 const UNSENT: CallResult = { status: "unsent" };
 
@@ -136,7 +136,7 @@ export class Calls {
     const nowMs = this.ports.clock.monotonicMs();
     const peer = this.peer(to);
     if (peer.inFlight >= this.perPeerMax || peer.inFlightBytes >= IN_FLIGHT_BYTES_MAX) {
-      return this.ports.timer.soon(() => done({ status: "crowded" }));
+      return this.ports.timer.soon(() => done({ status: "overloaded" }));
     }
     const id = ++this.lastId;
     const { logger } = this.ports;
@@ -234,7 +234,7 @@ export class Calls {
 
   private flush(to: number, draft: Draft): void {
     const unsent = new Set<number>();
-    let status: "unsent" | "crowded" = "unsent";
+    let status: "unsent" | "overloaded" = "unsent";
     for (const frame of draft.take()) {
       if (draft.direction === "answers") {
         this.sendAnswers(to, frame.bytes);
@@ -256,7 +256,7 @@ export class Calls {
   private sendCalls(to: number, frame: OutFrame): Sending {
     const { calls, clock } = this.ports;
     if (calls?.send(to, frame.bytes) === true) return "sent";
-    if ((calls?.queuedBytes?.(to) ?? 0) > 0) return "crowded";
+    if ((calls?.queuedBytes?.(to) ?? 0) > 0) return "overloaded";
     this.unreachable.set(to, clock.monotonicMs());
     return "unsent";
   }

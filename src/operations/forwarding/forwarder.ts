@@ -136,7 +136,7 @@ export class Forwarder {
         // No node was tried: whoever cannot be reached is waited for, within the same time.
         this.progress.tries--;
         return this.go();
-      case "crowded":
+      case "overloaded":
         return task.failed("overloaded");
       case "lost":
         if (!task.reading || deps.ports.clock.monotonicMs() >= task.deadlineMs) {

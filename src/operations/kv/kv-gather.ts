@@ -56,12 +56,12 @@ export interface Gathered {
 }
 
 /** Why nothing was gathered. */
-export type GatherCut = "invalid" | "overrun" | "late" | "stopping" | "crowded" | "gone";
+export type GatherCut = "invalid" | "overrun" | "late" | "stopping" | "overloaded" | "gone";
 
 /** Ends a request whose items were not gathered. */
 export function failCut(cut: GatherCut, attempt: Attempt<KvPageAnswer>): void {
   if (cut === "invalid") attempt.fail("invalidInput", null, null);
-  else if (cut === "crowded") attempt.fail("mustRetry", "overloaded", null);
+  else if (cut === "overloaded") attempt.fail("mustRetry", "overloaded", null);
   else if (cut === "stopping") attempt.fail("aborted", null, attempt.group);
   else if (cut === "gone") attempt.moved();
   else attempt.retry();
@@ -152,7 +152,7 @@ class Gathering {
     const { wanted } = this;
     const { serving, group, deadlineMs } = this.read;
     if (serving.ports.clock.monotonicMs() >= deadlineMs) return this.stop("late");
-    if (!this.share.hold(this.sizeBytes)) return this.stop("crowded");
+    if (!this.share.hold(this.sizeBytes)) return this.stop("overloaded");
     if (this.view === null) {
       const holder = wanted.durability === Durability.persistent ? group.machine : group.ephemeral;
       const stretch = rangeStretch(wanted.query, this.after);

@@ -129,7 +129,7 @@ function leastOf(streams: readonly Stream[], turn: TurnShare): Least | "end" | "
 }
 
 /** "gone": a partition's memory table is no more, or too much changed while the page was read. */
-export type MergeCut = "gone" | "late" | "crowded" | "stopping";
+export type MergeCut = "gone" | "late" | "overloaded" | "stopping";
 
 /** One page in key order over all groups, as they are in its first turn; read in slices. */
 export function mergePage(read: ScanRead, then: (merged: MergedPage | MergeCut) => void): void {
@@ -209,7 +209,7 @@ class Merge {
   private pause(streams: readonly Stream[]): void {
     const { serving, query, deadlineMs } = this.read;
     if (serving.ports.clock.monotonicMs() >= deadlineMs) return this.stop("late");
-    if (!this.share.hold(this.sizeBytes)) return this.stop("crowded");
+    if (!this.share.hold(this.sizeBytes)) return this.stop("overloaded");
     for (const stream of streams) stream.view ??= viewOf(serving, stream.group, query);
     serving.sliced.next((turn) => this.slice(turn));
   }

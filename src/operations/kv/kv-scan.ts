@@ -190,7 +190,7 @@ class ClusterScan {
 
   private partOf(to: number, result: CallResult): ScanPartAnswer | "again" {
     const end = { kind: "scan-part", end: "mustRetry", items: [], next: null } as const;
-    if (result.status === "crowded") return { ...end, refusal: "overloaded" };
+    if (result.status === "overloaded") return { ...end, refusal: "overloaded" };
     if (result.status === "answered" && result.answer.kind === "scan-part") {
       const { answer } = result;
       const stops = answer.refusal !== null && answer.refusal !== "overloaded";

@@ -79,7 +79,7 @@ function mergeFresh(read: ScanRead, fail: FailPart, then: (merged: MergedPage) =
   const merge = (end: (merged: MergedPage) => void): void => {
     mergePage(read, (merged) => {
       if (merged === "gone" || merged === "late") fail("mustRetry", null);
-      else if (merged === "crowded") fail("mustRetry", "overloaded");
+      else if (merged === "overloaded") fail("mustRetry", "overloaded");
       else if (merged === "stopping") fail("aborted", null);
       else end(merged);
     });

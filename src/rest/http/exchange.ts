@@ -108,7 +108,7 @@ export class Exchange {
   }
 
   /** True when so many answers wait for their clients that nothing new is to be begun. */
-  get isCrowded(): boolean {
+  get isOverloaded(): boolean {
     return this.state.unsent.isFull;
   }
 

@@ -96,7 +96,7 @@ export function dataRoute<R extends DataRequest, M extends Members>(
         answerWith(exchange, port.invalidInput(kind) as AnswerOf<R>, numeric, port);
         return;
       }
-      if (exchange.isCrowded) {
+      if (exchange.isOverloaded) {
         answerWith(exchange, port.mustRetry(kind, "overloaded") as AnswerOf<R>, numeric, port);
         return;
       }
