@@ -1,11 +1,8 @@
 /**
- * Administrative calls in tests: made of real operations, and answered by an operations double.
- *
- * Invariants: 1. A double that is asked what its test did not expect throws.
+ * Administrative calls in tests, made of real operations.
  */
 import type { BackupRefusal } from "../../../src/api/backups.js";
 import type { AnswerNamed, CallName, EndNamed, RequestNamed } from "../../../src/api/calls.js";
-import type { Administration } from "../../../src/operations/api/administration.js";
 import type { OperationsPort, RequestContext } from "../../../src/operations/api/requests.js";
 
 type Asked = Pick<OperationsPort, "administration">;
@@ -82,87 +79,4 @@ export function backUp(
 ): void {
   const begin = administration[BACKUP_NAMES[kind]] as BackupCall;
   begin(request, context, ({ refusal }) => done(refusal));
-}
-
-/** Every backup call goes to `take`, which refuses it. */
-export function backupsRefusedBy(
-  take: (
-    request: BackupRequest,
-    context: RequestContext,
-    done: (refusal: BackupRefusal) => void,
-  ) => void,
-): Partial<Administration> {
-  const rows = Object.entries(BACKUP_NAMES).map(([kind, name]): [string, BackupCall] => [
-    name,
-    (request, context, done) =>
-      take({ kind, ...request } as BackupRequest, context, (refusal) => done({ refusal })),
-  ]);
-  return Object.fromEntries(rows) as Partial<Administration>;
-}
-
-/** The calls of a double: those that its tests make. */
-export function answering(rows: Partial<Administration>): Administration {
-  return new Proxy(rows, {
-    get(known, name): unknown {
-      const row: unknown = Reflect.get(known, name);
-      if (row === undefined) throw new Error(`the test did not expect ${String(name)}`);
-      return row;
-    },
-  }) as Administration;
-}
-
-type Answered<N extends CallName> = (
-  request: RequestNamed<N>,
-  context: RequestContext,
-  done: (answer: AnswerNamed<N>) => void,
-) => void;
-
-/** The calls of a double of a front end, as methods. */
-export interface DoubleCalls {
-  membership(): AnswerNamed<"cluster.membership">;
-  placement(): AnswerNamed<"cluster.placement">;
-  routing(keySpace: string): AnswerNamed<"cluster.routing">;
-  readonly leave: Answered<"cluster.leave">;
-  readonly setReplicationFactor: Answered<"cluster.setReplicationFactor">;
-  ranges(keySpace: string): AnswerNamed<"ranges.list">;
-  registerRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: AnswerNamed<"ranges.register">) => void,
-  ): void;
-  unregisterRange(
-    keySpace: string,
-    context: RequestContext,
-    done: (answer: AnswerNamed<"ranges.unregister">) => void,
-  ): void;
-  readonly splitRange: Answered<"ranges.split">;
-  mergeRanges(context: RequestContext, done: (answer: AnswerNamed<"ranges.merge">) => void): void;
-  backup(
-    request: BackupRequest,
-    context: RequestContext,
-    done: (answer: BackupRefusal) => void,
-  ): void;
-}
-
-/** The administration of a double, whose methods say what is answered. */
-export function administrationOf(calls: DoubleCalls): Administration {
-  return answering({
-    "cluster.membership": (_request, _context, done) => done({ answer: calls.membership() }),
-    "cluster.placement": (_request, _context, done) => done({ answer: calls.placement() }),
-    "cluster.routing": ({ keySpace }, _context, done) => done({ answer: calls.routing(keySpace) }),
-    "cluster.leave": (request, context, done) =>
-      calls.leave(request, context, (answer) => done({ answer })),
-    "cluster.setReplicationFactor": (request, context, done) =>
-      calls.setReplicationFactor(request, context, (answer) => done({ answer })),
-    "ranges.list": ({ keySpace }, _context, done) => done({ answer: calls.ranges(keySpace) }),
-    "ranges.register": ({ keySpace }, context, done) =>
-      calls.registerRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.unregister": ({ keySpace }, context, done) =>
-      calls.unregisterRange(keySpace, context, (answer) => done({ answer })),
-    "ranges.split": (request, context, done) =>
-      calls.splitRange(request, context, (answer) => done({ answer })),
-    "ranges.merge": (_request, context, done) =>
-      calls.mergeRanges(context, (answer) => done({ answer })),
-    ...backupsRefusedBy((request, context, done) => calls.backup(request, context, done)),
-  });
 }

@@ -15,8 +15,7 @@ import { parseJson, type JsonObject } from "../../../src/client/values/json.js";
 import type { Administration } from "../../../src/operations/api/administration.js";
 import { ProtoWriter, protoReader } from "../../../src/proto/codec.js";
 import { FILE_DESCRIPTIONS } from "../../../src/proto/generated/descriptors.js";
-import { FakeOperations as GrpcOperations } from "../../doubles/front/grpc-operations.js";
-import { FakeOperations as RestOperations } from "../../doubles/front/rest-operations.js";
+import { FakeOperations } from "../../doubles/front/operations.js";
 import { callRaw, start } from "../grpc/harness.js";
 import { startRig } from "../rest/harness.js";
 import { askedOf, givenOf, readOf, type Mode, type Values } from "./samples.js";
@@ -45,7 +44,7 @@ const MODES: readonly Mode[] = ["large", "small", "nulls"];
 
 t.test("what a client asks over REST is what the operation gets, and back", async (t) => {
   const sampled = new Sampled();
-  const port = Object.assign(new RestOperations(), { administration: sampled.administration });
+  const port = Object.assign(new FakeOperations(), { administration: sampled.administration });
   const rig = await startRig({ operations: port });
   t.teardown(() => rig.close());
   for (const [name, call] of CALL_LIST) {
@@ -68,7 +67,7 @@ t.test("what a client asks over REST is what the operation gets, and back", asyn
 
 t.test("what a client asks over gRPC is what the operation gets, and back", async (t) => {
   const sampled = new Sampled();
-  const port = Object.assign(new GrpcOperations(), { administration: sampled.administration });
+  const port = Object.assign(new FakeOperations(), { administration: sampled.administration });
   const { client } = await start(t, { operations: port });
   for (const [name, call] of CALL_LIST) {
     const operation = operationOf(name);

@@ -21,7 +21,7 @@ import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../../src/g
 import type { GrpcServerOptions } from "../../../src/grpc/server.js";
 import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
 import type { Encodable, MessageCodec } from "../../../src/proto/codec.js";
-import { FakeOperations } from "../../doubles/front/grpc-operations.js";
+import { FakeOperations } from "../../doubles/front/operations.js";
 
 export interface Started {
   readonly operations: FakeOperations;

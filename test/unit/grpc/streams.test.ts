@@ -11,7 +11,7 @@ import type { Encodable } from "../../../src/proto/codec.js";
 import * as kv from "../../../src/proto/generated/keyvalues.js";
 import * as locks from "../../../src/proto/generated/locks.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
-import { bareAnswer } from "../../doubles/front/grpc-operations.js";
+import { blankAnswer } from "../../doubles/front/operations.js";
 import { connect, eventually, openStream, sleep, start, type OpenStream } from "./harness.js";
 
 const SEQUENCES = "/Sequencer/BatchClientSequenceRequests";
@@ -81,7 +81,7 @@ t.test(
     );
     t.equal(stream.messages.length, 0);
     for (const { request, done } of [...operations.recorded].reverse()) {
-      done(bareAnswer(request.kind, 1));
+      done(blankAnswer(request.kind, 1));
       await sleep(2);
     }
     t.equal(await stream.ended, status.OK);
@@ -172,7 +172,7 @@ t.test(
 t.test("B6 large answers are spread over frames of at most 1 MiB", async (t) => {
   const { client, operations } = await start(t);
   operations.script = (request): DataAnswer => ({
-    ...bareAnswer("kv-get", 3),
+    ...blankAnswer("kv-get", 3),
     kind: "kv",
     value: Buffer.alloc(request.kind === "kv-get" && request.key === "huge" ? 3e6 : 3e5),
     revision: 0,
@@ -376,7 +376,7 @@ async function checkFlow(t: Test, framed: boolean): Promise<void> {
     await eventually(() => operations.recorded.length > done);
     t.ok(operations.recorded.length - done <= 10);
     const { request, done: give } = operations.recorded[done++] ?? {};
-    if (request !== undefined) give?.(bareAnswer(request.kind, 0));
+    if (request !== undefined) give?.(blankAnswer(request.kind, 0));
   }
   stream.call.end();
   t.equal(await stream.ended, status.OK);
@@ -391,7 +391,7 @@ t.test("B5 at most max-inflight-per-stream items in flight, also inside one fram
 t.test("P-153 a client that does not take its answers is not read any further", async (t) => {
   const { client, operations, port } = await start(t);
   operations.script = (request): DataAnswer => ({
-    ...bareAnswer(request.kind, 3),
+    ...blankAnswer(request.kind, 3),
     kind: "kv",
     value: Buffer.alloc(64 * 1024),
     revision: 0,
@@ -418,7 +418,7 @@ t.test("P-153 a client that does not take its answers is not read any further", 
   }
   t.ok(last < 2500, `stopped after ${last} of 4000 items`);
   const second = openStream(client, SEQUENCES);
-  operations.script = (request) => bareAnswer(request.kind, 0);
+  operations.script = (request) => blankAnswer(request.kind, 0);
   second.call.write(sequenceBytes(next(1)));
   second.call.end();
   t.equal(await second.ended, status.OK, "others are served meanwhile");
@@ -444,8 +444,8 @@ t.test("cancel and lost connections end a stream; late answers do no harm", asyn
   lost.call.cancel();
   await lost.ended;
   await sleep(20);
-  for (const { request, done } of operations.recorded) done(bareAnswer(request.kind, 0));
-  operations.script = (request) => bareAnswer(request.kind, 0);
+  for (const { request, done } of operations.recorded) done(blankAnswer(request.kind, 0));
+  operations.script = (request) => blankAnswer(request.kind, 0);
   const again = openStream(client, SEQUENCES);
   again.call.write(sequenceBytes(next(4)));
   again.call.end();
@@ -506,7 +506,7 @@ t.test(
     const { client, operations } = await start(t);
     operations.script = (request: DataRequest): DataAnswer => {
       if (request.kind !== "kv-bucket") return operations.mustRetry(request.kind, "overloaded");
-      const bare = bareAnswer(request.kind, 3);
+      const bare = blankAnswer(request.kind, 3);
       return bare.kind === "kv-page" ? { ...bare, tooLarge: true } : bare;
     };
     const stream = openStream(client, KEYS);
@@ -545,7 +545,7 @@ t.test("any mix of items, frames and completion orders: one answer each", async 
     order = (order * 1_103_515_245 + 12_345) & 0x7fff_ffff;
     const delays = order % 7;
     const later = (left: number): void => {
-      setImmediate(() => (left === 0 ? give(bareAnswer(request.kind, 0)) : later(left - 1)));
+      setImmediate(() => (left === 0 ? give(blankAnswer(request.kind, 0)) : later(left - 1)));
     };
     later(delays);
   };

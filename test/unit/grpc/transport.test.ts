@@ -21,7 +21,7 @@ import type { Encodable } from "../../../src/proto/codec.js";
 import * as health from "../../../src/proto/generated/health.js";
 import * as reflection from "../../../src/proto/generated/reflection.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
-import { READY } from "../../doubles/front/grpc-operations.js";
+import { READY } from "../../doubles/front/administrative.js";
 import {
   call,
   callRaw,

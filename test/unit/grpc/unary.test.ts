@@ -6,6 +6,7 @@ import { status } from "@grpc/grpc-js";
 import t, { type Test } from "tap";
 import { Int64 } from "../../../src/base/int64.js";
 import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
+import type { CallName } from "../../../src/api/calls.js";
 import { LEAVE_OUTCOMES } from "../../../src/api/cluster.js";
 import type { DataAnswer, DataRequest, KvManyItem } from "../../../src/operations/api/requests.js";
 import {
@@ -20,7 +21,7 @@ import * as cluster from "../../../src/proto/generated/cluster.js";
 import * as kv from "../../../src/proto/generated/keyvalues.js";
 import * as locks from "../../../src/proto/generated/locks.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
-import { bareAnswer } from "../../doubles/front/grpc-operations.js";
+import { blankAnswer } from "../../doubles/front/operations.js";
 import { call, callRaw, codeOf, eventually, identity, start, type Started } from "./harness.js";
 
 const BIG = 2n ** 53n + 1n;
@@ -211,7 +212,7 @@ t.test(
     const { operations } = started;
     const lockTypes = [0, 1, 2, 3, 4, 99, 100, 101, 102, 103, 104];
     const ask = async (kind: "lock" | "kv" | "sequence", type: number): Promise<number> => {
-      operations.script = (request) => bareAnswer(request.kind, type);
+      operations.script = (request) => blankAnswer(request.kind, type);
       const paths = {
         lock: ["/Locker/GetLock", locks.GrpcGetLockRequest, locks.GrpcGetLockResponse],
         kv: [
@@ -532,7 +533,7 @@ t.test("buckets, scans and ranges", async (t) => {
   const unset = await exchange(started, path, kv.GrpcGetByRangeRequest, open, response);
   t.match(unset.down, { startKey: null, startInclusive: true, plain: false });
   operations.script = (): DataAnswer => ({
-    ...bareAnswer("kv-bucket", 3),
+    ...blankAnswer("kv-bucket", 3),
     kind: "kv-page",
     items: [],
     nextCursor: null,
@@ -570,7 +571,8 @@ t.test("GetByRangeStream sends all pages and stops at a page that is not Got", a
     { startKey: null, startInclusive: true, limit: 2 },
     { startKey: "p/b", startInclusive: false, limit: 2 },
   ]);
-  operations.script = (request) => (++count % 2 === 0 ? page(true) : bareAnswer(request.kind, 101));
+  operations.script = (request) =>
+    ++count % 2 === 0 ? page(true) : blankAnswer(request.kind, 101);
   t.match(await read(0), { last: 101, code: 0 });
 });
 
@@ -594,7 +596,7 @@ t.test(
     }
     const nested = Buffer.from([0x0a, 4, 0x22, 2, 0xc3, 0x28]);
     t.equal(await codeOf(client, "/KeyValuer/TrySetManyKeyValue", nested), status.INVALID_ARGUMENT);
-    t.equal(operations.recorded.length + operations.admin.length, 0);
+    t.equal(operations.recorded.length + operations.administered.length, 0);
     const unknown = Buffer.from([0x0a, 1, 0x61, 0xfa, 0x3f, 1, 0]);
     t.equal(await codeOf(client, "/Locker/GetLock", unknown), 0, "unknown fields are ignored");
     t.strictSame(faults, []);
@@ -662,8 +664,8 @@ t.test(
       void eventually(() => operations.recorded.length > before).then(() => open.cancel());
     });
     t.equal(await cancelled, status.CANCELLED);
-    for (const { request, done } of operations.recorded) done(bareAnswer(request.kind, 0));
-    operations.script = (request) => bareAnswer(request.kind, 4);
+    for (const { request, done } of operations.recorded) done(blankAnswer(request.kind, 0));
+    operations.script = (request) => blankAnswer(request.kind, 4);
     t.equal(await codeOf(client, path), 0, "late answers to dead calls do no harm");
   },
 );
@@ -690,7 +692,7 @@ t.test("a fault in a handler ends the call with INTERNAL and is reported", async
   t.match(faultIds, [/^[0-9a-f]{10}-[0-9a-z]+$/, "mine"]);
 });
 
-async function checkClusterReads(t: Test, { client }: Started): Promise<void> {
+async function checkClusterReads(t: Test, { client, operations }: Started): Promise<void> {
   const membership = await call(
     client,
     "/Cluster/GetMembership",
@@ -718,7 +720,8 @@ async function checkClusterReads(t: Test, { client }: Started): Promise<void> {
     { KeySpace: "z" },
     cluster.GrpcGetRangesResponse,
   );
-  t.match(ranges.KeySpaces, [{ KeySpace: "z", RoutingMode: "KeyRange" }]);
+  t.strictSame(operations.administered.at(-1), ["ranges.list", { keySpace: "z" }]);
+  t.match(ranges.KeySpaces, [{ KeySpace: "orders", RoutingMode: "KeyRange" }]);
   const expected = [
     { StartKey: null, EndKey: "m", PartitionId: 1 },
     { StartKey: "m", EndKey: "", PartitionId: 2 },
@@ -750,9 +753,11 @@ async function checkClusterReads(t: Test, { client }: Started): Promise<void> {
 t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", async (t) => {
   const started = await start(t);
   const { client, operations } = started;
+  const { administrative } = operations;
   await checkClusterReads(t, started);
   for (const [index, outcome] of LEAVE_OUTCOMES.entries()) {
-    operations.leaveAnswer = { ...operations.leaveAnswer, outcome };
+    const stays = { left: false, outcome, retryable: true, reason: "later" };
+    administrative["cluster.leave"] = { ...administrative["cluster.leave"], ...stays };
     const left = await call(
       client,
       "/Cluster/Leave",
@@ -762,7 +767,8 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
     );
     t.match(left, { Left: false, Outcome: index, Retryable: true, Reason: "later" });
   }
-  t.same(operations.admin.at(-1), ["leave", 0, 0], "5.3: without a member, the answering node");
+  const own = ["cluster.leave", { nodeId: 0 }];
+  t.strictSame(operations.administered.at(-1), own, "5.3: without a member, the answering node");
   const leave = (NodeId: number) =>
     call(
       client,
@@ -772,8 +778,11 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
       cluster.GrpcClusterLeaveResponse,
     );
   await leave(3);
-  t.same(operations.admin.at(-1), ["leave", 3, 0]);
+  t.strictSame(operations.administered.at(-1), ["cluster.leave", { nodeId: 3 }]);
+  t.equal(operations.administeredIn?.forwardHops, 0);
   await t.rejects(leave(-1), { code: status.INVALID_ARGUMENT });
+  const refused = { success: false, status: "Refused", generation: 5, reason: "no" } as const;
+  administrative["cluster.setReplicationFactor"] = refused;
   const factor = await call(
     client,
     "/Cluster/SetReplicationFactor",
@@ -790,6 +799,8 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
     cluster.GrpcSplitRangeResponse,
   );
   t.match(split, { Success: true, Status: "Split", Determinate: true, NewPartitionId: 17 });
+  const unmerged = { ...administrative["ranges.merge"], success: false, status: "Refused" };
+  administrative["ranges.merge"] = unmerged;
   const merged = await call(
     client,
     "/Cluster/MergeRanges",
@@ -814,13 +825,14 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
     kv.GrpcRemoveKeyRangeResponse,
   );
   t.match(removed, { Success: true, RoutingMode: "KeyRange", DescriptorCount: 3 });
-  t.match(operations.admin.slice(-4), [
-    ["factor", { partitionId: 2, replicationFactor: 5 }],
-    ["split", { keySpace: "s", splitKey: "k" }],
-    ["register", "s"],
-    ["unregister", "s"],
+  t.strictSame(operations.administered.slice(-5), [
+    ["cluster.setReplicationFactor", { partitionId: 2, replicationFactor: 5 }],
+    ["ranges.split", { keySpace: "s", splitKey: "k" }],
+    ["ranges.merge", {}],
+    ["ranges.register", { keySpace: "s" }],
+    ["ranges.unregister", { keySpace: "s" }],
   ]);
-  operations.shutdownFailure = "shutting down";
+  operations.stopping = true;
   for (const path of ["/Cluster/GetMembership", "/Cluster/Leave", "/KeyValuer/RemoveKeyRange"]) {
     t.equal(await codeOf(client, path), status.UNAVAILABLE, path);
   }
@@ -848,29 +860,33 @@ const BACKUP_CODES: Readonly<Record<(typeof BACKUP_OUTCOMES)[number], number>> =
 
 t.test("Backups: every call comes down, every outcome has its status and trailer", async (t) => {
   const { client, operations } = await start(t);
-  const calls: [string, Buffer, object][] = [
-    ["TakeFullBackup", Buffer.alloc(0), { kind: "full" }],
-    ["TakeCoordinatedBackup", Buffer.alloc(0), { kind: "coordinated" }],
-    ["ListBackups", Buffer.alloc(0), { kind: "list" }],
+  const calls: [string, Buffer, CallName, object][] = [
+    ["TakeFullBackup", Buffer.alloc(0), "backups.full", {}],
+    ["TakeCoordinatedBackup", Buffer.alloc(0), "backups.coordinated", {}],
+    ["ListBackups", Buffer.alloc(0), "backups.list", {}],
     [
       "TakeIncrementalBackup",
       encodeMessage(backups.GrpcTakeIncrementalBackupRequest, { ParentBackupId: "p" }),
-      { kind: "incremental", parentBackupId: "p" },
+      "backups.incremental",
+      { parentBackupId: "p" },
     ],
     [
       "GetBackupChain",
       encodeMessage(backups.GrpcGetBackupChainRequest, { LeafBackupId: "l" }),
-      { kind: "chain", leafBackupId: "l" },
+      "backups.chain",
+      { leafBackupId: "l" },
     ],
     [
       "ValidateChain",
       encodeMessage(backups.GrpcValidateChainRequest, { LeafBackupId: "l" }),
-      { kind: "validate-chain", leafBackupId: "l" },
+      "backups.validateChain",
+      { leafBackupId: "l" },
     ],
     [
       "RunBackupGarbageCollection",
       encodeMessage(backups.GrpcBackupGcRequest, { DryRun: true }),
-      { kind: "gc", dryRun: true },
+      "backups.collectGarbage",
+      { dryRun: true },
     ],
     [
       "Restore",
@@ -879,21 +895,22 @@ t.test("Backups: every call comes down, every outcome has its status and trailer
         TargetDir: "/t",
         TargetTimeMs: bigIntToLanes(BIG),
       }),
-      { kind: "restore", leafBackupId: "l", targetDir: "/t", targetTimeMs: BIG },
+      "backups.restore",
+      { leafBackupId: "l", targetDir: "/t", targetTimeMs: BIG },
     ],
   ];
-  for (const [name, bytes, down] of calls) {
+  for (const [name, bytes, asked, down] of calls) {
     t.equal(await codeOf(client, `/Backups/${name}`, bytes), status.UNAVAILABLE, name);
-    t.strictSame(operations.admin.at(-1), down, name);
+    t.strictSame(operations.administered.at(-1), [asked, down], name);
   }
   for (const outcome of BACKUP_OUTCOMES.slice(1)) {
-    operations.refusal = { outcome, message: `text of ${outcome}` };
+    operations.backupRefusal = { outcome, message: `text of ${outcome}` };
     const { error } = await callRaw(client, "/Backups/ListBackups", Buffer.alloc(0));
     t.equal(error?.code, BACKUP_CODES[outcome], outcome);
     t.strictSame(error?.metadata.get("svc-backup-outcome"), [outcome]);
     t.equal(error?.details, `text of ${outcome}`);
   }
-  operations.refusal = { outcome: null, message: "malformed id" };
+  operations.backupRefusal = { outcome: null, message: "malformed id" };
   const { error } = await callRaw(client, "/Backups/ListBackups", Buffer.alloc(0));
   t.equal(error?.code, status.INVALID_ARGUMENT);
   t.strictSame(error?.metadata.get("svc-backup-outcome"), []);

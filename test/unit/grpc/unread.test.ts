@@ -11,7 +11,7 @@ import type { DataAnswer, DataRequest } from "../../../src/operations/api/reques
 import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
 import type { MessageCodec } from "../../../src/proto/codec.js";
 import * as kv from "../../../src/proto/generated/keyvalues.js";
-import { bareAnswer } from "../../doubles/front/grpc-operations.js";
+import { blankAnswer } from "../../doubles/front/operations.js";
 import { call, connect, eventually, openStream, sleep, start, type Started } from "./harness.js";
 
 const KEYS = "/KeyValuer/BatchClientKeyValueRequests";
@@ -28,9 +28,9 @@ function valueOf(request: DataRequest): DataAnswer {
   if (request.kind === "kv-bucket") {
     const item = { key, value: Buffer.alloc(12 * MIB), revision: 0, state: 1 };
     const items = [{ ...item, expires: NO_STAMP, lastModified: NO_STAMP }];
-    return { ...bareAnswer(request.kind, GOT), items } as DataAnswer;
+    return { ...blankAnswer(request.kind, GOT), items } as DataAnswer;
   }
-  return { ...bareAnswer(request.kind, GOT), value } as DataAnswer;
+  return { ...blankAnswer(request.kind, GOT), value } as DataAnswer;
 }
 
 const getItem = (id: number, key: string): kv.GrpcBatchClientKeyValueRequest =>

@@ -19,7 +19,7 @@ import type { Authenticator, Role } from "../../../src/rest/http/access.js";
 import { UnsentAnswers } from "../../../src/rest/http/unsent.js";
 import { makeSelfSigned } from "../../../src/server/security/certificate.js";
 import { ENHANCE_YOUR_CALM, resetStreams } from "../grpc/resets.js";
-import { blankAnswer } from "../../doubles/front/rest-operations.js";
+import { blankAnswer } from "../../doubles/front/operations.js";
 import { type Answer, rawExchange, requestHttp2, type Rig, startRig } from "./harness.js";
 
 const POST = { ":method": "POST", "content-type": "application/json" };
@@ -288,10 +288,10 @@ t.test("roles are checked before the body is read", async (t) => {
     }
   }
   t.strictSame(counted, expected);
-  const before = rig.port.requests.length;
+  const before = rig.port.recorded.length;
   isProblem(t, await rig.post("/v1/kv/try-set", "x".repeat(2000)), 401, "unauthenticated");
   isProblem(t, await rig.post("/v1/kv/try-set", "{"), 401, "unauthenticated");
-  t.equal(rig.port.requests.length, before);
+  t.equal(rig.port.recorded.length, before);
   isProblem(t, await rig.call("GET", "/v1/nothing"), 404, "unknown-path");
   t.strictSame(rig.faults, []);
 });
@@ -537,7 +537,7 @@ t.test("P-162 a close does not wait for requests that were never sent to their e
   await closing;
   const codes = await Promise.all(half);
   t.strictSame(codes.slice(0, 4), Array(4).fill(constants.NGHTTP2_REFUSED_STREAM));
-  t.equal(rig.port.requests.length, 1, "nothing was begun for any of them");
+  t.equal(rig.port.recorded.length, 1, "nothing was begun for any of them");
   await closed(slow);
   t.equal(rig.server.inFlight(), 0, "nothing is left in the books");
   t.strictSame(rig.faults, []);
@@ -562,9 +562,10 @@ t.test("P-162 a close that is never answered ends at its deadline", async (t) =>
 
 t.test("an exception in a route is 500 and reported, the server lives", async (t) => {
   const rig = await rigFor(t);
-  rig.port.membership = () => {
+  const broken = (): void => {
     throw new Error("broken");
   };
+  Object.assign(rig.port.administration, { "cluster.membership": broken });
   isProblem(t, await rig.call("GET", "/v1/cluster/membership"), 500, "internal");
   t.match(rig.faults, [/broken/]);
   t.equal((await rig.call("GET", "/livez")).status, 200);

@@ -29,12 +29,12 @@ function isProblem(t: Test, answer: Answer, status: number, code: string, messag
 t.test("P-201 a page of a stranger calls nothing, whatever the protocol", async (t) => {
   const rig = await rigFor(t, { allowedOrigins: new Set([CONSOLE]), hosts: null });
   for (const path of NO_MEMBERS) {
-    const before = rig.port.requests.length;
+    const before = rig.port.recorded.length;
     for (const origin of [EVIL, "null", `https://127.0.0.1:${rig.httpPort}`, `${CONSOLE}.evil`]) {
       const answer = await rig.call("POST", path, null, { origin });
       isProblem(t, answer, 403, "forbidden-origin", `${path} for ${origin}`);
     }
-    t.equal(rig.port.requests.length, before, "nothing came down");
+    t.equal(rig.port.recorded.length, before, "nothing came down");
   }
   const write = await rig.post("/v1/kv/try-set", { key: "k" }, { origin: EVIL });
   isProblem(t, write, 403, "forbidden-origin", "a write");

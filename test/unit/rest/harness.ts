@@ -13,7 +13,7 @@ import {
   type RestServerOptions,
 } from "../../../src/rest/server.js";
 import { makeSelfSigned } from "../../../src/server/security/certificate.js";
-import { FakeOperations } from "../../doubles/front/rest-operations.js";
+import { FakeOperations } from "../../doubles/front/operations.js";
 
 export interface Answer {
   readonly status: number;

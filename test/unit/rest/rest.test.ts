@@ -12,7 +12,8 @@ import type {
   RouteHint,
 } from "../../../src/operations/api/requests.js";
 import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
-import { blankAnswer } from "../../doubles/front/rest-operations.js";
+import type { CallName } from "../../../src/api/calls.js";
+import { blankAnswer } from "../../doubles/front/operations.js";
 import { type Answer, type Rig, startRig } from "./harness.js";
 
 const MAX = Int64.fromBigInt(9223372036854775807n);
@@ -282,7 +283,7 @@ t.test("P-142 every data path hands down exactly what was sent", async (t) => {
   for (const [path, body, expected] of REQUESTS) {
     const answer = await rig.post(path, body);
     t.equal(answer.status, 200, path);
-    t.strictSame(comparable(rig.port.requests.at(-1)), comparable(expected), path);
+    t.strictSame(comparable(rig.port.recorded.at(-1)?.request), comparable(expected), path);
   }
   t.equal(new Set(REQUESTS.map(([path]) => path)).size, 22, "all 22 data paths are covered");
 });
@@ -491,10 +492,10 @@ t.test("P-142 many-calls and pages carry every member", async (t) => {
   }
   for (const path of ["try-set-many", "try-delete-many", "try-get-many", "try-exists-many"]) {
     for (const body of [{}, { items: [] }, { items: null }]) {
-      const before = rig.port.requests.length;
+      const before = rig.port.recorded.length;
       const answer = await rig.post(`/v1/kv/${path}`, body);
       t.match(answer.body, { type: 100, items: [], routes: [] });
-      t.equal(rig.port.requests.length, before, "nothing came down");
+      t.equal(rig.port.recorded.length, before, "nothing came down");
     }
   }
   const { key, revision, expires, lastModified, state } = item;
@@ -557,11 +558,11 @@ t.test("P-143 numbers that do not fit are InvalidInput on data paths", async (t)
     ["/v1/kv/try-get-many", '{"items":[{}],"routedGeneration":1.5}', { type: 100 }],
   ];
   for (const [path, body, expected] of cases) {
-    const before = rig.port.requests.length;
+    const before = rig.port.recorded.length;
     const answer = await rig.post(path, body);
     t.equal(answer.status, 200, `${path} ${body}`);
     t.match(answer.body, expected);
-    t.equal(rig.port.requests.length, before, "nothing came down");
+    t.equal(rig.port.recorded.length, before, "nothing came down");
   }
 });
 
@@ -572,7 +573,7 @@ t.test("P-143 P-145 bad bodies are typed 400, on every POST path", async (t) => 
   const posts = Object.entries(document.paths).filter(([, methods]) => "post" in methods);
   t.ok(posts.length >= 34, `${posts.length} POST paths`);
   for (const [path] of posts) {
-    const before = rig.port.requests.length + rig.port.admin.length;
+    const before = rig.port.recorded.length + rig.port.administered.length;
     isProblem(t, await rig.post(path, "{"), 400, "malformed-json");
     isProblem(t, await rig.post(path, '{"a":'.repeat(5000)), 400, "malformed-json");
     isProblem(t, await rig.post(path, '{"__proto__":{}}'), 400, "unknown-member");
@@ -582,7 +583,11 @@ t.test("P-143 P-145 bad bodies are typed 400, on every POST path", async (t) => 
     const invalid = await rig.call("POST", path, "{}", { "content-type": "///" });
     isProblem(t, invalid, 415, "unsupported-media-type");
     isProblem(t, await rig.call("GET", path), 405, "method-not-allowed");
-    t.equal(rig.port.requests.length + rig.port.admin.length, before, `${path}: nothing came down`);
+    t.equal(
+      rig.port.recorded.length + rig.port.administered.length,
+      before,
+      `${path}: nothing came down`,
+    );
   }
   isProblem(t, await rig.post("/v1/kv/try-set", '{"value":"a"}'), 400, "invalid-base64");
   isProblem(t, await rig.post("/v1/kv/try-set", '{"key":"a","key":"b"}'), 400, "duplicate-member");
@@ -609,15 +614,15 @@ t.test("content types, request ids, methods", async (t) => {
   const id = "a".repeat(128);
   const echoed = await rig.post("/v1/locks/get-info", {}, { "x-request-id": id });
   t.equal(echoed.headers["x-request-id"], id);
-  t.equal(rig.port.contexts.at(-1)?.requestId, id);
+  t.equal(rig.port.recorded.at(-1)?.context.requestId, id);
   for (const bad of ["a".repeat(129), "a b", "é"]) {
     const made = await rig.post("/v1/locks/get-info", {}, { "x-request-id": bad });
     t.match(made.headers["x-request-id"], /^[0-9a-f]{12}-[0-9a-z]+$/);
   }
   await rig.post("/v1/locks/get-info", {}, { "svc-forwarded": "2" });
-  t.equal(rig.port.contexts.at(-1)?.forwardHops, 2);
+  t.equal(rig.port.recorded.at(-1)?.context.forwardHops, 2);
   await rig.post("/v1/locks/get-info", {}, { "svc-forwarded": "x" });
-  t.equal(rig.port.contexts.at(-1)?.forwardHops, 0);
+  t.equal(rig.port.recorded.at(-1)?.context.forwardHops, 0);
 
   isProblem(t, await rig.call("GET", "/v1/nothing"), 404, "unknown-path");
   isProblem(t, await rig.post("/v1/kv/start-transaction", {}), 404, "unknown-path");
@@ -643,10 +648,10 @@ t.test("cluster paths", async (t) => {
   const health = await rig.call("GET", "/v1/cluster/health");
   t.strictSame(
     [health.status, health.body],
-    [200, { ...rig.port.healthAnswer, localRole: "Voter", uptimeMs: 1234 }],
+    [200, { ...rig.port.healthNow, localRole: "Voter", uptimeMs: 1234 }],
   );
-  const healthy = rig.port.healthAnswer;
-  rig.port.healthAnswer = {
+  const healthy = rig.port.healthNow;
+  rig.port.healthNow = {
     ...healthy,
     ready: false,
     reason: "not-a-member",
@@ -665,7 +670,7 @@ t.test("cluster paths", async (t) => {
   const verbose = await rig.call("GET", "/readyz?verbose");
   const lines = "[+]initialized ok\n[-]membership failed: not a member\nfailed: not-a-member";
   t.equal(verbose.text, lines);
-  rig.port.healthAnswer = healthy;
+  rig.port.healthNow = healthy;
   t.equal((await rig.call("GET", "/readyz")).text, "ok");
   t.equal((await rig.call("GET", "/livez?verbose")).text, "[+]process ok\nok");
   rig.port.fault = "storage failure";
@@ -676,15 +681,18 @@ t.test("cluster paths", async (t) => {
   t.equal((await rig.call("GET", "/metrics")).text, "svc_up 1\n");
 
   t.match((await rig.call("GET", "/v1/cluster/membership")).body, {
-    membershipVersion: 1,
-    members: [{ endpoint: "127.0.0.1:8084", nodeId: 1, role: "Voter", joinedVersion: 1 }],
+    membershipVersion: 7,
+    members: [{ endpoint: "a:1", nodeId: 1, role: "Voter", joinedVersion: 1 }, {}, {}],
     localRole: "Voter",
     initialized: true,
   });
-  t.strictSame((await rig.call("GET", "/v1/cluster/placement")).body, rig.port.placement());
+  t.strictSame(
+    (await rig.call("GET", "/v1/cluster/placement")).body,
+    rig.port.administrative["cluster.placement"],
+  );
   const routing = await rig.call("GET", "/v1/cluster/routing?keySpace=a%2Fb+c");
-  t.strictSame(rig.port.admin.at(-1), { routing: "a/b c" });
-  t.strictSame(routing.body, rig.port.routing(""));
+  t.strictSame(rig.port.administered.at(-1), ["cluster.routing", { keySpace: "a/b c" }]);
+  t.strictSame(routing.body, rig.port.administrative["cluster.routing"]);
 
   const outcomes: readonly (readonly [LeaveAnswer["outcome"], number, string | null])[] = [
     ["Committed", 200, null],
@@ -698,22 +706,30 @@ t.test("cluster paths", async (t) => {
     ["RefusedStillAlive", 409, "refused"],
   ];
   for (const [outcome, status, code] of outcomes) {
-    rig.port.leaveAnswer = { ...rig.port.leaveAnswer, outcome };
+    const given = { ...rig.port.administrative["cluster.leave"], outcome };
+    rig.port.administrative["cluster.leave"] = given;
     const answer = await rig.call("POST", "/v1/cluster/leave");
     t.equal(answer.status, status, outcome);
-    t.match(answer.body, { ...rig.port.leaveAnswer, ...(code === null ? {} : { code, status }) });
+    t.match(answer.body, { ...given, ...(code === null ? {} : { code, status }) });
   }
-  t.strictSame(rig.port.admin.at(-1), { nodeId: 0 }, "5.3: without a member, the answering node");
+  const own = ["cluster.leave", { nodeId: 0 }];
+  t.strictSame(rig.port.administered.at(-1), own, "5.3: without a member, the answering node");
   await rig.post("/v1/cluster/leave", { nodeId: 3 });
-  t.strictSame(rig.port.admin.at(-1), { nodeId: 3 });
+  t.strictSame(rig.port.administered.at(-1), ["cluster.leave", { nodeId: 3 }]);
   isProblem(t, await rig.post("/v1/cluster/leave", { nodeId: -1 }), 400, "invalid-argument");
   isProblem(t, await rig.post("/v1/cluster/leave", '{"nodeId":3.5}'), 400, "invalid-number");
   const factor = await rig.post("/v1/cluster/replication-factor", {
     partitionId: 1,
     replicationFactor: 3,
   });
-  t.strictSame(factor.body, rig.port.factorAnswer);
-  rig.port.factorAnswer = { success: false, status: "Refused", generation: 0, reason: "no leader" };
+  t.strictSame(factor.body, rig.port.administrative["cluster.setReplicationFactor"]);
+  const refusal = {
+    success: false,
+    status: "Refused",
+    generation: 0,
+    reason: "no leader",
+  } as const;
+  rig.port.administrative["cluster.setReplicationFactor"] = refusal;
   const refused = await rig.post("/v1/cluster/replication-factor", {});
   isProblem(t, refused, 409, "refused");
   t.match(refused.body, { status: "Refused", success: false, type: "urn:svc:problem:refused" });
@@ -724,31 +740,32 @@ t.test("cluster paths", async (t) => {
 t.test("range and backup paths", async (t) => {
   t.strictSame((await rig.call("GET", "/v1/ranges?keySpace=")).body, {
     initialized: true,
-    localEndpoint: "http://127.0.0.1:8083",
+    localEndpoint: "http://a",
     keySpaces: [
       {
         keySpace: "orders",
         routingMode: "KeyRange",
-        descriptors: [{ startKey: "", endKey: null, partitionId: 3, generation: 1 }],
+        descriptors: [
+          { startKey: null, endKey: "m", partitionId: 1, generation: 1 },
+          { startKey: "m", endKey: "", partitionId: 2, generation: 2 },
+        ],
       },
     ],
   });
   const register = await rig.post("/v1/ranges/register", { keySpace: "s" });
-  t.strictSame(register.body, rig.port.registerAnswer);
-  const { seeded, ...unregistered } = rig.port.registerAnswer;
+  const given = rig.port.administrative;
+  t.strictSame(register.body, given["ranges.register"]);
+  const { seeded, ...unregistered } = given["ranges.register"];
   t.ok(seeded);
   t.strictSame((await rig.post("/v1/ranges/unregister", { keySpace: "s" })).body, unregistered);
   const split = await rig.post("/v1/ranges/split", { keySpace: "s", splitKey: "s/m" });
-  t.strictSame(split.body, rig.port.splitAnswer);
-  t.strictSame((await rig.call("POST", "/v1/ranges/merge")).body, rig.port.mergeAnswer);
-  rig.port.splitAnswer = {
-    ...rig.port.splitAnswer,
-    success: false,
-    status: "NotLeader",
-    reason: "x",
-  };
+  t.strictSame(split.body, given["ranges.split"]);
+  t.strictSame((await rig.call("POST", "/v1/ranges/merge")).body, given["ranges.merge"]);
+  const refused = { success: false, determinate: true, leaderHint: "", reason: "x" };
+  const failed = { ...given["ranges.split"], ...refused };
+  given["ranges.split"] = { ...failed, status: "NotLeader" };
   isProblem(t, await rig.post("/v1/ranges/split", {}), 409, "refused");
-  rig.port.splitAnswer = { ...rig.port.splitAnswer, status: "InvalidInput" };
+  given["ranges.split"] = { ...failed, status: "InvalidInput" };
   const invalid = await rig.post("/v1/ranges/split", {});
   isProblem(t, invalid, 400, "invalid-argument");
   t.match(invalid.body, { status: "InvalidInput", determinate: true, leaderHint: "" });
@@ -757,49 +774,52 @@ t.test("range and backup paths", async (t) => {
     isProblem(t, await rig.call("GET", `/v1/ranges?${query}`), 400, "invalid-argument");
   }
   for (const query of ["dryrun=true", "dryRun=yes", "dryRun="]) {
-    const before = rig.port.admin.length;
+    const before = rig.port.administered.length;
     isProblem(t, await rig.call("POST", `/v1/backups/gc?${query}`), 400, "invalid-argument");
-    t.equal(rig.port.admin.length, before, "nothing is collected by mistake");
+    t.equal(rig.port.administered.length, before, "nothing is collected by mistake");
   }
-  const calls: readonly (readonly [string, string, object | null, object])[] = [
-    ["POST", "/v1/backups/full", null, { kind: "full" }],
-    ["POST", "/v1/backups/coordinated", {}, { kind: "coordinated" }],
-    ["GET", "/v1/backups", null, { kind: "list" }],
-    ["GET", "/v1/backups/0a%201/chain", null, { kind: "chain", leafBackupId: "0a 1" }],
-    ["POST", "/v1/backups/gc?dryRun=true", null, { kind: "gc", dryRun: true }],
-    ["POST", "/v1/backups/gc", null, { kind: "gc", dryRun: false }],
+  const calls: readonly (readonly [string, string, object | null, CallName, object])[] = [
+    ["POST", "/v1/backups/full", null, "backups.full", {}],
+    ["POST", "/v1/backups/coordinated", {}, "backups.coordinated", {}],
+    ["GET", "/v1/backups", null, "backups.list", {}],
+    ["GET", "/v1/backups/0a%201/chain", null, "backups.chain", { leafBackupId: "0a 1" }],
+    ["POST", "/v1/backups/gc?dryRun=true", null, "backups.collectGarbage", { dryRun: true }],
+    ["POST", "/v1/backups/gc", null, "backups.collectGarbage", { dryRun: false }],
     [
       "POST",
       "/v1/backups/incremental",
       { parentBackupId: "p" },
-      { kind: "incremental", parentBackupId: "p" },
+      "backups.incremental",
+      { parentBackupId: "p" },
     ],
     [
       "POST",
       "/v1/backups/validate-chain",
       { leafBackupId: "l", targetDir: "/x", targetTimeMs: 5 },
-      { kind: "validate-chain", leafBackupId: "l" },
+      "backups.validateChain",
+      { leafBackupId: "l" },
     ],
   ];
-  for (const [method, path, body, expected] of calls) {
+  for (const [method, path, body, name, expected] of calls) {
     const answer = await rig.call(method, path, body === null ? null : JSON.stringify(body));
     isProblem(t, answer, 503, "backup-failed");
     t.equal(answer.headers["x-svc-backup-outcome"], "NotConfigured");
-    t.strictSame(rig.port.admin.at(-1), expected);
+    t.strictSame(rig.port.administered.at(-1), [name, expected]);
   }
   const restore = { leafBackupId: "l", targetDir: "/r", targetTimeMs: "9007199254740993" };
   isProblem(t, await rig.post("/v1/restore", restore), 403, "backup-failed");
-  t.match(rig.port.admin.at(-1), { kind: "restore", targetTimeMs: 9007199254740993n });
+  const cut = { targetTimeMs: 9007199254740993n };
+  t.match(rig.port.administered.at(-1), ["backups.restore", cut]);
   const statuses = [
     500, 503, 404, 422, 422, 422, 409, 422, 499, 500, 503, 422, 422, 422, 503, 503, 422,
   ];
   for (const [at, outcome] of BACKUP_OUTCOMES.entries()) {
-    rig.port.backupAnswer = { outcome, message: "m (operation 0123456789ab)" };
+    rig.port.backupRefusal = { outcome, message: "m (operation 0123456789ab)" };
     const answer = await rig.call("GET", "/v1/backups");
     isProblem(t, answer, statuses[at] as number, "backup-failed");
     t.equal(answer.body?.["outcome"], outcome);
   }
-  rig.port.backupAnswer = { outcome: null, message: "not an id" };
+  rig.port.backupRefusal = { outcome: null, message: "not an id" };
   const malformed = await rig.call("GET", "/v1/backups/x/chain");
   isProblem(t, malformed, 400, "invalid-argument");
   t.equal(malformed.headers["x-svc-backup-outcome"], undefined);

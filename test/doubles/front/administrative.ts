@@ -1,0 +1,122 @@
+/**
+ * What the operations double of the front ends answers when a test says nothing: made-up,
+ * recognisable contents.
+ *
+ * Plain data.
+ */
+import type { HealthAnswer } from "../../../src/operations/api/requests.js";
+import type { Administrative } from "./operations.js";
+
+export const READY: HealthAnswer = {
+  ready: true,
+  initialized: true,
+  reason: null,
+  localRole: "voter",
+  hostedPartitions: 17,
+  partitionsWithoutLeader: 0,
+  version: "0.1.0",
+  uptimeMs: 1234.5,
+};
+
+/** An open end and an empty one differ. */
+const RANGES = [
+  { startKey: null, endKey: "m", partitionId: 1, generation: 1 },
+  { startKey: "m", endKey: "", partitionId: 2, generation: 2 },
+];
+
+const registered = {
+  success: true,
+  status: "Registered",
+  seeded: true,
+  routingMode: "KeyRange",
+  descriptorCount: 3,
+  reason: "",
+} as const;
+
+export const ADMINISTRATIVE: Administrative = {
+  "cluster.membership": {
+    membershipVersion: 7,
+    members: [
+      { endpoint: "a:1", nodeId: 1, role: "voter", joinedVersion: 1 },
+      { endpoint: "b:2", nodeId: 2, role: "learner", joinedVersion: 6 },
+      { endpoint: "c:3", nodeId: 3, role: "leaving", joinedVersion: 2 },
+    ],
+    localRole: "voter",
+    initialized: true,
+  },
+  "cluster.placement": {
+    replicationFactor: 3,
+    rebalancerEnabled: true,
+    initialized: true,
+    localEndpoint: "a:1",
+    hostedPartitionCount: 2,
+    partitions: [
+      {
+        partitionId: 1,
+        state: "Active",
+        generation: 9,
+        effectiveReplicationFactor: 3,
+        hostedLocally: true,
+        replicas: [
+          { endpoint: "a:1", role: "Voter" },
+          { endpoint: "b:2", role: "Learner" },
+          { endpoint: "c:3", role: "Removing" },
+        ],
+      },
+    ],
+  },
+  "cluster.routing": {
+    initialized: true,
+    schemaVersion: 1,
+    hashAlgorithm: "svc.bucket-jump-xxh32-v1",
+    prefixSeparator: "/",
+    groupSeparator: "|",
+    hashPoolSize: 16,
+    hashPartitionOffset: 1,
+    sequenceStorageKeyFormat: "__svc:sequences:{0}",
+    reservedKeyPrefix: "__svc:",
+    localEndpoint: "http://a",
+    snapshotVersion: 12,
+    coherent: true,
+    keySpaces: [{ keySpace: "orders", routingMode: "KeyRange", ranges: RANGES }],
+    leaders: [{ partitionId: 1, endpoint: "http://a" }],
+  },
+  "cluster.leave": {
+    left: true,
+    drained: false,
+    outcome: "Committed",
+    membershipVersion: 3,
+    retryable: false,
+    reason: "removal committed",
+  },
+  "cluster.setReplicationFactor": {
+    success: true,
+    status: "Success",
+    generation: 5,
+    reason: "",
+  },
+  "ranges.list": {
+    initialized: true,
+    localEndpoint: "http://a",
+    keySpaces: [{ keySpace: "orders", routingMode: "KeyRange", descriptors: RANGES }],
+  },
+  "ranges.register": registered,
+  "ranges.unregister": registered,
+  "ranges.split": {
+    success: true,
+    status: "Split",
+    determinate: true,
+    newPartitionId: 17,
+    newGeneration: 3,
+    leaderHint: "http://a",
+    reason: "",
+  },
+  "ranges.merge": {
+    success: true,
+    status: "Completed",
+    determinate: false,
+    merges: 2,
+    leaderHint: "h",
+    reason: "r",
+  },
+};
