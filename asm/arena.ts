@@ -16,7 +16,7 @@ export const RANGE_VERDICTS: usize = 0x4_8000;
 export const SHARE_COUNTS: usize = 0x5_0000;
 export const SHARE_OFFSET_LOW: usize = 0x5_8000;
 export const SHARE_OFFSET_HIGH: usize = 0x6_0000;
-export const KEY_LANES: usize = 0x8_0000;
+export const KEY_WORDS: usize = 0x8_0000;
 export const ORDER: usize = 0x10_0000;
 export const SCRATCH: usize = 0x14_0000;
 export const KEY_BYTES: usize = 0x34_0000;
@@ -37,7 +37,7 @@ export const HEADER: i32 = 48;
 export const PAYLOAD_MAX: i32 = 4 * 1024 * 1024;
 export const PAD_MAX: i32 = 4096;
 
-/** Stores result lane `lane`. */
-export function setResult(lane: i32, value: u32): void {
-  store<u32>(RESULTS + ((<usize>lane) << 2), value);
+/** Stores result word `word`. */
+export function setResult(word: i32, value: u32): void {
+  store<u32>(RESULTS + ((<usize>word) << 2), value);
 }

@@ -43,9 +43,9 @@ function at4(value: u32): usize {
   return <usize>((value & 255) << 2);
 }
 
-/** The state after one more 32-bit lane. */
-export function feedLane(state: u32, lane: u32): u32 {
-  const mixed = state ^ lane;
+/** The state after one more 32-bit word. */
+export function feedWord(state: u32, word: u32): u32 {
+  const mixed = state ^ word;
   return (
     load<u32>(at4(mixed), T3) ^
     load<u32>(at4(mixed >>> 8), T2) ^

@@ -4,7 +4,7 @@
  * Owns the order and scratch areas. Keys sort by eight bytes at a time: a merge sort over numbers
  * that lie side by side touches the keys themselves once per level, not once per comparison.
  */
-import { KEYS_MAX, KEY_LANES, ORDER, SCRATCH } from "./arena";
+import { KEYS_MAX, KEY_WORDS, ORDER, SCRATCH } from "./arena";
 
 /**
  * A sort item: u64 of up to eight key bytes, big endian; u32 key number; u32 how many of the eight
@@ -16,11 +16,11 @@ const SCRATCH_HALF: usize = <usize>KEYS_MAX * ITEM;
 const RUN: usize = 8 * ITEM;
 
 function keyAt(key: u32): usize {
-  return load<u32>(KEY_LANES + ((<usize>key) << 3));
+  return load<u32>(KEY_WORDS + ((<usize>key) << 3));
 }
 
 function keyLength(key: u32): u32 {
-  return load<u32>(KEY_LANES + ((<usize>key) << 3), 4);
+  return load<u32>(KEY_WORDS + ((<usize>key) << 3), 4);
 }
 
 /**

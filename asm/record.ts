@@ -18,7 +18,7 @@ import {
   VERSION,
   setResult,
 } from "./arena";
-import { feedAligned, feedLane } from "./crc32c";
+import { feedAligned, feedWord } from "./crc32c";
 
 const STOP_NEED_MORE: i32 = 0;
 const STOP_TABLE_FULL: i32 = 1;
@@ -29,14 +29,14 @@ const STOP_BAD_CHECKSUM: i32 = 5;
 const STOP_BROKEN_CHAIN: i32 = 6;
 
 function saltedState(salt: u32, segmentLow: u32, segmentHigh: u32): u32 {
-  return feedLane(feedLane(feedLane(0xffff_ffff, salt), segmentLow), segmentHigh);
+  return feedWord(feedWord(feedWord(0xffff_ffff, salt), segmentLow), segmentHigh);
 }
 
 /**
  * Checksum of the frame at `pointer` that takes `stride` bytes; `salted` already holds the segment.
  */
 function frameChecksum(salted: u32, offset: u32, pointer: usize, stride: i32): u32 {
-  return ~feedAligned(feedLane(salted, offset), pointer + 8, stride - 8);
+  return ~feedAligned(feedWord(salted, offset), pointer + 8, stride - 8);
 }
 
 function alignUp(bytes: i32): i32 {

@@ -27,8 +27,8 @@ const SCALAR_TYPES = {
   bool: "boolean",
   int32: "number",
   uint32: "number",
-  int64: "Int64Lanes",
-  uint64: "Int64Lanes",
+  int64: "Int64Halves",
+  uint64: "Int64Halves",
 };
 
 /** Numbers of FieldDescriptorProto.Type. */
@@ -216,10 +216,10 @@ function describeFile(root, path, dependency, protobuf, descriptorType) {
 }
 
 function typesText(root, protobuf) {
-  const lines = ['import type { Int64Lanes, MessageCodec } from "../codec.js";', ""];
+  const lines = ['import type { Int64Halves, MessageCodec } from "../codec.js";', ""];
   for (const entry of typesOf(root, protobuf)) lines.push(...declareType(entry, protobuf), "");
   // A file without 64-bit fields does not use the first import; the interface keeps it used.
-  lines.push("export type { Int64Lanes };", "");
+  lines.push("export type { Int64Halves };", "");
   return lines.join("\n");
 }
 

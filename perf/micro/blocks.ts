@@ -86,7 +86,7 @@ class Bench {
   }
 
   /**
-   * `count` requests, `inFlight` at a time. Returns the sum of the low lanes of what was handed
+   * `count` requests, `inFlight` at a time. Returns the sum of the low halves of what was handed
    * out.
    */
   closedLoop(count: number, inFlight: number, make: (at: number) => DataRequest): number {

@@ -1,5 +1,5 @@
 /**
- * Exact signed 64-bit integers as two 32-bit lanes, for values that travel without arithmetic on
+ * Exact signed 64-bit integers as two 32-bit halves, for values that travel without arithmetic on
  * them.
  *
  * The shape ({ low, high, unsigned }) is the one that the protobuf codec writes and reads, so that
@@ -22,7 +22,7 @@ export class Int64 {
   readonly high: number;
   readonly unsigned = false;
 
-  /** `high`, `low`: the two's complement lanes; each is taken modulo 2^32. */
+  /** `high`, `low`: the two's complement halves; each is taken modulo 2^32. */
   constructor(high: number, low: number) {
     this.low = low | 0;
     this.high = high | 0;

@@ -5,7 +5,7 @@
  *
  * Pure but for a scratch buffer. xxh32: Collet's xxHash. Jump hash: Lamping and Veach, "A Fast,
  * Minimal Memory, Consistent Hash Algorithm", 2014. Invariants: 1. Exact on every machine: 64-bit
- * products in 32-bit lanes, divisions in IEEE double precision in the written order. 2. Pool size
+ * products in 32-bit halves, divisions in IEEE double precision in the written order. 2. Pool size
  * and offset come from the committed map, never from a flag.
  */
 import { assert } from "./assert.js";
@@ -20,7 +20,7 @@ export const SEQUENCE_KEY_PREFIX = "__svc:sequences:";
 
 const SEED_HIGH = 0xaaaaaaaa | 0;
 const SEED_LOW = 0x55555555;
-/** 2862933555777941757 in two lanes. */
+/** 2862933555777941757 in two halves. */
 const FACTOR_HIGH = 0x27bb2ee6;
 const FACTOR_LOW = 0x87b0b0fd;
 const TWO_POWER_31 = 0x8000_0000;

@@ -20,7 +20,7 @@ export function rotate(value: number, bits: number): number {
 /** From here on a view of words pays; the machines that this runs on are little-endian. */
 const WORDS_MIN_BYTES = 256;
 
-function lane(bytes: Uint8Array, at: number): number {
+function wordAt(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] as number) |
     ((bytes[at + 1] as number) << 8) |
@@ -29,7 +29,7 @@ function lane(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** One round of the hash: takes 32 bits of input into a lane. */
+/** One round of the hash: takes 32 bits of input into an accumulator. */
 export function round(accumulator: number, input: number): number {
   return Math.imul(rotate((accumulator + Math.imul(input, PRIME_2)) | 0, 13), PRIME_1);
 }
@@ -61,16 +61,16 @@ export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.le
     let c = seed | 0;
     let d = (seed - PRIME_1) | 0;
     for (; at + 16 <= end; at += 16) {
-      a = round(a, lane(bytes, at));
-      b = round(b, lane(bytes, at + 4));
-      c = round(c, lane(bytes, at + 8));
-      d = round(d, lane(bytes, at + 12));
+      a = round(a, wordAt(bytes, at));
+      b = round(b, wordAt(bytes, at + 4));
+      c = round(c, wordAt(bytes, at + 8));
+      d = round(d, wordAt(bytes, at + 12));
     }
     hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
   } else hash = (seed + PRIME_5) | 0;
   hash = (hash + (end - start)) | 0;
   for (; at + 4 <= end; at += 4) {
-    hash = Math.imul(rotate((hash + Math.imul(lane(bytes, at), PRIME_3)) | 0, 17), PRIME_4);
+    hash = Math.imul(rotate((hash + Math.imul(wordAt(bytes, at), PRIME_3)) | 0, 17), PRIME_4);
   }
   for (; at < end; at++) {
     hash = Math.imul(rotate((hash + Math.imul(bytes[at] as number, PRIME_5)) | 0, 11), PRIME_1);

@@ -8,8 +8,8 @@
  * own design). So whatever of these hangs, the others have their thread (P-129). Nothing else in
  * the server waits for file calls while it serves.
  *
- * Owns the calls that wait. Invariants: 1. At most one call per lane is with the system. 2. Calls
- * of a lane keep their order. 3. Log writes never wait here.
+ * Owns the calls that wait. Invariants: 1. At most one call per slot is with the system. 2. Calls
+ * of a slot keep their order. 3. Log writes never wait here.
  */
 import type { Result } from "../base/result.js";
 import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";
@@ -17,7 +17,7 @@ import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.j
 type Done<T> = (result: Result<T, FileErrorCode>) => void;
 
 /** Calls one after the other. */
-class Lane {
+class Slot {
   private readonly waiting: (() => void)[] = [];
   private busy = false;
 
@@ -43,8 +43,8 @@ class Lane {
 }
 
 export class BudgetedFiles implements FilesPort {
-  private readonly reads = new Lane();
-  private readonly others = new Lane();
+  private readonly reads = new Slot();
+  private readonly others = new Slot();
 
   constructor(private readonly files: FilesPort) {}
 

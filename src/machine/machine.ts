@@ -163,8 +163,8 @@ export class Machine {
     return this.chain.toString();
   }
 
-  /** The lanes of `chainDigest`. */
-  get chainLanes(): { readonly low: number; readonly high: number } {
+  /** The halves of `chainDigest`. */
+  get chainHalves(): { readonly low: number; readonly high: number } {
     return this.chain;
   }
 

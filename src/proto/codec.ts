@@ -10,12 +10,12 @@
 import protobuf from "protobufjs/minimal.js";
 import { assert } from "../base/assert.js";
 import { INT64_MAX, INT64_MIN } from "../base/int64.js";
-import { ProtoWriter, type Int64Lanes } from "./writer.js";
+import { ProtoWriter, type Int64Halves } from "./writer.js";
 
-export { ProtoWriter, type Int64Lanes };
+export { ProtoWriter, type Int64Halves };
 
-type EncodableField<F> = F extends Int64Lanes
-  ? Int64Lanes | number
+type EncodableField<F> = F extends Int64Halves
+  ? Int64Halves | number
   : F extends Uint8Array
     ? Uint8Array
     : F extends readonly (infer Element)[]
@@ -74,18 +74,18 @@ export function encodeMessage<T>(codec: MessageCodec<T>, message: Encodable<T>):
 }
 
 /** The exact value of a signed 64-bit field. */
-export function lanesToBigInt(lanes: Int64Lanes): bigint {
-  if (lanes.high === 0) return BigInt(lanes.low >>> 0);
-  return (BigInt(lanes.high | 0) << 32n) | BigInt(lanes.low >>> 0);
+export function halvesToBigInt(halves: Int64Halves): bigint {
+  if (halves.high === 0) return BigInt(halves.low >>> 0);
+  return (BigInt(halves.high | 0) << 32n) | BigInt(halves.low >>> 0);
 }
 
-/** The lanes of a value in the int64 range (asserted). */
-export function bigIntToLanes(value: bigint): Int64Lanes {
+/** The halves of a value in the int64 range (asserted). */
+export function bigIntToHalves(value: bigint): Int64Halves {
   assert(value >= INT64_MIN && value <= INT64_MAX, "a 64-bit field takes an int64");
   const low = Number(BigInt.asIntN(32, value));
   return { low, high: Number(BigInt.asIntN(32, value >> 32n)), unsigned: false };
 }
 
-export function isZeroLanes(lanes: Int64Lanes): boolean {
-  return lanes.low === 0 && lanes.high === 0;
+export function isZeroHalves(halves: Int64Halves): boolean {
+  return halves.low === 0 && halves.high === 0;
 }

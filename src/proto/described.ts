@@ -18,9 +18,9 @@ import {
 } from "../api/members.js";
 import { assert, present } from "../base/assert.js";
 import {
-  bigIntToLanes,
-  lanesToBigInt,
-  type Int64Lanes,
+  bigIntToHalves,
+  halvesToBigInt,
+  type Int64Halves,
   type MessageCodec,
   type ProtoReader,
   type ProtoWriter,
@@ -49,7 +49,7 @@ function fieldValue(member: Member, value: unknown): unknown {
   if (value === null) return member.nulls === "empty" ? "" : null;
   switch (member.kind) {
     case "int64":
-      return typeof value === "bigint" ? bigIntToLanes(value) : value;
+      return typeof value === "bigint" ? bigIntToHalves(value) : value;
     case "choice": {
       const number = numberOf(member, value);
       return member.choice?.numberOn === "grpc" ? number : member.choice?.texts[number];
@@ -80,7 +80,7 @@ function memberValue(member: Member, name: string, fields: Fields): unknown {
   if (nulls === "empty" && value === "") return null;
   switch (member.kind) {
     case "int64":
-      return lanesToBigInt(value as Int64Lanes);
+      return halvesToBigInt(value as Int64Halves);
     case "choice":
       if (typeof value !== "number") return value;
       return member.choice?.texts[value] ?? `Unknown(${value})`;
@@ -138,7 +138,7 @@ export function writeRequest<Q extends Asking>(
   const fields: Record<string, unknown> = {};
   for (const [name, argument] of sent(request)) {
     const value = (asked as Fields)[name];
-    fields[fieldOf(name, argument)] = typeof value === "bigint" ? bigIntToLanes(value) : value;
+    fields[fieldOf(name, argument)] = typeof value === "bigint" ? bigIntToHalves(value) : value;
   }
   codecOf(request.name).encode(fields, writer);
 }
@@ -149,7 +149,7 @@ export function readRequest<Q extends Asking>(request: Q, reader: ProtoReader): 
   const asked: Record<string, unknown> = {};
   for (const [name, argument] of sent(request)) {
     const value = fields[fieldOf(name, argument)];
-    asked[name] = argument.kind === "int64" ? lanesToBigInt(value as Int64Lanes) : value;
+    asked[name] = argument.kind === "int64" ? halvesToBigInt(value as Int64Halves) : value;
   }
   return asked as RequestOf<Q>;
 }

@@ -2,15 +2,16 @@
  * Writes Protocol Buffers messages into one buffer in one pass; what the generated codec writes to.
  *
  * Owns its buffer. Invariants: 1. What it hands out was written completely (no old memory). 2. A
- * 64-bit number is given as two lanes or as a safe integer, never rounded. 3. Nested messages are
+ * 64-bit number is given as two halves or as a safe integer, never rounded. 3. Nested messages are
  * complete before anything is handed out.
  */
 import { assert } from "../base/assert.js";
 
 /**
- * A 64-bit number as two lanes of 32 bits; what the codec reads and writes. `Int64` has this shape.
+ * A 64-bit number as two halves of 32 bits; what the codec reads and writes. `Int64` has this
+ * shape.
  */
-export interface Int64Lanes {
+export interface Int64Halves {
   readonly low: number;
   readonly high: number;
   readonly unsigned: boolean;
@@ -153,14 +154,14 @@ export class ProtoWriter {
     return this;
   }
 
-  int64(value: Int64Lanes | number): this {
+  int64(value: Int64Halves | number): this {
     this.reserve(10);
     if (typeof value !== "number") return this.longVarint(value.low, value.high);
     assert(Number.isSafeInteger(value), "a number in a 64-bit field is a safe integer");
     return this.longVarint(value % TWO_POWER_32, Math.floor(value / TWO_POWER_32));
   }
 
-  uint64(value: Int64Lanes | number): this {
+  uint64(value: Int64Halves | number): this {
     return this.int64(value);
   }
 

@@ -21,10 +21,10 @@ export class CompactKernel {
   private readonly offsetHigh: Uint32Array;
 
   constructor(private readonly kernel: GuardedKernel) {
-    const { lanes } = kernel;
-    this.order = lanes.subarray(areas.order >>> 2, (areas.order >>> 2) + sizes.keys);
+    const { words } = kernel;
+    this.order = words.subarray(areas.order >>> 2, (areas.order >>> 2) + sizes.keys);
     const share = (area: number): Uint32Array =>
-      lanes.subarray(area >>> 2, (area >>> 2) + sizes.shareItems);
+      words.subarray(area >>> 2, (area >>> 2) + sizes.shareItems);
     this.shareCounts = share(areas.shareCounts);
     this.offsetLow = share(areas.shareOffsetLow);
     this.offsetHigh = share(areas.shareOffsetHigh);
@@ -42,9 +42,9 @@ export class CompactKernel {
   addKey(key: Uint8Array): boolean {
     const at = areas.keyBytes + this.keyBytes;
     if (this.keys === sizes.keys || this.keyBytes + key.length > sizes.keyBytes) return false;
-    const lane = (areas.keyLanes >>> 2) + this.keys * 2;
-    this.kernel.lanes[lane] = at;
-    this.kernel.lanes[lane + 1] = key.length;
+    const word = (areas.keyWords >>> 2) + this.keys * 2;
+    this.kernel.words[word] = at;
+    this.kernel.words[word + 1] = key.length;
     this.kernel.bytes.set(key, at);
     this.keys++;
     this.keyBytes += key.length;
@@ -91,7 +91,7 @@ export interface SharedReservation {
   readonly taken: number;
   readonly total: number;
   /**
-   * Values of the reservation that go to calls before call i, as lanes: the first `taken` count,
+   * Values of the reservation that go to calls before call i, as words: the first `taken` count,
    * until the next `share`.
    */
   readonly offsetLow: Uint32Array;

@@ -6,13 +6,13 @@
  * bound first.
  *
  * Invariants: 1. Both implementations leave the same bytes in every output area and return the same
- * numbers. 2. 64-bit values cross the border as two 32-bit lanes, low before high. 3. No call grows
+ * numbers. 2. 64-bit values cross the border as two 32-bit words, low before high. 3. No call grows
  * the memory.
  */
 
 export interface KernelExports {
   /**
-   * Frames and seals the records of one region in place. Result lanes: 0 bytes with padding, 1 last
+   * Frames and seals the records of one region in place. Result words: 0 bytes with padding, 1 last
    * checksum, 2 records.
    * Returns 0, or 1 when the lengths in the region do not add up to `bytes`.
    */
@@ -28,7 +28,7 @@ export interface KernelExports {
     sectorBytes: number,
   ): number;
   /**
-   * Verifies frames in place. Result lanes: 0 bytes consumed, 1 last checksum, 2 rows. Returns a
+   * Verifies frames in place. Result words: 0 bytes consumed, 1 last checksum, 2 rows. Returns a
    * `scanStop`.
    */
   scan(
@@ -43,7 +43,7 @@ export interface KernelExports {
   ): number;
   /**
    * Looks for the first frame that is valid by itself (the chain aside) at a multiple of 8 from
-   * `start`. Result lanes: 0 its distance from `start`, 1 its durable offset, 2 distance of the
+   * `start`. Result words: 0 its distance from `start`, 1 its durable offset, 2 distance of the
    * first plausible frame that the window cuts off (or `bytes`). Returns 1 found, 0 not found, 2
    * given up because of too many plausible headers.
    */
@@ -64,11 +64,11 @@ export interface KernelExports {
   fold(count: number): number;
   /**
    * Shares one reservation out: prefix sums of counts while the total stays within the limit.
-   * Result lanes: 0 and 1 the total. Returns how many calls fit.
+   * Result words: 0 and 1 the total. Returns how many calls fit.
    */
   share(count: number, limitLow: number, limitHigh: number): number;
   /**
-   * Allocates ranges over one cursor. Result lanes: 0 and 1 the final current value. Returns how
+   * Allocates ranges over one cursor. Result words: 0 and 1 the final current value. Returns how
    * many were granted.
    */
   allocate(

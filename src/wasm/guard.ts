@@ -1,5 +1,5 @@
 /**
- * A kernel instance behind a guard: its views, its result lanes, and the rule that a trap ends it.
+ * A kernel instance behind a guard: its views, its result words, and the rule that a trap ends it.
  *
  * Owns one instance.
  *
@@ -20,7 +20,7 @@ export class KernelFault extends Error {
 }
 
 export class GuardedKernel {
-  readonly lanes: Uint32Array;
+  readonly words: Uint32Array;
   readonly bytes: Uint8Array;
   readonly checked: boolean;
   private readonly exports: KernelExports;
@@ -28,7 +28,7 @@ export class GuardedKernel {
 
   constructor(instance: KernelInstance) {
     assert(instance.memory.byteLength === memoryBytes, "kernel memory has its fixed size");
-    this.lanes = new Uint32Array(instance.memory);
+    this.words = new Uint32Array(instance.memory);
     this.bytes = new Uint8Array(instance.memory);
     this.checked = instance.checked;
     this.exports = instance.exports;
@@ -45,9 +45,9 @@ export class GuardedKernel {
     }
   }
 
-  /** Result lane `lane` of the last call, unsigned. */
-  result(lane: number): number {
-    assert(lane < sizes.resultLanes, "a result lane exists");
-    return this.lanes[(areas.results >>> 2) + lane] as number;
+  /** Result word `word` of the last call, unsigned. */
+  result(word: number): number {
+    assert(word < sizes.resultWords, "a result word exists");
+    return this.words[(areas.results >>> 2) + word] as number;
   }
 }

@@ -17,7 +17,7 @@ import { binary as release } from "./generated/release.js";
 
 export type { KernelBinary } from "./instance.js";
 export { KernelFault } from "./guard.js";
-export { recordKind, scanLane, rangeVerdict, sizes, frame } from "./layout.js";
+export { recordKind, scanWord, rangeVerdict, sizes, frame } from "./layout.js";
 export { type BatchRegion, type SealPlace, frameBytes } from "./record.js";
 export type { ScanPlace, ScanResult, SegmentScanner } from "./scan.js";
 export type { CompactKernel } from "./compact.js";

@@ -7,7 +7,7 @@
  * | Area | What lies there |
  * |---|---|
  * | 0 - 64 KiB | static data of the compiled module (texts of assertions); not for others |
- * | results | 16 lanes, the numbers a call gives back beside its return value |
+ * | results | 16 words, the numbers a call gives back beside its return value |
  * | tables | CRC-32C tables for slicing by 16 |
  * | ranges | counts in, starts, ends and verdicts out |
  * | share | counts in, offsets out |
@@ -24,13 +24,13 @@ const mebibyte = 1024 * kibibyte;
 
 /** Sizes. Each is a hard bound that the bridge checks before it writes. */
 export const sizes = {
-  resultLanes: 16,
+  resultWords: 16,
   rangeItems: 8192,
   shareItems: 8192,
   keys: 65_536,
   keyBytes: 8 * mebibyte,
   scanRecords: 65_536,
-  scanLanes: 10,
+  scanWords: 10,
   windowBytes: 8 * mebibyte,
   regions: 3,
   regionBytes: 8 * mebibyte,
@@ -50,7 +50,7 @@ export const areas = {
   shareCounts: 0x5_0000,
   shareOffsetLow: 0x5_8000,
   shareOffsetHigh: 0x6_0000,
-  keyLanes: 0x8_0000,
+  keyWords: 0x8_0000,
   order: 0x10_0000,
   scratch: 0x14_0000,
   keyBytes: 0x34_0000,
@@ -108,8 +108,8 @@ export const recordKind = {
   firstOfCaller: 16,
 } as const;
 
-/** Lanes of one row of the scan table. */
-export const scanLane = {
+/** Words of one row of the scan table. */
+export const scanWord = {
   offset: 0,
   length: 1,
   /** Low byte kind; the high 16 bits are the extra padding in units of 8 bytes. */

@@ -4,7 +4,7 @@
  * Owns the range areas of one kernel instance.
  *
  * Invariants: 1. A refused item consumes nothing: the next one starts from the same value. 2.
- * Results stay lanes in kernel memory, valid until the next `allocate`; BigInt appears only in the
+ * Results stay words in kernel memory, valid until the next `allocate`; BigInt appears only in the
  * cursor, once per batch.
  */
 import { assert } from "../base/assert.js";
@@ -38,11 +38,11 @@ export class RangesKernel {
 
   constructor(private readonly kernel: GuardedKernel) {
     const unsigned = (area: number): Uint32Array =>
-      kernel.lanes.subarray(area >>> 2, (area >>> 2) + sizes.rangeItems);
+      kernel.words.subarray(area >>> 2, (area >>> 2) + sizes.rangeItems);
     const signed = (area: number): Int32Array =>
-      new Int32Array(kernel.lanes.buffer, area, sizes.rangeItems);
-    this.values = new BigInt64Array(kernel.lanes.buffer, areas.results, sizes.resultLanes / 2);
-    this.halves = new Int32Array(kernel.lanes.buffer, areas.results, sizes.resultLanes);
+      new Int32Array(kernel.words.buffer, area, sizes.rangeItems);
+    this.values = new BigInt64Array(kernel.words.buffer, areas.results, sizes.resultWords / 2);
+    this.halves = new Int32Array(kernel.words.buffer, areas.results, sizes.resultWords);
     this.counts = unsigned(areas.rangeCounts);
     this.startLow = unsigned(areas.rangeStartLow);
     this.startHigh = signed(areas.rangeStartHigh);
@@ -64,12 +64,12 @@ export class RangesKernel {
     const maximum = cursor.maxValue;
     assert(maximum === undefined || isInt64(maximum), "a maxValue is int64");
     this.items = items;
-    // A store into memory splits a BigInt into its lanes much faster than arithmetic does.
+    // A store into memory splits a BigInt into its words much faster than arithmetic does.
     const { values, halves } = this;
     values[4] = cursor.current;
     values[5] = cursor.increment;
     values[6] = maximum ?? 0n;
-    const half = (lane: number): number => halves[lane] as number;
+    const half = (word: number): number => halves[word] as number;
     return this.kernel.call((exports) =>
       exports.allocate(
         items,

@@ -126,22 +126,22 @@ export class BatchRegion {
     assert(Number.isSafeInteger(index) && index >= 0, "a log index is a safe integer");
     assert(Number.isSafeInteger(term) && term >= 0, "a term is a safe integer");
     if (!this.fits(length)) return false;
-    const { lanes, bytes } = this.kernel;
+    const { words, bytes } = this.kernel;
     const at = this.start + this.used;
-    const lane = at >>> 2;
+    const word = at >>> 2;
     const stride = frameBytes(length);
-    lanes[lane + 2] = frame.headerBytes + length;
-    lanes[lane + 3] = kind | (frame.version << 8);
-    lanes[lane + 6] = group;
-    lanes[lane + 7] = incarnation;
-    lanes[lane + 8] = index;
-    lanes[lane + 9] = index / two32;
-    lanes[lane + 10] = term;
-    lanes[lane + 11] = term / two32;
+    words[word + 2] = frame.headerBytes + length;
+    words[word + 3] = kind | (frame.version << 8);
+    words[word + 6] = group;
+    words[word + 7] = incarnation;
+    words[word + 8] = index;
+    words[word + 9] = index / two32;
+    words[word + 10] = term;
+    words[word + 11] = term / two32;
     if (length > 0) {
       // The last eight bytes first: what the payload does not cover is then zero.
-      lanes[(at + stride - 8) >>> 2] = 0;
-      lanes[(at + stride - 4) >>> 2] = 0;
+      words[(at + stride - 8) >>> 2] = 0;
+      words[(at + stride - 4) >>> 2] = 0;
       bytes.set(payload, at + frame.headerBytes);
     }
     this.used += stride;

@@ -14,7 +14,7 @@
  */
 import { assert } from "../base/assert.js";
 import type { GuardedKernel } from "./guard.js";
-import { areas, frame, scanLane, scanStop, sizes } from "./layout.js";
+import { areas, frame, scanWord, scanStop, sizes } from "./layout.js";
 
 const two32 = 0x1_0000_0000;
 
@@ -98,7 +98,7 @@ const reasons: readonly ScanReason[] = [
 export class SegmentScanner {
   /** Read segment bytes into the front of this; it never detaches. */
   readonly window: Uint8Array;
-  /** The rows as lanes, `sizes.scanLanes` each, see `scanLane`. */
+  /** The rows as words, `sizes.scanWords` each, see `scanWord`. */
   readonly table: Uint32Array;
   private windowOffset = 0;
   private rows = 0;
@@ -106,7 +106,7 @@ export class SegmentScanner {
   constructor(private readonly kernel: GuardedKernel) {
     this.window = kernel.bytes.subarray(areas.window, areas.window + sizes.windowBytes);
     const row = areas.scanTable >>> 2;
-    this.table = kernel.lanes.subarray(row, row + sizes.scanRecords * sizes.scanLanes);
+    this.table = kernel.words.subarray(row, row + sizes.scanRecords * sizes.scanWords);
   }
 
   /** Verifies the frames in the first `bytes` bytes of the window. One crossing. */
@@ -172,26 +172,26 @@ export class SegmentScanner {
   /** Row `row` of the last scan as an object; hot loops read `table` instead. */
   record(row: number): ScannedRecord {
     assert(row >= 0 && row < this.rows, "the row exists");
-    const at = row * sizes.scanLanes;
-    const lane = (which: number): number => this.table[at + which] as number;
+    const at = row * sizes.scanWords;
+    const word = (which: number): number => this.table[at + which] as number;
     return {
-      kind: lane(scanLane.kind) & 255,
-      group: lane(scanLane.group),
-      incarnation: lane(scanLane.incarnation),
-      index: lane(scanLane.indexHigh) * two32 + lane(scanLane.indexLow),
-      term: lane(scanLane.termHigh) * two32 + lane(scanLane.termLow),
-      offset: lane(scanLane.offset),
-      payloadBytes: lane(scanLane.length) - frame.headerBytes,
-      durableOffset: lane(scanLane.durable),
+      kind: word(scanWord.kind) & 255,
+      group: word(scanWord.group),
+      incarnation: word(scanWord.incarnation),
+      index: word(scanWord.indexHigh) * two32 + word(scanWord.indexLow),
+      term: word(scanWord.termHigh) * two32 + word(scanWord.termLow),
+      offset: word(scanWord.offset),
+      payloadBytes: word(scanWord.length) - frame.headerBytes,
+      durableOffset: word(scanWord.durable),
     };
   }
 
   /** View of the payload of row `row`. Copy what outlives the next scan. */
   payload(row: number): Uint8Array {
     assert(row >= 0 && row < this.rows, "the row exists");
-    const at = row * sizes.scanLanes;
-    const offset = this.table[at + scanLane.offset] as number;
-    const length = this.table[at + scanLane.length] as number;
+    const at = row * sizes.scanWords;
+    const offset = this.table[at + scanWord.offset] as number;
+    const length = this.table[at + scanWord.length] as number;
     const start = offset - this.windowOffset;
     return this.window.subarray(start + frame.headerBytes, start + length);
   }

@@ -40,7 +40,7 @@ const int53 = (): number =>
 const uint32 = (): number => pick([0, 1, 2 ** 32 - 1, random.nextUint32()]);
 const int64 = (): bigint =>
   BigInt.asIntN(64, pick([0n, -1n, 2n ** 63n - 1n, -(2n ** 63n), BigInt(int53()) * 977n]));
-const lanes = (): Int64 => Int64.fromBigInt(int64());
+const halves = (): Int64 => Int64.fromBigInt(int64());
 const text = (): string =>
   pick([
     "",
@@ -203,7 +203,7 @@ const answers: Makers<CallAnswer> = {
   lock: () => ({
     kind: "lock",
     ...base(),
-    fencingToken: lanes(),
+    fencingToken: halves(),
     owner: orNull(bytes),
     expires: hlc(),
     expiresInMs: int53(),
@@ -214,10 +214,10 @@ const answers: Makers<CallAnswer> = {
     revision: int53(),
     sequence: orNull(() => ({
       name: text(),
-      currentValue: lanes(),
-      initialValue: lanes(),
-      increment: lanes(),
-      maxValue: orNull(lanes),
+      currentValue: halves(),
+      initialValue: halves(),
+      increment: halves(),
+      maxValue: orNull(halves),
       blockSize: orNull(int32),
       incarnation: int53(),
       revision: int53(),
@@ -229,7 +229,7 @@ const answers: Makers<CallAnswer> = {
     kind: "allocation",
     ...base(),
     allocation: orNull(() => {
-      return { name: text(), start: lanes(), end: lanes(), count: int32(), revision: int53() };
+      return { name: text(), start: halves(), end: halves(), count: int32(), revision: int53() };
     }),
   }),
   kv: () => ({ kind: "kv", ...base(), ...described() }),

@@ -5,7 +5,7 @@
  * bytes. Invariants: 1. A hint is read exactly or not at all. 2. Equal hints of one reader are one
  * object, as long as they are kept.
  */
-import { lanesToBigInt, type Int64Lanes, type ProtoReader } from "../../proto/codec.js";
+import { halvesToBigInt, type Int64Halves, type ProtoReader } from "../../proto/codec.js";
 import { asObject, bigintOf, intOf, textOf, type JsonObject } from "../values/json.js";
 
 export const Provenance = { unknown: 0, executed: 1, forwarded: 2 } as const;
@@ -77,7 +77,7 @@ function readHint(reader: ProtoReader, end: number): RouteHint {
     else if (tag === ENDPOINT_TAG) hint.endpoint = reader.string();
     else if (tag === PROVENANCE_TAG) hint.provenance = reader.int32();
     else if (tag === GENERATION_TAG) {
-      hint.generation = Number(lanesToBigInt(reader.int64() as Int64Lanes));
+      hint.generation = Number(halvesToBigInt(reader.int64() as Int64Halves));
     } else reader.skipType(tag & 7);
   }
   return hint;

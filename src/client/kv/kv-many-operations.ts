@@ -20,7 +20,7 @@ import {
   type KvWriteAnswer,
 } from "./kv-operations.js";
 import { bigintOf } from "../values/json.js";
-import { fromLanes, stampFromJson, stampOf, toLanes } from "../values/numbers.js";
+import { fromHalves, stampFromJson, stampOf, toHalves } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
 
 /** The answers of all items, and whether an earlier try of the call may have changed them. */
@@ -51,7 +51,7 @@ function writeItem(item: WriteItem): KvWriteAnswer {
   const { LastModifiedNode, LastModifiedPhysical, LastModifiedCounter } = item;
   return {
     type: item.Type,
-    revision: fromLanes(item.Revision),
+    revision: fromHalves(item.Revision),
     lastModified: stampOf(LastModifiedNode, LastModifiedPhysical, LastModifiedCounter),
   };
 }
@@ -114,7 +114,7 @@ export const deleteMany: Many<KvKeyRequest, KvWriteAnswer> = {
 function readItems(items: readonly KvReadRequest[]) {
   return items.map(({ key, revision, durability }) => ({
     Key: key,
-    Revision: toLanes(revision),
+    Revision: toHalves(revision),
     Durability: durability,
   }));
 }

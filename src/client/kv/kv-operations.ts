@@ -12,7 +12,7 @@ import { kvFailure } from "./kv-answers.js";
 import { UnknownOutcomeError } from "../values/errors.js";
 import type { KvDelete, KvEntry, KvExistence, KvWrite } from "./kv-shapes.js";
 import { bigintOf, bytesOrNull, intOf, jsonText, type JsonObject } from "../values/json.js";
-import { fromLanes, stampFromJson, stampOf, toLanes, type Timestamp } from "../values/numbers.js";
+import { fromHalves, stampFromJson, stampOf, toHalves, type Timestamp } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
 
 export interface KvSetRequest {
@@ -61,7 +61,7 @@ function writeAnswer(message: messages.GrpcTrySetKeyValueResponse): KvWriteAnswe
   const { LastModifiedNode, LastModifiedPhysical, LastModifiedCounter } = message;
   return {
     type: message.Type,
-    revision: fromLanes(message.Revision),
+    revision: fromHalves(message.Revision),
     lastModified: stampOf(LastModifiedNode, LastModifiedPhysical, LastModifiedCounter),
   };
 }
@@ -97,7 +97,7 @@ export function setMessage(request: KvSetRequest) {
     Key: request.key,
     Value: request.value,
     CompareValue: request.compareValue,
-    CompareRevision: toLanes(request.compareRevision),
+    CompareRevision: toHalves(request.compareRevision),
     Flags: request.flags,
     ExpiresMs: request.expiresMs,
     Durability: request.durability,
@@ -189,7 +189,7 @@ export function settleDelete(answer: KvWriteAnswer, key: string, doubtful: boole
 }
 
 function writeRead({ key, revision, durability }: KvReadRequest) {
-  return { Key: key, Revision: toLanes(revision), Durability: durability };
+  return { Key: key, Revision: toHalves(revision), Durability: durability };
 }
 
 export const getKey: Operation<KvReadRequest, KvReadAnswer, KvEntry | null> = {
@@ -265,7 +265,7 @@ export function existenceFields(message: ExistenceMessage): Omit<KvReadAnswer, "
   const { ExpiresNode, ExpiresPhysical, ExpiresCounter } = message;
   const { LastModifiedNode, LastModifiedPhysical, LastModifiedCounter } = message;
   return {
-    revision: fromLanes(message.Revision),
+    revision: fromHalves(message.Revision),
     expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
     lastModified: stampOf(LastModifiedNode, LastModifiedPhysical, LastModifiedCounter),
   };

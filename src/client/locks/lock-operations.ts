@@ -5,11 +5,11 @@
  * success is an error.
  */
 import { decodeText } from "../../base/bytes.js";
-import type { Int64Lanes, ProtoReader } from "../../proto/codec.js";
+import type { Int64Halves, ProtoReader } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/locks.js";
 import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
 import { bigintOf, intOf, jsonText, textOrNull, type JsonObject } from "../values/json.js";
-import { fromLanes, stampFromJson, stampOf, type Timestamp } from "../values/numbers.js";
+import { fromHalves, stampFromJson, stampOf, type Timestamp } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
 import { aborted, mustRetry } from "../sequences/sequence-answers.js";
 import type { LockExtension, LockGrant, LockInfo, UnlockAnswer } from "./lock-shapes.js";
@@ -88,7 +88,7 @@ function answerFromGrpc(reader: ProtoReader, lengthBytes: number): LockAnswer {
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (tag === 16) answer.type = reader.int32();
-    else if (tag === 24) answer.fencingToken = fromLanes(reader.int64() as Int64Lanes);
+    else if (tag === 24) answer.fencingToken = fromHalves(reader.int64() as Int64Halves);
     else reader.skipType(tag & 7);
   }
   return answer;
@@ -188,7 +188,7 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
     const { ExpiresNode, ExpiresPhysical, ExpiresCounter } = message;
     return {
       type: message.Type,
-      fencingToken: fromLanes(message.FencingToken),
+      fencingToken: fromHalves(message.FencingToken),
       owner: message.Owner === null ? NO_BYTES : Uint8Array.from(message.Owner),
       expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
     };

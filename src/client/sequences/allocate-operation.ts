@@ -5,8 +5,8 @@
  * 2. Values are bigint from the first byte on. 3. Of an answer only what is handed out is decoded.
  */
 import { SequenceType } from "../../base/result-types.js";
-import { fromLanes } from "../values/numbers.js";
-import type { Int64Lanes, ProtoReader, ProtoWriter } from "../../proto/codec.js";
+import { fromHalves } from "../values/numbers.js";
+import type { Int64Halves, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import { asObject, bigintOf, intOf, jsonText, textOf, type JsonObject } from "../values/json.js";
 import type { Operation, RoutePlace } from "../call/operation.js";
 import { sequenceFailure, sequenceTypeOf } from "./sequence-answers.js";
@@ -46,10 +46,10 @@ const PERSISTENT = 1;
 function readAllocation(reader: ProtoReader, end: number, answer: AllocationAnswer): void {
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === START) answer.start = fromLanes(reader.int64() as Int64Lanes);
-    else if (tag === END) answer.end = fromLanes(reader.int64() as Int64Lanes);
+    if (tag === START) answer.start = fromHalves(reader.int64() as Int64Halves);
+    else if (tag === END) answer.end = fromHalves(reader.int64() as Int64Halves);
     else if (tag === COUNT) answer.count = reader.int32();
-    else if (tag === REVISION) answer.revision = fromLanes(reader.int64() as Int64Lanes);
+    else if (tag === REVISION) answer.revision = fromHalves(reader.int64() as Int64Halves);
     else reader.skipType(tag & 7);
   }
 }

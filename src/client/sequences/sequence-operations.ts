@@ -17,7 +17,7 @@ import {
   textOf,
   type JsonObject,
 } from "../values/json.js";
-import { fromLanes, stampFromJson, stampOf, toLanes, toLanesOrNull } from "../values/numbers.js";
+import { fromHalves, stampFromJson, stampOf, toHalves, toHalvesOrNull } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
 import { sequenceFailure, sequenceTypeOf } from "./sequence-answers.js";
 import type { SequenceDelete, SequenceInfo } from "./sequence-shapes.js";
@@ -52,13 +52,13 @@ const DURABILITY = "Persistent";
 function infoFromGrpc(entry: messages.GrpcSequenceEntry): SequenceInfo {
   return {
     name: entry.Name,
-    currentValue: fromLanes(entry.CurrentValue),
-    initialValue: fromLanes(entry.InitialValue),
-    increment: fromLanes(entry.Increment),
-    maxValue: entry.MaxValue === null ? null : fromLanes(entry.MaxValue),
+    currentValue: fromHalves(entry.CurrentValue),
+    initialValue: fromHalves(entry.InitialValue),
+    increment: fromHalves(entry.Increment),
+    maxValue: entry.MaxValue === null ? null : fromHalves(entry.MaxValue),
     blockSize: entry.BlockSize,
-    incarnation: fromLanes(entry.Incarnation),
-    revision: fromLanes(entry.Revision),
+    incarnation: fromHalves(entry.Incarnation),
+    revision: fromHalves(entry.Revision),
     durability: "persistent",
     createdAt: stampOf(entry.CreatedAtNode, entry.CreatedAtPhysical, entry.CreatedAtCounter),
     updatedAt: stampOf(entry.UpdatedAtNode, entry.UpdatedAtPhysical, entry.UpdatedAtCounter),
@@ -117,9 +117,9 @@ export const createSequence: Operation<CreateRequest, SequenceAnswer, SequenceIn
     messages.GrpcCreateSequenceRequest.encode(
       {
         Name: request.name,
-        InitialValue: toLanes(request.initialValue),
-        Increment: toLanes(request.increment),
-        MaxValue: toLanesOrNull(request.maxValue),
+        InitialValue: toHalves(request.initialValue),
+        Increment: toHalves(request.increment),
+        MaxValue: toHalvesOrNull(request.maxValue),
         Durability: PERSISTENT,
         BlockSize: request.blockSize,
       },
@@ -146,10 +146,10 @@ export const updateSequence: Operation<UpdateRequest, SequenceAnswer, SequenceIn
     messages.GrpcUpdateSequenceRequest.encode(
       {
         Name: request.name,
-        CurrentValue: toLanesOrNull(request.currentValue),
-        Increment: toLanesOrNull(request.increment),
-        InitialValue: toLanesOrNull(request.initialValue),
-        MaxValue: toLanesOrNull(request.maxValue),
+        CurrentValue: toHalvesOrNull(request.currentValue),
+        Increment: toHalvesOrNull(request.increment),
+        InitialValue: toHalvesOrNull(request.initialValue),
+        MaxValue: toHalvesOrNull(request.maxValue),
         RemoveMaxValue: request.removeMaxValue,
         BlockSize: request.blockSize,
         RemoveBlockSize: request.removeBlockSize,

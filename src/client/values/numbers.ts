@@ -6,7 +6,7 @@
  */
 import { INT32_MAX, isInt64 } from "../../base/int64.js";
 import type { Hlc } from "../../base/hlc.js";
-import { bigIntToLanes, lanesToBigInt, type Int64Lanes } from "../../proto/codec.js";
+import { bigIntToHalves, halvesToBigInt, type Int64Halves } from "../../proto/codec.js";
 import { wrongType } from "./arguments.js";
 import { SvcRangeError, type CallOutcome } from "./errors.js";
 import { asObject, bigintOf, intOf, type JsonObject } from "./json.js";
@@ -59,27 +59,27 @@ export function toSafeNumber(value: bigint, outcome: CallOutcome = "none"): numb
 }
 
 /** A 64-bit field as bigint; small values take a short cut. @internal */
-export function fromLanes(lanes: Int64Lanes): bigint {
-  if (lanes.high === 0 && lanes.low >= 0) return BigInt(lanes.low);
-  return lanesToBigInt(lanes);
+export function fromHalves(halves: Int64Halves): bigint {
+  if (halves.high === 0 && halves.low >= 0) return BigInt(halves.low);
+  return halvesToBigInt(halves);
 }
 
 /** A field of the wire. @internal */
-export function toLanes(value: bigint): Int64Lanes {
-  return bigIntToLanes(value);
+export function toHalves(value: bigint): Int64Halves {
+  return bigIntToHalves(value);
 }
 
 /** Optional fields: null = absent. @internal */
-export function toLanesOrNull(value: bigint | null): Int64Lanes | null {
-  return value === null ? null : bigIntToLanes(value);
+export function toHalvesOrNull(value: bigint | null): Int64Halves | null {
+  return value === null ? null : bigIntToHalves(value);
 }
 
 /**
  * Three flat fields as a timestamp. Unix milliseconds are safe integers for 280,000 years.
  * @internal
  */
-export function stampOf(n: number, l: Int64Lanes, c: number): Timestamp {
-  return { n, l: Number(lanesToBigInt(l)), c: c >>> 0 };
+export function stampOf(n: number, l: Int64Halves, c: number): Timestamp {
+  return { n, l: Number(halvesToBigInt(l)), c: c >>> 0 };
 }
 
 /** A timestamp member of an answer. @internal */

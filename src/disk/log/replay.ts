@@ -8,7 +8,7 @@
  * at. 2. Nothing here throws for any content of a scanned record.
  */
 import { partitionId } from "../../base/ids.js";
-import { type SegmentScanner, frame, scanLane, sizes } from "../../wasm/kernels.js";
+import { type SegmentScanner, frame, scanWord, sizes } from "../../wasm/kernels.js";
 import type { Appender } from "./appender.js";
 import type { GroupIndex } from "./groupindex.js";
 import { FLOOR_BYTES, decodeFloor, logKind } from "./records.js";
@@ -35,13 +35,13 @@ export function replayRows(
   const { table } = scanner;
   let known: GroupIndex | null = null;
   for (let row = from; row < to; row++) {
-    const at = row * sizes.scanLanes;
-    const kind = (table[at + scanLane.kind] as number) & 255;
-    const offset = table[at + scanLane.offset] as number;
+    const at = row * sizes.scanWords;
+    const kind = (table[at + scanWord.kind] as number) & 255;
+    const offset = table[at + scanWord.offset] as number;
     notes.closed = kind === logKind.close;
     notes.records++;
     if (kind === logKind.close) continue;
-    const group = partitionId(table[at + scanLane.group] as number);
+    const group = partitionId(table[at + scanWord.group] as number);
     if (known?.group !== group) known = appender.groupIndex(group);
     let problem: string | null;
     if (kind === logKind.entry || kind === logKind.restated) {
@@ -68,11 +68,11 @@ function replayEntry(
   sequence: number,
   index: GroupIndex,
 ): string | null {
-  const entryIndex = wide(table, at + scanLane.indexLow);
-  const term = wide(table, at + scanLane.termLow);
-  const tag = table[at + scanLane.incarnation] as number;
-  const offset = table[at + scanLane.offset] as number;
-  const payloadBytes = (table[at + scanLane.length] as number) - frame.headerBytes;
+  const entryIndex = wide(table, at + scanWord.indexLow);
+  const term = wide(table, at + scanWord.termLow);
+  const tag = table[at + scanWord.incarnation] as number;
+  const offset = table[at + scanWord.offset] as number;
+  const payloadBytes = (table[at + scanWord.length] as number) - frame.headerBytes;
   if (!Number.isSafeInteger(entryIndex) || entryIndex === 0) return "an entry without an index";
   if (!Number.isSafeInteger(term) || tag > 255) return "an entry of unknown kind or term";
   if (kind === logKind.restated) {

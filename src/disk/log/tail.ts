@@ -9,7 +9,7 @@
  */
 import { type Result, failure, ok } from "../../base/result.js";
 import type { FilesPort } from "../../ports.js";
-import { type Kernels, frame, scanLane, sizes } from "../../wasm/kernels.js";
+import { type Kernels, frame, scanWord, sizes } from "../../wasm/kernels.js";
 import type { Segment } from "./segment.js";
 
 type Examined = Result<number, "damaged" | "unreadable">;
@@ -79,9 +79,9 @@ function refute(segment: Segment, bytes: number, salt: number, kernels: Kernels)
     const previousChecksum = wordAt(scanner.window, frame.previousAt);
     const run = scanner.scan(windowEnd - at, { ...place, offset: at, previousChecksum });
     for (let row = 0; row < run.records; row++) {
-      const lane = row * sizes.scanLanes;
-      const durable = scanner.table[lane + scanLane.durable] as number;
-      if (durable > end) return durableProof(scanner.table[lane + scanLane.offset] as number);
+      const word = row * sizes.scanWords;
+      const durable = scanner.table[word + scanWord.durable] as number;
+      if (durable > end) return durableProof(scanner.table[word + scanWord.offset] as number);
     }
     if (run.nextOffset >= windowEnd) return null;
     shift(run.nextOffset);
@@ -98,11 +98,11 @@ function wordAt(bytes: Uint8Array, at: number): number {
 
 /** Index of the last byte that is not zero, -1 when there is none. */
 function lastNonZero(bytes: Uint8Array): number {
-  const lanes = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
-  let lane = lanes.length - 1;
-  while (lane >= 0 && lanes[lane] === 0) lane--;
-  if (lane < 0) return -1;
-  let at = lane * 4 + 3;
+  const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+  let word = words.length - 1;
+  while (word >= 0 && words[word] === 0) word--;
+  if (word < 0) return -1;
+  let at = word * 4 + 3;
   while (bytes[at] === 0) at--;
   return at;
 }

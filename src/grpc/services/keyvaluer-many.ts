@@ -14,7 +14,7 @@ import {
   type KvManyItem,
   isOf,
 } from "../../operations/api/requests.js";
-import { isZeroLanes, lanesToBigInt, type Encodable } from "../../proto/codec.js";
+import { isZeroHalves, halvesToBigInt, type Encodable } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/keyvalues.js";
 import { dataMethod, elapsedField, ownBytesOrNull, routeOf } from "../calls/method.js";
 import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./transactional.js";
@@ -118,7 +118,7 @@ function readManyRequest(
     items: message.Items.map((item) => ({
       kind: itemKind,
       key: item.Key,
-      revision: lanesToBigInt(item.Revision),
+      revision: halvesToBigInt(item.Revision),
       durability: item.Durability,
       plain,
     })),
@@ -139,11 +139,11 @@ export const setManyMethod = dataMethod({
       key: item.Key,
       value: ownBytesOrNull(item.Value),
       compareValue: ownBytesOrNull(item.CompareValue),
-      compareRevision: lanesToBigInt(item.CompareRevision),
+      compareRevision: halvesToBigInt(item.CompareRevision),
       expiresMs: item.ExpiresMs,
       flags: item.Flags,
       durability: item.Durability,
-      plain: noTransaction(item) && normalPolicy(item) && isZeroLanes(item.RoutedGeneration),
+      plain: noTransaction(item) && normalPolicy(item) && isZeroHalves(item.RoutedGeneration),
     })),
   }),
   toResponse: writtenResponse,

@@ -7,7 +7,7 @@
  */
 import { assert } from "../../base/assert.js";
 import type { DataAnswer, KvAnswer, KvGetRequest } from "../../operations/api/requests.js";
-import { isZeroLanes, lanesToBigInt, type Encodable } from "../../proto/codec.js";
+import { isZeroHalves, halvesToBigInt, type Encodable } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/keyvalues.js";
 import { dataMethod, elapsedField, ownBytesOrNull, routeOf } from "../calls/method.js";
 import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./transactional.js";
@@ -41,7 +41,7 @@ function readRequest(
   return {
     kind,
     key: message.Key,
-    revision: lanesToBigInt(message.Revision),
+    revision: halvesToBigInt(message.Revision),
     durability: message.Durability,
     plain: noTransaction(message) && noReadTimestamp(message) && noOperation(message),
   };
@@ -88,7 +88,7 @@ export const setMethod = dataMethod({
     key: message.Key,
     value: ownBytesOrNull(message.Value),
     compareValue: ownBytesOrNull(message.CompareValue),
-    compareRevision: lanesToBigInt(message.CompareRevision),
+    compareRevision: halvesToBigInt(message.CompareRevision),
     expiresMs: message.ExpiresMs,
     flags: message.Flags,
     durability: message.Durability,
@@ -96,7 +96,7 @@ export const setMethod = dataMethod({
       noTransaction(message) &&
       noOperation(message) &&
       normalPolicy(message) &&
-      isZeroLanes(message.RoutedGeneration),
+      isZeroHalves(message.RoutedGeneration),
   }),
   toResponse: writeResponse,
 });

@@ -11,14 +11,14 @@ import type {
   DataAnswer,
   SequenceAnswer,
 } from "../../operations/api/requests.js";
-import { lanesToBigInt, type Encodable } from "../../proto/codec.js";
+import { halvesToBigInt, type Encodable } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/sequences.js";
 import type { BatchOperation, BatchStreamKind, DataMethod } from "../calls/method.js";
 import { dataMethod, elapsedField, routeOf } from "../calls/method.js";
 
 const bigOrNull = (
-  lanes: proto.GrpcUpdateSequenceRequest["MaxValue"],
-): ReturnType<typeof lanesToBigInt> | null => (lanes === null ? null : lanesToBigInt(lanes));
+  halves: proto.GrpcUpdateSequenceRequest["MaxValue"],
+): ReturnType<typeof halvesToBigInt> | null => (halves === null ? null : halvesToBigInt(halves));
 
 function sequenceResponse(
   answer: DataAnswer,
@@ -92,8 +92,8 @@ const create = dataMethod({
   toRequest: (message) => ({
     kind: "create-sequence",
     name: message.Name,
-    initialValue: lanesToBigInt(message.InitialValue),
-    increment: lanesToBigInt(message.Increment),
+    initialValue: halvesToBigInt(message.InitialValue),
+    increment: halvesToBigInt(message.Increment),
     maxValue: bigOrNull(message.MaxValue),
     blockSize: message.BlockSize,
     durability: message.Durability,

@@ -5,30 +5,30 @@
  * or the conflict policy is NORMAL; anything else goes down as not plain and comes back as
  * InvalidInput.
  */
-import { isZeroLanes, type Int64Lanes } from "../../proto/codec.js";
+import { isZeroHalves, type Int64Halves } from "../../proto/codec.js";
 import { GrpcTransactionConflictPolicy as Policy } from "../../proto/generated/keyvalues.js";
 
 interface Transaction {
   readonly TransactionIdNode: number;
-  readonly TransactionIdPhysical: Int64Lanes;
+  readonly TransactionIdPhysical: Int64Halves;
   readonly TransactionIdCounter: number;
 }
 interface ReadTimestamp {
   readonly ReadTimestampNode: number;
-  readonly ReadTimestampPhysical: Int64Lanes;
+  readonly ReadTimestampPhysical: Int64Halves;
   readonly ReadTimestampCounter: number;
 }
 interface Operation {
   readonly CoordinatorKey: string | null;
-  readonly OperationIdHigh: Int64Lanes | null;
-  readonly OperationIdLow: Int64Lanes | null;
+  readonly OperationIdHigh: Int64Halves | null;
+  readonly OperationIdLow: Int64Halves | null;
 }
 
 export function noTransaction(message: Transaction): boolean {
   return (
     message.TransactionIdNode === 0 &&
     message.TransactionIdCounter === 0 &&
-    isZeroLanes(message.TransactionIdPhysical)
+    isZeroHalves(message.TransactionIdPhysical)
   );
 }
 
@@ -36,7 +36,7 @@ export function noReadTimestamp(message: ReadTimestamp): boolean {
   return (
     message.ReadTimestampNode === 0 &&
     message.ReadTimestampCounter === 0 &&
-    isZeroLanes(message.ReadTimestampPhysical)
+    isZeroHalves(message.ReadTimestampPhysical)
   );
 }
 
@@ -44,8 +44,8 @@ export function noOperation(message: Operation): boolean {
   const { CoordinatorKey: key, OperationIdHigh: high, OperationIdLow: low } = message;
   return (
     (key === null || key === "") &&
-    (high === null || isZeroLanes(high)) &&
-    (low === null || isZeroLanes(low))
+    (high === null || isZeroHalves(high)) &&
+    (low === null || isZeroHalves(low))
   );
 }
 

@@ -368,7 +368,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   }
 
   onFixedIndex(): void {
-    const { low, high } = this.machine.chainLanes;
+    const { low, high } = this.machine.chainHalves;
     this.digests.reached({ index: this.machine.appliedIndex, low, high });
   }
 

@@ -6,7 +6,7 @@
  * Invariants: 1. A value leaves a block once and never comes back. 2. A block whose cursor went
  * into a command serves nobody (`closed`) until every such command is known to have had no effect:
  * the cursor in the command stays exact. 3. No BigInt is made per value: arithmetic runs in 32-bit
- * lanes, once per batch.
+ * words, once per batch.
  */
 import { assert } from "../../base/assert.js";
 import { Int64 } from "../../base/int64.js";
@@ -205,7 +205,7 @@ export class Block {
   }
 
   /**
-   * Answers one waiter from the kernel's lanes. Callbacks only queue: they never reach the kernels
+   * Answers one waiter from the kernel's words. Callbacks only queue: they never reach the kernels
    * in this turn.
    */
   private give(ranges: BlockKernels["ranges"], waiter: Waiter, item: number): void {

@@ -35,10 +35,10 @@ export interface GroupRecord {
    */
   readonly installedIndex: number;
   readonly installedTerm: number;
-  /** Lanes of the digest over all effects. */
+  /** Halves of the digest over all effects. */
   readonly effectsLow: number;
   readonly effectsHigh: number;
-  /** Lanes of the chain over all applied entries. */
+  /** Halves of the chain over all applied entries. */
   readonly chainLow: number;
   readonly chainHigh: number;
 }

@@ -5,7 +5,7 @@
  * Pure codec. Layout of a chunk: version u8, group u32, sequence u32, last u8, body, xxh32 u32 of
  * all before. The body of chunk 0 begins with the counted group record. Then rows, each as mark 1,
  * kind u8, counted name, counted value; the last body ends with mark 0, number of rows u53 and the
- * two lanes of the digest. Invariants: 1. Rows ascend strictly by kind and name. 2. The digest
+ * two halves of the digest. Invariants: 1. Rows ascend strictly by kind and name. 2. The digest
  * covers the record and all rows and no transport detail: equal states give equal digests.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
@@ -34,26 +34,26 @@ export function snapshotRecord(record: GroupRecord): Uint8Array {
 
 /** Digest over a record and rows in order. */
 export class SnapshotDigest {
-  private readonly lanes = new StateDigest();
+  private readonly digest = new StateDigest();
   rows = 0;
 
   record(bytes: Uint8Array): void {
-    this.lanes.number(xxh32(bytes, SEED) | 0);
+    this.digest.number(xxh32(bytes, SEED) | 0);
   }
 
   row(kind: number, name: ByteKey, value: Uint8Array): void {
     this.rows++;
-    this.lanes.row(kind, name, null);
-    this.lanes.number(value.length);
-    this.lanes.number(xxh32(value, kind) | 0);
+    this.digest.row(kind, name, null);
+    this.digest.number(value.length);
+    this.digest.number(xxh32(value, kind) | 0);
   }
 
   get low(): number {
-    return this.lanes.low;
+    return this.digest.low;
   }
 
   get high(): number {
-    return this.lanes.high;
+    return this.digest.high;
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The two-lane chain over effects that replicas compare, from rounds of xxh32 (base/xxhash).
+ * The two-half chain over effects that replicas compare, from rounds of xxh32 (base/xxhash).
  *
- * Pure but for the lanes a StateDigest owns. Invariants: 1. Only 32-bit integer arithmetic: the
+ * Pure but for the halves a StateDigest owns. Invariants: 1. Only 32-bit integer arithmetic: the
  * same on every machine. 2. The digest is against divergence and accident, not against an
  * adversary.
  */
@@ -16,7 +16,7 @@ export { xxh32 };
  */
 const WHOLE_BYTES_MAX = 2048;
 
-/** Two 32-bit lanes, changed by every effect in order. */
+/** Two 32-bit halves, changed by every effect in order. */
 export class StateDigest {
   low: number;
   high: number;

@@ -8,15 +8,15 @@
  */
 import { areas } from "../layout.js";
 
-const keyLanes = areas.keyLanes >>> 2;
+const keyWords = areas.keyWords >>> 2;
 const order = areas.order >>> 2;
 const two32 = 0x1_0000_0000;
 
-function compareKeys(bytes: Uint8Array, lanes: Uint32Array, left: number, right: number): number {
-  const leftAt = lanes[keyLanes + left * 2] as number;
-  const rightAt = lanes[keyLanes + right * 2] as number;
-  const leftLength = lanes[keyLanes + left * 2 + 1] as number;
-  const rightLength = lanes[keyLanes + right * 2 + 1] as number;
+function compareKeys(bytes: Uint8Array, words: Uint32Array, left: number, right: number): number {
+  const leftAt = words[keyWords + left * 2] as number;
+  const rightAt = words[keyWords + right * 2] as number;
+  const leftLength = words[keyWords + left * 2 + 1] as number;
+  const rightLength = words[keyWords + right * 2 + 1] as number;
   const shared = leftLength < rightLength ? leftLength : rightLength;
   for (let at = 0; at < shared; at++) {
     const leftByte = bytes[leftAt + at] as number;
@@ -27,18 +27,18 @@ function compareKeys(bytes: Uint8Array, lanes: Uint32Array, left: number, right:
 }
 
 /** See `KernelExports.fold`. */
-export function fold(lanes: Uint32Array, bytes: Uint8Array, count: number): number {
+export function fold(words: Uint32Array, bytes: Uint8Array, count: number): number {
   if (count === 0) return 0;
   const sorted = new Uint32Array(count);
   for (let at = 0; at < count; at++) sorted[at] = at;
   // The index decides between equal keys, so that any sort is stable here.
-  sorted.sort((left, right) => compareKeys(bytes, lanes, left, right) || left - right);
+  sorted.sort((left, right) => compareKeys(bytes, words, left, right) || left - right);
   let kept = 0;
   for (let at = 0; at < count; at++) {
     const key = sorted[at] as number;
     const next = sorted[at + 1];
-    if (next !== undefined && compareKeys(bytes, lanes, key, next) === 0) continue;
-    lanes[order + kept] = key;
+    if (next !== undefined && compareKeys(bytes, words, key, next) === 0) continue;
+    words[order + kept] = key;
     kept++;
   }
   return kept;
@@ -48,7 +48,7 @@ export function fold(lanes: Uint32Array, bytes: Uint8Array, count: number): numb
  * See `KernelExports.share`. Counts are below 2^32 and at most 8,192, so that no sum passes 2^45.
  */
 export function share(
-  lanes: Uint32Array,
+  words: Uint32Array,
   count: number,
   limitLow: number,
   limitHigh: number,
@@ -57,13 +57,13 @@ export function share(
   let total = 0;
   let taken = 0;
   for (; taken < count; taken++) {
-    const next = total + (lanes[(areas.shareCounts >>> 2) + taken] as number);
+    const next = total + (words[(areas.shareCounts >>> 2) + taken] as number);
     if (next > limit) break;
-    lanes[(areas.shareOffsetLow >>> 2) + taken] = total >>> 0;
-    lanes[(areas.shareOffsetHigh >>> 2) + taken] = Math.floor(total / two32);
+    words[(areas.shareOffsetLow >>> 2) + taken] = total >>> 0;
+    words[(areas.shareOffsetHigh >>> 2) + taken] = Math.floor(total / two32);
     total = next;
   }
-  lanes[areas.results >>> 2] = total >>> 0;
-  lanes[(areas.results >>> 2) + 1] = Math.floor(total / two32);
+  words[areas.results >>> 2] = total >>> 0;
+  words[(areas.results >>> 2) + 1] = Math.floor(total / two32);
   return taken;
 }

@@ -24,9 +24,9 @@ function makeTables(): Uint32Array {
 
 const tables = makeTables();
 
-/** The state after one more 32-bit lane. */
-export function feedLane(state: number, lane: number): number {
-  const mixed = state ^ lane;
+/** The state after one more 32-bit word. */
+export function feedWord(state: number, word: number): number {
+  const mixed = state ^ word;
   return (
     (tables[768 + (mixed & 255)] as number) ^
     (tables[512 + ((mixed >>> 8) & 255)] as number) ^
@@ -35,12 +35,12 @@ export function feedLane(state: number, lane: number): number {
   );
 }
 
-/** The state after lanes `from` to `to`; their number is even, so that the bytes come in eights. */
-export function feedLanes(state: number, lanes: Uint32Array, from: number, to: number): number {
+/** The state after words `from` to `to`; their number is even, so that the bytes come in eights. */
+export function feedWords(state: number, words: Uint32Array, from: number, to: number): number {
   let crc = state;
   for (let at = from; at < to; at += 2) {
-    const first = crc ^ (lanes[at] as number);
-    const second = lanes[at + 1] as number;
+    const first = crc ^ (words[at] as number);
+    const second = words[at + 1] as number;
     crc =
       (tables[1792 + (first & 255)] as number) ^
       (tables[1536 + ((first >>> 8) & 255)] as number) ^

@@ -16,16 +16,16 @@ import { scan, seal, seek } from "./record.js";
 /** A new twin with a memory of its own. `checked`: as in a compiled build with assertions. */
 export function createTwin(checked: boolean): KernelInstance {
   const memory = new ArrayBuffer(memoryBytes);
-  const lanes = new Uint32Array(memory);
+  const words = new Uint32Array(memory);
   const bytes = new Uint8Array(memory);
   const exports: KernelExports = {
-    seal: (region, ...rest) => seal(lanes, region, ...rest),
-    scan: (start, ...rest) => scan(lanes, start, ...rest),
-    seek: (start, ...rest) => seek(lanes, start, ...rest),
+    seal: (region, ...rest) => seal(words, region, ...rest),
+    scan: (start, ...rest) => scan(words, start, ...rest),
+    seek: (start, ...rest) => seek(words, start, ...rest),
     checksum: (start, length, seed) => crc32c(bytes, seed, start, start + length),
-    fold: (count) => fold(lanes, bytes, count),
-    share: (count, low, high) => share(lanes, count, low, high),
-    allocate: (count, ...rest) => allocate(lanes, count, ...rest),
+    fold: (count) => fold(words, bytes, count),
+    share: (count, low, high) => share(words, count, low, high),
+    allocate: (count, ...rest) => allocate(words, count, ...rest),
   };
   return { exports, memory, checked };
 }

@@ -1,6 +1,6 @@
 /**
  * Twin of asm/ranges.ts: checked 64-bit range arithmetic for many allocations over one cursor, in
- * pairs of 32-bit lanes.
+ * pairs of 32-bit words.
  *
  * Works on the arena it is given; owns nothing.
  *
@@ -16,7 +16,7 @@ import { areas, rangeVerdict } from "../layout.js";
 const two32 = 0x1_0000_0000;
 const largestInt64 = 0x7fff_ffff_ffff_ffffn;
 
-/** The signed 64-bit value of two lanes. */
+/** The signed 64-bit value of two words. */
 function joined(low: number, high: number): bigint {
   return (BigInt(high | 0) << 32n) | BigInt(low >>> 0);
 }
@@ -26,7 +26,7 @@ function stepsWithin(current: bigint, limit: bigint, increment: bigint): bigint 
   return limit <= current ? 0n : (limit - current) / increment;
 }
 
-/** Steps left under one limit, as an unsigned pair of lanes. */
+/** Steps left under one limit, as an unsigned pair of words. */
 interface Room {
   low: number;
   high: number;
@@ -57,7 +57,7 @@ function multiplyHigh(left: number, right: number): number {
 
 /** See `KernelExports.allocate`. */
 export function allocate(
-  lanes: Uint32Array,
+  words: Uint32Array,
   count: number,
   currentLow: number,
   currentHigh: number,
@@ -78,7 +78,7 @@ export function allocate(
   let high = currentHigh >>> 0;
   let granted = 0;
   for (let item = 0; item < count; item++) {
-    const wanted = lanes[(areas.rangeCounts >>> 2) + item] as number;
+    const wanted = words[(areas.rangeCounts >>> 2) + item] as number;
     const counted = wanted > 0 && wanted < 0x8000_0000;
     let verdict: number = rangeVerdict.ok;
     if (!counted) verdict = rangeVerdict.invalidCount;
@@ -103,13 +103,13 @@ export function allocate(
       take(room, wanted);
       granted++;
     }
-    lanes[(areas.rangeStartLow >>> 2) + item] = startLow;
-    lanes[(areas.rangeStartHigh >>> 2) + item] = startHigh;
-    lanes[(areas.rangeEndLow >>> 2) + item] = endLow;
-    lanes[(areas.rangeEndHigh >>> 2) + item] = endHigh;
-    lanes[(areas.rangeVerdicts >>> 2) + item] = verdict;
+    words[(areas.rangeStartLow >>> 2) + item] = startLow;
+    words[(areas.rangeStartHigh >>> 2) + item] = startHigh;
+    words[(areas.rangeEndLow >>> 2) + item] = endLow;
+    words[(areas.rangeEndHigh >>> 2) + item] = endHigh;
+    words[(areas.rangeVerdicts >>> 2) + item] = verdict;
   }
-  lanes[areas.results >>> 2] = low;
-  lanes[(areas.results >>> 2) + 1] = high;
+  words[areas.results >>> 2] = low;
+  words[(areas.results >>> 2) + 1] = high;
   return granted;
 }

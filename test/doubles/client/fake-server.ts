@@ -3,7 +3,7 @@
  * streams or not.
  */
 import * as grpc from "@grpc/grpc-js";
-import { encodeMessage, protoReader, type Int64Lanes } from "../../../src/proto/codec.js";
+import { encodeMessage, protoReader, type Int64Halves } from "../../../src/proto/codec.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
 import * as locks from "../../../src/proto/generated/locks.js";
 
@@ -29,7 +29,7 @@ export interface FakeOptions {
 }
 
 const identity = (bytes: Buffer): Buffer => bytes;
-const lanes = (value: number): Int64Lanes => ({ low: value, high: 0, unsigned: false });
+const halves = (value: number): Int64Halves => ({ low: value, high: 0, unsigned: false });
 type Duplex = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 export class FakeServer {
@@ -164,7 +164,7 @@ export class FakeServer {
       const owner = Buffer.from(request?.Owner ?? []).toString();
       const answer = this.behave({ ...blank, kind, name: request?.Resource ?? "", owner });
       if (answer === null) continue;
-      const body = { Type: answer.type, FencingToken: lanes(answer.value ?? 0) };
+      const body = { Type: answer.type, FencingToken: halves(answer.value ?? 0) };
       const payload =
         kind === "lock"
           ? { TryLock: body }
@@ -185,6 +185,12 @@ function nextCall(request: sequences.GrpcNextSequenceRequest): FakeCall {
 }
 
 function allocation({ type, value = 0 }: FakeAnswer) {
-  const given = { Name: "s", Start: lanes(value), End: lanes(value), Count: 1, Revision: lanes(1) };
+  const given = {
+    Name: "s",
+    Start: halves(value),
+    End: halves(value),
+    Count: 1,
+    Revision: halves(1),
+  };
   return { Type: type, Allocation: type === 0 ? given : null };
 }

@@ -1,6 +1,7 @@
 /**
- * A stand-in node: speaks the messages of the service over gRPC, as unary calls and batch streams with frames, and
- * answers what a test decides. It can end a stream with a status, stay silent, die and come back on its port.
+ * A stand-in node: speaks the messages of the service over gRPC, as unary calls and batch streams
+ * with frames, and answers what a test decides. It can end a stream with a status, stay silent, die
+ * and come back on its port.
  */
 import * as grpc from "@grpc/grpc-js";
 import {
@@ -8,7 +9,7 @@ import {
   ProtoWriter,
   protoReader,
   type Encodable,
-  type Int64Lanes,
+  type Int64Halves,
   type MessageCodec,
 } from "../../../src/proto/codec.js";
 import * as cluster from "../../../src/proto/generated/cluster.js";
@@ -87,7 +88,7 @@ interface Shape {
   write(answer: Answer): Buffer;
 }
 
-const lanes = (value: number): Int64Lanes => ({ low: value | 0, high: 0, unsigned: false });
+const halves = (value: number): Int64Halves => ({ low: value | 0, high: 0, unsigned: false });
 
 function routeField(answer: Answer) {
   const { route } = answer;
@@ -98,7 +99,7 @@ function routeField(answer: Answer) {
       PartitionId: partitionId,
       Endpoint: endpoint,
       Provenance: provenance,
-      Generation: lanes(generation),
+      Generation: halves(generation),
     },
   };
 }
@@ -123,24 +124,30 @@ function shape<Request, Response>(
 
 function allocation(answer: Answer): Encodable<sequences.GrpcSequenceAllocationResponse> {
   const { type, value = 0 } = answer;
-  const given = { Name: "s", Start: lanes(value), End: lanes(value), Count: 1, Revision: lanes(1) };
+  const given = {
+    Name: "s",
+    Start: halves(value),
+    End: halves(value),
+    Count: 1,
+    Revision: halves(1),
+  };
   return { Type: type, Allocation: type === 0 ? given : null, ...routeField(answer) };
 }
 
 function described(answer: Answer): Encodable<sequences.GrpcSequenceResponse> {
-  const one = { Name: "s", Increment: lanes(1), Durability: 1 };
+  const one = { Name: "s", Increment: halves(1), Durability: 1 };
   return { Type: answer.type, Sequence: answer.type === 0 ? one : null, ...routeField(answer) };
 }
 
 const ownerOf = (bytes: Uint8Array | null): string => Buffer.from(bytes ?? []).toString();
 const locked = (answer: Answer) => ({
   Type: answer.type,
-  FencingToken: lanes(answer.value ?? 0),
+  FencingToken: halves(answer.value ?? 0),
   ...routeField(answer),
 });
 const written = (answer: Answer) => ({
   Type: answer.type,
-  Revision: lanes(answer.value ?? 0),
+  Revision: halves(answer.value ?? 0),
   ...routeField(answer),
 });
 

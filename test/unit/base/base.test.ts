@@ -1,4 +1,7 @@
-/** The vocabulary floor: codecs round-trip at every capacity, byte order is byte order, int64 is exact. */
+/**
+ * The vocabulary floor: codecs round-trip at every capacity, byte order is byte order, int64 is
+ * exact.
+ */
 import fc from "fast-check";
 import t from "tap";
 import { AssertionError, assert, present } from "../../../src/base/assert.js";
@@ -184,13 +187,13 @@ t.test("P-054 the successor of a prefix bounds exactly what begins with it", (t)
 t.test("P-144 int64 is exact both ways", (t) => {
   fc.assert(
     fc.property(int64, (value) => {
-      const lanes = Int64.fromBigInt(value);
-      if (lanes.toBigInt() !== value || lanes.toString() !== value.toString())
+      const halves = Int64.fromBigInt(value);
+      if (halves.toBigInt() !== value || halves.toString() !== value.toString())
         throw new Error(String(value));
       const safe =
         value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER);
-      if (lanes.isSafe() !== safe) throw new Error(`safe ${value}`);
-      if (safe && !Int64.fromNumber(Number(value)).equals(lanes))
+      if (halves.isSafe() !== safe) throw new Error(`safe ${value}`);
+      if (safe && !Int64.fromNumber(Number(value)).equals(halves))
         throw new Error(`number ${value}`);
     }),
     { numRuns: 5000 },

@@ -72,7 +72,7 @@ function naiveBucket(text: string, pool: number): number {
   return Number(b);
 }
 
-t.test("P-099 lanes equal BigInt for random texts and pool sizes", (t) => {
+t.test("P-099 halves equal BigInt for random texts and pool sizes", (t) => {
   const text = fc.string({ unit: "binary", maxLength: 60 });
   fc.assert(
     fc.property(text, fc.integer({ min: 1, max: 1024 }), (name, pool) => {

@@ -10,10 +10,10 @@ import descriptor from "protobufjs/ext/descriptor.js";
 import t from "tap";
 import { Int64 } from "../../../src/base/int64.js";
 import {
-  bigIntToLanes,
+  bigIntToHalves,
   decodeMessage,
   encodeMessage,
-  lanesToBigInt,
+  halvesToBigInt,
   ProtoWriter,
 } from "../../../src/proto/codec.js";
 import { FILE_DESCRIPTIONS } from "../../../src/proto/generated/descriptors.js";
@@ -186,15 +186,15 @@ t.test("P-144 64-bit fields are exact over the whole range, in both directions",
   edges.push(-(2n ** 53n) - 1n, 2n ** 63n - 1n, -(2n ** 63n), 127n, 128n, 2n ** 35n - 1n);
   const check = (value: bigint): void => {
     const codec = sequences.GrpcSequenceAllocation;
-    for (const Start of [bigIntToLanes(value), Int64.fromBigInt(value)]) {
+    for (const Start of [bigIntToHalves(value), Int64.fromBigInt(value)]) {
       const decoded = decodeMessage(codec, encodeMessage(codec, { Name: "s", Start }));
-      if (decoded === null || lanesToBigInt(decoded.Start) !== value) {
+      if (decoded === null || halvesToBigInt(decoded.Start) !== value) {
         throw new Error(`${value} changed`);
       }
     }
     if (value > -(2n ** 53n) && value < 2n ** 53n) {
       const decoded = decodeMessage(codec, encodeMessage(codec, { End: Number(value) }));
-      if (decoded === null || lanesToBigInt(decoded.End) !== value) {
+      if (decoded === null || halvesToBigInt(decoded.End) !== value) {
         throw new Error(`${value} changed as a number`);
       }
     }
@@ -213,7 +213,7 @@ t.test("the one-pass writer writes what the reference writer writes", (t) => {
     ServedFrom: fc.option(text),
     Type: fc.integer(),
     Value: fc.option(fc.uint8Array({ maxLength: 300 })),
-    Revision: int64.map(bigIntToLanes),
+    Revision: int64.map(bigIntToHalves),
     ExpiresNode: fc.integer(),
     ExpiresCounter: fc.nat(),
     LastModifiedPhysical: fc.maxSafeInteger(),

@@ -10,10 +10,10 @@ import type { CallName } from "../../../src/api/calls.js";
 import { LEAVE_OUTCOMES } from "../../../src/api/cluster.js";
 import type { DataAnswer, DataRequest, KvManyItem } from "../../../src/operations/api/requests.js";
 import {
-  bigIntToLanes,
+  bigIntToHalves,
   decodeMessage,
   encodeMessage,
-  lanesToBigInt,
+  halvesToBigInt,
 } from "../../../src/proto/codec.js";
 import type { Encodable, MessageCodec } from "../../../src/proto/codec.js";
 import * as backups from "../../../src/proto/generated/backups.js";
@@ -73,7 +73,7 @@ t.test("P-053 sequences: requests come down whole, answers go up whole", async (
   };
   const message = {
     Name: " ä ",
-    InitialValue: bigIntToLanes(-BIG),
+    InitialValue: bigIntToHalves(-BIG),
     Increment: 2,
     MaxValue: 0,
     Durability: 1,
@@ -93,10 +93,10 @@ t.test("P-053 sequences: requests come down whole, answers go up whole", async (
   t.match(got, { ServedFrom: "http://me", Type: 0, Route: HINT });
   t.match(got.Sequence, { Name: "s", BlockSize: 0, Durability: 1, CreatedAtNode: 3 });
   t.match(got.Sequence, { CreatedAtCounter: 4_294_967_295, UpdatedAtNode: -1 });
-  t.equal(lanesToBigInt(got.Sequence?.CurrentValue ?? Int64.ZERO), BIG);
-  t.equal(lanesToBigInt(got.Sequence?.InitialValue ?? Int64.ZERO), -BIG);
-  t.equal(lanesToBigInt(got.Sequence?.UpdatedAtPhysical ?? Int64.ZERO), BigInt(MODIFIED.l));
-  t.equal(lanesToBigInt(got.Sequence?.Incarnation ?? Int64.ZERO), 3n);
+  t.equal(halvesToBigInt(got.Sequence?.CurrentValue ?? Int64.ZERO), BIG);
+  t.equal(halvesToBigInt(got.Sequence?.InitialValue ?? Int64.ZERO), -BIG);
+  t.equal(halvesToBigInt(got.Sequence?.UpdatedAtPhysical ?? Int64.ZERO), BigInt(MODIFIED.l));
+  t.equal(halvesToBigInt(got.Sequence?.Incarnation ?? Int64.ZERO), 3n);
   t.equal(got.Sequence?.MaxValue === null, false, "a maximum of 0 is a maximum");
 
   const empty = await exchange(started, `${path}CreateSequence`, create, {}, response);
@@ -141,7 +141,7 @@ t.test("P-053 sequences: requests come down whole, answers go up whole", async (
     const message = { Name: "n", IdempotencyKey: key, Durability: 1 };
     const one = await exchange(started, `${path}NextSequenceValue`, next, message, allocation);
     t.match(one.down, { kind: "next-sequence", idempotencyKey: key });
-    t.equal(lanesToBigInt(one.up.Allocation?.End ?? Int64.ZERO), 2n ** 63n - 1n);
+    t.equal(halvesToBigInt(one.up.Allocation?.End ?? Int64.ZERO), 2n ** 63n - 1n);
     t.match(one.up, { Type: 0, Allocation: { Name: "s", Count: 4 }, Route: HINT });
   }
   const reserve = sequences.GrpcReserveSequenceRangeRequest;
@@ -173,7 +173,7 @@ t.test("locks: requests come down whole, answers go up whole", async (t) => {
   const taken = await exchange(started, "/Locker/TryLock", locks.GrpcTryLockRequest, take, token);
   t.match(taken.down, { kind: "try-lock", resource: "r", expiresMs: -5, durability: 2 });
   t.strictSame(Reflect.get(taken.down ?? {}, "owner"), new Uint8Array(owner));
-  t.equal(lanesToBigInt(taken.up.FencingToken), 2n ** 62n);
+  t.equal(halvesToBigInt(taken.up.FencingToken), 2n ** 62n);
   t.match(taken.up, { ServedFrom: "http://me", Type: 4, Route: HINT });
   const extended = await exchange(
     started,
@@ -256,7 +256,7 @@ t.test(
       { Type: 101, Key: "a", Durability: 1, RouteIndex: 0 },
       { Type: 101, Key: "b", Durability: 0, RouteIndex: 0 },
     ]);
-    t.equal(lanesToBigInt(many.Items[0]?.Revision ?? Int64.ZERO), -1n, "K10");
+    t.equal(halvesToBigInt(many.Items[0]?.Revision ?? Int64.ZERO), -1n, "K10");
   },
 );
 
@@ -295,7 +295,7 @@ t.test("key/value on one key: presence, revisions, transactional fields", async 
     plain: true,
   });
   t.match(bare.up, { Type: 3, LastModifiedNode: -1, LastModifiedCounter: 7, Route: HINT });
-  t.equal(lanesToBigInt(bare.up.Revision), -1n);
+  t.equal(halvesToBigInt(bare.up.Revision), -1n);
   const whole = await set({
     Key: "k",
     Value: Buffer.alloc(0),
@@ -702,7 +702,7 @@ async function checkClusterReads(t: Test, { client, operations }: Started): Prom
   );
   t.match(membership, { LocalRole: 1, Initialized: true });
   t.match(membership.Members, [{ Endpoint: "a:1", NodeId: 1, Role: 1 }, { Role: 0 }, { Role: 2 }]);
-  t.equal(lanesToBigInt(membership.MembershipVersion), 7n);
+  t.equal(halvesToBigInt(membership.MembershipVersion), 7n);
   const placement = await call(
     client,
     "/Cluster/GetPlacement",
@@ -893,7 +893,7 @@ t.test("Backups: every call comes down, every outcome has its status and trailer
       encodeMessage(backups.GrpcRestoreRequest, {
         LeafBackupId: "l",
         TargetDir: "/t",
-        TargetTimeMs: bigIntToLanes(BIG),
+        TargetTimeMs: bigIntToHalves(BIG),
       }),
       "backups.restore",
       { leafBackupId: "l", targetDir: "/t", targetTimeMs: BIG },

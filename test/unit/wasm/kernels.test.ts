@@ -38,7 +38,7 @@ const expectedGlobals: Readonly<Record<string, number>> = {
   SHARE_COUNTS: areas.shareCounts,
   SHARE_OFFSET_LOW: areas.shareOffsetLow,
   SHARE_OFFSET_HIGH: areas.shareOffsetHigh,
-  KEY_LANES: areas.keyLanes,
+  KEY_WORDS: areas.keyWords,
   ORDER: areas.order,
   SCRATCH: areas.scratch,
   KEY_BYTES: areas.keyBytes,
@@ -50,7 +50,7 @@ const expectedGlobals: Readonly<Record<string, number>> = {
   SHARE_ITEMS: sizes.shareItems,
   KEYS_MAX: sizes.keys,
   SCAN_RECORDS: sizes.scanRecords,
-  ROW_BYTES: sizes.scanLanes * 4,
+  ROW_BYTES: sizes.scanWords * 4,
   MAGIC: frame.magic,
   VERSION: frame.version,
   HEADER: frame.headerBytes,
@@ -68,7 +68,7 @@ t.test("the compiled addresses are those of the layout, and areas do not overlap
     t.strictSame(found, expectedGlobals);
   }
   const lengths: Readonly<Record<keyof typeof areas, number>> = {
-    results: sizes.resultLanes * 4,
+    results: sizes.resultWords * 4,
     tables: 16 * 1024,
     rangeCounts: sizes.rangeItems * 4,
     rangeStartLow: sizes.rangeItems * 4,
@@ -79,11 +79,11 @@ t.test("the compiled addresses are those of the layout, and areas do not overlap
     shareCounts: sizes.shareItems * 4,
     shareOffsetLow: sizes.shareItems * 4,
     shareOffsetHigh: sizes.shareItems * 4,
-    keyLanes: sizes.keys * 8,
+    keyWords: sizes.keys * 8,
     order: sizes.keys * 4,
     scratch: sizes.keys * 32,
     keyBytes: sizes.keyBytes,
-    scanTable: sizes.scanRecords * sizes.scanLanes * 4,
+    scanTable: sizes.scanRecords * sizes.scanWords * 4,
     window: sizes.windowBytes,
     regions: sizes.regions * sizes.regionBytes,
   };

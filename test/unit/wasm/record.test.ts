@@ -37,8 +37,8 @@ function scan(kernels: Kernels, bytes: Uint8Array, place: PlainPlace, last = tru
 function scanAll(bytes: Uint8Array, place: PlainPlace, last = true): [ScanResult, Uint32Array] {
   const [first, ...others] = sets.map(({ kernels }): [ScanResult, Uint32Array] => {
     const result = scan(kernels, bytes, place, last);
-    const lanes = result.records * sizes.scanLanes;
-    return [result, kernels.scanner.table.slice(0, lanes)];
+    const words = result.records * sizes.scanWords;
+    return [result, kernels.scanner.table.slice(0, words)];
   });
   if (first === undefined) throw new Error("there are implementations");
   for (const other of others) deepStrictEqual(other, first, "all scans agree");
@@ -147,7 +147,7 @@ t.test("P-113 every flipped byte and every lost tail is noticed", async (t) => {
   const bytes = slowBatch(records, place);
   const [whole, table] = scanAll(bytes, place);
   t.equal(whole.records, 5);
-  const starts = [0, 1, 2, 3, 4].map((row) => table[row * sizes.scanLanes] as number);
+  const starts = [0, 1, 2, 3, 4].map((row) => table[row * sizes.scanWords] as number);
   const ends = [...starts.slice(1), bytes.length];
   const recordAt = (at: number): number => starts.filter((start) => start <= at).length - 1;
   let wrong = 0;
