@@ -8,7 +8,7 @@
  * write that they do not wait for.
  */
 import type { LogPort } from "../ports.js";
-import type { Answers } from "./requests/completions.js";
+import type { Completions } from "./requests/completions.js";
 import type { ApplySlice } from "./group/applier.js";
 import type { GroupDriver } from "./group/driver.js";
 import type { LogOutbox } from "./group/effects.js";
@@ -29,7 +29,7 @@ export interface LoopParts {
   readonly settings: HostSettings;
   readonly log: LogPort;
   readonly turns: Turns;
-  readonly answers: Answers;
+  readonly completions: Completions;
   readonly outbox: LogOutbox;
   readonly peers: PeerOutbox;
   readonly flusher: Flusher;
@@ -73,7 +73,7 @@ export class Loop {
   /** One turn of the whole node. */
   turn(nowMs: number): void {
     const { stopping, ticker, failover, links, peers, outbox } = this.parts();
-    const { flusher, answers, turns, log } = this.parts();
+    const { flusher, completions, turns, log } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= ticker.nextTickMs) {
@@ -89,13 +89,13 @@ export class Loop {
       outbox.submit(log);
       flusher.check(nowMs, false);
     }
-    answers.run();
+    completions.run();
     stopping.advance(nowMs);
     // Whoever was woken or answered after its place in this turn (by an answer that asks again, by
     // the stop) wants the next turn at once; what was cut into slices lets input in before.
     const closing = stopping.isClosing;
     const woken = !closing && this.awake.length > this.sliced;
-    if (woken || !answers.isEmpty) turns.request();
+    if (woken || !completions.isEmpty) turns.request();
     if (closing) return;
     if (this.sliced > 0) turns.requestLater();
     turns.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));

@@ -39,7 +39,7 @@ export interface StoppingDeps {
   readonly handoverMs: number;
   groups(): readonly StoppingGroup[];
   /** Answers are decided and wait for the end of the turn. */
-  hasAnswers(): boolean;
+  hasCompletions(): boolean;
   /** A turn is wanted. */
   request(): void;
   /** Nothing of the host runs after this. */
@@ -132,7 +132,7 @@ export class Stopping {
   private drain(nowMs: number): void {
     const { transfers } = this.deps;
     const groups = this.deps.groups();
-    let waits = this.deps.hasAnswers();
+    let waits = this.deps.hasCompletions();
     let endMs = this.deadlineMs;
     this.lookAtMs = Infinity;
     for (const { driver } of groups) {
@@ -173,7 +173,7 @@ export class Stopping {
     if (!this.flushed) return;
     // What is left to wait for says so itself: a flush that hangs must not spin the loop.
     this.deadlineMs = Infinity;
-    if (this.deps.flusher.isWriting || this.deps.hasAnswers()) return;
+    if (this.deps.flusher.isWriting || this.deps.hasCompletions()) return;
     this.step = "closing";
     this.deps.log.close(() => this.deps.store.close(() => this.close()));
   }

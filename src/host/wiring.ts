@@ -8,7 +8,7 @@ import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";
 import type { MetaReads } from "../machine/meta/meta-reads.js";
 import type { LogFields } from "../ports.js";
-import { Answers } from "./requests/completions.js";
+import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
 import { Balancer } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
@@ -36,7 +36,7 @@ import { Turns } from "./turns.js";
 export class NodeParts implements LoopParts {
   readonly log;
   readonly turns: Turns;
-  readonly answers: Answers;
+  readonly completions: Completions;
   readonly budget: Budget;
   readonly appendBudget: AppendBudget;
   readonly outbox: LogOutbox;
@@ -66,7 +66,7 @@ export class NodeParts implements LoopParts {
     this.loop = loop;
     this.turns = new Turns(ports.clock, ports.timer, (nowMs) => loop.turn(nowMs));
     const { turns } = this;
-    this.answers = new Answers(() => {
+    this.completions = new Completions(() => {
       if (!turns.isRunning) turns.request();
     });
     this.budget = new Budget(settings.nodeQueuedBytesMax);
@@ -114,7 +114,7 @@ export class NodeParts implements LoopParts {
       transfers,
       handoverMs: 2 * settings.electionMs,
       groups: () => this.registry.all,
-      hasAnswers: () => !this.answers.isEmpty,
+      hasCompletions: () => !this.completions.isEmpty,
       request: () => turns.request(),
       ended: () => turns.close(),
     });
@@ -133,7 +133,7 @@ export class NodeParts implements LoopParts {
   }
 
   private makeShared(): DriverShared {
-    const { settings, ports, answers, budget, outbox, loop } = this;
+    const { settings, ports, completions, budget, outbox, loop } = this;
     const fatal = (reason: string, fields?: LogFields): void => {
       this.setFatalFault(reason);
       ports.fatal.fatal(reason, fields);
@@ -141,7 +141,7 @@ export class NodeParts implements LoopParts {
     return {
       settings,
       ports: { ...ports, fatal: { fatal } },
-      answers,
+      completions,
       budget,
       outbox,
       appendBudget: this.appendBudget,
@@ -226,7 +226,7 @@ export class NodeParts implements LoopParts {
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
       },
-      errand: (from, bytes) =>
+      metaProposal: (from, bytes) =>
         this.clocks.frame(from, bytes) ||
         this.heirs.frame(from, bytes) ||
         this.changes.frame(from, bytes),

@@ -144,8 +144,8 @@ export class EphemeralTable {
     return true;
   }
 
-  /** As Machine.still. */
-  still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+  /** As Machine.pointInTimeView. */
+  pointInTimeView(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
     return pointInTimeValues(this.memtable, "", stretch, maxHeldBytes);
   }
 

@@ -144,7 +144,7 @@ export class Machine {
   }
 
   /** Values as they are now, for reading in slices; null for no stretch. The caller closes it. */
-  still(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+  pointInTimeView(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
     return pointInTimeValues(this.memtable, this.groupRows.prefix, stretch, maxHeldBytes);
   }
 

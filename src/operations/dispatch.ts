@@ -96,8 +96,8 @@ export class Dispatch {
   }
 
   /**
-   * Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed: this
-   * node may still lead, while a move is under way, or lead again.
+   * Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed:
+   * this node may still lead, while a move is under way, or lead again.
    */
   private failOf(
     request: DataRequest,
@@ -126,15 +126,15 @@ export class Dispatch {
     fail: Fail,
     elsewhere: (partition: PartitionId) => void,
   ): void {
-    const where = this.serving.placement.whereabouts(request);
-    if (where !== null) return elsewhere(where.partition);
+    const route = this.serving.placement.routeOf(request);
+    if (route !== null) return elsewhere(route.partition);
     this.serving.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
   }
 
   /** A request that may not go on ends with a hint to where it should have gone. */
   private sendBack(request: SingleRequest, finish: Finish): void {
-    const where = this.serving.placement.whereabouts(request);
-    const origin = this.serving.origins.elsewhere(where);
+    const route = this.serving.placement.routeOf(request);
+    const origin = this.serving.origins.elsewhere(route);
     const answer = endAnswer(request.kind, "mustRetry", origin, null);
     this.serving.ports.timer.soon(() => finish(answer));
   }
@@ -148,7 +148,7 @@ export class Dispatch {
     const { serving } = this;
     const { requestId, deadlineMs } = context;
     const mustRetry = (): void => {
-      const origin = serving.origins.elsewhere(serving.placement.whereabouts(request));
+      const origin = serving.origins.elsewhere(serving.placement.routeOf(request));
       finish(endAnswer(request.kind, "mustRetry", origin, null));
     };
     new Forwarder(serving, {

@@ -123,8 +123,8 @@ export class Executions {
     if (isOf(request, "scan")) return dispatch.execute(request, context, done);
     executeMany(serving, request, context, done, () => {
       const [first] = request.items;
-      const where = first === undefined ? null : serving.placement.keyWhereabouts(first.key);
-      finish(this.notTaken(where?.partition ?? META_PARTITION));
+      const route = first === undefined ? null : serving.placement.keyRoute(first.key);
+      finish(this.notTaken(route?.partition ?? META_PARTITION));
     });
   }
 

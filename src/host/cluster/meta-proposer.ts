@@ -2,10 +2,10 @@
  * Commands about members that a node wants decided by the meta partition, whoever leads it:
  * proposed here, or sent to the leader, who proposes them and answers.
  *
- * For the host's own meta proposals (its line in the roster, joins, leaves); clients' requests travel on
- * their own. Frames go on the lane "control", which drops its oldest when it is full: what is not
- * answered is asked again. They begin with a byte that no other frame there begins with.
- * Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
+ * For the host's own meta proposals (its line in the roster, joins, leaves); clients' requests
+ * travel on their own. Frames go on the lane "control", which drops its oldest when it is full:
+ * what is not answered is asked again. They begin with a byte that no other frame there begins
+ * with. Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
  * "refused" and "later" mean certainly not proposed; whatever may have been is "unknown". 3. One
  * hop: who is asked and does not lead refuses. 4. Reading is strict and bounded, and only commands
  * about members are taken (P-128). 5. An ask is carried out once, however often it arrives. 6. No
@@ -22,7 +22,7 @@ import { ControlMark } from "../replication/control-marks.js";
 import { judgeId } from "./id-reuse.js";
 import type { ProposalDone, ProposalResult } from "../requests/results.js";
 
-const MARK = ControlMark.errand;
+const MARK = ControlMark.metaProposal;
 const ASK = 1;
 const ANSWER = 2;
 const FRAME_MAX_BYTES = 4096;

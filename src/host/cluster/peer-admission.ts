@@ -54,7 +54,7 @@ export interface PeerAdmissionDeps {
   rosterIndex(): number;
   bulk(from: number, bytes: Uint8Array): void;
   /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
-  errand(from: number, bytes: Uint8Array): boolean;
+  metaProposal(from: number, bytes: Uint8Array): boolean;
   /** A turn is wanted. */
   request(): void;
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void;
@@ -286,7 +286,7 @@ export class PeerAdmission implements PeerEvents {
     if (this.deps.isClosing() && lane !== "calls") return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.deps.bulk(from, bytes);
-    if (lane === "control" && this.deps.errand(from, bytes)) return;
+    if (lane === "control" && this.deps.metaProposal(from, bytes)) return;
     const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {
       const driver = this.deps.driver(partitionId(item.group));
       if (driver === null) this.strayItems++;

@@ -7,9 +7,9 @@
  * last applied, and of the term that the core has there (P-028, P-043). 2. What is committed and
  * not applied is always either being applied, being loaded, or waits for the next slice: `hasWork`
  * says so and the group re-arms on it. 3. An entry that cannot be decoded is never skipped: the
- * process ends with it unapplied (P-031). 4. Answers go to `Answers`, never directly to a caller.
- * 5. While memory has no room for more unflushed rows nothing is applied: what waits is only
- * positions, its entries are in the log (P-192).
+ * process ends with it unapplied (P-031). 4. Answers go to `Completions`, never directly to a
+ * caller. 5. While memory has no room for more unflushed rows nothing is applied: what waits is
+ * only positions, its entries are in the log (P-192).
  */
 import { assert } from "../../base/assert.js";
 import { decodeEntry, type DecodedEntry } from "../../machine/commands/codec.js";

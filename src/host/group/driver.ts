@@ -70,14 +70,14 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
     readonly machine: Machine,
     restored: RestoredState,
   ) {
-    const { settings, ports, answers, budget } = shared;
+    const { settings, ports, completions, budget } = shared;
     this.partition = machine.group;
     this.flushedIndex = machine.appliedIndex;
     this.floor = restored.floorIndex;
     this.core = new RaftCore(raftSettings(settings, ports.entropy.uint32()), restored);
-    this.batcher = new Batcher(settings, budget, answers);
-    this.proposals = new Proposals(budget, answers);
-    this.reads = new Reads(answers, settings.waitingReadsMax);
+    this.batcher = new Batcher(settings, budget, completions);
+    this.proposals = new Proposals(budget, completions);
+    this.reads = new Reads(completions, settings.waitingReadsMax);
     const { nodeId, ephemeralBytesMax } = settings;
     const inherited = (term: number, token: number): EphemeralTable | null =>
       shared.heirs.take(this.partition, term, token);

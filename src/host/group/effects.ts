@@ -11,7 +11,7 @@
  *    the takes: a record without a write of its own completes after those before it.
  * 4. Committed entries go to the applier, which applies them only now that they are durable here
  *    (P-024); the core hears of it by `applied`.
- * 5. Answers run at the end of the turn (`Answers`), after every effect of every group.
+ * 5. Answers run at the end of the turn (`Completions`), after every effect of every group.
  *
  * A hard state that only carries a newer commit index is not worth a disk write: it is lost without
  * harm and travels with the next write of the group.

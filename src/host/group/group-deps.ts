@@ -8,7 +8,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { HardState } from "../../ports.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
-import type { Answers } from "../requests/completions.js";
+import type { Completions } from "../requests/completions.js";
 import type { AppendBudget } from "../replication/append-budget.js";
 import type { Budget } from "../requests/batcher.js";
 import type { LogOutbox } from "./effects.js";
@@ -20,7 +20,7 @@ import type { HostPorts, HostSettings } from "../settings.js";
 export interface GroupDeps<Driver> {
   readonly settings: HostSettings;
   readonly ports: HostPorts;
-  readonly answers: Answers;
+  readonly completions: Completions;
   readonly budget: Budget;
   readonly outbox: LogOutbox;
   /** Bytes that are with the log and not durable. */

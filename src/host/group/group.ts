@@ -46,7 +46,7 @@ export class Group {
     private readonly driver: GroupDriver,
   ) {
     this.partition = driver.partition;
-    this.advances = new ClockAdvances(shared.answers, (command, sizeBytes, deadlineMs, done) =>
+    this.advances = new ClockAdvances(shared.completions, (command, sizeBytes, deadlineMs, done) =>
       this.proposeFinal(command, sizeBytes, deadlineMs, done),
     );
   }
@@ -98,10 +98,10 @@ export class Group {
    */
   read(deadlineMs: number, done: ReadDone): void {
     const { driver, shared } = this;
-    if (this.isEnding) return shared.answers.read(done, { status: "aborted" });
+    if (this.isEnding) return shared.completions.read(done, { status: "aborted" });
     const { isLeading, isServing } = driver.leadership;
     if (!isLeading || !driver.reads.add(deadlineMs, done)) {
-      return shared.answers.read(done, { status: "retry" });
+      return shared.completions.read(done, { status: "retry" });
     }
     driver.peers.unquiesce();
     if (isServing) shared.wake(driver);
@@ -191,6 +191,6 @@ export class Group {
   }
 
   private refuse(done: ProposalDone, reason: RefusalReason): void {
-    this.shared.answers.proposal(done, { status: "refused", reason });
+    this.shared.completions.proposal(done, { status: "refused", reason });
   }
 }

@@ -9,7 +9,7 @@
 import { assert } from "../../base/assert.js";
 import { encodeEntry } from "../../machine/commands/codec.js";
 import type { RaftCore } from "../../raft/core.js";
-import type { Answers } from "../requests/completions.js";
+import type { Completions } from "../requests/completions.js";
 import type { Batcher, Budget, Waiter } from "../requests/batcher.js";
 import { EntryKindCode } from "../replication/config-entries.js";
 import type { Leadership } from "./leadership.js";
@@ -20,7 +20,7 @@ import type { ProposalResult } from "../requests/results.js";
 export interface CutterShared {
   readonly settings: { readonly batchEntriesMax: number; readonly batchBytesMax: number };
   readonly ports: { readonly meter: { batchEntries(commands: number): void } };
-  readonly answers: Answers;
+  readonly completions: Completions;
   readonly budget: Budget;
   intakeOpen(): boolean;
 }
@@ -97,7 +97,7 @@ export class Proposer {
     this.shared.budget.give(sizeBytes);
     for (const waiter of waiters) {
       if (waiter.done === null) continue;
-      this.shared.answers.proposal(waiter.done, isFull ? OVERLOADED : NOT_LEADER);
+      this.shared.completions.proposal(waiter.done, isFull ? OVERLOADED : NOT_LEADER);
       waiter.done = null;
     }
   }

@@ -6,7 +6,7 @@
  */
 export const ControlMark = {
   /** Commands about members, and their outcomes (meta-proposer.ts). */
-  errand: 0xe1,
+  metaProposal: 0xe1,
   /** The monotonic clock of a node (node-clocks.ts). */
   clock: 0xe2,
   /** Whether a member was heard (hearing.ts). */

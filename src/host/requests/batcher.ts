@@ -9,7 +9,7 @@
  */
 import { assert } from "../../base/assert.js";
 import type { Command } from "../../machine/commands/command.js";
-import type { Answers } from "./completions.js";
+import type { Completions } from "./completions.js";
 import type { ProposalDone, ProposalResult } from "./results.js";
 
 /** A caller that waits for the outcome of its command. */
@@ -67,7 +67,7 @@ export class Batcher {
   constructor(
     private readonly limits: BatcherLimits,
     private readonly budget: Budget,
-    private readonly answers: Answers,
+    private readonly completions: Completions,
   ) {}
 
   /** Commands that wait here. */
@@ -186,7 +186,7 @@ export class Batcher {
 
   private end(waiter: Waiter, result: ProposalResult): void {
     assert(waiter.done !== null, "a waiter ends once");
-    this.answers.proposal(waiter.done, result);
+    this.completions.proposal(waiter.done, result);
     waiter.done = null;
     this.live--;
     this.bytes -= waiter.sizeBytes;

@@ -8,7 +8,7 @@
  * the latest.
  */
 import type { Command } from "../../machine/commands/command.js";
-import type { Answers } from "./completions.js";
+import type { Completions } from "./completions.js";
 import type { ProposalDone, ProposalResult } from "./results.js";
 
 interface AdvanceWaiter {
@@ -31,7 +31,7 @@ export class ClockAdvances {
 
   /** `propose` queues the clock command like any other. */
   constructor(
-    private readonly answers: Answers,
+    private readonly completions: Completions,
     private readonly propose: (
       command: Command,
       sizeBytes: number,
@@ -60,7 +60,7 @@ export class ClockAdvances {
   private expireList(list: readonly AdvanceWaiter[], nowMs: number): AdvanceWaiter[] {
     const kept: AdvanceWaiter[] = [];
     for (const waiter of list) {
-      if (waiter.deadlineMs <= nowMs) this.answers.proposal(waiter.done, UNKNOWN);
+      if (waiter.deadlineMs <= nowMs) this.completions.proposal(waiter.done, UNKNOWN);
       else this.keep(waiter, kept);
     }
     return kept;

@@ -8,7 +8,7 @@
 import { assert } from "../../base/assert.js";
 import type { ProposalDone, ProposalResult, ReadDone, ReadResult } from "./results.js";
 
-export class Answers {
+export class Completions {
   private proposalDones: ProposalDone[] = [];
   private proposalResults: ProposalResult[] = [];
   private readDones: ReadDone[] = [];
@@ -37,7 +37,7 @@ export class Answers {
   /** Runs everything decided up to now. Returns how many callbacks ran. */
   run(): number {
     if (this.isEmpty) return 0;
-    assert(!this.running, "answers do not run inside an answer");
+    assert(!this.running, "completions do not run inside a completion");
     this.running = true;
     const { proposalDones, proposalResults, readDones, readResults } = this;
     this.proposalDones = [];

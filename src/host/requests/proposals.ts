@@ -9,7 +9,7 @@
  */
 import { assert } from "../../base/assert.js";
 import type { Command, EntryStamp } from "../../machine/commands/command.js";
-import type { Answers } from "./completions.js";
+import type { Completions } from "./completions.js";
 import type { Budget, Waiter } from "./batcher.js";
 import type { ProposalResult } from "./results.js";
 
@@ -39,7 +39,7 @@ export class Proposals {
 
   constructor(
     private readonly budget: Budget,
-    private readonly answers: Answers,
+    private readonly completions: Completions,
   ) {}
 
   /** Callers not yet answered. */
@@ -98,7 +98,7 @@ export class Proposals {
   /** The caller behind `waiter` gets `result`, unless its deadline came first. */
   answer(waiter: Waiter, result: ProposalResult): void {
     if (waiter.done === null) return;
-    this.answers.proposal(waiter.done, result);
+    this.completions.proposal(waiter.done, result);
     waiter.done = null;
     this.waiting--;
   }

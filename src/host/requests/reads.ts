@@ -9,7 +9,7 @@
  */
 import { assert } from "../../base/assert.js";
 import type { ReadRequestResult } from "../../raft/state/types.js";
-import type { Answers } from "./completions.js";
+import type { Completions } from "./completions.js";
 import type { ReadDone, ReadResult } from "./results.js";
 
 interface WaitingRead {
@@ -35,7 +35,7 @@ export class Reads {
   private earliest = Infinity;
 
   constructor(
-    private readonly answers: Answers,
+    private readonly completions: Completions,
     private readonly waitingMax: number,
   ) {}
 
@@ -136,7 +136,7 @@ export class Reads {
   private endList(list: readonly WaitingRead[], result: ReadResult): void {
     for (const read of list) {
       assert(read.done !== null, "a read ends once");
-      this.answers.read(read.done, result);
+      this.completions.read(read.done, result);
       read.done = null;
       this.live--;
     }

@@ -156,7 +156,7 @@ class Gathering {
     if (this.view === null) {
       const holder = wanted.durability === Durability.persistent ? group.machine : group.ephemeral;
       const stretch = rangeStretch(wanted.query, this.after);
-      this.view = holder?.still(stretch, serving.settings.responseMaxBytes) ?? null;
+      this.view = holder?.pointInTimeView(stretch, serving.settings.responseMaxBytes) ?? null;
     }
     serving.sliced.next((turn) => this.slice(turn));
   }

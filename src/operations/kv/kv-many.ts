@@ -26,7 +26,7 @@ import {
 } from "../api/requests.js";
 import { ManyCall } from "./many-call.js";
 import { Attempt, type Fail } from "../serving/attempt.js";
-import type { Place, Whereabouts } from "../serving/placement.js";
+import type { Place, Route } from "../serving/placement.js";
 import type { Serving } from "../serving/serving.js";
 import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
 
@@ -65,7 +65,7 @@ class ManySpread {
   /** Items for which certainly nothing was done, and that may not be passed on from here. */
   undone = 0;
   /** What the items that were passed on have spent on their way, so that bounces are bounded. */
-  private readonly journeys = new Map<number, ForwardProgress>();
+  private readonly progressOfItem = new Map<number, ForwardProgress>();
 
   constructor(
     private readonly serving: Serving,
@@ -87,12 +87,12 @@ class ManySpread {
         here.push(at);
         return;
       }
-      const where = serving.placement.keyWhereabouts(item.key);
-      if (where === null) {
+      const route = serving.placement.keyRoute(item.key);
+      if (route === null) {
         return serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
       }
-      const places = there.get(where.partition);
-      if (places === undefined) there.set(where.partition, [at]);
+      const places = there.get(route.partition);
+      if (places === undefined) there.set(route.partition, [at]);
       else places.push(at);
     });
     this.executeHere(here);
@@ -106,8 +106,8 @@ class ManySpread {
       const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
       const place = this.serving.placement.keyPlace(item.key);
       if (place === null) {
-        const where = this.serving.placement.keyWhereabouts(item.key);
-        this.sendBack([at], where);
+        const route = this.serving.placement.keyRoute(item.key);
+        this.sendBack([at], route);
       } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
         this.change(place, at, item);
       } else {
@@ -169,12 +169,12 @@ class ManySpread {
 
   /** Gives the items at `places` to the node that leads `partition`. */
   private forward(partition: PartitionId, places: readonly number[]): void {
-    const where = { partition, generation: 0 };
-    if (!mayForward(this.context)) return this.sendBack(places, where);
+    const route = { partition, generation: 0 };
+    if (!mayForward(this.context)) return this.sendBack(places, route);
     const { serving, call } = this;
     const { requestId, deadlineMs } = this.context;
     const mustRetry = (refusal: Refusal | null): void => {
-      const origin = refusal === null ? serving.origins.elsewhere(where) : NOWHERE;
+      const origin = refusal === null ? serving.origins.elsewhere(route) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);
     };
     const task: ForwardTask = {
@@ -190,19 +190,19 @@ class ManySpread {
       },
       failed: mustRetry,
     };
-    new Forwarder(serving, task, this.journeyOf(places)).go();
+    new Forwarder(serving, task, this.progressOf(places)).go();
   }
 
   /** The progress of the items at `places`: as far as the one that has come farthest. */
-  private journeyOf(places: readonly number[]): ForwardProgress {
+  private progressOf(places: readonly number[]): ForwardProgress {
     const progress: ForwardProgress = { tries: 0, giveUpMs: 0 };
     for (const at of places) {
-      const { tries, giveUpMs } = this.journeys.get(at) ?? progress;
+      const { tries, giveUpMs } = this.progressOfItem.get(at) ?? progress;
       progress.tries = Math.max(progress.tries, tries);
       if (giveUpMs !== 0 && (progress.giveUpMs === 0 || giveUpMs < progress.giveUpMs)) {
         progress.giveUpMs = giveUpMs;
       }
-      this.journeys.set(at, progress);
+      this.progressOfItem.set(at, progress);
     }
     return progress;
   }
@@ -224,9 +224,9 @@ class ManySpread {
     });
   }
 
-  private sendBack(places: readonly number[], where: Whereabouts | null): void {
+  private sendBack(places: readonly number[], route: Route | null): void {
     this.undone += places.length;
-    const origin = this.serving.origins.elsewhere(where);
+    const origin = this.serving.origins.elsewhere(route);
     this.serving.ports.timer.soon(() => {
       for (const at of places) this.call.fail(at, "mustRetry", null, origin);
     });

@@ -237,5 +237,5 @@ function viewOf(
   { prefix, durability }: ScanQuery,
 ): PointInTimeReads | null {
   const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
-  return holder?.still(prefixStretch(prefix), serving.settings.responseMaxBytes) ?? null;
+  return holder?.pointInTimeView(prefixStretch(prefix), serving.settings.responseMaxBytes) ?? null;
 }

@@ -37,10 +37,10 @@ export class Origins {
 
   /** Named when nothing was done here and another node may know more; null when nobody does. */
   elsewhere(
-    where: { readonly partition: PartitionId; readonly generation: number } | null,
+    route: { readonly partition: PartitionId; readonly generation: number } | null,
   ): Origin {
-    if (where === null) return NOWHERE;
-    return { ...NOWHERE, route: this.hint(where.partition, where.generation) };
+    if (route === null) return NOWHERE;
+    return { ...NOWHERE, route: this.hint(route.partition, route.generation) };
   }
 
   private hint(partition: PartitionId, generation: number): RouteHint | null {

@@ -22,7 +22,7 @@ import type { Origin } from "../api/shapes.js";
 import type { Origins } from "./origins.js";
 
 /** Where an object lives, whether or not this node hosts it. */
-export interface Whereabouts {
+export interface Route {
   readonly partition: PartitionId;
   /** Of the range descriptor; 0 = by hash. */
   readonly generation: number;
@@ -63,27 +63,27 @@ export class Placement {
   }
 
   /** Where the object of a request on one object or bucket lives; null until the map is known. */
-  whereabouts(request: SingleRequest): Whereabouts | null {
+  routeOf(request: SingleRequest): Route | null {
     if (isOf(request, "sequence")) {
       return this.hashed(sequenceHashText(trimWhiteSpace(request.name)));
     }
     if (isOf(request, "lock")) return this.hashed(lockHashText(request.resource));
-    if (isOf(request, "key")) return this.keyWhereabouts(request.key);
+    if (isOf(request, "key")) return this.keyRoute(request.key);
     const bucket = bucketOf(request);
-    return this.whereaboutsIn(bucket, bucket);
+    return this.routeIn(bucket, bucket);
   }
 
-  keyWhereabouts(key: string): Whereabouts | null {
-    return this.whereaboutsIn(keySpaceOf(key), key);
+  keyRoute(key: string): Route | null {
+    return this.routeIn(keySpaceOf(key), key);
   }
 
-  private whereaboutsIn(keySpace: string, key: string): Whereabouts | null {
+  private routeIn(keySpace: string, key: string): Route | null {
     const range = this.rangeOf(keySpace, key);
     if (range === null) return this.hashed(keySpaceHashText(keySpace));
     return { partition: partitionId(range.partitionId), generation: range.generation };
   }
 
-  private hashed(hashText: string): Whereabouts | null {
+  private hashed(hashText: string): Route | null {
     const partition = this.node.partitionOf(hashText);
     return partition === null ? null : { partition, generation: 0 };
   }

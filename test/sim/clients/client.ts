@@ -3,13 +3,13 @@
  * patience, tries again, also with the same key through another node, and now and then vanishes.
  *
  * It lives outside of all machines. Invariants: 1. Every attempt is recorded (see call.ts). 2. The
- * draws of a client are its own. 3. It waits for the answers to all that it asked, then thinks, then
- * goes on.
+ * draws of a client are its own. 3. It waits for the answers to all that it asked, then thinks,
+ * then goes on.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { type Ask, type ClientMemory, type SharedWork, remember, see } from "./workload.js";
 import { Call, type CallManner } from "./call.js";
-import type { Errand } from "./errands.js";
+import type { Task } from "./tasks.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
 import { RequestSource } from "./requests.js";
 import type { Plan } from "../plan/plan.js";
@@ -38,7 +38,7 @@ export class Client {
   private life = 0;
   private retriesLeft = RETRIES_MAX;
   private waitsFor = 0;
-  private errand: Errand | null = null;
+  private task: Task | null = null;
 
   constructor(
     private readonly world: World,
@@ -81,8 +81,8 @@ export class Client {
 
   private act(): void {
     if (this.isStopped || this.history.isFull()) return;
-    const { prng, memory, errand } = this;
-    if (errand !== null) return this.step(errand, null);
+    const { prng, memory, task } = this;
+    if (task !== null) return this.step(task, null);
     if (memory.unfinished.length > 0 && prng.chance(2, 3)) {
       this.counts.retries++;
       return this.askAll([memory.unfinished.pop() as Ask]);
@@ -90,15 +90,15 @@ export class Client {
     this.retriesLeft = RETRIES_MAX;
     const next = this.source.next(memory);
     if (next.kind === "asks") return this.askAll(next.asks);
-    this.errand = next.errand;
-    this.step(next.errand, null);
+    this.task = next.task;
+    this.step(next.task, null);
   }
 
   /** Takes the next step of a meta proposal. */
-  private step(errand: Errand, last: Outcome | null): void {
-    const step = errand.next(last);
+  private step(task: Task, last: Outcome | null): void {
+    const step = task.next(last);
     if (step === null) {
-      this.errand = null;
+      this.task = null;
       return this.think(last?.kind === "ok");
     }
     const { ask, afterMs } = step;
@@ -146,9 +146,9 @@ export class Client {
     if (isGone) {
       // Who comes back has forgotten what it was about, but not its keys.
       this.life++;
-      this.errand = null;
+      this.task = null;
     }
-    if (this.errand === null) {
+    if (this.task === null) {
       const isKeyed = keyOf(ask) !== null;
       if (isKeyed) remember(memory, ask);
       const isOpen = first.kind === "unknown";
@@ -162,7 +162,7 @@ export class Client {
     }
     this.waitsFor--;
     if (this.waitsFor > 0) return;
-    if (this.errand !== null && !this.isStopped) this.step(this.errand, first);
+    if (this.task !== null && !this.isStopped) this.step(this.task, first);
     else this.think(first.kind === "ok");
   }
 

@@ -6,19 +6,19 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { type Ask, type ClientMemory, type SharedWork, pick } from "./workload.js";
-import { type Errand, HoldErrand, PagesErrand } from "./errands.js";
+import { type Task, HoldTask, PagesTask } from "./tasks.js";
 import { drawKey, drawOddKey, drawSet } from "./kv-requests.js";
 import { drawLock, drawOddLock, lockName } from "./lock-requests.js";
 import { drawBucket, drawMany, drawPages, drawRangeChange } from "./many-requests.js";
 import type { Plan } from "../plan/plan.js";
 import { drawAllocation, drawOddSequence, drawSequence } from "./sequence-requests.js";
-import { ChurnErrand, EndsErrand, drawReaders } from "./tomb-requests.js";
+import { ChurnTask, EndsTask, drawReaders } from "./tomb-requests.js";
 import { WORKLOAD_KINDS, type WorkloadKind } from "../plan/workplan.js";
 
 /** What a client sets out to do: one ask, several at once, or one after the other. */
 export type Undertaking =
   | { readonly kind: "asks"; readonly asks: readonly Ask[] }
-  | { readonly kind: "errand"; readonly errand: Errand };
+  | { readonly kind: "task"; readonly task: Task };
 
 export class RequestSource {
   private readonly kinds: readonly WorkloadKind[];
@@ -35,8 +35,8 @@ export class RequestSource {
 
   next(memory: ClientMemory): Undertaking {
     const kind = this.kind();
-    const errand = this.errand(kind, memory);
-    if (errand !== null) return { kind: "errand", errand };
+    const task = this.task(kind, memory);
+    if (task !== null) return { kind: "task", task };
     if (kind === "readers") {
       return { kind: "asks", asks: drawReaders(this.plan, this.prng, this.shared) };
     }
@@ -46,7 +46,7 @@ export class RequestSource {
     const count = 2 + this.prng.below(15);
     while (asks.length < count) {
       const other = this.kind();
-      if (other === "batch" || other === "readers" || this.isErrand(other)) continue;
+      if (other === "batch" || other === "readers" || this.isTask(other)) continue;
       asks.push(this.ask(other, memory));
     }
     return { kind: "asks", asks };
@@ -61,29 +61,29 @@ export class RequestSource {
     throw new Error("the weights add up");
   }
 
-  private isErrand(kind: WorkloadKind): boolean {
+  private isTask(kind: WorkloadKind): boolean {
     return ["hold", "hold-ephemeral", "scan-all", "scan-local", "range", "churn", "ends"].includes(
       kind,
     );
   }
 
-  private errand(kind: WorkloadKind, memory: ClientMemory): Errand | null {
+  private task(kind: WorkloadKind, memory: ClientMemory): Task | null {
     const { plan, prng, shared } = this;
     switch (kind) {
       case "hold":
       case "hold-ephemeral": {
         const ephemeral = kind === "hold-ephemeral";
         const holder = { resource: lockName(plan, prng), ephemeral, owner: memory.owner };
-        return new HoldErrand(kind, holder, prng, shared.store);
+        return new HoldTask(kind, holder, prng, shared.store);
       }
       case "scan-all":
       case "scan-local":
       case "range":
-        return new PagesErrand(kind, drawPages(kind, plan, prng, shared), prng);
+        return new PagesTask(kind, drawPages(kind, plan, prng, shared), prng);
       case "churn":
-        return new ChurnErrand(plan, prng, shared);
+        return new ChurnTask(plan, prng, shared);
       case "ends":
-        return new EndsErrand(plan, prng, shared, memory.owner);
+        return new EndsTask(plan, prng, shared, memory.owner);
       default:
         return null;
     }

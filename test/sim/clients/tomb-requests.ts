@@ -1,14 +1,14 @@
 /**
- * Requests of the world of tombstones: stretches of one bucket that are set and deleted again and again, and many readers
- * of it at once.
+ * Requests of the world of tombstones: stretches of one bucket that are set and deleted again and
+ * again, and many readers of it at once.
  *
- * Invariants: 1. A churn is a function of its draws, and ends after a bounded number of steps, whatever the answers are.
- * 2. Every value is unique.
+ * Invariants: 1. A churn is a function of its draws, and ends after a bounded number of steps,
+ * whatever the answers are. 2. Every value is unique.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { Ask, SharedWork } from "./workload.js";
 import { EPHEMERAL, PERSISTENT, leaseMs, pick } from "./workload.js";
-import type { Errand, ErrandStep } from "./errands.js";
+import type { Task, TaskStep } from "./tasks.js";
 import type { Outcome } from "../../judge/history.js";
 import { keyRequest, setRequest, uniqueValue } from "./kv-requests.js";
 import { askPage } from "./many-requests.js";
@@ -29,7 +29,7 @@ const PAIRS_MAX = 20;
 const READERS_MAX = 12;
 
 /** Sets a stretch of keys and deletes nearly all of them, some times. */
-export class ChurnErrand implements Errand {
+export class ChurnTask implements Task {
   private readonly ephemeral: boolean;
   private readonly keys: readonly string[];
   private stepsLeft: number;
@@ -46,7 +46,7 @@ export class ChurnErrand implements Errand {
     this.keys = Array.from({ length: count }, (_, at) => keyAt((first + at) % plan.keys));
   }
 
-  next(): ErrandStep | null {
+  next(): TaskStep | null {
     if (this.stepsLeft-- <= 0) return null;
     const ask = this.stepsLeft % 2 === 1 ? this.askSet() : this.askDelete();
     return { ask, afterMs: this.prng.below(30) };
@@ -75,8 +75,11 @@ export class ChurnErrand implements Errand {
   }
 }
 
-/** Writes a key in front of all others of the bucket and one behind them in turn: who reads both saw one instant. */
-export class EndsErrand implements Errand {
+/**
+ * Writes a key in front of all others of the bucket and one behind them in turn: who reads both saw
+ * one instant.
+ */
+export class EndsTask implements Task {
   private stepsLeft: number;
 
   constructor(
@@ -88,7 +91,7 @@ export class EndsErrand implements Errand {
     this.stepsLeft = 2 * (1 + prng.below(PAIRS_MAX));
   }
 
-  next(last: Outcome | null): ErrandStep | null {
+  next(last: Outcome | null): TaskStep | null {
     if (this.stepsLeft-- <= 0 || (last !== null && last.kind !== "ok")) return null;
     const end = this.stepsLeft % 2 === 1 ? "a" : "z";
     const value = uniqueValue(this.plan, this.prng, this.shared);

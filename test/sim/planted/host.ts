@@ -66,8 +66,8 @@ const order: readonly Mutation[] = [
   bug("P-033", "a caller is answered again when leadership ends", "three", [
     edit(
       "src/host/requests/proposals.ts",
-      "    this.answers.proposal(waiter.done, result);\n    waiter.done = null;\n",
-      '    this.answers.proposal(waiter.done, result);\n    if (result.status !== "unknown") waiter.done = null;\n',
+      "    this.completions.proposal(waiter.done, result);\n    waiter.done = null;\n",
+      '    this.completions.proposal(waiter.done, result);\n    if (result.status !== "unknown") waiter.done = null;\n',
     ),
   ]),
   bug("P-043", "the cache keeps entries that a new leader has overwritten", "stranded", [

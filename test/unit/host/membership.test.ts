@@ -464,7 +464,7 @@ t.test("P-096 the role comes back although the call ended before that was commit
   t.end();
 });
 
-t.test("errands that are lost on the lane are asked again, and carried out once", (t) => {
+t.test("meta proposals that are lost on the lane are asked again, and carried out once", (t) => {
   const world = founded(3);
   world.elect(world.meta, 1);
   for (const lost of ["asks", "answers"] as const) {
@@ -596,7 +596,7 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", 
   t.end();
 });
 
-t.test("fuzz: frames of errands are strict, and never throw (P-128)", (t) => {
+t.test("fuzz: frames of meta proposals are strict, and never throw (P-128)", (t) => {
   const random = new Prng(11);
   const world = founded(2);
   const { metaProposer } = world.node(1);

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
-import { Answers } from "../../../src/host/requests/completions.js";
+import { Completions } from "../../../src/host/requests/completions.js";
 import { Batcher, Budget, type Waiter } from "../../../src/host/requests/batcher.js";
 import { AppendBudget } from "../../../src/host/replication/append-budget.js";
 import { EffectsExecutor, LogOutbox } from "../../../src/host/group/effects.js";
@@ -48,9 +48,9 @@ t.test("P-034 P-071 the queue keeps its order, its bounds and its books", async 
   );
   fc.assert(
     fc.property(fc.array(action, { maxLength: 200 }), (actions) => {
-      const answers = new Answers(() => undefined);
+      const completions = new Completions(() => undefined);
       const budget = new Budget(450);
-      const batcher = new Batcher(LIMITS, budget, answers);
+      const batcher = new Batcher(LIMITS, budget, completions);
       const results: ProposalResult[] = [];
       let queue: Waiter[] = [];
       let cutBytes = 0;
@@ -91,7 +91,7 @@ t.test("P-034 P-071 the queue keeps its order, its bounds and its books", async 
         if (batcher.queuedCommands !== queue.length) return false;
         const queued = queue.reduce((sum, each) => sum + each.sizeBytes, 0);
         if (batcher.queuedBytes !== queued || budget.usedBytes !== queued + cutBytes) return false;
-        answers.run();
+        completions.run();
         if (results.length !== ended) return false;
       }
       return true;
@@ -102,9 +102,9 @@ t.test("P-034 P-071 the queue keeps its order, its bounds and its books", async 
 });
 
 t.test("P-033 waiters belong to (term, index)", async (t) => {
-  const answers = new Answers(() => undefined);
+  const completions = new Completions(() => undefined);
   const budget = new Budget(1000);
-  const proposals = new Proposals(budget, answers);
+  const proposals = new Proposals(budget, completions);
   const results: ProposalResult[] = [];
   const add = (index: number, term: number): ProposedEntry => {
     budget.take(10);
@@ -130,16 +130,16 @@ t.test("P-033 waiters belong to (term, index)", async (t) => {
   t.equal(proposals.take(5, 1), first);
   for (const each of first.waiters) proposals.answer(each, { status: "aborted" });
   for (const each of first.waiters) proposals.answer(each, { status: "aborted" });
-  answers.run();
+  completions.run();
   t.equal(results.length, 1, "ends once");
   t.equal(proposals.take(6, 2), null, "another term took the place");
-  answers.run();
+  completions.run();
   t.same(results[1], { status: "unknown" });
   add(7, 3);
-  answers.run();
+  completions.run();
   t.equal(results.length, 3, "whoever is overwritten is told");
   proposals.endAll();
-  answers.run();
+  completions.run();
   t.equal(results.length, 4);
   t.equal(proposals.at(7, 3)?.index, 7, "the entry may commit yet");
   t.equal(proposals.take(7, 3)?.index, 7);
@@ -155,8 +155,8 @@ t.test("P-033 waiters belong to (term, index)", async (t) => {
 });
 
 t.test("P-048 P-049 rounds confirm who was there when they began", async (t) => {
-  const answers = new Answers(() => undefined);
-  const reads = new Reads(answers, 4);
+  const completions = new Completions(() => undefined);
+  const reads = new Reads(completions, 4);
   const results: string[] = [];
   const add = (name: string, deadlineMs = 1000): boolean =>
     reads.add(deadlineMs, (result: ReadResult) => void results.push(`${name} ${result.status}`));
@@ -173,38 +173,38 @@ t.test("P-048 P-049 rounds confirm who was there when they began", async (t) => 
   t.equal(reads.wantsRound, false, "one round at a time");
   reads.captured(99, 1);
   reads.settle(100, 0);
-  answers.run();
+  completions.run();
   t.same(results, [], "another round's answer does not count");
   reads.captured(1, 10);
   reads.settle(9, 0);
-  answers.run();
+  completions.run();
   t.same(results, [], "the state has not come that far");
   reads.settle(10, 0);
-  answers.run();
+  completions.run();
   t.same(results, ["a confirmed"]);
   reads.begin(core);
   reads.drop(1);
   reads.drop(2);
-  answers.run();
+  completions.run();
   t.same(results, ["a confirmed", "b retry"]);
   add("c", 5);
   reads.begin(core);
   add("d", 50);
   reads.expire(10);
-  answers.run();
+  completions.run();
   t.equal(results[2], "c retry");
   t.equal(reads.wantsRound, true, "a round without anybody is given up");
   reads.captured(3, 1);
   reads.settle(100, 0);
-  answers.run();
+  completions.run();
   t.equal(results.length, 3);
   reads.begin({ requestRead: () => "too-many" });
-  answers.run();
+  completions.run();
   t.equal(results[3], "d retry");
   for (const name of ["e", "f", "g", "h"]) t.ok(add(name));
   t.notOk(add("i"), "bounded");
   reads.endAll({ status: "retry" });
-  answers.run();
+  completions.run();
   t.equal(results.length, 8);
   t.equal(reads.waitingCount, 0);
   t.same(contexts, [1, 2, 3]);

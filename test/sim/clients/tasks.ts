@@ -1,8 +1,8 @@
 /**
  * What a client does in several steps: holds a lock and works under it, reads page after page.
  *
- * Invariants: 1. A meta proposal is a function of its draws and of the answers. 2. It ends after a bounded
- * number of steps, whatever the answers are.
+ * Invariants: 1. A meta proposal is a function of its draws and of the answers. 2. It ends after a
+ * bounded number of steps, whatever the answers are.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { type Ask, leaseMs } from "./workload.js";
@@ -14,14 +14,14 @@ import type { KvManyReadOperation, KvManyReadResult, LockResult } from "../../ju
 import type { WorkloadKind } from "../plan/workplan.js";
 
 /** `ask` null: nothing is asked, only time passes. */
-export interface ErrandStep {
+export interface TaskStep {
   readonly ask: Ask | null;
   readonly afterMs: number;
 }
 
-export interface Errand {
+export interface Task {
   /** The next step; null when it is over. `last`: how the ask before ended; null: none was. */
-  next(last: Outcome | null): ErrandStep | null;
+  next(last: Outcome | null): TaskStep | null;
 }
 
 interface Holder {
@@ -38,7 +38,7 @@ const PAGES_MAX = 40;
  * Waits for a lock, works under it in an outside store with the fencing token, stands still in
  * between, now and then for longer than its lease, extends, and lets go or forgets.
  */
-export class HoldErrand implements Errand {
+export class HoldTask implements Task {
   private readonly leaseMs: number;
   private triesLeft: number;
   private writesLeft: number;
@@ -61,7 +61,7 @@ export class HoldErrand implements Errand {
     return `${this.holder.ephemeral ? "ephemeral " : ""}${this.holder.resource}`;
   }
 
-  next(last: Outcome | null): ErrandStep | null {
+  next(last: Outcome | null): TaskStep | null {
     const { asked } = this;
     if (asked === "try-unlock") return null;
     if (this.token === null) {
@@ -78,14 +78,14 @@ export class HoldErrand implements Errand {
     return this.work();
   }
 
-  private tryLock(afterMs: number): ErrandStep | null {
+  private tryLock(afterMs: number): TaskStep | null {
     if (this.triesLeft-- <= 0) return null;
     this.mark = this.store.mark(this.place);
     return this.step("try-lock", afterMs);
   }
 
   /** Writes, and draws what comes after it. */
-  private work(): ErrandStep | null {
+  private work(): TaskStep | null {
     const { prng, holder } = this;
     if (this.token === null) return null;
     this.store.write(this.place, holder.owner, this.token);
@@ -98,7 +98,7 @@ export class HoldErrand implements Errand {
     return { ask: null, afterMs: prng.below(Math.min(2 * this.leaseMs, 8000)) };
   }
 
-  private step(kind: "try-lock" | "try-extend" | "try-unlock", afterMs: number): ErrandStep {
+  private step(kind: "try-lock" | "try-extend" | "try-unlock", afterMs: number): TaskStep {
     this.asked = kind;
     const expiresMs = kind === "try-unlock" ? 0 : this.leaseMs;
     return { ask: askLock(this.kind, { kind, ...this.holder, expiresMs }), afterMs };
@@ -106,7 +106,7 @@ export class HoldErrand implements Errand {
 }
 
 /** Reads a scan or range to its end, each page at whichever node. */
-export class PagesErrand implements Errand {
+export class PagesTask implements Task {
   private cursor: string | null = null;
   private hasAsked = false;
   private retriesLeft = 3;
@@ -117,7 +117,7 @@ export class PagesErrand implements Errand {
     private readonly prng: Prng,
   ) {}
 
-  next(last: Outcome | null): ErrandStep | null {
+  next(last: Outcome | null): TaskStep | null {
     if (!this.hasAsked) return this.page(0);
     if (last?.kind !== "ok") {
       // Which keys a node's own scan shows depends on the node: it is not taken up at another one.
@@ -133,7 +133,7 @@ export class PagesErrand implements Errand {
     return this.page(this.prng.below(30));
   }
 
-  private page(afterMs: number): ErrandStep {
+  private page(afterMs: number): TaskStep {
     this.hasAsked = true;
     return { ask: askPage(this.kind, this.operation, this.cursor), afterMs };
   }
