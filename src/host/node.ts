@@ -45,13 +45,13 @@ export class Node {
   static open(settings: HostSettings, ports: HostPorts): Result<Node, StartRefusal> {
     assertSettings(settings);
     const node = new Node(settings, ports);
-    const { registry, flusher, turns, links } = node.parts;
+    const { registry, flusher, scheduler, links } = node.parts;
     const recovered = registry.recover(flusher, (boot) => links.start(boot));
     if (!recovered.ok) {
-      turns.close();
+      scheduler.close();
       return recovered;
     }
-    turns.wakeAt(ports.clock.monotonicMs());
+    scheduler.wakeAt(ports.clock.monotonicMs());
     return ok(node);
   }
 
@@ -166,7 +166,7 @@ export class Node {
       logCuts: this.parts.flusher.logCuts,
       unwrittenBytes: appendBudget.usedBytes,
       refusedAppends: appendBudget.refusedCount,
-      turns: this.parts.turns.count,
+      turns: this.parts.scheduler.count,
       lateTicks: this.parts.ticker.lateCount,
       flushes: this.parts.flusher.count,
       snapshotsInstalled: snapshots.installed,

@@ -22,7 +22,7 @@ import { LeadershipTransfers } from "./leaders/leadership-transfers.js";
 import { Heirs } from "./leaders/heirs.js";
 import { GroupRegistry } from "./cluster/group-registry.js";
 import { PeerAdmission } from "./cluster/peer-admission.js";
-import { Loop, type LoopParts } from "./loop.js";
+import { Turn, type TurnParts } from "./turn.js";
 import { NodeClocks } from "./node-clocks.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
 import { Ticker } from "./ticker.js";
@@ -31,11 +31,11 @@ import { Snapshots } from "./snapshots/snapshots.js";
 import { Stopping } from "./stopping.js";
 import { DiskStallTransfers } from "./leaders/disk-stall.js";
 import { ActiveGroups } from "./group/active-groups.js";
-import { Turns } from "./turns.js";
+import { TurnScheduler } from "./turn-scheduler.js";
 
-export class NodeParts implements LoopParts {
+export class NodeParts implements TurnParts {
   readonly log;
-  readonly turns: Turns;
+  readonly scheduler: TurnScheduler;
   readonly completions: Completions;
   readonly budget: Budget;
   readonly appendBudget: AppendBudget;
@@ -53,7 +53,7 @@ export class NodeParts implements LoopParts {
   readonly changes: ClusterChanges;
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
-  private readonly loop: Loop;
+  private readonly turn: Turn;
 
   /** `setFatalFault`: readiness says so from then on. */
   constructor(
@@ -62,12 +62,12 @@ export class NodeParts implements LoopParts {
     private readonly setFatalFault: (reason: string) => void,
   ) {
     this.log = ports.log;
-    const loop = new Loop(() => this);
-    this.loop = loop;
-    this.turns = new Turns(ports.clock, ports.timer, (nowMs) => loop.turn(nowMs));
-    const { turns } = this;
+    const turn = new Turn(() => this);
+    this.turn = turn;
+    this.scheduler = new TurnScheduler(ports.clock, ports.timer, (nowMs) => turn.run(nowMs));
+    const { scheduler } = this;
     this.completions = new Completions(() => {
-      if (!turns.isRunning) turns.request();
+      if (!scheduler.isRunning) scheduler.request();
     });
     this.budget = new Budget(settings.nodeQueuedBytesMax);
     this.appendBudget = new AppendBudget(settings.unwrittenBytesMax);
@@ -78,7 +78,7 @@ export class NodeParts implements LoopParts {
     this.heirs = this.makeHeirs();
     const shared = this.makeShared();
     this.registry = new GroupRegistry(shared);
-    const wakeQueued = (): void => loop.wakeQueued();
+    const wakeQueued = (): void => turn.wakeQueued();
     // Snapshots first: groups would take all the room there is.
     const roomMade = (): void => {
       this.snapshots.tick(ports.clock.monotonicMs());
@@ -115,8 +115,8 @@ export class NodeParts implements LoopParts {
       handoverMs: 2 * settings.electionMs,
       groups: () => this.registry.all,
       hasCompletions: () => !this.completions.isEmpty,
-      request: () => turns.request(),
-      ended: () => turns.close(),
+      request: () => scheduler.request(),
+      ended: () => scheduler.close(),
     });
     this.snapshots = this.makeSnapshots(shared);
     this.registry.onAdded((driver) => this.snapshots.added(driver));
@@ -133,7 +133,7 @@ export class NodeParts implements LoopParts {
   }
 
   private makeShared(): DriverShared {
-    const { settings, ports, completions, budget, outbox, loop } = this;
+    const { settings, ports, completions, budget, outbox, turn } = this;
     const fatal = (reason: string, fields?: LogFields): void => {
       this.setFatalFault(reason);
       ports.fatal.fatal(reason, fields);
@@ -159,8 +159,8 @@ export class NodeParts implements LoopParts {
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
-      wake: (driver) => loop.wake(driver),
-      wakeAt: (atMs) => loop.wakeAt(atMs),
+      wake: (driver) => turn.wake(driver),
+      wakeAt: (atMs) => turn.wakeAt(atMs),
     };
   }
 
@@ -177,7 +177,7 @@ export class NodeParts implements LoopParts {
 
   private flushSoon(done: () => void): void {
     this.flusher.flushSoon(done);
-    this.turns.request();
+    this.scheduler.request();
   }
 
   private makeSnapshots(shared: DriverShared): Snapshots {
@@ -222,7 +222,7 @@ export class NodeParts implements LoopParts {
       roster: () => this.roster(),
       isClosing: () => this.stopping.isClosing,
       rosterIndex: () => this.registry.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
-      request: () => this.turns.request(),
+      request: () => this.scheduler.request(),
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
       },
@@ -256,7 +256,7 @@ export class NodeParts implements LoopParts {
   }
 
   private request(): void {
-    if (!this.turns.isRunning) this.turns.request();
+    if (!this.scheduler.isRunning) this.scheduler.request();
   }
 
   private makeBalancer(): Balancer {

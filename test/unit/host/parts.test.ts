@@ -13,7 +13,7 @@ import { Proposals, type ProposedEntry } from "../../../src/host/requests/propos
 import { Reads } from "../../../src/host/requests/reads.js";
 import type { ProposalResult, ReadResult } from "../../../src/host/requests/results.js";
 import { assertSettings } from "../../../src/host/settings.js";
-import { Turns } from "../../../src/host/turns.js";
+import { TurnScheduler } from "../../../src/host/turn-scheduler.js";
 import { defaultConfig } from "../../../src/raft/state/config.js";
 import { RaftCore } from "../../../src/raft/core.js";
 import { proof } from "../../../perf/micro/bench.js";
@@ -226,18 +226,18 @@ t.test("P-156 turns: one at a time, never at once, re-checked, no timer after cl
   const timer = new ManualTimer();
   const clock = { monotonicMs: () => timer.nowMs, wallMs: () => 0 };
   const log: string[] = [];
-  const turns: Turns = new Turns(clock, timer, (nowMs) => {
+  const scheduler: TurnScheduler = new TurnScheduler(clock, timer, (nowMs) => {
     log.push(`turn ${nowMs}`);
-    if (log.length === 1) turns.request();
+    if (log.length === 1) scheduler.request();
   });
-  turns.request();
-  turns.request();
+  scheduler.request();
+  scheduler.request();
   t.same(log, []);
   while (timer.step());
   t.same(log, ["turn 1000", "turn 1000"]);
-  turns.wakeAt(1500.5);
-  turns.wakeAt(1300);
-  turns.wakeAt(1400);
+  scheduler.wakeAt(1500.5);
+  scheduler.wakeAt(1300);
+  scheduler.wakeAt(1400);
   timer.nowMs = 1299;
   while (timer.step());
   t.equal(log.length, 2);
@@ -253,22 +253,22 @@ t.test("P-156 turns: one at a time, never at once, re-checked, no timer after cl
     },
   };
   const rechecked: number[] = [];
-  const hasty = new Turns(clock, early, (nowMs) => void rechecked.push(nowMs));
+  const hasty = new TurnScheduler(clock, early, (nowMs) => void rechecked.push(nowMs));
   hasty.wakeAt(1400);
   armed[0]?.();
   t.same([rechecked.length, armed.length], [0, 2], "a timer that fires early is armed again");
   timer.nowMs = 1400;
   armed[1]?.();
   t.same(rechecked, [1400]);
-  turns.requestLater();
-  turns.wakeAt(2000);
-  turns.close();
-  turns.requestLater();
-  turns.wakeAt(3000);
+  scheduler.requestLater();
+  scheduler.wakeAt(2000);
+  scheduler.close();
+  scheduler.requestLater();
+  scheduler.wakeAt(3000);
   timer.nowMs = 5000;
   while (timer.step());
   t.equal(log.length, 4, "what was asked for before runs, but nothing by time");
-  turns.request();
+  scheduler.request();
   while (timer.step());
   t.equal(log.length, 5, "a late caller gets its turn");
 });

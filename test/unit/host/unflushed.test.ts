@@ -55,7 +55,7 @@ function isCaughtUp(cluster: Cluster): boolean {
 /** The parts of a node that only tests reach for. */
 interface Parts {
   readonly flusher: { flushSoon(done: () => void): void };
-  readonly turns: { request(): void };
+  readonly scheduler: { request(): void };
   readonly registry: GroupRegistry;
 }
 
@@ -65,12 +65,12 @@ function partsOf(node: Node): Parts {
 
 /** Hands the leadership of a partition over. */
 function move(cluster: Cluster, partition: number, from: number, to: number): void {
-  const { registry, turns } = partsOf(cluster.node(from));
+  const { registry, scheduler } = partsOf(cluster.node(from));
   const driver = registry.find(partitionId(partition))?.driver;
   const leads = (): boolean => cluster.node(to).group(partitionId(partition))?.isLeader() === true;
   driver?.core.transferLeadership(to);
   if (driver !== undefined) driver.peers.unquiesce();
-  turns.request();
+  scheduler.request();
   cluster.passUntil(leads);
 }
 
@@ -309,7 +309,7 @@ for (const flushMs of [40, 150, 300]) {
     world.store.automatic = false;
     // The log has too many segments while this group writes: each beat wants a flush.
     world.log.pinning = [partitionId(1)];
-    const { flusher, turns } = partsOf(node);
+    const { flusher, scheduler } = partsOf(node);
     let asked = 0;
     let answeredMs = 0;
     let worstMs = 0;
@@ -326,7 +326,7 @@ for (const flushMs of [40, 150, 300]) {
           answeredMs++;
           worstMs = Math.max(worstMs, world.timer.nowMs - askedMs);
         });
-        turns.request();
+        scheduler.request();
       }
       world.settle();
       if (world.store.pending !== null) startedMs ??= nowMs;

@@ -22,13 +22,13 @@ import type { Ticker } from "./ticker.js";
 import type { HostSettings } from "./settings.js";
 import type { Stopping } from "./stopping.js";
 import type { ActiveGroups } from "./group/active-groups.js";
-import type { Turns } from "./turns.js";
+import type { TurnScheduler } from "./turn-scheduler.js";
 
 /** What a turn works on. */
-export interface LoopParts {
+export interface TurnParts {
   readonly settings: HostSettings;
   readonly log: LogPort;
-  readonly turns: Turns;
+  readonly scheduler: TurnScheduler;
   readonly completions: Completions;
   readonly outbox: LogOutbox;
   readonly peers: PeerOutbox;
@@ -42,15 +42,15 @@ export interface LoopParts {
   readonly activeGroups: ActiveGroups;
 }
 
-export class Loop {
+export class Turn {
   private awake: GroupDriver[] = [];
   /** How many of them only have the rest of a slice left to do. */
   private sliced = 0;
   private dueMs = Infinity;
   private readonly slice: ApplySlice = { endMs: 0, commands: 0 };
 
-  /** `parts`: made after the loop, because they wake groups. */
-  constructor(private readonly parts: () => LoopParts) {}
+  /** `parts`: made after the turn, because they wake groups. */
+  constructor(private readonly parts: () => TurnParts) {}
 
   /** `driver` has something to do in a turn. */
   wake(driver: GroupDriver): void {
@@ -58,22 +58,22 @@ export class Loop {
       driver.isAwake = true;
       this.awake.push(driver);
     }
-    const { turns, ticker } = this.parts();
+    const { scheduler, ticker } = this.parts();
     ticker.unquiesce();
-    if (!turns.isRunning) turns.request();
+    if (!scheduler.isRunning) scheduler.request();
   }
 
   /** A turn is wanted at `atMs` at the latest. */
   wakeAt(atMs: number): void {
     if (atMs >= this.dueMs) return;
     this.dueMs = atMs;
-    this.parts().turns.wakeAt(atMs);
+    this.parts().scheduler.wakeAt(atMs);
   }
 
   /** One turn of the whole node. */
-  turn(nowMs: number): void {
+  run(nowMs: number): void {
     const { stopping, ticker, failover, links, peers, outbox } = this.parts();
-    const { flusher, completions, turns, log } = this.parts();
+    const { flusher, completions, scheduler, log } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= ticker.nextTickMs) {
@@ -95,12 +95,12 @@ export class Loop {
     // the stop) wants the next turn at once; what was cut into slices lets input in before.
     const closing = stopping.isClosing;
     const woken = !closing && this.awake.length > this.sliced;
-    if (woken || !completions.isEmpty) turns.request();
+    if (woken || !completions.isEmpty) scheduler.request();
     if (closing) return;
-    if (this.sliced > 0) turns.requestLater();
-    turns.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
-    turns.wakeAt(Math.min(ticker.nextTickMs, flusher.nextCheckMs));
-    turns.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs));
+    if (this.sliced > 0) scheduler.requestLater();
+    scheduler.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
+    scheduler.wakeAt(Math.min(ticker.nextTickMs, flusher.nextCheckMs));
+    scheduler.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs));
   }
 
   private expire(nowMs: number): void {
@@ -140,6 +140,6 @@ export class Loop {
     for (const { driver } of this.parts().registry.all) {
       if (driver.batcher.queuedCommands > 0 || driver.hasWork) this.wake(driver);
     }
-    this.parts().turns.request();
+    this.parts().scheduler.request();
   }
 }

@@ -10,7 +10,7 @@
 import { assert } from "../base/assert.js";
 import type { ClockPort, TimerHandle, TimerPort } from "../ports.js";
 
-export class Turns {
+export class TurnScheduler {
   private soonAsked = false;
   private laterAsked = false;
   private running = false;
