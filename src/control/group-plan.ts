@@ -1,17 +1,18 @@
 /**
- * The next safe step from a group's membership towards what the roster wishes: facts in, one step
- * out. Run by the leader of the group.
+ * The next safe step from a group's membership towards what the member list wishes: facts in, one
+ * step out. Run by the leader of the group.
  *
- * Wished voters: the roster's voters, then its learners in the order in which they joined, up to
- * VOTERS_MAX in all. A learner of the roster therefore becomes a voter of each group first, on what
- * that group's leader has measured; its role in the roster follows when it votes everywhere
- * (membership.ts): each step rests on replicated facts alone. Leaving members become learners of
- * every group before they are removed, so that no majority counts on a process that may end.
+ * Wished voters: the member list's voters, then its learners in the order in which they joined, up
+ * to VOTERS_MAX in all. A learner of the member list therefore becomes a voter of each group first,
+ * on what that group's leader has measured; its role in the member list follows when it votes
+ * everywhere (membership.ts): each step rests on replicated facts alone. Leaving members become
+ * learners of every group before they are removed, so that no majority counts on a process that may
+ * end.
  *
  * Pure. Invariants: 1. One operation per
  * step, add before remove (P-092). 2. No step leaves a configuration whose majority is not live.
- * 3. Only a member whose removal this roster knows is removed: one that is merely absent may be
- * news that has not arrived (P-097). 4. A leader leaves last, after it handed over. 5. Why
+ * 3. Only a member whose removal this member list knows is removed: one that is merely absent may
+ * be news that has not arrived (P-097). 4. A leader leaves last, after it handed over. 5. Why
  * nothing is done is told (P-093).
  */
 import { MEMBERS_MAX, VOTERS_MAX } from "../base/limits.js";
@@ -23,8 +24,8 @@ export interface GroupPlanFacts {
   /** This node, which leads the group. */
   readonly self: number;
   readonly membership: Membership;
-  readonly roster: readonly Member[];
-  /** Ids of members that were removed from the roster and are not in it again. */
+  readonly members: readonly Member[];
+  /** Ids of members that were removed from the member list and are not in it again. */
   readonly removed: ReadonlySet<number>;
   /** Answers now, as far as can be told; this node always does. */
   isLive(node: number): boolean;
@@ -44,8 +45,8 @@ function inOrderOfJoining(members: readonly Member[]): readonly Member[] {
 }
 
 /** Who is to vote in every group. */
-export function wishedVoters(roster: readonly Member[]): readonly number[] {
-  const ordered = inOrderOfJoining(roster);
+export function wishedVoters(members: readonly Member[]): readonly number[] {
+  const ordered = inOrderOfJoining(members);
   const voters = ordered.filter((member) => member.role === "voter");
   const learners = ordered.filter((member) => member.role === "learner");
   return [...voters, ...learners].slice(0, VOTERS_MAX).map((member) => member.nodeId);
@@ -65,7 +66,7 @@ function guarded(facts: GroupPlanFacts, step: GroupStep): GroupStep {
   const result = changeMembership(facts.membership, step.change);
   if (!result.ok) return { kind: "wait", why: result.reason };
   const { voters, learners } = result.membership;
-  // Who was removed from the roster goes from the group before somebody else comes.
+  // Who was removed from the member list goes from the group before somebody else comes.
   if (voters.length + learners.length > MEMBERS_MAX) {
     return { kind: "wait", why: `${step.why}: the group has as many members as it may have` };
   }
@@ -76,10 +77,10 @@ function guarded(facts: GroupPlanFacts, step: GroupStep): GroupStep {
 
 /** The next step for one group. */
 export function nextGroupChange(facts: GroupPlanFacts): GroupStep {
-  const { membership, roster } = facts;
-  if (roster.length === 0) return { kind: "wait", why: "no roster is known" };
+  const { membership, members } = facts;
+  if (members.length === 0) return { kind: "wait", why: "no member list is known" };
   if (isJoint(membership)) return { kind: "wait", why: "a change is under way" };
-  const wished = wishedVoters(roster);
+  const wished = wishedVoters(members);
   const steps = [
     missing(facts),
     surplusLearner(facts),
@@ -97,9 +98,9 @@ export function nextGroupChange(facts: GroupPlanFacts): GroupStep {
   return waiting ?? { kind: "settled" };
 }
 
-/** A member of the roster that is no part of the group yet. */
-function missing({ membership, roster }: GroupPlanFacts): GroupStep | null {
-  const absent = inOrderOfJoining(roster).find(({ nodeId }) => {
+/** A member of the member list that is no part of the group yet. */
+function missing({ membership, members }: GroupPlanFacts): GroupStep | null {
+  const absent = inOrderOfJoining(members).find(({ nodeId }) => {
     return !membership.voters.includes(nodeId) && !membership.learners.includes(nodeId);
   });
   if (absent === undefined) return null;
@@ -125,8 +126,8 @@ function promotion(facts: GroupPlanFacts, wished: readonly number[]): GroupStep 
 }
 
 function surplusVoter(facts: GroupPlanFacts, wished: readonly number[]): GroupStep | null {
-  const { membership, self, roster, removed } = facts;
-  const isListed = (node: number): boolean => roster.some((member) => member.nodeId === node);
+  const { membership, self, members, removed } = facts;
+  const isListed = (node: number): boolean => members.some((member) => member.nodeId === node);
   const surplus = membership.voters.filter((node) => node !== self && !wished.includes(node));
   const known = surplus.filter((node) => isListed(node) || removed.has(node));
   // The dead first: they only cost, and without them the rest can spare more.
@@ -135,10 +136,10 @@ function surplusVoter(facts: GroupPlanFacts, wished: readonly number[]): GroupSt
     const strange = surplus[0];
     return strange === undefined
       ? null
-      : { kind: "wait", why: `the roster known here says nothing of voter ${strange}` };
+      : { kind: "wait", why: `the member list known here says nothing of voter ${strange}` };
   }
   const isLive = facts.isLive(node);
-  const coming = roster.find((member) => {
+  const coming = members.find((member) => {
     const counts = member.role === "voter" && wished.includes(member.nodeId);
     return counts && !membership.voters.includes(member.nodeId) && facts.isLive(member.nodeId);
   });
@@ -152,9 +153,9 @@ function surplusVoter(facts: GroupPlanFacts, wished: readonly number[]): GroupSt
 
 /** This node leads and is not to vote: once everything else is done, somebody else leads. */
 function ownLeave(facts: GroupPlanFacts, wished: readonly number[]): GroupStep | null {
-  const { membership, self, roster, removed } = facts;
+  const { membership, self, members, removed } = facts;
   if (wished.includes(self)) return null;
-  if (!roster.some((member) => member.nodeId === self) && !removed.has(self)) return null;
+  if (!members.some((member) => member.nodeId === self) && !removed.has(self)) return null;
   const heirs = wished.filter((node) => node !== self && membership.voters.includes(node));
   const heir = heirs.find((node) => facts.isLive(node) && facts.isCaughtUp(node));
   if (heir !== undefined) return { kind: "transfer", to: heir, why: "the leader leaves" };

@@ -1,6 +1,6 @@
 /**
- * Who may leave the cluster, and which change of the roster is due, as pure functions of committed
- * facts (contract 5.2, 5.3).
+ * Who may leave the cluster, and which change of the member list is due, as pure functions of
+ * committed facts (contract 5.2, 5.3).
  *
  * Invariants: 1. Facts in, decision out;
  * nothing is read or changed here. 2. The last voter that any hosted partition needs never leaves.
@@ -16,7 +16,7 @@ export { nextGroupChange, wishedVoters } from "./group-plan.js";
 export type { GroupPlanFacts, GroupStep } from "./group-plan.js";
 
 export interface LeaveFacts {
-  /** The committed roster; null = not known yet. */
+  /** The committed member list; null = not known yet. */
   readonly members: readonly Member[] | null;
   readonly nodeId: number;
   /** The meta partition has a leader that was proved. */
@@ -78,18 +78,18 @@ export interface GroupView {
   readonly isFresh: boolean;
 }
 
-export type RosterStep =
+export type MemberStep =
   | { readonly kind: "set-member-role"; readonly nodeId: number; readonly role: MemberRole }
   | { readonly kind: "remove-member"; readonly nodeId: number };
 
 /**
- * The change of the roster that is due; null when there is none, or when not every group can be
- * seen. `groups`: all groups of the cluster, the meta partition among them.
+ * The change of the member list that is due; null when there is none, or when not every group can
+ * be seen. `groups`: all groups of the cluster, the meta partition among them.
  */
-export function nextRosterChange(
+export function nextMemberChange(
   members: readonly Member[],
   groups: readonly GroupView[],
-): RosterStep | null {
+): MemberStep | null {
   if (groups.length === 0 || groups.some((group) => !group.isFresh)) return null;
   const votes = (nodeId: number, group: GroupView): boolean => isVoter(group.membership, nodeId);
   const gone = members.find(({ nodeId, role }) => {

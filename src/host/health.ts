@@ -11,7 +11,7 @@ export interface HealthInput {
   readonly fatalFault: string | null;
   readonly stopping: boolean;
   readonly initialized: boolean;
-  /** This node's role in the roster; null when it is not listed. */
+  /** This node's role in the member list; null when it is not listed. */
   readonly role: MemberRole | null;
   readonly groups: readonly GroupFacts[];
   readonly logFull: boolean;

@@ -26,7 +26,7 @@ export class Node {
   private readonly parts: NodeParts;
   private readonly registry: GroupRegistry;
   private fault: string | null = null;
-  /** As the roster said last; its rows are closed in the end. */
+  /** As the member list said last; its rows are closed in the end. */
   private lastRole: MemberRole | null = null;
 
   private constructor(
@@ -81,12 +81,12 @@ export class Node {
     return this.registry.all.map((hosted) => hosted.group);
   }
 
-  /** The roster and the partition map are applied here. */
+  /** The member list and the partition map are applied here. */
   get initialized(): boolean {
     return this.registry.dataPartitions > 0;
   }
 
-  /** The roster that is known does not list this node: it left, or is about to join. */
+  /** The member list that is known does not list this node: it left, or is about to join. */
   get isOutside(): boolean {
     return this.parts.links.isOutside || this.parts.changes.isRemoved;
   }

@@ -42,7 +42,7 @@ export interface HostPorts {
 
 export interface HostSettings {
   readonly nodeId: number;
-  /** Advertised peer endpoint, host:port, as the roster lists it; "" = without a network. */
+  /** Advertised peer endpoint, host:port, as the member list lists it; "" = without a network. */
   readonly endpoint: string;
   /** What handshakes check; made with the data directory, or learned from the cluster joined. */
   readonly clusterId: string;
@@ -51,10 +51,10 @@ export interface HostSettings {
   readonly storage: PeerStorage;
   /**
    * The nodes that the cluster is founded with, for a directory that belongs to none yet: this one
-   * among them, unless it joined. Of a joiner the ids count, its roster brings the addresses.
+   * among them, unless it joined. Of a joiner the ids count, its member list brings the addresses.
    */
   readonly founders: readonly Founder[];
-  /** Data partitions when a cluster is founded here; ignored once a roster is stored. */
+  /** Data partitions when a cluster is founded here; ignored once a member list is stored. */
   readonly initialPartitions: number;
   readonly replicationFactor: number;
   /** Length of a raft tick: the heartbeat interval. */

@@ -121,7 +121,7 @@ export class NodeParts implements TurnParts {
     this.snapshots = this.makeSnapshots(shared);
     this.registry.onAdded((driver) => this.snapshots.added(driver));
     this.changes = this.makeChanges(shared);
-    this.registry.connectRoster(this.changes.metaAccess);
+    this.registry.connectMembers(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
       isWanted: () =>
@@ -201,7 +201,7 @@ export class NodeParts implements TurnParts {
   }
 
   /** null before there are records, and when their rows are closed. */
-  private roster(): MetaReads | null {
+  private metaReads(): MetaReads | null {
     if (this.stopping.isClosing) return null;
     return this.registry.find(META_PARTITION)?.driver.machine.meta ?? null;
   }
@@ -219,9 +219,9 @@ export class NodeParts implements TurnParts {
       },
       founders: () => this.registry.founders,
       driver: (partition) => this.registry.find(partition)?.driver ?? null,
-      roster: () => this.roster(),
+      metaReads: () => this.metaReads(),
       isClosing: () => this.stopping.isClosing,
-      rosterIndex: () => this.registry.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
+      metaIndex: () => this.registry.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
       request: () => this.scheduler.request(),
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
@@ -242,7 +242,7 @@ export class NodeParts implements TurnParts {
       logger: ports.logger,
       registry,
       activeGroups: this.activeGroups,
-      roster: () => this.roster(),
+      metaReads: () => this.metaReads(),
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),

@@ -8,7 +8,7 @@ import { PEER_PROTOCOL } from "../../src/base/limits.js";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import { ConfigSteps, splitOf } from "../judge/checkers/nodes/config-steps.js";
 import { LeadersVote } from "../judge/checkers/nodes/leaders-vote.js";
-import { Rosters } from "../judge/checkers/nodes/rosters.js";
+import { MemberLists } from "../judge/checkers/nodes/member-lists.js";
 import type { FaultKind, OperatorKind } from "./faults/kinds.js";
 import { type Entered, Entering } from "../../src/host/cluster/entering.js";
 import { SimQuestions } from "./net/questions.js";
@@ -243,18 +243,18 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   t.end();
 });
 
-t.test("P-092 rosters and configurations: the checkers fire, and pass", (t) => {
-  const rosters = new Rosters({ versions: 2, compared: 1 });
-  rosters.roster(1, 1, 0, "");
-  rosters.roster(1, 1, 1, "a");
-  rosters.roster(2, 1, 1, "a");
-  t.equal(rosters.verdict().kind, "vacuous");
-  rosters.roster(1, 1, 2, "b");
-  rosters.roster(1, 2, 1, "a");
-  t.equal(rosters.verdict().kind, "pass", "another life begins where its disk is");
-  rosters.roster(2, 1, 2, "c");
-  rosters.roster(1, 2, 0, "");
-  t.equal(rosters.verdict().violationCount, 2, "another roster, and one that went back");
+t.test("P-092 member lists and configurations: the checkers fire, and pass", (t) => {
+  const memberLists = new MemberLists({ versions: 2, compared: 1 });
+  memberLists.members(1, 1, 0, "");
+  memberLists.members(1, 1, 1, "a");
+  memberLists.members(2, 1, 1, "a");
+  t.equal(memberLists.verdict().kind, "vacuous");
+  memberLists.members(1, 1, 2, "b");
+  memberLists.members(1, 2, 1, "a");
+  t.equal(memberLists.verdict().kind, "pass", "another life begins where its disk is");
+  memberLists.members(2, 1, 2, "c");
+  memberLists.members(1, 2, 0, "");
+  t.equal(memberLists.verdict().violationCount, 2, "another member list, and one that went back");
 
   const of = membershipOfVoters;
   t.equal(splitOf(of([1, 2, 3]), of([1, 2, 3, 4])), null);

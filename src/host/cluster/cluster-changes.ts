@@ -1,7 +1,7 @@
 /**
- * Everything on a node that changes who belongs to the cluster, joined: the roster's own line and
- * its next step, the members of the groups led here, nodes that join, this node's leave, and the
- * meta proposals to the leader of the meta partition that all of them run.
+ * Everything on a node that changes who belongs to the cluster, joined: the member list's own line
+ * and its next step, the members of the groups led here, nodes that join, this node's leave, and
+ * the meta proposals to the leader of the meta partition that all of them run.
  *
  * Invariants: 1. Nothing is decided here.
  * 2. A group counts as seen only when this node's replica of it has applied what it knows to be
@@ -20,7 +20,7 @@ import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
 import { MetaProposer, isMetaProposalFrame } from "./meta-proposer.js";
 import { Reconcile } from "./reconcile.js";
-import type { MetaAccess } from "./roster.js";
+import type { MetaAccess } from "./cluster-members.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { HostSettings } from "../settings.js";
 import type { ActiveGroups } from "../group/active-groups.js";
@@ -41,7 +41,7 @@ export interface ClusterChangesDeps {
   readonly registry: HostedGroups;
   readonly activeGroups: ActiveGroups;
   /** The records of the meta partition; null before there are any, and when this node stops. */
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   nowMs(): number;
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
@@ -56,7 +56,7 @@ export interface ClusterChangesDeps {
 
 export class ClusterChanges {
   readonly reconcile: Reconcile;
-  /** For the roster of this node. */
+  /** For the member list of this node. */
   readonly metaAccess: MetaAccess;
   private readonly metaProposer: MetaProposer;
   private readonly joining: Joining;
@@ -70,13 +70,13 @@ export class ClusterChanges {
     const nowMs = (): number => deps.nowMs();
     const soon = (callback: () => void): void => deps.soon(callback);
     const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
-    const roster = (): MetaReads | null => deps.roster();
+    const metaReads = (): MetaReads | null => deps.metaReads();
     this.metaProposer = new MetaProposer({
       nodeId,
       nowMs,
       soon,
       leader: metaLeader,
-      roster,
+      metaReads,
       groups: () => (this.meta()?.driver.leadership.isServing === true ? this.views() : null),
       propose: (command, sizeBytes, deadlineMs, done) => {
         const meta = this.meta();
@@ -92,14 +92,14 @@ export class ClusterChanges {
       nodeId,
       electionMs,
       logger,
-      roster,
+      metaReads,
       groups: () => registry.all.map(({ driver }) => driver),
       activeGroups: () => deps.activeGroups.all(),
       isLinked: (node) => deps.isLinked(node),
       wake: (partition) => this.unquiesce(partition),
     });
     const founders = (): readonly number[] => registry.founderIds;
-    const both = { nowMs, soon, roster, metaLeader, proposeOnMeta };
+    const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
     const memberships = (): readonly Membership[] => {
       return registry.all.map(({ driver }) => driver.members.membership);

@@ -238,7 +238,7 @@ export class Entering {
   }
 }
 
-/** What a host begins with: a joiner knows ids only, its roster brings the rest. */
+/** What a host begins with: a joiner knows ids only, its member list brings the rest. */
 export function foundersOf(entered: Exclude<Entered, { readonly kind: "refused" }>): Founder[] {
   if (entered.kind === "founds") return [...entered.founders];
   return entered.founders.map((nodeId) => ({ nodeId, endpoint: "", storageId: "" }));

@@ -34,7 +34,7 @@ import {
 } from "../storage/recovery.js";
 import { installAtStart } from "../snapshots/snapshot-recovery.js";
 import { Retention } from "../group/retention.js";
-import { Roster, type MetaAccess } from "./roster.js";
+import { ClusterMembers, type MetaAccess } from "./cluster-members.js";
 
 /** Every group is looked at within so many beats. */
 const LOOK_BEATS = 8;
@@ -57,7 +57,7 @@ export class GroupRegistry {
   private identity: NodeIdentity | null = null;
   private isIn = false;
   private flusher: Flusher | null = null;
-  private roster: Roster | null = null;
+  private clusterMembers: ClusterMembers | null = null;
   private poolSize = 0;
   private metaSeenAt = -1;
   private lookNext = 0;
@@ -95,8 +95,8 @@ export class GroupRegistry {
     return this.founders.map((founder) => founder.nodeId);
   }
 
-  /** What the roster of this node reaches beyond it; before `recover`. */
-  connectRoster(metaAccess: MetaAccess): void {
+  /** What the member list of this node reaches beyond it; before `recover`. */
+  connectMembers(metaAccess: MetaAccess): void {
     this.metaAccess = metaAccess;
   }
 
@@ -155,7 +155,7 @@ export class GroupRegistry {
     this.metaSeenAt = meta.machine.appliedIndex;
     if (!this.isIn && this.isCounted()) for (const { driver } of this.list) driver.mayLead();
     const serves = meta.leadership.isServing;
-    if (serves) this.roster?.check(this.shared.ports.clock.monotonicMs());
+    if (serves) this.clusterMembers?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
     if (cluster === null || this.poolSize > 0) return;
     for (let number = 1; number <= cluster.dataPartitions; number++) {
@@ -170,7 +170,7 @@ export class GroupRegistry {
 
   /** The housekeeping of the groups. */
   look(nowMs: number): void {
-    this.roster?.check(nowMs);
+    this.clusterMembers?.check(nowMs);
     if (this.shared.isStopping()) return;
     this.lookAtRetention(nowMs);
   }
@@ -200,7 +200,7 @@ export class GroupRegistry {
     return { state: "founding", founders };
   }
 
-  /** This node's role in the roster; null when it is not listed or nothing is known yet. */
+  /** This node's role in the member list; null when it is not listed or nothing is known yet. */
   ownRole(): MemberRole | null {
     const meta = this.find(META_PARTITION)?.driver.machine.meta;
     return meta?.member(this.shared.settings.nodeId)?.role ?? null;
@@ -223,9 +223,9 @@ export class GroupRegistry {
   }
 
   /**
-   * The cluster counts on this data directory: a founder's, or one that the applied roster names.
-   * Before that a joiner begins where all groups began, and may see a former life of its id vote:
-   * it leads nothing (contract 5.2).
+   * The cluster counts on this data directory: a founder's, or one that the applied member list
+   * names. Before that a joiner begins where all groups began, and may see a former life of its id
+   * vote: it leads nothing (contract 5.2).
    */
   private isCounted(): boolean {
     if (this.isIn) return true;
@@ -254,8 +254,8 @@ export class GroupRegistry {
     present(this.flusher, "recovery has the flusher").add(driver);
     if (partition === META_PARTITION) {
       const settings = { ...shared.settings, founders: this.founders };
-      this.roster = new Roster(settings, shared.ports, driver, group);
-      if (this.metaAccess !== null) this.roster.connect(this.metaAccess);
+      this.clusterMembers = new ClusterMembers(settings, shared.ports, driver, group);
+      if (this.metaAccess !== null) this.clusterMembers.connect(this.metaAccess);
     }
     if (!this.isCounted()) driver.core.setPassive(true);
     for (const hook of this.groupHooks) hook(group);

@@ -2,11 +2,11 @@
  * When a member was heard last: by this node, and by those that this node asks.
  *
  * Hearing is a link that stands: its echoes prove a living process with the data directory that the
- * roster names. For the removal of members that are gone (contract 5.3 rule 3): a detector advises,
- * a person decides, and this confirms (P-095). Frames go on the lane "control" and begin with a
- * byte that no other frame there begins with. Invariants: 1. A node that does not answer says
- * nothing: neither that the member lives nor that it does not. 2. Every question ends exactly once,
- * within `ANSWER_MS`, and in no turn. 3. What is held is bounded by the members there can be.
+ * member list names. For the removal of members that are gone (contract 5.3 rule 3): a detector
+ * advises, a person decides, and this confirms (P-095). Frames go on the lane "control" and begin
+ * with a byte that no other frame there begins with. Invariants: 1. A node that does not answer
+ * says nothing: neither that the member lives nor that it does not. 2. Every question ends exactly
+ * once, within `ANSWER_MS`, and in no turn. 3. What is held is bounded by the members there can be.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { MEMBERS_MAX } from "../../base/limits.js";

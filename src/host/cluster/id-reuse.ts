@@ -17,11 +17,11 @@ import { allMembers } from "../../raft/state/membership.js";
  */
 export function judgeId(
   command: AddMemberCommand,
-  roster: MetaReads | null,
+  metaReads: MetaReads | null,
   groups: readonly GroupView[] | null,
 ): "propose" | "held" | "later" {
-  if (roster === null || groups === null) return "later";
-  const member = roster.member(command.nodeId);
+  if (metaReads === null || groups === null) return "later";
+  const member = metaReads.member(command.nodeId);
   if (member !== null) return member.storageId === command.storageId ? "propose" : "held";
   const isFree = groups.every(({ membership, isFresh }) => {
     return isFresh && !allMembers(membership).includes(command.nodeId);

@@ -1,12 +1,12 @@
 /**
- * Takes in nodes that ask to join: has them added to the roster as learners, and tells them the
- * cluster's id once that is committed.
+ * Takes in nodes that ask to join: has them added to the member list as learners, and tells them
+ * the cluster's id once that is committed.
  *
- * Invariants: 1. "accepted" is told only when the roster holds the node with that data directory; a
- * repeat is accepted again. 2. Whoever cannot tell says "retry", with the leader's address when it
- * knows one: "leader=host:port". 3. What apply refuses is refused for good (contract 5.2, P-090,
- * P-096). 4. Requests under way are bounded. 5. An id of a former member is free when no group
- * lists it any more (P-097).
+ * Invariants: 1. "accepted" is told only when the member list holds the node with that data
+ * directory; a repeat is accepted again. 2. Whoever cannot tell says "retry", with the leader's
+ * address when it knows one: "leader=host:port". 3. What apply refuses is refused for good
+ * (contract 5.2, P-090, P-096). 4. Requests under way are bounded. 5. An id of a former member is
+ * free when no group lists it any more (P-097).
  */
 import type { MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
@@ -36,7 +36,7 @@ export interface JoiningDeps {
   nowMs(): number;
   soon(callback: () => void): void;
   /** The meta partition as applied here; null before there is one. */
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   /** Who leads the meta partition, as far as is known here; 0 = unknown. */
   metaLeader(): number;
   readonly proposeOnMeta: ProposeOnMeta;
@@ -50,7 +50,7 @@ export class Joining {
   /** A node asks. `answer` is called once, in no turn. */
   asked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {
     const { deps } = this;
-    const cluster = deps.roster()?.cluster() ?? null;
+    const cluster = deps.metaReads()?.cluster() ?? null;
     if (cluster === null) return this.retryLater(answer, "the cluster is not founded yet");
     if (request.storage !== deps.storage) {
       const reason = `The cluster runs with --storage ${deps.storage}, this node with ${request.storage}.`;
@@ -89,7 +89,7 @@ export class Joining {
 
   private leaderHint(): string {
     const leader = this.deps.metaLeader();
-    const member = leader === 0 ? null : (this.deps.roster()?.member(leader) ?? null);
+    const member = leader === 0 ? null : (this.deps.metaReads()?.member(leader) ?? null);
     return member === null ? "no leader is known" : `leader=${member.endpoint}`;
   }
 }

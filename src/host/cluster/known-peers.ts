@@ -2,11 +2,11 @@
  * Which data directory each other node had when this one first met it, and the last start of that
  * directory that was let in: a row of the node itself.
  *
- * The roster says the directory as soon as it knows; until then a founder that lost its disk would
- * be taken for the one that voted (P-090). The start says when a directory is an older copy of
- * itself (P-190). Invariants: 1. What is not durable here counts as unknown to the rest of the
+ * The member list says the directory as soon as it knows; until then a founder that lost its disk
+ * would be taken for the one that voted (P-090). The start says when a directory is an older copy
+ * of itself (P-190). Invariants: 1. What is not durable here counts as unknown to the rest of the
  * host: such a node is not listened to yet. 2. Reading is strict. 3. Who is not listed is forgotten
- * when the roster is known: removed members do not fill the row.
+ * when the member list is known: removed members do not fill the row.
  */
 import { assert } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";

@@ -2,9 +2,9 @@
  * Takes this node out of the cluster, as its operator asks (contract 5.3).
  *
  * Its role becomes leaving; the leaders of all groups make it a learner there, handing over what it
- * leads; then the leader of the meta partition removes it from the roster. All of that goes by
- * committed records (Reconcile, Roster), so that it goes on whoever dies; what is here only begins
- * it, watches, and gives the role back when the time is over.
+ * leads; then the leader of the meta partition removes it from the member list. All of that goes by
+ * committed records (Reconcile, ClusterMembers), so that it goes on whoever dies; what is here only
+ * begins it, watches, and gives the role back when the time is over.
  *
  * Invariants: 1. "Committed" is told only when the removal is committed: until then the process
  * must not end. 2. One call at a time, the others after it; each ends by its deadline. 3.
@@ -36,7 +36,7 @@ export interface LeavingDeps {
   readonly nodeId: number;
   nowMs(): number;
   soon(callback: () => void): void;
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   /** Who leads the meta partition, as far as is known here; 0 = unknown. */
   metaLeader(): number;
   /** Memberships of the groups hosted here. */
@@ -119,7 +119,7 @@ export class Leaving {
 
   /**
    * Another node refuses this data directory as that of a former member: that is never taken back.
-   * Whatever this node knows of the roster is old: nobody sends it anything any more.
+   * Whatever this node knows of the member list is old: nobody sends it anything any more.
    */
   refusedAsRemoved(): void {
     this.isRemoved = true;
@@ -147,23 +147,23 @@ export class Leaving {
   }
 
   private isGone(): boolean {
-    const roster = this.deps.roster();
-    return roster !== null && roster.cluster() !== null && this.ownRole() === null;
+    const metaReads = this.deps.metaReads();
+    return metaReads !== null && metaReads.cluster() !== null && this.ownRole() === null;
   }
 
   private ownRole(): MemberRole | null {
-    return this.deps.roster()?.member(this.deps.nodeId)?.role ?? null;
+    return this.deps.metaReads()?.member(this.deps.nodeId)?.role ?? null;
   }
 
   private decide(call: Call, nowMs: number): void {
     const { deps } = this;
-    const roster = deps.roster();
-    const founded = roster !== null && roster.cluster() !== null;
+    const metaReads = deps.metaReads();
+    const founded = metaReads !== null && metaReads.cluster() !== null;
     const others = deps.memberships().map(({ voters }) => {
       return voters.filter((node) => node !== deps.nodeId);
     });
     const decision = decideLeave({
-      members: founded ? roster.members() : null,
+      members: founded ? metaReads.members() : null,
       nodeId: deps.nodeId,
       metaLed: deps.metaLeader() !== 0,
       otherVoters: others.map((voters) => voters.length),

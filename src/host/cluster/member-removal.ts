@@ -3,9 +3,9 @@
  * 5.3 rule 3). Runs where the meta partition is led.
  *
  * As with a leave, its role becomes leaving, the leaders of all groups take its vote and then its
- * place, and the leader of the meta partition removes it from the roster: all by committed records,
- * so that it goes on whoever dies, this call included. What is here asks first whether the member
- * is really gone, begins it, and watches.
+ * place, and the leader of the meta partition removes it from the member list: all by committed
+ * records, so that it goes on whoever dies, this call included. What is here asks first whether the
+ * member is really gone, begins it, and watches.
  *
  * Invariants: 1. A member that this node, or a voter that answers, heard lately is never removed
  * (P-095). 2. "Committed" is told only when the removal is committed and applied here. 3. One call
@@ -23,7 +23,7 @@ export interface MemberRemovalDeps {
   readonly nodeId: number;
   nowMs(): number;
   soon(callback: () => void): void;
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   /** This node leads the meta partition, and has applied its own-term entry. */
   servesMeta(): boolean;
   /** Memberships of the groups hosted here. */
@@ -104,9 +104,9 @@ export class MemberRemoval {
 
   private decide(member: number): LeaveOutcome | "remove" {
     const { deps } = this;
-    const roster = deps.roster();
-    const founded = roster !== null && roster.cluster() !== null;
-    const members = founded ? roster.members() : null;
+    const metaReads = deps.metaReads();
+    const founded = metaReads !== null && metaReads.cluster() !== null;
+    const members = founded ? metaReads.members() : null;
     const isListed = members?.some(({ nodeId }) => nodeId === member) === true;
     const isAlive = member === deps.nodeId || deps.hearing.isHeard(member);
     if (isListed && deps.servesMeta() && isAlive) return "RefusedStillAlive";
@@ -129,7 +129,7 @@ export class MemberRemoval {
 
   private askOthers(call: Call): void {
     const { deps } = this;
-    const members = deps.roster()?.members() ?? [];
+    const members = deps.metaReads()?.members() ?? [];
     const voters = members.filter(({ role }) => role === "voter").map(({ nodeId }) => nodeId);
     const others = voters.filter((node) => node !== deps.nodeId && deps.isLinked(node));
     this.onItsWay = true;
@@ -167,9 +167,9 @@ export class MemberRemoval {
   }
 
   private watch(call: Call): void {
-    const roster = this.deps.roster();
-    if (roster === null || roster.cluster() === null) return;
-    const member = roster.member(call.member);
+    const metaReads = this.deps.metaReads();
+    if (metaReads === null || metaReads.cluster() === null) return;
+    const member = metaReads.member(call.member);
     if (member === null) this.end("Committed");
     // It came back and took its role back: everything is to be asked again.
     else if (member.role !== "leaving") this.phase = "asking";

@@ -2,7 +2,7 @@
  * Commands about members that a node wants decided by the meta partition, whoever leads it:
  * proposed here, or sent to the leader, who proposes them and answers.
  *
- * For the host's own meta proposals (its line in the roster, joins, leaves); clients' requests
+ * For the host's own meta proposals (its line in the member list, joins, leaves); clients' requests
  * travel on their own. Frames go on the lane "control", which drops its oldest when it is full:
  * what is not answered is asked again. They begin with a byte that no other frame there begins
  * with. Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
@@ -72,7 +72,7 @@ export interface MetaProposerDeps {
   /** Who leads the meta partition, as far as is known here; 0 = unknown. */
   leader(): number;
   /** The records of the meta partition as applied here; null before there are any. */
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   /** All groups of the cluster as seen here; null unless all of them are hosted. */
   groups(): readonly GroupView[] | null;
   /** Proposes on the meta partition of this node; refused unless it leads. */
@@ -191,7 +191,7 @@ export class MetaProposer {
   private decide(command: MemberCommand, deadlineMs: number, done: MetaDone): void {
     const { deps } = this;
     if (command.kind === "add-member") {
-      const judgement = judgeId(command, deps.roster(), deps.groups());
+      const judgement = judgeId(command, deps.metaReads(), deps.groups());
       if (judgement === "later") return deps.soon(() => done(LATER));
       if (judgement === "held") return this.confirmHeld(command, deadlineMs, done);
     }
@@ -204,7 +204,7 @@ export class MetaProposer {
    */
   private confirmHeld({ nodeId }: AddMemberCommand, deadlineMs: number, done: MetaDone): void {
     const { deps } = this;
-    const endpoint = deps.roster()?.member(nodeId)?.endpoint ?? "";
+    const endpoint = deps.metaReads()?.member(nodeId)?.endpoint ?? "";
     const question = { kind: "update-member", nodeId, endpoint, storageId: "" } as const;
     deps.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
       const result = resultOf(proposed);

@@ -1,6 +1,6 @@
 /**
  * What the host hears from the other nodes, and who they are: judges handshakes, hands frames to
- * groups, keeps the port's list of peers in step with the roster.
+ * groups, keeps the port's list of peers in step with the member list.
  *
  * Invariants: 1. Nothing is stepped here: frames only fill inboxes and ask for a turn. 2. Only
  * nodes of this cluster are let in, and none that came back without its data (P-090). 3. A message
@@ -47,11 +47,11 @@ export interface PeerAdmissionDeps {
   founders(): readonly Founder[];
   driver(partition: PartitionId): GroupDriver | null;
   /** The records of the meta partition as applied here; null before there are any, and after. */
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   /** The rows are being closed, or are: other nodes only get the last answers. */
   isClosing(): boolean;
   /** The index that they stand at; 0 before. */
-  rosterIndex(): number;
+  metaIndex(): number;
   bulk(from: number, bytes: Uint8Array): void;
   /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
   metaProposal(from: number, bytes: Uint8Array): boolean;
@@ -64,21 +64,21 @@ export interface PeerAdmissionDeps {
 export class PeerAdmission implements PeerEvents {
   private readonly hellos = new Map<number, PeerHello>();
   private readonly known: KnownPeers;
-  /** Linked nodes that a newer roster would not let in any more. */
+  /** Linked nodes that a newer member list would not let in any more. */
   private readonly banned = new Set<number>();
   /** Who refuses this node, and why it did last. */
   private readonly refusals = new Map<number, PeerRefusal>();
   private readonly listeners: PeerListener[] = [];
   private callHandler: ((from: number, bytes: Uint8Array) => void) | null = null;
-  private rosterVersion = -1;
-  private rosterIndex = -1;
-  /** Nodes that called and are not in the roster that is known here. */
+  private membershipVersion = -1;
+  private metaIndex = -1;
+  /** Nodes that called and are not in the member list that is known here. */
   private readonly callers = new Map<number, PeerHello>();
   /** Callers or departed nodes came or went. */
   private hasNewlyRemoved = false;
-  /** Nodes that left the roster while they were linked: served until their link ends. */
+  /** Nodes that left the member list while they were linked: served until their link ends. */
   private readonly departed = new Map<number, PeerHello>();
-  /** The roster that is known here does not list this node. */
+  /** The member list that is known here does not list this node. */
   isOutside = false;
   private isStarted = false;
   /** Items of frames that could not be read, and frames of groups that are not here. */
@@ -125,41 +125,41 @@ export class PeerAdmission implements PeerEvents {
     });
   }
 
-  /** Follows the roster: cheap while it does not change. */
+  /** Follows the member list: cheap while it does not change. */
   refresh(): void {
     if (!this.isStarted) return;
-    const index = this.deps.rosterIndex();
-    if (index === this.rosterIndex && !this.hasNewlyRemoved) return;
-    this.rosterIndex = index;
-    const roster = this.deps.roster();
-    const cluster = roster?.cluster() ?? null;
-    if (roster === null || cluster === null) return this.refreshUnlisted();
-    const isNews = cluster.membershipVersion !== this.rosterVersion;
+    const index = this.deps.metaIndex();
+    if (index === this.metaIndex && !this.hasNewlyRemoved) return;
+    this.metaIndex = index;
+    const metaReads = this.deps.metaReads();
+    const cluster = metaReads?.cluster() ?? null;
+    if (metaReads === null || cluster === null) return this.refreshUnlisted();
+    const isNews = cluster.membershipVersion !== this.membershipVersion;
     if (!isNews && !this.hasNewlyRemoved) return;
     this.hasNewlyRemoved = false;
-    this.rosterVersion = cluster.membershipVersion;
+    this.membershipVersion = cluster.membershipVersion;
     for (const [node, hello] of this.callers) {
-      if (roster.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
+      if (metaReads.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
     }
-    const members = roster.members();
+    const members = metaReads.members();
     this.isOutside = !members.some(({ nodeId }) => nodeId === this.deps.settings.nodeId);
-    this.noteDeparted(roster);
+    this.noteDeparted(metaReads);
     const strangers = [...this.callers.values(), ...this.departed.values()];
     this.deps.port?.setPeers(this.others([...members, ...strangers]));
     if (!isNews) return;
-    this.known.keep((node) => roster.member(node) !== null);
+    this.known.keep((node) => metaReads.member(node) !== null);
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.
     this.deps.rows.flushSoon(() => undefined);
     for (const hello of this.hellos.values()) this.judgeAgain(hello);
   }
 
   /**
-   * A member that was removed keeps its link: it learns the roster that does not list it any more,
-   * and what its clients ask is carried out until its operator stops it (contract 5.3).
+   * A member that was removed keeps its link: it learns the member list that does not list it any
+   * more, and what its clients ask is carried out until its operator stops it (contract 5.3).
    */
-  private noteDeparted(roster: MetaReads): void {
+  private noteDeparted(metaReads: MetaReads): void {
     for (const [node, hello] of this.hellos) {
-      const former = roster.member(node) === null ? roster.formerMember(node) : null;
+      const former = metaReads.member(node) === null ? metaReads.formerMember(node) : null;
       const isGone = former?.storageIds.includes(hello.storageId) === true;
       if (isGone && this.deps.outbox.isUp(node)) this.departed.set(node, hello);
       else this.departed.delete(node);
@@ -172,7 +172,8 @@ export class PeerAdmission implements PeerEvents {
       this.known.learn(hello);
     }
     const refusal = this.judge(hello);
-    // Only a roster of the past, as a late node applies it, knew another directory. The link stood.
+    // Only a member list of the past, as a late node applies it, knew another directory. The link
+    // stood.
     if (refusal === null && this.banned.has(node)) this.linkUp(hello);
     // Who was removed may hear of it to the end; who lost its data is not listened to.
     else if (refusal !== "storage-lost") this.banned.delete(node);
@@ -200,26 +201,26 @@ export class PeerAdmission implements PeerEvents {
     return null;
   }
 
-  /** As far as is known here: before there is a roster, everybody may be. */
+  /** As far as is known here: before there is a member list, everybody may be. */
   private isListed(node: number): boolean {
-    const roster = this.deps.roster();
-    return (roster?.cluster() ?? null) === null || (roster?.member(node) ?? null) !== null;
+    const metaReads = this.deps.metaReads();
+    return (metaReads?.cluster() ?? null) === null || (metaReads?.member(node) ?? null) !== null;
   }
 
   /**
-   * By the roster, and before there is one by the founding; where neither knows the data directory
-   * of a node, the first one met counts.
+   * By the member list, and before there is one by the founding; where neither knows the data
+   * directory of a node, the first one met counts.
    */
   private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
     // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
     if (this.deps.isClosing()) return null;
-    const roster = this.deps.roster();
-    const member = roster?.member(nodeId) ?? null;
-    const former = roster?.formerMember(nodeId) ?? null;
+    const metaReads = this.deps.metaReads();
+    const member = metaReads?.member(nodeId) ?? null;
+    const former = metaReads?.formerMember(nodeId) ?? null;
     if (member === null && former?.storageIds.includes(storageId) === true) {
       return this.departed.get(nodeId)?.storageId === storageId ? null : "not-a-member";
     }
-    const isFounded = (roster?.cluster() ?? null) !== null;
+    const isFounded = (metaReads?.cluster() ?? null) !== null;
     const isListed = member !== null || !isFounded;
     const founder = isFounded ? undefined : this.founder(nodeId);
     const met = isListed ? this.known.storageIdOf(nodeId) : "";
@@ -233,8 +234,8 @@ export class PeerAdmission implements PeerEvents {
   }
 
   /**
-   * Nobody ends for what another node believes: a node with an old roster may take one that left
-   * and came back empty for one that lost its data.
+   * Nobody ends for what another node believes: a node with an old member list may take one that
+   * left and came back empty for one that lost its data.
    */
   refused(by: PeerAddress, refusal: PeerRefusal): void {
     const isNews = this.refusals.get(by.nodeId) !== refusal;
@@ -300,13 +301,14 @@ export class PeerAdmission implements PeerEvents {
   }
 
   /**
-   * Whoever calls and is not in the roster is called back: a joiner knows no addresses before it
-   * has the roster, and a member that was away may be fed by a leader that joined meanwhile.
+   * Whoever calls and is not in the member list is called back: a joiner knows no addresses before
+   * it has the member list, and a member that was away may be fed by a leader that joined
+   * meanwhile.
    */
   private meet(hello: PeerHello): void {
     const { nodeId, endpoint } = hello;
-    const roster = this.deps.roster();
-    if ((roster?.cluster() ?? null) !== null && roster?.member(nodeId) !== null) return;
+    const metaReads = this.deps.metaReads();
+    if ((metaReads?.cluster() ?? null) !== null && metaReads?.member(nodeId) !== null) return;
     if (this.departed.has(nodeId)) return;
     const known = this.callers.get(nodeId);
     if (known === undefined && this.callers.size >= MEMBERS_MAX) return;

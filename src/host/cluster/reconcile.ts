@@ -1,6 +1,6 @@
 /**
- * Brings the membership of the groups that this node leads in line with the roster, one change per
- * group at a time.
+ * Brings the membership of the groups that this node leads in line with the member list, one change
+ * per group at a time.
  *
  * Looks at each tick at the groups that were run and those that are not settled; measures how far
  * learners are; carries out what the planner says. Invariants: 1. Steps come from the planner
@@ -37,7 +37,7 @@ export interface ReconcileDeps {
   readonly electionMs: number;
   readonly logger: LoggerPort;
   /** The meta partition as applied here; null before there is one. */
-  roster(): MetaReads | null;
+  metaReads(): MetaReads | null;
   groups(): readonly ReconcileGroup[];
   /** Those of them that were run since the last beat: nothing of the others has changed. */
   activeGroups(): Iterable<ReconcileGroup>;
@@ -64,8 +64,8 @@ interface Measured {
 interface Watch {
   readonly term: number;
   readonly peers: Map<number, Measured>;
-  /** Roster and membership for which nothing is left to do; -1 before. */
-  settledRoster: number;
+  /** Version of the member list, and membership, for which nothing is left to do; -1 before. */
+  settledVersion: number;
   settledAt: number;
   pending: boolean;
   notBeforeMs: number;
@@ -73,14 +73,14 @@ interface Watch {
   waitingFor: string;
 }
 
-interface RosterView {
+interface MembersView {
   readonly version: number;
-  readonly facts: Pick<GroupPlanFacts, "roster" | "removed">;
+  readonly facts: Pick<GroupPlanFacts, "members" | "removed">;
 }
 
 export class Reconcile {
   private readonly watches = new Map<PartitionId, Watch>();
-  private view: RosterView | null = null;
+  private view: MembersView | null = null;
   /** Groups of which it is not known that nothing is left to do, by partition. */
   private readonly open = new Map<PartitionId, ReconcileGroup>();
   /** Changes that were applied. */
@@ -91,7 +91,7 @@ export class Reconcile {
   /** Once per beat, inside a turn. */
   check(nowMs: number): void {
     const known = this.view;
-    const view = this.readRoster();
+    const view = this.readMembers();
     if (view === null) return;
     const news = view === known ? this.deps.activeGroups() : this.deps.groups();
     for (const group of news) this.open.set(group.partition, group);
@@ -102,28 +102,28 @@ export class Reconcile {
     }
   }
 
-  /** Groups are not as the roster wishes, as far as is known. */
+  /** Groups are not as the member list wishes, as far as is known. */
   get hasWork(): boolean {
     return this.open.size > 0;
   }
 
-  /** Why a group that this node leads is not as the roster wishes; null when it is. */
+  /** Why a group that this node leads is not as the member list wishes; null when it is. */
   waitingFor(partition: PartitionId): string | null {
     const watch = this.watches.get(partition);
     return watch === undefined || watch.waitingFor === "" ? null : watch.waitingFor;
   }
 
-  private readRoster(): RosterView | null {
-    const reads = this.deps.roster();
+  private readMembers(): MembersView | null {
+    const reads = this.deps.metaReads();
     const cluster = reads?.cluster() ?? null;
     if (reads === null || cluster === null) return null;
     const version = cluster.membershipVersion;
     if (this.view?.version === version) return this.view;
-    const roster = reads.members();
-    const listed = new Set(roster.map((member) => member.nodeId));
+    const members = reads.members();
+    const listed = new Set(members.map((member) => member.nodeId));
     const former = reads.formerMembers().map((member) => member.nodeId);
     const removed = new Set(former.filter((node) => !listed.has(node)));
-    this.view = { version, facts: { roster, removed } };
+    this.view = { version, facts: { members, removed } };
     return this.view;
   }
 
@@ -134,7 +134,7 @@ export class Reconcile {
     const watch: Watch = {
       term,
       peers: new Map(),
-      settledRoster: -1,
+      settledVersion: -1,
       settledAt: -1,
       pending: false,
       notBeforeMs: 0,
@@ -146,10 +146,10 @@ export class Reconcile {
   }
 
   /** Returns whether nothing is left to do in this group. */
-  private look(group: ReconcileGroup, view: RosterView, nowMs: number): boolean {
+  private look(group: ReconcileGroup, view: MembersView, nowMs: number): boolean {
     const watch = this.watchOf(group);
     const { membershipIndex } = group.machine;
-    if (watch.settledRoster === view.version && watch.settledAt === membershipIndex) return true;
+    if (watch.settledVersion === view.version && watch.settledAt === membershipIndex) return true;
     if (watch.pending) return false;
     const status = group.core.status();
     this.measure(watch, status, nowMs);
@@ -162,7 +162,7 @@ export class Reconcile {
       isCaughtUp: (node) => this.isCaughtUp(watch, node, nowMs),
     });
     if (step.kind === "settled") {
-      watch.settledRoster = view.version;
+      watch.settledVersion = view.version;
       watch.settledAt = membershipIndex;
       watch.waitingFor = "";
       return true;

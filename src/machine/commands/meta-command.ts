@@ -1,5 +1,5 @@
 /**
- * The commands, records and outcomes of the meta partition: roster, partition map, range
+ * The commands, records and outcomes of the meta partition: member list, partition map, range
  * descriptors.
  *
  * Types only; part of the vocabulary in command.ts, which gives them out again. Invariants: 1.
@@ -19,7 +19,7 @@ export interface Member {
 /** A node that was removed: what it must not come back with. */
 export interface FormerMember {
   readonly nodeId: number;
-  /** The roster version of its removal. */
+  /** The membership version of its removal. */
   readonly removedVersion: number;
   /** Data directories of its former lives, the latest last. */
   readonly storageIds: readonly string[];
@@ -38,8 +38,8 @@ export interface FoundClusterCommand {
   }[];
 }
 /**
- * The stored roster's view of one member's address, rewritten when the node restarts under another
- * endpoint, and of its data directory, written once.
+ * The stored member list's view of one member's address, rewritten when the node restarts under
+ * another endpoint, and of its data directory, written once.
  */
 export interface UpdateMemberCommand {
   readonly kind: "update-member";

@@ -1,6 +1,6 @@
 /**
- * Commands of the meta partition about members: who is in the roster, in which role, under which
- * address and with which data directory.
+ * Commands of the meta partition about members: who is in the member list, in which role, under
+ * which address and with which data directory.
  *
  * Pure decisions over the rows of the context. Invariants: 1. Each change raises membershipVersion
  * by one; a repeat is "unchanged" (P-094). 2. A member is one data directory: the same id with
@@ -47,7 +47,7 @@ export function isNodeId(id: number): boolean {
   return Number.isInteger(id) && id >= 1 && id <= NODE_ID_MAX;
 }
 
-/** The cluster at its next roster version, stored. */
+/** The cluster at its next membership version, stored. */
 function raiseVersion(context: DecisionContext, cluster: ClusterRecord): MetaOutcome {
   const membershipVersion = cluster.membershipVersion + 1;
   const raised = { ...cluster, membershipVersion };
@@ -165,7 +165,7 @@ function removeMember(
 export function applyMember(context: DecisionContext, command: MemberCommand): MetaOutcome {
   const cluster = new MetaReads(context.rows).cluster();
   if (cluster === null) return outcome("not-founded");
-  assert(cluster.membershipVersion >= 1, "a founded cluster has a roster version");
+  assert(cluster.membershipVersion >= 1, "a founded cluster has a membership version");
   switch (command.kind) {
     case "update-member":
       return updateMember(context, cluster, command);

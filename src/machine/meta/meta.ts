@@ -3,7 +3,7 @@
  * about members are next door.
  *
  * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change
- * of the roster raises membershipVersion by one, each change of a partition or a range raises
+ * of the member list raises membershipVersion by one, each change of a partition or a range raises
  * mapVersion by one. 3. Descriptors tile their key space after every change. 4. A repeat is
  * "unchanged".
  */

@@ -4,8 +4,8 @@
  *
  * Owns what was learned about partitions that this node does not host. Invariants: 1. For a hosted
  * partition the group itself is asked; what others said is never believed above it (P-109). Nobody
- * tells the groups of a node outside the roster anything: it counts as hosting none. 2. Waits are
- * bounded in number and time, and end when the node stops.
+ * tells the groups of a node outside the member list anything: it counts as hosting none. 2. Waits
+ * are bounded in number and time, and end when the node stops.
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
 import type { ClockPort, TimerPort } from "../../ports.js";

@@ -92,7 +92,7 @@ const checkPeerListener: Check = (config) => {
 function checkPeerAddress(config: ServerConfig, isSecured: boolean): string | null {
   const { peerHost } = config;
   if (isWildcard(peerHost) && config.advertisedPeerEndpoint === null) {
-    // The roster keeps this address for good, and nobody can reach a wildcard.
+    // The member list keeps this address for good, and nobody can reach a wildcard.
     return `--peer-host is ${peerHost}, which stands for every address: give --advertised-peer-endpoint host:port, under which the roster lists this node`;
   }
   if (!isLoopback(peerHost) && !isSecured && !config.allowInsecure) {

@@ -19,7 +19,7 @@ export interface ServerConfig {
   /** The port was chosen, it is not only the default. */
   readonly peerPortGiven: boolean;
   /**
-   * host:port under which the roster lists this node, given or from the list of first members;
+   * host:port under which the member list lists this node, given or from the list of first members;
    * null = where the peer listener is.
    */
   readonly advertisedPeerEndpoint: string | null;
@@ -44,7 +44,7 @@ export interface ServerConfig {
   readonly shutdownTimeoutMs: number;
   /** The node, not ready any more, serves for so long before the stop begins. */
   readonly shutdownDelayMs: number;
-  /** The node leaves the roster before it stops. */
+  /** The node leaves the member list before it stops. */
   readonly gracefulLeave: boolean;
   /** Longest time for moving replicas away before a node leaves. */
   readonly drainTimeoutMs: number;

@@ -44,7 +44,8 @@ export async function findClusterId(
 
 /**
  * The nodes that the groups of an empty data directory begin with; none where it belongs to a
- * cluster already. A joiner's come from the cluster, with ids only: its roster brings the addresses.
+ * cluster already. A joiner's come from the cluster, with ids only: its member list brings the
+ * addresses.
  */
 export async function findFounders(
   config: ServerConfig,
@@ -73,19 +74,19 @@ export async function findFounders(
 const LOOK_EVERY_MS = 10;
 
 function othersOf(nodeId: number, node: Node): string | null {
-  const roster = node.group(META_PARTITION)?.machine.meta.members() ?? [];
+  const members = node.group(META_PARTITION)?.machine.meta.members() ?? [];
   const standing = node.standing();
-  const listed = roster.length > 0 ? roster : (standing?.founders ?? []);
+  const listed = members.length > 0 ? members : (standing?.founders ?? []);
   if (listed.some((member) => member.nodeId !== nodeId)) {
     return `is of a cluster of ${listed.length} members`;
   }
-  // A node that was taken in, and has not got the roster yet.
+  // A node that was taken in, and has not got the member list yet.
   return listed.length === 0 && standing?.state === "founded" ? "joined a cluster" : null;
 }
 
 /**
  * Why a node without a peer listener cannot go on with its data directory; null when it can. What
- * the log says of the roster counts too, so it waits until all of it is applied.
+ * the log says of the member list counts too, so it waits until all of it is applied.
  */
 export async function peersMissed(
   { peerPort, nodeId }: ServerConfig,

@@ -11,7 +11,7 @@ import { type LeaveOutcome, Leaving } from "../../../src/host/cluster/leaving.js
 import { MemberRemoval } from "../../../src/host/cluster/member-removal.js";
 import { MetaProposer, isMetaProposalFrame } from "../../../src/host/cluster/meta-proposer.js";
 import { type ReconcileGroup, Reconcile } from "../../../src/host/cluster/reconcile.js";
-import { Roster } from "../../../src/host/cluster/roster.js";
+import { ClusterMembers } from "../../../src/host/cluster/cluster-members.js";
 import type { ProposalDone, ProposalResult } from "../../../src/host/requests/results.js";
 import type {
   Command,
@@ -55,7 +55,7 @@ export class FakeGroup {
 export class MemberNode {
   isUp = true;
   readonly machine: Machine;
-  readonly roster: Roster;
+  readonly clusterMembers: ClusterMembers;
   readonly reconcile: Reconcile;
   readonly metaProposer: MetaProposer;
   readonly joining: Joining;
@@ -91,14 +91,14 @@ export class MemberNode {
       nowMs,
       soon,
       leader,
-      roster: () => this.machine.meta,
+      metaReads: () => this.machine.meta,
       groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh })),
       propose,
       send: (to, bytes) => this.send(to, bytes),
     });
     const driver = { machine: this.machine, leadership: {} };
     Object.defineProperty(driver.leadership, "isServing", { get: serves });
-    this.roster = new Roster(
+    this.clusterMembers = new ClusterMembers(
       {
         nodeId,
         endpoint,
@@ -110,10 +110,10 @@ export class MemberNode {
         heartbeatMs: 100,
       },
       { entropy: { uint32: () => 7 }, logger },
-      driver as ConstructorParameters<typeof Roster>[2],
+      driver as ConstructorParameters<typeof ClusterMembers>[2],
       { proposeFinal: propose },
     );
-    this.roster.connect({
+    this.clusterMembers.connect({
       proposeOnMeta: this.metaProposer.propose,
       groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: true })),
     });
@@ -122,7 +122,7 @@ export class MemberNode {
       nodeId,
       electionMs: ELECTION_MS,
       logger,
-      roster: reads,
+      metaReads: reads,
       groups: () => world.groups.map((group) => this.groupView(group)),
       activeGroups: () => world.groups.map((group) => this.groupView(group)),
       isLinked: (node) => world.isUp(node),
@@ -135,7 +135,7 @@ export class MemberNode {
       logger,
       nowMs,
       soon,
-      roster: reads,
+      metaReads: reads,
       metaLeader: leader,
       proposeOnMeta: this.metaProposer.propose,
     });
@@ -143,7 +143,7 @@ export class MemberNode {
       nodeId,
       nowMs,
       soon,
-      roster: reads,
+      metaReads: reads,
       metaLeader: leader,
       memberships: () => world.groups.map((group) => group.membership),
       isLive: (node) => world.isUp(node),
@@ -161,7 +161,7 @@ export class MemberNode {
       nodeId,
       nowMs,
       soon,
-      roster: reads,
+      metaReads: reads,
       servesMeta: serves,
       memberships: () => world.groups.map((group) => group.membership),
       isLinked,
@@ -187,7 +187,7 @@ export class MemberNode {
   beat(): void {
     if (!this.isUp) return;
     const { nowMs } = this.world;
-    this.roster.check(nowMs);
+    this.clusterMembers.check(nowMs);
     this.reconcile.check(nowMs);
     this.metaProposer.tick(nowMs);
     this.leaving.tick(nowMs);
@@ -297,7 +297,7 @@ export class MemberWorld {
   }
 
   /** The members of the first node that is up. */
-  roster(): string {
+  memberRoles(): string {
     const node = [...this.nodes.values()].find((candidate) => candidate.isUp);
     const members = node?.machine.meta.members() ?? [];
     return members.map(({ nodeId, role }) => `${nodeId} ${role}`).join(", ");

@@ -128,7 +128,7 @@ export class Trio {
   beliefs = new Map<string, number>();
   stopping = new Set<number>();
   uninitialized = new Set<number>();
-  /** Nodes that the roster does not list any more. */
+  /** Nodes that the member list does not list any more. */
   outside = new Set<number>();
   /** Partitions that a node has no replica of: "node/partition". */
   unhosted = new Set<string>();

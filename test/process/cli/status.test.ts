@@ -1,4 +1,7 @@
-/** The state of a cluster: what a person and a program see of three stand-in nodes in good and bad days, and of a real node. */
+/**
+ * The state of a cluster: what a person and a program see of three stand-in nodes in good and bad
+ * days, and of a real node.
+ */
 import t from "tap";
 import { STATUS_DOCUMENT } from "../../../src/cli/commands/schemas.js";
 import { clusterFacts } from "../../../src/cli/status/status-facts.js";
@@ -197,7 +200,7 @@ t.test("a voter that leads nothing and was not named is not taken for alive", as
   t.match((await status(t, 0, first.endpoint)).text, /^healthy: /, "a learner counts for nothing");
 });
 
-t.test("two nodes down; replicas, learners, old rosters, two leaders", async (t) => {
+t.test("two nodes down; replicas, learners, old member lists, two leaders", async (t) => {
   const replicas = [
     [0, 1, 2],
     [0, 2],
@@ -285,7 +288,7 @@ t.test("a terminal: colours, --watch until Ctrl+C", async (t) => {
   t.ok(raw.lastIndexOf("DEGRADED") > raw.lastIndexOf("\x1b[?1049l"), "the last view stays");
 });
 
-t.test("a narrow window, uptimes, nodes that the roster does not pair", (t) => {
+t.test("a narrow window, uptimes, nodes that the member list does not pair", (t) => {
   t.equal(uptimeText(0n), "0s");
   t.equal(uptimeText(61_000n), "1m 1s");
   t.equal(uptimeText(((3n * 24n + 4n) * 60n + 5n) * 60_000n), "3d 4h");

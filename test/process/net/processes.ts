@@ -1,4 +1,7 @@
-/** Real server processes that are one cluster, for tests: ports, starts, calls, what the roster says. */
+/**
+ * Real server processes that are one cluster, for tests: ports, starts, calls, what the member list
+ * says.
+ */
 import { join } from "node:path";
 import { ServerProcess } from "../cluster/server-process.js";
 import { sleep } from "../../doubles/net/world.js";
@@ -6,7 +9,9 @@ import { sleep } from "../../doubles/net/world.js";
 /** How long a test waits for what takes a failover or an election (ms). */
 const PATIENCE_MS = 30_000;
 
-/** Starts node `nodeId` with its data below `directory`, four partitions and a cleartext REST port. */
+/**
+ * Starts node `nodeId` with its data below `directory`, four partitions and a cleartext REST port.
+ */
 export function startNode(
   directory: string,
   nodeId: number,
@@ -57,7 +62,7 @@ interface Membership {
   readonly members: readonly { readonly nodeId: number; readonly role: string }[];
 }
 
-/** The roster as `node` knows it, as soon as it is `wanted`, or as it is in the end. */
+/** The member list as `node` knows it, as soon as it is `wanted`, or as it is in the end. */
 export async function rolesUntil(node: ServerProcess, wanted: string): Promise<string> {
   const endMs = performance.now() + PATIENCE_MS;
   for (;;) {

@@ -95,7 +95,11 @@ t.test("P-095 a cluster that lost a disk is whole again; who left goes on servin
     t.match(left, { left: true, outcome: "Committed" });
     const health = await healthUntil(again, "not-a-member");
     t.match(health, { ready: false, reason: "not-a-member", localRole: "NotMember" });
-    t.equal(await rolesUntil(again, "2 Voter, 4 Voter"), "2 Voter, 4 Voter", "it knows the roster");
+    t.equal(
+      await rolesUntil(again, "2 Voter, 4 Voter"),
+      "2 Voter, 4 Voter",
+      "it knows the member list",
+    );
     for (let at = 0; at < 8; at++) {
       const key = `key/${at}`;
       const set = (await call(again, "/v1/kv/try-set", { key, value: "Ag==" })) as { type: number };

@@ -1,4 +1,6 @@
-/** The peer listener beside authentication: real servers, and others that would like to be peers. */
+/**
+ * The peer listener beside authentication: real servers, and others that would like to be peers.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
@@ -148,14 +150,17 @@ t.test(
     const single = run("--peer-port=off");
     await single.ready();
     t.match(single.output, / peer=off node=1\n/);
-    t.equal(await endpoint(single), "", "the roster lists it without an address");
+    t.equal(await endpoint(single), "", "the member list lists it without an address");
     t.same(await single.stop(), { code: 0, signal: null });
     const guardedPeers = `--peer-secret-file=${secret}`;
     const listening = run("--peer-port=0", guardedPeers);
     await listening.ready();
     const listed = peerOf(listening);
     t.match(listed, /^127\.0\.0\.1:\d+$/);
-    await until("the roster has its address", async () => (await endpoint(listening)) === listed);
+    await until(
+      "the member list has its address",
+      async () => (await endpoint(listening)) === listed,
+    );
     const flags = [`--join=${listed}`, "--raft-nodeid=2", guarded, guardedPeers];
     const second = new ServerProcess([...nodeFlags(join(directory.path, "second")), ...flags]);
     await second.ready();

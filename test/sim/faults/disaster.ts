@@ -2,9 +2,9 @@
  * The disks of a majority of the founders are emptied, one after the other, whoever else is down
  * meanwhile: while the cluster is founded, or when it has run for long (P-191).
  *
- * What is right afterwards depends on what is left. Invariants: 1. Where any disk says that a cluster
- * was founded, one of those disks stays. 2. What is lost is read off the disks: fewer than a majority of
- * the directories of every founding are there.
+ * What is right afterwards depends on what is left. Invariants: 1. Where any disk says that a
+ * cluster was founded, one of those disks stays. 2. What is lost is read off the disks: fewer than
+ * a majority of the directories of every founding are there.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { IDENTITY_KEY, decodeIdentity } from "../../../src/host/storage/identity.js";
@@ -39,7 +39,7 @@ export interface DisasterWorld {
   keepDown(server: Server, afterMs: number): void;
   /** A disk was emptied: somebody has its node removed. */
   repair(server: Server): void;
-  /** Some node has applied a roster. */
+  /** Some node has applied a member list. */
   readonly isEstablished: boolean;
 }
 

@@ -2,9 +2,9 @@
  * The atlas: who belongs to the cluster, as far as any node has told, and what of it may be lost
  * or taken away so that a majority of healthy voters is left.
  *
- * Invariants: 1. What may be is judged for the worst that changes under way can lead to: whoever was
- * asked to leave is gone, and a joiner that was lost votes. 2. Each group counts for itself, and
- * each half of a joint configuration. 3. The newest configuration that any node applied counts.
+ * Invariants: 1. What may be is judged for the worst that changes under way can lead to: whoever
+ * was asked to leave is gone, and a joiner that was lost votes. 2. Each group counts for itself,
+ * and each half of a joint configuration. 3. The newest configuration that any node applied counts.
  */
 import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Node } from "../../../src/host/node.js";
@@ -17,7 +17,7 @@ import type { Membership } from "../../../src/raft/state/types.js";
 import type { GroupSample, Observer } from "../world/observe.js";
 import type { Server } from "../world/server.js";
 
-export interface SeenRoster {
+export interface SeenMembers {
   readonly version: number;
   readonly members: readonly Member[];
 }
@@ -25,12 +25,12 @@ export interface SeenRoster {
 interface Place {
   life: number;
   membershipIndex: number;
-  rosterVersion: number;
+  membershipVersion: number;
 }
 
 export class Atlas {
-  /** The newest roster that any node applied. */
-  roster: SeenRoster = { version: 0, members: [] };
+  /** The newest member list that any node applied. */
+  seenMembers: SeenMembers = { version: 0, members: [] };
   /** Asked to leave, and not yet answered for good. */
   readonly leaving = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
@@ -41,7 +41,7 @@ export class Atlas {
   constructor(
     private readonly servers: readonly Server[],
     founders: number,
-    private readonly observer: Pick<Observer, "roster" | "membership">,
+    private readonly observer: Pick<Observer, "members" | "membership">,
   ) {
     const ids = Array.from({ length: founders }, (_, at) => at + 1);
     this.founding = membershipOfVoters(ids);
@@ -54,7 +54,7 @@ export class Atlas {
     const key = sample.node * 4096 + partition;
     let place = this.places.get(key);
     if (place === undefined || place.life !== life) {
-      place = { life, membershipIndex: -1, rosterVersion: -1 };
+      place = { life, membershipIndex: -1, membershipVersion: -1 };
       this.places.set(key, place);
     }
     const group = node.group(partitionId(partition));
@@ -66,11 +66,11 @@ export class Atlas {
     }
     if (group.partition !== META_PARTITION) return;
     const version = machine.meta.cluster()?.membershipVersion ?? 0;
-    if (version === place.rosterVersion) return;
-    place.rosterVersion = version;
+    if (version === place.membershipVersion) return;
+    place.membershipVersion = version;
     const members = machine.meta.members();
-    if (version > this.roster.version) this.roster = { version, members };
-    this.observer.roster?.(sample.node, life, version, JSON.stringify(members));
+    if (version > this.seenMembers.version) this.seenMembers = { version, members };
+    this.observer.members?.(sample.node, life, version, JSON.stringify(members));
   }
 
   private sawConfig(sample: GroupSample, index: number, bytes: Uint8Array | null): void {
@@ -90,10 +90,10 @@ export class Atlas {
   }
 
   roleOf(nodeId: number): Member["role"] | null {
-    return this.roster.members.find((member) => member.nodeId === nodeId)?.role ?? null;
+    return this.seenMembers.members.find((member) => member.nodeId === nodeId)?.role ?? null;
   }
 
-  /** Votes in some group, or counts as a voter of the roster. */
+  /** Votes in some group, or counts as a voter of the member list. */
   isVoter(nodeId: number): boolean {
     for (const { membership } of this.configs.values()) {
       if ([...membership.voters, ...membership.votersOutgoing].includes(nodeId)) return true;

@@ -112,7 +112,7 @@ export class Faults implements Scene {
   }
 
   get isEstablished(): boolean {
-    return this.atlas.roster.version > 0;
+    return this.atlas.seenMembers.version > 0;
   }
 
   repair(server: Server): void {
@@ -182,7 +182,8 @@ export class Faults implements Scene {
     if (!this.isFounded || !this.atlas.mayLose(server)) return false;
     if (kind === "lose-disk" || kind === "roll-back") return this.takeAway(kind, server, prng);
     if (kind === "wipe") {
-      // Who left and is started by mistake would join anew with an empty disk, and then be taken away.
+      // Who left and is started by mistake would join anew with an empty disk, and then be taken
+      // away.
       if (server.isRetired) return false;
       server.isDamaged = true;
       server.wipe();

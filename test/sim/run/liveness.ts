@@ -58,8 +58,8 @@ export function unsettled(view: PeaceView): string | null {
 }
 
 /**
- * Why a cluster whose majority lost its disks is not as it should be then: whoever has its data is up and not
- * ready, the others wait, and no group is led; null when all of it is so.
+ * Why a cluster whose majority lost its disks is not as it should be then: whoever has its data is
+ * up and not ready, the others wait, and no group is led; null when all of it is so.
  */
 export function unsettledLoss({ servers }: PeaceView): string | null {
   for (const { nodeId, isUp, isDamaged, running, rows } of servers) {
@@ -75,7 +75,7 @@ export function unsettledLoss({ servers }: PeaceView): string | null {
   return null;
 }
 
-/** Who is not where the roster and the groups should have it; null when everybody is. */
+/** Who is not where the member list and the groups should have it; null when everybody is. */
 function strangers(
   servers: readonly Server[],
   atlas: Atlas,
@@ -83,7 +83,7 @@ function strangers(
 ): string | null {
   for (const { nodeId, isLost, isDamaged, isRetired, running } of servers) {
     if (isRetired) {
-      if (atlas.roleOf(nodeId) !== null) return `node ${nodeId} left and is in the roster`;
+      if (atlas.roleOf(nodeId) !== null) return `node ${nodeId} left and is in the member list`;
       if (atlas.isVoter(nodeId)) return `node ${nodeId} left and votes`;
     }
     if (isLost || isDamaged || isRetired || running === null) continue;
@@ -91,8 +91,8 @@ function strangers(
     if (role !== "voter") return `node ${nodeId} is ${role ?? "no member"} and no voter`;
     const { meta } = running.node.metaGroup().machine;
     const version = meta.cluster()?.membershipVersion ?? 0;
-    if (version !== atlas.roster.version) {
-      return `node ${nodeId} knows roster ${version}, not ${atlas.roster.version}`;
+    if (version !== atlas.seenMembers.version) {
+      return `node ${nodeId} knows member list ${version}, not ${atlas.seenMembers.version}`;
     }
     const hosted = running.node.groups().length;
     if (hosted !== partitions.size) return `node ${nodeId} hosts ${hosted} of ${partitions.size}`;

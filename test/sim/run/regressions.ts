@@ -52,6 +52,6 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 117,
     profile: "rolled-back",
     found:
-      "who applied rosters of the past went on ignoring a living link (unit/host/cluster.test.ts)",
+      "who applied member lists of the past went on ignoring a living link (unit/host/cluster.test.ts)",
   },
 ];

@@ -1,8 +1,8 @@
 /**
  * Hands what the world sees of its nodes to the checkers of nodes, while a run goes on.
  *
- * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2. What
- * a checker saw is in its verdict.
+ * Invariants: 1. A violation is told at the event that shows it, so that the run ends there. 2.
+ * What a checker saw is in its verdict.
  */
 import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
 import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
@@ -21,7 +21,7 @@ import { OutdatedDisks } from "../../judge/checkers/nodes/outdated-disks.js";
 import { OwnTerm } from "../../judge/checkers/nodes/own-term.js";
 import { Promises } from "../../judge/checkers/promises.js";
 import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
-import { Rosters } from "../../judge/checkers/nodes/rosters.js";
+import { MemberLists } from "../../judge/checkers/nodes/member-lists.js";
 import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
 import type { Verdict } from "../../judge/checkers/verdict.js";
 import type { LogMirror } from "./logmirror.js";
@@ -47,7 +47,7 @@ export class NodeChecks implements Observer {
   private readonly neverBack = new NeverBack();
   private readonly equality = new StateEquality();
   private readonly sizes = new BoundedSize();
-  private readonly rosters: Rosters;
+  private readonly memberLists: MemberLists;
   private readonly configs: ConfigSteps;
   private readonly leaders: LeadersVote;
   private readonly promises: Promises;
@@ -83,7 +83,7 @@ export class NodeChecks implements Observer {
     });
     this.catchUp = new CatchUp(snapshotsMax);
     const none = hasOperators ? undefined : {};
-    this.rosters = new Rosters(none);
+    this.memberLists = new MemberLists(none);
     this.configs = new ConfigSteps(none);
     this.leaders = new LeadersVote(none);
     // The log of a node alone has no other to be compared with.
@@ -158,9 +158,9 @@ export class NodeChecks implements Observer {
     this.leaders.membership(...seen);
   }
 
-  roster(node: number, life: number, version: number, text: string): void {
-    this.rosters.roster(node, life, version, text);
-    this.founding.roster(node, version, JSON.parse(text) as Directory[]);
+  members(node: number, life: number, version: number, text: string): void {
+    this.memberLists.members(node, life, version, text);
+    this.founding.members(node, version, JSON.parse(text) as Directory[]);
   }
 
   founded(node: number, directories: readonly Directory[]): void {
@@ -223,11 +223,11 @@ export class NodeChecks implements Observer {
 
   verdicts(): Verdict[] {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
-    const { rosters, configs, leaders } = this;
+    const { memberLists, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
     const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
-    return [...ofLogs, rosters, configs, leaders, ...own].map((checker) => checker.verdict());
+    return [...ofLogs, memberLists, configs, leaders, ...own].map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */

@@ -46,7 +46,10 @@ export interface GroupSample {
   readonly leasesUntilMs: number;
   /** Term of an entry of this node's log; null below its floor, undefined beyond its end. */
   readonly termAt: (index: number) => number | null | undefined;
-  /** Whether the entry of a term at an index is on this node's disk: also later, as long as this life's log is there. */
+  /**
+   * Whether the entry of a term at an index is on this node's disk: also later, as long as this
+   * life's log is there.
+   */
   readonly isDurable: (index: number, term: number) => boolean;
   /** Who counts for a majority, as a leader knows it; empty unless leading. */
   readonly voters: readonly number[];
@@ -80,9 +83,14 @@ export interface Observer {
   readTurn?(node: number, atMs: number, seen: ReadTurnSeen): void;
   /** A life of a node runs, and is not paused. */
   ran?(node: number, life: number, atMs: number): void;
-  /** Snapshots that a node has installed so far, and entries that it lacks of what leaders committed. */
+  /**
+   * Snapshots that a node has installed so far, and entries that it lacks of what leaders
+   * committed.
+   */
   caughtUp?(node: number, snapshots: number, lag: number): void;
-  /** A life of a node has another configuration of a group applied: that of the entry at `index`. */
+  /**
+   * A life of a node has another configuration of a group applied: that of the entry at `index`.
+   */
   membership?(
     node: number,
     life: number,
@@ -90,8 +98,8 @@ export interface Observer {
     index: number,
     membership: Membership,
   ): void;
-  /** A life of a node has another roster applied; `text` says all of it. */
-  roster?(node: number, life: number, version: number, text: string): void;
+  /** A life of a node has another member list applied; `text` says all of it. */
+  members?(node: number, life: number, version: number, text: string): void;
   /** A life begins with `log`, as recovery found it. */
   recovered?(node: number, log: LogMirror): void;
   /** A node sends a frame of the consensus core; `log` is its own. */

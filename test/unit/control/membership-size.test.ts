@@ -34,11 +34,11 @@ t.test("a configuration of as many members as may be is written and read again",
 
 t.test("a full group lets somebody go before somebody else comes", (t) => {
   const gone = 7;
-  const roster = ids(1, MEMBERS_MAX + 1)
+  const members = ids(1, MEMBERS_MAX + 1)
     .filter((id) => id !== gone)
     .map(line);
   const live = { isLive: () => true, isCaughtUp: () => false, self: 1 };
-  const full = { ...live, membership: membership(ids(2, MEMBERS_MAX)), roster };
+  const full = { ...live, membership: membership(ids(2, MEMBERS_MAX)), members };
   const step = nextGroupChange({ ...full, removed: new Set([gone]) });
   t.match(step, { kind: "change", change: { operations: [{ kind: "remove", node: gone }] } });
   t.match(nextGroupChange({ ...full, removed: new Set() }), {

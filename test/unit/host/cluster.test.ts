@@ -330,7 +330,7 @@ void t.test("leaderships are spread over the nodes, and then stay", (t) => {
   t.end();
 });
 
-function rosterOf(cluster: Cluster, id: number): string {
+function membersOf(cluster: Cluster, id: number): string {
   const members = cluster.node(id).metaGroup().machine.meta.members();
   return members.map((member) => `${member.nodeId}${member.role}`).join(" ");
 }
@@ -355,7 +355,7 @@ function join(cluster: Cluster, id: number, through: number): void {
   cluster.passUntil(isIn);
   const { founders } = answer as unknown as { founders: number[] };
   cluster.start(id, { founders: founders.map(farFounder) });
-  cluster.passUntil(() => rosterOf(cluster, through).includes(`${id}voter`), 60_000);
+  cluster.passUntil(() => membersOf(cluster, through).includes(`${id}voter`), 60_000);
 }
 
 void t.test(
@@ -369,7 +369,7 @@ void t.test(
     join(cluster, 3, 2);
     cluster.ready();
     cluster.pass(3000);
-    t.equal(rosterOf(cluster, 3), "1voter 2voter 3voter");
+    t.equal(membersOf(cluster, 3), "1voter 2voter 3voter");
     for (const { partition } of cluster.node(1).groups()) {
       const { membership } = (
         cluster.node(1) as unknown as {
@@ -397,7 +397,7 @@ void t.test("P-096 a leave commits the removal; the last needed voter is refused
   cluster.node(3).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
   cluster.passUntil(() => outcomes.length === 1, 60_000);
   t.same(outcomes, ["Committed"]);
-  cluster.passUntil(() => rosterOf(cluster, 1) === "1voter 2voter", 60_000);
+  cluster.passUntil(() => membersOf(cluster, 1) === "1voter 2voter", 60_000);
   cluster.kill(3);
   cluster.pass(1000);
   const results: ProposalResult[] = [];
@@ -491,7 +491,7 @@ void t.test("P-162 whoever waits for a leave hears of the stop", (t) => {
 });
 
 void t.test(
-  "P-090 a founder that lost its disk is refused, also before the roster says so",
+  "P-090 a founder that lost its disk is refused, also before the member list says so",
   (t) => {
     const cluster = new Cluster(3).ready();
     cluster.pass(500);
@@ -507,7 +507,11 @@ void t.test(
       if (key.charCodeAt(0) !== KeySpace.node) world.store.rows.delete(key);
     }
     const node = cluster.start(1);
-    t.equal(node.metaGroup().machine.meta.cluster(), null, "the roster is not known again yet");
+    t.equal(
+      node.metaGroup().machine.meta.cluster(),
+      null,
+      "the member list is not known again yet",
+    );
     t.equal(node.links.admit({ ...hello, storageId: "other" }), "storage-lost");
     t.equal(node.links.admit({ ...hello, bootNumber: 3 }), null);
     t.end();
@@ -572,7 +576,8 @@ void t.test("P-190 an older copy of a voter's disk is let in by nobody, and lose
   t.equal(cluster.serverOf(1), null, "nobody elects with the copy");
   t.strictSame(cluster.node(copied).links.takenForLost, [other]);
   t.strictSame(cluster.world(copied).fatals, []);
-  // Started again and again its number passes the one that was seen, without the nonce of that start.
+  // Started again and again its number passes the one that was seen, without the nonce of that
+  // start.
   for (let life = 0; life < 6; life++) {
     cluster.kill(copied);
     cluster.start(copied);
@@ -615,37 +620,40 @@ void t.test("P-190 honest starts are let in, whatever was lost of counting them"
   t.end();
 });
 
-void t.test("P-090 who applies rosters of the past hears again whom the last one names", (t) => {
-  const cluster = new Cluster(3).ready();
-  cluster.pass(500);
-  const { links } = cluster.node(1);
-  const { deps: world } = links as unknown as { deps: PeerAdmissionDeps };
-  const told: string[] = [];
-  links.listen({
-    linkUp: (node) => void told.push(`up ${node}`),
-    linkDown: (node) => void told.push(`down ${node}`),
-  });
-  const today = world.roster();
-  const { roster, rosterIndex } = world;
-  if (today === null) throw new Error("the cluster is founded");
-  const past = Object.create(today) as MetaReads;
-  past.member = (id) => {
-    const member = today.member(id);
-    return member === null || id !== 3 ? member : { ...member, storageId: "of before" };
-  };
-  past.cluster = () => {
-    const known = today.cluster();
-    return known === null ? null : { ...known, membershipVersion: 0 };
-  };
-  Object.assign(world, { roster: () => past, rosterIndex: () => 0 });
-  links.refresh();
-  t.strictSame(told, ["down 3"], "node 3 has another directory than the roster says");
-  Object.assign(world, { roster, rosterIndex });
-  links.refresh();
-  t.strictSame(told, ["down 3", "up 3"], "the link itself stood all the while");
-  t.same(links.facts().filter(({ linked }) => !linked).length, 0);
-  t.end();
-});
+void t.test(
+  "P-090 who applies member lists of the past hears again whom the last one names",
+  (t) => {
+    const cluster = new Cluster(3).ready();
+    cluster.pass(500);
+    const { links } = cluster.node(1);
+    const { deps: world } = links as unknown as { deps: PeerAdmissionDeps };
+    const told: string[] = [];
+    links.listen({
+      linkUp: (node) => void told.push(`up ${node}`),
+      linkDown: (node) => void told.push(`down ${node}`),
+    });
+    const today = world.metaReads();
+    const { metaReads, metaIndex } = world;
+    if (today === null) throw new Error("the cluster is founded");
+    const past = Object.create(today) as MetaReads;
+    past.member = (id) => {
+      const member = today.member(id);
+      return member === null || id !== 3 ? member : { ...member, storageId: "of before" };
+    };
+    past.cluster = () => {
+      const known = today.cluster();
+      return known === null ? null : { ...known, membershipVersion: 0 };
+    };
+    Object.assign(world, { metaReads: () => past, metaIndex: () => 0 });
+    links.refresh();
+    t.strictSame(told, ["down 3"], "node 3 has another directory than the member list says");
+    Object.assign(world, { metaReads, metaIndex });
+    links.refresh();
+    t.strictSame(told, ["down 3", "up 3"], "the link itself stood all the while");
+    t.same(links.facts().filter(({ linked }) => !linked).length, 0);
+    t.end();
+  },
+);
 
 void t.test("P-198 strangers fill no row: members are remembered, and nobody else", (t) => {
   const cluster = new Cluster(3).ready();

@@ -42,7 +42,7 @@ function join(cluster: Cluster, via: number, nodeId: number): JoinAnswer | null 
   return answer;
 }
 
-function roster(cluster: Cluster, via: number): string {
+function memberRoles(cluster: Cluster, via: number): string {
   const members = cluster.node(via).metaGroup().machine.meta.members();
   return members.map(({ nodeId, role }) => `${nodeId} ${role}`).join(", ");
 }
@@ -75,13 +75,13 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
   });
   // Followers hear of a commit with the next entries or heartbeat.
   cluster.pass(200);
-  t.equal(roster(cluster, 1), "1 voter, 2 voter, 3 voter, 4 learner");
+  t.equal(memberRoles(cluster, 1), "1 voter, 2 voter, 3 voter, 4 learner");
   cluster.start(4);
   for (let at = 0; at < 100; at++) {
     write(cluster, `late${at}`, results);
     cluster.pass(20);
   }
-  cluster.passUntil(() => roster(cluster, 4) === "1 voter, 2 voter, 3 voter, 4 voter", 30_000);
+  cluster.passUntil(() => memberRoles(cluster, 4) === "1 voter, 2 voter, 3 voter, 4 voter", 30_000);
   cluster.ready();
   t.ok(cluster.node(4).facts().snapshotsInstalled >= 3, "it came by images");
   cluster.passUntil(() => isCaughtUp(cluster));
@@ -127,7 +127,7 @@ void t.test("three nodes become one by two leaves; the last one stays", (t) => {
     cluster.kill(id);
     cluster.passUntil(() => [0, 1, 2, 3].every((group) => cluster.serverOf(group) !== null));
   }
-  t.equal(roster(cluster, 3), "3 voter");
+  t.equal(memberRoles(cluster, 3), "3 voter");
   t.equal(leave(cluster, 3), "RefusedInsufficientVoters");
   const results: ProposalResult[] = [];
   write(cluster, "alone", results);
@@ -142,7 +142,7 @@ void t.test("a joining group that sleeps is woken (P-091)", (t) => {
   cluster.pass(60_000);
   t.match(join(cluster, 1, 2), { status: "accepted", founders: [1] });
   cluster.start(2);
-  cluster.passUntil(() => roster(cluster, 2) === "1 voter, 2 voter", 30_000);
+  cluster.passUntil(() => memberRoles(cluster, 2) === "1 voter, 2 voter", 30_000);
   cluster.passUntil(() => isCaughtUp(cluster));
   const { frames } = cluster.network;
   cluster.pass(20_000);
@@ -156,7 +156,7 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   const results: ProposalResult[] = [];
   t.match(join(cluster, 1, 2), { status: "accepted" });
   cluster.start(2, { founders: [farFounder(1)] });
-  cluster.passUntil(() => roster(cluster, 1) === "1 voter, 2 voter", 30_000);
+  cluster.passUntil(() => memberRoles(cluster, 1) === "1 voter, 2 voter", 30_000);
   for (let at = 0; at < 20; at++) {
     write(cluster, `key${at}`, results);
     cluster.pass(20);
@@ -169,7 +169,7 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   t.equal(outcome, "Committed");
   cluster.kill(1);
   cluster.worlds.delete(1);
-  cluster.passUntil(() => roster(cluster, 2) === "2 voter", 30_000);
+  cluster.passUntil(() => memberRoles(cluster, 2) === "2 voter", 30_000);
   const answers: JoinAnswer[] = [];
   const { endpoint } = address(1);
   const request = { nodeId: 1, storageId: "anew", endpoint, storage: "lmdb" } as const;
@@ -182,7 +182,7 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   cluster.pass(10_000);
   t.notOk(back.groups().some((group) => group.isLeader()));
   cluster.network.healAll();
-  cluster.passUntil(() => roster(cluster, 1) === "1 voter, 2 voter", 60_000);
+  cluster.passUntil(() => memberRoles(cluster, 1) === "1 voter, 2 voter", 60_000);
   cluster.passUntil(() => isCaughtUp(cluster), 30_000);
   t.ok(results.every((result) => result.status === "applied"));
   t.end();
@@ -225,7 +225,7 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
   cluster.worlds.delete(4);
   cluster.start(4, { storageId: "anew" });
   const all = "1 voter, 2 voter, 3 voter, 4 voter";
-  cluster.passUntil(() => roster(cluster, 4) === all, 60_000);
+  cluster.passUntil(() => memberRoles(cluster, 4) === all, 60_000);
   for (let at = 0; at < 40; at++) {
     write(cluster, `late${at}`, results);
     cluster.pass(20);
@@ -288,7 +288,7 @@ void t.test("P-083 P-094 P-098 joins and leaves while nodes die and return", (t)
     away.clear();
     const all = "1 voter, 2 voter, 3 voter, 4 voter, 5 voter";
     cluster.passUntil(
-      () => [...cluster.nodes.keys()].every((id) => roster(cluster, id) === all),
+      () => [...cluster.nodes.keys()].every((id) => memberRoles(cluster, id) === all),
       60_000,
     );
     let outcome: LeaveOutcome | null = null;
@@ -309,7 +309,7 @@ void t.test("P-083 P-094 P-098 joins and leaves while nodes die and return", (t)
     const applied = results.filter((result) => result.status === "applied").length;
     t.ok(applied > results.length * 0.8, `${applied} of ${results.length} were applied`);
     for (const node of cluster.nodes.values()) {
-      t.equal(roster(cluster, node.nodeId), "1 voter, 3 voter, 4 voter, 5 voter");
+      t.equal(memberRoles(cluster, node.nodeId), "1 voter, 3 voter, 4 voter, 5 voter");
     }
   }
   t.end();

@@ -8,7 +8,7 @@ import {
   type GroupStep,
   decideLeave,
   nextGroupChange,
-  nextRosterChange,
+  nextMemberChange,
   wishedVoters,
   isFreshReplica,
 } from "../../../src/control/membership.js";
@@ -29,10 +29,10 @@ function membershipOf(voters: number[], learners: number[] = []): Membership {
 }
 
 /** The wish, written once more: voters first, then learners by age, nine in all. */
-function naiveWish(roster: readonly Member[]): Set<number> {
+function naiveWish(members: readonly Member[]): Set<number> {
   const wish = new Set<number>();
   for (const role of ["voter", "learner"]) {
-    const left = roster.filter((one) => one.role === role);
+    const left = members.filter((one) => one.role === role);
     while (left.length > 0 && wish.size < 9) {
       let oldest = left[0] as Member;
       for (const one of left) {
@@ -47,7 +47,7 @@ function naiveWish(roster: readonly Member[]): Set<number> {
 
 interface Scene {
   membership: Membership;
-  roster: Member[];
+  members: Member[];
   removed: Set<number>;
   dead: Set<number>;
   caughtUp: Set<number>;
@@ -57,30 +57,30 @@ interface Scene {
 function randomScene(random: Prng): Scene {
   const ids = Array.from({ length: 12 }, (_, at) => at + 1);
   const roles: MemberRole[] = ["voter", "voter", "voter", "learner", "leaving"];
-  const roster: Member[] = [];
+  const members: Member[] = [];
   for (const id of ids) {
     if (random.chance(1, 2)) continue;
     let role = roles[random.below(roles.length)] as MemberRole;
-    if (role === "leaving" && roster.some((one) => one.role === "leaving")) role = "voter";
-    const voters = roster.filter((one) => one.role === "voter").length;
+    if (role === "leaving" && members.some((one) => one.role === "leaving")) role = "voter";
+    const voters = members.filter((one) => one.role === "voter").length;
     if (voters === 9) role = "learner";
-    roster.push(member(id, role, 1 + random.below(20)));
+    members.push(member(id, role, 1 + random.below(20)));
   }
-  if (!roster.some((one) => one.role === "voter")) {
-    const free = ids.find((id) => !roster.some((one) => one.nodeId === id)) as number;
-    roster.push(member(free, "voter"));
+  if (!members.some((one) => one.role === "voter")) {
+    const free = ids.find((id) => !members.some((one) => one.nodeId === id)) as number;
+    members.push(member(free, "voter"));
   }
   const voters = ids.filter(() => random.chance(2, 5)).slice(0, 9);
   if (voters.length === 0) voters.push(1 + random.below(12));
   const learners = ids.filter((id) => !voters.includes(id) && random.chance(1, 4));
-  const listed = new Set(roster.map((one) => one.nodeId));
+  const listed = new Set(members.map((one) => one.nodeId));
   const removed = new Set(ids.filter((id) => !listed.has(id)));
   const leader = voters[random.below(voters.length)] as number;
   const spare = Math.ceil(voters.length / 2) - 1;
   const dead = new Set(voters.filter((id) => id !== leader).slice(0, random.below(spare + 1)));
   return {
     membership: membershipOf(voters, learners),
-    roster,
+    members,
     removed,
     dead,
     caughtUp: new Set(),
@@ -97,7 +97,7 @@ function planIn(scene: Scene): GroupStep {
   return nextGroupChange({
     self: scene.leader,
     membership: scene.membership,
-    roster: scene.roster,
+    members: scene.members,
     removed: scene.removed,
     isLive: (id) => !scene.dead.has(id),
     isCaughtUp: (id) => scene.caughtUp.has(id) && !scene.dead.has(id),
@@ -153,25 +153,25 @@ t.test("P-091 P-092 P-094 plans end in the wished membership, never below a majo
       takeStep(scene, step);
       if (steps++ > 60) throw new Error(`seed ${seed} does not end`);
     }
-    const wish = naiveWish(scene.roster);
-    const rest = scene.roster.map((one) => one.nodeId).filter((id) => !wish.has(id));
+    const wish = naiveWish(scene.members);
+    const rest = scene.members.map((one) => one.nodeId).filter((id) => !wish.has(id));
     const ascending = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);
     const { voters, learners } = scene.membership;
     const isWished =
       voters.join() === ascending(wish).join() &&
       learners.join() === ascending(rest).join() &&
-      wishedVoters(scene.roster).length === wish.size;
+      wishedVoters(scene.members).length === wish.size;
     if (!isWished) throw new Error(`seed ${seed} ends with ${voters.join()}, ${learners.join()}`);
   }
   t.ok(kinds.change > 7000 && kinds.transfer > 100 && kinds.wait > 1000, JSON.stringify(kinds));
   t.end();
 });
 
-t.test("P-097 who is merely absent from the roster known here is left alone", (t) => {
+t.test("P-097 who is merely absent from the member list known here is left alone", (t) => {
   const facts = {
     self: 1,
     membership: membershipOf([1, 2, 3], [4]),
-    roster: [member(1, "voter"), member(2, "voter")],
+    members: [member(1, "voter"), member(2, "voter")],
     removed: new Set<number>(),
     isLive: () => true,
     isCaughtUp: () => true,
@@ -183,7 +183,11 @@ t.test("P-097 who is merely absent from the roster known here is left alone", (t
     kind: "change",
     change: { operations: [{ kind: "remove", node: 4 }] },
   });
-  t.match(nextGroupChange({ ...facts, roster: [] }), { kind: "wait" }, "P-093 no roster, no step");
+  t.match(
+    nextGroupChange({ ...facts, members: [] }),
+    { kind: "wait" },
+    "P-093 no member list, no step",
+  );
   t.match(nextGroupChange({ ...facts, membership: { ...facts.membership, votersOutgoing: [1] } }), {
     kind: "wait",
   });
@@ -194,7 +198,7 @@ t.test("P-088 P-096 two voters to one: the leader hands over first", (t) => {
   const facts = {
     self: 1,
     membership: membershipOf([1, 2]),
-    roster: [member(2, "voter")],
+    members: [member(2, "voter")],
     removed: new Set([1]),
     isLive: () => true,
     isCaughtUp: () => true,
@@ -207,7 +211,7 @@ t.test("P-088 P-096 two voters to one: the leader hands over first", (t) => {
   t.end();
 });
 
-t.test("decideLeave and the roster's next step (5.3, P-091, P-096)", (t) => {
+t.test("decideLeave and the member list's next step (5.3, P-091, P-096)", (t) => {
   const three = [member(1, "voter"), member(2, "voter"), member(3, "voter")];
   const facts = { members: three, nodeId: 1, metaLed: true, otherVoters: [2, 2] };
   t.equal(decideLeave(facts), "remove");
@@ -237,29 +241,29 @@ t.test("decideLeave and the roster's next step (5.3, P-091, P-096)", (t) => {
     };
   };
   const joined = [...three, member(4, "learner")];
-  t.equal(nextRosterChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3])]), null);
-  t.equal(nextRosterChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3, 4], false)]), null);
-  t.equal(nextRosterChange(joined, []), null);
-  t.strictSame(nextRosterChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3, 4])]), {
+  t.equal(nextMemberChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3])]), null);
+  t.equal(nextMemberChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3, 4], false)]), null);
+  t.equal(nextMemberChange(joined, []), null);
+  t.strictSame(nextMemberChange(joined, [view([1, 2, 3, 4]), view([1, 2, 3, 4])]), {
     kind: "set-member-role",
     nodeId: 4,
     role: "voter",
   });
   const leaving = [member(1, "leaving"), member(2, "voter"), member(3, "voter")];
-  t.equal(nextRosterChange(leaving, [view([2, 3]), view([1, 2, 3])]), null);
-  t.strictSame(nextRosterChange(leaving, [view([2, 3]), view([2, 3])]), {
+  t.equal(nextMemberChange(leaving, [view([2, 3]), view([1, 2, 3])]), null);
+  t.strictSame(nextMemberChange(leaving, [view([2, 3]), view([2, 3])]), {
     kind: "remove-member",
     nodeId: 1,
   });
   t.end();
 });
 
-t.test("several founders: one roster; each tells its data directory, wherever it is", (t) => {
+t.test("several founders: one member list; each tells its data directory, wherever it is", (t) => {
   const world = founded(3);
   const { meta } = world.node(2).machine;
   t.equal(meta.cluster()?.clusterId, "cluster");
   t.equal(meta.cluster()?.membershipVersion, 3, "founding, and two lines told by followers");
-  t.equal(world.roster(), "1 voter, 2 voter, 3 voter");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 3 voter");
   const before = world.log.length;
   for (let step = 0; step < 100; step++) world.step();
   t.equal(world.log.length, before, "and then nothing more is proposed");
@@ -283,13 +287,13 @@ t.test("a join by any member: learner, voter of every group, voter; refusals (5.
     clusterId: "cluster",
     founders: [1, 2, 3],
   });
-  t.match(world.roster(), /4 learner/);
+  t.match(world.memberRoles(), /4 learner/);
   t.ok(world.groups.every((group) => !group.membership.voters.includes(4)));
   for (let step = 0; step < 100; step++) world.step();
-  t.match(world.roster(), /4 learner/, "a node that is not there does not rise (P-091)");
+  t.match(world.memberRoles(), /4 learner/, "a node that is not there does not rise (P-091)");
   world.add(4, "s4");
   t.match(join(world, 2, 4, "s4"), { status: "accepted" }, "a repeat is accepted again");
-  t.ok(world.run(() => world.roster().includes("4 voter")));
+  t.ok(world.run(() => world.memberRoles().includes("4 voter")));
   for (const { membership } of world.groups) t.strictSame(membership.voters, [1, 2, 3, 4]);
   t.match(join(world, 1, 4, "s4b"), { status: "refused", reason: /other data/ });
   t.match(join(world, 1, 5, ""), { status: "refused" });
@@ -311,11 +315,11 @@ t.test("nine vote; the tenth stays a learner until one leaves (contract 11)", (t
     t.match(join(world, 1, id, `s${id}`), { status: "accepted" });
     world.add(id, `s${id}`);
   }
-  t.ok(world.run(() => world.roster().includes("9 voter")));
+  t.ok(world.run(() => world.memberRoles().includes("9 voter")));
   for (let step = 0; step < 100; step++) world.step();
-  t.match(world.roster(), /10 learner/);
+  t.match(world.memberRoles(), /10 learner/);
   t.equal(leave(world, 4), "Committed");
-  t.ok(world.run(() => world.roster().includes("10 voter")));
+  t.ok(world.run(() => world.memberRoles().includes("10 voter")));
   t.end();
 });
 
@@ -341,7 +345,7 @@ t.test("a leave: hands over, is removed, does not come back by itself (5.3, P-09
 t.test("leaves that are refused, and two at once (5.3, P-096)", (t) => {
   const alone = founded(1);
   t.equal(leave(alone, 1), "RefusedInsufficientVoters");
-  t.equal(alone.roster(), "1 voter");
+  t.equal(alone.memberRoles(), "1 voter");
   const world = founded(3);
   world.node(3).isUp = false;
   t.equal(leave(world, 2), "RefusedInsufficientVoters", "the rest would have no live majority");
@@ -352,7 +356,7 @@ t.test("leaves that are refused, and two at once (5.3, P-096)", (t) => {
   const { nowMs } = world;
   world.node(2).leaving.leave(nowMs + 30_000, 20_000, end(2));
   world.node(2).leaving.leave(nowMs + 40_000, 20_000, end(2));
-  world.run(() => world.roster().includes("2 leaving"));
+  world.run(() => world.memberRoles().includes("2 leaving"));
   t.equal(leave(world, 3), "RefusedDrainInProgress");
   world.catchUpMs = 0;
   t.ok(world.run(() => ends.length === 2));
@@ -376,7 +380,7 @@ t.test("P-096 a drain that takes too long gives the role back; a retry resumes",
   for (const group of world.groups) world.elect(group, 2);
   world.catchUpMs = 1e9;
   t.equal(leave(world, 2, 3000), "DrainTimedOut");
-  t.equal(world.roster(), "1 voter, 2 voter, 3 voter");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 3 voter");
   world.catchUpMs = 0;
   t.ok(world.run(() => world.groups.every(({ membership }) => membership.voters.length === 3)));
   t.equal(leave(world, 2), "Committed");
@@ -389,7 +393,7 @@ t.test("P-096 a node that was removed while it was away answers its leave", (t) 
   const { leaving } = world.node(3);
   const ends: LeaveOutcome[] = [];
   leaving.leave(world.nowMs + 90_000, 60_000, (end) => void ends.push(end));
-  // Nobody listens to it but to say so; its own roster still lists it.
+  // Nobody listens to it but to say so; its own member list still lists it.
   leaving.refusedAsRemoved();
   t.ok(world.run(() => ends.length === 1));
   t.strictSame(ends, ["NotAMember"]);
@@ -402,13 +406,13 @@ t.test("P-096 who hears that it is needed is not removed for an earlier call", (
   for (const group of world.groups) world.elect(group, 2);
   world.catchUpMs = 1e9;
   world.node(2).leaving.leave(world.nowMs + 90_000, 60_000, () => undefined);
-  t.ok(world.run(() => world.roster().includes("2 leaving")));
+  t.ok(world.run(() => world.memberRoles().includes("2 leaving")));
   // Its process ends, and the next one knows nothing of the call.
   world.nodes.delete(2);
   world.add(2, "s2");
   world.node(3).isUp = false;
   t.equal(leave(world, 2), "RefusedInsufficientVoters");
-  t.equal(world.roster(), "1 voter, 2 voter, 3 voter");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 3 voter");
   t.end();
 });
 
@@ -442,18 +446,18 @@ t.test("P-096 the role comes back although the call ended before that was commit
     const outcomes: LeaveOutcome[] = [];
     const { nowMs } = world;
     world.node(2).leaving.leave(nowMs + 30_000, 20_000, (end) => void outcomes.push(end));
-    t.ok(world.run(() => world.roster().includes("2 leaving")));
+    t.ok(world.run(() => world.memberRoles().includes("2 leaving")));
     // From now on nothing that node 2 asks arrives.
     world.loses = (from, to) => from === 2 || to === 2;
     t.ok(world.run(() => outcomes.length > 0));
     t.strictSame(outcomes, ["Timeout"]);
     for (let step = 0; step < 300; step++) world.step();
-    t.match(world.roster(), /2 leaving/);
+    t.match(world.memberRoles(), /2 leaving/);
     if (moves) world.elect(world.meta, 3);
     world.loses = () => false;
     t.ok(
-      world.run(() => world.roster() === "1 voter, 2 voter, 3 voter", 300),
-      world.roster(),
+      world.run(() => world.memberRoles() === "1 voter, 2 voter, 3 voter", 300),
+      world.memberRoles(),
     );
     const before = world.log.length;
     for (let step = 0; step < 200; step++) world.step();
@@ -491,16 +495,16 @@ t.test("P-094 P-096 who leaves dies in the drain, or the meta leader does: it go
   const world = founded(4);
   const { nowMs } = world;
   world.node(2).leaving.leave(nowMs + 90_000, 60_000, () => undefined);
-  world.run(() => world.roster().includes("2 leaving"));
+  world.run(() => world.memberRoles().includes("2 leaving"));
   world.node(2).isUp = false;
   t.ok(
-    world.run(() => !world.roster().includes("2")),
+    world.run(() => !world.memberRoles().includes("2")),
     "the others finish it",
   );
   const other = founded(4);
   const outcomes: LeaveOutcome[] = [];
   other.node(2).leaving.leave(other.nowMs + 90_000, 60_000, (end) => void outcomes.push(end));
-  other.run(() => other.roster().includes("2 leaving"));
+  other.run(() => other.memberRoles().includes("2 leaving"));
   other.node(other.meta.leader).isUp = false;
   t.ok(other.run(() => outcomes.length > 0));
   t.strictSame(outcomes, ["Committed"]);
@@ -519,7 +523,7 @@ t.test("P-097 an id is given out again when no group lists its former life", (t)
     if (listed) world.changesHeld = true;
   }
   t.strictSame(outcomes, ["Committed"]);
-  t.equal(world.roster(), "1 voter, 2 voter, 4 voter");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 4 voter");
   for (const via of [1, 2, 4]) {
     t.match(join(world, via, 3, "anew"), { status: "retry", reason: /still lists/ }, `via ${via}`);
   }
@@ -550,7 +554,7 @@ t.test("P-097 an id is given out again when no group lists its former life", (t)
   t.end();
 });
 
-t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", (t) => {
+t.test("P-083 P-098 random joins, leaves and crashes end in the member list's wish", (t) => {
   let commits = 0;
   for (let seed = 1; seed <= 40; seed++) {
     const random = new Prng(seed);
@@ -589,7 +593,7 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the roster's wish", 
         })
       );
     };
-    t.ok(world.run(settled, 5000), `seed ${seed}: ${world.roster()}`);
+    t.ok(world.run(settled, 5000), `seed ${seed}: ${world.memberRoles()}`);
     commits += world.log.length;
   }
   t.ok(commits > 300, `${commits} commands`);

@@ -701,7 +701,7 @@ t.test("a stop before the start is complete ends too", async (t) => {
   }
 });
 
-t.test("the roster follows this node's endpoint", async (t) => {
+t.test("the member list follows this node's endpoint", async (t) => {
   const world = new World();
   const first = world.ready();
   t.equal(first.metaGroup().machine.meta.member(1)?.endpoint, "127.0.0.1:8084");

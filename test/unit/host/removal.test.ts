@@ -27,10 +27,10 @@ t.test("P-095 a dead member is removed, and its place is filled by a new node", 
   for (const group of world.groups) world.elect(group, 1);
   world.kill(3);
   t.equal(remove(world, 3), "RefusedStillAlive", "it was heard a moment ago");
-  t.equal(world.roster(), "1 voter, 2 voter, 3 voter", "nothing was begun");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 3 voter", "nothing was begun");
   pass(world, HEARD_WITHIN_MS + BEAT_MS);
   t.equal(remove(world, 3), "Committed");
-  t.equal(world.roster(), "1 voter, 2 voter");
+  t.equal(world.memberRoles(), "1 voter, 2 voter");
   t.equal(remove(world, 3), "NotAMember", "repeating is safe");
   const isNamed = (): boolean => {
     return world.groups.some(({ membership }) => allMembers(membership).includes(3));
@@ -40,7 +40,7 @@ t.test("P-095 a dead member is removed, and its place is filled by a new node", 
   t.match(join(world, 1, 3, "s3 anew"), { status: "accepted" }, "its id is free for another one");
   world.nodes.delete(3);
   world.add(3, "s3 anew");
-  t.ok(world.run(() => world.roster() === "1 voter, 2 voter, 3 voter"));
+  t.ok(world.run(() => world.memberRoles() === "1 voter, 2 voter, 3 voter"));
   t.ok(world.run(() => world.groups.every(({ membership }) => membership.voters.length === 3)));
   t.end();
 });
@@ -122,7 +122,7 @@ t.test("P-095 what speaks against a removal", (t) => {
   five.kill(3);
   pass(five, HEARD_WITHIN_MS + BEAT_MS);
   t.equal(remove(five, 3), "Committed");
-  t.equal(five.roster(), "1 voter, 2 voter");
+  t.equal(five.memberRoles(), "1 voter, 2 voter");
   t.end();
 });
 
@@ -131,7 +131,7 @@ t.test("P-095 one drain at a time; a member that died while it left is removed b
   for (const group of world.groups) world.elect(group, 1);
   world.changesHeld = true;
   world.node(4).leaving.leave(world.nowMs + 900_000, 800_000, () => undefined);
-  t.ok(world.run(() => world.roster().includes("4 leaving")));
+  t.ok(world.run(() => world.memberRoles().includes("4 leaving")));
   world.kill(4);
   world.kill(5);
   pass(world, HEARD_WITHIN_MS + BEAT_MS);
@@ -152,13 +152,13 @@ t.test("P-094 the removal goes on when its call, its leader or its node is gone"
   const ends: LeaveOutcome[] = [];
   const { removal } = world.node(1);
   removal.remove(5, world.nowMs + 60_000, (end) => void ends.push(end));
-  t.ok(world.run(() => world.roster().includes("5 leaving")));
+  t.ok(world.run(() => world.memberRoles().includes("5 leaving")));
   removal.stop();
   t.ok(world.run(() => ends.length === 1));
   t.strictSame(ends, ["Timeout"], "whoever asked a node that stops hears that it is open");
   world.kill(1);
   world.changesHeld = false;
-  const roster = (): string => world.node(2).machine.meta.members().map(String).join();
+  const listed = (): string => world.node(2).machine.meta.members().map(String).join();
   t.ok(
     world.run(
       () =>
@@ -168,7 +168,7 @@ t.test("P-094 the removal goes on when its call, its leader or its node is gone"
           .some(({ nodeId }) => nodeId === 5),
     ),
   );
-  t.ok(roster().length > 0);
+  t.ok(listed().length > 0);
   t.end();
 });
 
@@ -180,7 +180,7 @@ t.test("P-095 a member that comes back while it is removed leaves as a living on
   world.changesHeld = true;
   const ends: LeaveOutcome[] = [];
   world.node(1).removal.remove(3, world.nowMs + 60_000, (end) => void ends.push(end));
-  t.ok(world.run(() => world.roster().includes("3 leaving")));
+  t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
   world.node(3).isUp = true;
   world.changesHeld = false;
   t.ok(world.run(() => ends.length === 1));

@@ -2,9 +2,9 @@
  * Property P-191: one founding. No second cluster comes into being under the id of the first, and
  * nobody is elected by nodes that lost what they had voted and acknowledged.
  *
- * Invariants: 1. An emptied directory counts for nothing until its node was taken in again, or founded
- * where no cluster stood. 2. A candidate whose votes were under way when a disk was emptied may win
- * that term, and no later one.
+ * Invariants: 1. An emptied directory counts for nothing until its node was taken in again, or
+ * founded where no cluster stood. 2. A candidate whose votes were under way when a disk was emptied
+ * may win that term, and no later one.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
@@ -44,8 +44,8 @@ export class OneFounding {
     this.findings.violation(`node ${node} founds the cluster again, with ${text}`);
   }
 
-  /** A node has applied a roster. */
-  roster(node: number, version: number, members: readonly Directory[]): void {
+  /** A node has applied a member list. */
+  members(node: number, version: number, members: readonly Directory[]): void {
     if (version === 0) return;
     this.first ??= { version, directories: members };
     if (version !== this.first.version) return;

@@ -8,7 +8,7 @@
  * again later. 3. What is due follows from committed records and the groups' memberships alone, so
  * that it goes on under any leader (P-094).
  */
-import { type GroupView, nextRosterChange } from "../../control/membership.js";
+import { type GroupView, nextMemberChange } from "../../control/membership.js";
 import type { Member, MetaCommand } from "../../machine/commands/command.js";
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
@@ -29,7 +29,7 @@ const RETRY_MS = 1000;
 const REMOVE_AFTER_MS = 500;
 const REMOVE_AFTER_HEARTBEATS = 3;
 
-export interface RosterSettings {
+export interface ClusterMembersSettings {
   readonly nodeId: number;
   readonly endpoint: string;
   readonly clusterId: string;
@@ -40,7 +40,7 @@ export interface RosterSettings {
   readonly heartbeatMs: number;
 }
 
-export interface RosterPorts {
+export interface ClusterMembersPorts {
   readonly entropy: EntropyPort;
   readonly logger: LoggerPort;
 }
@@ -53,7 +53,7 @@ export interface MetaAccess {
   groups(): readonly GroupView[] | null;
 }
 
-export class Roster {
+export class ClusterMembers {
   private onItsWay = false;
   private notBeforeMs = 0;
   private metaAccess: MetaAccess | null = null;
@@ -63,8 +63,8 @@ export class Roster {
   private members: readonly Member[] = [];
 
   constructor(
-    private readonly settings: RosterSettings,
-    private readonly ports: RosterPorts,
+    private readonly settings: ClusterMembersSettings,
+    private readonly ports: ClusterMembersPorts,
     private readonly driver: Pick<GroupDriver, "leadership" | "machine">,
     private readonly group: Pick<Group, "proposeFinal">,
   ) {}
@@ -93,7 +93,7 @@ export class Roster {
     else if (leader !== 0 && leader !== this.settings.nodeId) this.send(command, nowMs);
   }
 
-  /** Reads the roster anew when it changed. */
+  /** Reads the member list anew when it changed. */
   private follow(): void {
     const { meta } = this.driver.machine;
     const version = meta.cluster()?.membershipVersion ?? 0;
@@ -135,7 +135,7 @@ export class Roster {
   private nextStep(nowMs: number): MemberCommand | null {
     if (this.members.every((member) => member.role === "voter")) return null;
     const groups = this.metaAccess?.groups() ?? null;
-    const step = groups === null ? null : nextRosterChange(this.members, groups);
+    const step = groups === null ? null : nextMemberChange(this.members, groups);
     if (step?.kind !== "remove-member") {
       this.removalDueMs = Infinity;
       return step;

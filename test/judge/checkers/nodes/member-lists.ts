@@ -1,10 +1,10 @@
 /**
- * Property (P-094, P-098): one roster per version. No two nodes ever know different rosters of one
- * version, and the version that a life of a node knows never goes back.
+ * Property (P-094, P-098): one member list per version. No two nodes ever know different member
+ * lists of one version, and the version that a life of a node knows never goes back.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
-export class Rosters {
+export class MemberLists {
   private readonly findings: Findings;
   private readonly known = new Map<number, { readonly text: string; readonly node: number }>();
   private readonly last = new Map<string, number>();
@@ -13,8 +13,8 @@ export class Rosters {
     this.findings = new Findings("one roster per version", minimum);
   }
 
-  /** A life of `node` has applied the roster of `version`; 0 = none. `text` says all of it. */
-  roster(node: number, life: number, version: number, text: string): void {
+  /** A life of `node` has applied the member list of `version`; 0 = none. `text` says all of it. */
+  members(node: number, life: number, version: number, text: string): void {
     const place = `${node}/${life}`;
     const before = this.last.get(place) ?? 0;
     this.last.set(place, version);
