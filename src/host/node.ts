@@ -190,8 +190,8 @@ export class Node {
 
   /** `hook` is told after each turn which partitions it ran: nothing of the others changed. */
   onRun(hook: (partition: PartitionId) => void): void {
-    this.parts.activeGroups.listen((drivers) => {
-      for (const { partition } of drivers) hook(partition);
+    this.parts.activeGroups.listen((replicas) => {
+      for (const { partition } of replicas) hook(partition);
     });
   }
 
@@ -219,7 +219,7 @@ export class Node {
 
   private heldGroups(): number {
     if (this.closing) return 0;
-    return this.registry.all.filter(({ driver }) => driver.applier.isHeld).length;
+    return this.registry.all.filter(({ replica }) => replica.applier.isHeld).length;
   }
 
   private healthInput(): HealthInput {
@@ -227,15 +227,15 @@ export class Node {
     const groups = this.registry.all;
     if (!this.closing) this.lastRole = this.registry.ownRole();
     let oldestEntryMs = 0;
-    for (const { driver } of groups) {
-      oldestEntryMs = Math.max(oldestEntryMs, driver.proposals.oldestAgeMs(nowMs));
+    for (const { replica } of groups) {
+      oldestEntryMs = Math.max(oldestEntryMs, replica.proposals.oldestAgeMs(nowMs));
     }
     return {
       fatalFault: this.fault,
       stopping: this.parts.stopping.isWithdrawn,
       initialized: this.initialized,
       role: this.parts.changes.isRemoved ? null : this.lastRole,
-      groups: groups.map(({ driver }) => groupFacts(driver)),
+      groups: groups.map(({ replica }) => groupFacts(replica)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,
       heldGroups: this.heldGroups(),

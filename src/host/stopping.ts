@@ -12,7 +12,7 @@
  */
 import { assert } from "../base/assert.js";
 import type { LogPort, StorePort } from "../ports.js";
-import type { GroupDriver } from "./group/driver.js";
+import type { Replica } from "./group/replica.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { Group } from "./group/group.js";
 import type { LeadershipTransfers } from "./leaders/leadership-transfers.js";
@@ -26,7 +26,7 @@ const WITHDRAWN_LOOK_MS = 100;
 
 /** A group with what the stop needs of it. */
 export interface StoppingGroup {
-  readonly driver: GroupDriver;
+  readonly replica: Replica;
   readonly group: Group;
 }
 
@@ -91,7 +91,7 @@ export class Stopping {
   /** A group is led here that another node could lead. */
   get hasHeirs(): boolean {
     const { transfers } = this.deps;
-    return this.deps.groups().some(({ driver }) => transfers.isNeeded(driver));
+    return this.deps.groups().some(({ replica }) => transfers.isNeeded(replica));
   }
 
   /** Begins the stop; `done` is called when all is closed. A second call joins the first. */
@@ -101,8 +101,8 @@ export class Stopping {
     this.step = "draining";
     this.lookAtMs = Infinity;
     this.deadlineMs = deadlineMs;
-    for (const { group, driver } of this.deps.groups()) {
-      if (!driver.members.isAlone) driver.core.setPassive(true);
+    for (const { group, replica } of this.deps.groups()) {
+      if (!replica.members.isAlone) replica.core.setPassive(true);
       group.runStopHooks(deadlineMs);
     }
     this.deps.request();
@@ -122,8 +122,8 @@ export class Stopping {
   /** Orders the transfer of all that is led here, also of what came back meanwhile. */
   private giveAway(nowMs: number): void {
     const { transfers } = this.deps;
-    for (const { driver } of this.deps.groups()) {
-      if (transfers.isNeeded(driver)) transfers.order(driver, nowMs);
+    for (const { replica } of this.deps.groups()) {
+      if (transfers.isNeeded(replica)) transfers.order(replica, nowMs);
     }
     this.lookAtMs = nowMs + WITHDRAWN_LOOK_MS;
   }
@@ -135,28 +135,28 @@ export class Stopping {
     let waits = this.deps.hasCompletions();
     let endMs = this.deadlineMs;
     this.lookAtMs = Infinity;
-    for (const { driver } of groups) {
-      const isNeeded = transfers.isNeeded(driver);
+    for (const { replica } of groups) {
+      const isNeeded = transfers.isNeeded(replica);
       if (isNeeded) endMs = this.deadlineMs - this.deps.handoverMs;
       // A group of others goes on without this node; one that is alone is brought to its end.
-      if (driver.hasWaiters || (driver.members.isAlone && !driver.isQuiet)) waits = true;
+      if (replica.hasWaiters || (replica.members.isAlone && !replica.isQuiet)) waits = true;
       else if (isNeeded) {
-        transfers.order(driver, nowMs);
+        transfers.order(replica, nowMs);
         this.lookAtMs = nowMs + LOOK_MS;
       }
     }
     this.drainEndMs = Math.max(endMs, this.beganMs + (this.deadlineMs - this.beganMs) / 2);
     if (waits && nowMs < this.drainEndMs) return;
-    for (const { driver } of groups) driver.endAll();
+    for (const { replica } of groups) replica.endAll();
     this.step = "handing";
     this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.deps.handoverMs);
   }
 
   private hand(nowMs: number): void {
     const { transfers } = this.deps;
-    const led = this.deps.groups().filter(({ driver }) => transfers.isNeeded(driver));
+    const led = this.deps.groups().filter(({ replica }) => transfers.isNeeded(replica));
     if (led.length > 0 && nowMs < this.handUntilMs) {
-      for (const { driver } of led) transfers.order(driver, nowMs);
+      for (const { replica } of led) transfers.order(replica, nowMs);
       this.lookAtMs = nowMs + LOOK_MS;
       return;
     }

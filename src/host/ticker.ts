@@ -7,7 +7,7 @@
  * which raft time matters are ticked. 3. A beat costs a few comparisons per group that is awake;
  * one that sleeps is looked at every five seconds.
  */
-import type { DriverShared, GroupDriver } from "./group/driver.js";
+import type { ReplicaDeps, Replica } from "./group/replica.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
 import { PROBE_STEP_MS } from "./group/quiescence.js";
@@ -25,7 +25,7 @@ export class Ticker {
   private nextMs: number;
   private wasClosed = false;
   /** Groups for which time matters, as far as is known; sleepers are looked at more seldom. */
-  private readonly ticking = new Set<GroupDriver>();
+  private readonly ticking = new Set<Replica>();
   private allAreDue = true;
   private probeStep = -1;
   private resting = false;
@@ -36,7 +36,7 @@ export class Ticker {
 
   /** `onIntakeOpened` is called when the log or the store has room again. */
   constructor(
-    private readonly shared: DriverShared,
+    private readonly shared: ReplicaDeps,
     private readonly registry: GroupRegistry,
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
@@ -92,10 +92,10 @@ export class Ticker {
   private tick(nowMs: number): boolean {
     const count = this.ticksUntil(nowMs);
     this.gather(nowMs);
-    for (const driver of this.ticking) {
-      const isTicked = driver.needsTicks;
-      if (isTicked && count > 0 && this.stuck.check(driver, nowMs)) driver.tick(count, nowMs);
-      if (!isTicked || !driver.peers.isRestless) this.ticking.delete(driver);
+    for (const replica of this.ticking) {
+      const isTicked = replica.needsTicks;
+      if (isTicked && count > 0 && this.stuck.check(replica, nowMs)) replica.tick(count, nowMs);
+      if (!isTicked || !replica.peers.isRestless) this.ticking.delete(replica);
     }
     return this.ticking.size > 0;
   }
@@ -104,9 +104,9 @@ export class Ticker {
   private gather(nowMs: number): void {
     const step = Math.floor(nowMs / PROBE_STEP_MS);
     if (step !== this.probeStep || this.allAreDue || this.wasClosed) {
-      for (const { driver } of this.registry.all) this.ticking.add(driver);
+      for (const { replica } of this.registry.all) this.ticking.add(replica);
     } else {
-      for (const driver of this.activeGroups.all()) this.ticking.add(driver);
+      for (const replica of this.activeGroups.all()) this.ticking.add(replica);
     }
     this.probeStep = step;
     this.allAreDue = false;

@@ -10,7 +10,7 @@
 import type { LogPort } from "../ports.js";
 import type { Completions } from "./requests/completions.js";
 import type { ApplySlice } from "./group/applier.js";
-import type { GroupDriver } from "./group/driver.js";
+import type { Replica } from "./group/replica.js";
 import type { LogOutbox } from "./group/effects.js";
 import type { Failover } from "./leaders/failover.js";
 import type { Flusher } from "./storage/flusher.js";
@@ -43,7 +43,7 @@ export interface TurnParts {
 }
 
 export class Turn {
-  private awake: GroupDriver[] = [];
+  private awake: Replica[] = [];
   /** How many of them only have the rest of a slice left to do. */
   private sliced = 0;
   private dueMs = Infinity;
@@ -52,11 +52,11 @@ export class Turn {
   /** `parts`: made after the turn, because they wake groups. */
   constructor(private readonly parts: () => TurnParts) {}
 
-  /** `driver` has something to do in a turn. */
-  wake(driver: GroupDriver): void {
-    if (!driver.isAwake) {
-      driver.isAwake = true;
-      this.awake.push(driver);
+  /** `replica` has something to do in a turn. */
+  wake(replica: Replica): void {
+    if (!replica.isAwake) {
+      replica.isAwake = true;
+      this.awake.push(replica);
     }
     const { scheduler, ticker } = this.parts();
     ticker.unquiesce();
@@ -78,7 +78,7 @@ export class Turn {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= ticker.nextTickMs) {
         // Whoever was heard of in the meantime is heard before time passes (P-009).
-        for (const driver of this.awake) driver.stepInbox();
+        for (const replica of this.awake) replica.stepInbox();
         ticker.beat(nowMs);
       }
       failover.check(nowMs);
@@ -105,10 +105,10 @@ export class Turn {
 
   private expire(nowMs: number): void {
     this.dueMs = Infinity;
-    for (const { driver, group } of this.parts().registry.all) {
+    for (const { replica, group } of this.parts().registry.all) {
       if (group.wakeAtMs <= nowMs) {
         group.expire(nowMs);
-        this.wake(driver);
+        this.wake(replica);
       }
       this.dueMs = Math.min(this.dueMs, group.wakeAtMs);
     }
@@ -122,13 +122,13 @@ export class Turn {
     this.awake = [];
     slice.endMs = nowMs + settings.applySliceMs;
     slice.commands = settings.applySliceCommands;
-    for (const driver of awake) {
-      driver.isAwake = false;
-      driver.run(nowMs, slice);
+    for (const replica of awake) {
+      replica.isAwake = false;
+      replica.run(nowMs, slice);
     }
-    for (const driver of awake) {
-      if (driver.hasWork) this.wake(driver);
-      this.wakeAt(driver.wakeAtMs);
+    for (const replica of awake) {
+      if (replica.hasWork) this.wake(replica);
+      this.wakeAt(replica.wakeAtMs);
     }
     this.sliced = this.awake.length;
     activeGroups.add(awake);
@@ -137,8 +137,8 @@ export class Turn {
 
   /** There may be room again: whoever has commands queued, or entries to apply, gets a turn. */
   wakeQueued(): void {
-    for (const { driver } of this.parts().registry.all) {
-      if (driver.batcher.queuedCommands > 0 || driver.hasWork) this.wake(driver);
+    for (const { replica } of this.parts().registry.all) {
+      if (replica.batcher.queuedCommands > 0 || replica.hasWork) this.wake(replica);
     }
     this.parts().scheduler.request();
   }

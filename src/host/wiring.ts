@@ -12,7 +12,7 @@ import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
 import { Balancer } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
-import type { DriverShared } from "./group/driver.js";
+import type { ReplicaDeps } from "./group/replica.js";
 import { ClusterChanges } from "./cluster/cluster-changes.js";
 import { LogOutbox } from "./group/effects.js";
 import { CacheBudget } from "./replication/entry-cache.js";
@@ -73,7 +73,7 @@ export class NodeParts implements TurnParts {
     this.appendBudget = new AppendBudget(settings.unwrittenBytesMax);
     this.outbox = new LogOutbox(this.appendBudget);
     this.peers = new PeerOutbox(ports.peers ?? null, (group, to) => {
-      this.registry.find(partitionId(group))?.driver.core.reportUnreachable(to);
+      this.registry.find(partitionId(group))?.replica.core.reportUnreachable(to);
     });
     this.heirs = this.makeHeirs();
     const shared = this.makeShared();
@@ -119,20 +119,20 @@ export class NodeParts implements TurnParts {
       ended: () => scheduler.close(),
     });
     this.snapshots = this.makeSnapshots(shared);
-    this.registry.onAdded((driver) => this.snapshots.added(driver));
+    this.registry.onAdded((replica) => this.snapshots.added(replica));
     this.changes = this.makeChanges(shared);
     this.registry.connectMembers(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
       isWanted: () =>
-        this.registry.all.some(({ driver }) => driver.peers.isQuiesced && driver.hasLeases),
+        this.registry.all.some(({ replica }) => replica.peers.isQuiesced && replica.hasLeases),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
     this.links = this.makeLinks();
     this.failover = this.makeFailover(shared);
   }
 
-  private makeShared(): DriverShared {
+  private makeShared(): ReplicaDeps {
     const { settings, ports, completions, budget, outbox, turn } = this;
     const fatal = (reason: string, fields?: LogFields): void => {
       this.setFatalFault(reason);
@@ -149,9 +149,9 @@ export class NodeParts implements TurnParts {
       cacheBudget: new CacheBudget(settings.nodeCacheBytesMax),
       heirs: this.heirs,
       snapshots: {
-        send: (driver, to) => this.snapshots.send(driver, to),
-        install: (driver, meta, hardState, done) =>
-          this.snapshots.install(driver, meta, hardState, done),
+        send: (replica, to) => this.snapshots.send(replica, to),
+        install: (replica, meta, hardState, done) =>
+          this.snapshots.install(replica, meta, hardState, done),
         keepFrom: (partition) => this.snapshots.keepFrom(partition),
       },
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
@@ -159,7 +159,7 @@ export class NodeParts implements TurnParts {
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
-      wake: (driver) => turn.wake(driver),
+      wake: (replica) => turn.wake(replica),
       wakeAt: (atMs) => turn.wakeAt(atMs),
     };
   }
@@ -168,7 +168,7 @@ export class NodeParts implements TurnParts {
     const { ports } = this;
     return new Heirs({
       nowMs: () => ports.clock.monotonicMs(),
-      group: (group) => this.registry.find(partitionId(group))?.driver ?? null,
+      group: (group) => this.registry.find(partitionId(group))?.replica ?? null,
       isWilling: () =>
         !this.stopping.isWithdrawn && this.flusher.intakeOpen && ports.log.space() === "available",
       sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
@@ -180,7 +180,7 @@ export class NodeParts implements TurnParts {
     this.scheduler.request();
   }
 
-  private makeSnapshots(shared: DriverShared): Snapshots {
+  private makeSnapshots(shared: ReplicaDeps): Snapshots {
     const { settings, ports, registry, flusher } = this;
     return new Snapshots({
       settings: settings.snapshots,
@@ -190,12 +190,12 @@ export class NodeParts implements TurnParts {
       sessionSeed: ports.entropy.uint32(),
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
-      find: (partition) => registry.find(partition)?.driver ?? null,
+      find: (partition) => registry.find(partition)?.replica ?? null,
       mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),
       wake: (partition) => {
         const hosted = registry.find(partition);
-        if (hosted !== null) shared.wake(hosted.driver);
+        if (hosted !== null) shared.wake(hosted.replica);
       },
     });
   }
@@ -203,7 +203,7 @@ export class NodeParts implements TurnParts {
   /** null before there are records, and when their rows are closed. */
   private metaReads(): MetaReads | null {
     if (this.stopping.isClosing) return null;
-    return this.registry.find(META_PARTITION)?.driver.machine.meta ?? null;
+    return this.registry.find(META_PARTITION)?.replica.machine.meta ?? null;
   }
 
   private makeLinks(): PeerAdmission {
@@ -218,10 +218,10 @@ export class NodeParts implements TurnParts {
         flushSoon: (done) => this.flushSoon(done),
       },
       founders: () => this.registry.founders,
-      driver: (partition) => this.registry.find(partition)?.driver ?? null,
+      replica: (partition) => this.registry.find(partition)?.replica ?? null,
       metaReads: () => this.metaReads(),
       isClosing: () => this.stopping.isClosing,
-      metaIndex: () => this.registry.find(META_PARTITION)?.driver.machine.appliedIndex ?? 0,
+      metaIndex: () => this.registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
       request: () => this.scheduler.request(),
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
@@ -235,7 +235,7 @@ export class NodeParts implements TurnParts {
     });
   }
 
-  private makeChanges(shared: DriverShared): ClusterChanges {
+  private makeChanges(shared: ReplicaDeps): ClusterChanges {
     const { settings, ports, registry } = this;
     return new ClusterChanges({
       settings,
@@ -264,24 +264,24 @@ export class NodeParts implements TurnParts {
     return new Balancer(
       settings.nodeId,
       settings.leaderBalanceEveryMs,
-      () => this.registry.all.map(({ driver }) => driver),
+      () => this.registry.all.map(({ replica }) => replica),
       (node) => this.peers.isUp(node),
       ports.clock.monotonicMs(),
     );
   }
 
-  private makeFailover(shared: DriverShared): Failover {
+  private makeFailover(shared: ReplicaDeps): Failover {
     const failover = new Failover(
       new Prng(this.ports.entropy.uint32()),
-      () => this.registry.all.map(({ driver }) => driver),
+      () => this.registry.all.map(({ replica }) => replica),
       shared.wakeAt,
       shared.wake,
     );
     // A group that another node leads does not care how two of its followers reach each other.
     const unquiesce = (node: number): void => {
-      for (const { driver } of this.registry.all) {
-        const { leader, isLeading } = driver.leadership;
-        if (isLeading || leader === node || leader === 0) driver.peers.unquiesce();
+      for (const { replica } of this.registry.all) {
+        const { leader, isLeading } = replica.leadership;
+        if (isLeading || leader === node || leader === 0) replica.peers.unquiesce();
       }
       this.ticker.unquiesceAll();
       this.request();
@@ -296,7 +296,7 @@ export class NodeParts implements TurnParts {
         unquiesce(node);
         this.clocks.linkDown(node);
         this.changes.linkDown(node);
-        for (const { driver } of this.registry.all) driver.core.reportUnreachable(node);
+        for (const { replica } of this.registry.all) replica.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
       },
     });

@@ -1,14 +1,20 @@
 /**
- * What documents say of the repository: every relative link leads somewhere, every path in code marks
- * is there, and the map names every room.
+ * What documents say of the repository: every relative link leads somewhere, every path in code
+ * marks is there, and the map names every room.
  */
 import { dirname, normalize } from "node:path";
 
 const LINK = /\]\(([^)\s#]+)(?:#[^)]*)?\)/g;
-/** Two names at least, from the top or from where the document lies: a single one may be short for anything. */
+/**
+ * Two names at least, from the top or from where the document lies: a single one may be short for
+ * anything.
+ */
 const SOURCE_PATH = /`((?:[\w-]+\/)+(?:[\w-]+\/|[\w.-]+\.(?:ts|md|mjs|proto)))`/g;
 
-/** Links and paths of a document that lead nowhere; `exists` tells a file or folder of the repository. */
+/**
+ * Links and paths of a document that lead nowhere; `exists` tells a file or folder of the
+ * repository.
+ */
 export function checkDocument(
   path: string,
   text: string,
@@ -51,7 +57,10 @@ export function checkMap(
   return findings;
 }
 
-/** House words that the glossary says are still in the code, and are not; `source` is all of it, paths included. */
+/**
+ * House words that the glossary says are still in the code, and are not, and types that it names
+ * and nothing declares; `source` is all of it, paths included.
+ */
 export function checkGlossary(glossary: string, source: string): string[] {
   const plain = (text: string): string => text.replace(/[\s…*/-]+/g, "").toLowerCase();
   const haystack = plain(source);
@@ -62,6 +71,11 @@ export function checkGlossary(glossary: string, source: string): string[] {
       if (haystack.includes(plain(word))) continue;
       findings.push(`docs/glossary.md: no code says "${word}" any more; the term alone is enough`);
     }
+  }
+  const outside = glossary.replace(/\(in code: [^)]*\)/g, "");
+  for (const [, name = ""] of outside.matchAll(/`([A-Z][a-z]+[A-Za-z]*)`/g)) {
+    if (new RegExp(`\\b(class|interface|type) ${name}\\b`).test(source)) continue;
+    findings.push(`docs/glossary.md: nothing in src/ is declared as ${name}`);
   }
   return findings;
 }

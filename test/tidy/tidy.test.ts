@@ -257,9 +257,10 @@ t.test("the glossary lists no house word that the code has given up", (t) => {
   const source = [...texts].filter(([path]) => path.startsWith("src/")).flat();
   t.same(checkGlossary(glossary, source.join("\n")), []);
   t.equal(
-    checkGlossary("a tick (in code: *zweck*, or `GroupDriver`)", source.join("\n")).length,
+    checkGlossary("a tick (in code: *zweck*, or `TurnScheduler`)", source.join("\n")).length,
     1,
   );
+  t.equal(checkGlossary("`Turn`, and a `Turnip` and `S8`", source.join("\n")).length, 1);
   t.end();
 });
 

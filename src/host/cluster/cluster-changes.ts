@@ -12,7 +12,7 @@ import { META_PARTITION, type PartitionId } from "../../base/ids.js";
 import { type GroupView, isFreshReplica } from "../../control/membership.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../../ports.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 import { Hearing, isHearingFrame } from "./hearing.js";
 import type { Hosted } from "./group-registry.js";
 import { Joining } from "./joining.js";
@@ -49,7 +49,7 @@ export interface ClusterChangesDeps {
   /** Queues a frame on the lane "control"; false: it was dropped. */
   sendControl(to: number, bytes: Uint8Array): boolean;
   /** Gives the group a turn. */
-  wake(driver: GroupDriver): void;
+  wake(replica: Replica): void;
   /** Something waits for `tick` that did not before: beats come as usual. */
   tickSoon(): void;
 }
@@ -69,7 +69,7 @@ export class ClusterChanges {
     const { nodeId, electionMs, clusterId, storage } = settings;
     const nowMs = (): number => deps.nowMs();
     const soon = (callback: () => void): void => deps.soon(callback);
-    const metaLeader = (): number => this.meta()?.driver.leadership.leader ?? 0;
+    const metaLeader = (): number => this.meta()?.replica.leadership.leader ?? 0;
     const metaReads = (): MetaReads | null => deps.metaReads();
     this.metaProposer = new MetaProposer({
       nodeId,
@@ -77,7 +77,7 @@ export class ClusterChanges {
       soon,
       leader: metaLeader,
       metaReads,
-      groups: () => (this.meta()?.driver.leadership.isServing === true ? this.views() : null),
+      groups: () => (this.meta()?.replica.leadership.isServing === true ? this.views() : null),
       propose: (command, sizeBytes, deadlineMs, done) => {
         const meta = this.meta();
         if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
@@ -93,7 +93,7 @@ export class ClusterChanges {
       electionMs,
       logger,
       metaReads,
-      groups: () => registry.all.map(({ driver }) => driver),
+      groups: () => registry.all.map(({ replica }) => replica),
       activeGroups: () => deps.activeGroups.all(),
       isLinked: (node) => deps.isLinked(node),
       wake: (partition) => this.unquiesce(partition),
@@ -102,7 +102,7 @@ export class ClusterChanges {
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
     const memberships = (): readonly Membership[] => {
-      return registry.all.map(({ driver }) => driver.members.membership);
+      return registry.all.map(({ replica }) => replica.members.membership);
     };
     const isLinked = (node: number): boolean => deps.isLinked(node);
     this.leaving = new Leaving({ nodeId, memberships, isLive: isLinked, ...both });
@@ -115,7 +115,7 @@ export class ClusterChanges {
     });
     this.removal = new MemberRemoval({
       nodeId,
-      servesMeta: () => this.meta()?.driver.leadership.isServing === true,
+      servesMeta: () => this.meta()?.replica.leadership.isServing === true,
       memberships,
       isLinked,
       hearing: this.hearing,
@@ -188,18 +188,18 @@ export class ClusterChanges {
   }
 
   private unquiesce(partition: PartitionId): void {
-    const driver = this.deps.registry.find(partition)?.driver;
-    if (driver === undefined) return;
-    driver.peers.unquiesce();
-    this.deps.wake(driver);
+    const replica = this.deps.registry.find(partition)?.replica;
+    if (replica === undefined) return;
+    replica.peers.unquiesce();
+    this.deps.wake(replica);
   }
 
   /** All groups of the cluster as seen here; null unless all of them are hosted. */
   private views(): readonly GroupView[] | null {
     const { all, dataPartitions } = this.deps.registry;
     if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
-    return all.map(({ driver }) => {
-      const { machine, core, leadership, members } = driver;
+    return all.map(({ replica }) => {
+      const { machine, core, leadership, members } = replica;
       const { leader } = leadership;
       const { term, commitIndex } = core;
       const { appliedIndex, appliedTerm } = machine;

@@ -12,7 +12,7 @@ import { type GroupView, nextMemberChange } from "../../control/membership.js";
 import type { Member, MetaCommand } from "../../machine/commands/command.js";
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 import type { Group } from "../group/group.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
 import type { ProposalResult } from "../requests/results.js";
@@ -65,7 +65,7 @@ export class ClusterMembers {
   constructor(
     private readonly settings: ClusterMembersSettings,
     private readonly ports: ClusterMembersPorts,
-    private readonly driver: Pick<GroupDriver, "leadership" | "machine">,
+    private readonly replica: Pick<Replica, "leadership" | "machine">,
     private readonly group: Pick<Group, "proposeFinal">,
   ) {}
 
@@ -80,22 +80,22 @@ export class ClusterMembers {
    */
   check(nowMs: number): void {
     if (this.onItsWay || nowMs < this.notBeforeMs) return;
-    const serves = this.driver.leadership.isServing;
-    if (this.driver.machine.meta.cluster() === null) {
+    const serves = this.replica.leadership.isServing;
+    if (this.replica.machine.meta.cluster() === null) {
       if (serves) this.propose(this.founding(), nowMs);
       return;
     }
     this.follow();
     const command = this.ownLine() ?? (serves ? this.nextStep(nowMs) : null);
     if (command === null) return;
-    const { leader } = this.driver.leadership;
+    const { leader } = this.replica.leadership;
     if (serves) this.propose(command, nowMs);
     else if (leader !== 0 && leader !== this.settings.nodeId) this.send(command, nowMs);
   }
 
   /** Reads the member list anew when it changed. */
   private follow(): void {
-    const { meta } = this.driver.machine;
+    const { meta } = this.replica.machine;
     const version = meta.cluster()?.membershipVersion ?? 0;
     if (version === this.version) return;
     this.version = version;

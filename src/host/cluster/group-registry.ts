@@ -15,7 +15,7 @@ import type { MemberRole } from "../../machine/commands/command.js";
 import { Machine } from "../../machine/machine.js";
 import { Memtable } from "../../machine/store/memtable.js";
 import type { Founder, RecoveredGroupLog, PeerBoot, PeerStanding } from "../../ports.js";
-import { type DriverShared, GroupDriver } from "../group/driver.js";
+import { type ReplicaDeps, Replica } from "../group/replica.js";
 import type { Flusher } from "../storage/flusher.js";
 import { Group } from "../group/group.js";
 import {
@@ -42,7 +42,7 @@ const LOOK_BEATS = 8;
 const LOOK_MIN = 64;
 
 export interface Hosted {
-  readonly driver: GroupDriver;
+  readonly replica: Replica;
   readonly group: Group;
   readonly retention: Retention;
 }
@@ -52,7 +52,7 @@ export class GroupRegistry {
   private readonly list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
-  private readonly addedHooks: ((driver: GroupDriver) => void)[] = [];
+  private readonly addedHooks: ((replica: Replica) => void)[] = [];
   private metaAccess: MetaAccess | null = null;
   private identity: NodeIdentity | null = null;
   private isIn = false;
@@ -62,7 +62,7 @@ export class GroupRegistry {
   private metaSeenAt = -1;
   private lookNext = 0;
 
-  constructor(readonly shared: DriverShared) {
+  constructor(readonly shared: ReplicaDeps) {
     const { store, sorter } = shared.ports;
     this.memtable = new Memtable(sorter === undefined ? { store } : { store, sorter });
   }
@@ -101,7 +101,7 @@ export class GroupRegistry {
   }
 
   /** `hook` is called for every group that is added from now on. */
-  onAdded(hook: (driver: GroupDriver) => void): void {
+  onAdded(hook: (replica: Replica) => void): void {
     this.addedHooks.push(hook);
   }
 
@@ -142,7 +142,7 @@ export class GroupRegistry {
       const added = this.add(partition);
       if (!added.ok) return added;
     }
-    for (const { driver } of this.list) driver.start();
+    for (const { replica } of this.list) replica.start();
     this.refresh();
     flusher.flushSoon(() => identified(boot));
     return ok(null);
@@ -150,10 +150,10 @@ export class GroupRegistry {
 
   /** Follows the partition map: cheap when the meta group applied nothing since. */
   refresh(): void {
-    const meta = this.find(META_PARTITION)?.driver;
+    const meta = this.find(META_PARTITION)?.replica;
     if (meta === undefined || meta.machine.appliedIndex === this.metaSeenAt) return;
     this.metaSeenAt = meta.machine.appliedIndex;
-    if (!this.isIn && this.isCounted()) for (const { driver } of this.list) driver.mayLead();
+    if (!this.isIn && this.isCounted()) for (const { replica } of this.list) replica.mayLead();
     const serves = meta.leadership.isServing;
     if (serves) this.clusterMembers?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
@@ -163,7 +163,7 @@ export class GroupRegistry {
       if (this.byPartition.has(partition)) continue;
       const added = this.add(partition);
       assert(added.ok, "a group without any history can always begin");
-      present(this.find(partition), "the group was added").driver.start();
+      present(this.find(partition), "the group was added").replica.start();
     }
     this.poolSize = cluster.dataPartitions;
   }
@@ -192,7 +192,7 @@ export class GroupRegistry {
   standing(): PeerStanding | null {
     const { identity } = this;
     if (identity === null) return null;
-    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    const meta = this.find(META_PARTITION)?.replica.machine.meta;
     if (identity.isJoiner || (meta?.cluster() ?? null) !== null) {
       return { state: "founded", founders: [] };
     }
@@ -202,7 +202,7 @@ export class GroupRegistry {
 
   /** This node's role in the member list; null when it is not listed or nothing is known yet. */
   ownRole(): MemberRole | null {
-    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    const meta = this.find(META_PARTITION)?.replica.machine.meta;
     return meta?.member(this.shared.settings.nodeId)?.role ?? null;
   }
 
@@ -215,9 +215,9 @@ export class GroupRegistry {
     this.identify(identity);
     const added = this.add(META_PARTITION);
     assert(added.ok, "a new directory can always begin");
-    const { driver } = present(this.find(META_PARTITION), "the meta group was added");
+    const { replica } = present(this.find(META_PARTITION), "the meta group was added");
     present(this.flusher, "recovery has the flusher").flushSoon(() => {
-      driver.start();
+      replica.start();
       identified();
     });
   }
@@ -230,7 +230,7 @@ export class GroupRegistry {
   private isCounted(): boolean {
     if (this.isIn) return true;
     const { nodeId, storageId } = this.shared.settings;
-    const meta = this.find(META_PARTITION)?.driver.machine.meta;
+    const meta = this.find(META_PARTITION)?.replica.machine.meta;
     this.isIn = this.identity?.isJoiner !== true || meta?.member(nodeId)?.storageId === storageId;
     return this.isIn;
   }
@@ -245,21 +245,21 @@ export class GroupRegistry {
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
-    const driver = new GroupDriver(shared, machine, restored.value);
-    const group = new Group(shared, driver);
-    const retention = new Retention(shared.settings, driver, group);
-    const hosted = { driver, group, retention };
+    const replica = new Replica(shared, machine, restored.value);
+    const group = new Group(shared, replica);
+    const retention = new Retention(shared.settings, replica, group);
+    const hosted = { replica, group, retention };
     this.byPartition.set(partition, hosted);
     this.insert(hosted);
-    present(this.flusher, "recovery has the flusher").add(driver);
+    present(this.flusher, "recovery has the flusher").add(replica);
     if (partition === META_PARTITION) {
       const settings = { ...shared.settings, founders: this.founders };
-      this.clusterMembers = new ClusterMembers(settings, shared.ports, driver, group);
+      this.clusterMembers = new ClusterMembers(settings, shared.ports, replica, group);
       if (this.metaAccess !== null) this.clusterMembers.connect(this.metaAccess);
     }
-    if (!this.isCounted()) driver.core.setPassive(true);
+    if (!this.isCounted()) replica.core.setPassive(true);
     for (const hook of this.groupHooks) hook(group);
-    for (const hook of this.addedHooks) hook(driver);
+    for (const hook of this.addedHooks) hook(replica);
     return ok(null);
   }
 
@@ -267,7 +267,10 @@ export class GroupRegistry {
   private insert(hosted: Hosted): void {
     const { list } = this;
     let at = list.length;
-    while (at > 0 && present(list[at - 1], "in range").driver.partition > hosted.driver.partition) {
+    while (
+      at > 0 &&
+      present(list[at - 1], "in range").replica.partition > hosted.replica.partition
+    ) {
       at--;
     }
     list.splice(at, 0, hosted);

@@ -22,7 +22,7 @@ import type {
   PeerPort,
   PeerRefusal,
 } from "../../ports.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 import { KnownPeers, type KnownPeersDeps } from "./known-peers.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { readRaftFrame } from "../replication/raft-frames.js";
@@ -45,7 +45,7 @@ export interface PeerAdmissionDeps {
   readonly rows: KnownPeersDeps;
   /** The nodes that the cluster was founded with; of a joiner the ids only. */
   founders(): readonly Founder[];
-  driver(partition: PartitionId): GroupDriver | null;
+  replica(partition: PartitionId): Replica | null;
   /** The records of the meta partition as applied here; null before there are any, and after. */
   metaReads(): MetaReads | null;
   /** The rows are being closed, or are: other nodes only get the last answers. */
@@ -289,9 +289,9 @@ export class PeerAdmission implements PeerEvents {
     if (lane === "bulk") return this.deps.bulk(from, bytes);
     if (lane === "control" && this.deps.metaProposal(from, bytes)) return;
     const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {
-      const driver = this.deps.driver(partitionId(item.group));
-      if (driver === null) this.strayItems++;
-      else driver.receive(item);
+      const replica = this.deps.replica(partitionId(item.group));
+      if (replica === null) this.strayItems++;
+      else replica.receive(item);
     });
     if (bad !== 0) this.badItems += Math.abs(bad);
   }

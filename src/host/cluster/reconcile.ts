@@ -17,7 +17,7 @@ import type { ConfigChange, CoreStatus, PeerProgress } from "../../raft/state/ty
 import type { MembershipResult } from "../group/group-members.js";
 import type { MoveOrder } from "../group/move.js";
 
-/** One group, as reconciliation sees it; a driver is one. */
+/** One group, as reconciliation sees it; a replica is one. */
 export interface ReconcileGroup {
   readonly partition: PartitionId;
   readonly core: {

@@ -5,30 +5,30 @@
  * Invariants: 1. A group that was run is in it until the end of a beat that came after. 2. A group
  * is in it once.
  */
-import type { GroupDriver } from "./driver.js";
+import type { Replica } from "./replica.js";
 
 export class ActiveGroups {
-  private readonly drivers = new Set<GroupDriver>();
-  private readonly hooks: ((drivers: readonly GroupDriver[]) => void)[] = [];
+  private readonly replicas = new Set<Replica>();
+  private readonly hooks: ((replicas: readonly Replica[]) => void)[] = [];
 
   /** A turn ran these groups. */
-  add(drivers: readonly GroupDriver[]): void {
-    for (const driver of drivers) this.drivers.add(driver);
-    for (const hook of this.hooks) hook(drivers);
+  add(replicas: readonly Replica[]): void {
+    for (const replica of replicas) this.replicas.add(replica);
+    for (const hook of this.hooks) hook(replicas);
   }
 
   /** In the order in which they were first run. */
-  all(): Iterable<GroupDriver> {
-    return this.drivers;
+  all(): Iterable<Replica> {
+    return this.replicas;
   }
 
   /** Everybody who looks at a beat has looked. */
   clear(): void {
-    this.drivers.clear();
+    this.replicas.clear();
   }
 
   /** `hook` is called in each turn, after it ran groups. */
-  listen(hook: (drivers: readonly GroupDriver[]) => void): void {
+  listen(hook: (replicas: readonly Replica[]) => void): void {
     this.hooks.push(hook);
   }
 }

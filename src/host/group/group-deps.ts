@@ -1,5 +1,5 @@
 /**
- * What the drivers of all groups of a node share: settings, ports, budgets, and ways to ask for a
+ * What the replicas of all groups of a node share: settings, ports, budgets, and ways to ask for a
  * turn.
  *
  * Types only.
@@ -16,8 +16,8 @@ import type { CacheBudget } from "../replication/entry-cache.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { HostPorts, HostSettings } from "../settings.js";
 
-/** What the groups of a node share; `Driver` is what drives a group. */
-export interface GroupDeps<Driver> {
+/** What the groups of a node share; `Replica` is one of them here. */
+export interface GroupDeps<Replica> {
   readonly settings: HostSettings;
   readonly ports: HostPorts;
   readonly completions: Completions;
@@ -27,7 +27,7 @@ export interface GroupDeps<Driver> {
   readonly appendBudget: AppendBudget;
   readonly peers: PeerOutbox;
   readonly cacheBudget: CacheBudget;
-  readonly snapshots: GroupSnapshots<Driver>;
+  readonly snapshots: GroupSnapshots<Replica>;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */
@@ -44,16 +44,16 @@ export interface GroupDeps<Driver> {
   };
   /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
   clockOf(node: number): number;
-  /** `driver` has something to do in a turn. */
-  wake(driver: Driver): void;
+  /** `replica` has something to do in a turn. */
+  wake(replica: Replica): void;
 }
 
 /** How snapshots of a group travel and are put in place. */
-export interface GroupSnapshots<Driver> {
-  /** The core of `driver` wants node `to` to get a snapshot. */
-  send(driver: Driver, to: number): void;
+export interface GroupSnapshots<Replica> {
+  /** The core of `replica` wants node `to` to get a snapshot. */
+  send(replica: Replica, to: number): void;
   /** Puts the snapshot that belongs to `meta` in place of log and state; `done` when durable. */
-  install(driver: Driver, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
+  install(replica: Replica, meta: SnapshotMeta, hardState: HardState, done: () => void): void;
   /**
    * Entries above this index are wanted by a node that gets a snapshot; Infinity when none does.
    */

@@ -13,7 +13,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { Command, EntryStamp } from "../../machine/commands/command.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
-import type { DriverShared, GroupDriver } from "./driver.js";
+import type { ReplicaDeps, Replica } from "./replica.js";
 import { groupFacts } from "./group-facts.js";
 import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
@@ -42,10 +42,10 @@ export class Group {
   private readonly advances: ClockAdvances;
 
   constructor(
-    private readonly shared: DriverShared,
-    private readonly driver: GroupDriver,
+    private readonly shared: ReplicaDeps,
+    private readonly replica: Replica,
   ) {
-    this.partition = driver.partition;
+    this.partition = replica.partition;
     this.advances = new ClockAdvances(shared.completions, (command, sizeBytes, deadlineMs, done) =>
       this.proposeFinal(command, sizeBytes, deadlineMs, done),
     );
@@ -53,12 +53,12 @@ export class Group {
 
   /** Reads are legal only inside a confirmed read or apply callback. */
   get machine(): Machine {
-    return this.driver.machine;
+    return this.replica.machine;
   }
 
   /** This leadership's ephemeral locks and keys; null while not serving. */
   get ephemeral(): EphemeralTable | null {
-    return this.driver.leadership.ephemeral;
+    return this.replica.leadership.ephemeral;
   }
 
   /** The node stops, and nobody else leads the group: what is new is turned away. */
@@ -80,16 +80,16 @@ export class Group {
    * As `propose`, also while the node stops: for stop hooks, and for what the host itself proposes.
    */
   proposeFinal(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
-    const { driver, shared } = this;
-    if (!driver.leadership.isLeading) return this.refuse(done, "not-leader");
+    const { replica, shared } = this;
+    if (!replica.leadership.isLeading) return this.refuse(done, "not-leader");
     if (!shared.admits()) return this.refuse(done, "overloaded");
-    driver.peers.unquiesce();
+    replica.peers.unquiesce();
     const nowMs = shared.ports.clock.monotonicMs();
     const waiter = { command, sizeBytes, deadlineMs, done };
-    if (!driver.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
+    if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
-    if (driver.wantsCut(nowMs)) shared.wake(driver);
-    shared.wakeAt(driver.wakeAtMs);
+    if (replica.wantsCut(nowMs)) shared.wake(replica);
+    shared.wakeAt(replica.wakeAtMs);
   }
 
   /**
@@ -97,14 +97,14 @@ export class Group {
    * waits for it.
    */
   read(deadlineMs: number, done: ReadDone): void {
-    const { driver, shared } = this;
+    const { replica, shared } = this;
     if (this.isEnding) return shared.completions.read(done, { status: "aborted" });
-    const { isLeading, isServing } = driver.leadership;
-    if (!isLeading || !driver.reads.add(deadlineMs, done)) {
+    const { isLeading, isServing } = replica.leadership;
+    if (!isLeading || !replica.reads.add(deadlineMs, done)) {
       return shared.completions.read(done, { status: "retry" });
     }
-    driver.peers.unquiesce();
-    if (isServing) shared.wake(driver);
+    replica.peers.unquiesce();
+    if (isServing) shared.wake(replica);
     shared.wakeAt(deadlineMs);
   }
 
@@ -120,12 +120,12 @@ export class Group {
 
   /** The leader's estimate of the lease clock now (ms); the committed value while not serving. */
   leaseNowMs(): number {
-    return this.driver.leadership.leaseNowMs(this.shared.ports.clock.monotonicMs());
+    return this.replica.leadership.leaseNowMs(this.shared.ports.clock.monotonicMs());
   }
 
   /** The committed lease clock (ms): what apply saw last. */
   committedLeaseMs(): number {
-    return this.driver.machine.leaseMs;
+    return this.replica.machine.leaseMs;
   }
 
   /**
@@ -133,30 +133,30 @@ export class Group {
    * log entries. Only while serving.
    */
   nextStamp(): EntryStamp {
-    return this.driver.leadership.nextEntryStamp(this.shared.ports.clock.monotonicMs());
+    return this.replica.leadership.nextEntryStamp(this.shared.ports.clock.monotonicMs());
   }
 
   /** Leads, and has applied its own-term entry. */
   isServing(): boolean {
-    return this.driver.leadership.isServing;
+    return this.replica.leadership.isServing;
   }
 
   isLeader(): boolean {
-    return this.driver.leadership.isLeading;
+    return this.replica.leadership.isLeading;
   }
 
   term(): number {
-    return this.driver.core.term;
+    return this.replica.core.term;
   }
 
   /** The leader's node id; 0 = unknown. */
   leaderNode(): number {
-    return this.driver.leadership.leader;
+    return this.replica.leadership.leader;
   }
 
   /** `hook` is called at every end of a leadership and every replacement of the state. */
   addReset(hook: ResetHook): void {
-    this.driver.leadership.addReset(hook);
+    this.replica.leadership.addReset(hook);
   }
 
   /**
@@ -164,30 +164,30 @@ export class Group {
    * stop (hand back the rest of a block).
    */
   addStopHook(hook: StopHook): void {
-    this.driver.stopHooks.push(hook);
+    this.replica.stopHooks.push(hook);
   }
 
   /** For the host: runs the stop hooks, if this group serves. */
   runStopHooks(deadlineMs: number): void {
     if (!this.isServing()) return;
-    for (const hook of this.driver.stopHooks) {
+    for (const hook of this.replica.stopHooks) {
       hook((command, sizeBytes, done) => this.proposeFinal(command, sizeBytes, deadlineMs, done));
     }
   }
 
   /** For the host: ends what waits here and is due. */
   expire(nowMs: number): void {
-    this.driver.expire(nowMs);
+    this.replica.expire(nowMs);
     this.advances.expire(nowMs);
   }
 
   /** For the host: when this group wants a turn although nothing happens. */
   get wakeAtMs(): number {
-    return Math.min(this.driver.wakeAtMs, this.advances.earliestDeadlineMs);
+    return Math.min(this.replica.wakeAtMs, this.advances.earliestDeadlineMs);
   }
 
   facts(): GroupFacts {
-    return groupFacts(this.driver);
+    return groupFacts(this.replica);
   }
 
   private refuse(done: ProposalDone, reason: RefusalReason): void {

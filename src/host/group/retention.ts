@@ -8,7 +8,7 @@
  * the log.
  */
 import type { CollectCommand } from "../../machine/commands/command.js";
-import type { GroupDriver } from "./driver.js";
+import type { Replica } from "./replica.js";
 import type { Group } from "./group.js";
 import type { ProposalResult } from "../requests/results.js";
 import type { HostSettings } from "../settings.js";
@@ -27,16 +27,16 @@ export class Retention {
 
   constructor(
     private readonly settings: HostSettings,
-    private readonly driver: GroupDriver,
+    private readonly replica: Replica,
     private readonly group: Group,
   ) {
     // A group that has any history may have rows to drop; one that never had a command has none.
-    this.countAtPass = driver.machine.lastStamp.l === 0 ? group.changesAccepted : -1;
+    this.countAtPass = replica.machine.lastStamp.l === 0 ? group.changesAccepted : -1;
   }
 
   /** Called by the housekeeping. */
   check(nowMs: number): void {
-    if (nowMs < this.nextAtMs || !this.driver.leadership.isServing) return;
+    if (nowMs < this.nextAtMs || !this.replica.leadership.isServing) return;
     this.nextAtMs = nowMs + this.settings.collectEveryMs;
     this.collectEphemeral(nowMs);
     if (this.onItsWay) return;
@@ -73,7 +73,7 @@ export class Retention {
   }
 
   private collectEphemeral(nowMs: number): void {
-    const { leadership } = this.driver;
+    const { leadership } = this.replica;
     const table = leadership.ephemeral;
     if (table === null || table.rows === 0) {
       this.ephemeralAfter = null;

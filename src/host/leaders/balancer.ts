@@ -5,7 +5,7 @@
  * are moved, and none whose ephemeral data would be lost. 2. Without its setting nothing is moved.
  */
 import { planLeaderMoves } from "../../control/leader-balance.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 
 export class Balancer {
   private nextAtMs: number;
@@ -14,7 +14,7 @@ export class Balancer {
     private readonly nodeId: number,
     /** Pause between looks (ms); 0 = never. */
     private readonly everyMs: number,
-    private readonly drivers: () => readonly GroupDriver[],
+    private readonly replicas: () => readonly Replica[],
     private readonly isUp: (node: number) => boolean,
     nowMs: number,
   ) {
@@ -25,24 +25,24 @@ export class Balancer {
   check(nowMs: number): void {
     if (this.everyMs === 0 || nowMs < this.nextAtMs) return;
     this.nextAtMs = nowMs + this.everyMs;
-    const drivers = this.drivers().filter((driver) => !driver.members.isAlone);
-    const groups = drivers.map((driver) => ({
-      partition: driver.partition,
-      leader: driver.leadership.leader,
-      candidates: driver.members.membership.voters.filter(
+    const replicas = this.replicas().filter((replica) => !replica.members.isAlone);
+    const groups = replicas.map((replica) => ({
+      partition: replica.partition,
+      leader: replica.leadership.leader,
+      candidates: replica.members.membership.voters.filter(
         (node) => node === this.nodeId || this.isUp(node),
       ),
     }));
     for (const { partition, to } of planLeaderMoves(this.nodeId, groups)) {
-      const driver = drivers.find((each) => each.partition === partition);
-      if (driver === undefined || !this.mayMove(driver, to)) continue;
-      driver.moveTo({ to, mustCarry: true });
+      const replica = replicas.find((each) => each.partition === partition);
+      if (replica === undefined || !this.mayMove(replica, to)) continue;
+      replica.moveTo({ to, mustCarry: true });
     }
   }
 
-  private mayMove(driver: GroupDriver, to: number): boolean {
-    if (!driver.leadership.isServing) return false;
-    const { progress, membership } = driver.core.status();
+  private mayMove(replica: Replica, to: number): boolean {
+    if (!replica.leadership.isServing) return false;
+    const { progress, membership } = replica.core.status();
     if (membership.votersOutgoing.length > 0) return false;
     const peer = progress.find((each) => each.id === to);
     return peer !== undefined && peer.state === "replicate" && !peer.learner;

@@ -7,7 +7,7 @@
  * First the leadership is offered; where nobody takes it, the group falls silent, so that the
  * others elect. 3. It ends by itself when the write becomes durable.
  */
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 import type { LeadershipTransfers } from "./leadership-transfers.js";
 
 /** A node without room offers a group this often: another one may be full as well (ms). */
@@ -19,12 +19,12 @@ interface Open {
 }
 
 export class DiskStallTransfers {
-  private readonly open = new Map<GroupDriver, Open>();
+  private readonly open = new Map<Replica, Open>();
   private closedSinceMs = Infinity;
   /** When each group was last offered because of closed intake: nobody may have room. */
-  private readonly offeredMs = new Map<GroupDriver, number>();
+  private readonly offeredMs = new Map<Replica, number>();
   /** Since when each group is led without being served, for want of what is to be applied first. */
-  private readonly behindMs = new Map<GroupDriver, number>();
+  private readonly behindMs = new Map<Replica, number>();
   /** Groups that were given away, or fell silent, because of a hanging write. */
   count = 0;
 
@@ -43,40 +43,40 @@ export class DiskStallTransfers {
   }
 
   /** Looks at one group, once per beat. Returns whether it is to be ticked. */
-  check(driver: GroupDriver, nowMs: number): boolean {
-    const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(driver, nowMs));
-    if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(driver, nowMs);
-    const record = driver.oldestWrite;
-    if (record === null || !driver.leadership.isLeading || driver.members.isAlone) {
-      this.open.delete(driver);
+  check(replica: Replica, nowMs: number): boolean {
+    const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(replica, nowMs));
+    if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(replica, nowMs);
+    const record = replica.oldestWrite;
+    if (record === null || !replica.leadership.isLeading || replica.members.isAlone) {
+      this.open.delete(replica);
       return true;
     }
-    const known = this.open.get(driver);
+    const known = this.open.get(replica);
     if (known === undefined || known.record !== record) {
-      this.open.set(driver, { record, sinceMs: nowMs });
+      this.open.set(replica, { record, sinceMs: nowMs });
       return true;
     }
     const ageMs = nowMs - known.sinceMs;
     if (ageMs < this.stuckAfterMs) return true;
-    if (this.transfers.order(driver, nowMs)) this.count++;
+    if (this.transfers.order(replica, nowMs)) this.count++;
     return ageMs < this.stuckAfterMs + this.patienceMs;
   }
 
-  private behindSinceMs(driver: GroupDriver, nowMs: number): number {
-    const { isLeading, isServing } = driver.leadership;
-    if (!isLeading || isServing || driver.applier.backlog === 0) {
-      this.behindMs.delete(driver);
+  private behindSinceMs(replica: Replica, nowMs: number): number {
+    const { isLeading, isServing } = replica.leadership;
+    if (!isLeading || isServing || replica.applier.backlog === 0) {
+      this.behindMs.delete(replica);
       return Infinity;
     }
-    const sinceMs = this.behindMs.get(driver) ?? nowMs;
-    this.behindMs.set(driver, sinceMs);
+    const sinceMs = this.behindMs.get(replica) ?? nowMs;
+    this.behindMs.set(replica, sinceMs);
     return sinceMs;
   }
 
-  private giveAway(driver: GroupDriver, nowMs: number): void {
-    if (!this.transfers.isNeeded(driver)) return;
-    if (nowMs < (this.offeredMs.get(driver) ?? -Infinity) + OFFER_EVERY_MS) return;
-    this.offeredMs.set(driver, nowMs);
-    if (this.transfers.order(driver, nowMs)) this.count++;
+  private giveAway(replica: Replica, nowMs: number): void {
+    if (!this.transfers.isNeeded(replica)) return;
+    if (nowMs < (this.offeredMs.get(replica) ?? -Infinity) + OFFER_EVERY_MS) return;
+    this.offeredMs.set(replica, nowMs);
+    if (this.transfers.order(replica, nowMs)) this.count++;
   }
 }

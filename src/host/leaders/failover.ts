@@ -8,7 +8,7 @@
  * leader is heard. 3. Elections by timeout go on beside.
  */
 import type { Prng } from "../../base/prng.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 
 /** A link that is back within this was not down. */
 const GRACE_MS = 20;
@@ -27,14 +27,14 @@ interface Attempt {
 
 export class Failover {
   private readonly down = new Set<number>();
-  private readonly attempts = new Map<GroupDriver, Attempt>();
+  private readonly attempts = new Map<Replica, Attempt>();
   private due = Infinity;
 
   constructor(
     private readonly random: Prng,
-    private readonly drivers: () => readonly GroupDriver[],
+    private readonly replicas: () => readonly Replica[],
     private readonly wakeAt: (atMs: number) => void,
-    private readonly wake: (driver: GroupDriver) => void,
+    private readonly wake: (replica: Replica) => void,
   ) {}
 
   get wakeAtMs(): number {
@@ -47,9 +47,9 @@ export class Failover {
 
   linkDown(node: number, nowMs: number): void {
     this.down.add(node);
-    for (const driver of this.drivers()) {
-      if (driver.leadership.leader !== node || !driver.isVoter) continue;
-      this.plan(driver, { node, count: 0, atMs: nowMs + GRACE_MS });
+    for (const replica of this.replicas()) {
+      if (replica.leadership.leader !== node || !replica.isVoter) continue;
+      this.plan(replica, { node, count: 0, atMs: nowMs + GRACE_MS });
     }
   }
 
@@ -57,33 +57,33 @@ export class Failover {
   check(nowMs: number): void {
     if (nowMs < this.due) return;
     this.due = Infinity;
-    for (const [driver, attempt] of [...this.attempts]) {
+    for (const [replica, attempt] of [...this.attempts]) {
       if (attempt.atMs > nowMs) this.due = Math.min(this.due, attempt.atMs);
-      else this.step(driver, attempt, nowMs);
+      else this.step(replica, attempt, nowMs);
     }
     if (this.due !== Infinity) this.wakeAt(this.due);
   }
 
-  private step(driver: GroupDriver, attempt: Attempt, nowMs: number): void {
-    const { leader } = driver.leadership;
-    this.attempts.delete(driver);
+  private step(replica: Replica, attempt: Attempt, nowMs: number): void {
+    const { leader } = replica.leadership;
+    this.attempts.delete(replica);
     if (!this.down.has(attempt.node)) return;
     if (attempt.count === 0) {
       if (leader !== attempt.node) return;
-      driver.core.forgetLeader();
+      replica.core.forgetLeader();
       const delayMs = FIRST_DELAY_MS + this.random.below(SPREAD_MS);
-      this.plan(driver, { node: attempt.node, count: 1, atMs: nowMs + delayMs });
+      this.plan(replica, { node: attempt.node, count: 1, atMs: nowMs + delayMs });
     } else if (leader === 0 && attempt.count <= ATTEMPTS_MAX) {
-      driver.core.campaign();
+      replica.core.campaign();
       const { node, count } = attempt;
       const delayMs = (RETRY_MS + this.random.below(RETRY_MS)) * 2 ** (count - 1);
-      this.plan(driver, { node, count: count + 1, atMs: nowMs + delayMs });
+      this.plan(replica, { node, count: count + 1, atMs: nowMs + delayMs });
     }
-    this.wake(driver);
+    this.wake(replica);
   }
 
-  private plan(driver: GroupDriver, attempt: Attempt): void {
-    this.attempts.set(driver, attempt);
+  private plan(replica: Replica, attempt: Attempt): void {
+    this.attempts.set(replica, attempt);
     if (attempt.atMs >= this.due) return;
     this.due = attempt.atMs;
     this.wakeAt(attempt.atMs);

@@ -7,50 +7,50 @@
  * has not heard an answer of anybody yet: it is not alone for that.
  */
 import type { PeerProgress } from "../../raft/state/types.js";
-import type { GroupDriver } from "../group/driver.js";
+import type { Replica } from "../group/replica.js";
 
 /** Pause before an order is repeated (ms). */
 const REPEAT_MS = 300;
 
 export class LeadershipTransfers {
-  private readonly orderedMs = new Map<GroupDriver, number>();
+  private readonly orderedMs = new Map<Replica, number>();
 
   constructor(
     private readonly isUp: (node: number) => boolean,
     private readonly nowMs: () => number,
   ) {}
 
-  /** Whether `driver` leads a group, or may have won it, that somebody else could lead. */
-  isNeeded(driver: GroupDriver): boolean {
-    const { role, membership, id } = driver.core.status();
+  /** Whether `replica` leads a group, or may have won it, that somebody else could lead. */
+  isNeeded(replica: Replica): boolean {
+    const { role, membership, id } = replica.core.status();
     if (role !== "leader" && role !== "candidate") return false;
     const nowMs = this.nowMs();
-    return membership.voters.some((voter) => voter !== id && this.mayTake(driver, voter, nowMs));
+    return membership.voters.some((voter) => voter !== id && this.mayTake(replica, voter, nowMs));
   }
 
-  private mayTake(driver: GroupDriver, node: number, nowMs: number): boolean {
-    return this.isUp(node) && !driver.move.isRefusedBy(node, nowMs);
+  private mayTake(replica: Replica, node: number, nowMs: number): boolean {
+    return this.isUp(node) && !replica.move.isRefusedBy(node, nowMs);
   }
 
   /**
    * Orders the transfer of one group's leadership, unless it was ordered just now. True: ordered.
    */
-  order(driver: GroupDriver, nowMs: number): boolean {
-    const orderedMs = this.orderedMs.get(driver) ?? -Infinity;
+  order(replica: Replica, nowMs: number): boolean {
+    const orderedMs = this.orderedMs.get(replica) ?? -Infinity;
     if (nowMs < orderedMs + REPEAT_MS) return false;
-    const successor = this.successor(driver);
+    const successor = this.successor(replica);
     if (successor === null) return false;
-    this.orderedMs.set(driver, nowMs);
-    return driver.moveTo({ to: successor, mustCarry: false });
+    this.orderedMs.set(replica, nowMs);
+    return replica.moveTo({ to: successor, mustCarry: false });
   }
 
-  private successor(driver: GroupDriver): number | null {
-    const { progress, membership, id } = driver.core.status();
+  private successor(replica: Replica): number | null {
+    const { progress, membership, id } = replica.core.status();
     const nowMs = this.nowMs();
     let best: PeerProgress | null = null;
     for (const peer of progress) {
       const isVoter = membership.voters.includes(peer.id) && peer.id !== id && !peer.learner;
-      if (!isVoter || !peer.active || !this.mayTake(driver, peer.id, nowMs)) continue;
+      if (!isVoter || !peer.active || !this.mayTake(replica, peer.id, nowMs)) continue;
       if (best === null || peer.match > best.match) best = peer;
     }
     return best === null ? null : best.id;

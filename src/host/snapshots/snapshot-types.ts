@@ -12,7 +12,7 @@ import type { RaftItem } from "../replication/raft-frames.js";
 import type { SnapshotFrame } from "./snapshot-frames.js";
 import type { SnapshotSettings } from "./snapshot-limits.js";
 
-/** One group, as a transfer sees it; a driver is one. */
+/** One group, as a transfer sees it; a replica is one. */
 export interface SnapshotGroup {
   readonly partition: PartitionId;
   readonly machine: Machine;

@@ -96,8 +96,8 @@ export class MemberNode {
       propose,
       send: (to, bytes) => this.send(to, bytes),
     });
-    const driver = { machine: this.machine, leadership: {} };
-    Object.defineProperty(driver.leadership, "isServing", { get: serves });
+    const replica = { machine: this.machine, leadership: {} };
+    Object.defineProperty(replica.leadership, "isServing", { get: serves });
     this.clusterMembers = new ClusterMembers(
       {
         nodeId,
@@ -110,7 +110,7 @@ export class MemberNode {
         heartbeatMs: 100,
       },
       { entropy: { uint32: () => 7 }, logger },
-      driver as ConstructorParameters<typeof ClusterMembers>[2],
+      replica as ConstructorParameters<typeof ClusterMembers>[2],
       { proposeFinal: propose },
     );
     this.clusterMembers.connect({

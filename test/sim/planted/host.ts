@@ -235,7 +235,7 @@ const cluster: readonly Mutation[] = [
     "P-162",
     "a stop leaves the last callers without an answer",
     "three",
-    [edit("src/host/stopping.ts", "    for (const { driver } of groups) driver.endAll();\n", "")],
+    [edit("src/host/stopping.ts", "    for (const { replica } of groups) replica.endAll();\n", "")],
     { faults: ["graceful-stop", "disk-slow"] },
   ),
 ];

@@ -221,8 +221,9 @@ export class Server {
   }
 
   /**
-   * Asks the process to stop by itself; it has ended when `isUp` is false. `stopped` is called then,
-   * unless it ended otherwise: whether every group that it led with others has another leader.
+   * Asks the process to stop by itself; it has ended when `isUp` is false. `stopped` is called
+   * then, unless it ended otherwise: whether every group that it led with others has another
+   * leader.
    */
   stop(graceMs: number, stopped: (isHandedOver: boolean) => void = () => undefined): void {
     const { running } = this;
@@ -267,9 +268,9 @@ export class Server {
         (id) => peers.isUp(id),
         () => node.nowMs(),
       );
-      const led = registry.all.filter(({ driver }) => handover.isNeeded(driver));
+      const led = registry.all.filter(({ replica }) => handover.isNeeded(replica));
       const chosen = isAll ? led : led.slice(-1);
-      const ordered = chosen.filter(({ driver }) => handover.order(driver, node.nowMs()));
+      const ordered = chosen.filter(({ replica }) => handover.order(replica, node.nowMs()));
       told(ordered.map(({ group }) => group));
     });
   }

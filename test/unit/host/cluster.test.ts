@@ -7,7 +7,7 @@ import {
   RaftFrameWriter,
   readRaftFrame,
 } from "../../../src/host/replication/raft-frames.js";
-import type { GroupDriver } from "../../../src/host/group/driver.js";
+import type { Replica } from "../../../src/host/group/replica.js";
 import type { PeerAdmissionDeps } from "../../../src/host/cluster/peer-admission.js";
 import type { JoinAnswer, PeerAddress } from "../../../src/ports.js";
 import { KeySpace } from "../../../src/machine/store/keys.js";
@@ -373,9 +373,9 @@ void t.test(
     for (const { partition } of cluster.node(1).groups()) {
       const { membership } = (
         cluster.node(1) as unknown as {
-          parts: { registry: { find(p: number): { driver: GroupDriver } } };
+          parts: { registry: { find(p: number): { replica: Replica } } };
         }
-      ).parts.registry.find(partition).driver.members;
+      ).parts.registry.find(partition).replica.members;
       t.same(membership.voters, [1, 2, 3]);
     }
     t.ok(

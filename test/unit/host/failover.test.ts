@@ -1,7 +1,7 @@
 /** When the groups of a node that is gone elect another leader. */
 import t from "tap";
 import { Prng } from "../../../src/base/prng.js";
-import type { GroupDriver } from "../../../src/host/group/driver.js";
+import type { Replica } from "../../../src/host/group/replica.js";
 import { Failover } from "../../../src/host/leaders/failover.js";
 
 void t.test("P-095 an election gets more time with every attempt", (t) => {
@@ -12,9 +12,9 @@ void t.test("P-095 an election gets more time with every attempt", (t) => {
     forgetLeader: () => (leadership.leader = 0),
     campaign: () => campaignsMs.push(nowMs),
   };
-  const driver = { leadership, core, isVoter: true } as unknown as GroupDriver;
+  const replica = { leadership, core, isVoter: true } as unknown as Replica;
   const ignore = (): void => undefined;
-  const failover = new Failover(new Prng(1), () => [driver], ignore, ignore);
+  const failover = new Failover(new Prng(1), () => [replica], ignore, ignore);
   failover.linkDown(2, nowMs);
   for (; nowMs < 30_000; nowMs += 10) failover.check(nowMs);
   const pausesMs = campaignsMs.slice(1).map((atMs, at) => atMs - (campaignsMs[at] ?? 0));

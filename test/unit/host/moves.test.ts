@@ -3,7 +3,7 @@
  * of them.
  */
 import t from "tap";
-import type { GroupDriver } from "../../../src/host/group/driver.js";
+import type { Replica } from "../../../src/host/group/replica.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import {
   FrameRoom,
@@ -87,8 +87,8 @@ for (const awake of [false, true]) {
   );
 }
 
-function driverOf(cluster: Cluster, node: number): GroupDriver {
-  return groupOf(cluster, node)["driver"];
+function replicaOf(cluster: Cluster, node: number): Replica {
+  return groupOf(cluster, node)["replica"];
 }
 
 /** Another node than the one that serves. */
@@ -132,7 +132,7 @@ void t.test("P-197 C12 what is under way when leadership moves is applied, not u
     const to = heirOf(cluster);
     for (let each = 0; each < 5; each++) ask();
     cluster.world(from).timer.step();
-    t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+    t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
     cluster.passUntil(() => {
       ask();
       return cluster.serverOf(PARTITION) === to;
@@ -168,7 +168,7 @@ void t.test("C13 L15 K19 a planned move carries ephemeral locks and entries", (t
   const grantedMs = cluster.nowMs;
   for (let move = 0; move < 3; move++) {
     const to = heirOf(cluster);
-    t.ok(driverOf(cluster, serverOf(cluster)).moveTo({ to, mustCarry: true }));
+    t.ok(replicaOf(cluster, serverOf(cluster)).moveTo({ to, mustCarry: true }));
     cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
     t.match(ephemeral(cluster, tryLock("held", "b")), { type: LockType.busy });
     t.match(ephemeral(cluster, tryLock("held", "a")), { type: LockType.locked, token: 0n });
@@ -179,7 +179,7 @@ void t.test("C13 L15 K19 a planned move carries ephemeral locks and entries", (t
   cluster.pass(400);
   const next = ephemeral(cluster, tryLock("held", "b")) as LockOutcome;
   t.equal(next.type, LockType.locked, "the lease ran on");
-  const { term } = driverOf(cluster, serverOf(cluster)).core;
+  const { term } = replicaOf(cluster, serverOf(cluster)).core;
   t.equal(next.token, BigInt(term - 1) << 36n, "above all that was granted before");
   t.equal(set("k", "three").revision, 2);
   cluster.kill(serverOf(cluster));
@@ -206,8 +206,8 @@ void t.test("C13 a late order of a move that was given up inherits nothing", (t)
     late.push(bytes);
     return writer.take();
   };
-  const { term } = driverOf(cluster, from).core;
-  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+  const { term } = replicaOf(cluster, from).core;
+  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
   cluster.passUntil(() => late.length > 0);
   t.equal(
     groupOf(cluster, from).ephemeral,
@@ -215,13 +215,13 @@ void t.test("C13 a late order of a move that was given up inherits nothing", (t)
     "nobody is answered while the heir may take over",
   );
   cluster.passUntil(() => groupOf(cluster, from).ephemeral !== null);
-  t.equal(driverOf(cluster, from).core.term, term, "the move came to nothing");
+  t.equal(replicaOf(cluster, from).core.term, term, "the move came to nothing");
   t.match(ephemeral(cluster, tryLock("before", "b")), { type: LockType.busy }, "it goes on");
   t.match(ephemeral(cluster, tryLock("after", "a")), { type: LockType.locked });
   cluster.network.filter = (_from, bytes) => bytes;
   for (const bytes of late) cluster.world(to).peers?.events?.frame(from, "control", bytes);
   cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
-  t.equal(driverOf(cluster, to).core.term, term + 1, "it leads by that order, in the next term");
+  t.equal(replicaOf(cluster, to).core.term, term + 1, "it leads by that order, in the next term");
   t.equal(groupOf(cluster, to).ephemeral?.rows, 0, "and takes nothing over");
   const { token } = ephemeral(cluster, tryLock("after", "b")) as LockOutcome;
   t.equal(token, BigInt(term) << 36n);
@@ -244,10 +244,10 @@ void t.test("C13 the balancer leaves a group whose ephemeral data does not fit",
     });
   }
   const to = heirOf(cluster);
-  t.notOk(driverOf(cluster, from).moveTo({ to, mustCarry: true }));
+  t.notOk(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
   cluster.pass(3000);
   t.equal(serverOf(cluster), from);
-  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: false }), "others lose it");
+  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: false }), "others lose it");
   cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
   t.equal(groupOf(cluster, to).ephemeral?.rows, 0);
   t.end();
@@ -267,7 +267,7 @@ void t.test("S9 a planned move hands the rest of blocks back, and logs the lease
   cluster.pass(30_000, 50);
   const clockMs = groupOf(cluster, from).leaseNowMs();
   const to = heirOf(cluster);
-  t.ok(driverOf(cluster, from).moveTo({ to, mustCarry: false }));
+  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: false }));
   cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
   t.equal(handedBack, 1);
   t.ok(groupOf(cluster, to).committedLeaseMs() >= clockMs);
@@ -286,11 +286,11 @@ void t.test("P-197 C12 who is made leader in the moment of its stop hands that o
     const cluster = quiet();
     const from = serverOf(cluster);
     const to = heirOf(cluster);
-    driverOf(cluster, from).moveTo({ to, mustCarry: true });
+    replicaOf(cluster, from).moveTo({ to, mustCarry: true });
     // The signal comes at any point of the move.
     for (let step = 0; step < steps; step++) stepAll(cluster);
     const heir = cluster.node(to);
-    const driver = driverOf(cluster, to);
+    const replica = replicaOf(cluster, to);
     const goOn = (until: () => boolean): void => {
       for (let turn = 0; !until() && turn < 10_000; turn++) {
         if (!stepAll(cluster)) cluster.pass(10);
@@ -299,7 +299,7 @@ void t.test("P-197 C12 who is made leader in the moment of its stop hands that o
     heir.withdraw();
     goOn(() => !heir.hasHeirs);
     let stoppedAs: string | null = null;
-    heir.stop(cluster.nowMs + 10_000, () => (stoppedAs = driver.core.role));
+    heir.stop(cluster.nowMs + 10_000, () => (stoppedAs = replica.core.role));
     goOn(() => stoppedAs !== null);
     t.equal(stoppedAs, "follower", `a signal after ${steps} steps`);
   }

@@ -66,10 +66,10 @@ function partsOf(node: Node): Parts {
 /** Hands the leadership of a partition over. */
 function move(cluster: Cluster, partition: number, from: number, to: number): void {
   const { registry, scheduler } = partsOf(cluster.node(from));
-  const driver = registry.find(partitionId(partition))?.driver;
+  const replica = registry.find(partitionId(partition))?.replica;
   const leads = (): boolean => cluster.node(to).group(partitionId(partition))?.isLeader() === true;
-  driver?.core.transferLeadership(to);
-  if (driver !== undefined) driver.peers.unquiesce();
+  replica?.core.transferLeadership(to);
+  if (replica !== undefined) replica.peers.unquiesce();
   scheduler.request();
   cluster.passUntil(leads);
 }

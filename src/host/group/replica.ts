@@ -1,6 +1,6 @@
 /**
- * Drives one group: joins the core, the effects, the batcher, the applier and the reads, one `run`
- * per turn in which the group has something to do.
+ * One group on this node: joins the core, the effects, the batcher, the applier and the reads, one
+ * `run` per turn in which the group has something to do.
  *
  * Invariants: 1. `run` first reports what became durable and applies it, then cuts what waited for
  * that, so that the next batch is as full as can be. 2. Batches are cut and rounds begun by a
@@ -37,9 +37,9 @@ import { Reads } from "../requests/reads.js";
 import type { StopHook } from "../requests/results.js";
 
 /** What all groups of a node share. */
-export type DriverShared = GroupDeps<GroupDriver>;
+export type ReplicaDeps = GroupDeps<Replica>;
 
-export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
+export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly partition: PartitionId;
   readonly core: RaftCore;
   readonly batcher: Batcher;
@@ -66,7 +66,7 @@ export class GroupDriver implements TargetGroup, ApplierGroup, FlushableGroup {
   private readonly target: EffectHandlers;
 
   constructor(
-    private readonly shared: DriverShared,
+    private readonly shared: ReplicaDeps,
     readonly machine: Machine,
     restored: RestoredState,
   ) {
