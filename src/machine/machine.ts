@@ -281,9 +281,9 @@ export class Machine {
    * together.
    */
   install(sink: RestoreSink): void {
-    const record = present(sink.finished(), "an image is installed when all of it was taken");
+    const record = present(sink.finished(), "a snapshot is installed when all of it was taken");
     assert(sink === this.filling, "the last restore begun is the one installed");
-    assert(record.appliedIndex >= this.index, "an image never takes the group back");
+    assert(record.appliedIndex >= this.index, "a snapshot never takes the group back");
     this.filling = null;
     this.generation = sink.generation;
     this.index = record.appliedIndex;

@@ -211,7 +211,7 @@ const cases: Readonly<Record<string, Case>> = {
     if (!driver.harness.survives) return;
     t.same(driver.log.recovered().get(A)?.hardState, { term: 9, vote: 65_535, commit: 0 });
   },
-  "images after a restart": async (t, driver) => {
+  "recovered logs after a restart": async (t, driver) => {
     if (!driver.harness.survives) return;
     await driver.write(A, makeEntries(1, 6, 2), { term: 2, vote: 5, commit: 4 });
     await driver.write(A, makeEntries(5, 9, 3), { term: 3, vote: 0, commit: 9 });

@@ -118,7 +118,8 @@ function scanAndReplay(bytes: Uint8Array, appender: Appender): number {
   for (const index of appender.groups.values()) {
     const snapshot = index.recovered();
     index.firstHole();
-    if (snapshot.lastIndex < snapshot.floor.index) throw new Error("an image ends above its floor");
+    if (snapshot.lastIndex < snapshot.floor.index)
+      throw new Error("a recovered log ends above its floor");
   }
   return wrong === null ? 1 : 2;
 }

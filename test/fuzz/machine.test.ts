@@ -252,7 +252,7 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
   t.end();
 });
 
-t.test("P-040 P-128 image chunks: no damaged chunk is taken, none throws", (t) => {
+t.test("P-040 P-128 snapshot chunks: no damaged chunk is taken, none throws", (t) => {
   const bench = new Bench();
   for (const command of commands) bench.apply(1, command);
   const source = bench.machine.openSnapshot(1 << 20);

@@ -3,8 +3,8 @@
  * core asks.
  *
  * This is the smallest host that a core can have. It does its duties in the order that Effects
- * (src/raft/state/types.ts) names: in synchronous mode all at once, in asynchronous mode when the storage
- * threads are told to work.
+ * (src/raft/state/types.ts) names: in synchronous mode all at once, in asynchronous mode when the
+ * storage threads are told to work.
  */
 import type { CoreConfig } from "../../src/raft/state/config.js";
 import { RaftCore } from "../../src/raft/core.js";
@@ -171,7 +171,7 @@ export class HarnessNode {
       ({ index, term }) => index === meta.index && term === meta.term,
     );
     const snapshot = own.at(-1) ?? this.arriving.get(meta.index);
-    if (snapshot === undefined) throw new Error(`no image at ${meta.index}`);
+    if (snapshot === undefined) throw new Error(`no snapshot at ${meta.index}`);
     return snapshot;
   }
 

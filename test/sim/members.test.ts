@@ -45,7 +45,7 @@ const NAMES = [
   "members admitted",
   "members left",
   "members transfersDone",
-  "images installed",
+  "snapshots installed",
 ] as const;
 
 /** What several runs saw in all; each of them must be without violations. */
@@ -72,7 +72,7 @@ t.test("P-091 nodes join while they and their seeds are killed and cut off", (t)
   const faults = ["kill", "power-loss", "isolate", "lane-break"] as const;
   const seen = several(t, [1, 2], ["join"], faults);
   t.ok((seen.get("members admitted") ?? 0) >= 3, "nodes were taken in");
-  t.ok((seen.get("images installed") ?? 0) >= 3, "by images");
+  t.ok((seen.get("snapshots installed") ?? 0) >= 3, "by snapshots");
   t.end();
 });
 

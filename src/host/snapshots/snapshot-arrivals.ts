@@ -56,7 +56,7 @@ export class SnapshotArrivals {
 
   install(group: SnapshotGroup, order: InstallOrder): void {
     const receiver = this.incoming.get(group.partition)?.receiver;
-    assert(receiver?.isFor(order.meta) === true, "an install is of the image that was offered");
+    assert(receiver?.isFor(order.meta) === true, "an install is of the snapshot that was offered");
     present(receiver, "there is a transfer").install(order);
   }
 
@@ -124,7 +124,7 @@ export class SnapshotArrivals {
     if (code === "installed") this.installed++;
     this.onEnd(group);
     const fields = { partition: group.partition, from, result: code };
-    this.deps.logger.log("info", "Taking an image ended.", fields);
+    this.deps.logger.log("info", "Taking a snapshot ended.", fields);
   }
 
   tell(

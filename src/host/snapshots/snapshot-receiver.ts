@@ -133,7 +133,7 @@ export class SnapshotReceiver {
 
   /** The core ordered the install; inside the group's turn. `done` when all of it is durable. */
   install(order: InstallOrder): void {
-    assert(this.isFor(order.meta), "the image that was offered is the one installed");
+    assert(this.isFor(order.meta), "the snapshot that was offered is the one installed");
     this.state = "installing";
     const { machine, partition } = this.group;
     const { index, term } = order.meta;

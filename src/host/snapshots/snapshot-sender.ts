@@ -6,10 +6,10 @@
  * call: base, raft types, machine, this folder.
  *
  * Invariants: 1. It ends exactly once: done, failed, or superseded by the end of the leadership
- * (P-037). 2. Memory: `windowChunks` chunks and what the snapshot holds; beyond that the snapshot begins
- * anew, `snapshotsMax` times at most (P-035). 3. Progress moves the deadline, nothing else does; the
- * whole has a least pace. 4. Nothing is sent in the name of another term than the one it began in
- * (P-040).
+ * (P-037). 2. Memory: `windowChunks` chunks and what the snapshot holds; beyond that the snapshot
+ * begins anew, `snapshotsMax` times at most (P-035). 3. Progress moves the deadline, nothing else
+ * does; the whole has a least pace. 4. Nothing is sent in the name of another term than the one it
+ * began in (P-040).
  */
 import { assert } from "../../base/assert.js";
 import type { SnapshotSource } from "../../machine/snapshot/source.js";
@@ -156,7 +156,7 @@ export class SnapshotSender {
         this.startAtMs = nowMs + this.link.settings.askAfterMs;
         return;
       case "damaged":
-        return this.restart(nowMs, "the image arrived damaged");
+        return this.restart(nowMs, "the snapshot arrived damaged");
       case "busy":
       case "outdated":
         return this.finish("failed", code);
@@ -171,8 +171,8 @@ export class SnapshotSender {
   private restart(nowMs: number, why: string): void {
     const { settings, logger } = this.link;
     const { partition } = this.group;
-    const fields = { partition, to: this.to, why, images: this.snapshots };
-    logger.log("info", "An image begins anew.", fields);
+    const fields = { partition, to: this.to, why, snapshots: this.snapshots };
+    logger.log("info", "A snapshot begins anew.", fields);
     this.abort();
     this.release();
     if (this.snapshots >= settings.snapshotsMax) return this.finish("failed", why);
@@ -206,7 +206,7 @@ export class SnapshotSender {
     if (nowMs < this.startAtMs) return;
     if (this.source === null && !this.madeLast) this.open();
     const { group, meta, session, term } = this;
-    assert(meta !== null, "an image has a position");
+    assert(meta !== null, "a snapshot has a position");
     if (!this.begun) {
       const frame = { kind: "begin", group: group.partition, session, term, meta } as const;
       if (!this.link.send(this.to, frame)) return;
@@ -227,7 +227,7 @@ export class SnapshotSender {
   /** False: the snapshot was overrun by changes. */
   private make(nowMs: number): boolean {
     const { source, link } = this;
-    assert(source !== null, "chunks are made of an open image");
+    assert(source !== null, "chunks are made of an open snapshot");
     const chunk = source.next(link.settings.chunkBytes);
     if (chunk === "overrun") {
       this.restart(nowMs, "too much changed meanwhile");

@@ -117,8 +117,8 @@ export class Snapshots {
   }
 
   /**
-   * What the log may keep for other nodes: `leastBytes`, more where snapshots are large, so that what
-   * is written while one travels stays, and more where that was too little (P-194).
+   * What the log may keep for other nodes: `leastBytes`, more where snapshots are large, so that
+   * what is written while one travels stays, and more where that was too little (P-194).
    */
   logKeepBytes(leastBytes: number): number {
     let largest = this.largestBytes;
@@ -127,8 +127,8 @@ export class Snapshots {
   }
 
   /**
-   * The core of `group` orders the install of the snapshot that was offered to it. `done` is called,
-   * in no turn, when state and log are both replaced durably.
+   * The core of `group` orders the install of the snapshot that was offered to it. `done` is
+   * called, in no turn, when state and log are both replaced durably.
    */
   install(group: SnapshotGroup, meta: SnapshotMeta, hardState: HardState, done: () => void): void {
     this.arrivals.install(group, { meta, hardState, done });
@@ -236,7 +236,7 @@ export class Snapshots {
     if (end === "superseded") return;
     this.deps.logger.log(
       "info",
-      `Sending an image ${end === "done" ? "ended" : "failed"}.`,
+      `Sending a snapshot ${end === "done" ? "ended" : "failed"}.`,
       fields,
     );
     this.largestBytes = Math.max(this.largestBytes, sender.sentBytes);

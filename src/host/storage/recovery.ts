@@ -64,7 +64,7 @@ function refuse(code: StartRefusal, partition: PartitionId, what: string): Failu
 
 /** A snapshot was installed at `index`, but log and store do not agree about it. */
 export function mixedState(partition: PartitionId, index: number): Failure<StartRefusal> {
-  const what = `an image was installed at index ${index}, which the log does not know.`;
+  const what = `a snapshot was installed at index ${index}, which the log does not know.`;
   return refuse("state-ahead-of-log", partition, what);
 }
 

@@ -64,7 +64,7 @@ export class RestoreSink {
 
   /** Takes the next chunk. "done" after the last; "damaged" ends the restore: begin another. */
   take(bytes: Uint8Array): Result<"more" | "done", RestoreFailure> {
-    if (this.state !== "open") return failure("damaged", "The image had ended already.");
+    if (this.state !== "open") return failure("damaged", "The snapshot had ended already.");
     const whole = readChunk(bytes, this.group, this.sequence, {
       record: (record, recordBytes) => {
         this.record = record;
@@ -78,7 +78,8 @@ export class RestoreSink {
       },
     });
     if (!whole) this.state = "broken";
-    if (this.ended()) return failure("damaged", `Chunk ${this.sequence} of the image is damaged.`);
+    if (this.ended())
+      return failure("damaged", `Chunk ${this.sequence} of the snapshot is damaged.`);
     this.sequence++;
     return ok(this.finished() === null ? "more" : "done");
   }

@@ -66,7 +66,7 @@ export class SnapshotSource implements ChangeWatcher {
    */
   next(maxBytes: number): SnapshotChunk | "overrun" {
     if (this.state === "overrun") return "overrun";
-    assert(this.state === "reading", "an image ends with its last chunk");
+    assert(this.state === "reading", "a snapshot ends with its last chunk");
     this.writer.begin();
     if (!this.started) {
       const bytes = snapshotRecord(this.record);

@@ -81,7 +81,7 @@ export class FakeGroup implements SnapshotGroup {
     this.inbox = [];
     for (const { message } of inbox) {
       const meta = message.snapshot;
-      assert(message.kind === "snapshot" && meta !== null, "only images are offered");
+      assert(message.kind === "snapshot" && meta !== null, "only snapshots are offered");
       if (message.term < core.term || meta.index <= core.commitIndex) continue;
       core.term = message.term;
       core.commitIndex = meta.index;

@@ -33,7 +33,10 @@ export interface Profile {
   /** Weights instead of the drawn ones; kinds that are not named are off. */
   readonly operations?: Partial<Record<WorkloadKind, number>>;
   readonly keys?: number;
-  /** Of what the world counts, and of what checkers saw, that much must have happened over a sweep: else it was not this world. */
+  /**
+   * Of what the world counts, and of what checkers saw, that much must have happened over a sweep:
+   * else it was not this world.
+   */
   readonly needs?: Readonly<Record<string, number>>;
   /** In half of the seeds the disks of a majority are emptied. */
   readonly losesMajorities?: boolean;
@@ -109,7 +112,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [500],
     clients: [20],
     host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 2000 },
-    // Large enough that joiners are fed from the log: a snapshot for each of 2000 groups takes long.
+    // Large enough that joiners are fed from the log: a snapshot for each of 2000 groups takes
+    // long.
     segmentBytes: 4 << 20,
     ticks: 10_000,
   },
@@ -137,7 +141,10 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     ticks: 30_000,
     faultEveryMs: [1000, 3000],
   },
-  /** Values of almost a mebibyte, written while a node is away; those that have them were restarted when it comes back. */
+  /**
+   * Values of almost a mebibyte, written while a node is away; those that have them were restarted
+   * when it comes back.
+   */
   heavy: {
     name: "heavy",
     nodes: [3],
@@ -192,7 +199,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     work: { ...LARGE_WORK, largeValues: 120, largeBytes: 3000 },
     operations: WRITERS,
     keys: 400,
-    needs: { "fault away": 3, "images installed": 3 },
+    needs: { "fault away": 3, "snapshots installed": 3 },
     snapshotsMax: 2,
   },
   /** One bucket of thousands of dead rows, and many who read it at once. */
@@ -250,7 +257,9 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     },
     needs: { "fault kill-leader": 3, "fault strand-leader": 3 },
   },
-  /** What no connection brings comes over the links: bytes that no node sends, and frames once more. */
+  /**
+   * What no connection brings comes over the links: bytes that no node sends, and frames once more.
+   */
   rude: {
     name: "rude",
     nodes: [3],
@@ -271,7 +280,10 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     faultEveryMs: [100, 300],
     needs: { "network garbage": 10, "network replayed": 10 },
   },
-  /** Founders lose their disks: a minority, whom one command heals each, or a majority, which ends all grants. */
+  /**
+   * Founders lose their disks: a minority, whom one command heals each, or a majority, which ends
+   * all grants.
+   */
   wiped: {
     name: "wiped",
     nodes: [3, 5],
@@ -296,7 +308,9 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
       ...{ "losses nodes replaced": 1, "losses majorities": 1 },
     },
   },
-  /** Disks are put back as they were some restarts ago, and the nodes are restarted again and again. */
+  /**
+   * Disks are put back as they were some restarts ago, and the nodes are restarted again and again.
+   */
   "rolled-back": {
     name: "rolled-back",
     nodes: [3, 5],

@@ -1,6 +1,6 @@
 /**
- * One run: a world, its machines, clients and faults, made from a plan; then peace, in which what is
- * left must become whole again; then the verdict.
+ * One run: a world, its machines, clients and faults, made from a plan; then peace, in which what
+ * is left must become whole again; then the verdict.
  *
  * Invariants: 1. A run is synchronous and touches nothing of the platform (see `tripwire.ts`).
  * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
@@ -253,7 +253,10 @@ class Run {
     });
   }
 
-  /** Entries that leaders have committed and `server` has not applied, of the group where most are missing. */
+  /**
+   * Entries that leaders have committed and `server` has not applied, of the group where most are
+   * missing.
+   */
   private lagOf({ running }: Server): number {
     let lag = 0;
     for (const { running: other } of this.servers) {
@@ -327,7 +330,7 @@ class Run {
     add("work large values", this.shared.large);
     for (const server of servers) {
       const { disk, rows } = server;
-      add("images installed", snapshotsOf(server));
+      add("snapshots installed", snapshotsOf(server));
       for (const [name, count] of Object.entries(disk.counts)) add(`disk ${name}`, count);
       for (const [name, count] of Object.entries(rows.counts)) add(`store ${name}`, count);
     }

@@ -255,7 +255,7 @@ void t.test("P-013 a group that is gone from a living leader is failed over", (t
   t.end();
 });
 
-void t.test("P-036 P-037 a follower below the floor gets an image while writes go on", (t) => {
+void t.test("P-036 P-037 a follower below the floor gets a snapshot while writes go on", (t) => {
   const settings = { compactKeepEntries: 5, compactEveryEntries: 20, flushAgeMs: 100 };
   const cluster = new Cluster(3, settings).ready();
   const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
@@ -278,7 +278,10 @@ void t.test("P-036 P-037 a follower below the floor gets an image while writes g
     digests(cluster).every((digest) => digest === "equal"),
     digests(cluster).join("; "),
   );
-  t.ok(cluster.node(away).facts().snapshotsInstalled >= 3, "every data partition came as an image");
+  t.ok(
+    cluster.node(away).facts().snapshotsInstalled >= 3,
+    "every data partition came as a snapshot",
+  );
   cluster.kill(away);
   cluster.start(away);
   cluster.ready();

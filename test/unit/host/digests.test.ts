@@ -71,7 +71,7 @@ t.test("P-029, C14: an apply that differs on one replica ends that one", (t) => 
   t.end();
 });
 
-t.test("C14: what a replica is lasts over restarts and images", (t) => {
+t.test("C14: what a replica is lasts over restarts and snapshots", (t) => {
   const settings = { digestEveryEntries: EVERY, compactKeepEntries: 5, compactEveryEntries: 20 };
   const cluster = new Cluster(3, { ...settings, flushAgeMs: 100 }).ready();
   write(cluster, 2 * EVERY);
@@ -90,7 +90,7 @@ t.test("C14: what a replica is lasts over restarts and images", (t) => {
   t.ok(group.machine.appliedIndex > 100, "several fixed indexes were passed");
   const replica = cluster.node(late).group(group.partition)?.machine;
   t.equal(replica?.chainDigest, group.machine.chainDigest);
-  t.ok((replica?.installed.index ?? 0) > 0, "one of them by an image");
+  t.ok((replica?.installed.index ?? 0) > 0, "one of them by a snapshot");
   for (const id of cluster.nodes.keys()) t.same(cluster.world(id).fatals, [], "all are equal");
   t.end();
 });
@@ -118,6 +118,6 @@ t.test("C14: digests are compared at equal indexes only, in whichever order they
   t.equal(digests.latest.index, 392);
   digests.reset();
   digests.told(digest(392, 9));
-  t.same(found, [24, 32], "an image is the leader's own");
+  t.same(found, [24, 32], "a snapshot is the leader's own");
   t.end();
 });

@@ -56,7 +56,7 @@ function leave(cluster: Cluster, id: number): LeaveOutcome | null {
   return outcome;
 }
 
-void t.test("a node joins by images while writes go on, rises to voter, and one leaves", (t) => {
+void t.test("a node joins by snapshots while writes go on, rises to voter, and one leaves", (t) => {
   const settings = {
     compactKeepEntries: 5,
     compactEveryEntries: 20,
@@ -83,7 +83,7 @@ void t.test("a node joins by images while writes go on, rises to voter, and one 
   }
   cluster.passUntil(() => memberRoles(cluster, 4) === "1 voter, 2 voter, 3 voter, 4 voter", 30_000);
   cluster.ready();
-  t.ok(cluster.node(4).facts().snapshotsInstalled >= 3, "it came by images");
+  t.ok(cluster.node(4).facts().snapshotsInstalled >= 3, "it came by snapshots");
   cluster.passUntil(() => isCaughtUp(cluster));
   const members = cluster.node(4).metaGroup().machine.meta.members();
   t.same(

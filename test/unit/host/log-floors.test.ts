@@ -59,7 +59,7 @@ void t.test("P-194 P-037 floors respect transfers and followers, up to a bound",
   t.end();
 });
 
-const IMAGES = {
+const SMALL_SNAPSHOTS = {
   initialPartitions: 1,
   leaderBalanceEveryMs: 0,
   compactKeepEntries: 5,
@@ -77,7 +77,7 @@ function put(cluster: Cluster, key: string, results: ProposalResult[]): void {
 
 /** A cluster in which a follower was away until only a snapshot could bring it up. */
 function withLaggard(settings: object): { cluster: Cluster; away: number } {
-  const cluster = new Cluster(3, { ...IMAGES, ...settings }).ready();
+  const cluster = new Cluster(3, { ...SMALL_SNAPSHOTS, ...settings }).ready();
   const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
   const results: ProposalResult[] = [];
   for (let at = 0; at < 1000; at++) {
@@ -120,27 +120,30 @@ function writeOn(cluster: Cluster, away: number, seconds: number): [number, bool
   return [snapshots(), false];
 }
 
-void t.test("P-194 P-037 P-116 a log that is too large stays behind a transfer: one image", (t) => {
-  const { cluster, away } = withLaggard({});
-  // More segments than there should be, all the time: each beat relieves the log.
-  for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
-  const [snapshots, isCaughtUp] = writeOn(cluster, away, 60);
-  t.ok(isCaughtUp, "it catches up");
-  t.equal(snapshots, 1);
-  t.end();
-});
+void t.test(
+  "P-194 P-037 P-116 a log that is too large stays behind a transfer: one snapshot",
+  (t) => {
+    const { cluster, away } = withLaggard({});
+    // More segments than there should be, all the time: each beat relieves the log.
+    for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
+    const [snapshots, isCaughtUp] = writeOn(cluster, away, 60);
+    t.ok(isCaughtUp, "it catches up");
+    t.equal(snapshots, 1);
+    t.end();
+  },
+);
 
-void t.test("P-194 a bound that is too small is raised until an image can be joined", (t) => {
+void t.test("P-194 a bound that is too small is raised until a snapshot can be joined", (t) => {
   const { cluster, away } = withLaggard({ logKeepBytesMax: 10_000 });
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
   const [snapshots, isCaughtUp] = writeOn(cluster, away, 120);
   t.ok(isCaughtUp, "it catches up");
-  t.ok(snapshots <= 4, `${snapshots} images`);
+  t.ok(snapshots <= 4, `${snapshots} snapshots`);
   t.end();
 });
 
 void t.test("P-194 P-035 a linked follower that lags is fed from the log", (t) => {
-  const cluster = new Cluster(3, { ...IMAGES, flushRows: 20 }).ready();
+  const cluster = new Cluster(3, { ...SMALL_SNAPSHOTS, flushRows: 20 }).ready();
   const follower = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
   for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
   const { log } = cluster.world(follower);

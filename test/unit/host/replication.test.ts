@@ -61,7 +61,7 @@ function group(): { replication: Replication; stepped: string[] } {
   return { replication, stepped };
 }
 
-void t.test("P-043 what follows an image waits until the image is installed", (t) => {
+void t.test("P-043 what follows a snapshot waits until the snapshot is installed", (t) => {
   const { replication, stepped } = group();
   const observer = {
     before: (message: Message) => void stepped.push(message.kind),

@@ -73,7 +73,7 @@ function isInstalled({ leader, follower }: Pair): boolean {
   return follower.installs > 0 && follower.machine.stateDigest === leader.machine.stateDigest;
 }
 
-t.test("an image goes over, whole: rows, tokens, lease clock, idempotency, membership", (t) => {
+t.test("a snapshot goes over, whole: rows, tokens, lease clock, idempotency, membership", (t) => {
   const world = pair();
   const { lane, leader, follower } = world;
   const { machine } = leader;
@@ -157,7 +157,7 @@ t.test(
   },
 );
 
-t.test("P-037 losses and repeats alone cost no second image", (t) => {
+t.test("P-037 losses and repeats alone cost no second snapshot", (t) => {
   for (let seed = 1; seed <= 30; seed++) {
     const random = new Prng(seed);
     const world = pair(150);
@@ -192,7 +192,7 @@ t.test("P-040 a term that rises before the last chunk, and before the offer", (t
   follower.losesMessages = 1;
   t.ok(
     late.lane.run(() => follower.losesMessages === 0),
-    "the image was offered, and lost",
+    "the snapshot was offered, and lost",
   );
   follower.core.term = 6;
   t.ok(late.lane.run(() => late.leader.group().core.reports.length > 0));
@@ -222,7 +222,7 @@ t.test("P-037 an offer that got lost is made again", (t) => {
 });
 
 t.test(
-  "P-040 sessions are not mixed: a newer leader's image takes the place of an older one",
+  "P-040 sessions are not mixed: a newer leader's snapshot takes the place of an older one",
   (t) => {
     const lane = new Lane();
     const small = { chunkBytes: 600 };
@@ -246,7 +246,7 @@ t.test(
     follower.group().core.commitIndex = fresh.machine.appliedIndex;
     fresh.snapshots.send(fresh.group(), 4);
     t.ok(lane.run(() => fresh.group().core.reports.length === 2));
-    t.equal(fresh.group().core.reports[1], "4 ok", "P-038 what is there already needs no image");
+    t.equal(fresh.group().core.reports[1], "4 ok", "P-038 what is there already needs no snapshot");
     t.equal(follower.installs, 1);
     t.end();
   },
@@ -305,26 +305,29 @@ t.test("P-037 P-153 a hung link: deadline, report, back-off; then it heals", (t)
   t.end();
 });
 
-t.test("P-037 an image may take longer than any fixed time, at a pace; a slower one ends", (t) => {
-  const slow = { totalMs: 2000, bytesPerSecond: 4000, chunkBytes: 600 };
-  for (const [leastBytesPerSecond, goesOver] of [
-    [500, true],
-    [40_000, false],
-  ] as const) {
-    const world = pair(300, { ...slow, leastBytesPerSecond });
-    const { lane, leader } = world;
-    const { reports } = leader.group().core;
-    order(world);
-    const beganMs = lane.nowMs;
-    t.ok(lane.run(() => reports.length > 0));
-    t.equal(isInstalled(world), goesOver);
-    t.strictSame(reports, [goesOver ? "4 ok" : "4 failed"]);
-    t.ok(lane.nowMs - beganMs >= slow.totalMs, "it took that long");
-  }
-  t.end();
-});
+t.test(
+  "P-037 a snapshot may take longer than any fixed time, at a pace; a slower one ends",
+  (t) => {
+    const slow = { totalMs: 2000, bytesPerSecond: 4000, chunkBytes: 600 };
+    for (const [leastBytesPerSecond, goesOver] of [
+      [500, true],
+      [40_000, false],
+    ] as const) {
+      const world = pair(300, { ...slow, leastBytesPerSecond });
+      const { lane, leader } = world;
+      const { reports } = leader.group().core;
+      order(world);
+      const beganMs = lane.nowMs;
+      t.ok(lane.run(() => reports.length > 0));
+      t.equal(isInstalled(world), goesOver);
+      t.strictSame(reports, [goesOver ? "4 ok" : "4 failed"]);
+      t.ok(lane.nowMs - beganMs >= slow.totalMs, "it took that long");
+    }
+    t.end();
+  },
+);
 
-t.test("P-035 P-037 busy writes: bounded memory, at most two images", (t) => {
+t.test("P-035 P-037 busy writes: bounded memory, at most two snapshots", (t) => {
   const world = pair(300);
   const { lane, leader, follower } = world;
   let written = 0;
@@ -343,7 +346,7 @@ t.test("P-035 P-037 busy writes: bounded memory, at most two images", (t) => {
   t.ok(written > 10, `${written} writes went on meanwhile`);
   const { index } = follower.machine.installed;
   t.equal(leader.snapshots.keepFrom(partitionId(1)), Infinity);
-  t.ok(index < leader.machine.appliedIndex, "the image is of its moment");
+  t.ok(index < leader.machine.appliedIndex, "the snapshot is of its moment");
 
   const tight = pair(300, { heldBytesMax: 300, snapshotsMax: 3, retryMs: 20 });
   order(tight);
@@ -359,7 +362,7 @@ t.test("P-035 P-037 busy writes: bounded memory, at most two images", (t) => {
   );
   t.strictSame(tight.leader.group().core.reports, ["4 failed"]);
   const anew = tight.leader.lines.filter((line) => line.includes("begins anew")).length;
-  t.equal(anew, 3, "an overrun image begins anew, so many times and no more");
+  t.equal(anew, 3, "an overrun snapshot begins anew, so many times and no more");
   order(tight);
   t.ok(
     tight.lane.run(() => isInstalled(tight)),
@@ -424,7 +427,7 @@ t.test("an empty group, and one whose founders never changed", (t) => {
   t.end();
 });
 
-t.test("P-130 an image that is not what was announced is refused", (t) => {
+t.test("P-130 a snapshot that is not what was announced is refused", (t) => {
   const world = pair();
   const { lane, leader, follower } = world;
   lane.script = (bytes) => {
@@ -447,7 +450,7 @@ t.test("P-130 an image that is not what was announced is refused", (t) => {
   };
   order(stranger);
   t.ok(stranger.lane.run(() => stranger.leader.group().core.reports.length > 0));
-  t.equal(stranger.follower.machine.appliedIndex, 1, "P-039 an image without this node");
+  t.equal(stranger.follower.machine.appliedIndex, 1, "P-039 a snapshot without this node");
   t.end();
 });
 

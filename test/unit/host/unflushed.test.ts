@@ -287,7 +287,7 @@ void t.test("P-192 an install and a change of members go on while apply is held"
     cluster.pass(10);
     largest = step();
   }
-  t.equal(role(), "voter", "it came by images while others wrote");
+  t.equal(role(), "voter", "it came by snapshots while others wrote");
   t.ok(cluster.node(4).facts().snapshotsInstalled > 0);
   // Snapshots may fill two flushes' worth beside what is applied.
   t.ok(largest <= ROWS_MAX + 700, `largest flush: ${largest} rows`);

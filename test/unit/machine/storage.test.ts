@@ -302,14 +302,15 @@ function restoreInto(bench: Bench, chunks: readonly SnapshotChunk[]): void {
   chunks.forEach((chunk, at) => {
     const result = sink.take(chunk.bytes);
     if (!result.ok) throw new Error(result.message);
-    if ((result.value === "done") !== (at === chunks.length - 1)) throw new Error("end of image");
+    if ((result.value === "done") !== (at === chunks.length - 1))
+      throw new Error("end of snapshot");
     if (at % 2 === 0) bench.flush();
   });
   bench.machine.install(sink);
 }
 
 t.test(
-  "P-037 P-039 P-041 an image taken while writes go on is the state at its index, whole",
+  "P-037 P-039 P-041 a snapshot taken while writes go on is the state at its index, whole",
   (t) => {
     let chunksSeen = 0;
     const run = (entries: readonly Logged[], cut: number, maxBytes: number): void => {
@@ -347,7 +348,7 @@ t.test(
       }
     };
     fc.assert(fc.property(log, fc.nat(), fc.integer({ min: 1, max: 400 }), run), { numRuns: 250 });
-    t.ok(chunksSeen > 500, "images had chunks");
+    t.ok(chunksSeen > 500, "snapshots had chunks");
     t.end();
   },
 );

@@ -530,7 +530,7 @@ t.test("P-037 a silent peer gets no snapshot until it is heard again", (t) => {
   const to = (messages: readonly Message[]): unknown[] => {
     return messages.filter((sent) => sent.to === 3).map(({ kind }) => kind);
   };
-  t.strictSame(to(settle(core)), [], "nothing, rather than an image into the void");
+  t.strictSame(to(settle(core)), [], "nothing, rather than a snapshot into the void");
   core.step(message("heartbeatAnswer", { from: 3, term: core.term }));
   t.strictSame(to(settle(core)), ["snapshot"]);
   t.end();

@@ -1,6 +1,6 @@
 /**
- * The mathematics of the core against deliberately naive second versions (naive/), and the bugs that
- * the walks have found, each as a short case.
+ * The mathematics of the core against deliberately naive second versions (naive/), and the bugs
+ * that the walks have found, each as a short case.
  */
 import { strict as check } from "node:assert";
 import fc from "fast-check";
@@ -319,7 +319,7 @@ t.test("P-028 a batch that a snapshot overtook gives its budget back", (t) => {
   const snapshot = { index: 9, term: 1, membership: membershipOf([1, 2, 3]) };
   core.step(message("snapshot", { term: 1, snapshot }));
   settle(core);
-  t.equal(core.appliedIndex, 9, "the image is installed, what was handed out before is moot");
+  t.equal(core.appliedIndex, 9, "the snapshot is installed, what was handed out before is moot");
   core.step(
     message("append", { term: 1, index: 9, logTerm: 1, commit: 10, entries: spanOf(10, [1]) }),
   );

@@ -1,8 +1,9 @@
 /**
- * Property: a node that fell behind catches up by few snapshots (P-037): the log behind a snapshot is kept until the node has
- * joined it.
+ * Property: a node that fell behind catches up by few snapshots (P-037): the log behind a snapshot
+ * is kept until the node has joined it.
  *
- * Invariant: snapshots are counted from the last moment at which the node lacked little; its restarts count as well.
+ * Invariant: snapshots are counted from the last moment at which the node lacked little; its
+ * restarts count as well.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
@@ -10,7 +11,7 @@ import { Findings, type Verdict } from "../verdict.js";
 const NEAR = 50;
 
 export class CatchUp {
-  private readonly findings = new Findings("few images until a node has caught up", {});
+  private readonly findings = new Findings("few snapshots until a node has caught up", {});
   private readonly before = new Map<number, number>();
 
   /** `snapshotsMax`: for one return of a node. */
@@ -20,12 +21,12 @@ export class CatchUp {
   measure(node: number, snapshots: number, lag: number): void {
     const before = this.before.get(node);
     if (before === undefined || lag < NEAR) {
-      if (before !== undefined && snapshots > before) this.findings.count("returns by image");
+      if (before !== undefined && snapshots > before) this.findings.count("returns by snapshot");
       this.before.set(node, snapshots);
       return;
     }
     if (snapshots - before > this.snapshotsMax) {
-      const text = `node ${node} has installed ${snapshots - before} images and lacks ${lag} entries`;
+      const text = `node ${node} has installed ${snapshots - before} snapshots and lacks ${lag} entries`;
       this.findings.violation(text);
       this.before.set(node, snapshots);
     }

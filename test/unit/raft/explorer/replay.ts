@@ -17,7 +17,7 @@ function told(message: Message): string {
   }
   if (commit > 0) parts.push(`commit ${commit}`);
   if (context > 0) parts.push(`context ${context}`);
-  if (message.snapshot !== null) parts.push(`image ${message.snapshot.index}`);
+  if (message.snapshot !== null) parts.push(`snapshot ${message.snapshot.index}`);
   return parts.join(", ") + (reject ? ", refused" : "");
 }
 
@@ -40,7 +40,9 @@ function describe(world: World, { kind, node, at }: Event): string {
   return `${kind} on ${node}${at === 0 ? "" : ` (${at})`}`;
 }
 
-/** The trace as text, one event a line, with the state of the node after it; ends at what breaks. */
+/**
+ * The trace as text, one event a line, with the state of the node after it; ends at what breaks.
+ */
 export function replayInWords(
   library: Library,
   settings: Settings,
