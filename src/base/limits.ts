@@ -47,6 +47,12 @@ export const VOTERS_MAX = 9;
 export const MEMBERS_MAX = 1024;
 /** Data directories remembered of one node id that was removed. */
 export const FORMER_STORAGE_IDS_MAX = 16;
+/** Length of the version of a program as the roster keeps it (bytes, visible ASCII). */
+export const PROGRAM_VERSION_MAX_BYTES = 64;
+/** Feature levels are numbers from 1 to this. */
+export const LEVEL_NUMBER_MAX = 65_535;
+/** Partitions that one placement command is about. */
+export const PLACEMENT_ITEMS_MAX = 64;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

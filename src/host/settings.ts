@@ -8,6 +8,7 @@
  */
 import { assert } from "../base/assert.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
+import type { ProgramLevels } from "../machine/commands/command.js";
 import type { EntrySorter } from "../machine/store/row-table.js";
 import type {
   ClockPort,
@@ -48,6 +49,8 @@ export interface HostSettings {
   readonly clusterId: string;
   /** Made with the data directory. */
   readonly storageId: string;
+  /** What this program supports, as the roster is told. */
+  readonly program: ProgramLevels;
   readonly storage: PeerStorage;
   /**
    * The nodes that the cluster is founded with, for a directory that belongs to none yet: this one

@@ -16,6 +16,7 @@ import type {
   SequenceCommand,
 } from "./commands/command.js";
 import type { DecisionContext } from "./decision/context.js";
+import { setLevel } from "./decision/level.js";
 import { kvDelete, kvExtend, kvSet } from "./kv/kv.js";
 import { tryExtend, tryLock, tryUnlock } from "./locks/locks.js";
 import { applyMeta } from "./meta/meta.js";
@@ -90,6 +91,8 @@ export function applyCommand(context: DecisionContext, command: Command): Outcom
       return { kind: "done" };
     case "collect":
       return collectRows(context, command);
+    case "set-level":
+      return setLevel(context, command);
     case "found-cluster":
     case "update-member":
     case "add-member":
@@ -98,6 +101,7 @@ export function applyCommand(context: DecisionContext, command: Command): Outcom
     case "set-replication-factor":
     case "register-range":
     case "unregister-range":
+    case "raise-level":
       return applyMeta(context, command);
     default:
       return unreachable(command);

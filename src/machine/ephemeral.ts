@@ -9,6 +9,7 @@
  * are refused.
  */
 import { assert } from "../base/assert.js";
+import { FIRST_LEVEL } from "../base/ids.js";
 import { INT64_MAX } from "../base/int64.js";
 import { STORE_KEY_MAX_BYTES, type StorePort } from "../ports.js";
 import { applyEphemeral } from "./apply.js";
@@ -87,6 +88,8 @@ export class EphemeralTable {
       tokenFloor: first,
       tokenCeiling: ceiling,
       nextLife: 1,
+      // What is ephemeral is no entry of a log.
+      level: FIRST_LEVEL,
     };
   }
 

@@ -10,7 +10,7 @@
  */
 import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
-import type { PartitionId } from "../base/ids.js";
+import type { Level, PartitionId, PlacementGeneration } from "../base/ids.js";
 import { applyCommand } from "./apply.js";
 import type { AppliedEntry, Command, EntryPosition, Outcome } from "./commands/command.js";
 import { contextOf, type DecisionContext } from "./decision/context.js";
@@ -50,6 +50,7 @@ export class Machine {
   private term: number;
   private membershipBlob: Uint8Array | null;
   private membershipAt: number;
+  private placedAt: PlacementGeneration;
   private installedAt: EntryPosition;
   private filling: RestoreSink | null = null;
   private moved = false;
@@ -72,6 +73,7 @@ export class Machine {
     this.ephemeralFloorToken = record.ephemeralFloor;
     this.membershipBlob = record.membership;
     this.membershipAt = record.membershipIndex;
+    this.placedAt = record.placedGeneration;
     this.installedAt = { index: record.installedIndex, term: record.installedTerm };
     this.chain = new StateDigest(record.chainLow, record.chainHigh);
     this.effects = new StateDigest(record.effectsLow, record.effectsHigh);
@@ -135,6 +137,16 @@ export class Machine {
     return this.membershipAt;
   }
 
+  /** Highest generation of the partition's record that an applied configuration rests on. */
+  get placedGeneration(): PlacementGeneration {
+    return this.placedAt;
+  }
+
+  /** What the group's entries may hold; raised by an entry of its log alone (P-030). */
+  get level(): Level {
+    return this.context.level;
+  }
+
   /**
    * Reads of locks, sequences and key/value. Fetch it anew for each read: an installed snapshot
    * replaces it.
@@ -176,10 +188,12 @@ export class Machine {
   apply(entry: AppliedEntry, commands: readonly Command[], outcomes: Outcome[]): void {
     this.step(entry);
     const context = this.context;
+    const { level } = context;
     if (entry.leaseMs > context.nowMs) context.nowMs = entry.leaseMs;
     if (compareHlc(entry.stamp, context.stamp) > 0) context.stamp = entry.stamp;
     this.chain.number(context.nowMs | 0);
     for (const command of commands) outcomes.push(applyCommand(context, command));
+    if (context.level !== level) this.effects.number(context.level);
     this.chain.number(commands.length);
     this.chain.number(this.effects.low);
     this.chain.number(this.effects.high);
@@ -192,13 +206,15 @@ export class Machine {
 
   /**
    * Applies a change of the group's configuration; `blob` is the whole new configuration as the
-   * host encodes it.
+   * host encodes it, `generation` that of the partition's record which the change rests on.
    */
-  applyMembership(entry: EntryPosition, blob: Uint8Array): void {
+  applyMembership(entry: EntryPosition, blob: Uint8Array, generation: PlacementGeneration): void {
     this.step(entry);
     this.membershipBlob = blob;
     this.membershipAt = entry.index;
+    if (generation > this.placedAt) this.placedAt = generation;
     for (const byte of blob) this.chain.number(byte);
+    this.chain.number(generation | 0);
   }
 
   private step(entry: EntryPosition): void {
@@ -225,6 +241,8 @@ export class Machine {
       nextLife: this.context.nextLife,
       membership: this.membershipBlob,
       membershipIndex: this.membershipAt,
+      placedGeneration: this.placedAt,
+      level: this.context.level,
       installedIndex: this.installedAt.index,
       installedTerm: this.installedAt.term,
       effectsLow: this.effects.low,
@@ -291,6 +309,7 @@ export class Machine {
     this.ephemeralFloorToken = record.ephemeralFloor;
     this.membershipBlob = record.membership;
     this.membershipAt = record.membershipIndex;
+    this.placedAt = record.placedGeneration;
     this.installedAt = { index: record.appliedIndex, term: record.appliedTerm };
     this.chain.set(record.chainLow, record.chainHigh);
     this.effects.set(record.effectsLow, record.effectsHigh);

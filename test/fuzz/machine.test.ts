@@ -8,6 +8,17 @@
  */
 import t, { type Test } from "tap";
 import { encodeText } from "../../src/base/bytes.js";
+import {
+  FIRST_LEVEL,
+  configIndex,
+  incarnation,
+  level,
+  mapVersion,
+  membershipVersion,
+  placementGeneration,
+  rangeGeneration,
+  topologyVersion,
+} from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
 import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
 import type { Command, Outcome } from "../../src/machine/commands/command.js";
@@ -47,6 +58,7 @@ import {
   unlock,
   update,
 } from "../doubles/machine/bench.js";
+import { member, newMember } from "../doubles/machine/members.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? 20_260_101);
@@ -122,15 +134,18 @@ const commands: readonly Command[] = [
     clusterId: "c",
     dataPartitions: 3,
     replicationFactor: 1,
-    members: [{ nodeId: 1, endpoint: "h:1", storageId: "s1" }],
+    level: FIRST_LEVEL,
+    members: [newMember(1, "h:1", "s1")],
   },
-  { kind: "update-member", nodeId: 1, endpoint: "h:2", storageId: "s1" },
-  { kind: "add-member", nodeId: 3, endpoint: "h:3", storageId: "s3" },
+  { kind: "update-member", ...newMember(1, "h:2", "s1") },
+  { kind: "add-member", ...newMember(3, "h:3", "s3") },
   { kind: "set-member-role", nodeId: 3, role: "leaving" },
   { kind: "remove-member", nodeId: 3 },
   { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
   { kind: "register-range", keySpace: "k", partitionId: 1 },
   { kind: "unregister-range", keySpace: "k" },
+  { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2) },
+  { kind: "set-level", level: level(2) },
 ];
 
 t.test(
@@ -204,14 +219,18 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     ordinal: 3,
     endMs: 0,
   };
-  const descriptor = { startKey: "a", endKey: null, partitionId: 1, generation: 1 };
+  const generation = rangeGeneration(1);
+  const descriptor = { startKey: "a", endKey: null, partitionId: 1, generation };
   const record = { ...new Bench().machine.record(), membership: bytes("m") };
   const cluster = {
     clusterId: "c",
     dataPartitions: 1,
     replicationFactor: 0,
-    membershipVersion: 1,
-    mapVersion: 1,
+    membershipVersion: membershipVersion(1),
+    mapVersion: mapVersion(1),
+    nextPartitionId: 2,
+    topologyVersion: topologyVersion(1),
+    level: FIRST_LEVEL,
   };
   const targets: readonly [string, (input: Uint8Array) => unknown, Uint8Array][] = [
     ["lock row", decodeLockRow, heldLockRow(7n, 5, bytes("o"))],
@@ -221,28 +240,34 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     ["sequence row", decodeSequenceRow, encodeSequenceRow(sequence)],
     ["allocation row", decodeAllocationRow, encodeAllocationRow(allocation)],
     ["cluster row", decodeCluster, encodeCluster(cluster)],
-    [
-      "member row",
-      decodeMember,
-      encodeMember({ nodeId: 1, endpoint: "h:1", role: "voter", joinedVersion: 1, storageId: "s" }),
-    ],
+    ["member row", decodeMember, encodeMember(member(1))],
     [
       "partition row",
       decodePartition,
       encodePartition({
         partitionId: 1,
         state: "Active",
-        generation: 1,
+        generation: placementGeneration(3),
         replicationOverride: 0,
-        replicas: [1, 2],
+        mode: "placed",
+        founders: [1, 2],
+        replicas: [
+          { nodeId: 1, role: "voter", incarnation: incarnation(0), replaces: 0 },
+          { nodeId: 4, role: "learner", incarnation: incarnation(3), replaces: 1 },
+        ],
+        configIndex: configIndex(7),
       }),
     ],
     [
       "former member row",
       decodeFormerMember,
-      encodeFormerMember({ nodeId: 1, removedVersion: 4, storageIds: ["s", "t"] }),
+      encodeFormerMember({
+        nodeId: 1,
+        removedVersion: membershipVersion(4),
+        storageIds: ["s", "t"],
+      }),
     ],
-    ["range row", decodeRange, encodeRange({ keySpace: "k", descriptor })],
+    ["range row", decodeRange, encodeRange({ keySpace: "k", descriptor, changedLeaseMs: 5 })],
     ["group record", decodeGroupRecord, encodeGroupRecord(record)],
   ];
   for (const [name, decode, valid] of targets) {

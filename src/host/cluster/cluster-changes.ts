@@ -66,7 +66,7 @@ export class ClusterChanges {
 
   constructor(private readonly deps: ClusterChangesDeps) {
     const { settings, logger, registry } = deps;
-    const { nodeId, electionMs, clusterId, storage } = settings;
+    const { nodeId, electionMs, clusterId, storage, program } = settings;
     const nowMs = (): number => deps.nowMs();
     const soon = (callback: () => void): void => deps.soon(callback);
     const metaLeader = (): number => this.meta()?.replica.leadership.leader ?? 0;
@@ -100,7 +100,7 @@ export class ClusterChanges {
     });
     const founders = (): readonly number[] => registry.founderIds;
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
-    this.joining = new Joining({ clusterId, storage, founders, logger, ...both });
+    this.joining = new Joining({ clusterId, storage, program, founders, logger, ...both });
     const memberships = (): readonly Membership[] => {
       return registry.all.map(({ replica }) => replica.members.membership);
     };

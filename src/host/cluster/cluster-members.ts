@@ -9,8 +9,13 @@
  * that it goes on under any leader (P-094).
  */
 import { type GroupView, nextMemberChange } from "../../control/membership.js";
-import type { Member, MetaCommand } from "../../machine/commands/command.js";
-import type { MemberCommand } from "../../machine/meta/meta-members.js";
+import type {
+  Member,
+  MetaCommand,
+  NewMember,
+  ProgramLevels,
+} from "../../machine/commands/command.js";
+import { type MemberCommand, isSameProgram } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
 import type { Group } from "../group/group.js";
@@ -34,6 +39,7 @@ export interface ClusterMembersSettings {
   readonly endpoint: string;
   readonly clusterId: string;
   readonly storageId: string;
+  readonly program: ProgramLevels;
   readonly founders: readonly Founder[];
   readonly initialPartitions: number;
   readonly replicationFactor: number;
@@ -104,32 +110,34 @@ export class ClusterMembers {
 
   private founding(): MetaCommand {
     const { settings } = this;
-    const { nodeId, endpoint, storageId, founders } = settings;
+    const { nodeId, endpoint, storageId, founders, program } = settings;
     const others = founders.some((founder) => founder.nodeId === nodeId)
       ? founders.filter((founder) => founder.nodeId !== nodeId)
       : [];
     // Each with the directory that it had when the founding was agreed on (P-191).
-    const members: Founder[] = [...others];
-    members.push({ nodeId, endpoint, storageId });
+    const all: Founder[] = [...others, { nodeId, endpoint, storageId }];
+    // Whose program is another one says so in its own line.
+    const members = all.map((founder): NewMember => ({ ...founder, ...program }));
     return {
       kind: "found-cluster",
       clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
       dataPartitions: settings.initialPartitions,
       replicationFactor: settings.replicationFactor,
+      level: program.levelMax,
       members: members.sort((a, b) => a.nodeId - b.nodeId),
     };
   }
 
   /** What this node's own line lacks. */
   private ownLine(): MemberCommand | null {
-    const { nodeId, endpoint, storageId } = this.settings;
+    const { nodeId, endpoint, storageId, program } = this.settings;
     const member = this.members.find((listed) => listed.nodeId === nodeId);
     if (member === undefined) return null;
     const isKnown = storageId === "" || member.storageId === storageId;
-    if (isKnown && member.endpoint === endpoint) return null;
+    if (isKnown && member.endpoint === endpoint && isSameProgram(member, program)) return null;
     // The line is that of another data directory: this node is not the member that it names.
     if (!isKnown && member.storageId !== "") return null;
-    return { kind: "update-member", nodeId, endpoint, storageId };
+    return { kind: "update-member", nodeId, endpoint, storageId, ...program };
   }
 
   private nextStep(nowMs: number): MemberCommand | null {

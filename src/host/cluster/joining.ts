@@ -9,6 +9,7 @@
  * free when no group lists it any more (P-097).
  */
 import type { MetaStatus } from "../../machine/commands/command.js";
+import type { ProgramLevels } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../../ports.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
@@ -30,6 +31,8 @@ const REFUSALS: Partial<Record<MetaStatus, string>> = {
 export interface JoiningDeps {
   readonly clusterId: string;
   readonly storage: PeerStorage;
+  /** Of this node: a joiner's is taken to be the same until it tells its own. */
+  readonly program: ProgramLevels;
   /** Ids of the nodes that the cluster was founded with, as this node's identity has them. */
   founders(): readonly number[];
   readonly logger: LoggerPort;
@@ -59,7 +62,7 @@ export class Joining {
     if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");
     this.underWay++;
     const { nodeId, endpoint, storageId } = request;
-    const command = { kind: "add-member", nodeId, endpoint, storageId } as const;
+    const command = { kind: "add-member", nodeId, endpoint, storageId, ...deps.program } as const;
     deps.proposeOnMeta(command, deps.nowMs() + PATIENCE_MS, (result) => {
       this.underWay--;
       const end = this.answerTo(result, cluster.clusterId);

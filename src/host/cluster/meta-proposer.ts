@@ -16,7 +16,7 @@ import type { GroupView } from "../../control/membership.js";
 import { readCommand } from "../../machine/commands/command-reader.js";
 import { writeCommand } from "../../machine/commands/command-writer.js";
 import type { AddMemberCommand, Command, MetaStatus } from "../../machine/commands/command.js";
-import type { MemberCommand } from "../../machine/meta/meta-members.js";
+import { type MemberCommand, programOf } from "../../machine/meta/meta-members.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import { ControlMark } from "../replication/control-marks.js";
 import { judgeId } from "./id-reuse.js";
@@ -49,6 +49,9 @@ const STATUSES: readonly MetaStatus[] = [
   "too-many-voters",
   "last-voter",
   "drain-in-progress",
+  "range-elsewhere",
+  "stale",
+  "level-unsupported",
 ];
 
 export type MetaResult =
@@ -204,8 +207,10 @@ export class MetaProposer {
    */
   private confirmHeld({ nodeId }: AddMemberCommand, deadlineMs: number, done: MetaDone): void {
     const { deps } = this;
-    const endpoint = deps.metaReads()?.member(nodeId)?.endpoint ?? "";
-    const question = { kind: "update-member", nodeId, endpoint, storageId: "" } as const;
+    const member = deps.metaReads()?.member(nodeId) ?? null;
+    if (member === null) return deps.soon(() => done(LATER));
+    const line = { endpoint: member.endpoint, storageId: "", ...programOf(member) };
+    const question = { kind: "update-member", nodeId, ...line } as const;
     deps.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
       const result = resultOf(proposed);
       if (result.status !== "applied") return done(result);

@@ -10,10 +10,11 @@
  * What has to wait for long is told (P-093).
  */
 import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
-import type { PartitionId } from "../../base/ids.js";
+import { NO_PLACEMENT, type PartitionId } from "../../base/ids.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
-import type { ConfigChange, CoreStatus, PeerProgress } from "../../raft/state/types.js";
+import type { CoreStatus, PeerProgress } from "../../raft/state/types.js";
+import type { ConfigPayload } from "../replication/config-entries.js";
 import type { MembershipResult } from "../group/group-members.js";
 import type { MoveOrder } from "../group/move.js";
 
@@ -28,7 +29,7 @@ export interface ReconcileGroup {
   readonly machine: { readonly membershipIndex: number };
   moveTo(order: MoveOrder): boolean;
   readonly members: {
-    propose(change: ConfigChange, nowMs: number, done: (result: MembershipResult) => void): void;
+    propose(ordered: ConfigPayload, nowMs: number, done: (result: MembershipResult) => void): void;
   };
 }
 
@@ -212,7 +213,8 @@ export class Reconcile {
     }
     this.deps.logger.log("info", "The members of a partition change.", fields);
     watch.pending = true;
-    group.members.propose(step.change, nowMs, (result) => {
+    const ordered = { change: step.change, generation: NO_PLACEMENT };
+    group.members.propose(ordered, nowMs, (result) => {
       watch.pending = false;
       if (result === "applied") this.changes++;
       else watch.notBeforeMs = nowMs + this.deps.electionMs;

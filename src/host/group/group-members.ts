@@ -10,8 +10,9 @@ import { EMPTY_BYTES } from "../../base/bytes.js";
 import type { Machine } from "../../machine/machine.js";
 import type { LogEntry } from "../../ports.js";
 import type { RaftCore } from "../../raft/core.js";
-import type { ConfigChange, Membership } from "../../raft/state/types.js";
+import type { Membership } from "../../raft/state/types.js";
 import {
+  type ConfigPayload,
   EntryKindCode,
   decodeConfigChange,
   encodeConfigChange,
@@ -54,9 +55,10 @@ export class GroupMembers {
    * Proposes a change; only on a leader. `done` is called inside a turn, once, possibly at once.
    * `nowMs`: for the age of the entry.
    */
-  propose(change: ConfigChange, nowMs: number, done: (result: MembershipResult) => void): void {
+  propose(ordered: ConfigPayload, nowMs: number, done: (result: MembershipResult) => void): void {
     if (this.pending !== null) return done("refused");
-    const payload = encodeConfigChange(change);
+    const { change } = ordered;
+    const payload = encodeConfigChange(ordered);
     const result = this.core.proposeConfigChange(change, payload.length);
     if (!result.ok || result.kind !== "appended") return done("refused");
     const { firstIndex: index, term, replacedByEmpty } = result;
@@ -78,11 +80,11 @@ export class GroupMembers {
 
   /** Applies a committed change. False: its payload cannot be decoded. */
   apply(entry: LogEntry): boolean {
-    const change = decodeConfigChange(entry.payload);
-    if (change === null) return false;
+    const ordered = decodeConfigChange(entry.payload);
+    if (ordered === null) return false;
     assert(entry.kind !== EntryKindCode.normal, "a membership change is an entry of its own kind");
-    const membership = this.core.applyConfigChange(entry.index, change);
-    this.machine.applyMembership(entry, encodeMembership(membership));
+    const membership = this.core.applyConfigChange(entry.index, ordered.change);
+    this.machine.applyMembership(entry, encodeMembership(membership), ordered.generation);
     const { pending } = this;
     if (pending !== null && pending.index <= entry.index) {
       const isSame = pending.index === entry.index && pending.term === entry.term;

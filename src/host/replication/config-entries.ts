@@ -7,6 +7,7 @@
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { assert } from "../../base/assert.js";
+import { NO_PLACEMENT, placementGeneration, type PlacementGeneration } from "../../base/ids.js";
 import { MEMBERS_MAX, NODE_ID_MAX } from "../../base/limits.js";
 import type {
   ConfigChange,
@@ -16,6 +17,8 @@ import type {
 } from "../../raft/state/types.js";
 
 const VERSION = 1;
+/** Changes carry the generation that they rest on since this version (P-131). */
+const CHANGE_VERSION = 2;
 
 /** Entry kinds as the log stores them. */
 export const EntryKindCode = { normal: 0, configChangeV1: 1, configChangeV2: 2 } as const;
@@ -35,8 +38,15 @@ const TRANSITIONS = ["auto", "implicit", "explicit"] as const;
 const OPERATIONS = ["addVoter", "addLearner", "remove", "update"] as const;
 const LEAVE_JOINT: ConfigChange = { version: 2, transition: "auto", operations: [] };
 
-export function encodeConfigChange(change: ConfigChange): Uint8Array {
-  const writer = new ByteWriter(32).uint8(VERSION).uint8(change.version);
+/** What a config entry carries. */
+export interface ConfigPayload {
+  readonly change: ConfigChange;
+  /** Of the partition's record that asked for the change; 0 = the roster did. */
+  readonly generation: PlacementGeneration;
+}
+
+export function encodeConfigChange({ change, generation }: ConfigPayload): Uint8Array {
+  const writer = new ByteWriter(40).uint8(CHANGE_VERSION).uint53(generation).uint8(change.version);
   writer.uint8(TRANSITIONS.indexOf(change.transition)).length(change.operations.length);
   for (const { kind, node } of change.operations) {
     writer.uint8(OPERATIONS.indexOf(kind)).uint32(node);
@@ -44,11 +54,13 @@ export function encodeConfigChange(change: ConfigChange): Uint8Array {
   return writer.finish();
 }
 
-/** Null when the bytes are no change of this version. */
-export function decodeConfigChange(bytes: Uint8Array): ConfigChange | null {
-  if (bytes.length === 0) return LEAVE_JOINT;
+/** Null when the bytes are no change of a known version. */
+export function decodeConfigChange(bytes: Uint8Array): ConfigPayload | null {
+  if (bytes.length === 0) return { change: LEAVE_JOINT, generation: NO_PLACEMENT };
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const format = reader.uint8();
+  if (format !== VERSION && format !== CHANGE_VERSION) return null;
+  const generation = format === VERSION ? NO_PLACEMENT : placementGeneration(reader.uint53());
   const version = reader.uint8();
   const transition = TRANSITIONS[reader.uint8()];
   const count = reader.length();
@@ -61,7 +73,8 @@ export function decodeConfigChange(bytes: Uint8Array): ConfigChange | null {
     if (kind === undefined || node < 1 || node > NODE_ID_MAX) return null;
     operations.push({ kind, node });
   }
-  return reader.isComplete() ? { version, transition, operations } : null;
+  if (!reader.isComplete()) return null;
+  return { change: { version, transition, operations }, generation };
 }
 
 export function encodeMembership(membership: Membership): Uint8Array {

@@ -6,8 +6,10 @@
  * decides about that.
  */
 import type { ByteReader } from "../../base/codec.js";
-import type { BlockCursor, Command, MemberRole } from "./command.js";
-import { CommandKind, STORED_ROLES, commandVersion } from "./command-writer.js";
+import { level } from "../../base/ids.js";
+import type { BlockCursor, Command } from "./command.js";
+import { CommandKind, commandVersion } from "./format.js";
+import { readMetaCommand } from "./meta-codec.js";
 
 function optionalInt64(reader: ByteReader): bigint | null {
   return reader.boolean() ? reader.int64() : null;
@@ -147,70 +149,9 @@ function readGroupBody(reader: ByteReader, kind: number, version: number): Comma
         lockRetentionMs: reader.uint53(),
         tombstoneRetentionMs: reader.uint53(),
       };
-    case CommandKind.foundCluster:
-      return {
-        kind: "found-cluster",
-        clusterId: reader.text(),
-        dataPartitions: reader.int32(),
-        replicationFactor: reader.int32(),
-        members: readMembers(reader, version),
-      };
-    case CommandKind.updateMember:
-      return {
-        kind: "update-member",
-        nodeId: reader.int32(),
-        endpoint: reader.text(),
-        storageId: version === 1 ? "" : reader.text(),
-      };
-    case CommandKind.addMember:
-      return {
-        kind: "add-member",
-        nodeId: reader.int32(),
-        endpoint: reader.text(),
-        storageId: reader.text(),
-      };
-    case CommandKind.setMemberRole:
-      return { kind: "set-member-role", nodeId: reader.int32(), role: role(reader) };
-    case CommandKind.removeMember:
-      return { kind: "remove-member", nodeId: reader.int32() };
-    case CommandKind.setReplicationFactor:
-      return {
-        kind: "set-replication-factor",
-        partitionId: reader.int32(),
-        replicationFactor: reader.int32(),
-      };
-    case CommandKind.registerRange:
-      return { kind: "register-range", keySpace: reader.text(), partitionId: reader.int32() };
-    case CommandKind.unregisterRange:
-      return { kind: "unregister-range", keySpace: reader.text() };
+    case CommandKind.setLevel:
+      return { kind: "set-level", level: level(reader.uint32()) };
     default:
-      return "unknown";
+      return readMetaCommand(reader, kind, version);
   }
-}
-
-function role(reader: ByteReader): MemberRole {
-  const found = STORED_ROLES[reader.uint8()];
-  if (found === undefined) reader.fail();
-  return found ?? "learner";
-}
-
-function readMembers(
-  reader: ByteReader,
-  version: number,
-): { nodeId: number; endpoint: string; storageId: string }[] {
-  const count = reader.length();
-  // A member takes five bytes at least: a larger count is damage and must not steer an allocation.
-  if (count * 5 > reader.remainingBytes) {
-    reader.fail();
-    return [];
-  }
-  const members: { nodeId: number; endpoint: string; storageId: string }[] = [];
-  for (let at = 0; at < count; at++) {
-    members.push({
-      nodeId: reader.int32(),
-      endpoint: reader.text(),
-      storageId: version === 1 ? "" : reader.text(),
-    });
-  }
-  return members;
 }

@@ -1,77 +1,23 @@
 /**
- * Commands to bytes. The kind numbers are part of the format: a number is never used for anything
- * else.
+ * Commands to bytes; those of the meta partition are next door.
  *
  * Pure. Layout of a command: kind u8, version u8, fields in the order of its type; null as a
  * presence byte. Invariants: 1. Equal commands give equal bytes. 2. What cannot be stored exactly
  * (ill-formed text, a number outside its field) is an assertion: the border refused it.
  */
-import { assert, unreachable } from "../../base/assert.js";
-import { isWellFormedText } from "../../base/bytes.js";
+import { assert } from "../../base/assert.js";
 import type { ByteWriter } from "../../base/codec.js";
 import { isInt64 } from "../../base/int64.js";
 import type {
-  AddMemberCommand,
   BlockCursor,
   Command,
   CollectCommand,
   CreateSequenceCommand,
-  FoundClusterCommand,
   KvSetCommand,
-  MemberRole,
-  RemoveMemberCommand,
-  SetMemberRoleCommand,
-  UpdateMemberCommand,
   UpdateSequenceCommand,
 } from "./command.js";
-
-export const CommandKind = {
-  tryLock: 1,
-  tryExtend: 2,
-  tryUnlock: 3,
-  createSequence: 16,
-  updateSequence: 17,
-  deleteSequence: 18,
-  allocate: 19,
-  reserveBlock: 20,
-  returnBlock: 21,
-  kvSet: 32,
-  kvExtend: 33,
-  kvDelete: 34,
-  advanceClock: 48,
-  collect: 49,
-  foundCluster: 64,
-  updateMember: 65,
-  setReplicationFactor: 66,
-  registerRange: 67,
-  unregisterRange: 68,
-  addMember: 69,
-  setMemberRole: 70,
-  removeMember: 71,
-} as const;
-
-/** The newest version of a kind: what is written. Every earlier one can still be read. */
-export function commandVersion(kind: number): number {
-  // The second version of these two carries the data directories of members.
-  return kind === CommandKind.foundCluster || kind === CommandKind.updateMember ? 2 : 1;
-}
-
-/** Roles by their stored number, which never changes its meaning. */
-export const STORED_ROLES: readonly MemberRole[] = ["learner", "voter", "leaving"];
-
-function head(writer: ByteWriter, kind: number): ByteWriter {
-  return writer.uint8(kind).uint8(commandVersion(kind));
-}
-
-function text(writer: ByteWriter, value: string): ByteWriter {
-  assert(isWellFormedText(value), "text in a command is well-formed");
-  return writer.text(value);
-}
-
-function int32(writer: ByteWriter, value: number): void {
-  assert((value | 0) === value, "the field is an int32");
-  writer.int32(value);
-}
+import { CommandKind, head, int32, text } from "./format.js";
+import { writeMetaCommand } from "./meta-codec.js";
 
 function int64(writer: ByteWriter, value: bigint): void {
   assert(isInt64(value), "the field is an int64");
@@ -144,43 +90,6 @@ function collect(writer: ByteWriter, command: CollectCommand): void {
   writer.uint53(command.lockRetentionMs).uint53(command.tombstoneRetentionMs);
 }
 
-function foundCluster(writer: ByteWriter, command: FoundClusterCommand): void {
-  text(head(writer, CommandKind.foundCluster), command.clusterId);
-  int32(writer, command.dataPartitions);
-  int32(writer, command.replicationFactor);
-  writer.length(command.members.length);
-  for (const member of command.members) {
-    int32(writer, member.nodeId);
-    text(writer, member.endpoint);
-    text(writer, member.storageId);
-  }
-}
-
-function memberCommand(
-  writer: ByteWriter,
-  command: UpdateMemberCommand | AddMemberCommand | SetMemberRoleCommand | RemoveMemberCommand,
-): void {
-  const { nodeId } = command;
-  switch (command.kind) {
-    case "update-member":
-      int32(head(writer, CommandKind.updateMember), nodeId);
-      text(text(writer, command.endpoint), command.storageId);
-      return;
-    case "add-member":
-      int32(head(writer, CommandKind.addMember), nodeId);
-      text(text(writer, command.endpoint), command.storageId);
-      return;
-    case "set-member-role":
-      int32(head(writer, CommandKind.setMemberRole), nodeId);
-      writer.uint8(STORED_ROLES.indexOf(command.role));
-      return;
-    case "remove-member":
-      return int32(head(writer, CommandKind.removeMember), nodeId);
-    default:
-      return unreachable(command);
-  }
-}
-
 /** Appends one command. */
 export function writeCommand(writer: ByteWriter, command: Command): void {
   switch (command.kind) {
@@ -237,23 +146,10 @@ function writeRareCommand(writer: ByteWriter, command: RareCommand): void {
       return;
     case "collect":
       return collect(writer, command);
-    case "found-cluster":
-      return foundCluster(writer, command);
-    case "update-member":
-    case "add-member":
-    case "set-member-role":
-    case "remove-member":
-      return memberCommand(writer, command);
-    case "set-replication-factor":
-      int32(head(writer, CommandKind.setReplicationFactor), command.partitionId);
-      return int32(writer, command.replicationFactor);
-    case "register-range":
-      text(head(writer, CommandKind.registerRange), command.keySpace);
-      return int32(writer, command.partitionId);
-    case "unregister-range":
-      text(head(writer, CommandKind.unregisterRange), command.keySpace);
+    case "set-level":
+      head(writer, CommandKind.setLevel).uint32(command.level);
       return;
     default:
-      return unreachable(command);
+      return writeMetaCommand(writer, command);
   }
 }

@@ -8,6 +8,7 @@
  * apply. 3. An outcome is data for exactly one command.
  */
 import type { Hlc } from "../../base/hlc.js";
+import type { Level } from "../../base/ids.js";
 import type { MetaCommand, MetaOutcome } from "./meta-command.js";
 
 export { KvType, LockType, SequenceType } from "../../base/result-types.js";
@@ -229,6 +230,18 @@ export interface CollectOutcome {
 export interface DoneOutcome {
   readonly kind: "done";
 }
+/** Raises the level of the group in whose log it is; it never falls. */
+export interface SetLevelCommand {
+  readonly kind: "set-level";
+  readonly level: Level;
+}
+export interface LevelOutcome {
+  readonly kind: "level";
+  /** "unchanged": the group is at this level, or above. */
+  readonly status: "done" | "unchanged" | "invalid";
+  /** Of the group, after the command. */
+  readonly level: Level;
+}
 
 // Meta partition --------------------------------
 
@@ -244,7 +257,13 @@ export type SequenceCommand =
   | ReturnBlockCommand;
 export type KvCommand = KvSetCommand | KvExtendCommand | KvDeleteCommand;
 export type Command =
-  LockCommand | SequenceCommand | KvCommand | MetaCommand | AdvanceClockCommand | CollectCommand;
+  | LockCommand
+  | SequenceCommand
+  | KvCommand
+  | MetaCommand
+  | AdvanceClockCommand
+  | CollectCommand
+  | SetLevelCommand;
 export type Outcome =
   | LockOutcome
   | SequenceOutcome
@@ -252,4 +271,5 @@ export type Outcome =
   | KvOutcome
   | MetaOutcome
   | CollectOutcome
+  | LevelOutcome
   | DoneOutcome;

@@ -7,9 +7,21 @@
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { NO_STAMP, type Hlc } from "../../base/hlc.js";
+import {
+  FIRST_LEVEL,
+  NO_PLACEMENT,
+  level,
+  placementGeneration,
+  type Level,
+  type PlacementGeneration,
+} from "../../base/ids.js";
+import { LEVEL_NUMBER_MAX } from "../../base/limits.js";
 
-/** Since this version a record tells the last installed snapshot; those before had none (P-131). */
-const VERSION = 2;
+/**
+ * Since version 2 a record tells the last installed snapshot, since version 3 level and placement;
+ * those before had none (P-131).
+ */
+const VERSION = 3;
 
 export interface GroupRecord {
   /** Which generation of rows is the group's state. */
@@ -29,6 +41,13 @@ export interface GroupRecord {
   /** The configuration of the group as the host encoded it; null before the first. */
   readonly membership: Uint8Array | null;
   readonly membershipIndex: number;
+  /**
+   * Highest generation of the partition's record that a configuration entry rests on: a leader that
+   * knows an older record only must not plan.
+   */
+  readonly placedGeneration: PlacementGeneration;
+  /** What may be in the group's log: raised by an entry of that log alone (P-030). */
+  readonly level: Level;
   /**
    * Position of the last snapshot that was installed here; 0 when there was none. While the log's
    * floor is below it, the log has not been reset yet.
@@ -55,6 +74,8 @@ export const EMPTY_GROUP_RECORD: GroupRecord = {
   nextLife: 1,
   membership: null,
   membershipIndex: 0,
+  placedGeneration: NO_PLACEMENT,
+  level: FIRST_LEVEL,
   installedIndex: 0,
   installedTerm: 0,
   effectsLow: 0,
@@ -80,6 +101,7 @@ export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   writer.boolean(record.membership !== null);
   if (record.membership !== null) writer.bytes(record.membership);
   writer.uint53(record.membershipIndex);
+  writer.uint53(record.placedGeneration).uint32(record.level);
   writer.uint53(record.installedIndex).uint53(record.installedTerm);
   writer.int32(record.effectsLow).int32(record.effectsHigh);
   writer.int32(record.chainLow).int32(record.chainHigh);
@@ -103,6 +125,8 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     nextLife: reader.uint53(),
     membership: reader.boolean() ? reader.bytes() : null,
     membershipIndex: reader.uint53(),
+    placedGeneration: version < 3 ? NO_PLACEMENT : placementGeneration(reader.uint53()),
+    level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
     installedIndex: version === 1 ? 0 : reader.uint53(),
     installedTerm: version === 1 ? 0 : reader.uint53(),
     effectsLow: reader.int32(),
@@ -110,5 +134,6 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     chainLow: reader.int32(),
     chainHigh: reader.int32(),
   };
-  return reader.isComplete() ? record : null;
+  const isLevel = record.level >= 1 && record.level <= LEVEL_NUMBER_MAX;
+  return reader.isComplete() && isLevel ? record : null;
 }

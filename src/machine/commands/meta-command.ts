@@ -5,24 +5,50 @@
  * Types only; part of the vocabulary in command.ts, which gives them out again. Invariants: 1.
  * Versions and generations only grow. 2. A repeat of a command is "unchanged".
  */
+import type {
+  ConfigIndex,
+  Incarnation,
+  Level,
+  MapVersion,
+  MembershipVersion,
+  PlacementGeneration,
+  RangeGeneration,
+  TopologyVersion,
+} from "../../base/ids.js";
+
+/** What the program of a node supports. */
+export interface ProgramLevels {
+  readonly levelMin: Level;
+  readonly levelMax: Level;
+  /** Of the program, for people; at most PROGRAM_VERSION_MAX_BYTES; "" = not known. */
+  readonly version: string;
+}
 
 export type MemberRole = "learner" | "voter" | "leaving";
-export interface Member {
+export interface Member extends ProgramLevels {
   readonly nodeId: number;
   /** Advertised peer endpoint, host:port; "" = a node that is alone and accepts no peers. */
   readonly endpoint: string;
   readonly role: MemberRole;
-  readonly joinedVersion: number;
+  readonly joinedVersion: MembershipVersion;
   /** Made with the member's data directory (P-090); "" until the member has told it. */
   readonly storageId: string;
+  /** It is removed by force, while its process was silent. */
+  readonly evicted: boolean;
 }
 /** A node that was removed: what it must not come back with. */
 export interface FormerMember {
   readonly nodeId: number;
   /** The membership version of its removal. */
-  readonly removedVersion: number;
+  readonly removedVersion: MembershipVersion;
   /** Data directories of its former lives, the latest last. */
   readonly storageIds: readonly string[];
+}
+/** What a node says of itself when it founds or joins. */
+export interface NewMember extends ProgramLevels {
+  readonly nodeId: number;
+  readonly endpoint: string;
+  readonly storageId: string;
 }
 /** Founds the cluster; a no-op when it is founded already. */
 export interface FoundClusterCommand {
@@ -30,18 +56,16 @@ export interface FoundClusterCommand {
   readonly clusterId: string;
   readonly dataPartitions: number;
   readonly replicationFactor: number;
+  /** Which every founder supports. */
+  readonly level: Level;
   /** `storageId`: "" where it is not known yet. */
-  readonly members: readonly {
-    readonly nodeId: number;
-    readonly endpoint: string;
-    readonly storageId: string;
-  }[];
+  readonly members: readonly NewMember[];
 }
 /**
- * The stored member list's view of one member's address, rewritten when the node restarts under
- * another endpoint, and of its data directory, written once.
+ * The stored member list's view of one member's address and program, rewritten when the node
+ * restarts under another endpoint or program, and of its data directory, written once.
  */
-export interface UpdateMemberCommand {
+export interface UpdateMemberCommand extends ProgramLevels {
   readonly kind: "update-member";
   readonly nodeId: number;
   readonly endpoint: string;
@@ -49,11 +73,8 @@ export interface UpdateMemberCommand {
   readonly storageId: string;
 }
 /** Takes a node in as a learner. One that was removed must come with another data directory. */
-export interface AddMemberCommand {
+export interface AddMemberCommand extends NewMember {
   readonly kind: "add-member";
-  readonly nodeId: number;
-  readonly endpoint: string;
-  readonly storageId: string;
 }
 /** Moves a member on: a learner to voter, anybody to leaving, and back from leaving. */
 export interface SetMemberRoleCommand {
@@ -81,27 +102,58 @@ export interface UnregisterRangeCommand {
   readonly keySpace: string;
 }
 
+/** Permits the next level to the groups, if every member supports it. */
+export interface RaiseLevelCommand {
+  readonly kind: "raise-level";
+  readonly to: Level;
+  /** The roster that was looked at. */
+  readonly membershipVersion: MembershipVersion;
+}
+
 export interface RangeDescriptor {
   readonly startKey: string | null;
   readonly endKey: string | null;
   readonly partitionId: number;
-  readonly generation: number;
+  readonly generation: RangeGeneration;
+}
+/**
+ * "voter" votes in the group, or is about to; "learner" is on its way in, "removing" on its way
+ * out.
+ */
+export type ReplicaRole = "voter" | "learner" | "removing";
+export interface ReplicaRecord {
+  readonly nodeId: number;
+  readonly role: ReplicaRole;
+  readonly incarnation: Incarnation;
+  /** The voter that goes when this learner votes; 0 = none. */
+  readonly replaces: number;
 }
 export interface PartitionRecord {
   readonly partitionId: number;
   readonly state: "Active" | "Splitting" | "Draining" | "Removed";
-  readonly generation: number;
+  readonly generation: PlacementGeneration;
   readonly replicationOverride: number;
-  /** The nodes that host it, ascending; empty: every voter does (full replication). */
-  readonly replicas: readonly number[];
+  /** "full": on every node, as the roster says; "placed": on `replicas`. For good once placed. */
+  readonly mode: "full" | "placed";
+  /** Voters that the group begins with, ascending; empty: those of the cluster. */
+  readonly founders: readonly number[];
+  /** Who may have a replica, by node id; empty in full mode. */
+  readonly replicas: readonly ReplicaRecord[];
+  /** Of the configuration that was reported last. */
+  readonly configIndex: ConfigIndex;
 }
 export interface ClusterRecord {
   readonly clusterId: string;
   readonly dataPartitions: number;
   readonly replicationFactor: number;
-  readonly membershipVersion: number;
+  readonly membershipVersion: MembershipVersion;
   /** Grows with every change of the partition map or a range. */
-  readonly mapVersion: number;
+  readonly mapVersion: MapVersion;
+  /** The next partition that is made gets this id; an id is never used twice. */
+  readonly nextPartitionId: number;
+  readonly topologyVersion: TopologyVersion;
+  /** What groups may be raised to; each takes it with an entry of its own log. */
+  readonly level: Level;
 }
 export interface MetaOutcome {
   readonly kind: "meta";
@@ -127,7 +179,11 @@ export type MetaStatus =
   /** No other voter would remain. */
   | "last-voter"
   /** Another member is leaving (P-096). */
-  | "drain-in-progress";
+  | "drain-in-progress"
+  /** It was decided on what is not so any more. */
+  | "stale"
+  /** A member's program does not support the level. */
+  | "level-unsupported";
 
 export type MetaCommand =
   | FoundClusterCommand
@@ -137,4 +193,5 @@ export type MetaCommand =
   | RemoveMemberCommand
   | SetReplicationFactorCommand
   | RegisterRangeCommand
-  | UnregisterRangeCommand;
+  | UnregisterRangeCommand
+  | RaiseLevelCommand;

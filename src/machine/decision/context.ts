@@ -5,6 +5,7 @@
  * nothing local. 2. Floors only rise.
  */
 import type { Hlc } from "../../base/hlc.js";
+import type { Level } from "../../base/ids.js";
 import { INT64_MAX } from "../../base/int64.js";
 import type { GroupRecord } from "../commands/group-record.js";
 import type { Rows } from "../store/rows.js";
@@ -21,6 +22,8 @@ export interface DecisionContext {
   readonly tokenCeiling: bigint;
   /** Next unused life of a sequence. */
   nextLife: number;
+  /** Of this group: what its entries may hold. It never falls. */
+  level: Level;
 }
 
 /** The context of a group as its record says. */
@@ -32,5 +35,6 @@ export function contextOf(rows: Rows, record: GroupRecord): DecisionContext {
     tokenFloor: record.tokenFloor,
     tokenCeiling: INT64_MAX,
     nextLife: record.nextLife,
+    level: record.level,
   };
 }

@@ -6,15 +6,19 @@
  * by one; a repeat is "unchanged" (P-094). 2. A member is one data directory: the same id with
  * another one is refused until the member was removed (P-090). 3. A removed id comes back only with
  * a data directory that no former life of it had (P-096, P-097). 4. At most VOTERS_MAX members
- * vote, one at least stays, and one at a time is leaving.
+ * vote, one at least stays, and one at a time is leaving. 5. Every member supports the level of the
+ * cluster (P-030).
  */
 import { assert, unreachable } from "../../base/assert.js";
 import { isWellFormedText } from "../../base/bytes.js";
+import { next, type Level } from "../../base/ids.js";
 import {
   FORMER_STORAGE_IDS_MAX,
+  LEVEL_NUMBER_MAX,
   MEMBERS_MAX,
   NAME_MAX_BYTES,
   NODE_ID_MAX,
+  PROGRAM_VERSION_MAX_BYTES,
   VOTERS_MAX,
 } from "../../base/limits.js";
 import type {
@@ -23,6 +27,7 @@ import type {
   Member,
   MemberRole,
   MetaOutcome,
+  ProgramLevels,
   RemoveMemberCommand,
   SetMemberRoleCommand,
   UpdateMemberCommand,
@@ -47,9 +52,31 @@ export function isNodeId(id: number): boolean {
   return Number.isInteger(id) && id >= 1 && id <= NODE_ID_MAX;
 }
 
+/** Whether a program of these levels can work at `level`. */
+export function supports({ levelMin, levelMax }: ProgramLevels, level: Level): boolean {
+  return levelMin <= level && level <= levelMax;
+}
+
+const VISIBLE_ASCII = /^[\x20-\x7e]*$/;
+
+export function isProgram({ levelMin, levelMax, version }: ProgramLevels): boolean {
+  if (levelMin < 1 || levelMax > LEVEL_NUMBER_MAX || levelMin > levelMax) return false;
+  return version.length <= PROGRAM_VERSION_MAX_BYTES && VISIBLE_ASCII.test(version);
+}
+
+export function isSameProgram(one: ProgramLevels, other: ProgramLevels): boolean {
+  if (one.levelMin !== other.levelMin || one.levelMax !== other.levelMax) return false;
+  return one.version === other.version;
+}
+
+/** What a row or command says of a program. */
+export function programOf({ levelMin, levelMax, version }: ProgramLevels): ProgramLevels {
+  return { levelMin, levelMax, version };
+}
+
 /** The cluster at its next membership version, stored. */
 function raiseVersion(context: DecisionContext, cluster: ClusterRecord): MetaOutcome {
-  const membershipVersion = cluster.membershipVersion + 1;
+  const membershipVersion = next(cluster.membershipVersion);
   const raised = { ...cluster, membershipVersion };
   context.rows.put(RowKind.cluster, "", encodeCluster(raised));
   return outcome("done", membershipVersion);
@@ -68,13 +95,19 @@ function updateMember(
   const known = storageId === "" || isText(storageId);
   const reads = new MetaReads(context.rows);
   const isAlone = endpoint === "" && reads.members().length === 1;
-  if (!isNodeId(nodeId) || !(isText(endpoint) || isAlone) || !known) return outcome("invalid");
+  const isPlace = isText(endpoint) || isAlone;
+  if (!isNodeId(nodeId) || !isPlace || !known || !isProgram(command)) return outcome("invalid");
   const member = reads.member(nodeId);
   if (member === null) return outcome("invalid");
+  const version = cluster.membershipVersion;
   const keeps = storageId === "" || storageId === member.storageId;
-  if (!keeps && member.storageId !== "") return outcome("storage-lost", cluster.membershipVersion);
-  if (keeps && member.endpoint === endpoint) return outcome("unchanged", cluster.membershipVersion);
-  storeMember(context, { ...member, endpoint, storageId: keeps ? member.storageId : storageId });
+  if (!keeps && member.storageId !== "") return outcome("storage-lost", version);
+  if (!supports(command, cluster.level)) return outcome("level-unsupported", version);
+  if (keeps && member.endpoint === endpoint && isSameProgram(member, command)) {
+    return outcome("unchanged", version);
+  }
+  const line = { endpoint, storageId: keeps ? member.storageId : storageId };
+  storeMember(context, { ...member, ...line, ...programOf(command) });
   return raiseVersion(context, cluster);
 }
 
@@ -84,23 +117,28 @@ function addMember(
   command: AddMemberCommand,
 ): MetaOutcome {
   const { nodeId, endpoint, storageId } = command;
-  if (!isNodeId(nodeId) || !isText(endpoint) || !isText(storageId)) return outcome("invalid");
+  const isWhole = isText(endpoint) && isText(storageId) && isProgram(command);
+  if (!isNodeId(nodeId) || !isWhole) return outcome("invalid");
   const reads = new MetaReads(context.rows);
   const version = cluster.membershipVersion;
   const member = reads.member(nodeId);
   if (member !== null) {
     // Of a member whose directory is not known, nobody can tell whether this one is it.
     if (member.storageId !== storageId) return outcome("storage-lost", version);
-    if (member.endpoint === endpoint) return outcome("unchanged", version);
-    storeMember(context, { ...member, endpoint });
+    if (!supports(command, cluster.level)) return outcome("level-unsupported", version);
+    if (member.endpoint === endpoint && isSameProgram(member, command)) {
+      return outcome("unchanged", version);
+    }
+    storeMember(context, { ...member, endpoint, ...programOf(command) });
     return raiseVersion(context, cluster);
   }
   if (reads.formerMember(nodeId)?.storageIds.includes(storageId) === true) {
     return outcome("was-removed", version);
   }
+  if (!supports(command, cluster.level)) return outcome("level-unsupported", version);
   if (reads.members().length >= MEMBERS_MAX) return outcome("too-many-members", version);
-  const joined = { nodeId, endpoint, role: "learner", joinedVersion: version + 1 } as const;
-  const row = encodeMember({ ...joined, storageId });
+  const joined = { nodeId, endpoint, role: "learner", joinedVersion: next(version) } as const;
+  const row = encodeMember({ ...joined, storageId, evicted: false, ...programOf(command) });
   context.rows.insert(RowKind.member, uint32Key(nodeId), row);
   return raiseVersion(context, cluster);
 }
@@ -153,7 +191,7 @@ function removeMember(
   const storageIds = member.storageId === "" ? [...earlier] : [...earlier, member.storageId];
   const former = {
     nodeId,
-    removedVersion: version + 1,
+    removedVersion: next(version),
     storageIds: storageIds.slice(-FORMER_STORAGE_IDS_MAX),
   };
   context.rows.delete(RowKind.member, uint32Key(nodeId));

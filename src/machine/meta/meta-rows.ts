@@ -2,62 +2,118 @@
  * Rows of the meta partition: cluster, members, former members, partitions, range descriptors.
  *
  * Pure codec. Each begins with a version u8; rows of an earlier version are still read (P-131).
- * Invariants: 1. Texts are well-formed. 2. Names of states and roles are stored as numbers that
- * never change their meaning.
+ * Invariants: 1. Texts are well-formed. 2. Names of states, roles and modes are stored as numbers
+ * that never change their meaning. 3. Lists of nodes ascend and hold no id twice; numbers out of
+ * their bounds are damage.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
+import {
+  FIRST_LEVEL,
+  FOUNDING_INCARNATION,
+  configIndex,
+  incarnation,
+  level,
+  mapVersion,
+  membershipVersion,
+  placementGeneration,
+  rangeGeneration,
+  topologyVersion,
+  type PlacementGeneration,
+} from "../../base/ids.js";
+import {
+  LEVEL_NUMBER_MAX,
+  MEMBERS_MAX,
+  NODE_ID_MAX,
+  PROGRAM_VERSION_MAX_BYTES,
+  VOTERS_MAX,
+} from "../../base/limits.js";
 import type {
   ClusterRecord,
   FormerMember,
   Member,
   PartitionRecord,
+  ProgramLevels,
   RangeDescriptor,
+  ReplicaRecord,
+  ReplicaRole,
 } from "../commands/command.js";
-import { STORED_ROLES } from "../commands/command-writer.js";
+import { STORED_ROLES } from "../commands/format.js";
+import { UNKNOWN_PROGRAM } from "../commands/meta-codec.js";
 
 const VERSION = 1;
-/** Members carry their data directory since this version, partitions their replicas. */
+/** Cluster: counter of partitions, topology, level. Ranges: when they changed. */
 const VERSION_2 = 2;
+/** Members: eviction and levels. Partitions: mode, founders, and replicas with their lives. */
+const VERSION_3 = 3;
 const states: readonly PartitionRecord["state"][] = ["Active", "Splitting", "Draining", "Removed"];
+const modes: readonly PartitionRecord["mode"][] = ["full", "placed"];
+const replicaRoles: readonly ReplicaRole[] = ["voter", "learner", "removing"];
+/** The topology of a cluster in which no partition was ever made and no key was ever moved. */
+export const FIRST_TOPOLOGY = topologyVersion(1);
 
 const writer = new ByteWriter(4096);
 
+function isLevel(value: number): boolean {
+  return value >= 1 && value <= LEVEL_NUMBER_MAX;
+}
+
 export function encodeCluster(record: ClusterRecord): Uint8Array {
-  writer.reset().uint8(VERSION).text(record.clusterId).uint32(record.dataPartitions);
+  writer.reset().uint8(VERSION_2).text(record.clusterId).uint32(record.dataPartitions);
   writer.uint32(record.replicationFactor).uint53(record.membershipVersion);
-  return writer.uint53(record.mapVersion).finish();
+  writer.uint53(record.mapVersion).uint32(record.nextPartitionId);
+  return writer.uint53(record.topologyVersion).uint32(record.level).finish();
 }
 
 export function decodeCluster(bytes: Uint8Array): ClusterRecord | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  if (version !== VERSION && version !== VERSION_2) return null;
+  const isFirst = version === VERSION;
+  const clusterId = reader.text();
+  const dataPartitions = reader.uint32();
   const record = {
-    clusterId: reader.text(),
-    dataPartitions: reader.uint32(),
+    clusterId,
+    dataPartitions,
     replicationFactor: reader.uint32(),
-    membershipVersion: reader.uint53(),
-    mapVersion: reader.uint53(),
+    membershipVersion: membershipVersion(reader.uint53()),
+    mapVersion: mapVersion(reader.uint53()),
+    nextPartitionId: isFirst ? dataPartitions + 1 : reader.uint32(),
+    topologyVersion: isFirst ? FIRST_TOPOLOGY : topologyVersion(reader.uint53()),
+    level: isFirst ? FIRST_LEVEL : level(reader.uint32()),
   };
-  return reader.isComplete() ? record : null;
+  const isWhole = record.nextPartitionId > dataPartitions && isLevel(record.level);
+  return reader.isComplete() && isWhole ? record : null;
 }
 
 export function encodeMember(member: Member): Uint8Array {
-  writer.reset().uint8(VERSION_2).uint32(member.nodeId).text(member.endpoint);
+  writer.reset().uint8(VERSION_3).uint32(member.nodeId).text(member.endpoint);
   writer.uint8(STORED_ROLES.indexOf(member.role)).uint53(member.joinedVersion);
-  return writer.text(member.storageId).finish();
+  writer.text(member.storageId).boolean(member.evicted);
+  return writer.uint32(member.levelMin).uint32(member.levelMax).text(member.version).finish();
+}
+
+function readProgram(reader: ByteReader): ProgramLevels {
+  const levelMin = level(reader.uint32());
+  const levelMax = level(reader.uint32());
+  const version = reader.text();
+  const isRange = isLevel(levelMin) && isLevel(levelMax) && levelMin <= levelMax;
+  if (!isRange || version.length > PROGRAM_VERSION_MAX_BYTES) reader.fail();
+  return { levelMin, levelMax, version };
 }
 
 export function decodeMember(bytes: Uint8Array): Member | null {
   const reader = new ByteReader(bytes);
   const version = reader.uint8();
-  if (version !== VERSION && version !== VERSION_2) return null;
+  if (version < VERSION || version > VERSION_3) return null;
   const nodeId = reader.uint32();
   const endpoint = reader.text();
   const role = STORED_ROLES[reader.uint8()];
-  const joinedVersion = reader.uint53();
+  const joinedVersion = membershipVersion(reader.uint53());
   const storageId = version === VERSION ? "" : reader.text();
+  const evicted = version < VERSION_3 ? false : reader.boolean();
+  const program = version < VERSION_3 ? UNKNOWN_PROGRAM : readProgram(reader);
   if (role === undefined || !reader.isComplete()) return null;
-  return { nodeId, endpoint, role, joinedVersion, storageId };
+  return { nodeId, endpoint, role, joinedVersion, storageId, evicted, ...program };
 }
 
 export function encodeFormerMember(former: FormerMember): Uint8Array {
@@ -71,7 +127,7 @@ export function decodeFormerMember(bytes: Uint8Array): FormerMember | null {
   const reader = new ByteReader(bytes);
   if (reader.uint8() !== VERSION) return null;
   const nodeId = reader.uint32();
-  const removedVersion = reader.uint53();
+  const removedVersion = membershipVersion(reader.uint53());
   const count = reader.length();
   // An id takes one byte at least: a larger count is damage and must not steer an allocation.
   if (count > reader.remainingBytes) return null;
@@ -81,33 +137,101 @@ export function decodeFormerMember(bytes: Uint8Array): FormerMember | null {
 }
 
 export function encodePartition(partition: PartitionRecord): Uint8Array {
-  writer.reset().uint8(VERSION_2).uint32(partition.partitionId);
+  writer.reset().uint8(VERSION_3).uint32(partition.partitionId);
   writer.uint8(states.indexOf(partition.state)).uint53(partition.generation);
-  writer.uint32(partition.replicationOverride).length(partition.replicas.length);
-  for (const nodeId of partition.replicas) writer.uint32(nodeId);
-  return writer.finish();
+  writer.uint32(partition.replicationOverride).uint8(modes.indexOf(partition.mode));
+  writer.length(partition.founders.length);
+  for (const nodeId of partition.founders) writer.uint32(nodeId);
+  writer.length(partition.replicas.length);
+  for (const replica of partition.replicas) {
+    writer.uint32(replica.nodeId).uint8(replicaRoles.indexOf(replica.role));
+    writer.uint53(replica.incarnation).uint32(replica.replaces);
+  }
+  return writer.uint53(partition.configIndex).finish();
+}
+
+/** `count` node ids, ascending. A larger count than there are bytes for is damage. */
+function readNodes(reader: ByteReader, max: number): number[] {
+  const count = reader.length();
+  if (count > max || count * 4 > reader.remainingBytes) {
+    reader.fail();
+    return [];
+  }
+  const nodes: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const node = reader.uint32();
+    if (node < 1 || node > NODE_ID_MAX || node <= (nodes[at - 1] ?? 0)) reader.fail();
+    nodes.push(node);
+  }
+  return nodes;
+}
+
+/** Bytes of one replica in its row. */
+const REPLICA_BYTES = 17;
+
+function readReplicas(reader: ByteReader, generation: PlacementGeneration): ReplicaRecord[] {
+  const count = reader.length();
+  if (count > MEMBERS_MAX || count * REPLICA_BYTES > reader.remainingBytes) {
+    reader.fail();
+    return [];
+  }
+  const replicas: ReplicaRecord[] = [];
+  for (let at = 0; at < count; at++) {
+    const nodeId = reader.uint32();
+    const role = replicaRoles[reader.uint8()];
+    const life = incarnation(reader.uint53());
+    const replaces = reader.uint32();
+    const before = replicas[at - 1]?.nodeId ?? 0;
+    const isNode = nodeId > before && nodeId <= NODE_ID_MAX;
+    // Who replaces nobody, or a learner alone; and no replica is younger than its record.
+    const isPlausible = replaces === 0 || (role === "learner" && replaces <= NODE_ID_MAX);
+    if (role === undefined || !isNode || !isPlausible || life > generation) {
+      reader.fail();
+      return [];
+    }
+    replicas.push({ nodeId, role, incarnation: life, replaces });
+  }
+  return replicas;
+}
+
+/** Where a list of nodes was all that a row said of its replicas. */
+function replicasOfNodes(nodes: readonly number[]): ReplicaRecord[] {
+  const founding = { role: "voter", incarnation: FOUNDING_INCARNATION, replaces: 0 } as const;
+  return nodes.map((nodeId) => ({ nodeId, ...founding }));
 }
 
 export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
   const reader = new ByteReader(bytes);
   const version = reader.uint8();
-  if (version !== VERSION && version !== VERSION_2) return null;
+  if (version < VERSION || version > VERSION_3) return null;
   const partitionId = reader.uint32();
   const state = states[reader.uint8()];
-  const generation = reader.uint53();
+  const generation = placementGeneration(reader.uint53());
   const replicationOverride = reader.uint32();
-  const replicas: number[] = [];
-  const count = version === VERSION ? 0 : reader.length();
-  if (count * 4 > reader.remainingBytes) return null;
-  for (let at = 0; at < count; at++) replicas.push(reader.uint32());
-  if (state === undefined || !reader.isComplete()) return null;
-  return { partitionId, state, generation, replicationOverride, replicas };
+  if (version < VERSION_3) {
+    const founders = version === VERSION ? [] : readNodes(reader, VOTERS_MAX);
+    if (state === undefined || !reader.isComplete()) return null;
+    const mode = founders.length === 0 ? "full" : "placed";
+    const replicas = replicasOfNodes(founders);
+    const head = { partitionId, state, generation, replicationOverride };
+    return { ...head, mode, founders, replicas, configIndex: configIndex(0) };
+  }
+  const mode = modes[reader.uint8()];
+  const founders = readNodes(reader, VOTERS_MAX);
+  const replicas = readReplicas(reader, generation);
+  const reported = configIndex(reader.uint53());
+  if (state === undefined || mode === undefined || !reader.isComplete()) return null;
+  if (mode === "full" && replicas.length > 0) return null;
+  const head = { partitionId, state, generation, replicationOverride };
+  return { ...head, mode, founders, replicas, configIndex: reported };
 }
 
 /** A descriptor with the key space it belongs to. */
 export interface RangeRow {
   readonly keySpace: string;
   readonly descriptor: RangeDescriptor;
+  /** Lease time of the meta partition at its last change (ms); 0 = not known. */
+  readonly changedLeaseMs: number;
 }
 
 function writeBound(bound: string | null): void {
@@ -120,21 +244,24 @@ function readBound(reader: ByteReader): string | null {
 }
 
 export function encodeRange(row: RangeRow): Uint8Array {
-  writer.reset().uint8(VERSION).text(row.keySpace);
+  writer.reset().uint8(VERSION_2).text(row.keySpace);
   writeBound(row.descriptor.startKey);
   writeBound(row.descriptor.endKey);
-  return writer.uint32(row.descriptor.partitionId).uint53(row.descriptor.generation).finish();
+  writer.uint32(row.descriptor.partitionId).uint53(row.descriptor.generation);
+  return writer.uint53(row.changedLeaseMs).finish();
 }
 
 export function decodeRange(bytes: Uint8Array): RangeRow | null {
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== VERSION) return null;
+  const version = reader.uint8();
+  if (version !== VERSION && version !== VERSION_2) return null;
   const keySpace = reader.text();
   const descriptor = {
     startKey: readBound(reader),
     endKey: readBound(reader),
     partitionId: reader.uint32(),
-    generation: reader.uint53(),
+    generation: rangeGeneration(reader.uint53()),
   };
-  return reader.isComplete() ? { keySpace, descriptor } : null;
+  const changedLeaseMs = version === VERSION ? 0 : reader.uint53();
+  return reader.isComplete() ? { keySpace, descriptor, changedLeaseMs } : null;
 }

@@ -8,7 +8,13 @@
  * "unchanged".
  */
 import { assert, present } from "../../base/assert.js";
-import { PARTITIONS_MAX, REPLICATION_FACTOR_MAX, VOTERS_MAX } from "../../base/limits.js";
+import { mapVersion, membershipVersion, next, rangeGeneration } from "../../base/ids.js";
+import {
+  LEVEL_NUMBER_MAX,
+  PARTITIONS_MAX,
+  REPLICATION_FACTOR_MAX,
+  VOTERS_MAX,
+} from "../../base/limits.js";
 import { hashPartition, keySpaceHashText } from "../../base/routing.js";
 import type {
   ClusterRecord,
@@ -21,9 +27,17 @@ import type {
 } from "../commands/command.js";
 import type { DecisionContext } from "../decision/context.js";
 import { RowKind, nameKey, rangeKey, uint32Key } from "../store/keys.js";
-import { applyMember, isNodeId, isText, outcome } from "./meta-members.js";
+import { raiseLevel } from "./meta-levels.js";
+import { applyMember, isNodeId, isProgram, isText, outcome, supports } from "./meta-members.js";
+import { foundedPartition } from "./meta-placement.js";
 import { MetaReads } from "./meta-reads.js";
-import { encodeCluster, encodeMember, encodePartition, encodeRange } from "./meta-rows.js";
+import {
+  FIRST_TOPOLOGY,
+  encodeCluster,
+  encodeMember,
+  encodePartition,
+  encodeRange,
+} from "./meta-rows.js";
 import { isRangeKeySpace, tilingFault } from "./range-map.js";
 
 function isFactor(factor: number): boolean {
@@ -37,10 +51,13 @@ function isFoundable(command: FoundClusterCommand): boolean {
   if (dataPartitions > PARTITIONS_MAX) return false;
   if (members.length < 1 || members.length > VOTERS_MAX) return false;
   if (new Set(members.map((member) => member.nodeId)).size !== members.length) return false;
-  return members.every(({ nodeId, endpoint, storageId }) => {
+  const isLevel = command.level >= 1 && command.level <= LEVEL_NUMBER_MAX;
+  return members.every((member) => {
+    const { nodeId, endpoint, storageId } = member;
     // Who is alone needs no address.
     const isPlace = isText(endpoint) || (endpoint === "" && members.length === 1);
-    return isNodeId(nodeId) && isPlace && (storageId === "" || isText(storageId));
+    const canWork = isLevel && isProgram(member) && supports(member, command.level);
+    return isNodeId(nodeId) && isPlace && (storageId === "" || isText(storageId)) && canWork;
   });
 }
 
@@ -48,22 +65,23 @@ function foundCluster(context: DecisionContext, command: FoundClusterCommand): M
   if (!isFoundable(command)) return outcome("invalid");
   if (new MetaReads(context.rows).cluster() !== null) return outcome("unchanged");
   const { rows } = context;
-  const { clusterId, dataPartitions, replicationFactor } = command;
-  const versions = { membershipVersion: 1, mapVersion: 1 };
-  const record = { clusterId, dataPartitions, replicationFactor, ...versions };
+  const { clusterId, dataPartitions, replicationFactor, level } = command;
+  const joinedVersion = membershipVersion(1);
+  const record: ClusterRecord = {
+    ...{ clusterId, dataPartitions, replicationFactor, level },
+    membershipVersion: joinedVersion,
+    mapVersion: mapVersion(1),
+    nextPartitionId: dataPartitions + 1,
+    topologyVersion: FIRST_TOPOLOGY,
+  };
   rows.insert(RowKind.cluster, "", encodeCluster(record));
-  for (const { nodeId, endpoint, storageId } of command.members) {
-    const member = { nodeId, endpoint, role: "voter", joinedVersion: 1, storageId } as const;
-    rows.insert(RowKind.member, uint32Key(nodeId), encodeMember(member));
+  for (const founder of command.members) {
+    const member = { ...founder, role: "voter", joinedVersion, evicted: false } as const;
+    rows.insert(RowKind.member, uint32Key(founder.nodeId), encodeMember(member));
   }
+  const nodes = command.members.map(({ nodeId }) => nodeId).sort((a, b) => a - b);
   for (let partitionId = 1; partitionId <= dataPartitions; partitionId++) {
-    const partition = {
-      partitionId,
-      state: "Active",
-      generation: 1,
-      replicationOverride: 0,
-      replicas: [],
-    } as const;
+    const partition = foundedPartition(partitionId, nodes, replicationFactor);
     rows.insert(RowKind.partition, uint32Key(partitionId), encodePartition(partition));
   }
   return outcome("done", 1);
@@ -88,10 +106,10 @@ function setReplicationFactor(
   if (partition.replicationOverride === replicationFactor) {
     return outcome("unchanged", partition.generation);
   }
-  const generation = partition.generation + 1;
+  const generation = next(partition.generation);
   const changed = { ...partition, generation, replicationOverride: replicationFactor };
   context.rows.put(RowKind.partition, uint32Key(partitionId), encodePartition(changed));
-  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  storeCluster(context, { ...cluster, mapVersion: next(cluster.mapVersion) });
   return outcome("done", generation);
 }
 
@@ -108,10 +126,12 @@ function registerRange(context: DecisionContext, command: RegisterRangeCommand):
   const known = Number.isInteger(partitionId) && partitionId >= 1 && partitionId <= 0xffff_ffff;
   const partition = known ? reads.partition(partitionId) : null;
   if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
-  const descriptor = { startKey: null, endKey: null, partitionId, generation: 1 };
+  const generation = rangeGeneration(1);
+  const descriptor = { startKey: null, endKey: null, partitionId, generation };
   assert(tilingFault([descriptor]) === null, "descriptors tile their key space");
-  context.rows.insert(RowKind.range, rangeKey(name, null), encodeRange({ keySpace, descriptor }));
-  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  const row = encodeRange({ keySpace, descriptor, changedLeaseMs: context.nowMs });
+  context.rows.insert(RowKind.range, rangeKey(name, null), row);
+  storeCluster(context, { ...cluster, mapVersion: next(cluster.mapVersion) });
   return outcome("done", 1);
 }
 
@@ -134,7 +154,7 @@ function unregisterRange(context: DecisionContext, command: UnregisterRangeComma
         : present(nameKey(startKey), "a bound is a key");
     context.rows.delete(RowKind.range, rangeKey(name, start));
   }
-  storeCluster(context, { ...cluster, mapVersion: cluster.mapVersion + 1 });
+  storeCluster(context, { ...cluster, mapVersion: next(cluster.mapVersion) });
   return outcome("done");
 }
 
@@ -153,5 +173,7 @@ export function applyMeta(context: DecisionContext, command: MetaCommand): MetaO
       return registerRange(context, command);
     case "unregister-range":
       return unregisterRange(context, command);
+    case "raise-level":
+      return raiseLevel(context, command);
   }
 }

@@ -19,6 +19,7 @@ import type {
   MetaOutcome,
   Outcome,
 } from "../../../src/machine/commands/command.js";
+import { UNKNOWN_PROGRAM } from "../../../src/machine/commands/meta-codec.js";
 import { Machine } from "../../../src/machine/machine.js";
 import { Memtable } from "../../../src/machine/store/memtable.js";
 import { allMembers, changeMembership } from "../../../src/raft/state/membership.js";
@@ -107,6 +108,7 @@ export class MemberNode {
         founders: world.founders.map((founder) => ({ ...founder, storageId: "" })),
         initialPartitions: world.groups.length - 1,
         replicationFactor: 0,
+        program: UNKNOWN_PROGRAM,
         heartbeatMs: 100,
       },
       { entropy: { uint32: () => 7 }, logger },
@@ -131,6 +133,7 @@ export class MemberNode {
     this.joining = new Joining({
       clusterId: "cluster",
       storage: "lmdb",
+      program: UNKNOWN_PROGRAM,
       founders: () => world.founders.map((founder) => founder.nodeId),
       logger,
       nowMs,
@@ -212,7 +215,8 @@ export class MemberNode {
         return true;
       },
       members: {
-        propose: (change, _nowMs, done) => world.changes.push({ by: nodeId, group, change, done }),
+        propose: ({ change }, _nowMs, done) =>
+          world.changes.push({ by: nodeId, group, change, done }),
       },
     };
   }

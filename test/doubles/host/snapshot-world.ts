@@ -5,7 +5,7 @@
  * Nothing happens by itself; `step` delivers what is on its way, flushes, steps inboxes and ticks.
  */
 import { assert } from "../../../src/base/assert.js";
-import { partitionId } from "../../../src/base/ids.js";
+import { NO_PLACEMENT, partitionId } from "../../../src/base/ids.js";
 import type { RaftItem } from "../../../src/host/replication/raft-frames.js";
 import { encodeMembership } from "../../../src/host/replication/config-entries.js";
 import {
@@ -240,7 +240,7 @@ export class Side {
   applyMembership(group = 1): void {
     const { machine, core } = this.group(group);
     const index = machine.appliedIndex + 1;
-    machine.applyMembership({ index, term: 1 }, encodeMembership(MEMBERS));
+    machine.applyMembership({ index, term: 1 }, encodeMembership(MEMBERS), NO_PLACEMENT);
     core.commitIndex = index;
   }
 }

@@ -8,6 +8,7 @@ import {
 } from "../../../src/host/replication/config-entries.js";
 import type { Member } from "../../../src/machine/commands/command.js";
 import type { Membership } from "../../../src/raft/state/types.js";
+import { member } from "../../doubles/machine/members.js";
 
 function membership(learners: readonly number[]): Membership {
   const rest = { votersOutgoing: [], learnersNext: [], autoLeave: false };
@@ -15,8 +16,7 @@ function membership(learners: readonly number[]): Membership {
 }
 
 function line(nodeId: number): Member {
-  const role = nodeId === 1 ? "voter" : "learner";
-  return { nodeId, endpoint: `n${nodeId}:1`, role, joinedVersion: nodeId, storageId: `s${nodeId}` };
+  return member(nodeId, { role: nodeId === 1 ? "voter" : "learner" });
 }
 
 const ids = (first: number, last: number): number[] => {

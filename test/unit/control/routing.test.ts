@@ -23,6 +23,7 @@ import {
   tilingFault,
 } from "../../../src/control/ranges.js";
 import { xxh32 } from "../../../src/machine/store/digest.js";
+import { rangeGeneration } from "../../../src/base/ids.js";
 import type { RangeDescriptor } from "../../../src/machine/commands/command.js";
 
 const vectors: readonly [string, number, number, number, number, number][] = [
@@ -88,14 +89,16 @@ t.test("P-099 halves equal BigInt for random texts and pool sizes", (t) => {
   t.end();
 });
 
+const FIRST = { partitionId: 1, generation: rangeGeneration(1) };
+
 /** Descriptors over sorted distinct bounds. */
 function tiling(bounds: readonly string[]): RangeDescriptor[] {
   const starts: (string | null)[] = [null, ...bounds];
   return starts.map((startKey, at) => ({
     startKey,
     endKey: bounds[at] ?? null,
+    ...FIRST,
     partitionId: at + 1,
-    generation: 1,
   }));
 }
 
@@ -121,7 +124,7 @@ t.test("P-104 tilings are accepted and every damage is named", (t) => {
     }),
     { numRuns: 2000 },
   );
-  const empty = { startKey: "b", endKey: "b", partitionId: 1, generation: 1 };
+  const empty = { ...FIRST, startKey: "b", endKey: "b" };
   const [first, last] = tiling(["b"]) as [RangeDescriptor, RangeDescriptor];
   t.equal(tilingFault([first, empty, last]), "empty-range");
   t.equal(tilingFault([]), "empty-map");

@@ -1,6 +1,6 @@
 /** Several nodes over a false network: elections, replication, failover, catch-up, reads. */
 import t from "tap";
-import { partitionId } from "../../../src/base/ids.js";
+import { membershipVersion, partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import {
   FrameRoom,
@@ -645,7 +645,7 @@ void t.test(
     };
     past.cluster = () => {
       const known = today.cluster();
-      return known === null ? null : { ...known, membershipVersion: 0 };
+      return known === null ? null : { ...known, membershipVersion: membershipVersion(0) };
     };
     Object.assign(world, { metaReads: () => past, metaIndex: () => 0 });
     links.refresh();

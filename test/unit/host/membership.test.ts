@@ -3,6 +3,7 @@
  * foundings over a cluster in which only membership moves.
  */
 import t from "tap";
+import { membershipVersion } from "../../../src/base/ids.js";
 import { Prng } from "../../../src/base/prng.js";
 import {
   type GroupStep,
@@ -19,9 +20,10 @@ import type { JoinAnswer } from "../../../src/ports.js";
 import { changeMembership, membershipFault } from "../../../src/raft/state/membership.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import { MemberWorld, founded, join, leave } from "../../doubles/host/member-world.js";
+import { member as line, newMember } from "../../doubles/machine/members.js";
 
-function member(nodeId: number, role: MemberRole, joinedVersion = nodeId): Member {
-  return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion, storageId: `s${nodeId}` };
+function member(nodeId: number, role: MemberRole, joined = nodeId): Member {
+  return line(nodeId, { role, joinedVersion: membershipVersion(joined) });
 }
 
 function membershipOf(voters: number[], learners: number[] = []): Membership {
@@ -479,7 +481,7 @@ t.test("meta proposals that are lost on the lane are asked again, and carried ou
     const results: string[] = [];
     const nodeId = lost === "asks" ? 6 : 7;
     const { nowMs } = world;
-    const add = { kind: "add-member", nodeId, endpoint: "x:1", storageId: "x" } as const;
+    const add = { kind: "add-member", ...newMember(nodeId, "x:1", "x") } as const;
     world.node(2).metaProposer.propose(add, nowMs + 10_000, (result) => {
       results.push(result.status === "applied" ? result.outcome : result.status);
     });

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { compareBytes, compareText, encodeText } from "../../../src/base/bytes.js";
-import { ByteWriter } from "../../../src/base/codec.js";
+import { FIRST_LEVEL, level, membershipVersion } from "../../../src/base/ids.js";
 import { INT64_MAX, INT64_MIN } from "../../../src/base/int64.js";
 import { PARTITIONS_MAX } from "../../../src/base/limits.js";
 import { hashPartition, keySpaceHashText } from "../../../src/base/routing.js";
@@ -14,13 +14,7 @@ import type { Command, MemberRole, MetaOutcome } from "../../../src/machine/comm
 import { decodeCursor, encodeCursor } from "../../../src/machine/kv/cursor.js";
 import type { DataReads } from "../../../src/machine/data-reads.js";
 import { EPHEMERAL_TOKENS_PER_TERM, EphemeralTable } from "../../../src/machine/ephemeral.js";
-import {
-  EMPTY_GROUP_RECORD,
-  decodeGroupRecord,
-  encodeGroupRecord,
-} from "../../../src/machine/commands/group-record.js";
 import type { FoundClusterCommand } from "../../../src/machine/commands/meta-command.js";
-import { decodeMember, decodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { bucketStretch } from "../../../src/machine/kv/pages.js";
 import type { PageItem, PageReading } from "../../../src/machine/decision/reading.js";
 import {
@@ -38,6 +32,7 @@ import {
   unlock,
   update,
 } from "../../doubles/machine/bench.js";
+import { newMember } from "../../doubles/machine/members.js";
 import { say } from "../../doubles/machine/models.js";
 
 /** Names full of separators, and of what lies right beside them in byte order. */
@@ -371,10 +366,8 @@ t.test("meta partition: founding, members, factors, key spaces (5.2, 5.4, 6.2, 6
     clusterId: "id",
     dataPartitions: 4,
     replicationFactor: 0,
-    members: [
-      { nodeId: 2, endpoint: "b:1", storageId: "" },
-      { nodeId: 1, endpoint: "a:1", storageId: "sa" },
-    ],
+    level: FIRST_LEVEL,
+    members: [newMember(2, "b:1", ""), newMember(1, "a:1", "sa")],
   };
   t.equal(meta({ ...found, members: [] } as Command), "invalid 0");
   t.equal(meta({ ...found, dataPartitions: PARTITIONS_MAX + 1 } as Command), "invalid 0");
@@ -390,12 +383,9 @@ t.test("meta partition: founding, members, factors, key spaces (5.2, 5.4, 6.2, 6
     bench.machine.meta.members().map((member) => member.nodeId),
     [1, 2],
   );
-  t.equal(meta({ kind: "update-member", nodeId: 2, endpoint: "b:2", storageId: "" }), "done 2");
-  t.equal(
-    meta({ kind: "update-member", nodeId: 2, endpoint: "b:2", storageId: "" }),
-    "unchanged 2",
-  );
-  t.equal(meta({ kind: "update-member", nodeId: 9, endpoint: "b:2", storageId: "" }), "invalid 0");
+  t.equal(meta({ kind: "update-member", ...newMember(2, "b:2", "") }), "done 2");
+  t.equal(meta({ kind: "update-member", ...newMember(2, "b:2", "") }), "unchanged 2");
+  t.equal(meta({ kind: "update-member", ...newMember(9, "b:2", "") }), "invalid 0");
   t.match(bench.machine.meta.member(2), { endpoint: "b:2", role: "voter", joinedVersion: 1 });
   t.equal(meta(factor(4, 3)), "done 2");
   t.equal(meta(factor(4, 3)), "unchanged 2");
@@ -437,16 +427,16 @@ t.test("contract 9: only a node that is alone has no address", (t) => {
     const { status, generation } = bench.one(0, command) as MetaOutcome;
     return `${status} ${generation}`;
   };
-  const nowhere = { nodeId: 1, endpoint: "", storageId: "s1" };
-  const other = { nodeId: 2, endpoint: "h2:1", storageId: "s2" };
+  const nowhere = newMember(1, "", "s1");
+  const other = newMember(2, "h2:1", "s2");
   const found = (...members: FoundClusterCommand["members"]): string => {
-    const size = { dataPartitions: 2, replicationFactor: 0 };
+    const size = { dataPartitions: 2, replicationFactor: 0, level: FIRST_LEVEL };
     return meta({ kind: "found-cluster", clusterId: "c", ...size, members });
   };
   t.equal(found(nowhere, other), "invalid 0");
   t.equal(found(nowhere), "done 1");
   const update = (endpoint: string): string =>
-    meta({ kind: "update-member", nodeId: 1, endpoint, storageId: "s1" });
+    meta({ kind: "update-member", ...newMember(1, endpoint, "s1") });
   t.equal(update(""), "unchanged 1");
   t.equal(update("h1:1"), "done 2", "it got a peer port");
   t.equal(update(""), "done 3", "and lost it");
@@ -458,108 +448,62 @@ t.test("contract 9: only a node that is alone has no address", (t) => {
   t.end();
 });
 
-t.test(
-  "member list: joins, roles, removals, data directories (5.2, 5.3; P-090, P-094, P-096)",
-  (t) => {
-    const bench = new Bench();
-    const meta = (command: Command): string => {
-      const { status, generation } = bench.one(0, command) as MetaOutcome;
-      return `${status} ${generation}`;
-    };
-    const add = (nodeId: number, storageId: string, endpoint = `h${nodeId}:1`): string =>
-      meta({ kind: "add-member", nodeId, endpoint, storageId });
-    const role = (nodeId: number, wished: MemberRole): string =>
-      meta({ kind: "set-member-role", nodeId, role: wished });
-    const remove = (nodeId: number): string => meta({ kind: "remove-member", nodeId });
-    t.equal(add(2, "s2"), "not-founded 0");
-    t.equal(role(2, "voter"), "not-founded 0");
-    const members = [{ nodeId: 1, endpoint: "h1:1", storageId: "" }];
-    const found = { kind: "found-cluster", clusterId: "c", dataPartitions: 2 } as const;
-    const ten = Array.from({ length: 10 }, (_, at) => ({ ...members[0], nodeId: at + 1 }));
-    t.equal(meta({ ...found, replicationFactor: 0, members: ten } as Command), "invalid 0");
-    t.equal(meta({ ...found, replicationFactor: 0, members }), "done 1");
-    t.equal(
-      add(1, "s1"),
-      "storage-lost 1",
-      "a founder of unknown storage tells it, or nobody is it",
-    );
-    const own = { kind: "update-member", nodeId: 1, endpoint: "h1:1", storageId: "s1" } as const;
-    t.equal(meta(own), "done 2");
-    t.equal(meta(own), "unchanged 2");
-    t.equal(meta({ ...own, storageId: "other" }), "storage-lost 2");
-    t.equal(meta({ ...own, storageId: "" }), "unchanged 2", "unknown leaves what is known");
-    t.equal(add(2, ""), "invalid 0");
-    t.equal(add(2, "s2"), "done 3");
-    t.equal(add(2, "s2"), "unchanged 3");
-    t.equal(add(2, "s2", "moved:1"), "done 4");
-    t.equal(add(2, "s2b"), "storage-lost 4");
-    t.match(bench.machine.meta.member(2), { role: "learner", joinedVersion: 3, storageId: "s2" });
-    t.equal(role(1, "leaving"), "last-voter 4");
-    t.equal(remove(1), "last-voter 4", "a learner is no voter");
-    t.equal(role(2, "voter"), "done 5");
-    t.equal(role(2, "voter"), "unchanged 5");
-    t.equal(role(2, "learner"), "invalid 5");
-    t.equal(role(9, "voter"), "not-a-member 5");
-    t.equal(role(2, "leaving"), "done 6");
-    t.equal(role(1, "leaving"), "drain-in-progress 6");
-    t.equal(remove(1), "drain-in-progress 6");
-    t.equal(role(2, "voter"), "done 7", "a drain that timed out gives the role back");
-    t.equal(role(2, "leaving"), "done 8");
-    t.equal(remove(2), "done 9");
-    t.equal(remove(2), "unchanged 9");
-    t.equal(role(2, "voter"), "not-a-member 9", "the removal won the race");
-    t.equal(add(2, "s2"), "was-removed 9", "a removed node does not come back by itself");
-    t.equal(add(2, "s2b"), "done 10", "but as a new one under its id");
-    t.equal(remove(2), "done 11");
-    t.equal(add(2, "s2"), "was-removed 11", "nor with an older life's disk");
-    t.strictSame(bench.machine.meta.formerMembers(), [
-      { nodeId: 2, removedVersion: 11, storageIds: ["s2", "s2b"] },
-    ]);
-    for (let id = 3; id <= 11; id++) t.match(add(id, `s${id}`), /done/);
-    for (let id = 3; id <= 10; id++) t.match(role(id, "voter"), /done/);
-    t.equal(role(11, "voter"), "too-many-voters 28", "nine vote, further nodes stay learners");
-    t.strictSame(bench.machine.meta.partition(1)?.replicas, [], "every voter");
-    t.end();
-  },
-);
-
-t.test("P-131 commands, rows and records of the first version are still read", (t) => {
-  const stamp = { leaseMs: 1, stamp: { n: 1, l: 1, c: 0 } };
-  const old = (write: (writer: ByteWriter) => void): Command | undefined => {
-    const empty = encodeEntry(stamp, []);
-    const writer = new ByteWriter().raw(empty.subarray(0, empty.length - 1)).length(1);
-    write(writer);
-    const decoded = decodeEntry(writer.finish());
-    return decoded.ok ? decoded.value.commands[0] : undefined;
+t.test("member list: joins, roles, removals, data directories (5.2, 5.3; P-090, P-094, P-096)", (t) => {
+  const bench = new Bench();
+  const meta = (command: Command): string => {
+    const { status, generation } = bench.one(0, command) as MetaOutcome;
+    return `${status} ${generation}`;
   };
-  t.strictSame(
-    old((writer) => writer.uint8(65).uint8(1).int32(7).text("h:7")),
-    { kind: "update-member", nodeId: 7, endpoint: "h:7", storageId: "" },
-  );
-  t.strictSame(
-    old((writer) => {
-      writer.uint8(64).uint8(1).text("c").int32(2).int32(0).length(1).int32(7).text("h:7");
-    }),
-    {
-      kind: "found-cluster",
-      clusterId: "c",
-      dataPartitions: 2,
-      replicationFactor: 0,
-      members: [{ nodeId: 7, endpoint: "h:7", storageId: "" }],
-    },
-  );
-  const member = new ByteWriter().uint8(1).uint32(7).text("h:7").uint8(1).uint53(3).finish();
-  t.match(decodeMember(member), { nodeId: 7, role: "voter", joinedVersion: 3, storageId: "" });
-  const partition = new ByteWriter().uint8(1).uint32(4).uint8(0).uint53(2).uint32(3).finish();
-  t.match(decodePartition(partition), { partitionId: 4, generation: 2, replicas: [] });
-  const now = encodeGroupRecord({ ...EMPTY_GROUP_RECORD, appliedIndex: 9, chainHigh: 5 });
-  const before = [...now.subarray(0, now.length - 32), ...now.subarray(now.length - 16)];
-  before[0] = 1;
-  t.match(decodeGroupRecord(Uint8Array.from(before)), {
-    appliedIndex: 9,
-    chainHigh: 5,
-    installedIndex: 0,
-  });
+  const add = (nodeId: number, storageId: string, endpoint = `h${nodeId}:1`): string =>
+    meta({ kind: "add-member", ...newMember(nodeId, endpoint, storageId) });
+  const role = (nodeId: number, wished: MemberRole): string =>
+    meta({ kind: "set-member-role", nodeId, role: wished });
+  const remove = (nodeId: number): string => meta({ kind: "remove-member", nodeId });
+  t.equal(add(2, "s2"), "not-founded 0");
+  t.equal(role(2, "voter"), "not-founded 0");
+  const members = [newMember(1, "h1:1", "")];
+  const size = { dataPartitions: 2, level: FIRST_LEVEL } as const;
+  const found = { kind: "found-cluster", clusterId: "c", ...size } as const;
+  const ten = Array.from({ length: 10 }, (_, at) => ({ ...members[0], nodeId: at + 1 }));
+  t.equal(meta({ ...found, replicationFactor: 0, members: ten } as Command), "invalid 0");
+  t.equal(meta({ ...found, replicationFactor: 0, members }), "done 1");
+  t.equal(add(1, "s1"), "storage-lost 1", "a founder of unknown storage tells it, or nobody is it");
+  const own = { kind: "update-member", ...newMember(1, "h1:1", "s1") } as const;
+  t.equal(meta(own), "done 2");
+  t.equal(meta(own), "unchanged 2");
+  t.equal(meta({ ...own, storageId: "other" }), "storage-lost 2");
+  t.equal(meta({ ...own, storageId: "" }), "unchanged 2", "unknown leaves what is known");
+  t.equal(add(2, ""), "invalid 0");
+  t.equal(add(2, "s2"), "done 3");
+  t.equal(add(2, "s2"), "unchanged 3");
+  t.equal(add(2, "s2", "moved:1"), "done 4");
+  t.equal(add(2, "s2b"), "storage-lost 4");
+  t.match(bench.machine.meta.member(2), { role: "learner", joinedVersion: 3, storageId: "s2" });
+  t.equal(role(1, "leaving"), "last-voter 4");
+  t.equal(remove(1), "last-voter 4", "a learner is no voter");
+  t.equal(role(2, "voter"), "done 5");
+  t.equal(role(2, "voter"), "unchanged 5");
+  t.equal(role(2, "learner"), "invalid 5");
+  t.equal(role(9, "voter"), "not-a-member 5");
+  t.equal(role(2, "leaving"), "done 6");
+  t.equal(role(1, "leaving"), "drain-in-progress 6");
+  t.equal(remove(1), "drain-in-progress 6");
+  t.equal(role(2, "voter"), "done 7", "a drain that timed out gives the role back");
+  t.equal(role(2, "leaving"), "done 8");
+  t.equal(remove(2), "done 9");
+  t.equal(remove(2), "unchanged 9");
+  t.equal(role(2, "voter"), "not-a-member 9", "the removal won the race");
+  t.equal(add(2, "s2"), "was-removed 9", "a removed node does not come back by itself");
+  t.equal(add(2, "s2b"), "done 10", "but as a new one under its id");
+  t.equal(remove(2), "done 11");
+  t.equal(add(2, "s2"), "was-removed 11", "nor with an older life's disk");
+  t.strictSame(bench.machine.meta.formerMembers(), [
+    { nodeId: 2, removedVersion: 11, storageIds: ["s2", "s2b"] },
+  ]);
+  for (let id = 3; id <= 11; id++) t.match(add(id, `s${id}`), /done/);
+  for (let id = 3; id <= 10; id++) t.match(role(id, "voter"), /done/);
+  t.equal(role(11, "voter"), "too-many-voters 28", "nine vote, further nodes stay learners");
+  t.strictSame(bench.machine.meta.partition(1)?.replicas, [], "every voter");
   t.end();
 });
 
@@ -597,15 +541,18 @@ const everyKind: readonly Command[] = [
     clusterId: "c",
     dataPartitions: 3,
     replicationFactor: 1,
-    members: [{ nodeId: 1, endpoint: "h:1", storageId: "s1" }],
+    level: level(3),
+    members: [newMember(1, "h:1", "s1")],
   },
-  { kind: "update-member", nodeId: 1, endpoint: "h:2", storageId: "s1" },
-  { kind: "add-member", nodeId: 3, endpoint: "h:3", storageId: "s3" },
+  { kind: "update-member", ...newMember(1, "h:2", "s1") },
+  { kind: "add-member", ...newMember(3, "h:3", "s3") },
   { kind: "set-member-role", nodeId: 3, role: "leaving" },
   { kind: "remove-member", nodeId: 3 },
   { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
   { kind: "register-range", keySpace: "k", partitionId: 1 },
   { kind: "unregister-range", keySpace: "k" },
+  { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2 ** 53 - 1) },
+  { kind: "set-level", level: level(7) },
 ];
 
 t.test(

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { prefixSuccessor } from "../../../src/base/bytes.js";
-import { partitionId } from "../../../src/base/ids.js";
+import { NO_PLACEMENT, partitionId } from "../../../src/base/ids.js";
 import { STORE_KEY_MAX_BYTES } from "../../../src/ports.js";
 import type { Command, Outcome } from "../../../src/machine/commands/command.js";
 import {
@@ -207,7 +207,7 @@ function applyLogged(machine: Machine, log: readonly Logged[], upTo: number): vo
     const { leaseMs, commands } = log[index - 1] as Logged;
     if (commands.length === 0 && index % 2 === 0) machine.applyEmpty({ index, term: 1 });
     else if (commands.length === 0)
-      machine.applyMembership({ index, term: 1 }, new Uint8Array([index]));
+      machine.applyMembership({ index, term: 1 }, new Uint8Array([index]), NO_PLACEMENT);
     else machine.apply({ index, term: 1, leaseMs, stamp: { n: 1, l: index, c: 0 } }, commands, []);
   }
 }

@@ -12,6 +12,7 @@ import {
   RequestTally,
 } from "../../../src/operations/admission/tally.js";
 import { World } from "../../doubles/host/world.js";
+import { member as line } from "../../doubles/machine/members.js";
 import { Bench, get, set } from "../../doubles/operations/fixture.js";
 import {
   administer,
@@ -225,9 +226,7 @@ t.test("5.3: who may leave", async (t) => {
     early.world.timer.nowMs += 50;
     early.world.timer.step();
   }
-  const member = (nodeId: number, role: Member["role"]): Member => {
-    return { nodeId, role, endpoint: `n${nodeId}:1`, joinedVersion: 1, storageId: "" };
-  };
+  const member = (nodeId: number, role: Member["role"]): Member => line(nodeId, { role });
   const facts = (members: Member[] | null, metaLed = true, otherVoters = [1]) =>
     decideLeave({ members, nodeId: 1, metaLed, otherVoters });
   t.equal(facts(null), "NotInitialized");

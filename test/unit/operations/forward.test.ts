@@ -33,6 +33,7 @@ import {
   set,
   unlock,
 } from "../../doubles/operations/fixture.js";
+import { newMember } from "../../doubles/machine/members.js";
 import { Trio, body, everyRequest } from "../../doubles/operations/trio.js";
 import { administer, view } from "../../doubles/operations/administration.js";
 
@@ -902,7 +903,7 @@ t.test("a partition that this node does not host is found through the others", a
     [3, "n3:8084"],
   ] as const) {
     const meta = trio.host.metaGroup();
-    const add = { kind: "add-member", nodeId, endpoint, storageId: `disk${nodeId}` } as const;
+    const add = { kind: "add-member", ...newMember(nodeId, endpoint, `disk${nodeId}`) } as const;
     meta.propose(add, 100, 1e9, () => undefined);
     trio.world.settle();
     meta.propose({ kind: "set-member-role", nodeId, role: "voter" }, 100, 1e9, () => undefined);
