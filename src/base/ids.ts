@@ -19,7 +19,7 @@ export function partitionId(value: number): PartitionId {
   return value as PartitionId;
 }
 
-/** Of the roster: grows by one with each change of it. 0: there is none yet. */
+/** Of the member list: grows by one with each change of it. 0: there is none yet. */
 export type MembershipVersion = Branded<number, "MembershipVersion">;
 
 export function membershipVersion(value: number): MembershipVersion {

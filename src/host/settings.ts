@@ -49,7 +49,7 @@ export interface HostSettings {
   readonly clusterId: string;
   /** Made with the data directory. */
   readonly storageId: string;
-  /** What this program supports, as the roster is told. */
+  /** What this program supports, as the member list is told. */
   readonly program: ProgramLevels;
   readonly storage: PeerStorage;
   /**

@@ -106,7 +106,7 @@ export interface UnregisterRangeCommand {
 export interface RaiseLevelCommand {
   readonly kind: "raise-level";
   readonly to: Level;
-  /** The roster that was looked at. */
+  /** Of the member list that was looked at. */
   readonly membershipVersion: MembershipVersion;
 }
 
@@ -133,7 +133,7 @@ export interface PartitionRecord {
   readonly state: "Active" | "Splitting" | "Draining" | "Removed";
   readonly generation: PlacementGeneration;
   readonly replicationOverride: number;
-  /** "full": on every node, as the roster says; "placed": on `replicas`. For good once placed. */
+  /** "full": on every node, as the member list says; "placed": on `replicas`. For good once placed. */
   readonly mode: "full" | "placed";
   /** Voters that the group begins with, ascending; empty: those of the cluster. */
   readonly founders: readonly number[];

@@ -3,7 +3,7 @@
  *
  * Pure decisions over the rows of the context; what a group really is at stands in its own record,
  * by an entry of its own log (P-030). Invariants: 1. The level never falls, and rises by one. 2. It
- * rises only to what every member of the roster supports, by the roster that was looked at.
+ * rises only to what every member supports, by the member list that was looked at.
  */
 import type { MetaOutcome, RaiseLevelCommand } from "../commands/command.js";
 import { LEVEL_NUMBER_MAX } from "../../base/limits.js";

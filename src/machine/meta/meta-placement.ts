@@ -2,7 +2,7 @@
  * Where the replicas of partitions may be: the records of the partition map that say so.
  *
  * Pure decisions over the rows of the context. Invariants: 1. A partition in full mode has no list:
- * it is where the roster says. 2. Lists ascend by node id.
+ * it is where the member list says. 2. Lists ascend by node id.
  */
 import { FOUNDING_INCARNATION, configIndex, placementGeneration } from "../../base/ids.js";
 import type { PartitionRecord, ReplicaRecord } from "../commands/command.js";

@@ -38,8 +38,8 @@ class Cluster {
   }
 
   raise(to: number, version: number): string {
-    const roster = membershipVersion(version);
-    return this.meta({ kind: "raise-level", to: level(to), membershipVersion: roster });
+    const looked = membershipVersion(version);
+    return this.meta({ kind: "raise-level", to: level(to), membershipVersion: looked });
   }
 
   get level(): number {
@@ -48,7 +48,7 @@ class Cluster {
 }
 
 t.test(
-  "P-030 U1 the level rises by one, when every member supports it, by the roster looked at",
+  "P-030 U1 the level rises by one, when every member supports it, by the member list looked at",
   (t) => {
     const cluster = new Cluster();
     t.equal(cluster.raise(2, 1), "not-founded 0");
@@ -69,14 +69,18 @@ t.test(
     t.equal(cluster.raise(3, 1), "level-unsupported 2", "of the first member");
     t.equal(cluster.update(1, program(2, 3, "0.2.0")), "done 2", "another program, another line");
     t.equal(cluster.update(1, program(2, 3, "0.2.0")), "unchanged 2");
-    t.equal(cluster.raise(3, 1), "stale 2", "another roster");
+    t.equal(cluster.raise(3, 1), "stale 2", "another member list");
     t.equal(cluster.raise(4, 2), "invalid 2", "two at once");
     t.equal(cluster.raise(0, 2), "invalid 2");
     t.equal(cluster.raise(LEVEL_NUMBER_MAX + 1, 2), "invalid 2");
     t.equal(cluster.raise(3, 2), "done 3");
     t.equal(cluster.raise(3, 2), "unchanged 3", "a repeat");
     t.equal(cluster.raise(1, 2), "unchanged 3", "it never falls");
-    t.equal(cluster.bench.machine.meta.cluster()?.membershipVersion, 2, "the roster is the same");
+    t.equal(
+      cluster.bench.machine.meta.cluster()?.membershipVersion,
+      2,
+      "the member list is the same",
+    );
     t.equal(cluster.bench.machine.level, FIRST_LEVEL, "no group takes it by that");
     cluster.bench.flush();
     t.equal(new Bench(cluster.bench.store).machine.meta.cluster()?.level, 3);

@@ -448,64 +448,71 @@ t.test("contract 9: only a node that is alone has no address", (t) => {
   t.end();
 });
 
-t.test("member list: joins, roles, removals, data directories (5.2, 5.3; P-090, P-094, P-096)", (t) => {
-  const bench = new Bench();
-  const meta = (command: Command): string => {
-    const { status, generation } = bench.one(0, command) as MetaOutcome;
-    return `${status} ${generation}`;
-  };
-  const add = (nodeId: number, storageId: string, endpoint = `h${nodeId}:1`): string =>
-    meta({ kind: "add-member", ...newMember(nodeId, endpoint, storageId) });
-  const role = (nodeId: number, wished: MemberRole): string =>
-    meta({ kind: "set-member-role", nodeId, role: wished });
-  const remove = (nodeId: number): string => meta({ kind: "remove-member", nodeId });
-  t.equal(add(2, "s2"), "not-founded 0");
-  t.equal(role(2, "voter"), "not-founded 0");
-  const members = [newMember(1, "h1:1", "")];
-  const size = { dataPartitions: 2, level: FIRST_LEVEL } as const;
-  const found = { kind: "found-cluster", clusterId: "c", ...size } as const;
-  const ten = Array.from({ length: 10 }, (_, at) => ({ ...members[0], nodeId: at + 1 }));
-  t.equal(meta({ ...found, replicationFactor: 0, members: ten } as Command), "invalid 0");
-  t.equal(meta({ ...found, replicationFactor: 0, members }), "done 1");
-  t.equal(add(1, "s1"), "storage-lost 1", "a founder of unknown storage tells it, or nobody is it");
-  const own = { kind: "update-member", ...newMember(1, "h1:1", "s1") } as const;
-  t.equal(meta(own), "done 2");
-  t.equal(meta(own), "unchanged 2");
-  t.equal(meta({ ...own, storageId: "other" }), "storage-lost 2");
-  t.equal(meta({ ...own, storageId: "" }), "unchanged 2", "unknown leaves what is known");
-  t.equal(add(2, ""), "invalid 0");
-  t.equal(add(2, "s2"), "done 3");
-  t.equal(add(2, "s2"), "unchanged 3");
-  t.equal(add(2, "s2", "moved:1"), "done 4");
-  t.equal(add(2, "s2b"), "storage-lost 4");
-  t.match(bench.machine.meta.member(2), { role: "learner", joinedVersion: 3, storageId: "s2" });
-  t.equal(role(1, "leaving"), "last-voter 4");
-  t.equal(remove(1), "last-voter 4", "a learner is no voter");
-  t.equal(role(2, "voter"), "done 5");
-  t.equal(role(2, "voter"), "unchanged 5");
-  t.equal(role(2, "learner"), "invalid 5");
-  t.equal(role(9, "voter"), "not-a-member 5");
-  t.equal(role(2, "leaving"), "done 6");
-  t.equal(role(1, "leaving"), "drain-in-progress 6");
-  t.equal(remove(1), "drain-in-progress 6");
-  t.equal(role(2, "voter"), "done 7", "a drain that timed out gives the role back");
-  t.equal(role(2, "leaving"), "done 8");
-  t.equal(remove(2), "done 9");
-  t.equal(remove(2), "unchanged 9");
-  t.equal(role(2, "voter"), "not-a-member 9", "the removal won the race");
-  t.equal(add(2, "s2"), "was-removed 9", "a removed node does not come back by itself");
-  t.equal(add(2, "s2b"), "done 10", "but as a new one under its id");
-  t.equal(remove(2), "done 11");
-  t.equal(add(2, "s2"), "was-removed 11", "nor with an older life's disk");
-  t.strictSame(bench.machine.meta.formerMembers(), [
-    { nodeId: 2, removedVersion: 11, storageIds: ["s2", "s2b"] },
-  ]);
-  for (let id = 3; id <= 11; id++) t.match(add(id, `s${id}`), /done/);
-  for (let id = 3; id <= 10; id++) t.match(role(id, "voter"), /done/);
-  t.equal(role(11, "voter"), "too-many-voters 28", "nine vote, further nodes stay learners");
-  t.strictSame(bench.machine.meta.partition(1)?.replicas, [], "every voter");
-  t.end();
-});
+t.test(
+  "member list: joins, roles, removals, data directories (5.2, 5.3; P-090, P-094, P-096)",
+  (t) => {
+    const bench = new Bench();
+    const meta = (command: Command): string => {
+      const { status, generation } = bench.one(0, command) as MetaOutcome;
+      return `${status} ${generation}`;
+    };
+    const add = (nodeId: number, storageId: string, endpoint = `h${nodeId}:1`): string =>
+      meta({ kind: "add-member", ...newMember(nodeId, endpoint, storageId) });
+    const role = (nodeId: number, wished: MemberRole): string =>
+      meta({ kind: "set-member-role", nodeId, role: wished });
+    const remove = (nodeId: number): string => meta({ kind: "remove-member", nodeId });
+    t.equal(add(2, "s2"), "not-founded 0");
+    t.equal(role(2, "voter"), "not-founded 0");
+    const members = [newMember(1, "h1:1", "")];
+    const size = { dataPartitions: 2, level: FIRST_LEVEL } as const;
+    const found = { kind: "found-cluster", clusterId: "c", ...size } as const;
+    const ten = Array.from({ length: 10 }, (_, at) => ({ ...members[0], nodeId: at + 1 }));
+    t.equal(meta({ ...found, replicationFactor: 0, members: ten } as Command), "invalid 0");
+    t.equal(meta({ ...found, replicationFactor: 0, members }), "done 1");
+    t.equal(
+      add(1, "s1"),
+      "storage-lost 1",
+      "a founder of unknown storage tells it, or nobody is it",
+    );
+    const own = { kind: "update-member", ...newMember(1, "h1:1", "s1") } as const;
+    t.equal(meta(own), "done 2");
+    t.equal(meta(own), "unchanged 2");
+    t.equal(meta({ ...own, storageId: "other" }), "storage-lost 2");
+    t.equal(meta({ ...own, storageId: "" }), "unchanged 2", "unknown leaves what is known");
+    t.equal(add(2, ""), "invalid 0");
+    t.equal(add(2, "s2"), "done 3");
+    t.equal(add(2, "s2"), "unchanged 3");
+    t.equal(add(2, "s2", "moved:1"), "done 4");
+    t.equal(add(2, "s2b"), "storage-lost 4");
+    t.match(bench.machine.meta.member(2), { role: "learner", joinedVersion: 3, storageId: "s2" });
+    t.equal(role(1, "leaving"), "last-voter 4");
+    t.equal(remove(1), "last-voter 4", "a learner is no voter");
+    t.equal(role(2, "voter"), "done 5");
+    t.equal(role(2, "voter"), "unchanged 5");
+    t.equal(role(2, "learner"), "invalid 5");
+    t.equal(role(9, "voter"), "not-a-member 5");
+    t.equal(role(2, "leaving"), "done 6");
+    t.equal(role(1, "leaving"), "drain-in-progress 6");
+    t.equal(remove(1), "drain-in-progress 6");
+    t.equal(role(2, "voter"), "done 7", "a drain that timed out gives the role back");
+    t.equal(role(2, "leaving"), "done 8");
+    t.equal(remove(2), "done 9");
+    t.equal(remove(2), "unchanged 9");
+    t.equal(role(2, "voter"), "not-a-member 9", "the removal won the race");
+    t.equal(add(2, "s2"), "was-removed 9", "a removed node does not come back by itself");
+    t.equal(add(2, "s2b"), "done 10", "but as a new one under its id");
+    t.equal(remove(2), "done 11");
+    t.equal(add(2, "s2"), "was-removed 11", "nor with an older life's disk");
+    t.strictSame(bench.machine.meta.formerMembers(), [
+      { nodeId: 2, removedVersion: 11, storageIds: ["s2", "s2b"] },
+    ]);
+    for (let id = 3; id <= 11; id++) t.match(add(id, `s${id}`), /done/);
+    for (let id = 3; id <= 10; id++) t.match(role(id, "voter"), /done/);
+    t.equal(role(11, "voter"), "too-many-voters 28", "nine vote, further nodes stay learners");
+    t.strictSame(bench.machine.meta.partition(1)?.replicas, [], "every voter");
+    t.end();
+  },
+);
 
 const everyKind: readonly Command[] = [
   lock("r", "o", 1),
