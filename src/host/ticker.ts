@@ -1,10 +1,10 @@
 /**
- * The slow beat of a node: everything that goes by time and not by events, once per heartbeat
+ * The ticks of a node: everything that goes by time and not by events, once per heartbeat
  * interval, and less often while all groups sleep.
  *
- * Invariants: 1. Ticks are derived from elapsed monotonic time, after the inbox of the turn, and
- * capped below an election timeout; a longer gap is reported (P-009, P-010). 2. Only groups for
- * which raft time matters are ticked. 3. A beat costs a few comparisons per group that is awake;
+ * Invariants: 1. Raft ticks are derived from elapsed monotonic time, after the inbox of the turn,
+ * and capped below an election timeout; a longer gap is reported (P-009, P-010). 2. Only groups for
+ * which raft time matters are ticked. 3. A tick costs a few comparisons per group that is awake;
  * one that sleeps is looked at every five seconds.
  */
 import type { ReplicaDeps, Replica } from "./group/replica.js";
@@ -16,7 +16,7 @@ import type { ActiveGroups } from "./group/active-groups.js";
 
 /** Missed ticks that are made up for at once: what was sent meanwhile may not be read yet. */
 const MISSED_TICKS_MAX = 3;
-/** A node that rests beats after so many heartbeat intervals, and after so long at most (ms). */
+/** A node that rests ticks after so many heartbeat intervals, and after so long at most (ms). */
 const REST_INTERVALS = 10;
 const REST_MAX_MS = 1000;
 
@@ -29,9 +29,9 @@ export class Ticker {
   private allAreDue = true;
   private probeStep = -1;
   private resting = false;
-  /** A group was woken since the last beat began. */
+  /** A group was woken since the last tick began. */
   private unquiesced = false;
-  /** Gaps between beats that were longer than an election timeout. */
+  /** Gaps between ticks that were longer than an election timeout. */
   lateCount = 0;
 
   /** `onIntakeOpened` is called when the log or the store has room again. */
@@ -42,7 +42,7 @@ export class Ticker {
     private readonly onIntakeOpened: () => void,
     private readonly stuck: DiskStallTransfers,
     private readonly activeGroups: ActiveGroups,
-    /** Called once per beat; returns whether something waits for the next one. */
+    /** Called once per tick; returns whether something waits for the next one. */
     private readonly alsoAtTick: (nowMs: number) => boolean,
   ) {
     this.lastTickMs = shared.ports.clock.monotonicMs();
@@ -53,7 +53,7 @@ export class Ticker {
     return this.nextMs;
   }
 
-  /** A group is woken: the beat goes on as usual. */
+  /** A group is woken: the tick goes on as usual. */
   unquiesce(): void {
     this.unquiesced = true;
     if (!this.resting) return;
@@ -62,7 +62,7 @@ export class Ticker {
     this.nextMs = this.lastTickMs + this.shared.settings.heartbeatMs;
   }
 
-  /** Groups are awake that nobody runs: the next beat looks at all. */
+  /** Groups are awake that nobody runs: the next tick looks at all. */
   unquiesceAll(): void {
     this.allAreDue = true;
     this.unquiesce();
@@ -73,23 +73,23 @@ export class Ticker {
     return Math.max(heartbeatMs, Math.min(REST_INTERVALS * heartbeatMs, REST_MAX_MS));
   }
 
-  beat(nowMs: number): void {
+  tick(nowMs: number): void {
     if (nowMs < this.nextMs) return;
     const { heartbeatMs } = this.shared.settings;
-    const isAwake = this.tick(nowMs);
+    const isAwake = this.tickGroups(nowMs);
     this.watchIntake();
     this.flusher.relieveLog();
     this.flusher.check(nowMs, true);
     this.registry.look(nowMs);
     const isWanted = this.alsoAtTick(nowMs);
     this.resting = !isAwake && !this.unquiesced && !isWanted && !this.wasClosed;
-    // Only now: whoever was woken since the last beat may get its turn behind this one.
+    // Only now: whoever was woken since the last tick may get its turn behind this one.
     this.unquiesced = false;
     this.nextMs = nowMs + (this.resting ? this.restMs : heartbeatMs);
   }
 
   /** Returns whether raft time matters to any group. */
-  private tick(nowMs: number): boolean {
+  private tickGroups(nowMs: number): boolean {
     const count = this.ticksUntil(nowMs);
     this.gather(nowMs);
     for (const replica of this.ticking) {

@@ -79,7 +79,7 @@ export class Turn {
       if (nowMs >= ticker.nextTickMs) {
         // Whoever was heard of in the meantime is heard before time passes (P-009).
         for (const replica of this.awake) replica.stepInbox();
-        ticker.beat(nowMs);
+        ticker.tick(nowMs);
       }
       failover.check(nowMs);
       this.runAwake(nowMs);

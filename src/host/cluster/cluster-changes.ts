@@ -50,7 +50,7 @@ export interface ClusterChangesDeps {
   sendControl(to: number, bytes: Uint8Array): boolean;
   /** Gives the group a turn. */
   wake(replica: Replica): void;
-  /** Something waits for `tick` that did not before: beats come as usual. */
+  /** Something waits for `tick` that did not before: ticks come as usual. */
   tickSoon(): void;
 }
 
@@ -123,7 +123,7 @@ export class ClusterChanges {
     });
   }
 
-  /** Once per beat, inside a turn; not while the node stops. */
+  /** Once per tick, inside a turn; not while the node stops. */
   tick(nowMs: number): void {
     this.metaProposer.tick(nowMs);
     this.leaving.tick(nowMs);

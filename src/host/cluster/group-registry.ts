@@ -36,9 +36,9 @@ import { installAtStart } from "../snapshots/snapshot-recovery.js";
 import { Retention } from "../group/retention.js";
 import { ClusterMembers, type MetaAccess } from "./cluster-members.js";
 
-/** Every group is looked at within so many beats. */
+/** Every group is looked at within so many ticks. */
 const LOOK_BEATS = 8;
-/** Groups that each beat looks at anyway. */
+/** Groups that each tick looks at anyway. */
 const LOOK_MIN = 64;
 
 export interface Hosted {
@@ -175,7 +175,7 @@ export class GroupRegistry {
     this.lookAtRetention(nowMs);
   }
 
-  /** Some of the groups in each beat: their pace is in seconds. */
+  /** Some of the groups in each tick: their pace is in seconds. */
   private lookAtRetention(nowMs: number): void {
     const { list } = this;
     const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_BEATS)));

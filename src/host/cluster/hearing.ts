@@ -90,7 +90,7 @@ export class Hearing {
     return this.questions.size > 0;
   }
 
-  /** Once per beat. */
+  /** Once per tick. */
   tick(nowMs: number): void {
     for (const [id, question] of [...this.questions]) {
       const isOver = question.unanswered.size === 0 || nowMs >= question.untilMs;

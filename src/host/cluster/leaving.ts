@@ -100,7 +100,7 @@ export class Leaving {
     return this.calls.length > 0 || this.owedTries > 0;
   }
 
-  /** Once per beat. */
+  /** Once per tick. */
   tick(nowMs: number): void {
     const call = this.calls[0];
     if (call === undefined) return this.giveBack(nowMs);

@@ -67,7 +67,7 @@ export class MemberRemoval {
     return this.calls.length > 0;
   }
 
-  /** Once per beat. */
+  /** Once per tick. */
   tick(nowMs: number): void {
     this.expireWaiting(nowMs);
     const call = this.calls[0];

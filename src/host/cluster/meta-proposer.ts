@@ -156,7 +156,7 @@ export class MetaProposer {
     return this.pending.size + this.taken.size > 0;
   }
 
-  /** Ends what waited until its deadline, and asks again what may be lost; once per beat. */
+  /** Ends what waited until its deadline, and asks again what may be lost; once per tick. */
   tick(nowMs: number): void {
     for (const [id, pending] of [...this.pending]) {
       if (pending.deadlineMs <= nowMs) {

@@ -40,7 +40,7 @@ export interface ReconcileDeps {
   /** The meta partition as applied here; null before there is one. */
   metaReads(): MetaReads | null;
   groups(): readonly ReconcileGroup[];
-  /** Those of them that were run since the last beat: nothing of the others has changed. */
+  /** Those of them that were run since the last tick: nothing of the others has changed. */
   activeGroups(): Iterable<ReconcileGroup>;
   isLinked(node: number): boolean;
   /** Ends a sleep of the group and gives it a turn. */
@@ -89,7 +89,7 @@ export class Reconcile {
 
   constructor(private readonly deps: ReconcileDeps) {}
 
-  /** Once per beat, inside a turn. */
+  /** Once per tick, inside a turn. */
   check(nowMs: number): void {
     const known = this.view;
     const view = this.readMembers();

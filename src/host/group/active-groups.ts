@@ -1,8 +1,8 @@
 /**
- * Which groups were run since the last beat: nothing of the others has changed, so that whoever
+ * Which groups were run since the last tick: nothing of the others has changed, so that whoever
  * looks after all groups looks at these alone.
  *
- * Invariants: 1. A group that was run is in it until the end of a beat that came after. 2. A group
+ * Invariants: 1. A group that was run is in it until the end of a tick that came after. 2. A group
  * is in it once.
  */
 import type { Replica } from "./replica.js";
@@ -22,7 +22,7 @@ export class ActiveGroups {
     return this.replicas;
   }
 
-  /** Everybody who looks at a beat has looked. */
+  /** Everybody who looks at a tick has looked. */
   clear(): void {
     this.replicas.clear();
   }

@@ -52,7 +52,7 @@ export class GroupPeers implements InboxObserver {
     return this.quiescence.isQuiesced;
   }
 
-  /** Awake, or asking its leader whether it may sleep on: the next beat must not be late. */
+  /** Awake, or asking its leader whether it may sleep on: the next tick must not be late. */
   get isRestless(): boolean {
     return !this.quiescence.isAtRest;
   }
@@ -82,7 +82,7 @@ export class GroupPeers implements InboxObserver {
 
   /** Lets `count` ticks pass, unless the group sleeps. */
   tick(count: number, nowMs: number): void {
-    if (this.quiescence.beat(nowMs)) this.core.tick(count);
+    if (this.quiescence.tick(nowMs)) this.core.tick(count);
   }
 
   /** Something is wanted of this group, or a member came or went. */

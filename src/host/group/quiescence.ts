@@ -93,8 +93,11 @@ export class Quiescence {
     this.rise();
   }
 
-  /** Called at each beat, before ticks. Returns whether the group is to be ticked. */
-  beat(nowMs: number): boolean {
+  /**
+   * Called at each tick of the node, before those of Raft. Returns whether the group is to be
+   * ticked.
+   */
+  tick(nowMs: number): boolean {
     if (!this.quiesced) this.rest(nowMs);
     if (!this.quiesced) return true;
     if (this.isLeader) return false;

@@ -21,7 +21,7 @@ export class Balancer {
     this.nextAtMs = nowMs + everyMs;
   }
 
-  /** Called once per beat. */
+  /** Called once per tick. */
   check(nowMs: number): void {
     if (this.everyMs === 0 || nowMs < this.nextAtMs) return;
     this.nextAtMs = nowMs + this.everyMs;

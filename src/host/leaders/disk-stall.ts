@@ -36,13 +36,13 @@ export class DiskStallTransfers {
     private readonly patienceMs: number,
   ) {}
 
-  /** Told once per beat whether the node takes writes. */
+  /** Told once per tick whether the node takes writes. */
   noteIntake(isOpen: boolean, nowMs: number): void {
     if (isOpen) this.closedSinceMs = Infinity;
     else if (this.closedSinceMs === Infinity) this.closedSinceMs = nowMs;
   }
 
-  /** Looks at one group, once per beat. Returns whether it is to be ticked. */
+  /** Looks at one group, once per tick. Returns whether it is to be ticked. */
   check(replica: Replica, nowMs: number): boolean {
     const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(replica, nowMs));
     if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(replica, nowMs);

@@ -82,7 +82,7 @@ export class Heirs {
     return held.table;
   }
 
-  /** Forgets what nobody came for; once per beat. */
+  /** Forgets what nobody came for; once per tick. */
   tick(): void {
     const nowMs = this.deps.nowMs();
     for (const held of [...this.held.values()]) if (held.untilMs <= nowMs) this.drop(held);

@@ -169,7 +169,7 @@ export class Snapshots {
     this.arrivals.frame(from, group, frame, nowMs);
   }
 
-  /** Once per beat, and whenever memory has room again. */
+  /** Once per tick, and whenever memory has room again. */
   tick(nowMs: number): void {
     this.startOrders(nowMs);
     for (const [key, sender] of [...this.outgoing]) {

@@ -73,7 +73,7 @@ export class Flusher {
     private readonly ports: FlusherPorts,
     private readonly settings: HostSettings,
     private readonly onRoom: () => void,
-    /** Groups that were run since the last beat. */
+    /** Groups that were run since the last tick. */
     private readonly activeGroups: { all(): Iterable<FlushableGroup> },
     /** What the log may keep for other nodes, all groups together (bytes). */
     logKeepBytesMax: () => number,

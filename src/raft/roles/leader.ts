@@ -14,7 +14,7 @@
 import { isVoter } from "../state/membership.js";
 import type { Progress } from "../state/progress.js";
 import { leaveJointIfDue } from "./proposals.js";
-import { answerConfirmed, beat, readAtLeader, releaseWaiting } from "./reads.js";
+import { answerConfirmed, regularHeartbeat, readAtLeader, releaseWaiting } from "./reads.js";
 import { broadcastAppend, maybeCommit, sendAppend, sendTimeoutNow } from "./replication.js";
 import { becomeFollower } from "./roles.js";
 import type { RaftState } from "../state/state.js";
@@ -175,5 +175,5 @@ export function tickLeader(raft: RaftState): void {
   }
   if (raft.role !== "leader" || raft.heartbeatElapsed < raft.config.heartbeatTicks) return;
   raft.heartbeatElapsed = 0;
-  beat(raft);
+  regularHeartbeat(raft);
 }

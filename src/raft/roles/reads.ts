@@ -89,7 +89,7 @@ export function releaseWaiting(raft: RaftState): void {
  * The regular heartbeat: it repeats the latest round, so that one lost echo does not hold the reads
  * up.
  */
-export function beat(raft: RaftState): void {
+export function regularHeartbeat(raft: RaftState): void {
   const leases = raft.config.readMode === "leaseBased" && !raft.tracker.isOnlyVoter(raft.id);
   if (leases) beginRound(raft, []);
   else broadcastHeartbeat(raft, raft.reads.latestRound);

@@ -187,7 +187,7 @@ export class MemberNode {
     return true;
   }
 
-  beat(): void {
+  tick(): void {
     if (!this.isUp) return;
     const { nowMs } = this.world;
     this.clusterMembers.check(nowMs);
@@ -352,7 +352,7 @@ export class MemberWorld {
   step(): void {
     this.nowMs += BEAT_MS;
     for (const group of this.groups) this.electIfDue(group);
-    for (const node of this.nodes.values()) node.beat();
+    for (const node of this.nodes.values()) node.tick();
     for (const callback of this.later.splice(0)) callback();
     for (const { by, command, done } of this.queue.splice(0)) {
       const isAlive = this.isUp(by) && this.meta.leader === by && this.meta.hasQuorum(this.isUp);

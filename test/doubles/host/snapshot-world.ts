@@ -119,7 +119,7 @@ export class Lane {
     this.queue = [];
   }
 
-  /** One round: frames of now, flushes, turns, and a beat. `afterEach` runs between all of them. */
+  /** One round: frames of now, flushes, turns, and a tick. `afterEach` runs between all of them. */
   step(afterEach: () => void = () => undefined, beatMs = 20): void {
     const { queue } = this;
     this.queue = [];

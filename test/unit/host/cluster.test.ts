@@ -711,7 +711,7 @@ void t.test("P-017 a leader without room for writes gives its groups away", (t) 
   t.end();
 });
 
-void t.test("a node whose groups all sleep beats less often, and at once again when woken", (t) => {
+void t.test("a node whose groups all sleep ticks less often, and at once again when woken", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(13_000);
   const leader = cluster.serverOf(1) ?? 0;
@@ -729,7 +729,11 @@ void t.test("a node whose groups all sleep beats less often, and at once again w
   // Heartbeats go on until the group sleeps again: a follower that is cut off then stays in term.
   const { term } = cluster.node(leader).groups()[1]?.facts() ?? { term: -1 };
   cluster.pass(20_000);
-  t.equal(cluster.node(leader).groups()[1]?.facts().term, term, "no election for lack of beats");
+  t.equal(
+    cluster.node(leader).groups()[1]?.facts().term,
+    term,
+    "no election for lack of heartbeats",
+  );
   t.equal(cluster.node(leader).facts().lateTicks, 0, "a rest is no standstill");
   t.end();
 });

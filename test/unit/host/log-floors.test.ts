@@ -124,7 +124,7 @@ void t.test(
   "P-194 P-037 P-116 a log that is too large stays behind a transfer: one snapshot",
   (t) => {
     const { cluster, away } = withLaggard({});
-    // More segments than there should be, all the time: each beat relieves the log.
+    // More segments than there should be, all the time: each tick relieves the log.
     for (const { log } of cluster.worlds.values()) log.pinning = [partitionId(1)];
     const [snapshots, isCaughtUp] = writeOn(cluster, away, 60);
     t.ok(isCaughtUp, "it catches up");

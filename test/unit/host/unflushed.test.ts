@@ -307,7 +307,7 @@ for (const flushMs of [40, 150, 300]) {
     const node = world.ready();
     const group = world.group(node);
     world.store.automatic = false;
-    // The log has too many segments while this group writes: each beat wants a flush.
+    // The log has too many segments while this group writes: each tick wants a flush.
     world.log.pinning = [partitionId(1)];
     const { flusher, scheduler } = partsOf(node);
     let asked = 0;
@@ -337,7 +337,7 @@ for (const flushMs of [40, 150, 300]) {
       if (world.store.pending !== null) startedMs = nowMs;
     }
     t.ok(answeredMs > 10, `${answeredMs} were answered`);
-    t.ok(worstMs <= 2 * flushMs + 120, `within two flushes and a beat: ${worstMs} ms`);
+    t.ok(worstMs <= 2 * flushMs + 120, `within two flushes and a tick: ${worstMs} ms`);
     t.end();
   });
 }
