@@ -13,8 +13,7 @@
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { GroupView } from "../../control/membership.js";
-import { readCommand } from "../../machine/commands/command-reader.js";
-import { writeCommand } from "../../machine/commands/command-writer.js";
+import { readCommand, writeCommand } from "../../machine/commands/codec.js";
 import type { AddMemberCommand, Command, MetaStatus } from "../../machine/commands/command.js";
 import { type MemberCommand, programOf } from "../../machine/meta/meta-members.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";

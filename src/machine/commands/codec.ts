@@ -1,20 +1,62 @@
 /**
- * The payload of a normal log entry: a stamp and commands as versioned bytes. Writing side and the
- * reader's entry.
+ * The payload of a normal log entry: a stamp and commands as versioned bytes.
  *
  * Pure but for one reused writer. Layout: version u8, lease clock u53, stamp {n, l, c}, number of
  * commands, then each command as kind u8, version u8 and its fields in the order of its type.
  * Invariants: 1. Equal commands give equal bytes. 2. Reading is strict: an unknown version or kind
- * is told apart from damage, and both stop apply.
+ * is told apart from damage, and both stop apply. 3. Whatever is well-formed is read, also where
+ * its content is not acceptable: apply decides about that.
  */
+import { assert } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { failure, ok, type Result } from "../../base/result.js";
-import type { Command, EntryStamp } from "./command.js";
-import { readCommand } from "./command-reader.js";
-import { writeCommand } from "./command-writer.js";
+import {
+  type Command,
+  type EntryStamp,
+  GROUP_COMMANDS,
+  KV_COMMANDS,
+  LOCK_COMMANDS,
+  SEQUENCE_COMMANDS,
+} from "./command.js";
+import type { CommandCodec, CommandCodecs } from "./fields.js";
+import { META_COMMANDS } from "./meta-codec.js";
 import { readStamp, writeStamp } from "./group-record.js";
 
 const ENTRY_VERSION = 1;
+
+const CODECS: CommandCodecs<Command> = {
+  ...LOCK_COMMANDS,
+  ...SEQUENCE_COMMANDS,
+  ...KV_COMMANDS,
+  ...GROUP_COMMANDS,
+  ...META_COMMANDS,
+};
+
+const BY_NUMBER: (CommandCodec<Command> | undefined)[] = [];
+for (const codec of Object.values<CommandCodec<Command>>(CODECS)) {
+  assert(BY_NUMBER[codec.number] === undefined, "every kind of command has a number of its own");
+  BY_NUMBER[codec.number] = codec;
+}
+
+/** Appends one command: number and version of its kind, and its fields. */
+export function writeCommand(writer: ByteWriter, command: Command): void {
+  const codec: CommandCodec<Command> = CODECS[command.kind];
+  writer.uint8(codec.number).uint8(codec.version);
+  codec.write(writer, command);
+}
+
+/**
+ * The next command; "unknown" when another program wrote its kind or version, null when it is
+ * damaged.
+ */
+export function readCommand(reader: ByteReader): Command | "unknown" | null {
+  const codec = BY_NUMBER[reader.uint8()];
+  const version = reader.uint8();
+  if (reader.failed) return null;
+  if (codec === undefined || version < 1 || version > codec.version) return "unknown";
+  const command = codec.read(reader, version);
+  return reader.failed ? null : command;
+}
 
 export interface DecodedEntry {
   readonly stamp: EntryStamp;

@@ -1,20 +1,16 @@
 /**
- * Commands of the meta partition to bytes and back: the part of command writer and reader that
- * grows with the cluster's records.
+ * Commands of the meta partition to bytes and back; their types are next door.
  *
- * Pure. Invariants: those of the command writer and reader.
+ * Pure. Invariants: 1. Numbers of kinds and roles are part of the format: one is never used for
+ * anything else.
  */
-import { unreachable } from "../../base/assert.js";
 import type { ByteReader, ByteWriter } from "../../base/codec.js";
 import { FIRST_LEVEL, level, membershipVersion } from "../../base/ids.js";
-import { CommandKind, STORED_ROLES, head, int32, text } from "./format.js";
-import type {
-  FoundClusterCommand,
-  MemberRole,
-  MetaCommand,
-  NewMember,
-  ProgramLevels,
-} from "./meta-command.js";
+import { type CommandCodecs, int32, text } from "./fields.js";
+import type { MemberRole, MetaCommand, NewMember, ProgramLevels } from "./meta-command.js";
+
+/** Roles by their stored number, which never changes its meaning. */
+export const STORED_ROLES: readonly MemberRole[] = ["learner", "voter", "leaving"];
 
 /** What is read of a program where the bytes do not tell it. */
 export const UNKNOWN_PROGRAM: ProgramLevels = {
@@ -41,93 +37,7 @@ function newMember(writer: ByteWriter, member: NewMember): void {
   program(writer, member);
 }
 
-function foundCluster(writer: ByteWriter, command: FoundClusterCommand): void {
-  text(head(writer, CommandKind.foundCluster), command.clusterId);
-  int32(writer, command.dataPartitions);
-  int32(writer, command.replicationFactor);
-  writer.uint32(command.level).length(command.members.length);
-  for (const member of command.members) newMember(writer, member);
-}
-
-/** Appends one command. */
-export function writeMetaCommand(writer: ByteWriter, command: MetaCommand): void {
-  switch (command.kind) {
-    case "found-cluster":
-      return foundCluster(writer, command);
-    case "update-member":
-      return newMember(head(writer, CommandKind.updateMember), command);
-    case "add-member":
-      return newMember(head(writer, CommandKind.addMember), command);
-    case "set-member-role":
-      int32(head(writer, CommandKind.setMemberRole), command.nodeId);
-      writer.uint8(STORED_ROLES.indexOf(command.role));
-      return;
-    case "remove-member":
-      return int32(head(writer, CommandKind.removeMember), command.nodeId);
-    case "set-replication-factor":
-      int32(head(writer, CommandKind.setReplicationFactor), command.partitionId);
-      return int32(writer, command.replicationFactor);
-    case "register-range":
-      text(head(writer, CommandKind.registerRange), command.keySpace);
-      return int32(writer, command.partitionId);
-    case "unregister-range":
-      text(head(writer, CommandKind.unregisterRange), command.keySpace);
-      return;
-    case "raise-level":
-      head(writer, CommandKind.raiseLevel).uint32(command.to).uint53(command.membershipVersion);
-      return;
-    default:
-      return unreachable(command);
-  }
-}
-
-/** The fields of a command of this kind and version; "unknown" for a kind of another program. */
-export function readMetaCommand(
-  reader: ByteReader,
-  kind: number,
-  version: number,
-): MetaCommand | "unknown" {
-  switch (kind) {
-    case CommandKind.foundCluster:
-      return {
-        kind: "found-cluster",
-        clusterId: reader.text(),
-        dataPartitions: reader.int32(),
-        replicationFactor: reader.int32(),
-        level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
-        members: readMembers(reader, version),
-      };
-    case CommandKind.updateMember:
-      return { kind: "update-member", ...readMember(reader, version) };
-    case CommandKind.addMember:
-      // Its first version is one behind those of the others.
-      return { kind: "add-member", ...readMember(reader, version + 1) };
-    case CommandKind.setMemberRole:
-      return { kind: "set-member-role", nodeId: reader.int32(), role: role(reader) };
-    case CommandKind.removeMember:
-      return { kind: "remove-member", nodeId: reader.int32() };
-    case CommandKind.setReplicationFactor:
-      return {
-        kind: "set-replication-factor",
-        partitionId: reader.int32(),
-        replicationFactor: reader.int32(),
-      };
-    case CommandKind.registerRange:
-      return { kind: "register-range", keySpace: reader.text(), partitionId: reader.int32() };
-    case CommandKind.unregisterRange:
-      return { kind: "unregister-range", keySpace: reader.text() };
-    case CommandKind.raiseLevel:
-      return {
-        kind: "raise-level",
-        to: level(reader.uint32()),
-        membershipVersion: membershipVersion(reader.uint53()),
-      };
-    default:
-      return "unknown";
-  }
-}
-
-function role(reader: ByteReader): MemberRole {
+function readRole(reader: ByteReader): MemberRole {
   const found = STORED_ROLES[reader.uint8()];
   if (found === undefined) reader.fail();
   return found ?? "learner";
@@ -154,3 +64,93 @@ function readMembers(reader: ByteReader, version: number): NewMember[] {
   for (let at = 0; at < count; at++) members.push(readMember(reader, version));
   return members;
 }
+
+export const META_COMMANDS: CommandCodecs<MetaCommand> = {
+  "found-cluster": {
+    number: 64,
+    // The second version carries the data directories of members, the third levels.
+    version: 3,
+    write(writer, command) {
+      text(writer, command.clusterId);
+      int32(writer, command.dataPartitions);
+      int32(writer, command.replicationFactor);
+      writer.uint32(command.level).length(command.members.length);
+      for (const member of command.members) newMember(writer, member);
+    },
+    read: (reader, version) => ({
+      kind: "found-cluster",
+      clusterId: reader.text(),
+      dataPartitions: reader.int32(),
+      replicationFactor: reader.int32(),
+      level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
+      members: readMembers(reader, version),
+    }),
+  },
+  "update-member": {
+    number: 65,
+    version: 3,
+    write: newMember,
+    read: (reader, version) => ({ kind: "update-member", ...readMember(reader, version) }),
+  },
+  "set-replication-factor": {
+    number: 66,
+    version: 1,
+    write(writer, command) {
+      int32(writer, command.partitionId);
+      int32(writer, command.replicationFactor);
+    },
+    read: (reader) => ({
+      kind: "set-replication-factor",
+      partitionId: reader.int32(),
+      replicationFactor: reader.int32(),
+    }),
+  },
+  "register-range": {
+    number: 67,
+    version: 1,
+    write: (writer, command) => int32(text(writer, command.keySpace), command.partitionId),
+    read: (reader) => {
+      return { kind: "register-range", keySpace: reader.text(), partitionId: reader.int32() };
+    },
+  },
+  "unregister-range": {
+    number: 68,
+    version: 1,
+    write: (writer, command) => void text(writer, command.keySpace),
+    read: (reader) => ({ kind: "unregister-range", keySpace: reader.text() }),
+  },
+  "add-member": {
+    number: 69,
+    version: 2,
+    write: newMember,
+    // Its first version is one behind those of the others.
+    read: (reader, version) => ({ kind: "add-member", ...readMember(reader, version + 1) }),
+  },
+  "set-member-role": {
+    number: 70,
+    version: 1,
+    write(writer, command) {
+      int32(writer, command.nodeId);
+      writer.uint8(STORED_ROLES.indexOf(command.role));
+    },
+    read: (reader) => {
+      return { kind: "set-member-role", nodeId: reader.int32(), role: readRole(reader) };
+    },
+  },
+  "remove-member": {
+    number: 71,
+    version: 1,
+    write: (writer, command) => int32(writer, command.nodeId),
+    read: (reader) => ({ kind: "remove-member", nodeId: reader.int32() }),
+  },
+  "raise-level": {
+    number: 72,
+    version: 1,
+    write: (writer, command) => void writer.uint32(command.to).uint53(command.membershipVersion),
+    read: (reader) => ({
+      kind: "raise-level",
+      to: level(reader.uint32()),
+      membershipVersion: membershipVersion(reader.uint53()),
+    }),
+  },
+};

@@ -38,3 +38,14 @@ export function contextOf(rows: Rows, record: GroupRecord): DecisionContext {
     level: record.level,
   };
 }
+
+interface Decides<C, O> {
+  decide(context: DecisionContext, command: C): O;
+}
+/** What apply does with a command. */
+export type Rule<C, O> = Decides<C, O>["decide"];
+
+/** The rules of a family of commands, by kind. */
+export type Rules<Commands extends { readonly kind: string }, O> = {
+  readonly [Kind in Commands["kind"]]: Rule<Extract<Commands, { readonly kind: Kind }>, O>;
+};

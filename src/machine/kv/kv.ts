@@ -14,12 +14,13 @@ import { LEASE_MAX_MS, VALUE_CONFIGURABLE_MAX_BYTES } from "../../base/limits.js
 import {
   KvFlag,
   KvType,
+  type KvCommand,
   type KvDeleteCommand,
   type KvExtendCommand,
   type KvOutcome,
   type KvSetCommand,
 } from "../commands/command.js";
-import type { DecisionContext } from "../decision/context.js";
+import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, historyKey, type ByteKey } from "../store/keys.js";
 import { decodeKvRow, encodeKvRow, NO_RUNS, type KvRow, type RevisionRun } from "./kv-row.js";
 import { keepRevision, trimRevisions } from "./kept-revisions.js";
@@ -125,7 +126,7 @@ function moveHistory(
   for (const dropped of change.dropped) rows.delete(RowKind.history, historyKey(key, dropped));
 }
 
-export function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome {
+function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome {
   const key = kvKey(command.key);
   if (key === null || !isSettable(command)) return bare(KvType.invalidInput);
   const { rows, nowMs } = context;
@@ -154,7 +155,7 @@ export function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcom
 }
 
 /** K8. The revision stays; the time of the last change is that of the extension. */
-export function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome {
+function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome {
   const key = kvKey(command.key);
   if (key === null || !isLeaseDuration(command.expiresMs)) return bare(KvType.invalidInput);
   const { rows, nowMs, stamp } = context;
@@ -167,7 +168,7 @@ export function kvExtend(context: DecisionContext, command: KvExtendCommand): Kv
 }
 
 /** K9, K10. */
-export function kvDelete(context: DecisionContext, command: KvDeleteCommand): KvOutcome {
+function kvDelete(context: DecisionContext, command: KvDeleteCommand): KvOutcome {
   const key = kvKey(command.key);
   if (key === null || !isRetained(command.revisionsRetained)) return bare(KvType.invalidInput);
   const { rows, nowMs, stamp } = context;
@@ -183,3 +184,9 @@ export function kvDelete(context: DecisionContext, command: KvDeleteCommand): Kv
   moveHistory(rows, key, row.revision, bytes, change);
   return outcome(KvType.deleted, revision, stamp);
 }
+
+export const KV_RULES: Rules<KvCommand, KvOutcome> = {
+  "kv-set": kvSet,
+  "kv-extend": kvExtend,
+  "kv-delete": kvDelete,
+};

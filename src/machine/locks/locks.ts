@@ -11,12 +11,13 @@ import { present } from "../../base/assert.js";
 import { equalBytes } from "../../base/bytes.js";
 import {
   LockType,
+  type LockCommand,
   type LockOutcome,
   type TryExtendCommand,
   type TryLockCommand,
   type TryUnlockCommand,
 } from "../commands/command.js";
-import type { DecisionContext } from "../decision/context.js";
+import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, type ByteKey } from "../store/keys.js";
 import { ended, isLeaseDuration, leaseEnd } from "../decision/lease.js";
 import {
@@ -52,7 +53,7 @@ function isHeld(
 }
 
 /** L1, L2, L3, L12, L13. */
-export function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome {
+function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
     return refusal(LockType.invalidInput);
@@ -72,7 +73,7 @@ export function tryLock(context: DecisionContext, command: TryLockCommand): Lock
 }
 
 /** L4, L5, L6. */
-export function tryExtend(context: DecisionContext, command: TryExtendCommand): LockOutcome {
+function tryExtend(context: DecisionContext, command: TryExtendCommand): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
     return refusal(LockType.invalidInput);
@@ -86,7 +87,7 @@ export function tryExtend(context: DecisionContext, command: TryExtendCommand): 
 }
 
 /** L7, L8, L9: the lease end plays no part, only whether the last grant was released. */
-export function tryUnlock(context: DecisionContext, command: TryUnlockCommand): LockOutcome {
+function tryUnlock(context: DecisionContext, command: TryUnlockCommand): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner)) return refusal(LockType.invalidInput);
   const row = load(context.rows, key);
@@ -126,3 +127,9 @@ export function dropIdleLock(
   context.rows.delete(RowKind.lock, key);
   return true;
 }
+
+export const LOCK_RULES: Rules<LockCommand, LockOutcome> = {
+  "try-lock": tryLock,
+  "try-extend": tryExtend,
+  "try-unlock": tryUnlock,
+};

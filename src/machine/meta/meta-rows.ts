@@ -37,8 +37,7 @@ import type {
   ReplicaRecord,
   ReplicaRole,
 } from "../commands/command.js";
-import { STORED_ROLES } from "../commands/format.js";
-import { UNKNOWN_PROGRAM } from "../commands/meta-codec.js";
+import { STORED_ROLES, UNKNOWN_PROGRAM } from "../commands/meta-codec.js";
 
 const VERSION = 1;
 /** Cluster: counter of partitions, topology, level. Ranges: when they changed. */

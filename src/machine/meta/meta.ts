@@ -25,7 +25,7 @@ import type {
   SetReplicationFactorCommand,
   UnregisterRangeCommand,
 } from "../commands/command.js";
-import type { DecisionContext } from "../decision/context.js";
+import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, nameKey, rangeKey, uint32Key } from "../store/keys.js";
 import { raiseLevel } from "./meta-levels.js";
 import { applyMember, isNodeId, isProgram, isText, outcome, supports } from "./meta-members.js";
@@ -158,22 +158,14 @@ function unregisterRange(context: DecisionContext, command: UnregisterRangeComma
   return outcome("done");
 }
 
-export function applyMeta(context: DecisionContext, command: MetaCommand): MetaOutcome {
-  switch (command.kind) {
-    case "found-cluster":
-      return foundCluster(context, command);
-    case "update-member":
-    case "add-member":
-    case "set-member-role":
-    case "remove-member":
-      return applyMember(context, command);
-    case "set-replication-factor":
-      return setReplicationFactor(context, command);
-    case "register-range":
-      return registerRange(context, command);
-    case "unregister-range":
-      return unregisterRange(context, command);
-    case "raise-level":
-      return raiseLevel(context, command);
-  }
-}
+export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
+  "found-cluster": foundCluster,
+  "update-member": applyMember,
+  "add-member": applyMember,
+  "set-member-role": applyMember,
+  "remove-member": applyMember,
+  "set-replication-factor": setReplicationFactor,
+  "register-range": registerRange,
+  "unregister-range": unregisterRange,
+  "raise-level": raiseLevel,
+};

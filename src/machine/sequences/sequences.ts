@@ -20,10 +20,12 @@ import {
   type DeleteSequenceCommand,
   type ReserveBlockCommand,
   type ReturnBlockCommand,
+  type SequenceCommand,
   type SequenceOutcome,
   type SequenceRecord,
+  type UpdateSequenceCommand,
 } from "../commands/command.js";
-import type { DecisionContext } from "../decision/context.js";
+import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, type ByteKey } from "../store/keys.js";
 import { idempotencyKey, sequenceKey } from "../store/names.js";
 import { recallAllocation, rememberAllocation } from "./idempotency.js";
@@ -67,10 +69,7 @@ export function isIncrement(value: bigint): boolean {
 }
 
 /** S2. */
-export function createSequence(
-  context: DecisionContext,
-  command: CreateSequenceCommand,
-): SequenceOutcome {
+function createSequence(context: DecisionContext, command: CreateSequenceCommand): SequenceOutcome {
   const key = sequenceKey(command.name);
   const { initialValue, increment, maxValue, blockSize } = command;
   if (key === null || !isInt64(initialValue) || !isIncrement(increment)) {
@@ -107,10 +106,7 @@ export function createSequence(
 }
 
 /** S16. Idempotency entries of the ended life are out of reach at once and collected later. */
-export function deleteSequence(
-  context: DecisionContext,
-  command: DeleteSequenceCommand,
-): SequenceOutcome {
+function deleteSequence(context: DecisionContext, command: DeleteSequenceCommand): SequenceOutcome {
   const key = sequenceKey(command.name);
   if (key === null) return sequenceRefusal(SequenceType.invalidInput);
   if (context.rows.get(RowKind.sequence, key) === null) {
@@ -165,7 +161,7 @@ function reserve(
 }
 
 /** S4, S5, S10, S11: one durable allocation, remembered when it has a key. */
-export function allocate(context: DecisionContext, command: AllocateCommand): AllocationOutcome {
+function allocate(context: DecisionContext, command: AllocateCommand): AllocationOutcome {
   const name = sequenceKey(command.name);
   const key = command.key === null ? null : idempotencyKey(command.key);
   if (name === null || (command.key !== null && key === null) || !isCount(command.count)) {
@@ -189,10 +185,7 @@ export function allocate(context: DecisionContext, command: AllocateCommand): Al
 }
 
 /** S8: at least `count` values, as many as a block has where they fit. */
-export function reserveBlock(
-  context: DecisionContext,
-  command: ReserveBlockCommand,
-): AllocationOutcome {
+function reserveBlock(context: DecisionContext, command: ReserveBlockCommand): AllocationOutcome {
   const name = sequenceKey(command.name);
   if (name === null || !isCount(command.count) || !isBlockSize(command.defaultBlockSize)) {
     return allocationRefusal(SequenceType.invalidInput);
@@ -211,10 +204,7 @@ export function reserveBlock(
  * S9: the unused rest of a block goes back. Success, or NotFound when it is not the block of the
  * record.
  */
-export function returnBlock(
-  context: DecisionContext,
-  command: ReturnBlockCommand,
-): SequenceOutcome {
+function returnBlock(context: DecisionContext, command: ReturnBlockCommand): SequenceOutcome {
   const name = sequenceKey(command.name);
   const row = name === null ? null : loadSequence(context.rows, name);
   if (name === null || row === null || !isCurrentBlock(row, command.cursor)) {
@@ -245,3 +235,15 @@ export function readSequenceBlock(rows: ReadableRows, name: string): SequenceBlo
   const row = key === null ? null : loadSequence(rows, key);
   return row === null ? null : { record: sequenceRecord(name, row), before: row.before };
 }
+
+/** All but update, which is next door. */
+export const SEQUENCE_RULES: Rules<
+  Exclude<SequenceCommand, UpdateSequenceCommand>,
+  SequenceOutcome | AllocationOutcome
+> = {
+  "create-sequence": createSequence,
+  "delete-sequence": deleteSequence,
+  allocate,
+  "reserve-block": reserveBlock,
+  "return-block": returnBlock,
+};

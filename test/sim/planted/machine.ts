@@ -180,9 +180,9 @@ const tables: readonly Mutation[] = [
   ]),
   bug("P-029", "an encoded command lacks the cursor of the open block", "stranded", [
     edit(
-      "src/machine/commands/command-writer.ts",
-      "      optionalText(writer, command.key);\n      optionalCursor(writer, command.cursor);\n",
-      "      optionalText(writer, command.key);\n      optionalCursor(writer, null);\n",
+      "src/machine/commands/sequence-commands.ts",
+      "      optionalText(writer, command.key);\n      writeOptionalCursor(writer, command.cursor);\n",
+      "      optionalText(writer, command.key);\n      writeOptionalCursor(writer, null);\n",
     ),
   ]),
 ];

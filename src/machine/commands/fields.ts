@@ -1,0 +1,78 @@
+/**
+ * The codec of a command, and the fields that codecs are made of.
+ *
+ * Pure. Invariants: 1. What cannot be stored exactly (ill-formed text, a number outside its field)
+ * is an assertion: the border refused it. 2. null is a presence byte.
+ */
+import { assert } from "../../base/assert.js";
+import { isWellFormedText } from "../../base/bytes.js";
+import type { ByteReader, ByteWriter } from "../../base/codec.js";
+import { isInt64 } from "../../base/int64.js";
+
+/** How a command of one kind lies in an entry, behind its number and version. */
+export interface CommandCodec<C> {
+  /** Part of the format: never used for anything else. */
+  readonly number: number;
+  /** The newest: what is written. Every earlier one can still be read. */
+  readonly version: number;
+  /** Fields in the order of the type. Equal commands give equal bytes. */
+  write(writer: ByteWriter, command: C): void;
+  /** Never throws: the reader turns failed. */
+  read(reader: ByteReader, version: number): C;
+}
+
+/** The codecs of a family of commands, by kind. */
+export type CommandCodecs<Commands extends { readonly kind: string }> = {
+  readonly [Kind in Commands["kind"]]: CommandCodec<Extract<Commands, { readonly kind: Kind }>>;
+};
+
+export function text(writer: ByteWriter, value: string): ByteWriter {
+  assert(isWellFormedText(value), "text in a command is well-formed");
+  return writer.text(value);
+}
+
+export function int32(writer: ByteWriter, value: number): void {
+  assert((value | 0) === value, "the field is an int32");
+  writer.int32(value);
+}
+
+export function int64(writer: ByteWriter, value: bigint): void {
+  assert(isInt64(value), "the field is an int64");
+  writer.int64(value);
+}
+
+export function optionalInt64(writer: ByteWriter, value: bigint | null): void {
+  writer.boolean(value !== null);
+  if (value !== null) int64(writer, value);
+}
+
+export function readOptionalInt64(reader: ByteReader): bigint | null {
+  return reader.boolean() ? reader.int64() : null;
+}
+
+export function optionalInt32(writer: ByteWriter, value: number | null): void {
+  writer.boolean(value !== null);
+  if (value !== null) int32(writer, value);
+}
+
+export function readOptionalInt32(reader: ByteReader): number | null {
+  return reader.boolean() ? reader.int32() : null;
+}
+
+export function optionalBytes(writer: ByteWriter, value: Uint8Array | null): void {
+  writer.boolean(value !== null);
+  if (value !== null) writer.bytes(value);
+}
+
+export function readOptionalBytes(reader: ByteReader): Uint8Array | null {
+  return reader.boolean() ? reader.bytes() : null;
+}
+
+export function optionalText(writer: ByteWriter, value: string | null): void {
+  writer.boolean(value !== null);
+  if (value !== null) text(writer, value);
+}
+
+export function readOptionalText(reader: ByteReader): string | null {
+  return reader.boolean() ? reader.text() : null;
+}
