@@ -13,7 +13,7 @@ import type { DecisionContext } from "./decision/context.js";
 import { RowKind, fromByteKey, historyKey, toByteKey, type ByteKey } from "./store/keys.js";
 import { trimRevisions } from "./kv/kept-revisions.js";
 import { isLive, wholeKvRow } from "./kv/kv.js";
-import { encodeKvRow } from "./kv/kv-row.js";
+import { encodeKvRow, rowWith } from "./kv/kv-row.js";
 import { ended, leaseEnd } from "./decision/lease.js";
 import { dropIdleLock } from "./locks/locks.js";
 import { dropRemembered } from "./sequences/idempotency.js";
@@ -78,7 +78,7 @@ function collectValue(
   const retentionMs = command.tombstoneRetentionMs;
   if (retentionMs <= 0 || !ended(leaseEnd(row.endMs, retentionMs), nowMs)) {
     if (row.value === null) return { dropped: 0, finished: true };
-    rows.put(RowKind.value, candidate.name, encodeKvRow({ ...row, value: null }));
+    rows.put(RowKind.value, candidate.name, encodeKvRow(rowWith(row, { value: null })));
     return { dropped: 1, finished: true };
   }
   const trimmed = trimRevisions(row.kept, 0, limit);
@@ -90,7 +90,11 @@ function collectValue(
     rows.delete(RowKind.value, candidate.name);
     return { dropped: dropped + 1, finished: true };
   }
-  rows.put(RowKind.value, candidate.name, encodeKvRow({ ...row, value: null, kept: trimmed.kept }));
+  rows.put(
+    RowKind.value,
+    candidate.name,
+    encodeKvRow(rowWith(row, { value: null, kept: trimmed.kept })),
+  );
   return { dropped, finished: false };
 }
 

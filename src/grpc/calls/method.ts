@@ -6,6 +6,7 @@
  * same answer. 2. A mapping decides nothing: what is not acceptable goes down as it is and comes
  * back as InvalidInput.
  */
+import { ByteSlabs, IN_HEAP_BYTES } from "../../base/byte-slabs.js";
 import type {
   DataAnswer,
   DataRequest,
@@ -87,13 +88,19 @@ export interface BatchStreamKind {
   readonly operations: ReadonlyMap<number, BatchOperation>;
 }
 
+/**
+ * Slabs for received values, which go with their requests. Small ones: a request that waits pins
+ * one.
+ */
+const received = new ByteSlabs(4 * 1024, 1024);
+
 /** A copy of received bytes: what lives on must not pin the buffer of the connection. */
 export function ownBytes(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(bytes);
+  return bytes.length <= IN_HEAP_BYTES ? new Uint8Array(bytes) : received.copy(bytes);
 }
 
 export function ownBytesOrNull(bytes: Uint8Array | null): Uint8Array | null {
-  return bytes === null ? null : new Uint8Array(bytes);
+  return bytes === null ? null : ownBytes(bytes);
 }
 
 export function routeOf(route: RouteHint | null): Encodable<GrpcRouteHint> | null {

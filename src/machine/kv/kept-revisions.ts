@@ -22,10 +22,10 @@ export function keepRevision(
   if (last === undefined) return [{ first: revision, count: 1 }];
   const end = last.first + last.count;
   assert(end <= revision, "revisions are kept in ascending order");
-  const longer = runs.slice();
-  if (end === revision) longer[longer.length - 1] = { first: last.first, count: last.count + 1 };
-  else longer.push({ first: revision, count: 1 });
-  return longer;
+  if (end !== revision) return [...runs, { first: revision, count: 1 }];
+  const longer = { first: last.first, count: last.count + 1 };
+  // Nearly every key has one run.
+  return runs.length === 1 ? [longer] : [...runs.slice(0, -1), longer];
 }
 
 /** The result of trimming. */
@@ -48,6 +48,13 @@ export function trimRevisions(
     excess = Math.max(excess, lost);
   }
   if (excess <= 0) return { kept: runs, dropped: NONE };
+  const [oldest] = runs;
+  if (excess === 1 && dropsMax > 0 && oldest !== undefined && oldest.count > 1) {
+    // The step of every write to a key whose history is full.
+    const rest = { first: oldest.first + 1, count: oldest.count - 1 };
+    const kept = runs.length === 1 ? [rest] : [rest, ...runs.slice(1)];
+    return { kept, dropped: [oldest.first] };
+  }
   let left = Math.min(excess, dropsMax);
   const dropped: number[] = [];
   const kept: RevisionRun[] = [];

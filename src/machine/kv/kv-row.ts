@@ -46,6 +46,38 @@ export interface KvRow {
 
 export const NO_RUNS: readonly RevisionRun[] = [];
 
+/**
+ * A row as it is stored. What few readers want is made when they ask: not to be spread, see
+ * `rowWith`.
+ */
+class StoredKvRow implements KvRow {
+  constructor(
+    private readonly bytes: Uint8Array,
+    readonly deleted: boolean,
+    readonly passing: boolean,
+    readonly revision: number,
+    readonly endMs: number | null,
+    readonly kept: readonly RevisionRun[],
+    /** -1: the row holds nothing. */
+    private readonly valueStart: number,
+  ) {}
+
+  get value(): Uint8Array | null {
+    return this.valueStart < 0 ? null : this.bytes.subarray(this.valueStart);
+  }
+
+  get stamp(): Hlc {
+    const { bytes } = this;
+    return { n: uint32At(bytes, 10) | 0, l: uint53At(bytes, 14), c: uint32At(bytes, 22) };
+  }
+}
+
+/** `row` with `change`, to be written. */
+export function rowWith(row: KvRow, change: Partial<KvRow>): KvRow {
+  const { deleted, value, passing, revision, stamp, endMs, kept } = row;
+  return { deleted, value, passing, revision, stamp, endMs, kept, ...change };
+}
+
 const writer = new ByteWriter(4096);
 
 export function encodeKvRow(row: KvRow): Uint8Array {
@@ -65,20 +97,33 @@ export function encodeKvRow(row: KvRow): Uint8Array {
   return finishRow(writer);
 }
 
+/** The run at `at`; null when it is not between `above` and `revision`. */
+function readRun(
+  bytes: Uint8Array,
+  at: number,
+  above: number,
+  revision: number,
+): RevisionRun | null {
+  const first = uint53At(bytes, at);
+  const count = uint32At(bytes, at + 8);
+  return first < above || count === 0 || first + count > revision ? null : { first, count };
+}
+
 /** The runs at `at`, all below `revision`; null when they are damaged. */
 function readRuns(bytes: Uint8Array, at: number, revision: number): RevisionRun[] | null {
   if (bytes.length < at + 2) return null;
   const size = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
   if (size === 0 || bytes.length < at + 2 + size * RUN_BYTES) return null;
-  const runs: RevisionRun[] = [];
-  let above = 0;
-  for (let run = 0; run < size; run++) {
-    const start = at + 2 + run * RUN_BYTES;
-    const first = uint53At(bytes, start);
-    const count = uint32At(bytes, start + 8);
-    if (first < above || count === 0 || first + count > revision) return null;
-    runs.push({ first, count });
-    above = first + count;
+  const oldest = readRun(bytes, at + 2, 0, revision);
+  if (oldest === null) return null;
+  // Nearly every key has one run, and a list that grows takes room for many.
+  const runs = [oldest];
+  let above = oldest.first + oldest.count;
+  for (let number = 1; number < size; number++) {
+    const run = readRun(bytes, at + 2 + number * RUN_BYTES, above, revision);
+    if (run === null) return null;
+    runs.push(run);
+    above = run.first + run.count;
   }
   return runs;
 }
@@ -88,8 +133,7 @@ export function decodeKvRow(bytes: Uint8Array): KvRow | null {
   if (bytes.length < FIXED_BYTES || bytes[0] !== VERSION) return null;
   const flags = bytes[1] as number;
   const revision = uint53At(bytes, 2);
-  const physical = uint53At(bytes, 14);
-  if (flags >= 32 || revision < 0 || physical < 0) return null;
+  if (flags >= 32 || revision < 0 || uint53At(bytes, 14) < 0) return null;
   let at = FIXED_BYTES;
   let endMs: number | null = null;
   if ((flags & FLAG_END) !== 0) {
@@ -108,13 +152,6 @@ export function decodeKvRow(bytes: Uint8Array): KvRow | null {
   const deleted = (flags & FLAG_DELETED) !== 0;
   const nothing = (flags & FLAG_NOTHING) !== 0;
   if (nothing ? bytes.length > at : deleted) return null;
-  return {
-    deleted,
-    value: nothing ? null : bytes.subarray(at),
-    passing: (flags & FLAG_PASSING) !== 0,
-    revision,
-    stamp: { n: uint32At(bytes, 10) | 0, l: physical, c: uint32At(bytes, 22) },
-    endMs,
-    kept,
-  };
+  const passing = (flags & FLAG_PASSING) !== 0;
+  return new StoredKvRow(bytes, deleted, passing, revision, endMs, kept, nothing ? -1 : at);
 }

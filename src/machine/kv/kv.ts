@@ -22,7 +22,14 @@ import {
 } from "../commands/command.js";
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, historyKey, type ByteKey } from "../store/keys.js";
-import { decodeKvRow, encodeKvRow, NO_RUNS, type KvRow, type RevisionRun } from "./kv-row.js";
+import {
+  decodeKvRow,
+  encodeKvRow,
+  NO_RUNS,
+  rowWith,
+  type KvRow,
+  type RevisionRun,
+} from "./kv-row.js";
 import { keepRevision, trimRevisions } from "./kept-revisions.js";
 import { ended, isLeaseDuration, leaseEnd } from "../decision/lease.js";
 import { kvKey } from "../store/names.js";
@@ -163,7 +170,7 @@ function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome
   const row = bytes === null ? null : wholeKvRow(bytes);
   if (!isLive(row, nowMs)) return bare(KvType.doesNotExist);
   const endMs = leaseEnd(nowMs, command.expiresMs);
-  rows.put(RowKind.value, key, encodeKvRow({ ...row, stamp, endMs }));
+  rows.put(RowKind.value, key, encodeKvRow(rowWith(row, { stamp, endMs })));
   return outcome(KvType.extended, row.revision, stamp);
 }
 

@@ -67,10 +67,14 @@ export function toByteKey(bytes: Uint8Array): ByteKey {
   return key;
 }
 
-export function fromByteKey(key: ByteKey): Uint8Array {
-  const bytes = new Uint8Array(key.length);
+/** The bytes of `key`, written into `bytes`, which is as long. */
+export function writeByteKey(key: ByteKey, bytes: Uint8Array): Uint8Array {
   for (let at = 0; at < key.length; at++) bytes[at] = key.charCodeAt(at);
   return bytes;
+}
+
+export function fromByteKey(key: ByteKey): Uint8Array {
+  return writeByteKey(key, new Uint8Array(key.length));
 }
 
 /** The byte key of the UTF-8 form of well-formed `text`. */

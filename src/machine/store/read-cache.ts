@@ -9,14 +9,14 @@
  * Rows are kept in slabs of their own, so that a kept row pins no memory of rows that are gone.
  */
 import type { ByteKey } from "./keys.js";
-import { RowSlabs } from "./row-memory.js";
+import { rowSlabs } from "./row-memory.js";
 import { ROW_OVERHEAD_BYTES } from "./row-table.js";
 
 export class ReadCache {
   private readonly halfBytes: number;
   private young = new Map<ByteKey, Uint8Array | null>();
   private old = new Map<ByteKey, Uint8Array | null>();
-  private slabs = new RowSlabs();
+  private slabs = rowSlabs();
   private youngBytes = 0;
 
   /** `maximumBytes`: bound of both halves; 0 keeps nothing. */
@@ -47,7 +47,7 @@ export class ReadCache {
     if (this.youngBytes <= this.halfBytes) return;
     this.old = this.young;
     this.young = new Map();
-    this.slabs = new RowSlabs();
+    this.slabs = rowSlabs();
     this.youngBytes = 0;
   }
 }

@@ -9,10 +9,14 @@
  * entry is in no map and is skipped and dropped by merges. 3. A null value is an explicit deletion
  * that hides the layers below. 4. `sizeBytes` counts live entries exactly.
  */
-import { fromByteKey, type ByteKey } from "./keys.js";
+import { writeByteKey, type ByteKey } from "./keys.js";
+import { rowSlabs } from "./row-memory.js";
 
 /** Memory of one row beside its key and value, roughly. */
 export const ROW_OVERHEAD_BYTES = 96;
+
+/** Keys as bytes go together, when their table was flushed. */
+const keySlabs = rowSlabs();
 
 export class RowEntry {
   readonly key: ByteKey;
@@ -30,7 +34,7 @@ export class RowEntry {
   }
 
   bytes(): Uint8Array {
-    this.keyBytes ??= fromByteKey(this.key);
+    this.keyBytes ??= writeByteKey(this.key, keySlabs.take(this.key.length));
     return this.keyBytes;
   }
 }

@@ -17,6 +17,7 @@ import {
   startsWithBytes,
   textSizeBytes,
 } from "../../../src/base/bytes.js";
+import { ByteSlabs } from "../../../src/base/byte-slabs.js";
 import { ByteReader, ByteWriter } from "../../../src/base/codec.js";
 import {
   STAMP_JUMP_MAX_MS,
@@ -180,6 +181,24 @@ t.test("P-054 the successor of a prefix bounds exactly what begins with it", (t)
   t.same(
     concatBytes(Uint8Array.of(1), Uint8Array.of(), Uint8Array.of(2, 3)),
     Uint8Array.of(1, 2, 3),
+  );
+  t.end();
+});
+
+t.test("bytes of a slab are nobody else's, zero at first, and as large as asked for", (t) => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 90 }), { maxLength: 60 }), (values) => {
+      const slabs = new ByteSlabs(256, 64);
+      const copies = values.map((value) => {
+        t.ok(slabs.take(value.length).every((byte) => byte === 0));
+        return slabs.copy(value);
+      });
+      for (const [at, value] of values.entries()) {
+        t.ok(equalBytes(copies[at] ?? new Uint8Array(1), value), "as it was copied");
+        copies[at]?.fill(at);
+      }
+      for (const [at, copy] of copies.entries()) t.ok(copy.every((byte) => byte === (at & 255)));
+    }),
   );
   t.end();
 });

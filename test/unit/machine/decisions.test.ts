@@ -12,6 +12,8 @@ import type {
   Outcome,
 } from "../../../src/machine/commands/command.js";
 import { RowKind, generationPrefix, keySuccessor } from "../../../src/machine/store/keys.js";
+import { keepRevision, trimRevisions } from "../../../src/machine/kv/kept-revisions.js";
+import type { RevisionRun } from "../../../src/machine/kv/kv-row.js";
 import { trimWhiteSpace } from "../../../src/machine/store/names.js";
 import {
   Bench,
@@ -554,6 +556,41 @@ t.test("S11 S16 P-127 the collector takes entries that are over, and those of en
   for (const limit of [0, -1, 1.5, 10_001]) {
     t.match(bench.one(99, collect(limit, 0)), { dropped: 0, next: null });
   }
+  t.end();
+});
+
+t.test("P-058 K2 runs of kept revisions say what a plain list says", (t) => {
+  const listOf = (runs: readonly RevisionRun[]): number[] =>
+    runs.flatMap(({ first, count }) => Array.from({ length: count }, (_, at) => first + at));
+  const step = fc.record({
+    gap: fc.constantFrom(0, 0, 0, 1, 3),
+    keepMax: fc.integer({ max: 9, min: 0 }),
+    drops: fc.integer({ max: 5, min: 1 }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      let runs: readonly RevisionRun[] = [];
+      let list: number[] = [];
+      let revision = 0;
+      for (const { gap, keepMax, drops } of steps) {
+        revision += gap;
+        runs = keepRevision(runs, revision);
+        list.push(revision);
+        revision += 1;
+        const { kept, dropped } = trimRevisions(runs, keepMax, drops);
+        const excess = Math.min(drops, Math.max(0, list.length - keepMax));
+        t.same(dropped, list.slice(0, excess));
+        list = list.slice(excess);
+        t.same(listOf(kept), list);
+        const apart = kept.every((run, at) => {
+          const before = kept[at - 1];
+          return run.count > 0 && (before === undefined || before.first + before.count < run.first);
+        });
+        t.ok(apart, "runs ascend and do not touch");
+        runs = kept;
+      }
+    }),
+  );
   t.end();
 });
 
