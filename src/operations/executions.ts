@@ -7,6 +7,7 @@
  * who the caller is was established by the first node (contract 10.1), which is trusted by its
  * handshake.
  */
+import { assert } from "../base/assert.js";
 import { FIRST_DATA_PARTITION, META_PARTITION, partitionId } from "../base/ids.js";
 import { NAME_MAX_BYTES, PAGE_LIMIT_MAX } from "../base/limits.js";
 import { isRangeKeySpace } from "../control/ranges.js";
@@ -73,7 +74,10 @@ export class Executions {
   private begin({ request, budgetMs, requestId }: CallItem, reply: Reply): void {
     const { settings, ports } = this.serving;
     const refusal = this.admission.enter();
+    let ended = false;
     const finish: Reply = (answer) => {
+      assert(!ended, "a call is answered once");
+      ended = true;
       this.admission.leave();
       reply(answer);
     };

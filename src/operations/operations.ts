@@ -18,7 +18,13 @@ import { Dispatch, type Finish } from "./dispatch.js";
 import { Executions } from "./executions.js";
 import { isAcceptable } from "./admission/input.js";
 import type { OperationsPort } from "./api/port.js";
-import type { AnswerOf, DataRequest, DataRequestKind, RequestContext } from "./api/requests.js";
+import {
+  type AnswerOf,
+  type DataRequest,
+  type DataRequestKind,
+  type RequestContext,
+  withDeadline,
+} from "./api/requests.js";
 import { type OperationsPorts, Serving } from "./serving/serving.js";
 import type { OperationsSettings } from "./api/settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
@@ -112,7 +118,7 @@ export class Operations implements OperationsPort {
     // Front ends bound it; nobody waits for longer because one of them was mistaken.
     const latestMs = startMs + this.settings.requestTimeoutMs;
     const isBounded = given.deadlineMs <= latestMs;
-    const context = isBounded ? given : { ...given, deadlineMs: latestMs };
+    const context = isBounded ? given : withDeadline(given, latestMs);
     const kind = KIND_NUMBERS[request.kind];
     let ended = false;
     const finish: Finish = (answer) => {
@@ -123,7 +129,7 @@ export class Operations implements OperationsPort {
       const nowMs = this.ports.clock.monotonicMs();
       const durationMs = nowMs - startMs;
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
-      this.slow.answered(request.kind, answer.type, context.requestId, durationMs, nowMs);
+      this.slow.answered(request.kind, answer.type, given, durationMs, nowMs);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
       // that through a union.
       done(answer as AnswerOf<R>);

@@ -11,7 +11,12 @@
 import { type Metadata, status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { assert } from "../../base/assert.js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
-import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";
+import {
+  type DataAnswer,
+  type DataRequest,
+  ItemContext,
+  type RequestContext,
+} from "../../operations/api/requests.js";
 import { protoReader, type ProtoReader } from "../../proto/codec.js";
 import { allows, type Role } from "../calls/access.js";
 import { answerSizeBytes, LARGE_ANSWER_BYTES } from "../calls/answer-size.js";
@@ -53,6 +58,8 @@ export class BatchStream implements Flushable {
   private inFrame = false;
 
   private inflight = 0;
+  /** Items taken so far: an item is named by the id of its stream and its number. */
+  private items = 0;
   private flushAsked = false;
   /** When the first answer of this turn came (-1: none yet): one look at the clock times all. */
   private answeredMs = -1;
@@ -205,6 +212,7 @@ export class BatchStream implements Flushable {
   /** Answers or begins the scanned item. `beyond`: outside the bounds of its frame. */
   private take(reader: ProtoReader, nowMs: number, beyond: boolean): void {
     const { type, requestId, payloadField, payloadStart, payloadEnd, hops } = this.scanner;
+    this.items += 1;
     const operation = this.kind.operations.get(type);
     if (operation === undefined || operation.requestField !== payloadField) {
       this.output.echo(type, requestId);
@@ -236,7 +244,7 @@ export class BatchStream implements Flushable {
         ? nowMs + requestTimeoutMs
         : this.runtime.deadlineMs(callDeadline, requestTimeoutMs);
     const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
-    return { deadlineMs, forwardHops: hops, requestId: this.streamRequestId };
+    return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items);
   }
 
   private execute(

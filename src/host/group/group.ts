@@ -37,8 +37,7 @@ export type {
 
 export class Group {
   readonly partition: PartitionId;
-  /** Commands accepted that may leave rows behind: what retention goes by. */
-  changesAccepted = 0;
+  private changesAccepted = 0;
   private readonly advances: ClockAdvances;
 
   constructor(
@@ -134,6 +133,11 @@ export class Group {
    */
   nextStamp(): EntryStamp {
     return this.replica.leadership.nextEntryStamp(this.shared.ports.clock.monotonicMs());
+  }
+
+  /** Commands accepted so far that may leave rows behind: what retention goes by. */
+  acceptedChanges(): number {
+    return this.changesAccepted;
   }
 
   /** Leads, and has applied its own-term entry. */

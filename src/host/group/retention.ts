@@ -31,7 +31,7 @@ export class Retention {
     private readonly group: Group,
   ) {
     // A group that has any history may have rows to drop; one that never had a command has none.
-    this.countAtPass = replica.machine.lastStamp.l === 0 ? group.changesAccepted : -1;
+    this.countAtPass = replica.machine.lastStamp.l === 0 ? group.acceptedChanges() : -1;
   }
 
   /** Called by the housekeeping. */
@@ -41,8 +41,9 @@ export class Retention {
     this.collectEphemeral(nowMs);
     if (this.onItsWay) return;
     if (!this.passOpen) {
-      if (this.group.changesAccepted === this.countAtPass) return;
-      this.countAtPass = this.group.changesAccepted;
+      const count = this.group.acceptedChanges();
+      if (count === this.countAtPass) return;
+      this.countAtPass = count;
       this.passOpen = true;
       this.after = null;
     }

@@ -137,7 +137,7 @@ export class Reservations {
     let count = 0;
     for (const waiter of batch) count += waiter.count;
     const pinned = entry.pin();
-    const { epoch } = this.entries;
+    const { resets } = this.entries;
     entry.reserving = batch;
     entry.reservedFrom = record;
     entry.reservationDies = false;
@@ -151,7 +151,7 @@ export class Reservations {
       },
       COMMAND_BYTES + textSizeBytes(entry.name),
       latestDeadlineMs(batch),
-      (result) => this.reserved(entry, pinned, batch, epoch, result),
+      (result) => this.reserved(entry, pinned, batch, resets, result),
     );
   }
 
@@ -186,12 +186,12 @@ export class Reservations {
     entry: SequenceEntry,
     pinned: Block | null,
     batch: readonly Waiter[],
-    epoch: number,
+    resets: number,
     result: ProposalResult,
   ): void {
     entry.reserving = null;
     const waiting = batch.filter((waiter) => !waiter.ended);
-    if (epoch !== this.entries.epoch) {
+    if (resets !== this.entries.resets) {
       entry.unpin(pinned, { status: "unknown" }, null);
       return waiting.forEach(endMoved);
     }

@@ -17,9 +17,12 @@ export class Rounds {
   private readonly underWay = new Set<readonly Waiter[]>();
   private gathering = false;
   /** Counts resets: what was begun under another number belongs to a leadership that ended. */
-  private epoch = 0;
+  private resets = 0;
 
-  /** `confirmed` gets a round's waiters in a turn in which the state may be read; some may have ended. */
+  /**
+   * `confirmed` gets a round's waiters in a turn in which the state may be read; some may have
+   * ended.
+   */
   constructor(
     private readonly group: Pick<BlockGroup, "read">,
     private readonly timer: TimerPort,
@@ -39,7 +42,7 @@ export class Rounds {
 
   /** Leadership or state ended. */
   reset(): void {
-    this.epoch++;
+    this.resets++;
   }
 
   /** `sweep` ends those of the waiters who are due with the type. */
@@ -59,16 +62,16 @@ export class Rounds {
       this.arrivals = [];
       if (batch.length === 0) return;
       this.underWay.add(batch);
-      const { epoch } = this;
+      const { resets } = this;
       this.group.read(latestDeadlineMs(batch), (result) => {
         this.underWay.delete(batch);
-        this.ended(batch, epoch, result);
+        this.ended(batch, resets, result);
       });
     });
   }
 
-  private ended(batch: readonly Waiter[], epoch: number, result: ReadResult): void {
-    if (result.status === "confirmed" && epoch === this.epoch) return this.confirmed(batch);
+  private ended(batch: readonly Waiter[], resets: number, result: ReadResult): void {
+    if (result.status === "confirmed" && resets === this.resets) return this.confirmed(batch);
     const end = result.status === "aborted" ? endAborted : endMoved;
     for (const waiter of batch) end(waiter);
   }

@@ -107,7 +107,7 @@ export class SequenceEntry {
 export class SequenceEntries {
   private readonly byName = new Map<string, SequenceEntry>();
   /** Counts resets: what was begun under another number belongs to a leadership that ended. */
-  private resets = 0;
+  private resetCount = 0;
 
   constructor(private readonly group: BlockGroup) {}
 
@@ -115,8 +115,8 @@ export class SequenceEntries {
     return this.byName.size;
   }
 
-  get epoch(): number {
-    return this.resets;
+  get resets(): number {
+    return this.resetCount;
   }
 
   find(name: string): SequenceEntry | undefined {
@@ -155,7 +155,7 @@ export class SequenceEntries {
 
   /** Drops everything, and ends whoever waits for something that is not proposed. */
   reset(): void {
-    this.resets++;
+    this.resetCount++;
     const dropped = [...this.byName.values()];
     this.byName.clear();
     for (const entry of dropped) {

@@ -5,6 +5,7 @@
  * is in the next. 2. A request that was quick costs one comparison.
  */
 import type { LoggerPort } from "../../ports.js";
+import type { RequestContext } from "../api/context.js";
 import type { DataRequestKind } from "../api/data-requests.js";
 
 /** From here on a request is slow (ms): far beyond what a healthy cluster takes. */
@@ -21,7 +22,7 @@ export class SlowRequests {
   answered(
     kind: DataRequestKind,
     type: number,
-    requestId: string,
+    context: RequestContext,
     durationMs: number,
     nowMs: number,
   ): void {
@@ -31,6 +32,7 @@ export class SlowRequests {
       return;
     }
     const { untold } = this;
+    const { requestId } = context;
     const fields = { requestId, kind, type, durationMs: Math.round(durationMs), untold };
     this.logger.log("warn", "slow request", fields);
     this.nextMs = nowMs + INTERVAL_MS;

@@ -17,6 +17,29 @@ export interface RequestContext {
   readonly requestId: string;
 }
 
+/**
+ * The context of item `number` of a stream. The id of the item is made when somebody names it: few
+ * are ever named.
+ */
+export class ItemContext implements RequestContext {
+  constructor(
+    readonly deadlineMs: number,
+    readonly forwardHops: number,
+    private readonly streamId: string,
+    private readonly number: number,
+  ) {}
+
+  get requestId(): string {
+    return `${this.streamId}/${this.number}`;
+  }
+}
+
+/** `context` with another deadline. */
+export function withDeadline(context: RequestContext, deadlineMs: number): RequestContext {
+  const { forwardHops, requestId } = context;
+  return { deadlineMs, forwardHops, requestId };
+}
+
 /** True while another node may be asked: the request was not forwarded yet. */
 export function mayForward({ forwardHops }: RequestContext): boolean {
   return forwardHops < 1;

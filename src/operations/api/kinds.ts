@@ -2,7 +2,7 @@
  * The kinds of data requests, one row each: everything about a kind that is more than one place's
  * business.
  *
- * Pure but for the memory of the last kind. Invariants: 1. What a request is about is told by the
+ * Pure. Invariants: 1. What a request is about is told by the
  * family of its kind, never by which members it happens to have. 2. Wire numbers are never used
  * again for something else: nodes of two versions talk to each other during an update. 3. The order
  * of the rows is the order of the kinds in the metrics.
@@ -81,24 +81,12 @@ export type AnswerOf<R extends DataRequest> = Extract<
   { readonly kind: Rows[R["kind"]]["answer"] }
 >;
 
-/** The last kind that was asked for, with its family: a request is asked about several times. */
-let lastKind: DataRequestKind = "next-sequence";
-let lastFamily: Family = KINDS[lastKind].family;
-
-function familyOf(kind: DataRequestKind): Family {
-  if (kind !== lastKind) {
-    lastKind = kind;
-    lastFamily = KINDS[kind].family;
-  }
-  return lastFamily;
-}
-
 export function isOf<F extends Family>(request: DataRequest, family: F): request is RequestOf<F> {
-  return familyOf(request.kind) === family;
+  return KINDS[request.kind].family === family;
 }
 
 export function isSingle(request: DataRequest): request is SingleRequest {
-  const family = familyOf(request.kind);
+  const { family } = KINDS[request.kind];
   return family !== "many" && family !== "scan";
 }
 

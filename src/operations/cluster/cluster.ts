@@ -30,7 +30,7 @@ import type {
 } from "../api/administration.js";
 import type { KeyRanges } from "./key-ranges.js";
 import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
-import type { RequestContext } from "../api/requests.js";
+import { type RequestContext, withDeadline } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 
 /** One sentence per outcome of leave, the same every time (contract 5.3). */
@@ -209,7 +209,7 @@ export class Cluster {
     }
     const latestMs = this.serving.ports.clock.monotonicMs() + settings.drainTimeoutMs;
     const deadlineMs = Math.min(context.deadlineMs, latestMs + LEAVE_EXTRA_MS);
-    removeMember(this.serving, member, { ...context, deadlineMs }, end);
+    removeMember(this.serving, member, withDeadline(context, deadlineMs), end);
   }
 
   private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {

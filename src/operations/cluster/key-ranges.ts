@@ -13,7 +13,7 @@ import { isRangeKeySpace } from "../../control/ranges.js";
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "../api/administration.js";
 import { changeMeta } from "./meta-change.js";
-import type { RequestContext } from "../api/requests.js";
+import { type RequestContext, withDeadline } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 
 /** Longest time that register waits (contract 6.3). */
@@ -88,7 +88,7 @@ export class KeyRanges {
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
     this.setFlag(keySpace, true);
     const latestMs = this.serving.ports.clock.monotonicMs() + REGISTER_MAX_MS;
-    const bounded = { ...context, deadlineMs: Math.min(context.deadlineMs, latestMs) };
+    const bounded = withDeadline(context, Math.min(context.deadlineMs, latestMs));
     const call = { kind: "register-range", keySpace, partitionId: home } as const;
     changeMeta(this.serving, call, bounded, ({ status }) => {
       const seeded = status === "done";

@@ -141,10 +141,11 @@ export function openStream(
   client: Client,
   path: string,
   metadata: Readonly<Record<string, string>> = {},
+  options: CallOptions = {},
 ): OpenStream {
   const sent = new Metadata();
   for (const [name, value] of Object.entries(metadata)) sent.set(name, value);
-  const call = client.makeBidiStreamRequest(path, identity, identity, sent);
+  const call = client.makeBidiStreamRequest(path, identity, identity, sent, options);
   const messages: Buffer[] = [];
   let waiters: { condition: () => boolean; resolve: () => void }[] = [];
   const look = (): void => {

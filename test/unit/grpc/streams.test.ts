@@ -357,9 +357,55 @@ t.test(
     client2.call.write(item(1, 0));
     client2.call.end();
     t.equal(await client2.ended, status.OK);
-    t.match(operations.recorded.at(-1)?.context, { forwardHops: 1, requestId: "mine" });
+    t.match(operations.recorded.at(-1)?.context, { forwardHops: 1, requestId: "mine/1" });
   },
 );
+
+t.test("each item has an id of its own: that of its stream and its number on it", async (t) => {
+  const { client, operations } = await start(t);
+  const stream = openStream(client, SEQUENCES, { "x-request-id": "mine" });
+  stream.call.write(frameOf([next(7), { Type: 99, RequestId: 8 }, next(7)]));
+  stream.call.write(sequenceBytes(next(0)));
+  stream.call.end();
+  t.equal(await stream.ended, status.OK);
+  const ids = (): string[] => operations.recorded.map(({ context }) => context.requestId);
+  t.strictSame(ids(), ["mine/1", "mine/3", "mine/4"], "an item that is no request counts too");
+  for (let round = 0; round < 2; round++) {
+    const unnamed = openStream(client, SEQUENCES);
+    unnamed.call.write(frameOf([next(1), next(2)]));
+    unnamed.call.end();
+    t.equal(await unnamed.ended, status.OK);
+  }
+  t.equal(new Set(ids()).size, 7, "also where the caller names none");
+});
+
+t.test("C9 an item's deadline is its stream's, and never behind the server's bound", async (t) => {
+  const boundMs = 20_000;
+  const { client, operations } = await start(t, { requestTimeoutMs: boundMs });
+  /**
+   * When an item has to be answered, as seen from before it was sent and from behind its answer.
+   */
+  const left = async (deadlineMs: number | null): Promise<[latest: number, earliest: number]> => {
+    const options = deadlineMs === null ? {} : { deadline: Date.now() + deadlineMs };
+    const stream = openStream(client, SEQUENCES, {}, options);
+    await stream.headers;
+    await sleep(20);
+    const before = performance.now();
+    stream.call.write(frameOf([next(1)]));
+    stream.call.end();
+    t.equal(await stream.ended, status.OK);
+    const givenMs = operations.recorded.at(-1)?.context.deadlineMs ?? NaN;
+    return [givenMs - before, givenMs - performance.now()];
+  };
+  for (const given of [null, 60_000]) {
+    const [latest, earliest] = await left(given);
+    t.ok(latest >= boundMs, "the server's own bound begins with the item, not with its stream");
+    t.ok(earliest <= boundMs, "a longer deadline does not extend it");
+  }
+  const [latest, earliest] = await left(10_000);
+  t.ok(latest <= 10_000, "a shorter deadline begins with the stream");
+  t.ok(earliest > 0, "and has not passed");
+});
 
 async function checkFlow(t: Test, framed: boolean): Promise<void> {
   const { client, operations } = await start(t, { maxInflightPerStream: 10 });

@@ -576,6 +576,38 @@ t.test("GetByRangeStream sends all pages and stops at a page that is not Got", a
   t.match(await read(0), { last: 101, code: 0 });
 });
 
+t.test("C9 each page of a range stream has a deadline within the bound of a request", async (t) => {
+  const boundMs = 20_000;
+  const { operations, client } = await start(t, { requestTimeoutMs: boundMs });
+  let pages = 0;
+  operations.script = () => page(++pages % 3 !== 0);
+  /** How long the third page had, from before and from behind. */
+  const left = async (deadlineMs: number | null): Promise<[latest: number, earliest: number]> => {
+    const bytes = encodeMessage(kv.GrpcGetByRangeRequest, { Prefix: "p" });
+    const path = "/KeyValuer/GetByRangeStream";
+    const options = deadlineMs === null ? {} : { deadline: Date.now() + deadlineMs };
+    const before = performance.now();
+    const stream = client.makeServerStreamRequest(path, identity, identity, bytes, options);
+    const code = await new Promise<number>((resolve) => {
+      stream.on("data", () => undefined);
+      stream.on("error", () => undefined);
+      stream.on("status", (ended) => resolve(ended.code));
+    });
+    t.equal(code, 0);
+    const last = operations.recorded.slice(-3).map(({ context }) => context.deadlineMs);
+    t.equal(last.length, 3);
+    t.ok(deadlineMs === null ? last[0] !== last[2] : true, "each page has its own");
+    return [(last[2] ?? NaN) - before, (last[2] ?? NaN) - performance.now()];
+  };
+  for (const given of [null, 60_000]) {
+    const [latest, earliest] = await left(given);
+    t.ok(latest >= boundMs && earliest <= boundMs, "the server's own bound");
+  }
+  const [latest, earliest] = await left(10_000);
+  // Two clocks are compared, of which one counts whole milliseconds.
+  t.ok(latest <= 10_000 + (latest - earliest) + 5 && earliest > 0, "the client's shorter deadline");
+});
+
 t.test(
   "P-143 P-146 what is no valid message is INVALID_ARGUMENT and reaches no operation",
   async (t) => {

@@ -560,6 +560,35 @@ t.test("P-162 a close that is never answered ends at its deadline", async (t) =>
   t.ok(session.closed);
 });
 
+t.test("C9 a deadline is the bound of its kind of call, from when its body is there", async (t) => {
+  const bounds = { requestTimeoutMs: 20_000, adminTimeoutMs: 40_000, leaveTimeoutMs: 80_000 };
+  const rig = await rigFor(t, bounds);
+  const within = async (
+    boundMs: number,
+    call: () => Promise<number | undefined>,
+  ): Promise<void> => {
+    const before = performance.now();
+    const deadlineMs = (await call()) ?? NaN;
+    t.ok(deadlineMs >= before + boundMs, `not before ${boundMs}`);
+    t.ok(deadlineMs <= performance.now() + boundMs, `not behind ${boundMs}`);
+  };
+  for (const path of ["/v1/kv/try-get", "/v1/kv/try-set", "/v1/sequences/next"]) {
+    await within(bounds.requestTimeoutMs, async () => {
+      await rig.post(path, {}, { "grpc-timeout": "90S" });
+      return rig.port.recorded.at(-1)?.context.deadlineMs;
+    });
+  }
+  t.equal(rig.port.recorded.length, 3);
+  await within(bounds.adminTimeoutMs, async () => {
+    await rig.call("GET", "/v1/cluster/membership");
+    return rig.port.administeredIn?.deadlineMs;
+  });
+  await within(bounds.leaveTimeoutMs, async () => {
+    await rig.call("POST", "/v1/cluster/leave");
+    return rig.port.administeredIn?.deadlineMs;
+  });
+});
+
 t.test("an exception in a route is 500 and reported, the server lives", async (t) => {
   const rig = await rigFor(t);
   const broken = (): void => {
