@@ -107,8 +107,13 @@ export type JoinAnswer =
 /** What the peer port tells the host. Called in turns of their own, never inside a call to it. */
 export interface PeerEvents {
   /**
-   * Judges the handshake of a link, from either side: null to go on. The other side is told the
-   * refusal.
+   * What `admit` would say of a greeting that is not confirmed yet: null to go on. It may be a
+   * recording, so nothing is noted of it. The other side is told the refusal.
+   */
+  judge(hello: PeerHello): PeerRefusal | null;
+  /**
+   * Judges who proved that it takes part in this very handshake, from either side, and notes that
+   * it was let in: null to go on, before any frame of it.
    */
   admit(hello: PeerHello): PeerRefusal | null;
   /** Another node refused this one. */

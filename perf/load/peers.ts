@@ -36,6 +36,7 @@ async function openNode(
   endpoint = `127.0.0.1:${network.port}`;
   let isUp = false;
   const events: PeerEvents = {
+    judge: () => null,
     admit: () => null,
     refused: () => undefined,
     linkUp: () => (isUp = true),

@@ -112,6 +112,16 @@ function reasonOf(error: Error & { readonly code?: string; readonly errors?: Err
 }
 
 /**
+ * Destroys these, in order, when the turn is over. It may have begun inside the HTTP/2 library,
+ * which reads on behind a callback: with its session gone under it the whole process ends.
+ */
+export function destroySoon(...ending: readonly { destroy(): void }[]): void {
+  setImmediate(() => {
+    for (const each of ending) each.destroy();
+  });
+}
+
+/**
  * Begins to connect; calls on the session wait until it stands. `failed` may be called more than
  * once, and not before this returned. Throws for an endpoint that cannot be one.
  */
@@ -145,9 +155,6 @@ export function dial(
     proved: () => {
       if (socket.remoteAddress !== undefined) names.worked(host, socket.remoteAddress);
     },
-    destroy: () => {
-      session.destroy();
-      socket.destroy();
-    },
+    destroy: () => destroySoon(session, socket),
   };
 }

@@ -12,7 +12,7 @@ import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
 import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
 import type { PeerCredentials } from "./credentials.js";
-import { GRPC_CONTENT_TYPE } from "./dial.js";
+import { GRPC_CONTENT_TYPE, destroySoon } from "./dial.js";
 import { MessageReader, writePacket } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -30,6 +30,7 @@ export interface InboundOwner {
   /** False: not started yet, or closing; nobody is let in, and nobody is judged. */
   readonly isServing: boolean;
   hello(): PeerHello;
+  judge(hello: PeerHello): PeerRefusal | null;
   admit(hello: PeerHello): PeerRefusal | null;
   refused(by: PeerAddress, refusal: PeerRefusal): void;
   /** The handshake is through. */
@@ -103,13 +104,13 @@ export class InboundLane {
     return this.greeting?.lane ?? "control";
   }
 
-  /** Ends it and its connection; `ended` follows at once. */
+  /** Ends it, and its connection when the turn is over; `ended` follows at once. */
   end(): void {
     if (this.phase === "ended") return;
     const wasOpen = this.isOpen;
     this.phase = "ended";
     this.stream.destroy();
-    this.session?.destroy();
+    if (this.session !== undefined) destroySoon(this.session);
     this.owner.ended(this, wasOpen);
   }
 
@@ -149,7 +150,9 @@ export class InboundLane {
 
   private takeConfirm(sealed: Uint8Array): boolean {
     const body = this.owner.credentials.open("confirm", sealed, ...this.greetings);
-    if (body === null || !equalBytes(body, this.nonce)) return false;
+    if (body === null || !equalBytes(body, this.nonce) || this.greeting === null) return false;
+    // Another start of that node may have been let in since the greeting was judged.
+    if (this.owner.admit(this.greeting.hello) !== null) return false;
     this.phase = "open";
     this.owner.opened(this);
     return true;
@@ -186,7 +189,7 @@ export class InboundLane {
     if (target !== own.nodeId || hello.nodeId === own.nodeId) return "other-node";
     const socket = this.session?.socket as Socket | undefined;
     if (!this.owner.credentials.isNode(socket, hello.nodeId)) return "other-identity";
-    return this.owner.admit(hello);
+    return this.owner.judge(hello);
   }
 
   private takeRefusal(sealed: Uint8Array): boolean {

@@ -136,6 +136,10 @@ export class PeerListener implements InboundOwner {
     return this.owner.hello();
   }
 
+  judge(hello: Parameters<InboundOwner["judge"]>[0]): ReturnType<InboundOwner["judge"]> {
+    return this.owner.judge(hello);
+  }
+
   admit(hello: Parameters<InboundOwner["admit"]>[0]): ReturnType<InboundOwner["admit"]> {
     return this.owner.admit(hello);
   }

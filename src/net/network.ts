@@ -161,6 +161,11 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
     return standing === null ? null : { ...this.settings.profile(), ...standing };
   }
 
+  judge(hello: PeerHello): PeerRefusal | null {
+    assert(this.events !== null, "nobody is judged before the start");
+    return this.events.judge(hello);
+  }
+
   admit(hello: PeerHello): PeerRefusal | null {
     assert(this.events !== null, "nobody is judged before the start");
     return this.events.admit(hello);

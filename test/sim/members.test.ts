@@ -125,6 +125,7 @@ class Ends {
     const tell = (text: string): void => void this.told.push(`${nodeId}: ${text}`);
     port.setPeers(others.map((id) => ({ nodeId: id, endpoint: endpoint(id) })));
     const told: PeerEvents = {
+      judge: () => null,
       admit: () => null,
       refused: () => undefined,
       linkUp: (hello) => tell(`up ${hello.nodeId}`),

@@ -139,7 +139,8 @@ export class PeerAdmission implements PeerEvents {
     this.hasNewlyRemoved = false;
     this.membershipVersion = cluster.membershipVersion;
     for (const [node, hello] of this.callers) {
-      if (metaReads.member(node) !== null || this.judge(hello) !== null) this.callers.delete(node);
+      const isMember = metaReads.member(node) !== null;
+      if (isMember || this.judgeDirectory(hello) !== null) this.callers.delete(node);
     }
     const members = metaReads.members();
     this.isOutside = !members.some(({ nodeId }) => nodeId === this.deps.settings.nodeId);
@@ -168,10 +169,10 @@ export class PeerAdmission implements PeerEvents {
 
   private judgeAgain(hello: PeerHello): void {
     const { nodeId: node } = hello;
-    if (this.judge(hello) === null && this.isListed(node) && this.deps.outbox.isUp(node)) {
+    if (this.judgeDirectory(hello) === null && this.isListed(node) && this.deps.outbox.isUp(node)) {
       this.known.learn(hello);
     }
-    const refusal = this.judge(hello);
+    const refusal = this.judgeDirectory(hello);
     // Only a member list of the past, as a late node applies it, knew another directory. The link
     // stood.
     if (refusal === null && this.banned.has(node)) this.linkUp(hello);
@@ -185,19 +186,23 @@ export class PeerAdmission implements PeerEvents {
   }
 
   admit(hello: PeerHello): PeerRefusal | null {
+    const refusal = this.judge(hello);
+    if (refusal !== null || this.deps.isClosing()) return refusal;
+    if (this.isListed(hello.nodeId)) this.known.learn(hello);
+    this.meet(hello);
+    return null;
+  }
+
+  judge(hello: PeerHello): PeerRefusal | null {
     const { settings } = this.deps;
     if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
     if (hello.storage !== settings.storage) return "other-storage";
-    const refusal = this.judge(hello);
-    if (refusal !== null || this.deps.isClosing()) return refusal;
-    if (this.isListed(hello.nodeId)) {
-      // An older copy of what it was: it may have voted, and acknowledged, what it does not know.
-      if (this.known.isOvertaken(hello)) return "storage-lost";
-      this.known.learn(hello);
-    }
-    this.meet(hello);
+    const refusal = this.judgeDirectory(hello);
+    if (refusal !== null || this.deps.isClosing() || !this.isListed(hello.nodeId)) return refusal;
+    // An older copy of what it was: it may have voted, and acknowledged, what it does not know.
+    if (this.known.isOvertaken(hello)) return "storage-lost";
     return null;
   }
 
@@ -211,7 +216,7 @@ export class PeerAdmission implements PeerEvents {
    * By the member list, and before there is one by the founding; where neither knows the data
    * directory of a node, the first one met counts.
    */
-  private judge({ nodeId, storageId }: PeerHello): PeerRefusal | null {
+  private judgeDirectory({ nodeId, storageId }: PeerHello): PeerRefusal | null {
     // Of whoever calls a node that closes its rows, nothing but the refusal of calls comes of it.
     if (this.deps.isClosing()) return null;
     const metaReads = this.deps.metaReads();
@@ -258,7 +263,7 @@ export class PeerAdmission implements PeerEvents {
   linkUp(hello: PeerHello): void {
     const { nodeId: node, endpoint } = hello;
     this.hellos.set(node, hello);
-    if (this.judge(hello) === "storage-lost") {
+    if (this.judgeDirectory(hello) === "storage-lost") {
       this.banned.add(node);
       return;
     }

@@ -623,6 +623,26 @@ void t.test("P-190 honest starts are let in, whatever was lost of counting them"
   t.end();
 });
 
+void t.test("P-190 who was only judged taught nothing, and is not called back", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const set: (readonly PeerAddress[])[] = [];
+  const { peers } = cluster.world(1);
+  if (peers === null) throw new Error("there is a network");
+  peers.setPeers = (list) => void set.push(list);
+  const { links } = cluster.node(1);
+  const [next, far] = [helloOf(3, { bootNumber: 2 }), helloOf(3, { bootNumber: 99 })];
+  t.equal(links.judge(far), null);
+  t.equal(links.judge(helloOf(9, { storageId: "stranger" })), null);
+  cluster.pass(200);
+  t.strictSame(set, []);
+  t.equal(links.judge(next), null, "the start with that number was not let in");
+  t.equal(links.admit(far), null);
+  t.equal(links.judge(next), "storage-lost");
+  t.equal(links.admit(next), "storage-lost", "whatever was said of its greeting");
+  t.end();
+});
+
 void t.test(
   "P-090 who applies member lists of the past hears again whom the last one names",
   (t) => {

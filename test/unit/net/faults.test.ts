@@ -2,13 +2,15 @@
  * Links that do not work as they should: black holes, slow readers, removed members, garbage, recorded
  * handshakes, a process that stands still; and that what travels is gRPC.
  */
-import { connect as connectHttp2 } from "node:http2";
+import { EventEmitter } from "node:events";
+import { connect as connectHttp2, type ServerHttp2Stream } from "node:http2";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
 import { Writable } from "node:stream";
 import * as grpc from "@grpc/grpc-js";
 import t, { type Test } from "tap";
 import { PEER_PROTOCOL } from "../../../src/base/limits.js";
 import { Prng } from "../../../src/base/prng.js";
+import { InboundLane, type InboundOwner } from "../../../src/net/inbound.js";
 import { MessageReader, writeMessage, writePacket } from "../../../src/net/messages.js";
 import type { PeerNetwork } from "../../../src/net/network.js";
 import * as packets from "../../../src/net/packets.js";
@@ -393,6 +395,61 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
   const again = packets.decodeGreeting((newer.answers[0] as Uint8Array).subarray(1));
   newer.send(PACKET.confirm, again?.nonce ?? NO_NONCE);
   await until("a newer lane of the same name replaces the older one", good.ended);
+});
+
+t.test("P-190 who greets is judged; it is let in when it confirms, and judged again", async (t) => {
+  const one = await open(t, 1);
+  const admitted: number[] = [];
+  const admit = one.node.admit.bind(one.node);
+  one.node.admit = (hello) => {
+    admitted.push(hello.bootNumber);
+    return admit(hello);
+  };
+  const greeted = async (): Promise<{ link: ReturnType<typeof speak>; nonce: Uint8Array }> => {
+    const link = speak(t, one.endpoint);
+    link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
+    await until("an answer", () => link.answers.length === 1);
+    const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
+    return { link, nonce: answer?.nonce ?? NO_NONCE };
+  };
+  const [first, second] = [await greeted(), await greeted()];
+  t.strictSame(admitted, [], "it may be a recording: nothing is noted of it");
+  first.link.send(PACKET.confirm, first.nonce);
+  first.link.send(PACKET.frame, numbered(1, 64, "log"));
+  await until("the frame came", () => one.node.from(2, "log").length === 1);
+  t.strictSame(admitted, [7]);
+
+  one.node.judge = () => "storage-lost";
+  second.link.send(PACKET.confirm, second.nonce);
+  second.link.send(PACKET.frame, numbered(2, 64, "log"));
+  await until("who is not welcome any more is cut off", second.link.ended);
+  t.equal(one.node.from(2, "log").length, 1, "without a frame");
+});
+
+t.test("P-164 the library reads on while a lane ends: its session outlives the turn", async (t) => {
+  const destroyed: string[] = [];
+  const session = { destroy: () => void destroyed.push("session"), socket: {} };
+  const stream = Object.assign(new EventEmitter(), {
+    session,
+    respond: () => undefined,
+    destroy: () => void destroyed.push("stream"),
+  });
+  const ended: boolean[] = [];
+  const owner = {
+    nowMs: () => 0,
+    ended: (_lane: InboundLane, isOpen: boolean) => ended.push(isOpen),
+  };
+  new InboundLane(
+    stream as unknown as ServerHttp2Stream,
+    owner as Partial<InboundOwner> as InboundOwner,
+  );
+  const unknown: Uint8Array[] = [];
+  writePacket(250, new Uint8Array(3), (piece) => void unknown.push(piece));
+  stream.emit("data", Buffer.concat(unknown));
+  t.strictSame(ended, [false]);
+  t.strictSame(destroyed, ["stream"]);
+  await sleep(20);
+  t.strictSame(destroyed, ["stream", "session"]);
 });
 
 t.test("P-164 garbage and silence on the port end alone", async (t) => {
