@@ -6,6 +6,8 @@
  * immutable once handed to a port. 3. No port decides anything: whether a peer is let in is asked.
  */
 
+import type { Program } from "./base/levels.js";
+
 /**
  * How a frame travels. Each lane has a connection of its own, so that nothing small waits behind
  * something large (P-154): "control" heartbeats, votes and read rounds; "log" entries and their
@@ -26,9 +28,9 @@ export interface PeerProfile {
   readonly endpoint: string;
   /** Base URL for route hints; "" when it advertises none. */
   readonly clientEndpoint: string;
-  /** Version of the peer protocol. */
-  readonly protocol: number;
   readonly storage: PeerStorage;
+  /** What its program supports. */
+  readonly program: Program;
 }
 
 /**
@@ -80,7 +82,10 @@ export type PeerRefusal =
   | "other-node"
   | "other-identity"
   | "storage-lost"
+  /** Both programs have no version of the peer protocol in common. */
   | "protocol"
+  /** One of both programs does not support the level that the other one needs (contract 5.5). */
+  | "level"
   | "not-a-member"
   /** One of both keeps its data in memory only, the other does not (contract 5.2). */
   | "other-storage";
@@ -91,12 +96,15 @@ export interface JoinRequest {
   readonly storageId: string;
   readonly endpoint: string;
   readonly storage: PeerStorage;
+  readonly program: Program;
 }
 
 export type JoinAnswer =
   | {
       readonly status: "accepted";
       readonly clusterId: string;
+      /** Level of the cluster. */
+      readonly level: number;
       /** Ids of the nodes that the cluster was founded with: what its groups' logs begin with. */
       readonly founders: readonly number[];
     }
@@ -116,8 +124,8 @@ export interface PeerEvents {
    * it was let in: null to go on, before any frame of it.
    */
   admit(hello: PeerHello): PeerRefusal | null;
-  /** Another node refused this one. */
-  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  /** Another node refused this one; `program` is what that node supports. */
+  refused(by: PeerAddress, refusal: PeerRefusal, program: Program): void;
   /** What is sent to this node from now on reaches it, as far as anybody can tell. */
   linkUp(hello: PeerHello): void;
   /** The link of `linkUp` is gone, or nothing came back over it for too long. */

@@ -102,8 +102,8 @@ export const BOOTS_TOLD_MAX = 64;
  * larger one stands alone. It bounds the error of any estimate of the core to twice this (bytes).
  */
 export const SIZE_RUN_MAX_BYTES = 64 * KIB;
-/** Version of what travels between nodes; both sides of a handshake compare it. */
-export const PEER_PROTOCOL = 3;
+/** What a handshake may say beyond what this program reads of it (bytes). */
+export const HANDSHAKE_EXTENSIONS_MAX_BYTES = KIB;
 /** Largest gRPC message that a node takes from another (bytes). */
 export const PEER_RECEIVE_MAX_BYTES = 8 * MIB;
 

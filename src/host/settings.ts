@@ -7,8 +7,8 @@
  * asserted at open.
  */
 import { assert } from "../base/assert.js";
+import { PROGRAM, type Program, assertRange } from "../base/levels.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
-import type { ProgramLevels } from "../machine/commands/command.js";
 import type { EntrySorter } from "../machine/store/row-table.js";
 import type {
   ClockPort,
@@ -49,9 +49,9 @@ export interface HostSettings {
   readonly clusterId: string;
   /** Made with the data directory. */
   readonly storageId: string;
-  /** What this program supports, as the member list is told. */
-  readonly program: ProgramLevels;
   readonly storage: PeerStorage;
+  /** What this node supports, whatever build it is. */
+  readonly program: Program;
   /**
    * The nodes that the cluster is founded with, for a directory that belongs to none yet: this one
    * among them, unless it joined. Of a joiner the ids count, its member list brings the addresses.
@@ -143,6 +143,7 @@ export interface HostSettings {
 
 /** Settings that no flag sets. */
 export const FIXED_HOST_SETTINGS = {
+  program: PROGRAM,
   replicationFactor: 0,
   nodeQueuedBytesMax: 256 << 20,
   inFlightEntriesMax: 4,
@@ -169,6 +170,8 @@ export const FIXED_HOST_SETTINGS = {
 /** Throws AssertionError unless the settings are whole numbers in range that fit together. */
 export function assertSettings(settings: HostSettings): void {
   assert(settings.nodeId >= 1 && settings.nodeId <= NODE_ID_MAX, "the node id is 1 to 65535");
+  assertRange(settings.program.levels);
+  assertRange(settings.program.protocols);
   const partitions = settings.initialPartitions;
   assert(
     partitions >= 1 && partitions <= PARTITIONS_MAX,

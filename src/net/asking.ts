@@ -28,7 +28,7 @@ import {
   decodeChallenge,
   decodeIdentityAnswer,
   decodeJoinAnswer,
-  encodeIdentityQuestion,
+  encodeQuestion,
   encodeJoinRequest,
 } from "./packets.js";
 import { STATUS_UNAUTHENTICATED } from "./unary.js";
@@ -69,7 +69,7 @@ export class PeerQuestions implements AskPort {
   identify(endpoint: string, done: Done<PeerIdentity>): Question {
     const call: Call<PeerIdentity> = {
       path: IDENTIFY_PATH,
-      message: encodeIdentityQuestion(),
+      message: encodeQuestion(),
       decode: decodeIdentityAnswer,
       isFrom: ({ nodeId }, credentials, socket) => credentials.isNode(socket, nodeId),
       withinMs: this.options.identifyWithinMs ?? IDENTIFY_WITHIN_MS,
@@ -201,6 +201,6 @@ function ask(
     call(connection, path, credentials.seal("question", body, ...context), take, failed);
     return true;
   };
-  call(connection, CHALLENGE_PATH, encodeIdentityQuestion(), prove, failed);
+  call(connection, CHALLENGE_PATH, encodeQuestion(), prove, failed);
   return connection;
 }

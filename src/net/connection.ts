@@ -11,7 +11,8 @@
 import { randomBytes } from "node:crypto";
 import type { ClientHttp2Stream } from "node:http2";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
-import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { Program } from "../base/levels.js";
+import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal, TimerHandle } from "../ports.js";
 import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection, type DialTarget } from "./dial.js";
 import { MessageReader } from "./messages.js";
@@ -30,7 +31,7 @@ import type { PeerNetworkPorts, LinkSettings } from "./settings.js";
 
 export interface ConnectionOwner {
   admit(hello: PeerHello): PeerRefusal | null;
-  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  refused(by: PeerAddress, refusal: PeerRefusal, program: Program): void;
   up(hello: PeerHello): void;
   ended(reason: string): void;
 }
@@ -177,7 +178,6 @@ export class LaneConnection {
   }
 
   private judge(hello: PeerHello, target: number): PeerRefusal | null {
-    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.nodeId !== this.peer.nodeId) return "other-node";
     if (target !== this.settings.hello().nodeId) return "other-node";
     if (!this.ports.credentials.isNode(this.connection?.socket, hello.nodeId)) {
@@ -187,8 +187,8 @@ export class LaneConnection {
   }
 
   private refuse(refusal: PeerRefusal, answerTo: Uint8Array): void {
-    const { nodeId, endpoint } = this.settings.hello();
-    const note = encodeRefusal({ by: { nodeId, endpoint }, refusal, answerTo });
+    const { nodeId, endpoint, program } = this.settings.hello();
+    const note = encodeRefusal({ by: { nodeId, endpoint }, refusal, program, answerTo });
     this.sender?.packet(PACKET.refusal, this.ports.credentials.seal("refusal", note));
     this.stream?.end();
     this.timer?.cancel();
@@ -200,7 +200,7 @@ export class LaneConnection {
     const note = body === null ? null : decodeRefusal(body);
     // Only the greeting of this connection can be refused, and only until it was answered.
     if (note === null || this.isUp || !equalBytes(note.answerTo, this.nonce)) return false;
-    this.owner.refused(note.by, note.refusal);
+    this.owner.refused(note.by, note.refusal, note.program);
     this.end(`it refused: ${note.refusal}`);
     return true;
   }

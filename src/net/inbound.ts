@@ -9,7 +9,8 @@ import { randomBytes } from "node:crypto";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
-import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
+import type { Program } from "../base/levels.js";
+import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
 import type { PeerCredentials } from "./credentials.js";
 import { GRPC_CONTENT_TYPE, destroySoon } from "./dial.js";
@@ -32,7 +33,7 @@ export interface InboundOwner {
   hello(): PeerHello;
   judge(hello: PeerHello): PeerRefusal | null;
   admit(hello: PeerHello): PeerRefusal | null;
-  refused(by: PeerAddress, refusal: PeerRefusal): void;
+  refused(by: PeerAddress, refusal: PeerRefusal, program: Program): void;
   /** The handshake is through. */
   opened(inbound: InboundLane): void;
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
@@ -168,7 +169,7 @@ export class InboundLane {
     const refusal = this.judge(greeting, own);
     if (refusal !== null) {
       const by = { nodeId: own.nodeId, endpoint: own.endpoint };
-      const note = { by, refusal, answerTo: greeting.nonce };
+      const note = { by, refusal, program: own.program, answerTo: greeting.nonce };
       this.write(PACKET.refusal, credentials.seal("refusal", encodeRefusal(note)));
       this.phase = "refused";
       this.stream.end();
@@ -185,7 +186,6 @@ export class InboundLane {
   }
 
   private judge({ hello, target }: Greeting, own: PeerHello): PeerRefusal | null {
-    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (target !== own.nodeId || hello.nodeId === own.nodeId) return "other-node";
     const socket = this.session?.socket as Socket | undefined;
     if (!this.owner.credentials.isNode(socket, hello.nodeId)) return "other-identity";
@@ -199,7 +199,7 @@ export class InboundLane {
     // confirmed.
     const isAnswer = this.phase === "confirm" && note?.by.nodeId === this.nodeId;
     if (note !== null && isAnswer && equalBytes(note.answerTo, this.nonce)) {
-      this.owner.refused(note.by, note.refusal);
+      this.owner.refused(note.by, note.refusal, note.program);
     }
     return false;
   }

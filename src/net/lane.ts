@@ -50,9 +50,9 @@ export class Lane {
     this.pauseMs = settings.reconnectFirstMs;
     this.connectionOwner = {
       admit: (hello) => owner.admit(hello),
-      refused: (by, refusal) => {
+      refused: (...note) => {
         this.wasRefused = true;
-        owner.refused(by, refusal);
+        owner.refused(...note);
       },
       up: (hello) => this.connectionUp(hello),
       ended: (reason) => this.connectionEnded(reason),

@@ -85,8 +85,8 @@ export class PeerLink implements LaneOwner {
     return this.owner.admit(hello);
   }
 
-  refused(by: PeerAddress, refusal: Parameters<PeerEvents["refused"]>[1]): void {
-    this.owner.refused(by, refusal);
+  refused(...note: Parameters<PeerEvents["refused"]>): void {
+    this.owner.refused(...note);
   }
 
   laneUp(lane: PeerLane, hello: PeerHello): void {

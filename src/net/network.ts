@@ -171,8 +171,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
     return this.events.admit(hello);
   }
 
-  refused(by: PeerAddress, refusal: PeerRefusal): void {
-    if (this.isServing) this.events?.refused(by, refusal);
+  refused(...note: Parameters<PeerEvents["refused"]>): void {
+    if (this.isServing) this.events?.refused(...note);
   }
 
   linkUp(hello: PeerHello): void {

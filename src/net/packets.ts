@@ -3,12 +3,15 @@
  * a node that belongs to no cluster yet.
  *
  * Invariants: 1. Every body but that of a frame begins with a version and is read whole or refused.
- * 2. Texts are bounded when read. 3. Nothing here decides.
+ * The version is for good: what later programs add they add as extensions, so that programs of any
+ * two releases understand each other's ranges (contract 5.5 U7). 2. Texts are bounded when read. 3.
+ * Nothing here decides.
  */
 import { assert } from "../base/assert.js";
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { equalBytes } from "../base/bytes.js";
 import { BOOTS_TOLD_MAX, NODE_ID_MAX, VOTERS_MAX } from "../base/limits.js";
+import { type Program, RANGE_END } from "../base/levels.js";
 import type {
   JoinAnswer,
   JoinRequest,
@@ -22,6 +25,13 @@ import type {
   PeerStanding,
   PeerStorage,
 } from "../ports.js";
+import {
+  type Extension,
+  putExtensions,
+  putProgram,
+  skipExtensions,
+  takeProgram,
+} from "./program.js";
 import { PEER_LANES } from "./settings.js";
 
 /** First byte of each message of a Link stream. The numbers are for good. */
@@ -34,7 +44,7 @@ export const PACKET = {
   frame: 6,
 } as const;
 
-const VERSION = 2;
+const VERSION = 3;
 export const NONCE_BYTES = 16;
 export const NO_NONCE: Uint8Array = new Uint8Array(NONCE_BYTES);
 const ID_TEXT_MAX = 128;
@@ -63,6 +73,7 @@ const REFUSALS: readonly PeerRefusal[] = [
   "not-a-member",
   "other-storage",
   "other-identity",
+  "level",
 ];
 const STORAGES: readonly PeerStorage[] = ["lmdb", "memory"];
 const STATES: readonly PeerStanding["state"][] = ["empty", "founding", "founded"];
@@ -96,19 +107,19 @@ function putProfile(writer: ByteWriter, profile: PeerProfile): ByteWriter {
   assert(clusterId.length <= ID_TEXT_MAX && storageId.length <= ID_TEXT_MAX, "ids are short");
   assert(endpoint.length <= ENDPOINT_TEXT_MAX, "an endpoint is at most 512 characters long");
   assert(clientEndpoint.length <= ENDPOINT_TEXT_MAX, "a base URL is at most 512 characters long");
-  writer.uint32(profile.protocol).uint32(profile.nodeId).text(clusterId).text(storageId);
+  putProgram(writer, profile.program).uint32(profile.nodeId).text(clusterId).text(storageId);
   return writer.text(endpoint).text(clientEndpoint).uint8(STORAGES.indexOf(profile.storage));
 }
 
 function takeProfile(reader: ByteReader): PeerProfile {
-  const protocol = reader.uint32();
+  const program = takeProgram(reader);
   const nodeId = nodeIdOf(reader);
   const clusterId = boundedText(reader, ID_TEXT_MAX);
   const storageId = boundedText(reader, ID_TEXT_MAX);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   const clientEndpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   const storage = storageOf(reader);
-  return { clusterId, nodeId, storageId, endpoint, clientEndpoint, protocol, storage };
+  return { clusterId, nodeId, storageId, endpoint, clientEndpoint, storage, program };
 }
 
 function putHello(writer: ByteWriter, hello: PeerHello): ByteWriter {
@@ -129,10 +140,11 @@ function takeHello(reader: ByteReader): PeerHello {
   return { ...profile, ...boot, earlierNonces };
 }
 
-export function encodeGreeting(greeting: Greeting): Uint8Array {
+export function encodeGreeting(greeting: Greeting, extensions?: readonly Extension[]): Uint8Array {
   const { hello, lane, target, nonce, answerTo } = greeting;
   const writer = new ByteWriter(256).uint8(VERSION).uint8(PEER_LANES.indexOf(lane));
-  return putHello(writer.uint32(target).raw(nonce).raw(answerTo), hello).finish();
+  putHello(writer.uint32(target).raw(nonce).raw(answerTo), hello);
+  return putExtensions(writer, extensions).finish();
 }
 
 /** Null when the body is no greeting of this version. */
@@ -143,6 +155,7 @@ export function decodeGreeting(body: Uint8Array): Greeting | null {
   const nonce = reader.raw(NONCE_BYTES);
   const answerTo = reader.raw(NONCE_BYTES);
   const hello = takeHello(reader);
+  skipExtensions(reader);
   if (!reader.isComplete() || lane === undefined || equalBytes(nonce, NO_NONCE)) return null;
   return { hello, lane, target, nonce, answerTo };
 }
@@ -150,13 +163,17 @@ export function decodeGreeting(body: Uint8Array): Greeting | null {
 export interface RefusalNote {
   readonly by: PeerAddress;
   readonly refusal: PeerRefusal;
+  /** What the node that refuses supports. */
+  readonly program: Program;
   /** The nonce of the greeting that is refused: nothing else can be. */
   readonly answerTo: Uint8Array;
 }
 
-export function encodeRefusal({ by, refusal, answerTo }: RefusalNote): Uint8Array {
+export function encodeRefusal(note: RefusalNote, extensions?: readonly Extension[]): Uint8Array {
+  const { by, refusal, program, answerTo } = note;
   const writer = new ByteWriter(64).uint8(VERSION).uint8(REFUSALS.indexOf(refusal));
-  return writer.raw(answerTo).uint32(by.nodeId).text(by.endpoint).finish();
+  putProgram(writer.raw(answerTo).uint32(by.nodeId).text(by.endpoint), program);
+  return putExtensions(writer, extensions).finish();
 }
 
 export function decodeRefusal(body: Uint8Array): RefusalNote | null {
@@ -165,8 +182,10 @@ export function decodeRefusal(body: Uint8Array): RefusalNote | null {
   const answerTo = reader.raw(NONCE_BYTES);
   const nodeId = nodeIdOf(reader);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
+  const program = takeProgram(reader);
+  skipExtensions(reader);
   if (!reader.isComplete() || refusal === undefined) return null;
-  return { by: { nodeId, endpoint }, refusal, answerTo };
+  return { by: { nodeId, endpoint }, refusal, program, answerTo };
 }
 
 /** What a node gives to whoever must prove something with its question: a fresh nonce. */
@@ -181,22 +200,27 @@ export function decodeChallenge(body: Uint8Array): Uint8Array | null {
   return reader.isComplete() ? nonce : null;
 }
 
-/** The question for a node's identity; it says nothing. */
-export function encodeIdentityQuestion(): Uint8Array {
-  return new Uint8Array([VERSION]);
+/** The question for a node's identity, or for a challenge; it says nothing of who asks. */
+export function encodeQuestion(extensions?: readonly Extension[]): Uint8Array {
+  return putExtensions(new ByteWriter(8).uint8(VERSION), extensions).finish();
 }
 
-export function isIdentityQuestion(body: Uint8Array): boolean {
-  return opened(body).isComplete();
+export function isQuestion(body: Uint8Array): boolean {
+  const reader = opened(body);
+  skipExtensions(reader);
+  return reader.isComplete();
 }
 
-export function encodeIdentityAnswer(identity: PeerIdentity): Uint8Array {
+export function encodeIdentityAnswer(
+  identity: PeerIdentity,
+  extensions?: readonly Extension[],
+): Uint8Array {
   const { state, founders } = identity;
   assert(founders.length <= VOTERS_MAX, "founders are voters");
   const writer = putProfile(new ByteWriter(256).uint8(VERSION), identity);
   writer.uint8(STATES.indexOf(state)).length(founders.length);
   for (const { nodeId, storageId } of founders) writer.uint32(nodeId).text(storageId);
-  return writer.finish();
+  return putExtensions(writer, extensions).finish();
 }
 
 /** Null when the body is no answer of this version. */
@@ -212,14 +236,18 @@ export function decodeIdentityAnswer(body: Uint8Array): PeerIdentity | null {
     if (nodeId <= (founders.at(-1)?.nodeId ?? 0)) reader.fail();
     founders.push({ nodeId, storageId: boundedText(reader, ID_TEXT_MAX) });
   }
+  skipExtensions(reader);
   return reader.isComplete() ? { ...profile, state, founders } : null;
 }
 
-export function encodeJoinRequest(request: JoinRequest): Uint8Array {
-  const { nodeId, storageId, endpoint, storage } = request;
+export function encodeJoinRequest(
+  request: JoinRequest,
+  extensions?: readonly Extension[],
+): Uint8Array {
+  const { nodeId, storageId, endpoint, storage, program } = request;
   const writer = new ByteWriter(128).uint8(VERSION);
-  writer.uint32(nodeId).text(storageId).text(endpoint);
-  return writer.uint8(STORAGES.indexOf(storage)).finish();
+  writer.uint32(nodeId).text(storageId).text(endpoint).uint8(STORAGES.indexOf(storage));
+  return putExtensions(putProgram(writer, program), extensions).finish();
 }
 
 export function decodeJoinRequest(body: Uint8Array): JoinRequest | null {
@@ -228,19 +256,26 @@ export function decodeJoinRequest(body: Uint8Array): JoinRequest | null {
   const storageId = boundedText(reader, ID_TEXT_MAX);
   const endpoint = boundedText(reader, ENDPOINT_TEXT_MAX);
   const storage = storageOf(reader);
-  return reader.isComplete() ? { nodeId, storageId, endpoint, storage } : null;
+  const program = takeProgram(reader);
+  skipExtensions(reader);
+  return reader.isComplete() ? { nodeId, storageId, endpoint, storage, program } : null;
 }
 
 const JOIN_STATUSES: readonly JoinAnswer["status"][] = ["accepted", "retry", "refused"];
 
-export function encodeJoinAnswer(answer: JoinAnswer): Uint8Array {
+export function encodeJoinAnswer(
+  answer: JoinAnswer,
+  extensions?: readonly Extension[],
+): Uint8Array {
   const writer = new ByteWriter(128).uint8(VERSION).uint8(JOIN_STATUSES.indexOf(answer.status));
   if (answer.status !== "accepted") {
-    return writer.text(answer.reason.slice(0, REASON_TEXT_MAX).toWellFormed()).finish();
+    writer.text(answer.reason.slice(0, REASON_TEXT_MAX).toWellFormed());
+    return putExtensions(writer, extensions).finish();
   }
-  writer.text(answer.clusterId).length(answer.founders.length);
-  for (const founder of answer.founders) writer.uint32(founder);
-  return writer.finish();
+  const { clusterId, level, founders } = answer;
+  writer.text(clusterId).uint32(level).length(founders.length);
+  for (const founder of founders) writer.uint32(founder);
+  return putExtensions(writer, extensions).finish();
 }
 
 export function decodeJoinAnswer(body: Uint8Array): JoinAnswer | null {
@@ -249,12 +284,15 @@ export function decodeJoinAnswer(body: Uint8Array): JoinAnswer | null {
   if (status === undefined) return null;
   if (status !== "accepted") {
     const reason = boundedText(reader, REASON_TEXT_MAX);
+    skipExtensions(reader);
     return reader.isComplete() ? { status, reason } : null;
   }
   const clusterId = boundedText(reader, ID_TEXT_MAX);
+  const level = reader.uint32();
   const count = reader.length();
-  if (reader.failed || count * 4 !== reader.remainingBytes) return null;
+  if (reader.failed || level > RANGE_END || count > VOTERS_MAX) return null;
   const founders: number[] = [];
   for (let at = 0; at < count; at++) founders.push(nodeIdOf(reader));
-  return reader.isComplete() ? { status, clusterId, founders } : null;
+  skipExtensions(reader);
+  return reader.isComplete() ? { status, clusterId, level, founders } : null;
 }

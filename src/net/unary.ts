@@ -21,7 +21,7 @@ import {
   encodeChallenge,
   encodeIdentityAnswer,
   encodeJoinAnswer,
-  isIdentityQuestion,
+  isQuestion,
 } from "./packets.js";
 
 export interface UnaryOwner {
@@ -116,7 +116,7 @@ function answer(path: string, asked: Asked, owner: UnaryOwner): void {
 }
 
 function identify({ body, finish }: Asked, owner: UnaryOwner): void {
-  const identity = isIdentityQuestion(body) ? owner.identity() : null;
+  const identity = isQuestion(body) ? owner.identity() : null;
   finish(identity === null ? null : encodeIdentityAnswer(identity));
 }
 

@@ -4,6 +4,7 @@
  * Invariants: 1. Only the port and the harness are used. 2. Nothing here depends on timing.
  */
 import type { Test } from "tap";
+import { PROGRAM, programMismatch } from "../../src/base/levels.js";
 import { PEER_FRAME_MAX_BYTES } from "../../src/base/limits.js";
 import type {
   JoinAnswer,
@@ -44,7 +45,12 @@ export class PeerNode implements PeerEvents {
   readonly refusals: { by: PeerAddress; refusal: PeerRefusal }[] = [];
   judge: (hello: PeerHello) => PeerRefusal | null;
   joins: JoinRequest[] = [];
-  joinAnswer: JoinAnswer = { status: "accepted", clusterId: CLUSTER, founders: [1, 2, 3] };
+  joinAnswer: JoinAnswer = {
+    status: "accepted",
+    clusterId: CLUSTER,
+    level: 3,
+    founders: [1, 2, 3],
+  };
   /** What was called back while a call of the port was running: there must be none. */
   readonly reentries: string[] = [];
   private inCall = false;
@@ -54,7 +60,10 @@ export class PeerNode implements PeerEvents {
     readonly port: PeerPort,
     clusterId = CLUSTER,
   ) {
-    this.judge = (hello) => (hello.clusterId === clusterId ? null : "other-cluster");
+    this.judge = (hello) => {
+      if (hello.clusterId !== clusterId) return "other-cluster";
+      return programMismatch(PROGRAM, hello.program);
+    };
   }
 
   private note(text: string): void {
@@ -336,6 +345,7 @@ const joins: Part = async (t, fixture) => {
     storageId: "s4",
     endpoint: "127.0.0.1:9",
     storage: "memory",
+    program: PROGRAM,
   } as const;
   const ask = async (): Promise<JoinAnswer> => {
     const answers: JoinAnswer[] = [];

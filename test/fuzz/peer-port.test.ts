@@ -47,7 +47,7 @@ interface Recorded {
 /** A handshake of somebody who has the secret; afterwards its connection is ended. */
 async function record(target: Target, hostile: Hostile): Promise<Recorded> {
   const { credentials } = target;
-  const greeting = packets.encodeGreeting(hostile.greeting());
+  const greeting = packets.encodeGreeting(hostile.greeting(), hostile.extensions());
   const hello = packet(PACKET.hello, credentials.seal("greeting", greeting));
   const link = speak(target, LINK);
   link.write(hello);
@@ -68,7 +68,7 @@ async function record(target: Target, hostile: Hostile): Promise<Recorded> {
 function blindScript(hostile: Hostile, seals: PeerCredentials, recorded: Recorded): Uint8Array {
   const { prng } = hostile;
   const hello = (changes: Partial<packets.Greeting> = {}): Uint8Array => {
-    const bytes = packets.encodeGreeting(hostile.greeting(changes));
+    const bytes = packets.encodeGreeting(hostile.greeting(changes), hostile.extensions());
     const body = prng.chance(1, 3) ? hostile.damaged(bytes) : bytes;
     return packet(PACKET.hello, seals.seal("greeting", body).subarray(0, HANDSHAKE_MAX_BYTES));
   };
@@ -137,7 +137,7 @@ async function linkRounds(t: Test, secret: Buffer | null, salt: number): Promise
       link.write(bytes.subarray(cut));
       if (hostile.prng.chance(1, 2)) link.end();
     } else {
-      const greeting = packets.encodeGreeting(hostile.greeting());
+      const greeting = packets.encodeGreeting(hostile.greeting(), hostile.extensions());
       // With a secret only a recorded greeting is answered at all.
       link.write(secret === null ? packet(PACKET.hello, greeting) : recorded.hello);
       await until("an answer", () => link.answers.length === 1);
@@ -159,7 +159,9 @@ t.test("P-128 P-198 links of strangers to a secret", (t) => linkRounds(t, SECRET
 
 async function admitted(target: Target, hostile: Hostile): Promise<Spoken> {
   const link = speak(target, LINK);
-  link.write(packet(PACKET.hello, packets.encodeGreeting(hostile.greeting())));
+  link.write(
+    packet(PACKET.hello, packets.encodeGreeting(hostile.greeting(), hostile.extensions())),
+  );
   await until("an answer", () => link.answers.length === 1);
   const answer = packets.decodeGreeting(link.answers[0]?.subarray(1) ?? NO_NONCE);
   link.write(packet(PACKET.confirm, answer?.nonce ?? NO_NONCE));
@@ -236,7 +238,11 @@ const STATUS = { ok: 0, invalidArgument: 3, unauthenticated: 16 } as const;
 function question(hostile: Hostile, kind: (typeof QUESTIONS)[number]): Uint8Array {
   const { prng } = hostile;
   const join = { nodeId: 4, storageId: "s4", endpoint: "127.0.0.1:4", storage: "lmdb" } as const;
-  const body = kind === "Join" ? packets.encodeJoinRequest(join) : packets.encodeIdentityQuestion();
+  const extensions = hostile.extensions();
+  const body =
+    kind === "Join"
+      ? packets.encodeJoinRequest({ ...join, program: hostile.program() }, extensions)
+      : packets.encodeQuestion(extensions);
   const whole = message(body);
   const make: readonly (() => Uint8Array)[] = [
     () => whole,

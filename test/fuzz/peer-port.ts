@@ -10,11 +10,13 @@ import {
   type ClientHttp2Stream,
 } from "node:http2";
 import type { Test } from "tap";
-import { PEER_PROTOCOL, PEER_RECEIVE_MAX_BYTES } from "../../src/base/limits.js";
+import { type NumberRange, PROGRAM, type Program, RANGE_END } from "../../src/base/levels.js";
+import { PEER_RECEIVE_MAX_BYTES, PROGRAM_VERSION_MAX_BYTES } from "../../src/base/limits.js";
 import { Prng } from "../../src/base/prng.js";
 import { PeerCredentials } from "../../src/net/credentials.js";
 import { MessageReader, writeMessage, writePacket } from "../../src/net/messages.js";
 import type { PeerNetwork } from "../../src/net/network.js";
+import type { Extension } from "../../src/net/program.js";
 import * as packets from "../../src/net/packets.js";
 import type { PeerLane, PeerRefusal } from "../../src/ports.js";
 import { CLUSTER, PeerNode, numbered } from "../conformance/peers.js";
@@ -143,7 +145,7 @@ export class Hostile {
         endpoint: "127.0.0.1:1",
         clientEndpoint: "",
         clusterId: CLUSTER,
-        protocol: PEER_PROTOCOL,
+        program: this.program(),
         storage: "lmdb",
         bootNumber: this.prng.nextUint32() >>> 0,
         bootNonce: this.prng.nextUint32() >>> 0,
@@ -157,10 +159,29 @@ export class Hostile {
     };
   }
 
+  /** Ranges of any kind that include this program's own, and any version. */
+  program(): Program {
+    const { levels, protocols } = PROGRAM;
+    const around = ({ min, max }: NumberRange): NumberRange => {
+      return { min: 1 + this.prng.below(min), max: max + this.prng.below(RANGE_END - max) };
+    };
+    const version = "9".repeat(this.prng.below(PROGRAM_VERSION_MAX_BYTES + 1));
+    return { levels: around(levels), protocols: around(protocols), version };
+  }
+
+  /** What a later program might say. */
+  extensions(): Extension[] {
+    let tag = this.prng.below(3);
+    return Array.from({ length: this.prng.below(6) }, () => {
+      tag += 1 + this.prng.below(1 << this.prng.below(20));
+      return { tag, bytes: this.bytes(this.prng.below(150)) };
+    });
+  }
+
   refusal(answerTo: Uint8Array, nodeId = 2): Uint8Array {
     const by = { nodeId, endpoint: "127.0.0.1:1" };
     const refusal = this.one(["storage-lost", "not-a-member", "other-cluster"] as const);
-    return packets.encodeRefusal({ by, refusal, answerTo });
+    return packets.encodeRefusal({ by, refusal, program: PROGRAM, answerTo });
   }
 
   /** A copy with bytes changed, cut off, repeated or put in. */

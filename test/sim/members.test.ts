@@ -4,7 +4,7 @@
  */
 import t, { type Test } from "tap";
 import { membershipOfVoters } from "../../src/host/replication/config-entries.js";
-import { PEER_PROTOCOL } from "../../src/base/limits.js";
+import { PROGRAM } from "../../src/base/levels.js";
 import type { PeerEvents, PeerLane } from "../../src/ports.js";
 import { ConfigSteps, splitOf } from "../judge/checkers/nodes/config-steps.js";
 import { LeadersVote } from "../judge/checkers/nodes/leaders-vote.js";
@@ -119,7 +119,7 @@ class Ends {
     const port = this.network.port(life, {
       ...own,
       clientEndpoint: "",
-      protocol: PEER_PROTOCOL,
+      program: PROGRAM,
       storage: "lmdb",
     });
     const tell = (text: string): void => void this.told.push(`${nodeId}: ${text}`);
@@ -211,7 +211,7 @@ t.test(
 
 t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   const ends = new Ends();
-  const accepted = { status: "accepted", clusterId: "c", founders: [1] } as const;
+  const accepted = { status: "accepted", clusterId: "c", level: 1, founders: [1] } as const;
   ends.open(1, [], { joinAsked: (_request, answer) => answer(accepted) });
   ends.open(2, []);
   ends.open(3, []);
@@ -222,6 +222,7 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
     nodeId: 4,
     endpoint: "node-4:8084",
     storage: "lmdb",
+    program: PROGRAM,
     founders: [],
     seeds: () => seeds.map((id) => `node-${id}:8084`),
     mayFound: false,

@@ -2,7 +2,7 @@
  * The simulator itself: same seed, same trace; leaks are caught; the false ports keep the contracts
  * of the real ones; failures are made smaller.
  */
-import { PEER_PROTOCOL } from "../../src/base/limits.js";
+import { PROGRAM } from "../../src/base/levels.js";
 import t from "tap";
 import { openLog } from "../../src/disk/log/recovery.js";
 import type { FatalPort, LogPort } from "../../src/ports.js";
@@ -126,7 +126,7 @@ function peerHarness(): PeerHarness {
           storageId: `storage-${nodeId}`,
           endpoint: endpointOf(nodeId),
           clientEndpoint: `http://node-${nodeId}:8083`,
-          protocol: PEER_PROTOCOL,
+          program: PROGRAM,
           storage: "lmdb",
         }),
       );

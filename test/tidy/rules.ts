@@ -37,7 +37,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   raft: ["base"],
   machine: ["base", "wasm", "ports.ts"],
   "ports.ts": ["base", "raft", "peerports.ts"],
-  "peerports.ts": [],
+  "peerports.ts": ["base"],
   control: ["base", "machine", "raft", "ports.ts"],
   host: ["base", "wasm", "raft", "machine", "ports.ts", "control"],
   operations: ["base", "api", "wasm", "machine", "ports.ts", "control", "host"],

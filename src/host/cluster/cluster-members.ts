@@ -8,13 +8,9 @@
  * again later. 3. What is due follows from committed records and the groups' memberships alone, so
  * that it goes on under any leader (P-094).
  */
+import { type Program, listedProgram } from "../../base/levels.js";
 import { type GroupView, nextMemberChange } from "../../control/membership.js";
-import type {
-  Member,
-  MetaCommand,
-  NewMember,
-  ProgramLevels,
-} from "../../machine/commands/command.js";
+import type { Member, MetaCommand, NewMember } from "../../machine/commands/command.js";
 import { type MemberCommand, isSameProgram } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
@@ -39,7 +35,7 @@ export interface ClusterMembersSettings {
   readonly endpoint: string;
   readonly clusterId: string;
   readonly storageId: string;
-  readonly program: ProgramLevels;
+  readonly program: Program;
   readonly founders: readonly Founder[];
   readonly initialPartitions: number;
   readonly replicationFactor: number;
@@ -116,21 +112,26 @@ export class ClusterMembers {
       : [];
     // Each with the directory that it had when the founding was agreed on (P-191).
     const all: Founder[] = [...others, { nodeId, endpoint, storageId }];
-    // Whose program is another one says so in its own line.
-    const members = all.map((founder): NewMember => ({ ...founder, ...program }));
+    const level = listedProgram(program).levelMax;
+    // What the others support they say in their own lines: until then it is this level alone.
+    const least = { levelMin: level, levelMax: level, version: "" };
+    const members = all.map((founder): NewMember => {
+      return { ...founder, ...(founder.nodeId === nodeId ? listedProgram(program) : least) };
+    });
     return {
       kind: "found-cluster",
       clusterId: settings.clusterId === "" ? this.newClusterId() : settings.clusterId,
       dataPartitions: settings.initialPartitions,
       replicationFactor: settings.replicationFactor,
-      level: program.levelMax,
+      level,
       members: members.sort((a, b) => a.nodeId - b.nodeId),
     };
   }
 
   /** What this node's own line lacks. */
   private ownLine(): MemberCommand | null {
-    const { nodeId, endpoint, storageId, program } = this.settings;
+    const { nodeId, endpoint, storageId } = this.settings;
+    const program = listedProgram(this.settings.program);
     const member = this.members.find((listed) => listed.nodeId === nodeId);
     if (member === undefined) return null;
     const isKnown = storageId === "" || member.storageId === storageId;

@@ -8,6 +8,7 @@
  * comes once, in a turn of its own, and never after `cancel`.
  */
 import { assert } from "../../base/assert.js";
+import type { Program } from "../../base/levels.js";
 import { type OtherFounder, nextFoundingStep } from "../../control/founding.js";
 import type {
   AskPort,
@@ -29,6 +30,8 @@ export interface EnteringDeps {
   /** Advertised peer endpoint. */
   readonly endpoint: string;
   readonly storage: PeerStorage;
+  /** What this node supports. */
+  readonly program: Program;
   /** All founders by ascending id; none when the node was told of none. */
   readonly founders: readonly PeerAddress[];
   /** Endpoints of members to join through, beside the founders; read anew in each round. */
@@ -43,9 +46,10 @@ export interface EnteringDeps {
 }
 
 export type Entered =
-  | { readonly kind: "founds"; readonly founders: readonly Founder[] }
-  /** `founders`: ids of those that the cluster was founded with. */
-  | { readonly kind: "joined"; readonly founders: readonly number[] }
+  /** `level`: the highest that the programs of all founders support. */
+  | { readonly kind: "founds"; readonly founders: readonly Founder[]; readonly level: number }
+  /** `founders`: ids of those that the cluster was founded with; `level`: where it is now. */
+  | { readonly kind: "joined"; readonly founders: readonly number[]; readonly level: number }
   | { readonly kind: "refused"; readonly reason: string };
 
 /** Pause between two rounds (ms): a random part of half of it to half more. */
@@ -116,13 +120,16 @@ export class Entering {
 
   /** Asks all other founders at once, and goes by what they say. */
   private meet(clusterId: string, storageId: string, done: (entered: Entered) => void): void {
-    const { nodeId, storage, founders } = this.deps;
+    const { nodeId, storage, founders, program } = this.deps;
     const others = founders.filter((founder) => founder.nodeId !== nodeId);
     const heard: OtherFounder[] = [];
     const decide = (): void => {
       const sorted = heard.sort((a, b) => a.nodeId - b.nodeId);
-      const step = nextFoundingStep({ nodeId, storageId, storage, clusterId, others: sorted });
-      if (step.kind === "found") return this.end(done, this.founding(step.founders));
+      const step = nextFoundingStep({
+        ...{ nodeId, storageId, storage, program, clusterId },
+        others: sorted,
+      });
+      if (step.kind === "found") return this.end(done, this.founding(step.founders, step.level));
       if (step.kind === "join") return this.join(clusterId, storageId, done);
       this.wait(`waiting for founders: ${step.missing.join(", ")}`);
       this.later(ROUND_PAUSE_MS, () => this.meet(clusterId, storageId, done));
@@ -142,20 +149,20 @@ export class Entering {
     }
   }
 
-  private founding(directories: readonly FounderDirectory[]): Entered {
+  private founding(directories: readonly FounderDirectory[], level: number): Entered {
     const founders = directories.map(({ nodeId, storageId }) => {
       const listed = this.deps.founders.find((founder) => founder.nodeId === nodeId);
       assert(listed !== undefined, "who has the same cluster id has the same list");
       return { ...listed, storageId };
     });
-    return { kind: "founds", founders };
+    return { kind: "founds", founders, level };
   }
 
   /** Asks one after the other to be taken in. */
   private join(clusterId: string, storageId: string, done: (entered: Entered) => void): void {
-    const { nodeId, endpoint, storage } = this.deps;
+    const { nodeId, endpoint, storage, program } = this.deps;
     const targets = this.targets();
-    const request = { nodeId, storageId, endpoint, storage };
+    const request = { nodeId, storageId, endpoint, storage, program };
     const reasons: string[] = [];
     let refusal = "";
     const roundEnds = (): void => {
@@ -178,7 +185,8 @@ export class Entering {
             ? result.value
             : { status: "retry", reason: result.message };
           if (answer.status === "accepted" && answer.clusterId === clusterId) {
-            return this.end(done, { kind: "joined", founders: answer.founders });
+            const { founders, level } = answer;
+            return this.end(done, { kind: "joined", founders, level });
           }
           if (answer.status === "retry") reasons.push(`${target} (${answer.reason})`);
           else if (answer.status === "refused") refusal = answer.reason;

@@ -8,8 +8,9 @@
  * (contract 5.2, P-090, P-096). 4. Requests under way are bounded. 5. An id of a former member is
  * free when no group lists it any more (P-097).
  */
-import type { MetaStatus } from "../../machine/commands/command.js";
-import type { ProgramLevels } from "../../machine/commands/command.js";
+import { type Program, listedProgram, programMismatch } from "../../base/levels.js";
+import { programsDiffer } from "../../control/founding.js";
+import type { ClusterRecord, MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../../ports.js";
 import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
@@ -31,8 +32,7 @@ const REFUSALS: Partial<Record<MetaStatus, string>> = {
 export interface JoiningDeps {
   readonly clusterId: string;
   readonly storage: PeerStorage;
-  /** Of this node: a joiner's is taken to be the same until it tells its own. */
-  readonly program: ProgramLevels;
+  readonly program: Program;
   /** Ids of the nodes that the cluster was founded with, as this node's identity has them. */
   founders(): readonly number[];
   readonly logger: LoggerPort;
@@ -59,13 +59,19 @@ export class Joining {
       const reason = `The cluster runs with --storage ${deps.storage}, this node with ${request.storage}.`;
       return deps.soon(() => answer({ status: "refused", reason }));
     }
+    const mismatch = programMismatch(deps.program, request.program);
+    if (mismatch !== null) {
+      const reason = `The programs do not fit: ${programsDiffer(deps.program, request.program, mismatch)}.`;
+      return deps.soon(() => answer({ status: "refused", reason }));
+    }
     if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");
     this.underWay++;
     const { nodeId, endpoint, storageId } = request;
-    const command = { kind: "add-member", nodeId, endpoint, storageId, ...deps.program } as const;
+    const program = listedProgram(request.program);
+    const command = { kind: "add-member", nodeId, endpoint, storageId, ...program } as const;
     deps.proposeOnMeta(command, deps.nowMs() + PATIENCE_MS, (result) => {
       this.underWay--;
-      const end = this.answerTo(result, cluster.clusterId);
+      const end = this.answerTo(result, cluster);
       const fields = { node: nodeId, endpoint, answer: end.status };
       deps.logger.log("info", "A node asked to join.", fields);
       answer(end);
@@ -76,14 +82,15 @@ export class Joining {
     this.deps.soon(() => answer({ status: "retry", reason }));
   }
 
-  private answerTo(result: MetaResult, foundedAs: string): JoinAnswer {
+  private answerTo(result: MetaResult, cluster: ClusterRecord): JoinAnswer {
     if (result.status === "later") return { status: "retry", reason: STILL_LISTED };
     if (result.status !== "applied") return { status: "retry", reason: this.leaderHint() };
     const { outcome } = result;
     if (outcome === "done" || outcome === "unchanged") {
       const { clusterId } = this.deps;
       const founders = this.deps.founders();
-      return { status: "accepted", clusterId: clusterId === "" ? foundedAs : clusterId, founders };
+      const id = clusterId === "" ? cluster.clusterId : clusterId;
+      return { status: "accepted", clusterId: id, level: cluster.level, founders };
     }
     const reason = REFUSALS[outcome];
     if (reason !== undefined) return { status: "refused", reason };

@@ -7,7 +7,8 @@
  * never creates a group (P-097).
  */
 import { type PartitionId, partitionId } from "../../base/ids.js";
-import { MEMBERS_MAX, PEER_PROTOCOL } from "../../base/limits.js";
+import type { Program } from "../../base/levels.js";
+import { MEMBERS_MAX } from "../../base/limits.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type {
   JoinAnswer,
@@ -24,6 +25,7 @@ import type {
 } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
 import { KnownPeers, type KnownPeersDeps } from "./known-peers.js";
+import { PeerPrograms } from "./peer-programs.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { readRaftFrame } from "../replication/raft-frames.js";
 import type { PeerNodeFacts } from "../requests/results.js";
@@ -64,6 +66,7 @@ export interface PeerAdmissionDeps {
 export class PeerAdmission implements PeerEvents {
   private readonly hellos = new Map<number, PeerHello>();
   private readonly known: KnownPeers;
+  private readonly programs: PeerPrograms;
   /** Linked nodes that a newer member list would not let in any more. */
   private readonly banned = new Set<number>();
   /** Who refuses this node, and why it did last. */
@@ -87,6 +90,7 @@ export class PeerAdmission implements PeerEvents {
 
   constructor(private readonly deps: PeerAdmissionDeps) {
     this.known = new KnownPeers(deps.rows);
+    this.programs = new PeerPrograms(deps.settings.program, deps.logger);
   }
 
   /** `boot`: this start of the data directory, durable by now. */
@@ -120,8 +124,9 @@ export class PeerAdmission implements PeerEvents {
   /** The nodes that were ever linked in this life. */
   facts(): PeerNodeFacts[] {
     const { outbox } = this.deps;
-    return [...this.hellos.values()].map(({ nodeId: node, endpoint, clientEndpoint }) => {
-      return { node, linked: outbox.isUp(node), endpoint, clientEndpoint };
+    return [...this.hellos.values()].map(({ nodeId: node, endpoint, clientEndpoint, program }) => {
+      const protocol = this.programs.protocolWith(program);
+      return { node, linked: outbox.isUp(node), endpoint, clientEndpoint, program, protocol };
     });
   }
 
@@ -195,9 +200,10 @@ export class PeerAdmission implements PeerEvents {
 
   judge(hello: PeerHello): PeerRefusal | null {
     const { settings } = this.deps;
-    if (hello.protocol !== PEER_PROTOCOL) return "protocol";
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
+    const mismatch = this.programs.judge(hello, hello.program);
+    if (mismatch !== null) return mismatch;
     if (hello.storage !== settings.storage) return "other-storage";
     const refusal = this.judgeDirectory(hello);
     if (refusal !== null || this.deps.isClosing() || !this.isListed(hello.nodeId)) return refusal;
@@ -242,9 +248,12 @@ export class PeerAdmission implements PeerEvents {
    * Nobody ends for what another node believes: a node with an old member list may take one that
    * left and came back empty for one that lost its data.
    */
-  refused(by: PeerAddress, refusal: PeerRefusal): void {
+  refused(by: PeerAddress, refusal: PeerRefusal, program: Program): void {
     const isNews = this.refusals.get(by.nodeId) !== refusal;
     this.refusals.set(by.nodeId, refusal);
+    if (refusal === "protocol" || refusal === "level") {
+      return this.programs.refused(by, refusal, program);
+    }
     const fields = { node: by.nodeId, endpoint: by.endpoint, refusal };
     const event =
       refusal === "storage-lost"

@@ -5,6 +5,7 @@
  * says nothing about the effect. 3. Every accepted call ends in exactly one of these.
  */
 import type { PartitionId } from "../../base/ids.js";
+import type { Program } from "../../base/levels.js";
 import type { Command, Outcome } from "../../machine/commands/command.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
 
@@ -69,6 +70,10 @@ export interface PeerNodeFacts {
   readonly linked: boolean;
   readonly endpoint: string;
   readonly clientEndpoint: string;
+  /** What it supports, as it said in the last handshake. */
+  readonly program: Program;
+  /** Protocol that is spoken with it. */
+  readonly protocol: number;
 }
 
 /** Numbers for metrics; a snapshot. */

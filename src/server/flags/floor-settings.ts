@@ -1,5 +1,4 @@
 /** Turns the server's configuration into the settings of the host and of the operations. */
-import { FIRST_LEVEL } from "../../base/ids.js";
 import { FIXED_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
 import type { OperationsSettings } from "../../operations/api/settings.js";
 import type { ServerConfig } from "./config.js";
@@ -17,7 +16,6 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     ...cluster,
     nodeId: config.nodeId,
     storage: config.storage,
-    program: { levelMin: FIRST_LEVEL, levelMax: FIRST_LEVEL, version: VERSION },
     initialPartitions: config.partitions,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,

@@ -5,7 +5,7 @@
  * Invariants: 1. The listener is bound before the disk is opened. Until the host begins it answers
  * who this node is, as soon as the data directory is known, and nothing else.
  */
-import { PEER_PROTOCOL } from "../../base/limits.js";
+import { PROGRAM } from "../../base/levels.js";
 import { failure, ok, type Result } from "../../base/result.js";
 import { Entering } from "../../host/cluster/entering.js";
 import { PeerQuestions } from "../../net/asking.js";
@@ -149,7 +149,7 @@ function identityOf(config: ServerConfig, self: PeerSelf, tls: Identity["tls"]):
     profile: (): PeerProfile => {
       const { clusterId, storageId, endpoint, clientEndpoint } = self;
       const known = { nodeId, clusterId, storageId, endpoint, storage };
-      return { ...known, clientEndpoint: clientEndpoint(), protocol: PEER_PROTOCOL };
+      return { ...known, clientEndpoint: clientEndpoint(), program: PROGRAM };
     },
     standing: (): PeerStanding | null => self.standing(),
     tls,
@@ -166,6 +166,7 @@ function enteringOf(
     nodeId: config.nodeId,
     endpoint,
     storage: config.storage,
+    program: PROGRAM,
     founders: config.initialCluster,
     seeds: () => config.join,
     mayFound: config.initialClusterState === "new",

@@ -3,6 +3,7 @@
  * log, and every group is a membership with a leader. Commands and changes take effect at the next
  * step, unless the node that gave them is down.
  */
+import { PROGRAM } from "../../../src/base/levels.js";
 import { assert } from "../../../src/base/assert.js";
 import { type PartitionId, partitionId } from "../../../src/base/ids.js";
 import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
@@ -19,7 +20,6 @@ import type {
   MetaOutcome,
   Outcome,
 } from "../../../src/machine/commands/command.js";
-import { UNKNOWN_PROGRAM } from "../../../src/machine/commands/meta-codec.js";
 import { Machine } from "../../../src/machine/machine.js";
 import { Memtable } from "../../../src/machine/store/memtable.js";
 import { allMembers, changeMembership } from "../../../src/raft/state/membership.js";
@@ -108,7 +108,7 @@ export class MemberNode {
         founders: world.founders.map((founder) => ({ ...founder, storageId: "" })),
         initialPartitions: world.groups.length - 1,
         replicationFactor: 0,
-        program: UNKNOWN_PROGRAM,
+        program: PROGRAM,
         heartbeatMs: 100,
       },
       { entropy: { uint32: () => 7 }, logger },
@@ -133,7 +133,7 @@ export class MemberNode {
     this.joining = new Joining({
       clusterId: "cluster",
       storage: "lmdb",
-      program: UNKNOWN_PROGRAM,
+      program: PROGRAM,
       founders: () => world.founders.map((founder) => founder.nodeId),
       logger,
       nowMs,
@@ -444,7 +444,13 @@ export function join(
   storageId: string,
 ): JoinAnswer {
   const answers: JoinAnswer[] = [];
-  const request = { nodeId, storageId, endpoint: `n${nodeId}:1`, storage: "lmdb" } as const;
+  const request = {
+    nodeId,
+    storageId,
+    endpoint: `n${nodeId}:1`,
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   world.node(via).joining.asked(request, (answer) => void answers.push(answer));
   world.run(() => answers.length > 0);
   return answers[0] as JoinAnswer;

@@ -6,7 +6,8 @@
  * hear of it only when told (`cut` with `notice`). 3. Frames are within their bound, as real links ask.
  */
 import { assert } from "../../../src/base/assert.js";
-import { PEER_FRAME_MAX_BYTES, PEER_PROTOCOL } from "../../../src/base/limits.js";
+import { PROGRAM } from "../../../src/base/levels.js";
+import { PEER_FRAME_MAX_BYTES } from "../../../src/base/limits.js";
 import type { Node } from "../../../src/host/node.js";
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
@@ -99,7 +100,7 @@ export class FalsePeers implements PeerPort {
       }
       if (this.events?.admit(other.hello) !== null || other.events === null) return;
       const refusal = other.events.admit(this.hello);
-      if (refusal !== null) return this.events.refused(address(to), refusal);
+      if (refusal !== null) return this.events.refused(address(to), refusal, other.hello.program);
       this.up.add(to);
       this.events.linkUp(other.hello);
     });
@@ -203,7 +204,7 @@ export class Cluster {
       storageId,
       endpoint,
       clientEndpoint: `http://client-${id}`,
-      protocol: PEER_PROTOCOL,
+      program: settings.program ?? PROGRAM,
       storage: "lmdb",
     });
     const node = world.open(extra);
@@ -287,7 +288,7 @@ export function helloOf(nodeId: number, changes: Partial<PeerHello> = {}): PeerH
     storageId: `s${nodeId}`,
     endpoint: address(nodeId).endpoint,
     clientEndpoint: "",
-    protocol: PEER_PROTOCOL,
+    program: PROGRAM,
     storage: "lmdb",
     bootNumber: 1,
     bootNonce: 1,

@@ -2,7 +2,7 @@
  * Real peer ports on loopback for tests: settings, endpoints that a restarted node keeps, and a
  * world that goes on by itself.
  */
-import { PEER_PROTOCOL } from "../../../src/base/limits.js";
+import { PROGRAM } from "../../../src/base/levels.js";
 import type {
   JoinAnswer,
   JoinRequest,
@@ -64,7 +64,7 @@ export function peerSettings(
       storageId: `storage-${nodeId}`,
       endpoint: endpoint(),
       clientEndpoint: "",
-      protocol: PEER_PROTOCOL,
+      program: PROGRAM,
       storage: "lmdb",
     }),
     ...changes,

@@ -55,16 +55,16 @@ export class Dial {
         world.schedule(network.delayMs(to, from), () => {
           if (attempt !== this.attempt || network.isCut(to, from)) return;
           world.cancel(timeout);
-          if (refusal !== null) return this.wasRefused(attempt, refusal);
+          if (refusal !== null) return this.wasRefused(attempt, refusal, receiver);
           this.judge(attempt, receiver);
         });
       });
     });
   }
 
-  private wasRefused(attempt: number, refusal: PeerRefusal): void {
+  private wasRefused(attempt: number, refusal: PeerRefusal, by: SimPeers): void {
     this.network.counts.refusedHandshakes++;
-    this.port.tell((events) => events.refused(this.peer, refusal));
+    this.port.tell((events) => events.refused(this.peer, refusal, by.profile.program));
     this.failed(attempt, REFUSED_PAUSE_MS);
   }
 
@@ -74,7 +74,8 @@ export class Dial {
       const refusal = events.admit(receiver.hello);
       if (refusal !== null) {
         const by = { nodeId: this.from, endpoint: this.port.profile.endpoint };
-        receiver.tell((others) => others.refused(by, refusal));
+        const { program } = this.port.profile;
+        receiver.tell((others) => others.refused(by, refusal, program));
         return this.failed(attempt);
       }
       // The other process may have ended meanwhile; the connection then breaks at once.

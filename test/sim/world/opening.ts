@@ -6,7 +6,6 @@
  * nothing goes on when the life ended meanwhile.
  */
 import { SILENT_METER } from "../../doubles/silent-meter.js";
-import { PEER_PROTOCOL } from "../../../src/base/limits.js";
 import { BudgetedFiles } from "../../../src/disk/budget.js";
 import { openLog } from "../../../src/disk/log/recovery.js";
 import type { WriteAheadLog } from "../../../src/disk/log/wal.js";
@@ -68,6 +67,7 @@ function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Enter
     nodeId,
     endpoint: endpointOf(nodeId),
     storage: "lmdb",
+    program: server.program,
     founders: isJoiner ? [] : foundersOf(plan),
     seeds: () => (server.seeds?.() ?? []).map(endpointOf),
     mayFound: !isJoiner,
@@ -156,7 +156,8 @@ function openHost(
     peers: port,
     sorter: new KernelSorter(shared.compact),
   };
-  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), founders };
+  const { program } = server;
+  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), program, founders };
   const opened = Node.open(own, ports);
   if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
   const node = opened.value;
@@ -175,14 +176,14 @@ function openHost(
   server.opened({ life, node, operations, watch: new GroupWatch(nodeId, life.number, log), port });
 }
 
-function profileOf({ nodeId, storageId }: Server): PeerProfile {
+function profileOf({ nodeId, storageId, program }: Server): PeerProfile {
   return {
     clusterId: CLUSTER_ID,
     nodeId,
     storageId,
     endpoint: endpointOf(nodeId),
     clientEndpoint: `http://node-${nodeId}:8083`,
-    protocol: PEER_PROTOCOL,
+    program,
     storage: "lmdb",
   };
 }

@@ -7,6 +7,7 @@
  * 2. A refused start is a violation unless the atlas says that the disk was damaged. 3. Callers of
  * a life that ends hear that it ended.
  */
+import { PROGRAM, type Program } from "../../../src/base/levels.js";
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
 import { LeadershipTransfers } from "../../../src/host/leaders/leadership-transfers.js";
@@ -78,6 +79,8 @@ const LAST_ANSWERS_MS = 50;
 export class Server {
   readonly disk: SimDisk;
   readonly rows: SimRows;
+  /** The build that its next life runs. */
+  program: Program = PROGRAM;
   readonly clockError: ClockError = { rate: 1, wallOffsetMs: 0 };
   lifeNumber = 0;
   life: Life | null = null;

@@ -1,5 +1,6 @@
 /** Several nodes over a false network: elections, replication, failover, catch-up, reads. */
 import t from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { membershipVersion, partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import {
@@ -343,7 +344,13 @@ function join(cluster: Cluster, id: number, through: number): void {
   let answer: JoinAnswer | null = null;
   const ask = (): void => {
     const storage = "lmdb" as const;
-    const request = { nodeId: id, storageId: `s${id}`, endpoint: address(id).endpoint, storage };
+    const request = {
+      nodeId: id,
+      storageId: `s${id}`,
+      endpoint: address(id).endpoint,
+      storage,
+      program: PROGRAM,
+    };
     cluster.node(through).links.joinAsked(request, (got) => (answer = got));
   };
   const isIn = (): boolean => {
@@ -460,9 +467,15 @@ void t.test("P-162 a node that has closed its rows is called by others, and read
   const stranger = { ...hello, nodeId: 9, endpoint: "n9:1", storageId: "s9" };
   links.admit(stranger);
   links.linkUp(stranger);
-  links.refused(address(2), "storage-lost");
+  links.refused(address(2), "storage-lost", PROGRAM);
   const answers: string[] = [];
-  const request = { nodeId: 9, endpoint: "n9:1", storageId: "s9", storage: "lmdb" } as const;
+  const request = {
+    nodeId: 9,
+    endpoint: "n9:1",
+    storageId: "s9",
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   links.joinAsked(request, ({ status }) => answers.push(status));
   for (const lane of ["control", "log", "bulk", "calls"] as const) {
     for (let first = 0; first < 256; first++) links.frame(2, lane, new Uint8Array([first, 0, 1]));
@@ -526,7 +539,7 @@ void t.test("P-090 no node ends for what another one believes of its data", (t) 
   cluster.pass(500);
   const by = address(1);
   const { links } = cluster.node(3);
-  for (let times = 0; times < 3; times++) links.refused(by, "storage-lost");
+  for (let times = 0; times < 3; times++) links.refused(by, "storage-lost", PROGRAM);
   t.strictSame(cluster.world(3).fatals, []);
   t.strictSame(links.takenForLost, [1]);
   const refused = cluster.world(3).logLines.filter((line) => /newer or other data/.test(line));
@@ -697,7 +710,13 @@ void t.test("5.2 a node whose data is in memory does not belong to a cluster wit
   const { links } = cluster.node(1);
   t.equal(links.admit(helloOf(2, { bootNumber: 9, storage: "memory" })), "other-storage");
   const answers: JoinAnswer[] = [];
-  const request = { nodeId: 4, storageId: "s4", endpoint: "n4:1", storage: "memory" } as const;
+  const request = {
+    nodeId: 4,
+    storageId: "s4",
+    endpoint: "n4:1",
+    storage: "memory",
+    program: PROGRAM,
+  } as const;
   links.joinAsked(request, (answer) => answers.push(answer));
   cluster.passUntil(() => answers.length > 0);
   t.match(answers, [{ status: "refused", reason: /--storage lmdb, this node with memory/ }]);
@@ -732,7 +751,7 @@ void t.test("P-017 a leader without room for writes gives its groups away", (t) 
 });
 
 void t.test("a node whose groups all sleep ticks less often, and at once again when woken", (t) => {
-  const cluster = new Cluster(3).ready();
+  const cluster = new Cluster(3, { leaderBalanceEveryMs: 0 }).ready();
   cluster.pass(13_000);
   const leader = cluster.serverOf(1) ?? 0;
   const turns = (): number => cluster.node(leader).facts().turns;

@@ -2,6 +2,7 @@
  * Joins and leaves of whole nodes over a false network: snapshots, promotions, transfer, removal.
  */
 import t from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { Prng } from "../../../src/base/prng.js";
 import type { LeaveOutcome } from "../../../src/host/cluster/leaving.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
@@ -33,7 +34,7 @@ function join(cluster: Cluster, via: number, nodeId: number): JoinAnswer | null 
   cluster
     .world(via)
     .peers?.events?.joinAsked(
-      { nodeId, storageId: `s${nodeId}`, endpoint, storage: "lmdb" },
+      { nodeId, storageId: `s${nodeId}`, endpoint, storage: "lmdb", program: PROGRAM },
       (end) => {
         answer = end;
       },
@@ -172,7 +173,13 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   cluster.passUntil(() => memberRoles(cluster, 2) === "2 voter", 30_000);
   const answers: JoinAnswer[] = [];
   const { endpoint } = address(1);
-  const request = { nodeId: 1, storageId: "anew", endpoint, storage: "lmdb" } as const;
+  const request = {
+    nodeId: 1,
+    storageId: "anew",
+    endpoint,
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   cluster.node(2).links.joinAsked(request, (end) => void answers.push(end));
   cluster.passUntil(() => answers.length > 0);
   t.match(answers, [{ status: "accepted", founders: [1] }]);
@@ -213,7 +220,13 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
   while (answer === null) {
     const answers: JoinAnswer[] = [];
     const { endpoint } = address(4);
-    const request = { nodeId: 4, storageId: "anew", endpoint, storage: "lmdb" } as const;
+    const request = {
+      nodeId: 4,
+      storageId: "anew",
+      endpoint,
+      storage: "lmdb",
+      program: PROGRAM,
+    } as const;
     cluster.world(1).peers?.events?.joinAsked(request, (end) => void answers.push(end));
     cluster.passUntil(() => answers.length > 0);
     if (answers[0]?.status === "accepted") answer = answers[0];

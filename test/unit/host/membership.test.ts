@@ -3,6 +3,7 @@
  * foundings over a cluster in which only membership moves.
  */
 import t from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { membershipVersion } from "../../../src/base/ids.js";
 import { Prng } from "../../../src/base/prng.js";
 import {
@@ -287,6 +288,7 @@ t.test("a join by any member: learner, voter of every group, voter; refusals (5.
   t.strictSame(join(world, 3, 4, "s4"), {
     status: "accepted",
     clusterId: "cluster",
+    level: 1,
     founders: [1, 2, 3],
   });
   t.match(world.memberRoles(), /4 learner/);
@@ -304,7 +306,13 @@ t.test("a join by any member: learner, voter of every group, voter; refusals (5.
   for (const id of [1, 2, 3]) world.node(id).isUp = true;
   const hint: JoinAnswer[] = [];
   world.losesFrames = true;
-  const asked = { nodeId: 5, storageId: "s5", endpoint: "n5:1", storage: "lmdb" } as const;
+  const asked = {
+    nodeId: 5,
+    storageId: "s5",
+    endpoint: "n5:1",
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   world.node(3).joining.asked(asked, (answer) => void hint.push(answer));
   t.ok(world.run(() => hint.length > 0));
   t.match(hint[0], { status: "retry", reason: "leader=n1:1" });
@@ -549,7 +557,13 @@ t.test("P-097 an id is given out again when no group lists its former life", (t)
   const leader = world.node(world.meta.leader);
   const remove = { kind: "remove-member", nodeId: 5 } as const;
   leader.metaProposer.propose(remove, world.nowMs + 5000, () => undefined);
-  const request = { nodeId: 5, storageId: "s5 anew", endpoint: "n5:1", storage: "lmdb" } as const;
+  const request = {
+    nodeId: 5,
+    storageId: "s5 anew",
+    endpoint: "n5:1",
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   leader.joining.asked(request, (answer) => void late.push(answer));
   t.ok(world.run(() => late.length > 0));
   t.match(late[0], { status: "retry" });
@@ -572,7 +586,13 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the member list's wi
         const fresh = gone[0] ?? Math.max(...ids) + 1;
         const via = ids.find((node) => node !== fresh && world.isUp(node)) as number;
         const storageId = `life ${lives++}`;
-        const request = { nodeId: fresh, storageId, endpoint: "x:1", storage: "lmdb" } as const;
+        const request = {
+          nodeId: fresh,
+          storageId,
+          endpoint: "x:1",
+          storage: "lmdb",
+          program: PROGRAM,
+        } as const;
         world.node(via).joining.asked(request, () => undefined);
         world.add(fresh, request.storageId, "x:1");
       } else if (dice === 1) {

@@ -3,6 +3,7 @@
  * it leads, without anything waiting for ever: installs, stops, elections, changes of membership.
  */
 import t from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import type { GroupRegistry } from "../../../src/host/cluster/group-registry.js";
@@ -270,7 +271,13 @@ void t.test("P-192 an install and a change of members go on while apply is held"
   // A joiner gets snapshots of all groups, and its store is slow from the begin.
   let answer: string | null = null;
   const { endpoint } = address(4);
-  const request = { nodeId: 4, storageId: "s4", endpoint, storage: "lmdb" } as const;
+  const request = {
+    nodeId: 4,
+    storageId: "s4",
+    endpoint,
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   cluster.world(1).peers?.events?.joinAsked(request, ({ status }) => (answer = status));
   cluster.passUntil(() => answer !== null);
   t.equal(answer, "accepted");

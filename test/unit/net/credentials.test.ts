@@ -1,5 +1,6 @@
 /** By what peers know each other: the shared secret, and certificates that name a node. */
 import t, { type Test } from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import type { JoinAnswer, PeerIdentity } from "../../../src/ports.js";
 import type { Result } from "../../../src/base/result.js";
 import { PeerQuestions } from "../../../src/net/asking.js";
@@ -119,7 +120,13 @@ t.test("P-198 without the secret nobody is linked, told or taken in", async (t) 
     const heard: Result<PeerIdentity | JoinAnswer, "no-answer">[] = [];
     const questions = new PeerQuestions({ tls: () => null, ports: rogue.ports });
     questions.identify(one.peer.endpoint, (answer) => void heard.push(answer));
-    const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
+    const request = {
+      nodeId: 3,
+      storageId: "s",
+      endpoint: "e:1",
+      storage: "lmdb",
+      program: PROGRAM,
+    } as const;
     questions.join(one.peer.endpoint, request, (answer) => void heard.push(answer));
     await until("both questions end", () => heard.length === 2);
     for (const end of heard) t.match(end, { ok: false, message: /proof|no answer/ });
@@ -152,7 +159,13 @@ t.test(
     await until("refused by who is called", () => counted(one) >= 2);
     t.notOk(one.node.isUp(3) || thief.node.isUp(1));
     const options = { tls: () => second, ports: thief.ports };
-    const request = { nodeId: 3, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
+    const request = {
+      nodeId: 3,
+      storageId: "s",
+      endpoint: "e:1",
+      storage: "lmdb",
+      program: PROGRAM,
+    } as const;
     const answer = await new Promise<JoinAnswer | null>((resolve) => {
       new PeerQuestions(options).join(one.peer.endpoint, request, (result) => {
         resolve(result.ok ? result.value : null);

@@ -8,11 +8,13 @@ import { connect as connectTcp, createServer, type Socket } from "node:net";
 import { Writable } from "node:stream";
 import * as grpc from "@grpc/grpc-js";
 import t, { type Test } from "tap";
-import { PEER_PROTOCOL } from "../../../src/base/limits.js";
+import { PROGRAM, type Program } from "../../../src/base/levels.js";
+import { HANDSHAKE_EXTENSIONS_MAX_BYTES } from "../../../src/base/limits.js";
 import { Prng } from "../../../src/base/prng.js";
 import { InboundLane, type InboundOwner } from "../../../src/net/inbound.js";
 import { MessageReader, writeMessage, writePacket } from "../../../src/net/messages.js";
 import type { PeerNetwork } from "../../../src/net/network.js";
+import type { Extension } from "../../../src/net/program.js";
 import * as packets from "../../../src/net/packets.js";
 import { LaneSender } from "../../../src/net/sending.js";
 import { type PeerNetworkSettings, laneBounds } from "../../../src/net/settings.js";
@@ -308,7 +310,7 @@ function greeting(nodeId: number, changes: Partial<packets.Greeting> = {}): pack
     hello: {
       ...known,
       clusterId: CLUSTER,
-      protocol: PEER_PROTOCOL,
+      program: PROGRAM,
       storage: "lmdb",
       bootNumber: 7,
       bootNonce: 4_000_000_000,
@@ -320,6 +322,10 @@ function greeting(nodeId: number, changes: Partial<packets.Greeting> = {}): pack
     answerTo: NO_NONCE,
     ...changes,
   };
+}
+
+function with99(what: "levels" | "protocols"): Program {
+  return { ...PROGRAM, version: "9.9", [what]: { min: 99, max: 99 } };
 }
 
 t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
@@ -377,14 +383,17 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
     ["other-node", greeting(2, { target: 5 })],
     ["other-node", greeting(1)],
     ["other-cluster", greeting(2, { hello: { ...greeting(2).hello, clusterId: "other" } })],
-    ["protocol", greeting(2, { hello: { ...greeting(2).hello, protocol: 99 } })],
+    ["protocol", greeting(2, { hello: { ...greeting(2).hello, program: with99("protocols") } })],
+    ["level", greeting(2, { hello: { ...greeting(2).hello, program: with99("levels") } })],
   ];
   for (const [refusal, bad] of refused) {
     const link = speak(t, one.endpoint);
     link.send(PACKET.hello, packets.encodeGreeting(bad));
     await until("told why", () => link.answers.length === 1);
     const bytes = link.answers[0] as Uint8Array;
-    t.equal(packets.decodeRefusal(bytes.subarray(1))?.refusal, refusal);
+    const note = packets.decodeRefusal(bytes.subarray(1));
+    t.equal(note?.refusal, refusal);
+    t.strictSame(note?.program, PROGRAM, "and what is supported here");
     await until("and cut off", link.ended);
   }
   t.equal(one.node.frames.length, 1, "no frame came from any of them");
@@ -504,7 +513,7 @@ t.test("P-190 a refusal counts as the answer to an own greeting only", async (t)
   one.node.refused = (from, refusal) => void told.push(`${from.nodeId} ${refusal}`);
   const by = { nodeId: 2, endpoint: "127.0.0.1:1" };
   const note = (answerTo: Uint8Array, from = by): Uint8Array =>
-    packets.encodeRefusal({ by: from, refusal: "storage-lost", answerTo });
+    packets.encodeRefusal({ by: from, refusal: "storage-lost", program: PROGRAM, answerTo });
 
   const stray = speak(t, one.endpoint);
   stray.send(PACKET.refusal, note(NO_NONCE));
@@ -552,9 +561,15 @@ t.test("what travels is gRPC: its own package speaks with a node", async (t) => 
         else resolve(new Uint8Array(answer ?? []));
       });
     });
-  const identity = await ask("/svc.peer.v1.Peer/Identify", packets.encodeIdentityQuestion());
+  const identity = await ask("/svc.peer.v1.Peer/Identify", packets.encodeQuestion());
   t.match(packets.decodeIdentityAnswer(identity), { nodeId: 1, clusterId: CLUSTER });
-  const request = { nodeId: 4, storageId: "s4", endpoint: "127.0.0.1:4", storage: "lmdb" } as const;
+  const request = {
+    nodeId: 4,
+    storageId: "s4",
+    endpoint: "127.0.0.1:4",
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
   const joined = await ask("/svc.peer.v1.Peer/Join", packets.encodeJoinRequest(request));
   t.match(packets.decodeJoinAnswer(joined), { status: "accepted", founders: [1, 2, 3] });
   t.strictSame(one.node.joins, [request]);
@@ -577,6 +592,77 @@ t.test("what travels is gRPC: its own package speaks with a node", async (t) => 
   call.cancel();
 });
 
+t.test("U7 what later programs add to a handshake or a question is passed over", (t) => {
+  const random = new Prng(13);
+  const some = (count: number): Extension[] => {
+    let tag = -1;
+    return Array.from({ length: count }, () => {
+      tag += 1 + random.below(300);
+      return { tag, bytes: new Uint8Array(random.below(20)).fill(random.below(256)) };
+    });
+  };
+  const newer = { levels: { min: 7, max: 8 }, protocols: { min: 4, max: 65_535 }, version: "0.9" };
+  const { bootNumber, bootNonce, earlierNonces, ...profile } = greeting(2).hello;
+  const hello = { ...profile, program: newer, bootNumber, bootNonce, earlierNonces };
+  const identity = { ...hello, state: "empty", founders: [] } as const;
+  const by = { nodeId: 3, endpoint: "h:1" };
+  const answerTo = new Uint8Array(16).fill(9);
+  const note = { by, refusal: "level", program: newer, answerTo } as const;
+  const join = { nodeId: 4, storageId: "s", endpoint: "e:1", storage: "lmdb" } as const;
+  const request = { ...join, program: newer };
+  const accepted = { status: "accepted", clusterId: CLUSTER, level: 8, founders: [1] } as const;
+  const retry = { status: "retry", reason: "no leader" } as const;
+  for (const count of [0, 1, 2, 17]) {
+    const added = some(count);
+    const greeted = packets.encodeGreeting(greeting(2, { hello }), added);
+    t.strictSame(packets.decodeGreeting(greeted), greeting(2, { hello }));
+    const { bootNumber: _n, bootNonce: _c, earlierNonces: _e, ...known } = identity;
+    t.strictSame(packets.decodeIdentityAnswer(packets.encodeIdentityAnswer(known, added)), known);
+    t.strictSame(packets.decodeRefusal(packets.encodeRefusal(note, added)), note);
+    t.strictSame(packets.decodeJoinRequest(packets.encodeJoinRequest(request, added)), request);
+    t.strictSame(packets.decodeJoinAnswer(packets.encodeJoinAnswer(accepted, added)), accepted);
+    t.strictSame(packets.decodeJoinAnswer(packets.encodeJoinAnswer(retry, added)), retry);
+    t.ok(packets.isQuestion(packets.encodeQuestion(added)));
+  }
+  const most = { tag: 0xffff_ffff, bytes: new Uint8Array(HANDSHAKE_EXTENSIONS_MAX_BYTES - 7) };
+  t.ok(packets.isQuestion(packets.encodeQuestion([most])), "as much as there may be");
+  const more = { ...most, bytes: new Uint8Array(HANDSHAKE_EXTENSIONS_MAX_BYTES - 6) };
+  t.throws(() => packets.encodeQuestion([more]), /fit their block/);
+  const head = packets.encodeQuestion().subarray(0, 1);
+  const bad: readonly (readonly [string, readonly number[]])[] = [
+    ["no block", []],
+    ["a block that is cut", [3, 1, 1]],
+    ["an item beyond its block", [2, 1, 1, 0]],
+    ["half an item", [1, 1]],
+    ["a tag twice", [4, 5, 0, 5, 0]],
+    ["tags that fall", [4, 5, 0, 4, 0]],
+    ["more than the block", [2, 5, 0, 0]],
+    ["a size beyond the bound", [0x81, 0x08, ...new Array<number>(1025).fill(0)]],
+  ];
+  for (const [what, bytes] of bad)
+    t.notOk(packets.isQuestion(Uint8Array.from([...head, ...bytes])), what);
+  for (const range of [
+    { min: 0, max: 1 },
+    { min: 2, max: 1 },
+    { min: 1, max: 65_536 },
+  ]) {
+    const program = { ...PROGRAM, levels: range };
+    t.throws(() => packets.encodeJoinRequest({ ...join, program }), /in order/);
+  }
+  const bytes = packets.encodeJoinRequest({ ...join, program: { ...newer, version: "" } });
+  // Behind the storage: levels 7 to 8, protocols 4 to 65535, no version, no extensions.
+  t.strictSame([...bytes.subarray(-10)], [7, 0, 8, 0, 4, 0, 255, 255, 0, 0]);
+  for (const [at, value] of [
+    [bytes.length - 10, 9],
+    [bytes.length - 10, 0],
+  ] as const) {
+    const wrong = bytes.slice();
+    wrong[at] = value;
+    t.equal(packets.decodeJoinRequest(wrong), null, "a range that is empty or in disorder");
+  }
+  t.end();
+});
+
 t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
   const { bootNumber, bootNonce, earlierNonces, ...profile } = greeting(2).hello;
   t.strictSame(packets.decodeGreeting(packets.encodeGreeting(greeting(2))), greeting(2));
@@ -591,10 +677,15 @@ t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
     t.strictSame(packets.decodeIdentityAnswer(packets.encodeIdentityAnswer(identity)), identity);
   }
   const by = { nodeId: 3, endpoint: "h:1" };
-  const note = { by, refusal: "storage-lost", answerTo: new Uint8Array(16).fill(9) } as const;
+  const note = {
+    by,
+    refusal: "storage-lost",
+    program: PROGRAM,
+    answerTo: new Uint8Array(16).fill(9),
+  } as const;
   t.strictSame(packets.decodeRefusal(packets.encodeRefusal(note)), note);
   for (const answer of [
-    { status: "accepted", clusterId: CLUSTER, founders: [1, 2, 65_535] },
+    { status: "accepted", clusterId: CLUSTER, level: 65_535, founders: [1, 2, 65_535] },
     { status: "retry", reason: "no leader" },
     { status: "refused", reason: "node 4 is a member already" },
   ] as const) {
@@ -604,8 +695,14 @@ t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
   const samples = [
     packets.encodeGreeting(greeting(2)),
     packets.encodeRefusal(note),
-    packets.encodeJoinAnswer({ status: "accepted", clusterId: CLUSTER, founders: [1] }),
-    packets.encodeJoinRequest({ nodeId: 4, storageId: "s", endpoint: "e:1", storage: "lmdb" }),
+    packets.encodeJoinAnswer({ status: "accepted", clusterId: CLUSTER, level: 1, founders: [1] }),
+    packets.encodeJoinRequest({
+      nodeId: 4,
+      storageId: "s",
+      endpoint: "e:1",
+      storage: "lmdb",
+      program: PROGRAM,
+    }),
     packets.encodeIdentityAnswer(identities[1]),
   ];
   const decoders = [
@@ -614,7 +711,7 @@ t.test("packets: round trips, and no bytes make a decoder throw", (t) => {
     packets.decodeJoinAnswer,
     packets.decodeJoinRequest,
     packets.decodeIdentityAnswer,
-    packets.isIdentityQuestion,
+    packets.isQuestion,
   ];
   let taken = 0;
   for (let round = 0; round < 20_000; round++) {

@@ -1,0 +1,190 @@
+/**
+ * What this program supports: the levels of stored formats and operations that it knows, the
+ * protocols that it speaks with other nodes, and since which of them each thing is permitted.
+ *
+ * A level is raised for a whole cluster at once (contract 5.5); nothing that a table here puts
+ * above the level of a group is written to that group. A protocol is agreed on by each two nodes.
+ * Invariants: 1. A release adds one level at most, and supports that of the release before. 2. What
+ * was released never changes its line. 3. Every version number of the code has its line here
+ * (`test/unit/base/levels.test.ts`).
+ */
+import { assert } from "./assert.js";
+import { VERSION } from "./generated/version.js";
+import { type Level, level } from "./ids.js";
+
+/** Lowest and highest number of a range, both included. */
+export interface NumberRange {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** What a program can do, as it tells others and as rows of members keep it. */
+export interface Program {
+  readonly levels: NumberRange;
+  readonly protocols: NumberRange;
+  /** For people. */
+  readonly version: string;
+}
+
+const LEVEL_MIN = 1;
+const LEVEL_MAX = 1;
+const PROTOCOL_MIN = 4;
+const PROTOCOL_MAX = 4;
+/** Highest level or protocol that can be told. */
+export const RANGE_END = 65_535;
+
+/** This build. */
+export const PROGRAM: Program = {
+  levels: { min: LEVEL_MIN, max: LEVEL_MAX },
+  protocols: { min: PROTOCOL_MIN, max: PROTOCOL_MAX },
+  version: VERSION,
+};
+
+/** Since which level, or protocol, each version of a format is written. */
+type SinceByVersion = Readonly<Record<number, number>>;
+
+/** Commands in the log: since which level each version is proposed. */
+const COMMANDS = {
+  "try-lock": { 1: 1 },
+  "try-extend": { 1: 1 },
+  "try-unlock": { 1: 1 },
+  "create-sequence": { 1: 1 },
+  "update-sequence": { 1: 1 },
+  "delete-sequence": { 1: 1 },
+  allocate: { 1: 1 },
+  "reserve-block": { 1: 1 },
+  "return-block": { 1: 1 },
+  "kv-set": { 1: 1 },
+  "kv-extend": { 1: 1 },
+  "kv-delete": { 1: 1 },
+  "advance-clock": { 1: 1 },
+  collect: { 1: 1 },
+  "set-level": { 1: 1 },
+  "found-cluster": { 3: 1 },
+  "update-member": { 3: 1 },
+  "set-replication-factor": { 1: 1 },
+  "register-range": { 1: 1 },
+  "unregister-range": { 1: 1 },
+  "add-member": { 2: 1 },
+  "set-member-role": { 1: 1 },
+  "remove-member": { 1: 1 },
+  "raise-level": { 1: 1 },
+} as const satisfies Readonly<Record<string, SinceByVersion>>;
+
+/** What lies on disks and in snapshots: since which level each version is written. */
+const STORED_FORMATS = {
+  entry: { 1: 1 },
+  "configuration entry": { 2: 1 },
+  "configuration of a group": { 1: 1 },
+  "group record": { 3: 1 },
+  "cluster row": { 2: 1 },
+  "member row": { 3: 1 },
+  "former member row": { 1: 1 },
+  "partition row": { 3: 1 },
+  "range row": { 2: 1 },
+  "lock row": { 1: 1 },
+  "sequence row": { 1: 1 },
+  "allocation row": { 1: 1 },
+  "value row": { 1: 1 },
+  "snapshot chunk": { 1: 1 },
+  "log segment": { 1: 1 },
+  "data directory": { 2: 1 },
+  "replica of a node": { 1: 1 },
+  "identity of a node": { 3: 1 },
+  "known peers": { 2: 1 },
+} as const satisfies Readonly<Record<string, SinceByVersion>>;
+
+/** What travels between nodes: since which protocol each version is spoken. */
+const SPOKEN_FORMATS = {
+  handshake: { 3: 4 },
+  "raft frame": { 3: 4 },
+  "snapshot frame": { 1: 4 },
+  "call frame": { 1: 4 },
+} as const satisfies Readonly<Record<string, SinceByVersion>>;
+
+/** Operations of clients and administrators: since which level they are carried out. */
+const OPERATIONS = {
+  "try-lock": 1,
+  "try-extend": 1,
+  "try-unlock": 1,
+  "get-lock": 1,
+  "create-sequence": 1,
+  "update-sequence": 1,
+  "get-sequence": 1,
+  "delete-sequence": 1,
+  "next-sequence": 1,
+  "reserve-sequence": 1,
+  "kv-set": 1,
+  "kv-extend": 1,
+  "kv-delete": 1,
+  "kv-get": 1,
+  "kv-exists": 1,
+  "kv-set-many": 1,
+  "kv-delete-many": 1,
+  "kv-get-many": 1,
+  "kv-exists-many": 1,
+  "kv-bucket": 1,
+  "kv-scan-all": 1,
+  "kv-scan-local": 1,
+  "kv-range": 1,
+  "cluster.membership": 1,
+  "cluster.leave": 1,
+  "cluster.placement": 1,
+  "cluster.setReplicationFactor": 1,
+  "cluster.routing": 1,
+  "ranges.list": 1,
+  "ranges.register": 1,
+  "ranges.unregister": 1,
+  "ranges.split": 1,
+  "ranges.merge": 1,
+  "backups.full": 1,
+  "backups.coordinated": 1,
+  "backups.incremental": 1,
+  "backups.list": 1,
+  "backups.chain": 1,
+  "backups.validateChain": 1,
+  "backups.collectGarbage": 1,
+  "backups.restore": 1,
+} as const satisfies Readonly<Record<string, number>>;
+
+/** The tables by what they are about. */
+export const SINCE = {
+  commands: COMMANDS,
+  stored: STORED_FORMATS,
+  spoken: SPOKEN_FORMATS,
+  operations: OPERATIONS,
+} as const;
+
+/** What of a program the member list keeps. */
+export function listedProgram({ levels, version }: Program): {
+  readonly levelMin: Level;
+  readonly levelMax: Level;
+  readonly version: string;
+} {
+  return { levelMin: level(levels.min), levelMax: level(levels.max), version };
+}
+
+/** A range as people read it. */
+export function rangeText({ min, max }: NumberRange): string {
+  return min === max ? String(min) : `${min} to ${max}`;
+}
+
+/** The highest number that both support; null when there is none. */
+export function highestCommon(one: NumberRange, other: NumberRange): number | null {
+  const max = Math.min(one.max, other.max);
+  return max >= one.min && max >= other.min ? max : null;
+}
+
+/** Why two programs cannot belong to one cluster: no number of a kind is supported by both. */
+export type Mismatch = "protocol" | "level";
+
+export function programMismatch(one: Program, other: Program): Mismatch | null {
+  if (highestCommon(one.protocols, other.protocols) === null) return "protocol";
+  return highestCommon(one.levels, other.levels) === null ? "level" : null;
+}
+
+/** Throws AssertionError unless it is a range of numbers that can be told. */
+export function assertRange({ min, max }: NumberRange): void {
+  const areWhole = Number.isInteger(min) && Number.isInteger(max);
+  assert(areWhole && min >= 1 && min <= max && max <= RANGE_END, "a range is 1 to 65535, in order");
+}

@@ -1,0 +1,160 @@
+/** The table of levels and protocols holds what the code writes, no more and no less. */
+import t from "tap";
+import {
+  type NumberRange,
+  PROGRAM,
+  SINCE,
+  highestCommon,
+  programMismatch,
+  rangeText,
+} from "../../../src/base/levels.js";
+import { VERSION } from "../../../src/base/generated/version.js";
+import { CALL_LIST } from "../../../src/api/calls.js";
+import { CommandKind, commandVersion } from "../../../src/machine/commands/format.js";
+import { KINDS } from "../../../src/operations/api/kinds.js";
+import { readText, trackedFiles } from "../../tidy/sources.js";
+
+type SinceByVersion = Readonly<Record<number, number>>;
+
+/** Where the code says which version of a format it writes. */
+const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
+  entry: ["src/machine/commands/codec.ts ENTRY_VERSION"],
+  "configuration entry": ["src/host/replication/config-entries.ts CHANGE_VERSION"],
+  "configuration of a group": ["src/host/replication/config-entries.ts VERSION"],
+  "group record": ["src/machine/commands/group-record.ts VERSION"],
+  "cluster row": ["src/machine/meta/meta-rows.ts VERSION_2"],
+  "member row": ["src/machine/meta/meta-rows.ts VERSION_3"],
+  "former member row": ["src/machine/meta/meta-rows.ts VERSION"],
+  "partition row": ["src/machine/meta/meta-rows.ts VERSION_3"],
+  "range row": ["src/machine/meta/meta-rows.ts VERSION_2"],
+  "lock row": ["src/machine/locks/lock-row.ts VERSION"],
+  "sequence row": ["src/machine/sequences/sequence-row.ts VERSION"],
+  "allocation row": ["src/machine/sequences/sequence-row.ts VERSION"],
+  "value row": ["src/machine/kv/kv-row.ts VERSION"],
+  "snapshot chunk": ["src/machine/snapshot/format.ts VERSION"],
+  "log segment": ["src/disk/log/records.ts LOG_FORMAT_VERSION"],
+  "data directory": ["src/disk/data-directory.ts STORAGE_FORMAT_VERSION"],
+  "replica of a node": ["src/host/storage/replica-row.ts VERSION"],
+  "identity of a node": ["src/host/storage/identity.ts VERSION"],
+  "known peers": ["src/host/cluster/known-peers.ts VERSION"],
+  handshake: ["src/net/packets.ts VERSION"],
+  "raft frame": ["src/host/replication/raft-frames.ts VERSION"],
+  "snapshot frame": ["src/host/snapshots/snapshot-frames.ts VERSION"],
+  "call frame": ["src/operations/wire/frames.ts VERSION"],
+};
+
+/** Numbers of versions that no cluster agrees on. */
+const APART: readonly string[] = [
+  "src/machine/kv/cursor.ts VERSION", // of a page, which comes back to this node or is refused
+  "src/client/metadata/route-cache.ts SCHEMA_VERSION", // of the public interface
+];
+
+const VERSION_LINE = /^(?:export )?const ((?:[A-Z0-9_]+_)?VERSION(?:_\d+)?) = (\d+);/gm;
+
+/** Every such constant of src/, with its number. */
+function versionConstants(): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const path of trackedFiles()) {
+    if (!path.startsWith("src/") || !path.endsWith(".ts")) continue;
+    for (const [, name, number] of readText(path).matchAll(VERSION_LINE)) {
+      found.set(`${path} ${name as string}`, Number(number));
+    }
+  }
+  return found;
+}
+
+function newest(versions: SinceByVersion): number {
+  return Math.max(...Object.keys(versions).map(Number));
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+t.test("P-030 the table has every version constant of the code, with its number", (t) => {
+  const formats: Readonly<Record<string, SinceByVersion>> = {
+    ...SINCE.stored,
+    ...SINCE.spoken,
+  };
+  t.strictSame(Object.keys(CONSTANTS).sort(), Object.keys(formats).sort(), "each has its place");
+  const found = versionConstants();
+  for (const [format, places] of Object.entries(CONSTANTS)) {
+    for (const place of places) {
+      const versions = formats[format] ?? {};
+      t.equal(found.get(place), newest(versions), `${format}: ${place}`);
+    }
+  }
+  const listed = new Set([...Object.values(CONSTANTS).flat(), ...APART]);
+  t.strictSame(
+    [...found.keys()].filter((place) => !listed.has(place)),
+    [],
+    "none is left out",
+  );
+  t.strictSame(
+    [...listed].filter((place) => !found.has(place)),
+    [],
+    "none is gone",
+  );
+  t.end();
+});
+
+t.test("P-030 the table has every command with its newest version", (t) => {
+  const written = Object.entries(CommandKind).map(([name, kind]): [string, number] => {
+    return [kebab(name), commandVersion(kind)];
+  });
+  const listed = Object.entries(SINCE.commands).map(([name, versions]): [string, number] => {
+    return [name, newest(versions)];
+  });
+  t.strictSame(new Map(listed), new Map(written));
+  t.end();
+});
+
+t.test("P-030 the table has every operation", (t) => {
+  const operations = [...Object.keys(KINDS), ...CALL_LIST.map(([name]) => name)];
+  t.strictSame(new Set(Object.keys(SINCE.operations)), new Set(operations));
+  t.end();
+});
+
+t.test("P-030 since-numbers ascend with the versions, and are levels or protocols", (t) => {
+  const check = (table: Readonly<Record<string, SinceByVersion>>): void => {
+    for (const [name, versions] of Object.entries(table)) {
+      const sinces = Object.values(versions);
+      t.ok(sinces.length > 0 && sinces.every((since) => since >= 1), name);
+      t.strictSame(
+        sinces,
+        [...sinces].sort((a, b) => a - b),
+        name,
+      );
+    }
+  };
+  check(SINCE.commands);
+  check(SINCE.stored);
+  check(SINCE.spoken);
+  t.end();
+});
+
+t.test("U1 the program supports its level and at most that of the release before", (t) => {
+  const { levels, protocols } = PROGRAM;
+  t.ok(levels.min >= 1 && levels.max >= levels.min && levels.max - levels.min <= 1);
+  t.ok(protocols.min >= 1 && protocols.max >= protocols.min);
+  t.equal(PROGRAM.version, VERSION);
+  t.end();
+});
+
+t.test("U7 what two programs have in common", (t) => {
+  const range = (min: number, max: number): NumberRange => ({ min, max });
+  t.equal(highestCommon(range(1, 2), range(2, 3)), 2);
+  t.equal(highestCommon(range(4, 4), range(3, 9)), 4);
+  t.equal(highestCommon(range(1, 2), range(3, 4)), null);
+  t.equal(highestCommon(range(3, 4), range(1, 2)), null);
+  t.equal(rangeText(range(5, 6)), "5 to 6");
+  t.equal(rangeText(range(5, 5)), "5");
+  const other = {
+    ...PROGRAM,
+    protocols: range(PROGRAM.protocols.max + 1, PROGRAM.protocols.max + 1),
+  };
+  t.equal(programMismatch(PROGRAM, PROGRAM), null);
+  t.equal(programMismatch(PROGRAM, other), "protocol");
+  t.equal(programMismatch(other, { ...other, levels: range(9, 9) }), "level");
+  t.end();
+});
