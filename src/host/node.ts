@@ -154,7 +154,7 @@ export class Node {
 
   facts(): NodeFacts {
     const { log, store } = this.ports;
-    const { snapshots, peers, links, stuck, appendBudget } = this.parts;
+    const { snapshots, peers, links, diskStalls, appendBudget } = this.parts;
     return {
       queuedBytes: this.parts.budget.usedBytes,
       unflushedBytes: this.parts.flusher.unflushedBytes,
@@ -177,7 +177,7 @@ export class Node {
       sentFrameBytes: peers.sentBytes,
       badItems: links.badItems,
       strayItems: links.strayItems,
-      diskStallTransfers: stuck.count,
+      diskStallTransfers: diskStalls.count,
       peers: links.facts(),
       transfers: snapshots.facts(),
     };

@@ -36,7 +36,7 @@ export interface StoppingDeps {
   readonly flusher: Flusher;
   readonly transfers: LeadershipTransfers;
   /** Leaderships that nobody took within this are given up with the process (ms). */
-  readonly handoverMs: number;
+  readonly transferMs: number;
   groups(): readonly StoppingGroup[];
   /** Answers are decided and wait for the end of the turn. */
   hasCompletions(): boolean;
@@ -137,7 +137,7 @@ export class Stopping {
     this.lookAtMs = Infinity;
     for (const { replica } of groups) {
       const isNeeded = transfers.isNeeded(replica);
-      if (isNeeded) endMs = this.deadlineMs - this.deps.handoverMs;
+      if (isNeeded) endMs = this.deadlineMs - this.deps.transferMs;
       // A group of others goes on without this node; one that is alone is brought to its end.
       if (replica.hasWaiters || (replica.members.isAlone && !replica.isQuiet)) waits = true;
       else if (isNeeded) {
@@ -149,7 +149,7 @@ export class Stopping {
     if (waits && nowMs < this.drainEndMs) return;
     for (const { replica } of groups) replica.endAll();
     this.step = "handing";
-    this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.deps.handoverMs);
+    this.handUntilMs = Math.min(this.deadlineMs, nowMs + this.deps.transferMs);
   }
 
   private hand(nowMs: number): void {

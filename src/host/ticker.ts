@@ -40,7 +40,7 @@ export class Ticker {
     private readonly registry: GroupRegistry,
     private readonly flusher: Flusher,
     private readonly onIntakeOpened: () => void,
-    private readonly stuck: DiskStallTransfers,
+    private readonly diskStalls: DiskStallTransfers,
     private readonly activeGroups: ActiveGroups,
     /** Called once per tick; returns whether something waits for the next one. */
     private readonly alsoAtTick: (nowMs: number) => boolean,
@@ -94,7 +94,8 @@ export class Ticker {
     this.gather(nowMs);
     for (const replica of this.ticking) {
       const isTicked = replica.needsTicks;
-      if (isTicked && count > 0 && this.stuck.check(replica, nowMs)) replica.tick(count, nowMs);
+      if (isTicked && count > 0 && this.diskStalls.check(replica, nowMs))
+        replica.tick(count, nowMs);
       if (!isTicked || !replica.peers.isRestless) this.ticking.delete(replica);
     }
     return this.ticking.size > 0;
@@ -132,7 +133,7 @@ export class Ticker {
 
   private watchIntake(): void {
     const closed = !this.shared.intakeOpen();
-    this.stuck.noteIntake(!closed, this.shared.ports.clock.monotonicMs());
+    this.diskStalls.noteIntake(!closed, this.shared.ports.clock.monotonicMs());
     if (this.wasClosed && !closed) this.onIntakeOpened();
     this.wasClosed = closed;
   }

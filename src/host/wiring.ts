@@ -49,7 +49,7 @@ export class NodeParts implements TurnParts {
   readonly links: PeerAdmission;
   readonly failover: Failover;
   readonly snapshots: Snapshots;
-  readonly stuck: DiskStallTransfers;
+  readonly diskStalls: DiskStallTransfers;
   readonly changes: ClusterChanges;
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
@@ -92,7 +92,11 @@ export class NodeParts implements TurnParts {
       (node) => this.peers.isUp(node),
       () => ports.clock.monotonicMs(),
     );
-    this.stuck = new DiskStallTransfers(transfers, settings.electionMs * 2, settings.electionMs);
+    this.diskStalls = new DiskStallTransfers(
+      transfers,
+      settings.electionMs * 2,
+      settings.electionMs,
+    );
     const balancer = this.makeBalancer();
     const atTick = (nowMs: number): boolean => {
       this.snapshots.tick(nowMs);
@@ -105,14 +109,22 @@ export class NodeParts implements TurnParts {
       this.activeGroups.clear();
       return isStopping || this.snapshots.hasWork || this.changes.hasWork;
     };
-    const { registry, flusher, stuck } = this;
-    this.ticker = new Ticker(shared, registry, flusher, wakeQueued, stuck, activeGroups, atTick);
+    const { registry, flusher, diskStalls } = this;
+    this.ticker = new Ticker(
+      shared,
+      registry,
+      flusher,
+      wakeQueued,
+      diskStalls,
+      activeGroups,
+      atTick,
+    );
     this.stopping = new Stopping({
       log: ports.log,
       store: ports.store,
       flusher: this.flusher,
       transfers,
-      handoverMs: 2 * settings.electionMs,
+      transferMs: 2 * settings.electionMs,
       groups: () => this.registry.all,
       hasCompletions: () => !this.completions.isEmpty,
       request: () => scheduler.request(),

@@ -148,8 +148,8 @@ export class EphemeralTable {
   }
 
   /** As Machine.pointInTimeView. */
-  pointInTimeView(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.memtable, "", stretch, maxHeldBytes);
+  pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+    return pointInTimeValues(this.memtable, "", span, maxHeldBytes);
   }
 
   get rows(): number {

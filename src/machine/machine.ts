@@ -155,9 +155,9 @@ export class Machine {
     return this.dataReads;
   }
 
-  /** Values as they are now, for reading in slices; null for no stretch. The caller closes it. */
-  pointInTimeView(stretch: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.memtable, this.groupRows.prefix, stretch, maxHeldBytes);
+  /** Values as they are now, for reading in slices; null for no span. The caller closes it. */
+  pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
+    return pointInTimeValues(this.memtable, this.groupRows.prefix, span, maxHeldBytes);
   }
 
   /** Reads of the meta partition's records. */

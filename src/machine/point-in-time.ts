@@ -1,7 +1,7 @@
 /**
- * A stretch of rows as it was at one moment, read in slices while entries go on being applied.
+ * A span of rows as it was at one moment, read in slices while entries go on being applied.
  *
- * Watches the memtable: a row of the stretch that is about to change and was not read yet is kept
+ * Watches the memtable: a row of the span that is about to change and was not read yet is kept
  * as it was. Owned by whoever opened it, who closes it.
  *
  * Invariants: 1. Every read shows the moment of opening. 2. Rows kept are bounded: beyond the bound
@@ -16,7 +16,7 @@ import type { ReadableRows } from "./store/rows.js";
 
 export type { KeySpan } from "./kv/pages.js";
 
-/** The reads of a stretch of values, and what the reader owes it. */
+/** The reads of a span of values, and what the reader owes it. */
 export interface PointInTimeReads {
   readonly reads: DataReads;
   /** Too much changed meanwhile: to be given up. */
@@ -33,7 +33,7 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
   private readonly unwatch: () => void;
 
   /**
-   * `prefix`: what all rows of the generation begin with. The stretch: rows of `kind` with first ≤
+   * `prefix`: what all rows of the generation begin with. The span: rows of `kind` with first ≤
    * name < last. Reads outside of it show the present.
    */
   constructor(
@@ -78,14 +78,14 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
   }
 }
 
-/** A view of the values of a stretch; null when there is none. */
+/** A view of the values of a span; null when there is none. */
 export function pointInTimeValues(
   memtable: Memtable,
   prefix: ByteKey,
-  stretch: KeySpan | null,
+  span: KeySpan | null,
   maxHeldBytes: number,
 ): PointInTimeReads | null {
-  if (stretch === null) return null;
-  const { first, last } = stretch;
+  if (span === null) return null;
+  const { first, last } = span;
   return new PointInTimeRows(memtable, prefix, RowKind.value, first, last, maxHeldBytes);
 }

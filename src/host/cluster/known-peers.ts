@@ -92,9 +92,9 @@ export class KnownPeers {
 
   /** Forgets all others. */
   keep(isListed: (node: number) => boolean): void {
-    const strangers = [...this.peers.keys()].filter((node) => !isListed(node));
-    if (strangers.length === 0) return;
-    for (const node of strangers) {
+    const unlisted = [...this.peers.keys()].filter((node) => !isListed(node));
+    if (unlisted.length === 0) return;
+    for (const node of unlisted) {
       this.peers.delete(node);
       this.durable.delete(node);
     }

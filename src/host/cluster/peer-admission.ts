@@ -150,8 +150,8 @@ export class PeerAdmission implements PeerEvents {
     const members = metaReads.members();
     this.isOutside = !members.some(({ nodeId }) => nodeId === this.deps.settings.nodeId);
     this.noteDeparted(metaReads);
-    const strangers = [...this.callers.values(), ...this.departed.values()];
-    this.deps.port?.setPeers(this.others([...members, ...strangers]));
+    const unlisted = [...this.callers.values(), ...this.departed.values()];
+    this.deps.port?.setPeers(this.others([...members, ...unlisted]));
     if (!isNews) return;
     this.known.keep((node) => metaReads.member(node) !== null);
     // Who belongs to the cluster is worth a flush of its own: a start judges by it at once.

@@ -31,7 +31,7 @@ export class DiskStallTransfers {
   constructor(
     private readonly transfers: LeadershipTransfers,
     /** Age of a write at which the disk counts as hanging (ms). */
-    private readonly stuckAfterMs: number,
+    private readonly stalledAfterMs: number,
     /** Time for somebody else to take over, before the group falls silent (ms). */
     private readonly patienceMs: number,
   ) {}
@@ -45,7 +45,7 @@ export class DiskStallTransfers {
   /** Looks at one group, once per tick. Returns whether it is to be ticked. */
   check(replica: Replica, nowMs: number): boolean {
     const sinceMs = Math.min(this.closedSinceMs, this.behindSinceMs(replica, nowMs));
-    if (nowMs >= sinceMs + this.stuckAfterMs) this.giveAway(replica, nowMs);
+    if (nowMs >= sinceMs + this.stalledAfterMs) this.giveAway(replica, nowMs);
     const record = replica.oldestWrite;
     if (record === null || !replica.leadership.isLeading || replica.members.isAlone) {
       this.open.delete(replica);
@@ -57,9 +57,9 @@ export class DiskStallTransfers {
       return true;
     }
     const ageMs = nowMs - known.sinceMs;
-    if (ageMs < this.stuckAfterMs) return true;
+    if (ageMs < this.stalledAfterMs) return true;
     if (this.transfers.order(replica, nowMs)) this.count++;
-    return ageMs < this.stuckAfterMs + this.patienceMs;
+    return ageMs < this.stalledAfterMs + this.patienceMs;
   }
 
   private behindSinceMs(replica: Replica, nowMs: number): number {

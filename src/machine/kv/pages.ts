@@ -115,28 +115,28 @@ function scanUntilJump(
   return jump;
 }
 
-/** A stretch of keys, last excluded. */
+/** A span of keys, last excluded. */
 export interface KeySpan {
   readonly first: ByteKey;
   readonly last: ByteKey;
 }
 
-/** The smallest stretch of keys that holds all of a bucket; null when it is no name of one. */
-export function bucketStretch(bucketText: string): KeySpan | null {
+/** The smallest span of keys that holds all of a bucket; null when it is no name of one. */
+export function bucketSpan(bucketText: string): KeySpan | null {
   const bucket = kvKey(bucketText);
   return bucket === null ? null : { first: bucket, last: bucket + ABOVE_SEPARATOR };
 }
 
 /** The keys that begin with a prefix; null when it is none. UTF-8 never ends in 0xff. */
-export function prefixStretch(prefixText: string): KeySpan | null {
+export function prefixSpan(prefixText: string): KeySpan | null {
   const prefix = kvKey(prefixText);
   const last = prefix === null ? null : keySuccessor(prefix);
   return prefix === null || last === null ? null : { first: prefix, last };
 }
 
-/** The rest of a range behind `after`, as a stretch of keys; null when the query is not one. */
-export function rangeStretch(query: RangeQuery, after: Uint8Array | null): KeySpan | null {
-  const whole = bucketStretch(query.bucket);
+/** The rest of a range behind `after`, as a span of keys; null when the query is not one. */
+export function rangeSpan(query: RangeQuery, after: Uint8Array | null): KeySpan | null {
+  const whole = bucketSpan(query.bucket);
   const interval = rangeInterval(query, after);
   if (whole === null || interval === null) return null;
   const last = smaller(whole.last, interval.last);

@@ -9,7 +9,7 @@
 import { present } from "../../base/assert.js";
 import { encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
-import { rangeStretch } from "../../machine/kv/pages.js";
+import { rangeSpan } from "../../machine/kv/pages.js";
 import type { PageItem, RangeQuery } from "../../machine/decision/reading.js";
 import type { PointInTimeReads } from "../../machine/point-in-time.js";
 import type { KvPageAnswer } from "../api/answers.js";
@@ -155,8 +155,8 @@ class Gathering {
     if (!this.share.hold(this.sizeBytes)) return this.stop("overloaded");
     if (this.view === null) {
       const holder = wanted.durability === Durability.persistent ? group.machine : group.ephemeral;
-      const stretch = rangeStretch(wanted.query, this.after);
-      this.view = holder?.pointInTimeView(stretch, serving.settings.responseMaxBytes) ?? null;
+      const span = rangeSpan(wanted.query, this.after);
+      this.view = holder?.pointInTimeView(span, serving.settings.responseMaxBytes) ?? null;
     }
     serving.sliced.next((turn) => this.slice(turn));
   }

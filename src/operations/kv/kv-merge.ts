@@ -9,7 +9,7 @@
 import { assert } from "../../base/assert.js";
 import { compareText, encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
-import { prefixStretch } from "../../machine/kv/pages.js";
+import { prefixSpan } from "../../machine/kv/pages.js";
 import type { Page, PageItem } from "../../machine/decision/reading.js";
 import type { PointInTimeReads } from "../../machine/point-in-time.js";
 import type { GroupAccess } from "../api/host-view.js";
@@ -237,5 +237,5 @@ function viewOf(
   { prefix, durability }: ScanQuery,
 ): PointInTimeReads | null {
   const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
-  return holder?.pointInTimeView(prefixStretch(prefix), serving.settings.responseMaxBytes) ?? null;
+  return holder?.pointInTimeView(prefixSpan(prefix), serving.settings.responseMaxBytes) ?? null;
 }

@@ -267,13 +267,13 @@ export class Server {
     life.enter(() => {
       if (node.shuttingDown) return;
       const { registry, peers } = node["parts"];
-      const handover = new LeadershipTransfers(
+      const transfers = new LeadershipTransfers(
         (id) => peers.isUp(id),
         () => node.nowMs(),
       );
-      const led = registry.all.filter(({ replica }) => handover.isNeeded(replica));
+      const led = registry.all.filter(({ replica }) => transfers.isNeeded(replica));
       const chosen = isAll ? led : led.slice(-1);
-      const ordered = chosen.filter(({ replica }) => handover.order(replica, node.nowMs()));
+      const ordered = chosen.filter(({ replica }) => transfers.order(replica, node.nowMs()));
       told(ordered.map(({ group }) => group));
     });
   }

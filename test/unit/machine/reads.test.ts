@@ -15,7 +15,7 @@ import { decodeCursor, encodeCursor } from "../../../src/machine/kv/cursor.js";
 import type { DataReads } from "../../../src/machine/data-reads.js";
 import { EPHEMERAL_TOKENS_PER_TERM, EphemeralTable } from "../../../src/machine/ephemeral.js";
 import type { FoundClusterCommand } from "../../../src/machine/commands/meta-command.js";
-import { bucketStretch } from "../../../src/machine/kv/pages.js";
+import { bucketSpan } from "../../../src/machine/kv/pages.js";
 import type { PageItem, PageReading } from "../../../src/machine/decision/reading.js";
 import {
   Bench,
@@ -194,7 +194,7 @@ t.test("P-155 K13 a bucket read in slices shows the moment of its begin", (t) =>
         if (state === "deleted") bench.apply(0, remove(key));
       }
       for (const name of new Set([probe, ...rows.map(({ key }) => bucketOf(key))])) {
-        const view = bench.machine.pointInTimeView(bucketStretch(name), 1_000_000);
+        const view = bench.machine.pointInTimeView(bucketSpan(name), 1_000_000);
         if (name === "") return view === null;
         if (view === null) throw new Error("a bucket has a view");
         const now = bench.machine.reads.bucket(name, 5, 1_000_000);
@@ -221,7 +221,7 @@ t.test("P-155 K13 a bucket read in slices shows the moment of its begin", (t) =>
   t.ok(changed > 500, "rows changed while they were read");
   const bench = new Bench();
   bench.apply(0, set("b/1", "x".repeat(500)));
-  const view = bench.machine.pointInTimeView(bucketStretch("b"), 100);
+  const view = bench.machine.pointInTimeView(bucketSpan("b"), 100);
   t.equal(view?.overrun, false);
   bench.apply(0, set("c/1", "elsewhere"), set("b/1", "changed"));
   t.equal(view?.overrun, true, "what is kept for a view is bounded");
