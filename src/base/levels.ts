@@ -69,6 +69,9 @@ const COMMANDS = {
   "set-member-role": { 1: 1 },
   "remove-member": { 1: 1 },
   "raise-level": { 1: 1 },
+  "change-replicas": { 1: 2 },
+  "report-replicas": { 1: 2 },
+  "place-partition": { 1: 2 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** What lies on disks and in snapshots: since which level each version is written. */

@@ -59,6 +59,7 @@ import {
   update,
 } from "../doubles/machine/bench.js";
 import { member, newMember } from "../doubles/machine/members.js";
+import { orders, place, report } from "../doubles/machine/placement.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? 20_260_101);
@@ -146,6 +147,11 @@ const commands: readonly Command[] = [
   { kind: "unregister-range", keySpace: "k" },
   { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2) },
   { kind: "set-level", level: level(2) },
+  place(2, 5, [1, 3], [2]),
+  orders(3, { kind: "add", nodeId: 4, replaces: 1 }),
+  orders(3, { kind: "remove", nodeId: 1 }),
+  orders(4, { kind: "cancel", nodeId: 4 }),
+  report(9, [1, 3, 4], [2], 3),
 ];
 
 t.test(

@@ -19,6 +19,7 @@ export * from "./group-commands.js";
 export * from "./kv-commands.js";
 export * from "./lock-commands.js";
 export type * from "./meta-command.js";
+export type * from "./placement-commands.js";
 export * from "./sequence-commands.js";
 
 /** What every command of one log entry shares; set by the leader when the batch is cut. */

@@ -8,6 +8,7 @@ import type { ByteReader, ByteWriter } from "../../base/codec.js";
 import { FIRST_LEVEL, level, membershipVersion } from "../../base/ids.js";
 import { type CommandCodecs, int32, text } from "./fields.js";
 import type { MemberRole, MetaCommand, NewMember, ProgramLevels } from "./meta-command.js";
+import { PLACEMENT_COMMANDS } from "./placement-commands.js";
 
 /** Roles by their stored number, which never changes its meaning. */
 export const STORED_ROLES: readonly MemberRole[] = ["learner", "voter", "leaving"];
@@ -153,4 +154,5 @@ export const META_COMMANDS: CommandCodecs<MetaCommand> = {
       membershipVersion: membershipVersion(reader.uint53()),
     }),
   },
+  ...PLACEMENT_COMMANDS,
 };

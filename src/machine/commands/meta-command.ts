@@ -15,6 +15,7 @@ import type {
   RangeGeneration,
   TopologyVersion,
 } from "../../base/ids.js";
+import type { PlacementCommand } from "./placement-commands.js";
 
 /** What the program of a node supports. */
 export interface ProgramLevels {
@@ -160,6 +161,13 @@ export interface MetaOutcome {
   readonly status: MetaStatus;
   /** Version or generation after the command; 0 where there is none. */
   readonly generation: number;
+  /** Of a command about several partitions: what became of each, in its order; else empty. */
+  readonly items: readonly ItemOutcome[];
+}
+export interface ItemOutcome {
+  readonly status: MetaStatus;
+  /** Of the partition's record after the command; 0 where there is none. */
+  readonly generation: PlacementGeneration;
 }
 export type MetaStatus =
   | "done"
@@ -183,7 +191,13 @@ export type MetaStatus =
   /** It was decided on what is not so any more. */
   | "stale"
   /** A member's program does not support the level. */
-  | "level-unsupported";
+  | "level-unsupported"
+  /** A replica of the partition is on its way in or out (P-092). */
+  | "busy"
+  /** The partition is in full mode: its replicas follow the member list. */
+  | "not-placed"
+  /** Done, and the configuration had a member that the record did not know: an alarm. */
+  | "taken-in";
 
 export type MetaCommand =
   | FoundClusterCommand
@@ -194,4 +208,5 @@ export type MetaCommand =
   | SetReplicationFactorCommand
   | RegisterRangeCommand
   | UnregisterRangeCommand
-  | RaiseLevelCommand;
+  | RaiseLevelCommand
+  | PlacementCommand;

@@ -40,8 +40,14 @@ import { encodeCluster, encodeFormerMember, encodeMember } from "./meta-rows.js"
 export type MemberCommand =
   UpdateMemberCommand | AddMemberCommand | SetMemberRoleCommand | RemoveMemberCommand;
 
-export function outcome(status: MetaOutcome["status"], generation = 0): MetaOutcome {
-  return { kind: "meta", status, generation };
+const NO_ITEMS: MetaOutcome["items"] = [];
+
+export function outcome(
+  status: MetaOutcome["status"],
+  generation = 0,
+  items = NO_ITEMS,
+): MetaOutcome {
+  return { kind: "meta", status, generation, items };
 }
 
 export function isText(text: string): boolean {
@@ -50,6 +56,11 @@ export function isText(text: string): boolean {
 
 export function isNodeId(id: number): boolean {
   return Number.isInteger(id) && id >= 1 && id <= NODE_ID_MAX;
+}
+
+/** Whether there may be a partition of this id; every one has a key of its own. */
+export function isPartitionId(id: number): boolean {
+  return Number.isInteger(id) && id >= 1 && id <= 0xffff_ffff;
 }
 
 /** Whether a program of these levels can work at `level`. */

@@ -28,8 +28,16 @@ import type {
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, nameKey, rangeKey, uint32Key } from "../store/keys.js";
 import { raiseLevel } from "./meta-levels.js";
-import { applyMember, isNodeId, isProgram, isText, outcome, supports } from "./meta-members.js";
-import { foundedPartition } from "./meta-placement.js";
+import {
+  applyMember,
+  isNodeId,
+  isPartitionId,
+  isProgram,
+  isText,
+  outcome,
+  supports,
+} from "./meta-members.js";
+import { applyPlacement, foundedPartition } from "./meta-placement.js";
 import { MetaReads } from "./meta-reads.js";
 import {
   FIRST_TOPOLOGY,
@@ -100,8 +108,7 @@ function setReplicationFactor(
   const reads = new MetaReads(context.rows);
   const cluster = reads.cluster();
   if (cluster === null) return outcome("not-founded");
-  const known = Number.isInteger(partitionId) && partitionId >= 1 && partitionId <= 0xffff_ffff;
-  const partition = known ? reads.partition(partitionId) : null;
+  const partition = isPartitionId(partitionId) ? reads.partition(partitionId) : null;
   if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
   if (partition.replicationOverride === replicationFactor) {
     return outcome("unchanged", partition.generation);
@@ -123,8 +130,7 @@ function registerRange(context: DecisionContext, command: RegisterRangeCommand):
   const existing = reads.ranges(keySpace);
   const first = existing[0];
   if (first !== undefined) return outcome("unchanged", first.generation);
-  const known = Number.isInteger(partitionId) && partitionId >= 1 && partitionId <= 0xffff_ffff;
-  const partition = known ? reads.partition(partitionId) : null;
+  const partition = isPartitionId(partitionId) ? reads.partition(partitionId) : null;
   if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
   const generation = rangeGeneration(1);
   const descriptor = { startKey: null, endKey: null, partitionId, generation };
@@ -168,4 +174,7 @@ export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
   "register-range": registerRange,
   "unregister-range": unregisterRange,
   "raise-level": raiseLevel,
+  "change-replicas": applyPlacement,
+  "report-replicas": applyPlacement,
+  "place-partition": applyPlacement,
 };

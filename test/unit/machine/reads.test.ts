@@ -34,6 +34,7 @@ import {
 } from "../../doubles/machine/bench.js";
 import { newMember } from "../../doubles/machine/members.js";
 import { say } from "../../doubles/machine/models.js";
+import { orders, place, report } from "../../doubles/machine/placement.js";
 
 /** Names full of separators, and of what lies right beside them in byte order. */
 const keyText = fc
@@ -560,6 +561,13 @@ const everyKind: readonly Command[] = [
   { kind: "unregister-range", keySpace: "k" },
   { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2 ** 53 - 1) },
   { kind: "set-level", level: level(7) },
+  orders(2 ** 53 - 1, { kind: "add", nodeId: 4, replaces: -1 }),
+  orders(0, { kind: "remove", nodeId: 2 ** 31 - 1 }, -5),
+  orders(1, { kind: "cancel", nodeId: 1 }),
+  { kind: "change-replicas", items: [] },
+  report(2 ** 53 - 1, [3, 1], [1, -2], 7),
+  report(0, []),
+  place(2 ** 40, 5, [9, 1], [2]),
 ];
 
 t.test(
