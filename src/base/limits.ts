@@ -47,7 +47,7 @@ export const VOTERS_MAX = 9;
 export const MEMBERS_MAX = 1024;
 /** Data directories remembered of one node id that was removed. */
 export const FORMER_STORAGE_IDS_MAX = 16;
-/** Length of the version of a program as the roster keeps it (bytes, visible ASCII). */
+/** Length of the version of a program as the member list keeps it (bytes, visible ASCII). */
 export const PROGRAM_VERSION_MAX_BYTES = 64;
 /** Feature levels are numbers from 1 to this. */
 export const LEVEL_NUMBER_MAX = 65_535;

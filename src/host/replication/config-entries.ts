@@ -41,7 +41,7 @@ const LEAVE_JOINT: ConfigChange = { version: 2, transition: "auto", operations: 
 /** What a config entry carries. */
 export interface ConfigPayload {
   readonly change: ConfigChange;
-  /** Of the partition's record that asked for the change; 0 = the roster did. */
+  /** Of the partition's record that asked for the change; 0 = the member list did. */
   readonly generation: PlacementGeneration;
 }
 
