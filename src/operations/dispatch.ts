@@ -6,12 +6,11 @@
  * What another node answered is given on as it is; only the hint says who forwarded (C11). 3. A
  * request that was forwarded already is not forwarded again.
  */
-import { unreachable } from "../base/assert.js";
 import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer } from "./api/answers.js";
 import { Forwarder } from "./forwarding/forwarder.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
-import { changeKey, readKey } from "./kv/kv.js";
+import { executeKey } from "./kv/kv.js";
 import { readBucket } from "./kv/kv-bucket.js";
 import { executeMany } from "./kv/kv-many.js";
 import { readRange } from "./kv/kv-pages.js";
@@ -85,7 +84,10 @@ export class Dispatch {
     if (!place.group.isLeader()) return elsewhere(place.group.partition);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
     if (isOf(request, "lock")) return executeLock(attempt, request);
-    return executeKey(attempt, request);
+    if (isOf(request, "key")) return executeKey(attempt, request);
+    return request.kind === "kv-bucket"
+      ? readBucket(attempt, request)
+      : readRange(attempt, request);
   }
 
   private placeOf(request: KeyRequest | RequestOf<"lock">): Place | null {
@@ -167,23 +169,5 @@ export class Dispatch {
         else finish(endAnswer(request.kind, "mustRetry", NOWHERE, refusal));
       },
     }).go();
-  }
-}
-
-function executeKey(attempt: Attempt<DataAnswer>, request: KeyRequest): void {
-  switch (request.kind) {
-    case "kv-set":
-    case "kv-extend":
-    case "kv-delete":
-      return changeKey(attempt, request);
-    case "kv-get":
-    case "kv-exists":
-      return readKey(attempt, request);
-    case "kv-bucket":
-      return readBucket(attempt, request);
-    case "kv-range":
-      return readRange(attempt, request);
-    default:
-      return unreachable(request);
   }
 }

@@ -15,7 +15,7 @@ import {
   SequenceType,
 } from "../machine/commands/command.js";
 import type { AllocationAnswer, SequenceAnswer } from "./api/answers.js";
-import { trimKey } from "./admission/input.js";
+import { trimKey } from "./api/names.js";
 import type {
   CreateSequenceRequest,
   NextSequenceRequest,

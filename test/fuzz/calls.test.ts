@@ -25,7 +25,7 @@ import {
   writeCall,
 } from "../../src/operations/wire/calls.js";
 import { Draft, Inbox } from "../../src/operations/wire/frames.js";
-import type { Shape } from "../../src/operations/wire/shape.js";
+import type { Shape } from "../../src/base/shape.js";
 import { Trio } from "../doubles/operations/trio.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);

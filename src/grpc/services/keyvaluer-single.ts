@@ -9,7 +9,13 @@ import { assert } from "../../base/assert.js";
 import type { DataAnswer, KvAnswer, KvGetRequest } from "../../operations/api/requests.js";
 import { isZeroHalves, halvesToBigInt, type Encodable } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/keyvalues.js";
-import { dataMethod, elapsedField, ownBytesOrNull, routeOf } from "../calls/method.js";
+import {
+  type DataMethod,
+  dataMethod,
+  elapsedField,
+  ownBytesOrNull,
+  routeOf,
+} from "../calls/method.js";
 import { noOperation, noReadTimestamp, noTransaction, normalPolicy } from "./transactional.js";
 
 function kvAnswer(answer: DataAnswer): KvAnswer {
@@ -77,7 +83,7 @@ function readResponse(
   };
 }
 
-export const setMethod = dataMethod({
+const setMethod = dataMethod({
   path: "/KeyValuer/TrySetKeyValue",
   role: "writer",
   kind: "kv-set",
@@ -101,7 +107,7 @@ export const setMethod = dataMethod({
   toResponse: writeResponse,
 });
 
-export const extendMethod = dataMethod({
+const extendMethod = dataMethod({
   path: "/KeyValuer/TryExtendKeyValue",
   role: "writer",
   kind: "kv-extend",
@@ -117,7 +123,7 @@ export const extendMethod = dataMethod({
   toResponse: writeResponse,
 });
 
-export const deleteMethod = dataMethod({
+const deleteMethod = dataMethod({
   path: "/KeyValuer/TryDeleteKeyValue",
   role: "writer",
   kind: "kv-delete",
@@ -132,7 +138,7 @@ export const deleteMethod = dataMethod({
   toResponse: writeResponse,
 });
 
-export const getMethod = dataMethod({
+const getMethod = dataMethod({
   path: "/KeyValuer/TryGetKeyValue",
   role: "reader",
   kind: "kv-get",
@@ -142,7 +148,7 @@ export const getMethod = dataMethod({
   toResponse: readResponse,
 });
 
-export const existsMethod = dataMethod({
+const existsMethod = dataMethod({
   path: "/KeyValuer/TryExistsKeyValue",
   role: "reader",
   kind: "kv-exists",
@@ -151,3 +157,22 @@ export const existsMethod = dataMethod({
   toRequest: (message) => readRequest("kv-exists", message),
   toResponse: readResponse,
 });
+
+export const SINGLE_METHODS: readonly DataMethod[] = [
+  setMethod,
+  extendMethod,
+  deleteMethod,
+  getMethod,
+  existsMethod,
+];
+
+const Types = proto.GrpcClientBatchType;
+
+/** As items of the batch stream: type, number of the field, method. */
+export const SINGLE_ITEMS: readonly (readonly [number, number, DataMethod])[] = [
+  [Types.TRY_SET_KEY_VALUE, 3, setMethod],
+  [Types.TRY_EXTEND_KEY_VALUE, 7, extendMethod],
+  [Types.TRY_DELETE_KEY_VALUE, 6, deleteMethod],
+  [Types.TRY_GET_KEY_VALUE, 5, getMethod],
+  [Types.TRY_EXISTS_KEY_VALUE, 8, existsMethod],
+];

@@ -22,13 +22,7 @@ import {
   getManyMethod,
   setManyMethod,
 } from "./keyvaluer-many.js";
-import {
-  deleteMethod,
-  existsMethod,
-  extendMethod,
-  getMethod,
-  setMethod,
-} from "./keyvaluer-single.js";
+import { SINGLE_ITEMS, SINGLE_METHODS } from "./keyvaluer-single.js";
 import type { BatchOperation, BatchStreamKind, DataMethod } from "../calls/method.js";
 import { dataMethod } from "../calls/method.js";
 import { noOperation, noReadTimestamp, noTransaction } from "./transactional.js";
@@ -169,11 +163,7 @@ const rangeMethod = dataMethod({
 
 /** The unary data calls of the service. */
 export const KEYVALUER_METHODS: readonly DataMethod[] = [
-  setMethod,
-  extendMethod,
-  deleteMethod,
-  getMethod,
-  existsMethod,
+  ...SINGLE_METHODS,
   setManyMethod,
   deleteManyMethod,
   getManyMethod,
@@ -194,12 +184,8 @@ export const KEYVALUER_STREAM: BatchStreamKind = {
   operations: new Map<number, BatchOperation>(
     (
       [
-        [Types.TRY_SET_KEY_VALUE, 3, setMethod],
+        ...SINGLE_ITEMS,
         [Types.TRY_SET_MANY_KEY_VALUE, 4, setManyMethod],
-        [Types.TRY_EXTEND_KEY_VALUE, 7, extendMethod],
-        [Types.TRY_DELETE_KEY_VALUE, 6, deleteMethod],
-        [Types.TRY_GET_KEY_VALUE, 5, getMethod],
-        [Types.TRY_EXISTS_KEY_VALUE, 8, existsMethod],
         [Types.TRY_GET_BY_BUCKET, 11, bucketMethod],
         [Types.TRY_SCAN_BY_PREFIX, 12, scanAllMethod],
         [Types.TRY_DELETE_MANY_KEY_VALUE, 16, deleteManyMethod],

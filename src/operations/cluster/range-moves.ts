@@ -13,7 +13,7 @@ import { KvType, type RangeDescriptor } from "../../machine/commands/command.js"
 import type { GroupAccess } from "../api/host-view.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.js";
 import { Forwarder } from "../forwarding/forwarder.js";
-import { isOpenName } from "../admission/input.js";
+import { isOpenName } from "../api/names.js";
 import { gather } from "../kv/kv-gather.js";
 import { Durability, type RequestContext } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";

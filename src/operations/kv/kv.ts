@@ -6,7 +6,7 @@
  * it commits the clock first (P-051). 3. One turn reads a bounded number of bytes; a read that
  * comes too late for it joins a later round.
  */
-import { assert } from "../../base/assert.js";
+import { assert, unreachable } from "../../base/assert.js";
 import { textSizeBytes } from "../../base/bytes.js";
 import type { KvCommand, KvOutcome } from "../../machine/commands/command.js";
 import { visitsOf } from "../../machine/kv/page-builder.js";
@@ -20,6 +20,7 @@ import {
   type KvExtendRequest,
   type KvGetRequest,
   type KvSetRequest,
+  type RequestOf,
 } from "../api/requests.js";
 import type { Attempt } from "../serving/attempt.js";
 import { kvAnswer } from "../api/shapes.js";
@@ -29,7 +30,22 @@ export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
 /** Bytes of a key/value command beside its key and values, at most. */
 const COMMAND_BYTES = 64;
 
-/** Carries out one acceptable set, extend or delete. */
+/** Carries out one acceptable request about one key. */
+export function executeKey(attempt: Attempt<KvAnswer>, request: RequestOf<"key">): void {
+  switch (request.kind) {
+    case "kv-set":
+    case "kv-extend":
+    case "kv-delete":
+      return changeKey(attempt, request);
+    case "kv-get":
+    case "kv-exists":
+      return readKey(attempt, request);
+    default:
+      return unreachable(request);
+  }
+}
+
+/** Carries out one acceptable change. */
 export function changeKey(attempt: Attempt<KvAnswer>, request: KvChangeRequest): void {
   const { serving, origin } = attempt;
   const command = commandOf(request, serving.settings.revisionsRetained);
@@ -66,7 +82,7 @@ function sizeOf(command: KvCommand): number {
 }
 
 /** Carries out one acceptable get or exists. */
-export function readKey(attempt: Attempt<KvAnswer>, request: KvGetRequest): void {
+function readKey(attempt: Attempt<KvAnswer>, request: KvGetRequest): void {
   const { serving, group, origin } = attempt;
   const { readTurn } = serving;
   const answer = ({ type, revision, lastModified, value, state, leaseEndMs }: KvReading): void => {

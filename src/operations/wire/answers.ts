@@ -30,7 +30,7 @@ import {
   record,
   text,
   uint32,
-} from "./shape.js";
+} from "../../base/shape.js";
 
 /** Items of one page or bucket: what fits the largest response at a byte each would be more. */
 const PAGE_ITEMS_MAX = 4_194_304;

@@ -12,7 +12,17 @@ import type { DataAnswer, KvPageItem, Refusal } from "../api/answers.js";
 import type { DataRequest } from "../api/requests.js";
 import { DATA_ANSWER_KINDS, pageItems, refusal } from "./answers.js";
 import { DATA_REQUEST_KINDS } from "./requests.js";
-import { boolean, bytes, int32, int53, list, nullable, oneOf, text, union } from "./shape.js";
+import {
+  boolean,
+  bytes,
+  int32,
+  int53,
+  list,
+  nullable,
+  oneOf,
+  text,
+  union,
+} from "../../base/shape.js";
 
 type LeaveOutcome = LeaveAnswer["outcome"];
 

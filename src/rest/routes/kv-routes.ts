@@ -21,19 +21,46 @@ import { dataRoute } from "./data-route.js";
 import type { Exchange } from "../http/exchange.js";
 import * as answers from "./kv-answers.js";
 import {
-  bucketTable,
   deleteManyTable,
   deleteTable,
   existsManyTable,
-  extendTable,
   getManyTable,
   getTable,
-  rangeTable,
-  scanTable,
   setManyTable,
   setTable,
+  key,
 } from "./kv-tables.js";
+import {
+  bool,
+  durability,
+  int32,
+  optionalText,
+  text,
+  transactionalTableOf,
+} from "../json/members.js";
 import type { Route } from "../http/route.js";
+
+const limit = int32("limit", "largest number of items; 0 or omitted = the default");
+const cursor = optionalText("cursor", "`nextCursor` of the page before");
+
+const extendTable = transactionalTableOf(key, int32("expiresMs", "new lease, ms"), durability());
+const bucketTable = transactionalTableOf(text("prefixKey", "name of the bucket"), durability());
+const scanTable = transactionalTableOf(
+  text("prefixKey", "text that the keys begin with"),
+  durability(),
+  limit,
+  cursor,
+);
+const rangeTable = transactionalTableOf(
+  text("prefix", "name of the bucket"),
+  optionalText("startKey", "null = from the first"),
+  bool("startInclusive", "whether startKey itself belongs to the range"),
+  optionalText("endKey", "null = to the last"),
+  bool("endInclusive", "whether endKey itself belongs to the range"),
+  limit,
+  cursor,
+  durability(),
+);
 
 const write = { tag: "kv", access: "writer" } as const;
 const read = { tag: "kv", access: "reader" } as const;

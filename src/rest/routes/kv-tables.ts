@@ -1,5 +1,5 @@
 /**
- * Request members of the key/value paths.
+ * Request members of the key/value paths that several tables share: of one key and of many keys.
  *
  * Invariants: 1. Transactional members are accepted where the contract lists them and must say
  * nothing. 2. Items of a many-call are independent: a number that does not fit spoils its own item,
@@ -8,12 +8,10 @@
 import type { KvDeleteRequest, KvGetRequest, KvSetRequest } from "../../operations/api/requests.js";
 import {
   base64,
-  bool,
   durability,
   int32,
   int64,
   items,
-  optionalText,
   tableOf,
   text,
   transactionalTableOf,
@@ -26,11 +24,8 @@ const INVALID_FLAGS = 1 << 30;
 const INVALID_REVISION = -2n;
 const INVALID_DURABILITY = -1;
 
-const key = text("key", "1 to 1024 bytes");
+export const key = text("key", "1 to 1024 bytes");
 const revision = int64("revision", -1n, "-1 or omitted = latest, 0 and more = exactly that one");
-const limit = int32("limit", "largest number of items; 0 or omitted = the default");
-const cursor = optionalText("cursor", "`nextCursor` of the page before");
-
 export const setTable = transactionalTableOf(
   key,
   base64("value", "null stores an entry that holds nothing"),
@@ -40,35 +35,9 @@ export const setTable = transactionalTableOf(
   int32("flags", "bits: 1 set, 2 no revision, 4 if exists, 8 if not, 16 if value, 32 if revision"),
   durability(),
 );
-export const extendTable = transactionalTableOf(
-  key,
-  int32("expiresMs", "new lease, ms"),
-  durability(),
-);
 export const deleteTable = transactionalTableOf(key, durability());
 export const getTable = transactionalTableOf(key, revision, durability());
 const getItemTable = tableOf(key, revision, durability());
-export const bucketTable = transactionalTableOf(
-  text("prefixKey", "name of the bucket"),
-  durability(),
-);
-export const scanTable = transactionalTableOf(
-  text("prefixKey", "text that the keys begin with"),
-  durability(),
-  limit,
-  cursor,
-);
-export const rangeTable = transactionalTableOf(
-  text("prefix", "name of the bucket"),
-  optionalText("startKey", "null = from the first"),
-  bool("startInclusive", "whether startKey itself belongs to the range"),
-  optionalText("endKey", "null = to the last"),
-  bool("endInclusive", "whether endKey itself belongs to the range"),
-  limit,
-  cursor,
-  durability(),
-);
-
 export const setManyTable = tableOf(
   items(
     "items",

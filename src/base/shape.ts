@@ -7,10 +7,10 @@
  * declaration; absent and zero differ. 3. Reading never throws and never allocates by a length that
  * the input has no bytes for (P-128): the reader turns failed and yields zeros.
  */
-import { assert } from "../../base/assert.js";
-import type { ByteReader, ByteWriter } from "../../base/codec.js";
-import type { Hlc } from "../../base/hlc.js";
-import { Int64 } from "../../base/int64.js";
+import { assert } from "./assert.js";
+import type { ByteReader, ByteWriter } from "./codec.js";
+import type { Hlc } from "./hlc.js";
+import { Int64 } from "./int64.js";
 
 export interface Shape<T> {
   write(writer: ByteWriter, value: T): void;
@@ -128,7 +128,7 @@ export function record<T extends object>(members: Members<T>): Shape<T> {
   };
 }
 
-interface Kinded {
+export interface Kinded {
   readonly kind: string;
 }
 
@@ -149,16 +149,18 @@ export type Kinds<U extends Kinded> = {
   readonly [Kind in U["kind"]]: readonly [number, KindMembers<U>[Kind]];
 };
 
-/** The kinds of a union whose numbers stand in a table of their own. */
-export function numbered<U extends Kinded>(
-  members: KindMembers<U>,
-  rows: Readonly<Record<U["kind"], { readonly wire: number }>>,
-): Kinds<U> {
+/** The kinds of a union that stand in a table with more about each. */
+export function numbered<U extends Kinded>(rows: {
+  readonly [Kind in U["kind"]]: {
+    readonly wire: number;
+    readonly members: KindMembers<U>[Kind];
+  };
+}): Kinds<U> {
   const kinds: { [Kind in U["kind"]]?: Kinds<U>[Kind] } = {};
-  for (const kind of Object.keys(members) as U["kind"][]) {
-    kinds[kind] = [rows[kind].wire, members[kind]];
+  for (const kind of Object.keys(rows) as U["kind"][]) {
+    kinds[kind] = [rows[kind].wire, rows[kind].members];
   }
-  // Every kind has its members: their type names them all.
+  // Every kind has a row: their type names them all.
   return kinds as Kinds<U>;
 }
 
