@@ -10,16 +10,16 @@
  */
 import { type Program, listedProgram } from "../../base/levels.js";
 import { type GroupView, nextMemberChange } from "../../control/membership.js";
+import { commandSizeBytes } from "../../machine/commands/codec.js";
 import type { Member, MetaCommand, NewMember } from "../../machine/commands/command.js";
 import { type MemberCommand, isSameProgram } from "../../machine/meta/meta-members.js";
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
 import type { Group } from "../group/group.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
+import type { MetaResult } from "./meta-proposals.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
 import type { ProposalResult } from "../requests/results.js";
 
-const COMMAND_BYTES = 512;
-const FOUNDER_BYTES = 1200;
 const PATIENCE_MS = 10_000;
 /** Pause after a try that came to nothing (ms). */
 const RETRY_MS = 1000;
@@ -162,8 +162,7 @@ export class ClusterMembers {
 
   private propose(command: MetaCommand, nowMs: number): void {
     this.onItsWay = true;
-    const founders = command.kind === "found-cluster" ? command.members.length : 0;
-    const sizeBytes = COMMAND_BYTES + founders * FOUNDER_BYTES;
+    const sizeBytes = commandSizeBytes(command);
     this.group.proposeFinal(command, sizeBytes, nowMs + PATIENCE_MS, (result: ProposalResult) => {
       const isApplied = result.status === "applied";
       this.finish(command, isApplied ? 0 : nowMs + RETRY_MS, result.status);

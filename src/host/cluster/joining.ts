@@ -13,7 +13,8 @@ import { programsDiffer } from "../../control/founding.js";
 import type { ClusterRecord, MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort, PeerStorage } from "../../ports.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
+import type { MetaResult } from "./meta-proposals.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
 
 const UNDER_WAY_MAX = 16;
 const PATIENCE_MS = 5000;

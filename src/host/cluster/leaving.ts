@@ -16,7 +16,8 @@ import { decideLeave } from "../../control/membership.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
+import type { MetaResult } from "./meta-proposals.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
 
 export type LeaveOutcome =
   | "Committed"

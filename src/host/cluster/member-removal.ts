@@ -17,7 +17,8 @@ import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { Hearing } from "./hearing.js";
 import type { LeaveDone, LeaveOutcome } from "./leaving.js";
-import type { MetaResult, ProposeOnMeta } from "./meta-proposer.js";
+import type { MetaResult } from "./meta-proposals.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
 
 export interface MemberRemovalDeps {
   readonly nodeId: number;

@@ -1,31 +1,43 @@
 /**
- * Commands about members that a node wants decided by the meta partition, whoever leads it:
- * proposed here, or sent to the leader, who proposes them and answers.
+ * Commands that a node wants decided by the meta partition, whoever leads it: proposed here, or
+ * sent to the leader, who proposes them and answers. Which ones, is in the table next door.
  *
- * For the host's own meta proposals (its line in the member list, joins, leaves); clients' requests
- * travel on their own. Frames go on the lane "control", which drops its oldest when it is full:
+ * For the host's own meta proposals (its line in the member list, joins, leaves, replicas); clients'
+ * requests travel on their own. Frames go on the lane "control", which drops its oldest when it is full:
  * what is not answered is asked again. They begin with a byte that no other frame there begins
  * with. Invariants: 1. `done` comes exactly once, by the deadline at the latest, and in no turn. 2.
  * "refused" and "later" mean certainly not proposed; whatever may have been is "unknown". 3. One
- * hop: who is asked and does not lead refuses. 4. Reading is strict and bounded, and only commands
- * about members are taken (P-128). 5. An ask is carried out once, however often it arrives. 6. No
+ * hop: who is asked and does not lead refuses. 4. Reading is strict and bounded, and only what the
+ * table lets the sender ask is taken (P-128). 5. An ask is carried out once, however often it
+ * arrives, unless a repeat of it changes nothing. 6. No
  * id is given out again while a group still lists it (P-097).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { GroupView } from "../../control/membership.js";
-import { readCommand, writeCommand } from "../../machine/commands/codec.js";
-import type { AddMemberCommand, Command, MetaStatus } from "../../machine/commands/command.js";
-import { type MemberCommand, programOf } from "../../machine/meta/meta-members.js";
+import { commandSizeBytes, readCommand, writeCommand } from "../../machine/commands/codec.js";
+import type { AddMemberCommand, Command } from "../../machine/commands/command.js";
+import { programOf } from "../../machine/meta/meta-members.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import { ControlMark } from "../replication/control-marks.js";
 import { judgeId } from "./id-reuse.js";
+import {
+  META_PROPOSALS,
+  META_PROPOSAL_MAX_BYTES,
+  type MetaProposal,
+  type MetaResult,
+  isMetaProposal,
+  maySend,
+  readMetaResult,
+  writeMetaResult,
+} from "./meta-proposals.js";
 import type { ProposalDone, ProposalResult } from "../requests/results.js";
 
 const MARK = ControlMark.metaProposal;
 const ASK = 1;
 const ANSWER = 2;
-const FRAME_MAX_BYTES = 4096;
-const COMMAND_BYTES = 2600;
+/** What stands before a command. */
+const HEAD_BYTES = 14;
+const FRAME_MAX_BYTES = HEAD_BYTES + META_PROPOSAL_MAX_BYTES;
 const PENDING_MAX = 256;
 const WAIT_MAX_MS = 60_000;
 /** What is not answered within this is asked again (ms). */
@@ -35,36 +47,10 @@ const TAKEN_MAX = 1024;
 /** An ask is remembered so much longer than its asker waits (ms). */
 const TAKEN_GRACE_MS = 2000;
 
-const STATUSES: readonly MetaStatus[] = [
-  "done",
-  "unchanged",
-  "unknown-partition",
-  "not-founded",
-  "invalid",
-  "not-a-member",
-  "storage-lost",
-  "was-removed",
-  "too-many-members",
-  "too-many-voters",
-  "last-voter",
-  "drain-in-progress",
-  "range-elsewhere",
-  "stale",
-  "level-unsupported",
-];
-
-export type MetaResult =
-  | { readonly status: "applied"; readonly outcome: MetaStatus; readonly version: number }
-  /** Certainly not proposed: nobody known leads, or nobody took it. */
-  | { readonly status: "refused" }
-  /** Not done now: a group still lists a former life of the node, or cannot be seen. */
-  | { readonly status: "later" }
-  | { readonly status: "unknown" };
-
 export type MetaDone = (result: MetaResult) => void;
 
-/** How a command about members gets to the meta partition. */
-export type ProposeOnMeta = (command: MemberCommand, deadlineMs: number, done: MetaDone) => void;
+/** How a command of the table gets to the meta partition. */
+export type ProposeOnMeta = (command: MetaProposal, deadlineMs: number, done: MetaDone) => void;
 
 export interface MetaProposerDeps {
   readonly nodeId: number;
@@ -87,7 +73,7 @@ export interface MetaProposerDeps {
 
 interface Pending {
   readonly to: number;
-  readonly command: MemberCommand;
+  readonly command: MetaProposal;
   readonly deadlineMs: number;
   readonly done: MetaDone;
   againMs: number;
@@ -103,7 +89,6 @@ interface Taken {
 const REFUSED: MetaResult = { status: "refused" };
 const LATER: MetaResult = { status: "later" };
 const UNKNOWN: MetaResult = { status: "unknown" };
-const CODES = { refused: 1, unknown: 2, later: 3 } as const;
 
 /** Whether `bytes`, from the lane "control", are for `MetaProposer`. */
 export function isMetaProposalFrame(bytes: Uint8Array): boolean {
@@ -114,15 +99,10 @@ function resultOf(result: ProposalResult): MetaResult {
   if (result.status === "applied") {
     const { outcome } = result;
     if (outcome.kind !== "meta") return UNKNOWN;
-    return { status: "applied", outcome: outcome.status, version: outcome.generation };
+    const { status, generation, items } = outcome;
+    return { status: "applied", outcome: status, version: generation, items };
   }
   return result.status === "unknown" ? UNKNOWN : REFUSED;
-}
-
-function isMemberCommand(command: Command): command is MemberCommand {
-  const { kind } = command;
-  if (kind === "update-member" || kind === "add-member") return true;
-  return kind === "set-member-role" || kind === "remove-member";
 }
 
 export class MetaProposer {
@@ -140,7 +120,8 @@ export class MetaProposer {
     const later = (result: MetaResult): void => deps.soon(() => done(result));
     const leader = deps.leader();
     const nowMs = deps.nowMs();
-    if (leader === 0 || nowMs >= deadlineMs) return later(REFUSED);
+    const isLarge = commandSizeBytes(command) > META_PROPOSALS[command.kind].maxBytes;
+    if (leader === 0 || nowMs >= deadlineMs || isLarge) return later(REFUSED);
     if (leader === deps.nodeId) return this.decide(command, deadlineMs, later);
     if (this.pending.size >= PENDING_MAX) return later(REFUSED);
     const id = this.nextId++;
@@ -190,14 +171,15 @@ export class MetaProposer {
   }
 
   /** Proposes `command` here, where the meta partition is led. */
-  private decide(command: MemberCommand, deadlineMs: number, done: MetaDone): void {
+  private decide(command: MetaProposal, deadlineMs: number, done: MetaDone): void {
     const { deps } = this;
     if (command.kind === "add-member") {
       const judgement = judgeId(command, deps.metaReads(), deps.groups());
       if (judgement === "later") return deps.soon(() => done(LATER));
       if (judgement === "held") return this.confirmHeld(command, deadlineMs, done);
     }
-    deps.propose(command, COMMAND_BYTES, deadlineMs, (result) => done(resultOf(result)));
+    const sizeBytes = commandSizeBytes(command);
+    deps.propose(command, sizeBytes, deadlineMs, (result) => done(resultOf(result)));
   }
 
   /**
@@ -210,12 +192,11 @@ export class MetaProposer {
     if (member === null) return deps.soon(() => done(LATER));
     const line = { endpoint: member.endpoint, storageId: "", ...programOf(member) };
     const question = { kind: "update-member", nodeId, ...line } as const;
-    deps.propose(question, COMMAND_BYTES, deadlineMs, (proposed) => {
+    deps.propose(question, commandSizeBytes(question), deadlineMs, (proposed) => {
       const result = resultOf(proposed);
       if (result.status !== "applied") return done(result);
-      const { outcome, version } = result;
-      const isHeld = outcome === "unchanged" || outcome === "done";
-      done(isHeld ? { status: "applied", outcome: "storage-lost", version } : LATER);
+      const isHeld = result.outcome === "unchanged" || result.outcome === "done";
+      done(isHeld ? { ...result, outcome: "storage-lost" } : LATER);
     });
   }
 
@@ -234,9 +215,12 @@ export class MetaProposer {
 
   private asked(from: number, id: number, reader: ByteReader): boolean {
     const waitMs = reader.uint32();
+    const sizeBytes = reader.remainingBytes;
     const command = readCommand(reader);
     if (command === null || command === "unknown" || !reader.isComplete()) return false;
-    if (waitMs > WAIT_MAX_MS || !isMemberCommand(command)) return false;
+    if (waitMs > WAIT_MAX_MS || !isMetaProposal(command)) return false;
+    const rule = META_PROPOSALS[command.kind];
+    if (sizeBytes > rule.maxBytes) return false;
     const { deps } = this;
     const key = `${from}/${id}`;
     const known = this.taken.get(key);
@@ -244,7 +228,9 @@ export class MetaProposer {
       if (known.result !== null) this.answer(from, id, known.result);
       return true;
     }
-    if (deps.leader() !== deps.nodeId || this.taken.size >= TAKEN_MAX) {
+    const isMember = deps.metaReads()?.member(from) != null;
+    const isTaken = deps.leader() === deps.nodeId && this.taken.size < TAKEN_MAX;
+    if (!isTaken || !maySend(from, isMember, command)) {
       this.answer(from, id, REFUSED);
       return true;
     }
@@ -255,30 +241,23 @@ export class MetaProposer {
     this.decide(command, deadlineMs, (result) => {
       taken.result = result;
       // In another life of the asker the id may belong to another ask.
-      if (this.taken.get(key) === taken) this.answer(from, id, result);
+      if (this.taken.get(key) !== taken) return;
+      if (rule.repeats === "always") this.taken.delete(key);
+      this.answer(from, id, result);
     });
     return true;
   }
 
   private answer(to: number, id: number, result: MetaResult): void {
     const writer = new ByteWriter(32).uint8(MARK).uint8(ANSWER).uint53(id);
-    if (result.status === "applied") {
-      writer.uint8(0).uint8(STATUSES.indexOf(result.outcome)).uint53(result.version);
-    } else writer.uint8(CODES[result.status]);
+    writeMetaResult(writer, result);
     // An answer that is lost is asked for again.
     this.deps.send(to, writer.finish());
   }
 
   private answered(from: number, id: number, reader: ByteReader): boolean {
-    const code = reader.uint8();
-    let result: MetaResult = code === 1 ? REFUSED : code === 3 ? LATER : UNKNOWN;
-    if (code === 0) {
-      const outcome = STATUSES[reader.uint8()];
-      const version = reader.uint53();
-      if (outcome === undefined) return false;
-      result = { status: "applied", outcome, version };
-    }
-    if (!reader.isComplete() || code > 3) return false;
+    const result = readMetaResult(reader);
+    if (result === null) return false;
     const waiting = this.pending.get(id);
     if (waiting?.to !== from) return true;
     this.pending.delete(id);
