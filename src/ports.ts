@@ -227,6 +227,17 @@ export interface FilesPort {
   syncDirectory(path: string, done: (result: Result<null, FileErrorCode>) => void): void;
 }
 
+/** The highest level that anything in log or state store of this node may be of. */
+export interface LevelPort {
+  /** As it is durable. */
+  readonly level: number;
+  /**
+   * Makes a higher one durable. Once at a time. "failed": the system refused for good; anything
+   * else passes.
+   */
+  raise(level: number, done: (result: Result<null, FileErrorCode>) => void): void;
+}
+
 // The state store ---------------------------------------------------------------------------------
 
 /**

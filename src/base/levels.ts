@@ -92,6 +92,7 @@ const STORED_FORMATS = {
   "snapshot chunk": { 1: 1 },
   "log segment": { 1: 1 },
   "data directory": { 2: 1 },
+  "level file": { 1: 1 },
   "replica of a node": { 1: 1 },
   "identity of a node": { 3: 1 },
   "known peers": { 2: 1 },
@@ -149,6 +150,34 @@ const OPERATIONS = {
   "backups.collectGarbage": 1,
   "backups.restore": 1,
 } as const satisfies Readonly<Record<string, number>>;
+
+/** The release that brought each level, level 1 first. */
+const LEVEL_RELEASES: readonly string[] = ["0.1"];
+
+/** What a data directory says of the level that its data may be of. */
+export interface StoredLevel {
+  readonly level: number;
+  /** Version of the program that wrote it. */
+  readonly version: string;
+}
+
+/**
+ * Why a program cannot use data of that level, and which version can be used instead; null when it
+ * can (contract 5.5 U4).
+ */
+export function levelFault(
+  stored: StoredLevel,
+  { levels }: Program,
+  releases: readonly string[] = LEVEL_RELEASES,
+): string | null {
+  const { level, version } = stored;
+  const found = `data is of level ${level}, this program supports ${rangeText(levels)}`;
+  if (level > levels.max) return `${found}: use version ${version} or later`;
+  if (level >= levels.min) return null;
+  // The release that brought the next level supports both.
+  const next = releases[level] ?? `that brought level ${level + 1}`;
+  return `${found}: upgrade through version ${next} first`;
+}
 
 /** The tables by what they are about. */
 export const SINCE = {

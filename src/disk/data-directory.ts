@@ -4,6 +4,7 @@
  * | Path | What |
  * |---|---|
  * | `{path}/{revision}/identity.json` | kind, format version, storage id, cluster id, node id |
+ * | `{path}/{revision}/level.json` | the highest level of anything there (`level-file.ts`); absent = 1 |
  * | `{path}/{revision}/complete.json` | written when the first start had made everything |
  * | `{path}/{revision}/state/` | the LMDB environment |
  * | `{path}/wal/`, or the path of the log | the segments |

@@ -3,7 +3,8 @@
  * why not.
  *
  * Invariants: 1. On failure nothing stays open or locked. 2. The lock is taken before anything is
- * read and given back after everything is closed.
+ * read and given back after everything is closed; only whether this program may use the data at all
+ * is looked at before, so that nothing is touched where it may not (contract 5.5 U4).
  *
  * A failure's message names the file and the remedy. All but "storage-no-space" and
  * "storage-in-use" mean that an operator must look before the node can start.
@@ -11,11 +12,13 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
+import type { Program } from "../base/levels.js";
 import { SEGMENT_BYTES } from "../base/limits.js";
-import type { LogPort, StorePort } from "../ports.js";
+import type { FilesPort, LevelPort, LogPort, StorePort } from "../ports.js";
 import type { Kernels } from "../wasm/kernels.js";
 import { BudgetedFiles } from "./budget.js";
 import { RealFiles } from "./files.js";
+import { LevelFile, type LevelFileCode, MemoryLevel } from "./level-file.js";
 import { type DirectoryLock, type LockCode, lockDirectory } from "./lock.js";
 import { MemoryLog } from "./log/memorylog.js";
 import { MemoryStore } from "./store/memorystore.js";
@@ -52,6 +55,8 @@ export interface DiskOptions {
   readonly identity: { readonly clusterId: string; readonly nodeId: number };
   /** Kernels of its own for the log: they share no memory with any other user. */
   readonly kernels: Kernels;
+  /** What is supported of what lies there. */
+  readonly program: Program;
   /** Default SEGMENT_BYTES. */
   readonly segmentBytes?: number;
 }
@@ -59,11 +64,17 @@ export interface DiskOptions {
 export type DiskPorts = Omit<LogPorts, "files">;
 
 export type DiskCode =
-  DataDirectoryCode | LockCode | LogOpenCode | "store-unreadable" | "storage-foreign";
+  | DataDirectoryCode
+  | LevelFileCode
+  | LockCode
+  | LogOpenCode
+  | "store-unreadable"
+  | "storage-foreign";
 
 export interface Disk {
   readonly log: LogPort;
   readonly store: StorePort;
+  readonly level: LevelPort;
   /** storageId is "" with the memory adapter. */
   readonly identity: LogIdentity;
   /** True when the directory was made by this call. */
@@ -92,8 +103,24 @@ export function storedIdentity(
 
 export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): void {
   if (options.adapter === "memory") return openMemory(options, ports, done);
-  const walPath = options.walPath ?? `${options.path}/wal`;
   const home = `${options.path}/${options.revision}`;
+  const identity = readIdentity(`${home}/identity.json`);
+  if (!identity.ok) return ports.timers.soon(() => done(identity));
+  const files = new BudgetedFiles(new RealFiles());
+  LevelFile.open(home, options.program, files, identity.value === null, (judged) => {
+    if (judged.ok) lockAndOpen(options, ports, files, home, done);
+    else done(judged);
+  });
+}
+
+function lockAndOpen(
+  options: DiskOptions,
+  ports: DiskPorts,
+  files: FilesPort,
+  home: string,
+  done: Done,
+): void {
+  const walPath = options.walPath ?? `${options.path}/wal`;
   for (const directory of [`${home}/state`, walPath]) {
     const made = makeDirectory(directory);
     if (!made.ok) return ports.timers.soon(() => done(made));
@@ -106,7 +133,7 @@ export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): vo
     lockDirectory(walPath, (walLock) => {
       if (!walLock.ok) return giveUp(walLock);
       const locks = [walLock.value, homeLock.value];
-      openLocked(options, ports, home, walPath, locks, (result) => {
+      openLocked(options, { ...ports, files }, home, walPath, locks, (result) => {
         if (result.ok) return done(result);
         walLock.value.release(() => giveUp(result));
       });
@@ -117,9 +144,10 @@ export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): vo
 function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
   const log = new MemoryLog(ports.timers);
   const store = new MemoryStore(ports.timers, options.maxBytes);
+  const level = new MemoryLevel(ports.timers);
   const identity = { storageId: "", ...options.identity };
   const close = closer([store, log], []);
-  ports.timers.soon(() => done(ok({ log, store, identity, isNew: true, close })));
+  ports.timers.soon(() => done(ok({ log, store, level, identity, isNew: true, close })));
 }
 
 /** The directory's identity; made when it has none. */
@@ -144,7 +172,7 @@ function identify(
 
 function openLocked(
   options: DiskOptions,
-  ports: DiskPorts,
+  ports: LogPorts,
   home: string,
   walPath: string,
   locks: readonly DirectoryLock[],
@@ -175,13 +203,17 @@ function openLocked(
     spaceRetryMs: SPACE_RETRY_MS,
     mayCreate: !existsSync(mark),
   };
-  const files = new BudgetedFiles(new RealFiles());
-  openLog(logOptions, { ...ports, files }, kernels, (opened) => {
-    if (!opened.ok) return store.close(() => done(opened));
-    const log = opened.value;
-    const marked = existsSync(mark) ? ok(null) : writeMark(mark);
-    if (!marked.ok) return store.close(() => log.close(() => done(marked)));
-    done(ok({ log, store, identity, isNew, close: closer([store, log], locks) }));
+  // Its name is durable now, and nobody else raises it any more.
+  LevelFile.open(home, options.program, ports.files, isNew, (judged) => {
+    if (!judged.ok) return store.close(() => done(judged));
+    const level = judged.value;
+    openLog(logOptions, ports, kernels, (opened) => {
+      if (!opened.ok) return store.close(() => done(opened));
+      const log = opened.value;
+      const marked = existsSync(mark) ? ok(null) : writeMark(mark);
+      if (!marked.ok) return store.close(() => log.close(() => done(marked)));
+      done(ok({ log, store, level, identity, isNew, close: closer([store, log], locks) }));
+    });
   });
 }
 

@@ -15,6 +15,7 @@ import type {
   EntropyPort,
   FatalPort,
   Founder,
+  LevelPort,
   LogPort,
   LoggerPort,
   MeterPort,
@@ -31,6 +32,8 @@ export interface HostPorts {
   readonly timer: TimerPort;
   readonly log: LogPort;
   readonly store: StorePort;
+  /** Absent where nothing of the node outlives it. */
+  readonly level?: LevelPort;
   readonly entropy: EntropyPort;
   readonly logger: LoggerPort;
   readonly fatal: FatalPort;

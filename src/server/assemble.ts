@@ -6,6 +6,7 @@
  */
 import type { ConnectionCount } from "../base/connections.js";
 import { META_PARTITION } from "../base/ids.js";
+import { PROGRAM } from "../base/levels.js";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { UnsentBytes } from "../base/unsent.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
@@ -75,6 +76,7 @@ function openStorage(
         identity: { clusterId, nodeId: config.nodeId },
         kernels: createKernels({ mode: config.kernels }),
         placeOfRow,
+        program: PROGRAM,
       },
       { timers: systemTimers, logger, fatal, clock: systemClock, meter: metrics },
       resolve,
@@ -98,6 +100,7 @@ function openNode(
     timer: systemTimers,
     log: disk.log,
     store: disk.store,
+    level: disk.level,
     entropy: systemEntropy,
     logger,
     fatal,

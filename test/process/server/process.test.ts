@@ -1,8 +1,10 @@
 /** The server as a process among probes and signals: its first moment, its health, its end. */
 import { spawnSync } from "node:child_process";
+import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import t from "tap";
+import { PROGRAM } from "../../../src/base/levels.js";
 import {
   ServerProcess,
   endAll,
@@ -154,3 +156,32 @@ t.test("a fault is logged under the id that the answer names", async (t) => {
     t.match(line, "planted");
   }
 });
+
+t.test(
+  "U4 P-131 data of a level that is not supported: exit code 1, nothing is touched",
+  async (t) => {
+    const path = join(directory.path, "later-level");
+    const server = new ServerProcess(nodeFlags(path));
+    await server.ready();
+    await server.stop();
+    const [revision = ""] = readdirSync(path).filter((name) => name !== "wal");
+    const file = join(path, revision, "level.json");
+    writeFileSync(file, '{"kind":"svc-level","version":1,"level":7,"program":"0.9.1"}\n');
+    const times = (): string[] => {
+      const names = readdirSync(path, { recursive: true }) as string[];
+      return names.sort().map((name) => `${name} ${statSync(join(path, name)).mtimeMs}`);
+    };
+    const before = times();
+    const refused = spawnSync(process.execPath, [serverMain, ...nodeFlags(path)], {
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    t.equal(refused.status, 1);
+    const { levels } = PROGRAM;
+    const range = levels.min === levels.max ? `${levels.min}` : `${levels.min} to ${levels.max}`;
+    const words = `data is of level 7, this program supports ${range}: use version 0.9.1 or later`;
+    t.ok(refused.stderr.includes(words), refused.stderr);
+    t.strictSame(times(), before);
+    t.match(readFileSync(file, "utf8"), /"level":7/);
+  },
+);

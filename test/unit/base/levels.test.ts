@@ -5,6 +5,7 @@ import {
   PROGRAM,
   SINCE,
   highestCommon,
+  levelFault,
   programMismatch,
   rangeText,
 } from "../../../src/base/levels.js";
@@ -41,6 +42,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "log segment": ["src/disk/log/records.ts LOG_FORMAT_VERSION"],
   "data directory": ["src/disk/data-directory.ts STORAGE_FORMAT_VERSION"],
   "replica of a node": ["src/host/storage/replica-row.ts VERSION"],
+  "level file": ["src/disk/level-file.ts LEVEL_FILE_VERSION"],
   "identity of a node": ["src/host/storage/identity.ts VERSION"],
   "known peers": ["src/host/cluster/known-peers.ts VERSION"],
   handshake: ["src/net/packets.ts VERSION"],
@@ -141,6 +143,27 @@ t.test("U1 the program supports its level and at most that of the release before
   t.ok(levels.min >= 1 && levels.max >= levels.min && levels.max - levels.min <= 1);
   t.ok(protocols.min >= 1 && protocols.max >= protocols.min);
   t.equal(PROGRAM.version, VERSION);
+  t.end();
+});
+
+t.test("U4 which level cannot be used, and which version can", (t) => {
+  const program = { ...PROGRAM, levels: { min: 5, max: 6 } };
+  const releases = ["0.1", "0.2", "0.4", "0.5", "0.8", "0.9"];
+  const fault = (level: number): string | null => {
+    return levelFault({ level, version: "1.0" }, program, releases);
+  };
+  t.equal(fault(7), "data is of level 7, this program supports 5 to 6: use version 1.0 or later");
+  t.equal(fault(6), null);
+  t.equal(fault(5), null);
+  t.equal(
+    fault(4),
+    "data is of level 4, this program supports 5 to 6: upgrade through version 0.8 first",
+  );
+  t.equal(
+    fault(2),
+    "data is of level 2, this program supports 5 to 6: upgrade through version 0.4 first",
+  );
+  t.equal(levelFault({ level: PROGRAM.levels.max, version: "" }, PROGRAM), null);
   t.end();
 });
 

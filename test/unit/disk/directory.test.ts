@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { partitionId } from "../../../src/base/ids.js";
+import { PROGRAM } from "../../../src/base/levels.js";
 import type { Result } from "../../../src/base/result.js";
 import { bindSocket, lockDirectory } from "../../../src/disk/lock.js";
 import { type Disk, type DiskCode, type DiskOptions, openDisk } from "../../../src/disk/open.js";
@@ -35,6 +36,7 @@ function optionsFor(path: string, change: Partial<DiskOptions> = {}): DiskOption
     maxBytes: 2 ** 30,
     identity: { clusterId: "one", nodeId: 1 },
     kernels,
+    program: PROGRAM,
     segmentBytes: 2 ** 20,
     ...change,
   };

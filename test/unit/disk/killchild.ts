@@ -9,6 +9,7 @@
 import { writeSync } from "node:fs";
 import { partitionId } from "../../../src/base/ids.js";
 import { type Disk, openDisk } from "../../../src/disk/open.js";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { bytes } from "../../conformance/store.js";
 import { diskPorts } from "../../doubles/disk/realports.js";
@@ -70,6 +71,7 @@ const options = {
   maxBytes: 2 ** 30,
   identity: { clusterId: "kill", nodeId: 1 },
   kernels: createKernels({ mode: "wasm" }),
+  program: PROGRAM,
   segmentBytes: 2 ** 20,
 } as const;
 openDisk(options, diskPorts(), (result) => {
