@@ -608,6 +608,30 @@ void t.test("P-190 an older copy of a voter's disk is let in by nobody, and lose
   t.end();
 });
 
+void t.test("P-190 the limit: what only those saw who are away is known to nobody", (t) => {
+  const cluster = new Cluster(3, { initialPartitions: 1, leaderBalanceEveryMs: 0 }).ready();
+  cluster.pass(1000);
+  const leader = cluster.serverOf(1) ?? 0;
+  const [copied, other] = [1, 2, 3].filter((id) => id !== leader) as [number, number];
+  cluster.kill(other);
+  cluster.kill(copied);
+  const putBack = copyOfDisk(cluster, copied);
+  cluster.start(copied);
+  cluster.passUntil(() => cluster.serverOf(1) !== null);
+  cluster.pass(2000);
+  cluster.kill(copied);
+  putBack();
+  cluster.start(copied);
+  cluster.pass(5000);
+  t.strictSame(cluster.node(copied).links.takenForLost, [leader], "who saw the later start");
+  // docs/operations.md: the copy is to be kept from the cluster until all others are up.
+  cluster.kill(leader);
+  cluster.start(other);
+  cluster.passUntil(() => cluster.serverOf(1) !== null);
+  t.strictSame(cluster.node(copied).links.takenForLost, [leader], "and nobody else");
+  t.end();
+});
+
 void t.test("P-190 honest starts are let in, whatever was lost of counting them", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(1000);
