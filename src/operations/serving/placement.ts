@@ -6,6 +6,7 @@
  * function of the text and the committed map alone. 2. The copy is read again when the map changed.
  * 3. A node that closes its rows reads none.
  */
+import { assert } from "../../base/assert.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
 import { findRange } from "../../control/ranges.js";
 import {
@@ -70,15 +71,15 @@ export class Placement {
     if (isOf(request, "lock")) return this.hashed(lockHashText(request.resource));
     if (isOf(request, "key")) return this.keyRoute(request.key);
     const bucket = bucketOf(request);
-    return this.routeIn(bucket, bucket);
+    return this.routeIn(bucket, this.rangeOfBucket(bucket));
   }
 
   keyRoute(key: string): Route | null {
-    return this.routeIn(keySpaceOf(key), key);
+    const keySpace = keySpaceOf(key);
+    return this.routeIn(keySpace, this.rangeOf(keySpace, key));
   }
 
-  private routeIn(keySpace: string, key: string): Route | null {
-    const range = this.rangeOf(keySpace, key);
+  private routeIn(keySpace: string, range: RangeDescriptor | null): Route | null {
     if (range === null) return this.hashed(keySpaceHashText(keySpace));
     return { partition: partitionId(range.partitionId), generation: range.generation };
   }
@@ -114,16 +115,16 @@ export class Placement {
    * Where the key/value entry `key` lives: by the committed ranges of its key space, else by hash.
    */
   keyPlace(key: string): Place | null {
-    return this.placeIn(keySpaceOf(key), key);
+    const keySpace = keySpaceOf(key);
+    return this.placeIn(keySpace, this.rangeOf(keySpace, key));
   }
 
-  /** Where the keys of a bucket live. Only a split gives a bucket a second range. */
+  /** Where all keys of a bucket live. */
   bucketPlace(bucket: string): Place | null {
-    return this.placeIn(bucket, bucket);
+    return this.placeIn(bucket, this.rangeOfBucket(bucket));
   }
 
-  private placeIn(keySpace: string, key: string): Place | null {
-    const range = this.rangeOf(keySpace, key);
+  private placeIn(keySpace: string, range: RangeDescriptor | null): Place | null {
     if (range === null) return this.routed(keySpaceHashText(keySpace));
     const group = this.node.group(partitionId(range.partitionId));
     if (group === null) return null;
@@ -158,6 +159,16 @@ export class Placement {
   /** The range that `key` lies in; null when its key space is placed by hash. */
   rangeOf(keySpace: string, key: string): RangeDescriptor | null {
     return findRange(this.rangesOf(keySpace), key);
+  }
+
+  /**
+   * The range of a whole bucket; null when it is placed by hash. No command splits a range: a
+   * bucket with two of them would have to be read in two places.
+   */
+  private rangeOfBucket(bucket: string): RangeDescriptor | null {
+    const ranges = this.rangesOf(bucket);
+    assert(ranges.length <= 1, "a bucket lies in one place");
+    return ranges[0] ?? null;
   }
 
   /**

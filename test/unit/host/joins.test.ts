@@ -28,13 +28,18 @@ function isCaughtUp(cluster: Cluster): boolean {
   });
 }
 
-function join(cluster: Cluster, via: number, nodeId: number): JoinAnswer | null {
+function join(
+  cluster: Cluster,
+  via: number,
+  nodeId: number,
+  storageId = `s${nodeId}`,
+): JoinAnswer | null {
   let answer: JoinAnswer | null = null;
   const { endpoint } = address(nodeId);
   cluster
     .world(via)
     .peers?.events?.joinAsked(
-      { nodeId, storageId: `s${nodeId}`, endpoint, storage: "lmdb", program: PROGRAM },
+      { nodeId, storageId, endpoint, storage: "lmdb", program: PROGRAM },
       (end) => {
         answer = end;
       },
@@ -247,6 +252,24 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
   t.ok(results.every((result) => result.status === "applied"));
   t.end();
 });
+
+void t.test(
+  "P-097 whatever the replication factor, an id is given out: all host all groups",
+  (t) => {
+    const cluster = new Cluster(4, { initialPartitions: 3, replicationFactor: 1 }).ready();
+    cluster.pass(500);
+    for (const node of cluster.nodes.values())
+      t.equal(node.groups().length, 4, "meta and all of 3");
+    t.equal(leave(cluster, 4), "Committed");
+    cluster.kill(4);
+    cluster.worlds.delete(4);
+    let tries = 0;
+    const ask = (): JoinAnswer | null => join(cluster, 1 + (tries % 3), 4, "anew");
+    while (ask()?.status !== "accepted" && tries++ < 200) cluster.pass(100);
+    t.ok(tries < 200, "whoever is asked");
+    t.end();
+  },
+);
 
 /** Kills and restarts a node between joins and leaves, as long as every group keeps a majority. */
 function disturb(cluster: Cluster, random: Prng, away: Set<number>): void {

@@ -397,6 +397,34 @@ t.test("P-040 damaged, missing, repeated, foreign and mixed chunks are refused",
   t.end();
 });
 
+t.test("P-041 a group that is made again over its rows goes on with its generations", (t) => {
+  const source = new Bench();
+  for (let pick = 0; pick < 40; pick++) source.apply(1, commandFor(pick));
+  const chunks = takeSnapshot(source, 100, () => undefined);
+  const first = new Bench();
+  first.apply(1, set("of a former life", "x"));
+  const sink = first.machine.beginRestore();
+  for (const chunk of chunks) sink.take(chunk.bytes);
+  first.machine.install(sink);
+  first.flush();
+  // It leaves this node, before the rows of its former life were swept, and comes back.
+  first.machine.close();
+  const again = new Machine(first.memtable, first.machine.group);
+  t.equal(again.record().generation, sink.generation, "whatever leaves, the record stays");
+  t.ok(again.beginRestore().generation > sink.generation, "no number is used a second time");
+  again.abandonRestore();
+  const index = again.appliedIndex + 1;
+  const stamp = { n: 1, l: 5000, c: 0 };
+  again.apply({ index, term: 9, leaseMs: 2, stamp }, [set("of this life", "y")], []);
+  const before = allRows(first.memtable, again);
+  t.ok(again.sweep(1000) > 0, "the former life is swept");
+  t.equal(again.sweep(1000), 0);
+  t.equal(allRows(first.memtable, again), before, "and nothing of this one");
+  first.flush();
+  t.equal(new Bench(first.store.copy()).machine.record().generation, sink.generation);
+  t.end();
+});
+
 t.test("P-041 a crash in a restore leaves the group as it was, and its rubbish is swept", (t) => {
   const bench = new Bench();
   for (let pick = 0; pick < 40; pick++) bench.apply(1, commandFor(pick));

@@ -3,7 +3,14 @@
  * contract's tables.
  */
 import t from "tap";
-import { KvFlag, KvType, LockType, SequenceType } from "../../../src/machine/commands/command.js";
+import { rangeGeneration } from "../../../src/base/ids.js";
+import {
+  type Command,
+  KvFlag,
+  KvType,
+  LockType,
+  SequenceType,
+} from "../../../src/machine/commands/command.js";
 import type { AllocationAnswer, KvPageAnswer } from "../../../src/operations/api/answers.js";
 import { TURN_VISITS } from "../../../src/operations/admission/slices.js";
 import {
@@ -495,6 +502,36 @@ t.test("P-155 K13: a large bucket is read in slices, as one view", async (t) => 
   world.settle();
   goOn();
   t.match(stopped, [{ type: KvType.aborted }], "a stop ends it");
+});
+
+t.test("P-104 a registered bucket is one range, and part of one is not taken for it", async (t) => {
+  const bench = new Bench();
+  const { world, node } = bench;
+  t.match(bench.ask(set("b/1", "one")), { type: KvType.set });
+  t.match(bench.ask(set("b/2", "two")), { type: KvType.set });
+  const home = bench.partitionOf("b");
+  const meta = node.metaGroup();
+  const change = (command: Command): void => {
+    meta.propose(command, 100, bench.nowMs + 10_000, () => undefined);
+    world.settle();
+  };
+  const bucket = { kind: "kv-bucket" as const, bucket: "b", durability: 1, plain: true };
+  const register = { kind: "register-range", keySpace: "b" } as const;
+  for (const id of [home, 1, 2, 3]) change({ ...register, partitionId: id });
+  const whole = { startKey: null, endKey: null, partitionId: home };
+  t.match(meta.machine.meta.ranges("b"), [whole], "no command gives it a second range");
+  t.strictSame(
+    bench.ask(bucket).items.map(({ key }) => key),
+    ["b/1", "b/2"],
+  );
+  // What a split would leave.
+  const descriptors = [
+    { ...whole, endKey: "b/2", generation: rangeGeneration(2) },
+    { ...whole, startKey: "b/2", generation: rangeGeneration(2) },
+  ];
+  meta.machine.meta.keySpaces = () => [{ keySpace: "b", descriptors }];
+  change({ kind: "unregister-range", keySpace: "c" });
+  t.throws(() => bench.ask(bucket), /one place/);
 });
 
 t.test("K14: a bucket beyond the response limit is told, not cut", async (t) => {
