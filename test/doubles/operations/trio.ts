@@ -24,21 +24,6 @@ import { RequestTally } from "../../../src/operations/admission/tally.js";
 import { type Frame, Inbox } from "../../../src/operations/wire/frames.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
-import {
-  create,
-  deleteSequence,
-  get,
-  getSequence,
-  info,
-  lock,
-  next,
-  range,
-  reserve,
-  scanAll,
-  set,
-  unlock,
-  update,
-} from "./fixture.js";
 import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
 
 const kernels = createKernels({ mode: "wasm" });
@@ -290,37 +275,6 @@ export class Trio {
   get open(): number {
     return this.nodes.reduce((sum, node) => sum + node.inflight + node.forwardedInFlight, 0);
   }
-}
-
-/** One acceptable request of every kind, on a name of its own. */
-export function everyRequest(name: string, durability = 1): readonly DataRequest[] {
-  const remove = { kind: "kv-delete" as const, key: name, durability, plain: true };
-  const exists = { ...get(name, -1n, durability), kind: "kv-exists" as const };
-  return [
-    lock(name, "o", 1000, durability),
-    { ...lock(name, "o", 1000, durability), kind: "try-extend" },
-    info(name, durability),
-    unlock(name, "o", durability),
-    create(name),
-    update(name, { increment: 2n }),
-    getSequence(name),
-    next(name),
-    next(name, "key"),
-    reserve(name, 3),
-    deleteSequence(name),
-    set(name, "v", { durability, expiresMs: 60_000 }),
-    { kind: "kv-extend", key: name, expiresMs: 50_000, durability, plain: true },
-    get(name, -1n, durability),
-    exists,
-    { kind: "kv-set-many", items: [set(name, "v", { durability }), set(`${name}2`, "v")] },
-    { kind: "kv-get-many", items: [get(name, -1n, durability), get(`${name}2`)], plain: true },
-    { kind: "kv-exists-many", items: [exists], plain: true },
-    { kind: "kv-bucket", bucket: name, durability, plain: true },
-    range(name, { durability }),
-    scanAll(name, { durability }),
-    { kind: "kv-delete-many", items: [remove], plain: true },
-    remove,
-  ];
 }
 
 /** What must be the same wherever the request was sent. */

@@ -26,41 +26,15 @@ import {
   unlock,
   update,
 } from "../../doubles/operations/fixture.js";
+import { everyRequest } from "../../doubles/operations/every-request.js";
 import { administer } from "../../doubles/operations/administration.js";
 
 const long = "x".repeat(1025);
 const wide = "\u00e9".repeat(513);
 
-/** One acceptable request of every kind, on a name of its own. */
 function requestsOf(name: string, durability = 1): readonly DataRequest[] {
-  const remove = { kind: "kv-delete" as const, key: name, durability, plain: true };
-  const exists = { ...get(name, -1n, durability), kind: "kv-exists" as const };
-  return [
-    lock(name, "o", 1000, durability),
-    { ...lock(name, "o", 1000, durability), kind: "try-extend" },
-    unlock(name, "o", durability),
-    info(name, durability),
-    create(name),
-    update(name, { increment: 2n }),
-    getSequence(name),
-    next(name),
-    next(name, "key"),
-    reserve(name, 3),
-    deleteSequence(name),
-    set(name, "v", { durability }),
-    { kind: "kv-extend", key: name, expiresMs: 5, durability, plain: true },
-    remove,
-    get(name, -1n, durability),
-    exists,
-    { kind: "kv-set-many", items: [set(name, "v", { durability }), set(`${name}2`, "v")] },
-    { kind: "kv-delete-many", items: [remove], plain: true },
-    { kind: "kv-get-many", items: [get(name, -1n, durability)], plain: true },
-    { kind: "kv-exists-many", items: [exists], plain: true },
-    { kind: "kv-bucket", bucket: name, durability, plain: true },
-    scanAll(name, { durability }),
-    scanAll(name, { kind: "kv-scan-local", durability }),
-    range(name, { durability }),
-  ];
+  const local = scanAll(name, { kind: "kv-scan-local", durability });
+  return [...everyRequest(name, durability), local];
 }
 
 /** The common types of the API that `kind` belongs to. */

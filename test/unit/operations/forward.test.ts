@@ -34,7 +34,8 @@ import {
   unlock,
 } from "../../doubles/operations/fixture.js";
 import { newMember } from "../../doubles/machine/members.js";
-import { Trio, body, everyRequest } from "../../doubles/operations/trio.js";
+import { everyRequest } from "../../doubles/operations/every-request.js";
+import { Trio, body } from "../../doubles/operations/trio.js";
 import { administer, view } from "../../doubles/operations/administration.js";
 
 const reading = new Set(["get-lock", "get-sequence", "kv-get", "kv-exists"]);
