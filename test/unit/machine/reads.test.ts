@@ -9,7 +9,13 @@ import { FIRST_LEVEL, level, membershipVersion } from "../../../src/base/ids.js"
 import { INT64_MAX, INT64_MIN } from "../../../src/base/int64.js";
 import { PARTITIONS_MAX } from "../../../src/base/limits.js";
 import { hashPartition, keySpaceHashText } from "../../../src/base/routing.js";
-import { commandSizeBytes, decodeEntry, encodeEntry } from "../../../src/machine/commands/codec.js";
+import { Prng } from "../../../src/base/prng.js";
+import {
+  commandSizeBytes,
+  decodeEntry,
+  encodeEntry,
+  readCommand,
+} from "../../../src/machine/commands/codec.js";
 import type { Command, MemberRole, MetaOutcome } from "../../../src/machine/commands/command.js";
 import { decodeCursor, encodeCursor } from "../../../src/machine/kv/cursor.js";
 import type { DataReads } from "../../../src/machine/data-reads.js";
@@ -32,6 +38,7 @@ import {
   unlock,
   update,
 } from "../../doubles/machine/bench.js";
+import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { newMember } from "../../doubles/machine/members.js";
 import { say } from "../../doubles/machine/models.js";
 import { orders, place, report } from "../../doubles/machine/placement.js";
@@ -586,6 +593,19 @@ t.test(
         "one encoding",
       );
     }
+    let found = 0;
+    for (let number = 0; number < 256; number++) {
+      const random = new Prng(number);
+      for (let round = 0; round < 20; round++) {
+        const command = readCommand(new InventingReader(random, [number, 1]));
+        if (command === "unknown") break;
+        if (command === null) continue;
+        if (round === 0) found++;
+        const again = decodeEntry(encodeEntry(stamp, [command]));
+        t.strictSame(again.ok && again.value.commands, [command], command.kind);
+      }
+    }
+    t.ok(found >= 22, `${found} kinds were found by their numbers`);
     let sum = 0;
     for (const command of everyKind) sum += commandSizeBytes(command);
     t.equal(sum + 1 + 8 + 16 + 1, encoded.length);
