@@ -22,6 +22,7 @@ import {
   type RequestOf,
   type SingleRequest,
   bucketOf,
+  familyOf,
   isOf,
   isSingle,
   mayForward,
@@ -31,6 +32,7 @@ import { Attempt, type Fail } from "./serving/attempt.js";
 import type { Place } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
+import type { Family } from "./api/kind.js";
 
 export type Finish = (answer: DataAnswer) => void;
 
@@ -67,7 +69,8 @@ export class Dispatch {
   ): void {
     const { placement } = this.serving;
     const fail = this.failOf(request, finish, elsewhere);
-    if (isOf(request, "sequence")) {
+    const family = familyOf(request);
+    if (isOf(request, "sequence", family)) {
       const found = placement.sequencePlace(request.name);
       if (found === null) return this.unhosted(request, fail, elsewhere);
       const { group, name } = found;
@@ -79,21 +82,21 @@ export class Dispatch {
       }
       return executeSequence(attempt, name, request);
     }
-    const place = this.placeOf(request);
+    const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
-    if (isOf(request, "lock")) return executeLock(attempt, request);
-    if (isOf(request, "key")) return executeKey(attempt, request);
+    if (isOf(request, "lock", family)) return executeLock(attempt, request);
+    if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"
       ? readBucket(attempt, request)
       : readRange(attempt, request);
   }
 
-  private placeOf(request: KeyRequest | RequestOf<"lock">): Place | null {
+  private placeOf(request: KeyRequest | RequestOf<"lock">, family: Family): Place | null {
     const { placement } = this.serving;
-    if (isOf(request, "lock")) return placement.lockPlace(request.resource);
-    if (isOf(request, "key")) return placement.keyPlace(request.key);
+    if (isOf(request, "lock", family)) return placement.lockPlace(request.resource);
+    if (isOf(request, "key", family)) return placement.keyPlace(request.key);
     return placement.bucketPlace(bucketOf(request));
   }
 

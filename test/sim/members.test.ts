@@ -240,7 +240,7 @@ t.test("a joiner asks on: seeds are down, cut off, or cannot tell", (t) => {
   ends.pass(10_000);
   t.same(answers, [], "an answer that is lost is waited for");
   ends.pass(6000);
-  t.same(answers, [{ kind: "joined", founders: [1] }]);
+  t.same(answers, [{ kind: "joined", founders: [1], level: 1 }]);
   heal();
   t.end();
 });

@@ -6,14 +6,15 @@
  */
 import { isKvAcceptable, isManyAcceptable } from "../api/kv-requests.js";
 import { isLockAcceptable } from "../api/lock-requests.js";
-import { type DataRequest, isOf } from "../api/requests.js";
+import { type DataRequest, familyOf, isOf } from "../api/requests.js";
 import { isSequenceAcceptable } from "../api/sequence-requests.js";
 import type { OperationsSettings } from "../api/settings.js";
 
 /** True unless the answer is InvalidInput. */
 export function isAcceptable(request: DataRequest, settings: OperationsSettings): boolean {
-  if (isOf(request, "sequence")) return isSequenceAcceptable(request);
-  if (isOf(request, "lock")) return isLockAcceptable(request, settings);
-  if (isOf(request, "many")) return isManyAcceptable(request);
+  const family = familyOf(request);
+  if (isOf(request, "sequence", family)) return isSequenceAcceptable(request);
+  if (isOf(request, "lock", family)) return isLockAcceptable(request, settings);
+  if (isOf(request, "many", family)) return isManyAcceptable(request);
   return isKvAcceptable(request, settings);
 }

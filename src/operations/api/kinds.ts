@@ -36,12 +36,21 @@ export type AnswerOf<R extends DataRequest> = Extract<
   { readonly kind: Rows[R["kind"]]["answer"] }
 >;
 
-export function isOf<F extends Family>(request: DataRequest, family: F): request is RequestOf<F> {
-  return KINDS[request.kind].family === family;
+export function familyOf(request: DataRequest): Family {
+  return KINDS[request.kind].family;
+}
+
+/** `family`: that of the request, from whoever asks more than once and looked it up. */
+export function isOf<F extends Family>(
+  request: DataRequest,
+  wanted: F,
+  family: Family = familyOf(request),
+): request is RequestOf<F> {
+  return family === wanted;
 }
 
 export function isSingle(request: DataRequest): request is SingleRequest {
-  const { family } = KINDS[request.kind];
+  const family = familyOf(request);
   return family !== "many" && family !== "scan";
 }
 
