@@ -1,6 +1,6 @@
 /**
- * Every edit of every planted bug fits its source, without a run of anything: those of the core, and those
- * of the whole node, caught or not yet.
+ * Every edit of every planted bug fits its source, without a run of anything: those of the core, of the
+ * cluster's records, and of the whole node, caught or not yet.
  */
 import t from "tap";
 import {
@@ -9,8 +9,9 @@ import {
 } from "../sim/planted/mutations.js";
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
+import { recordBugs } from "./records.js";
 
-const all = [...coreMutations, ...nodeMutations, ...openNodeMutations];
+const all = [...coreMutations, ...recordBugs, ...nodeMutations, ...openNodeMutations];
 
 /** Compiled text without the map of its source, which differs when only lines are moved. */
 function codeOf(compiled: string): string {

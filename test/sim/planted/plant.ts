@@ -7,24 +7,14 @@
  * answer is ended, and counts as having seen an endless loop.
  */
 import { type ChildProcess, fork } from "node:child_process";
-import {
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { plantedModules } from "../../planted/edits.js";
+import { growTree } from "../../planted/tree.js";
 import type { PlanOverrides } from "../plan/plan.js";
 import type { Mutation } from "./mutation.js";
 
-/** `dist/`. */
-const compiled = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const FOLDERS = ["src", "test/sim", "test/judge", "test/doubles"];
 /** A seed that takes longer than this (ms) does not end at all. */
 const SEED_MAX_MS = 240_000;
@@ -44,26 +34,6 @@ export interface SeedVerdict {
   readonly simulatedMs: number;
 }
 
-function linkTree(from: string, to: string): void {
-  mkdirSync(to, { recursive: true });
-  for (const item of readdirSync(from, { withFileTypes: true })) {
-    const source = join(from, item.name);
-    const target = join(to, item.name);
-    if (item.isDirectory()) linkTree(source, target);
-    else if (!item.name.endsWith(".test.js")) linkFile(source, target);
-  }
-}
-
-/** A hard link costs nothing; on another file system the file is copied. */
-function linkFile(source: string, target: string): void {
-  mkdirSync(dirname(target), { recursive: true });
-  try {
-    linkSync(source, target);
-  } catch {
-    copyFileSync(source, target);
-  }
-}
-
 /** A tree with the bug, or the real code for null, and the process that runs it. */
 export class PlantedTree {
   private readonly folder: string;
@@ -72,12 +42,7 @@ export class PlantedTree {
   /** `modules`: those with the bug, by their path below `dist/`. */
   private constructor(modules: ReadonlyMap<string, string>) {
     this.folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
-    writeFileSync(join(this.folder, "package.json"), '{ "type": "module" }\n');
-    for (const name of FOLDERS) linkTree(join(compiled, name), join(this.folder, name));
-    for (const [path, code] of modules) {
-      rmSync(join(this.folder, path));
-      writeFileSync(join(this.folder, path), code);
-    }
+    growTree(this.folder, FOLDERS, [], modules);
   }
 
   /** Rejects if an edit does not fit its source. */

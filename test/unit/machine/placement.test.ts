@@ -393,6 +393,8 @@ t.test("P-083 P-092 P-094 any orders and reports, late and twice: the record sta
         status = bench.item(command);
         if (status.startsWith("done") && command.kind === "change-replicas") {
           if (command.items[0]?.change.kind === "cancel") seen.cancels++;
+          if (command.items[0]?.generation !== before.generation)
+            t.fail(`late: seed ${seed}, ${at}`);
         }
       }
       if (status.startsWith("stale")) seen.stale++;

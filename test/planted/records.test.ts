@@ -1,0 +1,70 @@
+/**
+ * Every planted bug of the cluster's records is caught by the test that is named for it, and by no accident: without a
+ * bug the same files pass in the same kind of copy.
+ */
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import t from "tap";
+import { plantedModules } from "./edits.js";
+import { type RecordBug, recordBugs } from "./records.js";
+import { growTree } from "./tree.js";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+/** A run of one file that takes longer does not end at all (ms). */
+const RUN_MAX_MS = 120_000;
+/** Random sequences per run: enough for every bug. */
+const SEEDS = "60";
+
+t.setTimeout(300_000);
+
+/** The names of the tests of a file that fail in a tree with these modules. */
+async function failing(file: string, modules: ReadonlyMap<string, string>): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
+  try {
+    const path = `test/unit/${file}.js`;
+    growTree(folder, ["src", "test/doubles"], [path], modules);
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+    const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS };
+    const said = await new Promise<string>((resolve) => {
+      execFile(
+        process.execPath,
+        [join(folder, path)],
+        { env, timeout: RUN_MAX_MS, maxBuffer: 64 * 1024 * 1024 },
+        (_error, stdout) => resolve(stdout),
+      );
+    });
+    return [...said.matchAll(/^not ok \d+ - (.*?)(?: # time=.*)?$/gm)].map(([, name = ""]) => name);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+t.test("P-168 every planted bug of the cluster's records is caught by its test", async (t) => {
+  for (const bug of recordBugs) {
+    const failed = await failing(bug.file, await plantedModules(bug));
+    t.ok(
+      failed.some((name) => name.startsWith(bug.test)),
+      `${bug.pitfall} ${bug.name}: ${failed.join("; ")}`,
+    );
+  }
+});
+
+t.test("without a bug the same tests pass", async (t) => {
+  for (const file of new Set(recordBugs.map((bug) => bug.file))) {
+    t.strictSame(await failing(file, new Map()), [], file);
+  }
+});
+
+t.test("the table has every planted bug of the records, in order", (t) => {
+  const heading = "| Planted bug of the records | Pitfall | Caught by |\n|---|---|---|\n";
+  const text = readFileSync(join(root, "test", "planted", "README.md"), "utf8");
+  const rows = text.slice(text.indexOf(heading) + heading.length).split("\n");
+  const rowOf = ({ name, pitfall, file, test }: RecordBug): string =>
+    `| ${name} | ${pitfall} | ${file}: ${test} |`;
+  t.strictSame(rows.slice(0, recordBugs.length), recordBugs.map(rowOf));
+  t.notOk(rows[recordBugs.length]?.startsWith("|"));
+  t.end();
+});
