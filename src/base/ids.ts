@@ -62,8 +62,11 @@ export function incarnation(value: number): Incarnation {
   return value as Incarnation;
 }
 
-/** Index of an applied configuration entry in the log of its group; 0 = none yet. */
+/** Index of an applied configuration entry in the log of its group. */
 export type ConfigIndex = Branded<number, "ConfigIndex">;
+
+/** Before any: the group is what it began with. */
+export const NO_CONFIG = 0 as ConfigIndex;
 
 export function configIndex(value: number): ConfigIndex {
   return value as ConfigIndex;

@@ -10,7 +10,13 @@
  */
 import { assert, present } from "../base/assert.js";
 import { compareHlc, type Hlc } from "../base/hlc.js";
-import type { Level, PartitionId, PlacementGeneration } from "../base/ids.js";
+import {
+  configIndex,
+  type ConfigIndex,
+  type Level,
+  type PartitionId,
+  type PlacementGeneration,
+} from "../base/ids.js";
 import { applyCommand } from "./apply.js";
 import type { AppliedEntry, Command, EntryPosition, Outcome } from "./commands/command.js";
 import { contextOf, type DecisionContext } from "./decision/context.js";
@@ -49,7 +55,7 @@ export class Machine {
   private index: number;
   private term: number;
   private membershipBlob: Uint8Array | null;
-  private membershipAt: number;
+  private membershipAt: ConfigIndex;
   private placedAt: PlacementGeneration;
   private installedAt: EntryPosition;
   private filling: RestoreSink | null = null;
@@ -133,7 +139,7 @@ export class Machine {
     return this.membershipBlob;
   }
 
-  get membershipIndex(): number {
+  get membershipIndex(): ConfigIndex {
     return this.membershipAt;
   }
 
@@ -211,7 +217,7 @@ export class Machine {
   applyMembership(entry: EntryPosition, blob: Uint8Array, generation: PlacementGeneration): void {
     this.step(entry);
     this.membershipBlob = blob;
-    this.membershipAt = entry.index;
+    this.membershipAt = configIndex(entry.index);
     if (generation > this.placedAt) this.placedAt = generation;
     for (const byte of blob) this.chain.number(byte);
     this.chain.number(generation | 0);

@@ -17,7 +17,7 @@ const PLACEMENT = "src/machine/meta/meta-placement.ts";
 const LEVELS = "src/machine/meta/meta-levels.ts";
 const ORDERS = "P-092 P-094 the orders";
 const REPORTS = "P-094 P-096 the reports";
-const SEQUENCES = "P-083 P-092 P-094 any orders and reports";
+const SEQUENCES = "P-083 P-092 P-094 P-205 any orders and reports";
 
 function placement(
   pitfall: string,
@@ -83,14 +83,14 @@ export const recordBugs: readonly RecordBug[] = [
     "withRole",
   ),
   placement(
-    "P-083",
+    "P-205",
     "a cancelled learner is off the list before the group has let it go",
     SEQUENCES,
     'withRole(record, change.nodeId, "removing") : "invalid"',
     'replicas.filter(({ nodeId }) => nodeId !== change.nodeId) : "invalid"',
   ),
   placement(
-    "P-083",
+    "P-205",
     "a configuration from before an order counts as the end of it",
     REPORTS,
     " || report.restsOn < life",

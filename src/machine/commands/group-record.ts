@@ -9,9 +9,12 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { NO_STAMP, type Hlc } from "../../base/hlc.js";
 import {
   FIRST_LEVEL,
+  NO_CONFIG,
   NO_PLACEMENT,
+  configIndex,
   level,
   placementGeneration,
+  type ConfigIndex,
   type Level,
   type PlacementGeneration,
 } from "../../base/ids.js";
@@ -40,7 +43,7 @@ export interface GroupRecord {
   readonly nextLife: number;
   /** The configuration of the group as the host encoded it; null before the first. */
   readonly membership: Uint8Array | null;
-  readonly membershipIndex: number;
+  readonly membershipIndex: ConfigIndex;
   /**
    * Highest generation of the partition's record that a configuration entry rests on: a leader that
    * knows an older record only must not plan.
@@ -73,7 +76,7 @@ export const EMPTY_GROUP_RECORD: GroupRecord = {
   ephemeralFloor: 0n,
   nextLife: 1,
   membership: null,
-  membershipIndex: 0,
+  membershipIndex: NO_CONFIG,
   placedGeneration: NO_PLACEMENT,
   level: FIRST_LEVEL,
   installedIndex: 0,
@@ -124,7 +127,7 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     ephemeralFloor: reader.int64(),
     nextLife: reader.uint53(),
     membership: reader.boolean() ? reader.bytes() : null,
-    membershipIndex: reader.uint53(),
+    membershipIndex: configIndex(reader.uint53()),
     placedGeneration: version < 3 ? NO_PLACEMENT : placementGeneration(reader.uint53()),
     level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
     installedIndex: version === 1 ? 0 : reader.uint53(),

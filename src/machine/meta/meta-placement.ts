@@ -4,15 +4,15 @@
  * The leader of meta orders one replica to come or go; the leader of the group carries it out and
  * reports what was applied. Pure decisions over the rows of the context. Invariants: 1. Members of
  * a group's configuration are in its record: a node is listed before it may come, and taken off the
- * list only when a configuration that rests on its leaving is without it. 2. One replica at a time
- * is a learner or removing, but for what a partition brings along when it is placed (P-092). 3. At
- * least one voter stays. 4. Each change raises the record's generation by one, and what was decided
- * on another generation or an older configuration changes nothing (P-094). 5. A partition in full
- * mode has no list; once placed it stays so. 6. Lists ascend by node id.
+ * list only when a configuration that rests on its leaving is without it (P-205). 2. One replica at
+ * a time is a learner or removing, but for what a partition brings along when it is placed (P-092).
+ * 3. At least one voter stays. 4. Each change raises the record's generation by one, and what was
+ * decided on another generation or an older configuration changes nothing (P-094). 5. A partition
+ * in full mode has no list; once placed it stays so. 6. Lists ascend by node id.
  */
 import {
   FOUNDING_INCARNATION,
-  configIndex,
+  NO_CONFIG,
   NO_PLACEMENT,
   incarnation,
   next,
@@ -62,7 +62,7 @@ export function foundedPartition(
     mode: factor === 0 ? "full" : "placed",
     founders,
     replicas: founders.map((nodeId) => ({ nodeId, ...FOUNDING })),
-    configIndex: configIndex(0),
+    configIndex: NO_CONFIG,
   };
 }
 

@@ -10,6 +10,7 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import {
   FIRST_LEVEL,
   FOUNDING_INCARNATION,
+  NO_CONFIG,
   configIndex,
   incarnation,
   level,
@@ -213,7 +214,7 @@ export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
     const mode = founders.length === 0 ? "full" : "placed";
     const replicas = replicasOfNodes(founders);
     const head = { partitionId, state, generation, replicationOverride };
-    return { ...head, mode, founders, replicas, configIndex: configIndex(0) };
+    return { ...head, mode, founders, replicas, configIndex: NO_CONFIG };
   }
   const mode = modes[reader.uint8()];
   const founders = readNodes(reader, VOTERS_MAX);

@@ -124,7 +124,7 @@ t.test("P-030 U3 nobody joins, and nobody's line becomes, what cannot work at th
 });
 
 t.test(
-  "P-030 P-039 U2 a group is at what its own log says; image, restart and digest have it",
+  "P-030 P-039 U2 a group is at what its own log says; snapshot, restart and digest have it",
   (t) => {
     const bench = new Bench();
     const set = (to: number): unknown => bench.one(0, { kind: "set-level", level: level(to) });
@@ -148,7 +148,7 @@ t.test(
     const sink = other.machine.beginRestore();
     t.ok(sink.take(chunk.bytes).ok);
     other.machine.install(sink);
-    t.equal(other.machine.level, 3, "of an image");
+    t.equal(other.machine.level, 3, "of a snapshot");
     t.equal(other.machine.stateDigest, bench.machine.stateDigest);
     t.end();
   },

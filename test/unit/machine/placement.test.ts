@@ -287,7 +287,7 @@ t.test("up to 64 partitions in one command, each decided by itself", (t) => {
   t.end();
 });
 
-t.test("P-042 placement survives restart and image, and its refusals leave no trace", (t) => {
+t.test("P-042 placement survives a restart and a snapshot", (t) => {
   const bench = new MetaBench(5, 3);
   bench.meta(orders(1, add(4, 3)));
   bench.flush();
@@ -354,75 +354,80 @@ class FakeGroup {
   }
 }
 
-t.test("P-083 P-092 P-094 any orders and reports, late and twice: the record stays lawful", (t) => {
-  const seeds = Number(process.env["SVC_PLACEMENT_SEEDS"] ?? 400);
-  const seen = { moves: 0, cancels: 0, stale: 0, comebacks: 0, lateReports: 0 };
-  for (let seed = 1; seed <= seeds; seed++) {
-    const prng = new Prng(seed);
-    const nodes = 2 + prng.below(5);
-    const bench = new MetaBench(nodes, 1 + prng.below(nodes));
-    const history = [bench.record()];
-    const group = new FakeGroup(bench.record());
-    const lives = new Map<number, number>();
-    const issued: Command[] = [];
-    for (let at = 0; at < 120; at++) {
-      const before = bench.record();
-      const draw = prng.below(10);
-      let status = "";
-      if (draw < 4)
-        group.step(history[Math.max(0, history.length - 1 - prng.below(4))] as PartitionRecord);
-      else if (draw < 7 && group.reports.length > 0) {
-        const back = prng.below(prng.chance(1, 3) ? group.reports.length : 1);
-        if (back > 0) seen.lateReports++;
-        status = bench.item(group.reports[group.reports.length - 1 - back] as Command);
-      } else {
-        const node = 1 + prng.below(nodes + 1);
-        const kind = prng.below(6);
-        const voters = before.replicas.filter(({ role }) => role === "voter");
-        const other = voters[prng.below(voters.length)]?.nodeId ?? 0;
-        const change =
-          kind < 3
-            ? add(node, prng.chance(1, 2) ? other : 0)
-            : kind < 5
-              ? remove(node)
-              : cancel(node);
-        const generation = before.generation - (prng.chance(1, 4) ? prng.below(3) : 0);
-        const old = issued[prng.below(Math.max(1, issued.length))];
-        const command = old !== undefined && prng.chance(1, 5) ? old : orders(generation, change);
-        issued.push(command);
-        status = bench.item(command);
-        if (status.startsWith("done") && command.kind === "change-replicas") {
-          if (command.items[0]?.change.kind === "cancel") seen.cancels++;
-          if (command.items[0]?.generation !== before.generation)
-            t.fail(`late: seed ${seed}, ${at}`);
+t.test(
+  "P-083 P-092 P-094 P-205 any orders and reports, late and twice: the record stays lawful",
+  (t) => {
+    const seeds = Number(process.env["SVC_PLACEMENT_SEEDS"] ?? 400);
+    const seen = { moves: 0, cancels: 0, stale: 0, comebacks: 0, lateReports: 0 };
+    for (let seed = 1; seed <= seeds; seed++) {
+      const prng = new Prng(seed);
+      const nodes = 2 + prng.below(5);
+      const bench = new MetaBench(nodes, 1 + prng.below(nodes));
+      const history = [bench.record()];
+      const group = new FakeGroup(bench.record());
+      const lives = new Map<number, number>();
+      const issued: Command[] = [];
+      for (let at = 0; at < 120; at++) {
+        const before = bench.record();
+        const draw = prng.below(10);
+        let status = "";
+        if (draw < 4)
+          group.step(history[Math.max(0, history.length - 1 - prng.below(4))] as PartitionRecord);
+        else if (draw < 7 && group.reports.length > 0) {
+          const back = prng.below(prng.chance(1, 3) ? group.reports.length : 1);
+          if (back > 0) seen.lateReports++;
+          status = bench.item(group.reports[group.reports.length - 1 - back] as Command);
+        } else {
+          const node = 1 + prng.below(nodes + 1);
+          const kind = prng.below(6);
+          const voters = before.replicas.filter(({ role }) => role === "voter");
+          const other = voters[prng.below(voters.length)]?.nodeId ?? 0;
+          const change =
+            kind < 3
+              ? add(node, prng.chance(1, 2) ? other : 0)
+              : kind < 5
+                ? remove(node)
+                : cancel(node);
+          const generation = before.generation - (prng.chance(1, 4) ? prng.below(3) : 0);
+          const old = issued[prng.below(Math.max(1, issued.length))];
+          const command = old !== undefined && prng.chance(1, 5) ? old : orders(generation, change);
+          issued.push(command);
+          status = bench.item(command);
+          if (status.startsWith("done") && command.kind === "change-replicas") {
+            if (command.items[0]?.change.kind === "cancel") seen.cancels++;
+            if (command.items[0]?.generation !== before.generation)
+              t.fail(`late: seed ${seed}, ${at}`);
+          }
         }
+        if (status.startsWith("stale")) seen.stale++;
+        const after = bench.record();
+        const isSame = String(encodePartition(after)) === String(encodePartition(before));
+        const story = `seed ${seed}, step ${at}: ${status}; ${bench.now()}; ${group.members.join()}`;
+        if (after.generation !== before.generation + (isSame ? 0 : 1))
+          t.fail(`generation: ${story}`);
+        if (after.configIndex < before.configIndex) t.fail(`configuration: ${story}`);
+        const moving = after.replicas.filter(({ role }) => role !== "voter");
+        if (moving.length > 1) t.fail(`two on their way: ${story}`);
+        if (moving.length === after.replicas.length) t.fail(`nobody votes: ${story}`);
+        const listed = new Set(after.replicas.map(({ nodeId }) => nodeId));
+        if (group.members.some((node) => !listed.has(node)))
+          t.fail(`a member is not listed: ${story}`);
+        if (status.startsWith("taken-in")) t.fail(`a stranger: ${story}`);
+        for (const { nodeId, incarnation } of after.replicas) {
+          const last = lives.get(nodeId) ?? 0;
+          if (incarnation < last) t.fail(`an earlier life: ${story}`);
+          if (incarnation > last && last > 0) seen.comebacks++;
+          lives.set(nodeId, incarnation);
+        }
+        if (!isSame) {
+          history.push(after);
+          if (before.replicas.length > after.replicas.length) seen.moves++;
+        }
+        if (!t.passing()) return t.end();
       }
-      if (status.startsWith("stale")) seen.stale++;
-      const after = bench.record();
-      const isSame = String(encodePartition(after)) === String(encodePartition(before));
-      const story = `seed ${seed}, step ${at}: ${status}; ${bench.now()}; ${group.members.join()}`;
-      if (after.generation !== before.generation + (isSame ? 0 : 1)) t.fail(`generation: ${story}`);
-      if (after.configIndex < before.configIndex) t.fail(`configuration: ${story}`);
-      const moving = after.replicas.filter(({ role }) => role !== "voter");
-      if (moving.length > 1) t.fail(`two on their way: ${story}`);
-      if (moving.length === after.replicas.length) t.fail(`nobody votes: ${story}`);
-      const listed = new Set(after.replicas.map(({ nodeId }) => nodeId));
-      if (group.members.some((node) => !listed.has(node)))
-        t.fail(`a member is not listed: ${story}`);
-      if (status.startsWith("taken-in")) t.fail(`a stranger: ${story}`);
-      for (const { nodeId, incarnation } of after.replicas) {
-        const last = lives.get(nodeId) ?? 0;
-        if (incarnation < last) t.fail(`an earlier life: ${story}`);
-        if (incarnation > last && last > 0) seen.comebacks++;
-        lives.set(nodeId, incarnation);
-      }
-      if (!isSame) {
-        history.push(after);
-        if (before.replicas.length > after.replicas.length) seen.moves++;
-      }
-      if (!t.passing()) return t.end();
     }
-  }
-  for (const [what, count] of Object.entries(seen)) t.ok(count >= seeds / 10, `${what}: ${count}`);
-  t.end();
-});
+    for (const [what, count] of Object.entries(seen))
+      t.ok(count >= seeds / 10, `${what}: ${count}`);
+    t.end();
+  },
+);

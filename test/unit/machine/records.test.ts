@@ -221,7 +221,7 @@ t.test("P-131 a range's row: both versions", (t) => {
 t.test("P-131 P-030 a group's record: all three versions, bounds", (t) => {
   const record = {
     ...EMPTY_GROUP_RECORD,
-    ...{ appliedIndex: 9, membership: Uint8Array.from([1, 2]), membershipIndex: 3 },
+    ...{ appliedIndex: 9, membership: Uint8Array.from([1, 2]), membershipIndex: configIndex(3) },
     ...{ installedIndex: 7, installedTerm: 6, chainHigh: 5 },
     ...{ placedGeneration: placementGeneration(2 ** 40), level: level(4) },
   };
