@@ -37,6 +37,7 @@ function freshState(voters: readonly number[]): RestoredState {
     configChanges: [],
     sizeRuns: [],
     appliedIndex: 0,
+    awaitsSnapshot: false,
     membership,
   };
 }

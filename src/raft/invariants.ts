@@ -19,6 +19,8 @@ function assertRole(raft: RaftState): void {
   assert(role !== "preCandidate" || leader === noNode, "a pre-candidate has no leader");
   assert(role === "leader" || raft.transferTo === noNode, "only a leader hands over leadership");
   assert(role === "leader" || raft.reads.count === 0, "only a leader has reads waiting");
+  const begins = role === "follower" && raft.log.lastIndex === 0;
+  assert(!raft.awaitsSnapshot || begins, "who awaits a snapshot follows, and has no log");
 }
 
 function assertProgress(raft: RaftState): void {

@@ -15,6 +15,8 @@ const readTexts = {
 export const ownHandlers: Readonly<Record<string, Handler>> = {
   /** restart id: what is not in storage is lost. */
   restart: (environment, command) => environment.node(numberAt(command, 0)).restart(),
+  /** renew id: a new life with nothing but the term and vote of the former one. */
+  renew: (environment, command) => environment.node(numberAt(command, 0)).renew(),
   /**
    * load-log id terms=(…) [term=t] [vote=v] [commit=c]: storage as given, from behind the base on;
    * then a restart.

@@ -37,6 +37,14 @@ const errorTexts = {
   "proposal-dropped": "raft proposal dropped",
 } as const;
 
+const noMembership: Membership = {
+  voters: [],
+  votersOutgoing: [],
+  learners: [],
+  learnersNext: [],
+  autoLeave: false,
+};
+
 /**
  * Takes what a piece of work prints; before the work is done, so that a failure leaves the trace
  * behind.
@@ -51,13 +59,15 @@ export interface Work {
 export class HarnessNode {
   readonly id: number;
   core: RaftCore;
-  readonly storage: Storage;
-  readonly history: Snapshot[];
+  storage: Storage;
+  history: Snapshot[];
   appendQueue: WireMessage[] = [];
   applyQueue: WireMessage[] = [];
   private readonly config: CoreConfig;
   private readonly asynchronous: boolean;
-  private readonly payloads = new Payloads();
+  private payloads = new Payloads();
+  /** Its present life begins with a snapshot. */
+  private renewed = false;
 
   constructor(config: CoreConfig, asynchronous: boolean, start: Snapshot) {
     this.id = config.id;
@@ -79,7 +89,9 @@ export class HarnessNode {
   }
 
   private start(): RaftCore {
-    const core = new RaftCore(this.config, restoredFrom(this.storage, this.newest));
+    const awaitsSnapshot = this.renewed && this.newest.index === 0;
+    const restored = restoredFrom(this.storage, this.newest, awaitsSnapshot);
+    const core = new RaftCore(this.config, restored);
     core.snapshotAvailable(this.newest);
     return core;
   }
@@ -90,6 +102,19 @@ export class HarnessNode {
     this.applyQueue = [];
     for (const entry of this.storage.entries) this.payloads.record(entry);
     this.core = this.start();
+  }
+
+  /**
+   * Ends this life of the replica and begins another: nothing is left but term and vote.
+   */
+  renew(): void {
+    const { term, vote } = this.storage.hardState;
+    this.storage = new Storage(0, 0);
+    this.storage.hardState = { term, vote, commit: 0 };
+    this.history = [{ index: 0, term: 0, data: "", membership: noMembership }];
+    this.payloads = new Payloads();
+    this.renewed = true;
+    this.restart();
   }
 
   /**

@@ -2,12 +2,13 @@
  * How states, entries, messages and Readys are written in scenario files. Format only; decides
  * nothing.
  */
-import type {
-  CoreStatus,
-  HardState,
-  Membership,
-  PeerProgress,
-  Role,
+import {
+  needsSnapshot,
+  type CoreStatus,
+  type HardState,
+  type Membership,
+  type PeerProgress,
+  type Role,
 } from "../../src/raft/state/types.js";
 import { formatOperations } from "./change.js";
 import { quote } from "./quote.js";
@@ -82,6 +83,8 @@ export function formatMessage(message: WireMessage, indent = ""): string {
   let text = `${indent}${formatTarget(from)}->${formatTarget(to)} ${type} `;
   text += `Term:${term} Log:${logTerm}/${index}`;
   if (message.reject) text += ` Rejected (Hint: ${message.rejectHint})`;
+  if (message.type === "MsgAppResp" && message.reject && message.context === needsSnapshot)
+    text += " NeedsSnapshot";
   if (message.commit !== 0) text += ` Commit:${message.commit}`;
   if (message.vote !== 0) text += ` Vote:${message.vote}`;
   const [only] = message.entries;

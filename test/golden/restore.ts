@@ -7,7 +7,11 @@ import type { Storage } from "./storage.js";
 import type { Snapshot } from "./wire.js";
 
 /** `newest` is the applied state; entries behind it are applied again as they are committed. */
-export function restoredFrom(storage: Storage, newest: Snapshot): RestoredState {
+export function restoredFrom(
+  storage: Storage,
+  newest: Snapshot,
+  awaitsSnapshot: boolean,
+): RestoredState {
   const termRuns: TermRun[] = [];
   const configChanges: ConfigPosition[] = [];
   for (const entry of storage.entries) {
@@ -29,5 +33,6 @@ export function restoredFrom(storage: Storage, newest: Snapshot): RestoredState 
     }),
     appliedIndex: newest.index,
     membership: newest.membership,
+    awaitsSnapshot,
   };
 }

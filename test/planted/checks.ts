@@ -43,6 +43,7 @@ function commitsOnlyWhatWasVerified(library: Library): string | null {
     configChanges: [],
     sizeRuns: [{ first: 1, sizeBytes: 4 }],
     appliedIndex: 0,
+    awaitsSnapshot: false,
     membership,
   });
   core.step(fromLeader);
@@ -61,6 +62,7 @@ function keepsTheTermAtTheFloor(library: Library): string | null {
     configChanges: [],
     sizeRuns: [{ first: 1, sizeBytes: 3 }],
     appliedIndex: 3,
+    awaitsSnapshot: false,
     membership,
   });
   core.compacted(3);

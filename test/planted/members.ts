@@ -201,4 +201,41 @@ export const changes: readonly Mutation[] = [
     ],
     catcher: byGolden("leaders/transfer.txt"),
   },
+  {
+    name: "a replica without a snapshot votes",
+    pitfall: "P-003",
+    edits: [
+      edit(
+        "src/raft/roles/election.ts",
+        "const grant = may && !raft.awaitsSnapshot && raft",
+        "const grant = may && raft",
+      ),
+    ],
+    catcher: byExplorer("3 nodes, a replica that comes again"),
+  },
+  {
+    name: "a replica that awaits a snapshot takes entries",
+    pitfall: "P-039",
+    edits: [
+      edit(
+        "src/raft/roles/follower.ts",
+        "if (raft.awaitsSnapshot) {\n    const",
+        "if (false) {\n    const",
+      ),
+      edit(
+        "src/raft/invariants.ts",
+        '  assert(!raft.awaitsSnapshot || begins, "who awaits a snapshot follows, and has no log");\n',
+        "  assert(begins || !begins);\n",
+      ),
+    ],
+    catcher: byGolden("members/replica_comes_again.txt"),
+  },
+  {
+    name: "a refusal that asks for a snapshot is probed down",
+    pitfall: "P-036",
+    edits: [
+      edit("src/raft/roles/leader.ts", "message.context === needsSnapshot", "message.context < 0"),
+    ],
+    catcher: byGolden("members/needs_snapshot.txt"),
+  },
 ];

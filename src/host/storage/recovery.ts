@@ -124,6 +124,7 @@ export function restoredState(
     sizeRuns,
     appliedIndex: applied,
     membership,
+    awaitsSnapshot: false,
   });
 }
 

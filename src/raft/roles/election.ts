@@ -12,6 +12,7 @@
  *    unapplied.
  * 5. The candidate's own vote counts only when it comes back as a message, hence once it is
  *    written.
+ * 6. Who awaits its first snapshot grants nothing: its log says nothing of what its group committed.
  */
 import { allVoters } from "../state/membership.js";
 import { broadcastAppend } from "./replication.js";
@@ -54,7 +55,7 @@ export function answerVote(raft: RaftState, message: Message): void {
   const asking = message.kind === "preVote";
   const free = raft.vote === noNode && raft.leader === noNode;
   const may = raft.vote === message.from || free || (asking && message.term > raft.term);
-  const grant = may && raft.log.isUpToDate(message.logTerm, message.index);
+  const grant = may && !raft.awaitsSnapshot && raft.log.isUpToDate(message.logTerm, message.index);
   const kind = asking ? "preVoteAnswer" : "voteAnswer";
   const draft = raft.post(kind, message.from, grant ? message.term : raft.term);
   draft.reject = !grant;

@@ -8,6 +8,8 @@
  * 3. A refusal names the largest position that may match, by whole terms.
  * 4. A snapshot replaces the log only if it is ahead of the commit index, names this node, and is
  *    not in the log already.
+ * 5. Who awaits a snapshot takes nothing else: what a message says of the log is about a log that
+ *    this replica never had.
  */
 import { isMember } from "../state/membership.js";
 import { switchMembership } from "./change.js";
@@ -15,11 +17,18 @@ import { campaignNow } from "./election.js";
 import { takeAnswer } from "./reads.js";
 import { becomeFollower } from "./roles.js";
 import type { RaftState } from "../state/state.js";
-import { noNode, type Message, type SnapshotMeta } from "../state/types.js";
+import { needsSnapshot, noNode, type Message, type SnapshotMeta } from "../state/types.js";
 
 /** Takes in entries, or says from where they would fit. */
 function handleAppend(raft: RaftState, message: Message): void {
   const { log } = raft;
+  if (raft.awaitsSnapshot) {
+    const draft = raft.post("appendAnswer", message.from);
+    draft.index = message.index;
+    draft.reject = true;
+    draft.context = needsSnapshot;
+    return;
+  }
   if (message.index < log.committed) {
     raft.post("appendAnswer", message.from).index = log.committed;
     return;
@@ -43,7 +52,7 @@ function handleAppend(raft: RaftState, message: Message): void {
 }
 
 function handleHeartbeat(raft: RaftState, message: Message): void {
-  raft.log.commitTo(message.commit);
+  if (!raft.awaitsSnapshot) raft.log.commitTo(message.commit);
   raft.post("heartbeatAnswer", message.from).context = message.context;
 }
 
@@ -56,6 +65,7 @@ function restore(raft: RaftState, snapshot: SnapshotMeta): boolean {
     return false;
   }
   log.restore(snapshot);
+  raft.awaitsSnapshot = false;
   raft.membershipIndex = snapshot.index;
   raft.restoredIndex = snapshot.index;
   switchMembership(raft, snapshot.membership, new Set(raft.tracker.peers.map((peer) => peer.id)));

@@ -10,17 +10,39 @@
  * 3. While leadership is being handed over nothing is proposed; that ends after one election
  *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.
+ * 5. A peer that has nothing which entries could follow gets a snapshot, one at a time; it is not
+ *    probed down to the beginning of the log.
  */
 import { isVoter } from "../state/membership.js";
 import type { Progress } from "../state/progress.js";
 import { leaveJointIfDue } from "./proposals.js";
 import { answerConfirmed, regularHeartbeat, readAtLeader, releaseWaiting } from "./reads.js";
-import { broadcastAppend, maybeCommit, sendAppend, sendTimeoutNow } from "./replication.js";
+import {
+  broadcastAppend,
+  maybeCommit,
+  sendAppend,
+  sendSnapshot,
+  sendTimeoutNow,
+} from "./replication.js";
 import { becomeFollower } from "./roles.js";
 import type { RaftState } from "../state/state.js";
-import { noNode, type Message, type NodeId } from "../state/types.js";
+import { needsSnapshot, noNode, type Message, type NodeId } from "../state/types.js";
+
+/**
+ * Without anything to make a snapshot of, the next try waits for the answer to a heartbeat. A match
+ * says that the refusal was sent before a snapshot arrived.
+ */
+function handleNeed(raft: RaftState, peer: Progress): void {
+  if (peer.state === "snapshot" || peer.match > 0) return;
+  peer.becomeProbe();
+  if (!sendSnapshot(raft, peer)) peer.flowPaused = true;
+}
 
 function handleRefusal(raft: RaftState, peer: Progress, message: Message): void {
+  if (message.context === needsSnapshot) {
+    handleNeed(raft, peer);
+    return;
+  }
   const { terms } = raft.log;
   const hint =
     message.logTerm > 0

@@ -56,7 +56,7 @@ function sendableSnapshot(raft: RaftState): SnapshotMeta | null {
  * Sends a snapshot, unless the peer is silent: it would be lost, and nothing else would go until it
  * is given up.
  */
-function sendSnapshot(raft: RaftState, peer: Progress): boolean {
+export function sendSnapshot(raft: RaftState, peer: Progress): boolean {
   if (!peer.active) return false;
   const snapshot = sendableSnapshot(raft);
   if (snapshot === null || snapshot.index === 0) return false;

@@ -9,6 +9,7 @@
  * 3. Only a leader has a transfer target and pending reads.
  * 4. pendingChangeIndex is at or above every membership change that this leader may not have
  *    applied.
+ * 5. Who awaits its first snapshot has an empty log, and is no more than a follower.
  */
 import { assert } from "../../base/assert.js";
 import { Prng } from "../../base/prng.js";
@@ -105,6 +106,8 @@ export class RaftState {
    * The position up to which membership changes have been applied; may run ahead of log.applied.
    */
   membershipIndex: LogIndex;
+  /** Neither log nor members can be relied on before a snapshot was installed. */
+  awaitsSnapshot: boolean;
   /** The last snapshot that replaced the log: what was handed out for applying before is moot. */
   restoredIndex: LogIndex = 0;
   /** The snapshot that the host offered for sending; null means the applied state. */
@@ -131,6 +134,8 @@ export class RaftState {
     this.term = term;
     this.vote = vote;
     this.membershipIndex = restored.appliedIndex;
+    this.awaitsSnapshot = restored.awaitsSnapshot;
+    assert(!this.awaitsSnapshot || this.log.lastIndex === 0, "who awaits a snapshot has no log");
     this.handedHardState = { term, vote, commit: this.log.committed };
     this.drawElectionTimeout();
   }
@@ -150,7 +155,7 @@ export class RaftState {
    * installed.
    */
   get promotable(): boolean {
-    if (this.isPassive) return false;
+    if (this.isPassive || this.awaitsSnapshot) return false;
     const { membership } = this.tracker;
     if (!isMember(membership, this.id) || isLearner(membership, this.id)) return false;
     return this.log.pendingSnapshot === null;

@@ -20,6 +20,8 @@ export type LogIndex = number;
 
 /** Nobody: the value of "no leader", "no vote", "no transfer". */
 export const noNode: NodeId = 0;
+/** Context of a refused append: entries do not help its sender, a snapshot does. */
+export const needsSnapshot = 1;
 
 export type Role = "follower" | "preCandidate" | "candidate" | "leader";
 
@@ -173,6 +175,7 @@ export interface Message {
    * heartbeat and its answer: the read round (0 if none). readIndex and its answer: the asker's own
    * context. (Pre-)vote: 1 if a leadership transfer ordered the campaign, else 0. transferLeader
    * and timeoutNow: the token of the order; timeoutNow names the end of the leader's log beside it.
+   * Refused append: `needsSnapshot` from a replica that has no base for any log, else 0.
    */
   readonly context: number;
   /** append only; null for an append without entries. The host adds the payloads on the wire. */
@@ -293,6 +296,11 @@ export interface RestoredState {
   /** The index up to which the state has been applied; its membership is `membership`. */
   readonly appliedIndex: LogIndex;
   readonly membership: Membership;
+  /**
+   * The replica was added to a group whose beginning it does not know: until it has installed a
+   * snapshot it takes no entries, grants no votes and never campaigns. Its log is empty.
+   */
+  readonly awaitsSnapshot: boolean;
 }
 
 /**

@@ -287,6 +287,7 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
     configChanges: [],
     sizeRuns: [],
     appliedIndex: 0,
+    awaitsSnapshot: false,
     membership: {
       voters: [1],
       votersOutgoing: [],

@@ -45,6 +45,7 @@ function group(): { replication: Replication; stepped: string[] } {
     configChanges: [],
     sizeRuns: [],
     appliedIndex: 0,
+    awaitsSnapshot: false,
     membership: { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false },
   });
   const stepped: string[] = [];

@@ -59,6 +59,7 @@ export function restored(start: Start = {}): RestoredState {
     configChanges: [],
     sizeRuns: terms.map((_, at) => ({ first: floorIndex + 1 + at, sizeBytes: 1 })),
     appliedIndex: floorIndex,
+    awaitsSnapshot: false,
     membership: membershipOf([1, 2, 3]),
     ...rest,
   };

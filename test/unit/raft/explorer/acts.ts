@@ -3,9 +3,9 @@
  * machine applies, it crashes, somebody wants something of it. Each says whether there was anything
  * to do.
  */
-import { isJoint } from "../../../../src/raft/state/membership.js";
+import { isJoint, isMember } from "../../../../src/raft/state/membership.js";
 import type { ConfigChange } from "../../../../src/raft/state/types.js";
-import { possibleChanges } from "./events.js";
+import { addsUnfit, possibleChanges } from "./events.js";
 import { must } from "./history.js";
 import type { ModelNode } from "./node.js";
 import type { World } from "./world.js";
@@ -77,11 +77,35 @@ export function crash(world: World, node: ModelNode, kept: number): boolean {
   return true;
 }
 
+/**
+ * Only of a replica that has left for good: the newest configuration is without it, and no log has
+ * a change that names it behind that.
+ */
+export function renew(world: World, node: ModelNode): boolean {
+  const newest = world.nodes.reduce((best, other) => {
+    return other.applied.index > best.applied.index ? other : best;
+  }).applied;
+  if (isMember(newest.membership, node.id) || node.core.term === 0) return false;
+  const isNamed = world.nodes.some(({ log }) => {
+    return log.changes.some((index) => {
+      const change = world.changes.get(`${log.termOf(index)}/${index}`);
+      return index > newest.index && change?.operations.some((one) => one.node === node.id);
+    });
+  });
+  if (isNamed) return false;
+  world.counts.renewals++;
+  node.renew(world.library, world.configOf(node.id));
+  world.history.restarted(node);
+  return true;
+}
+
 export function change(world: World, node: ModelNode, at: number): boolean {
   const { core } = node;
   const { gentleChanges } = world.settings;
   if (core.role !== "leader") return false;
-  const possible = possibleChanges(core.membership, world.ids, gentleChanges);
+  const possible = possibleChanges(core.membership, world.ids, gentleChanges).filter((change) => {
+    return !addsUnfit(change, (id) => !world.node(id).awaitsSnapshot);
+  });
   const change = possible[at % possible.length];
   if (change === undefined) return false;
   const result = core.proposeConfigChange(change, 2);

@@ -26,6 +26,9 @@ export interface Counts {
   dropped: number;
   refusedAppends: number;
   recoveries: number;
+  renewals: number;
+  snapshotsNeeded: number;
+  strays: number;
 }
 
 export function noCounts(): Counts {
@@ -54,6 +57,9 @@ export function noCounts(): Counts {
     dropped: 0,
     refusedAppends: 0,
     recoveries: 0,
+    renewals: 0,
+    snapshotsNeeded: 0,
+    strays: 0,
   };
 }
 

@@ -23,6 +23,8 @@ export type EventKind =
   | "apply"
   /** The node loses what is not on its disk, except `at` writes that just made it, and starts. */
   | "crash"
+  /** A replica that was removed is dropped, and made again with nothing but its term and vote. */
+  | "renew"
   /** `at` entries are proposed. */
   | "propose"
   /** A membership change is proposed: number `at` of those that make sense. */
@@ -39,6 +41,11 @@ export type EventKind =
   | "unreachable"
   | "forget";
 
+/** Whether a change makes a voter of somebody whom `isFit` refuses. */
+export function addsUnfit(change: ConfigChange, isFit: (id: number) => boolean): boolean {
+  return change.operations.some(({ kind, node }) => kind === "addVoter" && !isFit(node));
+}
+
 export interface Event {
   readonly kind: EventKind;
   readonly node: number;
@@ -48,6 +55,9 @@ export interface Event {
 /** A message on its way. */
 export interface Flight {
   readonly message: Message;
+  /** Lives of the sender and, as far as anybody knew, of the receiver. */
+  readonly fromLife: number;
+  readonly toLife: number;
   /** Digest of the message; 0 if the world keeps none. */
   readonly key: number;
 }

@@ -25,6 +25,7 @@ export interface Budget {
   readonly read: number;
   readonly transfer: number;
   readonly compact: number;
+  readonly renew: number;
 }
 
 export const nothing: Budget = {
@@ -38,6 +39,7 @@ export const nothing: Budget = {
   read: 0,
   transfer: 0,
   compact: 0,
+  renew: 0,
 };
 
 export interface Exploration {
@@ -126,6 +128,7 @@ function eventsOf({ world, left, last }: State): Event[] {
   for (const { id, core, writes, batches, applied, disk } of world.nodes) {
     if (writes.length > 0) add({ kind: "complete", node: id, at: 0 });
     if (batches.length > 0) add({ kind: "apply", node: id, at: 0 });
+    if (left.renew > 0 && core.term > 0) add({ kind: "renew", node: id, at: 0 });
     if (left.crash > 0 && core.term > 0) {
       add({ kind: "crash", node: id, at: 0 });
       if (writes.length > 0) add({ kind: "crash", node: id, at: writes.length });

@@ -63,6 +63,7 @@ t.test(
         dropped: 5000,
         refusedAppends: 500,
         recoveries: 40,
+        renewals: 50,
       }),
       [],
       "not vacuous",
@@ -70,6 +71,24 @@ t.test(
     t.end();
   },
 );
+
+t.test("P-088 P-089 replicas that come again: walks of many lives", (t) => {
+  const { total, found } = walks(library, 1, 700_000, 5000, {
+    only: ["change", "crash", "drop", "duplicate", "flush", "compact", "campaign"],
+    more: [
+      ["renew", 60],
+      ["change", 40],
+      ["duplicate", 40],
+    ],
+    leases: false,
+    preVote: true,
+  });
+  const told = found === null ? "" : `walk ${found.seed}, step ${found.steps}: ${found.violation}`;
+  t.equal(told, "", "nothing is violated");
+  const least = { renewals: 500, snapshotsNeeded: 20, strays: 100, snapshots: 20, recoveries: 10 };
+  t.strictSame(vacuous(total, least), [], "not vacuous");
+  t.end();
+});
 
 t.test("P-171 a walk is the same for the same seed, and its events replay it", (t) => {
   const first = walk(library, 77, 2000, {}, true);

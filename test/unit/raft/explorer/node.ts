@@ -50,6 +50,8 @@ export class ModelNode {
   term = 0;
   commit = 0;
   lives = 1;
+  /** How often the replica has gone and come again, empty; messages are bound to one such life. */
+  incarnation = 0;
   private digestValue = 0;
 
   constructor(library: Library, config: CoreConfig, founders: readonly number[]) {
@@ -80,11 +82,27 @@ export class ModelNode {
         sizeRuns: disk.terms.length === 0 ? [] : [{ first: disk.floor + 1, sizeBytes: disk.last }],
         appliedIndex: snapshot.index,
         membership: snapshot.membership,
+        awaitsSnapshot: this.awaitsSnapshot,
       },
     );
     this.term = core.term;
     this.commit = core.commitIndex;
     return core;
+  }
+
+  /** Nothing but a snapshot, once it is on the disk, makes a replica that was added again whole. */
+  get awaitsSnapshot(): boolean {
+    return this.incarnation > 0 && this.snapshot.index === 0;
+  }
+
+  /** The replica is dropped and made again; of its former life term and vote are left. */
+  renew(library: Library, config: CoreConfig): void {
+    const { term, vote } = this.hardState;
+    this.incarnation++;
+    this.disk = new NaiveTerms(0, 0);
+    this.hardState = { term, vote, commit: 0 };
+    this.snapshot = { index: 0, term: 0, membership: nobody };
+    this.crash(library, config, 0);
   }
 
   /** Puts one record onto the disk. */
@@ -124,8 +142,9 @@ export class ModelNode {
   /** The digest; computed once, so only for nodes that change no more. */
   get digest(): number {
     if (this.digestValue === 0) {
-      const { core, disk, hardState, snapshot, writes, batches, applied } = this;
-      this.digestValue = digestOf(core, disk, hardState, snapshot, writes, batches, applied);
+      const { core, disk, hardState, snapshot, writes, batches, applied, incarnation } = this;
+      const queues = [writes, batches];
+      this.digestValue = digestOf(core, disk, hardState, snapshot, queues, applied, incarnation);
     }
     return this.digestValue;
   }

@@ -80,6 +80,18 @@ const rewritten: readonly Event[] = [
   { kind: "deliver", node: 2, at: 2 },
 ];
 
+/**
+ * Node 1 has committed with node 3 that node 3 is no member any more; node 2 has not heard of it and
+ * may still ask node 3 for its vote.
+ */
+const removed: readonly Event[] = [
+  ...elected,
+  { kind: "change", node: 1, at: 4 },
+  { kind: "drop", node: 0, at: 0 },
+  { kind: "deliver", node: 3, at: 0 },
+  { kind: "deliver", node: 1, at: 0 },
+];
+
 function plan(
   name: string,
   depth: number,
@@ -139,6 +151,13 @@ export const plans: readonly Exploration[] = [
     { campaign: 1, change: 2 },
     { ...atOnce, spares: 1, appliesAtOnce: false },
     elected,
+  ),
+  plan(
+    "3 nodes, a replica that comes again",
+    9,
+    { campaign: 2, renew: 1, change: 1 },
+    atOnce,
+    removed,
   ),
   plan("3 nodes, snapshots", 8, { campaign: 1, propose: 1, compact: 1, crash: 1 }, atOnce, behind),
 ];

@@ -108,6 +108,8 @@ export function swarmOf(seed: number, bias: Bias = {}): Swarm {
     grant(wish, weight);
     if (wish === "cut") grant("heal", 5);
   }
+  // Replicas that come again: drawn apart, so that walks without them are what they were.
+  if (wishes.includes("change") && new Prng(seed).fork("lives").chance(1, 2)) grant("renew", 12);
   for (const [wish, weight] of bias.more ?? []) grant(wish, weight);
   const order = (["oldest", "any", "any", "newest"] as const)[prng.below(4)] ?? "any";
   return {

@@ -117,6 +117,9 @@ class Walk {
         this.perform(wish, node.id, prng.below(node.writes.length + 1));
         return;
       }
+      case "renew":
+        this.perform(wish, this.anyNode(({ core }) => !isMember(core.membership, core.id)).id, 0);
+        return;
       case "transfer":
       case "unreachable":
         this.perform(wish, this.likelyLeader().id, this.anyNode().id);

@@ -8,8 +8,13 @@
  * 3. A copy made for an event on one node shares the other nodes, which do not change.
  */
 import type { CoreConfig } from "../../../../src/raft/state/config.js";
-import type { ConfigChange, Effects, Message } from "../../../../src/raft/state/types.js";
-import { apply, change, compact, complete, crash, read, report } from "./acts.js";
+import {
+  needsSnapshot,
+  type ConfigChange,
+  type Effects,
+  type Message,
+} from "../../../../src/raft/state/types.js";
+import { apply, change, compact, complete, crash, read, renew, report } from "./acts.js";
 import { noCounts, type Counts } from "./counts.js";
 import { digestOf } from "./copy.js";
 import type { Event, Flight, Report } from "./events.js";
@@ -114,6 +119,8 @@ export class World {
         return apply(this, node);
       case "crash":
         return crash(this, node, at);
+      case "renew":
+        return renew(this, node);
       case "propose":
         return core.propose(Array.from({ length: at }, () => 1 + (core.lastIndex % 7))).ok;
       case "change":
@@ -153,8 +160,13 @@ export class World {
       this.reports.push({ node: message.from, about: message.to, ok: kind !== "drop" });
     }
     if (kind === "drop") return true;
+    if (this.isStray(flight)) {
+      this.counts.strays++;
+      return true;
+    }
     if (message.kind === "timeoutNow") this.counts.transferCampaigns++;
     if (message.kind === "appendAnswer" && message.reject) this.counts.refusedAppends++;
+    if (message.reject && message.context === needsSnapshot) this.counts.snapshotsNeeded++;
     const { core } = this.node(message.to);
     const { term, vote } = core;
     core.step(message);
@@ -165,10 +177,18 @@ export class World {
     return true;
   }
 
+  /** From or to a life that is over: the host's duty is to drop it. */
+  private isStray({ message, fromLife, toLife }: Flight): boolean {
+    const { incarnation } = this.node(message.to);
+    return toLife !== incarnation || fromLife !== this.node(message.from).incarnation;
+  }
+
   /** Puts a message on its way. */
   send(message: Message): void {
-    const key = this.settings.digests ? digestOf(message) : 0;
-    this.network.push({ message, key });
+    const fromLife = this.node(message.from).incarnation;
+    const toLife = this.node(message.to).incarnation;
+    const key = this.settings.digests ? digestOf(message, fromLife, toLife) : 0;
+    this.network.push({ message, fromLife, toLife, key });
   }
 
   /** Carries out everything that the node's core asks for, and checks what has become of it. */
