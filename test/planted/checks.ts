@@ -72,5 +72,41 @@ function keepsTheTermAtTheFloor(library: Library): string | null {
   return `an append anchored at the floor is answered with ${JSON.stringify(answer)}`;
 }
 
+/**
+ * The leader's log still begins where the group began: only the word of the one who awaits a
+ * snapshot keeps it from sending entries from the first one on.
+ */
+function sendsTheSnapshotAskedFor(library: Library): string | null {
+  const core = new library.RaftCore(
+    { ...library.defaultConfig(1, 1), preVote: false },
+    {
+      hardState: { term: 3, vote: 0, commit: 3 },
+      floorIndex: 0,
+      floorTerm: 0,
+      termRuns: [{ first: 1, term: 1 }],
+      lastIndex: 3,
+      configChanges: [],
+      sizeRuns: [{ first: 1, sizeBytes: 3 }],
+      appliedIndex: 3,
+      awaitsSnapshot: false,
+      membership: { ...membership, voters: [1], learners: [2] },
+    },
+  );
+  core.campaign();
+  for (const own of core.takeEffects().messagesAfterWrite) core.step(own);
+  const { term } = core;
+  const refusal = { kind: "appendAnswer", term, index: 3, reject: true, context: 1 } as const;
+  core.step({ ...fromLeader, logTerm: 0, commit: 0, ...refusal });
+  const kinds = core
+    .takeEffects()
+    .messages.filter(({ to }) => to === 2)
+    .map(({ kind }) => kind);
+  return kinds.includes("snapshot") ? null : `a need of a snapshot is met with ${kinds.join(", ")}`;
+}
+
 /** Each answers what is wrong with the core, or null. */
-export const checks = { commitsOnlyWhatWasVerified, keepsTheTermAtTheFloor };
+export const checks = {
+  commitsOnlyWhatWasVerified,
+  keepsTheTermAtTheFloor,
+  sendsTheSnapshotAskedFor,
+};

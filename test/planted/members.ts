@@ -236,6 +236,6 @@ export const changes: readonly Mutation[] = [
     edits: [
       edit("src/raft/roles/leader.ts", "message.context === needsSnapshot", "message.context < 0"),
     ],
-    catcher: byGolden("members/needs_snapshot.txt"),
+    catcher: { by: "check", check: "sendsTheSnapshotAskedFor" },
   },
 ];

@@ -12,7 +12,8 @@
  *    unapplied.
  * 5. The candidate's own vote counts only when it comes back as a message, hence once it is
  *    written.
- * 6. Who awaits its first snapshot grants nothing: its log says nothing of what its group committed.
+ * 6. Who awaits its first snapshot grants nothing: its log says nothing of what the group
+ *    committed.
  */
 import { allVoters } from "../state/membership.js";
 import { broadcastAppend } from "./replication.js";
