@@ -9,6 +9,7 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { assert } from "../../base/assert.js";
 import { NO_PLACEMENT, placementGeneration, type PlacementGeneration } from "../../base/ids.js";
 import { MEMBERS_MAX, NODE_ID_MAX } from "../../base/limits.js";
+import { readNodes, writeNodes } from "../../machine/commands/fields.js";
 import type {
   ConfigChange,
   ConfigOperation,
@@ -82,8 +83,7 @@ export function encodeMembership(membership: Membership): Uint8Array {
   const { voters, votersOutgoing, learners, learnersNext } = membership;
   for (const list of [voters, votersOutgoing, learners, learnersNext]) {
     assert(list.length <= MEMBERS_MAX, "a group has as many members as can be read again");
-    writer.length(list.length);
-    for (const node of list) writer.uint32(node);
+    writeNodes(writer, list);
   }
   return writer.boolean(membership.autoLeave).finish();
 }
@@ -92,29 +92,13 @@ export function encodeMembership(membership: Membership): Uint8Array {
 export function decodeMembership(bytes: Uint8Array): Membership | null {
   const reader = new ByteReader(bytes);
   if (reader.uint8() !== VERSION) return null;
-  const voters = readNodes(reader);
-  const votersOutgoing = readNodes(reader);
-  const learners = readNodes(reader);
-  const learnersNext = readNodes(reader);
+  const voters = readNodes(reader, MEMBERS_MAX);
+  const votersOutgoing = readNodes(reader, MEMBERS_MAX);
+  const learners = readNodes(reader, MEMBERS_MAX);
+  const learnersNext = readNodes(reader, MEMBERS_MAX);
   const autoLeave = reader.boolean();
   if (!reader.isComplete()) return null;
   return { voters, votersOutgoing, learners, learnersNext, autoLeave };
-}
-
-/** Ascending, without repeats. */
-function readNodes(reader: ByteReader): number[] {
-  const count = reader.length();
-  if (count > MEMBERS_MAX || count * 4 > reader.remainingBytes) {
-    reader.fail();
-    return [];
-  }
-  const nodes: number[] = [];
-  for (let at = 0; at < count; at++) {
-    const node = reader.uint32();
-    if (node < 1 || node > NODE_ID_MAX || node <= (nodes[at - 1] ?? 0)) reader.fail();
-    nodes.push(node);
-  }
-  return nodes;
 }
 
 /** A membership of voters only: what a group begins with. */

@@ -1,5 +1,5 @@
 /**
- * The codec of a command, and the fields that codecs are made of.
+ * The codec of a command, and the fields that codecs of commands and rows are made of.
  *
  * Pure. Invariants: 1. What cannot be stored exactly (ill-formed text, a number outside its field)
  * is an assertion: the border refused it. 2. null is a presence byte.
@@ -8,6 +8,7 @@ import { assert } from "../../base/assert.js";
 import { isWellFormedText } from "../../base/bytes.js";
 import type { ByteReader, ByteWriter } from "../../base/codec.js";
 import { isInt64 } from "../../base/int64.js";
+import { NODE_ID_MAX } from "../../base/limits.js";
 
 /** How a command of one kind lies in an entry, behind its number and version. */
 export interface CommandCodec<C> {
@@ -75,4 +76,28 @@ export function optionalText(writer: ByteWriter, value: string | null): void {
 
 export function readOptionalText(reader: ByteReader): string | null {
   return reader.boolean() ? reader.text() : null;
+}
+
+/** Node ids, ascending. */
+export function writeNodes(writer: ByteWriter, nodes: readonly number[]): ByteWriter {
+  writer.length(nodes.length);
+  for (const node of nodes) writer.uint32(node);
+  return writer;
+}
+
+/** At most `max` of them, ascending and none twice; else the reader turns failed. */
+export function readNodes(reader: ByteReader, max: number): number[] {
+  const count = reader.length();
+  // A larger count than there are bytes for must not steer an allocation.
+  if (count > max || count * 4 > reader.remainingBytes) {
+    reader.fail();
+    return [];
+  }
+  const nodes: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const node = reader.uint32();
+    if (node < 1 || node > NODE_ID_MAX || node <= (nodes[at - 1] ?? 0)) reader.fail();
+    nodes.push(node);
+  }
+  return nodes;
 }

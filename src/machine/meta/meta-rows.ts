@@ -38,6 +38,7 @@ import type {
   ReplicaRecord,
   ReplicaRole,
 } from "../commands/command.js";
+import { readNodes, writeNodes } from "../commands/fields.js";
 import { STORED_ROLES, UNKNOWN_PROGRAM } from "../commands/meta-codec.js";
 
 const VERSION = 1;
@@ -140,30 +141,12 @@ export function encodePartition(partition: PartitionRecord): Uint8Array {
   writer.reset().uint8(VERSION_3).uint32(partition.partitionId);
   writer.uint8(states.indexOf(partition.state)).uint53(partition.generation);
   writer.uint32(partition.replicationOverride).uint8(modes.indexOf(partition.mode));
-  writer.length(partition.founders.length);
-  for (const nodeId of partition.founders) writer.uint32(nodeId);
-  writer.length(partition.replicas.length);
+  writeNodes(writer, partition.founders).length(partition.replicas.length);
   for (const replica of partition.replicas) {
     writer.uint32(replica.nodeId).uint8(replicaRoles.indexOf(replica.role));
     writer.uint53(replica.incarnation).uint32(replica.replaces);
   }
   return writer.uint53(partition.configIndex).finish();
-}
-
-/** `count` node ids, ascending. A larger count than there are bytes for is damage. */
-function readNodes(reader: ByteReader, max: number): number[] {
-  const count = reader.length();
-  if (count > max || count * 4 > reader.remainingBytes) {
-    reader.fail();
-    return [];
-  }
-  const nodes: number[] = [];
-  for (let at = 0; at < count; at++) {
-    const node = reader.uint32();
-    if (node < 1 || node > NODE_ID_MAX || node <= (nodes[at - 1] ?? 0)) reader.fail();
-    nodes.push(node);
-  }
-  return nodes;
 }
 
 /** Bytes of one replica in its row. */

@@ -616,6 +616,11 @@ t.test("P-083 P-098 random joins, leaves and crashes end in the member list's wi
       );
     };
     t.ok(world.run(settled, 5000), `seed ${seed}: ${world.memberRoles()}`);
+    const { meta } = world.node(1).machine;
+    const isPlain = meta.partitions().every(({ mode, generation, replicas, configIndex }) => {
+      return mode === "full" && generation === 1 && replicas.length === 0 && configIndex === 0;
+    });
+    t.ok(isPlain && meta.cluster()?.topologyVersion === 1, "nobody asked for placement");
     commits += world.log.length;
   }
   t.ok(commits > 300, `${commits} commands`);

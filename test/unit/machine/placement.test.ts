@@ -19,6 +19,8 @@ import type {
 import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { MetaBench, inShort, orders, place, report } from "../../doubles/machine/placement.js";
 
+t.setTimeout(240_000);
+
 const add = (nodeId: number, replaces = 0): ReplicaChange => ({ kind: "add", nodeId, replaces });
 const remove = (nodeId: number): ReplicaChange => ({ kind: "remove", nodeId });
 const cancel = (nodeId: number): ReplicaChange => ({ kind: "cancel", nodeId });
