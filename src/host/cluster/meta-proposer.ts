@@ -228,7 +228,7 @@ export class MetaProposer {
       if (known.result !== null) this.answer(from, id, known.result);
       return true;
     }
-    const isMember = deps.metaReads()?.member(from) != null;
+    const isMember = (deps.metaReads()?.member(from) ?? null) !== null;
     const isTaken = deps.leader() === deps.nodeId && this.taken.size < TAKEN_MAX;
     if (!isTaken || !maySend(from, isMember, command)) {
       this.answer(from, id, REFUSED);

@@ -193,7 +193,10 @@ t.test("ends travel as they are: every status, up to 64 items; strict", (t) => {
   }
   const done = { status: "done", generation } as const;
   const head = { status: "applied", outcome: "done", version: 1 } as const;
-  const many = (count: number): MetaResult => ({ ...head, items: new Array(count).fill(done) });
+  const many = (count: number): MetaResult => ({
+    ...head,
+    items: Array.from({ length: count }, () => done),
+  });
   ends.push(many(PLACEMENT_ITEMS_MAX));
   for (const end of ends) t.strictSame(back(of(end)), end);
   t.equal(back(of(many(PLACEMENT_ITEMS_MAX + 1))), null);
