@@ -239,6 +239,11 @@ t.test(
       t.ok(world.run(() => ends.length > 0));
       return ends.join();
     };
+    const { metaProposer } = world.node(1);
+    t.ok(
+      world.run(() => !metaProposer.hasWork),
+      "what the founding left is forgotten",
+    );
     t.equal(asked(2, report(5, [1, 2, 3])), "applied not-placed");
     t.equal(asked(3, place(1, 5, [1, 2, 3])), "applied done");
     t.equal(asked(3, place(1, 5, [1, 2, 3])), "applied unchanged");
@@ -250,6 +255,9 @@ t.test(
     } as const;
     const items = both.items.flatMap((one) => one.items);
     t.equal(asked(3, { kind: "report-replicas", items }), "applied done unchanged");
+    t.notOk(metaProposer.hasWork, "what may be repeated is not remembered");
+    t.equal(asked(2, { kind: "set-member-role", nodeId: 2, role: "voter" }), "applied");
+    t.ok(metaProposer.hasWork, "what may not is");
     const before = world.log.length;
     t.equal(asked(2, { kind: "update-member", ...newMember(3, "x:1", "") }), "refused");
     t.equal(
