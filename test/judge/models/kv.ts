@@ -7,7 +7,6 @@
  */
 import type { Attempt, KvKeyOperation, KvResult, KvSetOperation, Operation } from "../history.js";
 import type { Model, Step } from "../linear/model.js";
-import { FLAG, isAcceptable } from "./kv-input.js";
 import { type KeptRevision, KeptRevisions, findRevision } from "./kept-revisions.js";
 import {
   type Lease,
@@ -45,7 +44,18 @@ export interface KvModelOptions {
   readonly readsRevisions: boolean;
 }
 
-export { FLAG } from "./kv-input.js";
+export const FLAG = {
+  set: 1,
+  noRevision: 2,
+  ifExists: 4,
+  ifNotExists: 8,
+  ifEqualToValue: 16,
+  ifEqualToRevision: 32,
+} as const;
+const FLAGS_ALL = 63;
+
+const NAME_BYTES_MAX = 1024;
+const EXPIRES_MAX_MS = 2 ** 31 - 1;
 
 export const KV_OPTIONS = {
   revisionsRetained: 16,
@@ -293,4 +303,20 @@ function conditionsHold(state: KvState, live: boolean, operation: KvSetOperation
   if ((flags & FLAG.ifEqualToRevision) !== 0 && compareRevision !== state.revision) return false;
   if ((flags & FLAG.ifEqualToValue) === 0) return true;
   return (live ? (state.value ?? "") : "") === (compareValue ?? "");
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+/** K3, K5, K8, K18: what a request on one key must be like. */
+function isAcceptable(operation: KvSetOperation | KvKeyOperation, maxValueBytes: number): boolean {
+  const { key, expiresMs } = operation;
+  if (bytesOf(key) < 1 || bytesOf(key) > NAME_BYTES_MAX || key.startsWith("__svc:")) return false;
+  if (operation.kind === "kv-extend") return expiresMs >= 1 && expiresMs <= EXPIRES_MAX_MS;
+  if (operation.kind !== "kv-set") return operation.revision >= -1n;
+  const { flags, value } = operation;
+  if ((flags & ~FLAGS_ALL) !== 0 || expiresMs < 0 || expiresMs > EXPIRES_MAX_MS) return false;
+  if (value !== null && bytesOf(value) > maxValueBytes) return false;
+  return (flags & FLAG.ifExists) === 0 || (flags & FLAG.ifNotExists) === 0;
 }
