@@ -5,6 +5,7 @@
  * Invariants: 1. int64 values are bigint. 2. A call for many keys is one operation per item, but a read of a bucket, range
  * or prefix is one.
  */
+import type { RequestOf } from "../../src/operations/api/requests.js";
 
 export interface LockOperation {
   readonly kind: "try-lock" | "try-extend" | "try-unlock" | "get-lock";
@@ -59,8 +60,9 @@ export interface KvSetOperation {
   /** Bits of the contract (FLAG in models/kv.ts); 0 = unconditional. */
   readonly flags: number;
 }
+/** Whatever one asks about a key and that is no set. */
 export interface KvKeyOperation {
-  readonly kind: "kv-extend" | "kv-delete" | "kv-get" | "kv-exists";
+  readonly kind: Exclude<RequestOf<"key">["kind"], "kv-set">;
   readonly key: string;
   readonly ephemeral: boolean;
   /** Of extend, else 0. */
@@ -191,6 +193,9 @@ export type OperationResult =
 
 /** The object whose history an attempt belongs to; null for what concerns many. */
 export function objectOf(operation: Operation): string | null {
+  if ("key" in operation) {
+    return `${operation.ephemeral ? "ephemeral-key" : "key"} ${operation.key}`;
+  }
   switch (operation.kind) {
     case "try-lock":
     case "try-extend":
@@ -203,12 +208,6 @@ export function objectOf(operation: Operation): string | null {
     case "delete-sequence":
     case "allocate":
       return `sequence ${operation.name.trim()}`;
-    case "kv-set":
-    case "kv-extend":
-    case "kv-delete":
-    case "kv-get":
-    case "kv-exists":
-      return `${operation.ephemeral ? "ephemeral-key" : "key"} ${operation.key}`;
     case "kv-bucket":
     case "kv-scan":
     case "kv-scan-local":
