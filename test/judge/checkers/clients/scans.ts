@@ -78,8 +78,9 @@ class KeyChanges {
     this.earliestEnd = changes.map(() => 0);
     for (let at = changes.length - 1; at >= 0; at--) {
       const change = changes[at] as Attempt;
-      const isExtend = change.operation.kind === "kv-extend";
-      if (!isExtend) earliest = Math.min(earliest, endOrder(change));
+      // Other changes of a key leave its value as it is.
+      const { kind } = change.operation;
+      if (kind === "kv-set" || kind === "kv-delete") earliest = Math.min(earliest, endOrder(change));
       this.earliestEnd[at] = earliest;
     }
   }
