@@ -80,7 +80,8 @@ class KeyChanges {
       const change = changes[at] as Attempt;
       // Other changes of a key leave its value as it is.
       const { kind } = change.operation;
-      if (kind === "kv-set" || kind === "kv-delete") earliest = Math.min(earliest, endOrder(change));
+      if (kind === "kv-set" || kind === "kv-delete")
+        earliest = Math.min(earliest, endOrder(change));
       this.earliestEnd[at] = earliest;
     }
   }
