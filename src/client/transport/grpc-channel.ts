@@ -3,11 +3,12 @@
  *
  * Owns a channel of the gRPC package. Invariants: 1. Nothing is sent before the connection stands:
  * a call that fails before that certainly had no effect. 2. A replaced or closed channel leaves no
- * timer behind.
+ * timer and no socket behind. 3. Who accepts a connection and says nothing on it is tried anew.
  */
 import { isIP } from "node:net";
 import { checkServerIdentity } from "node:tls";
 import * as grpc from "@grpc/grpc-js";
+import { ChannelSockets } from "./channel-sockets.js";
 import { ConnectionWatch, type Watched } from "./connection-watch.js";
 import { localFailure, UnavailableError, type SvcError } from "../values/errors.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
@@ -24,12 +25,17 @@ const IDLE_KEEP_ALIVE_MS = 30_000;
 const REFUSED = "connection refused";
 const RECONNECT_FIRST_MS = 20;
 const RECONNECT_LAST_MS = 1000;
+/**
+ * A connection that does not stand after so many of a call's limits for it is tried anew: not after
+ * one, lest a slow server is asked again and again for what it is about to give.
+ */
+const CONNECT_PATIENCE = 3;
 
 function bytes(pem: string | Uint8Array | undefined): Buffer | null {
   return pem === undefined ? null : Buffer.from(pem);
 }
 
-function credentials(endpoint: Endpoint, settings: ClientSettings): grpc.ChannelCredentials {
+function credentialsOf(endpoint: Endpoint, settings: ClientSettings): grpc.ChannelCredentials {
   if (!endpoint.secure) return grpc.credentials.createInsecure();
   const { ca, key, cert, insecure } = settings.tls;
   const address = addressOf(endpoint);
@@ -85,6 +91,9 @@ export class GrpcChannel implements Watched {
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
   private client: grpc.Client | null = null;
+  private sockets = new ChannelSockets();
+  /** Since when it is waited for; null = it stands, or ended by itself. */
+  private awaitedSinceMs: number | null = null;
   private waiting: Ready[] = [];
   private closed = false;
   private lastAliveMs = Number.NEGATIVE_INFINITY;
@@ -116,7 +125,9 @@ export class GrpcChannel implements Watched {
     if (this.client !== null) return this.client;
     const { host, port } = this.endpoint;
     const { keepAliveMs } = this.settings;
-    this.client = new grpc.Client(`${host}:${port}`, credentials(this.endpoint, this.settings), {
+    this.sockets = new ChannelSockets();
+    const credentials = this.sockets.watch(credentialsOf(this.endpoint, this.settings));
+    this.client = new grpc.Client(`${host}:${port}`, credentials, {
       "grpc.use_local_subchannel_pool": 1,
       "grpc.enable_retries": 0,
       "grpc.service_config_disable_resolution": 1,
@@ -144,9 +155,13 @@ export class GrpcChannel implements Watched {
   whenReady(ready: Ready): void {
     if (this.closed) return ready(this.unreachable("the client is closed"));
     const channel = this.open().getChannel();
-    if (channel.getConnectivityState(true) === grpc.connectivityState.READY) return ready(null);
+    if (channel.getConnectivityState(true) === grpc.connectivityState.READY) {
+      this.awaitedSinceMs = null;
+      return ready(null);
+    }
     this.waiting.push(ready);
     if (this.waiting.length > 1) return;
+    this.awaitedSinceMs ??= this.platform.nowMs();
     this.follow(channel, this.platform.wallMs() + this.settings.connectTimeoutMs);
   }
 
@@ -198,14 +213,22 @@ export class GrpcChannel implements Watched {
   private follow(channel: PackageChannel, untilMs: number): void {
     // Asking it to connect would bring a channel that is being closed back to life.
     const state = channel.getConnectivityState(false);
-    if (state === grpc.connectivityState.READY) return this.tell(null);
-    if (state === grpc.connectivityState.TRANSIENT_FAILURE) return this.tellWhy(channel);
+    if (state === grpc.connectivityState.READY) {
+      this.awaitedSinceMs = null;
+      return this.tell(null);
+    }
+    if (state === grpc.connectivityState.TRANSIENT_FAILURE) {
+      this.awaitedSinceMs = null;
+      return this.tellWhy(channel);
+    }
     if (state === grpc.connectivityState.SHUTDOWN) {
       return this.tell(this.unreachable("the connection was given up"));
     }
     if (state === grpc.connectivityState.IDLE) channel.getConnectivityState(true);
     channel.watchConnectivityState(state, untilMs, (error) => {
       if (error === undefined || error === null) return this.follow(channel, untilMs);
+      const awaitedMs = this.platform.nowMs() - (this.awaitedSinceMs ?? this.platform.nowMs());
+      if (awaitedMs >= CONNECT_PATIENCE * this.settings.connectTimeoutMs) this.renew();
       this.tell(this.unreachable("no connection in time"));
     });
   }
@@ -262,9 +285,12 @@ export class GrpcChannel implements Watched {
 
   /** Gives the connection up; the next use makes a new one. */
   renew(): void {
+    const stands = this.ready;
     this.renewals += 1;
+    this.awaitedSinceMs = null;
     this.client?.close();
     this.client = null;
+    if (!stands) this.sockets.destroy();
   }
 
   close(): void {

@@ -1,4 +1,6 @@
 /** The client library under faults: servers killed mid-call, stalled and slow connections, storms, dead endpoints. */
+import { once } from "node:events";
+import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 import t from "tap";
 import {
   CancelledError,
@@ -30,7 +32,8 @@ const time = new VirtualTime();
 
 /** A node for the tests that leave it standing. */
 const standing = temporaryDirectory();
-const addresses = await new ServerProcess(nodeFlags(standing.path)).ready();
+const flags = nodeFlags(standing.path).filter((flag) => !flag.startsWith("--https-port"));
+const addresses = await new ServerProcess([...flags, "--https-port=0"]).ready();
 
 t.setTimeout(300_000);
 t.teardown(async () => {
@@ -38,6 +41,10 @@ t.teardown(async () => {
   await endAll();
   standing.remove();
 });
+
+async function eventually(condition: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 500 && !condition(); tries++) await sleep(20);
+}
 
 async function failure(promise: Promise<unknown>): Promise<SvcError> {
   try {
@@ -188,6 +195,47 @@ t.test(
     await proxy.close();
   },
 );
+
+for (const secure of [false, true]) {
+  const name = `P-147 who accepts and never speaks is left for another${secure ? ", over TLS" : ""}`;
+  t.test(name, async (t) => {
+    const scheme = secure ? "https" : "http";
+    const [host, targetPort] = (secure ? addresses.https : addresses.grpc).split(":");
+    const open = new Set<Socket>();
+    let accepted = 0;
+    const server = createServer((near) => {
+      open.add(near);
+      near.on("error", () => undefined).on("close", () => open.delete(near));
+      if (accepted++ === 0) return void near.resume();
+      const far = connect(Number(targetPort), host);
+      far.on("error", () => undefined);
+      near.pipe(far).pipe(near);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const client = new SvcClient({
+      endpoints: `${scheme}://127.0.0.1:${port}`,
+      connectTimeoutMs: 300,
+      channels: 1,
+      tls: { insecure: true },
+    });
+    await client.kv.set("heard", "at last", { deadlineMs: 20_000 });
+    t.ok(accepted >= 2, "the connection on which nothing came was given up");
+    await client.close();
+
+    accepted = 0;
+    const late = new SvcClient({
+      endpoints: `${scheme}://127.0.0.1:${port}`,
+      tls: { insecure: true },
+      channels: 1,
+    });
+    await failure(late.kv.set("not heard", "", { deadlineMs: 300 }));
+    await late.close();
+    await eventually(() => open.size === 0);
+    t.equal(open.size, 0, "and a closed client leaves none of them behind");
+    server.close();
+  });
+}
 
 t.test(
   "P-149 a storm of MustRetry: repeated with growing waits, the deadline kept, effects not doubled",
