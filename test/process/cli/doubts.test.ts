@@ -18,10 +18,10 @@ import * as locks from "../../../src/proto/generated/locks.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
 import { sleep } from "../cluster/server-process.js";
 import { Batch, ending, runCli, startCli } from "./programs.js";
-import { LOST, StandIn, reply, type Reply } from "../../doubles/cli/stand-in.js";
+import { LOST, StandIn, reply, type Reply } from "../../doubles/server/stand-in.js";
 
 const batch = new Batch();
-const node = await new StandIn().start();
+const node = await StandIn.bare();
 const at = ["-c", node.endpoint];
 const directory = mkdtempSync(join(tmpdir(), "svc-doubts-"));
 t.setTimeout(300_000);
@@ -33,7 +33,6 @@ t.teardown(() => {
 t.beforeEach(() => {
   node.answers.clear();
   node.asked.length = 0;
-  node.requests.length = 0;
 });
 
 /** The first call is lost, later ones are answered. */
@@ -152,10 +151,7 @@ t.test("a repeated reserve carries the key of its first try", async (t) => {
   const done = reply(sequences.GrpcSequenceAllocationResponse, { Type: 0, Allocation: allocation });
   node.answers.set("ReserveSequenceRange", lostFirst(done));
   t.match(await batch.run([...at, "--reserve-sequence", "s", "--count", "3"]), { exit: 0 });
-  const keys = node.requests
-    .slice(-2)
-    .map((bytes) => sequences.GrpcReserveSequenceRangeRequest.decode(protoReader(bytes)))
-    .map((request) => request.IdempotencyKey);
+  const keys = node.asked.slice(-2).map(({ key }) => key);
   t.equal(node.count("ReserveSequenceRange"), 2);
   t.type(keys[0], "string", "keyed from the start");
   t.equal(keys[0], keys[1]);
@@ -189,7 +185,7 @@ t.test("an allocation that may have been made names its key, for a repeat by han
     const json = await batch.run([...at, "-t", "0.5", "--format", "json", words, "s"]);
     t.match(json, { exit: 3, stdout: "" });
     const { error } = JSON.parse(json.stderr) as { error: { idempotencyKey: string } };
-    const sent = codec.decode(protoReader(node.requests.at(-1) ?? Buffer.of()));
+    const sent = codec.decode(protoReader(node.asked.at(-1)?.bytes ?? Buffer.of()));
     t.equal(error.idempotencyKey, sent.IdempotencyKey, words);
     const console = await batch.run([...at, "-t", "0.5", words, "s", "--idempotency-key", "own"]);
     t.match(console.stderr, /outcome is unknown.*the idempotency key own gives the same values\n$/);
@@ -202,23 +198,15 @@ const GRANTED = reply(locks.GrpcTryLockResponse, { Type: 0, FencingToken: 7 });
 const UNLOCKED = reply(locks.GrpcUnlockResponse, { Type: 3 });
 
 function unlockOwners(): (string | null)[] {
-  return node.asked.flatMap((method, index) => {
-    if (method !== "Unlock") return [];
-    const { Owner } = locks.GrpcUnlockRequest.decode(
-      protoReader(node.requests[index] ?? Buffer.of()),
-    );
+  return node.asked.flatMap(({ method, bytes }) => {
+    if (method !== "unlock") return [];
+    const { Owner } = locks.GrpcUnlockRequest.decode(protoReader(bytes));
     return [Owner === null ? null : Buffer.from(Owner).toString()];
   });
 }
 
 function lockOwners(): string[] {
-  return node.asked.flatMap((method, index) => {
-    if (method !== "TryLock") return [];
-    const request = locks.GrpcTryLockRequest.decode(
-      protoReader(node.requests[index] ?? Buffer.of()),
-    );
-    return [Buffer.from(request.Owner).toString()];
-  });
+  return node.asked.filter(({ method }) => method === "lock").map(({ owner }) => owner);
 }
 
 t.test("shell: a lock that may be held is on the list and released at the end", async (t) => {

@@ -11,16 +11,12 @@ import { ServingStatus, HealthCheckResponse } from "../../../src/proto/generated
 import * as cluster from "../../../src/proto/generated/cluster.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { Batch, cliMain, misfits, runCli } from "./programs.js";
-import { StandIn, reply } from "../../doubles/cli/stand-in.js";
+import { StandIn, reply } from "../../doubles/server/stand-in.js";
 import { Terminal } from "./terminal.js";
 
 t.setTimeout(120_000);
 const batch = new Batch();
-const nodes = [
-  await new StandIn().start(),
-  await new StandIn().start(),
-  await new StandIn().start(),
-];
+const nodes = [await StandIn.bare(), await StandIn.bare(), await StandIn.bare()];
 const [first, second, third] = nodes as [StandIn, StandIn, StandIn];
 const directory = temporaryDirectory();
 const open = new Set<Terminal>();

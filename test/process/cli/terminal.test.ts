@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { tokenDigestText } from "../../../src/server/security/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { cliMain, runCli } from "./programs.js";
-import { LOST, StandIn } from "../../doubles/cli/stand-in.js";
+import { LOST, StandIn } from "../../doubles/server/stand-in.js";
 import { Terminal } from "./terminal.js";
 
 t.setTimeout(300_000);
@@ -271,7 +271,7 @@ t.test("a token is asked for once and not shown", async (t) => {
 });
 
 t.test("no token is asked for when an earlier try may have been done", async (t) => {
-  const stranger = await new StandIn().start();
+  const stranger = await StandIn.bare();
   t.teardown(() => stranger.stop());
   stranger.answers.set("TryDeleteKeyValue", (_request, number) =>
     number === 1 ? LOST : { status: UNAUTHENTICATED },

@@ -20,7 +20,7 @@ import {
 import { parseJson } from "../../../src/client/values/json.js";
 import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
 import { readText, root } from "../../tidy/sources.js";
-import { FakeServer } from "../../doubles/client/fake-server.js";
+import { StandIn } from "../../doubles/server/stand-in.js";
 
 const INT64_MAX = 9_223_372_036_854_775_807n;
 const directory = temporaryDirectory();
@@ -257,20 +257,21 @@ t.test(
   async (t) => {
     let value = 0;
     const behave = () => ({ type: 0, value: ++value });
-    for (const options of [{ behave }, { behave, frames: false }, { behave, streams: false }]) {
-      const fake = await FakeServer.open(options);
-      const client = new SvcClient({ endpoints: fake.address, channels: 1 });
+    for (const options of [{}, { frames: false }, { streams: false }]) {
+      const node = await StandIn.open(behave, options);
+      const client = new SvcClient({ endpoints: node.address, channels: 1 });
       await client.sequences.next("first");
-      fake.messages.length = 0;
+      node.messages.length = 0;
       const values = await Promise.all(
         Array.from({ length: 600 }, () => client.sequences.next("s")),
       );
       t.equal(new Set(values).size, 600);
-      if ("frames" in options) t.equal(fake.messages.length, 600, "item by item");
-      else if ("streams" in options) t.equal(fake.unary, 601, "unary calls");
-      else t.same(fake.messages, [256, 256, 88], "frames of at most 256");
+      if ("frames" in options) t.equal(node.messages.length, 600, "item by item");
+      else if ("streams" in options)
+        t.equal(node.asked.filter(({ alone }) => alone).length, 601, "unary calls");
+      else t.same(node.messages, [256, 256, 88], "frames of at most 256");
       await client.close();
-      fake.close();
+      node.stop();
     }
   },
 );

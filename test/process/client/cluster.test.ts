@@ -13,7 +13,7 @@ import {
   sleep,
   temporaryDirectory,
 } from "../cluster/server-process.js";
-import { Proxy } from "../../doubles/client/proxy.js";
+import { Proxy } from "../../doubles/server/proxy.js";
 
 const NODES = 3;
 /** What is called at least between two faults. */

@@ -6,8 +6,8 @@ import t from "tap";
 import { SvcClient, SvcError } from "../../../src/client/mod.js";
 import { parseJson } from "../../../src/client/values/json.js";
 import { sleep } from "../cluster/server-process.js";
-import { Proxy } from "../../doubles/client/proxy.js";
-import { StandIn, type Asked, type Reply } from "../../doubles/client/stand-in.js";
+import { Proxy } from "../../doubles/server/proxy.js";
+import { StandIn, type Asked, type Reply } from "../../doubles/server/stand-in.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 /** Of the tests whose time is the client's own, not that of sockets and probes. */

@@ -18,8 +18,8 @@ import {
   sleep,
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
-import { FakeServer } from "../../doubles/client/fake-server.js";
-import { Proxy } from "../../doubles/client/proxy.js";
+import { StandIn } from "../../doubles/server/stand-in.js";
+import { Proxy } from "../../doubles/server/proxy.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 const SUCCESS = 0;
@@ -242,45 +242,43 @@ t.test(
   async (t) => {
     const at: number[] = [];
     let until = 6;
-    const fake = await FakeServer.open({
-      behave: (_call, number) => {
-        at.push(time.nowMs());
-        return number < until ? { type: MUST_RETRY } : { type: SUCCESS, value: number };
-      },
+    const node = await StandIn.open((_asked, { asked: { length: number } }) => {
+      at.push(time.nowMs());
+      return number < until ? { type: MUST_RETRY } : { type: SUCCESS, value: number };
     });
-    const client = new SvcClient({ endpoints: fake.address }, time);
+    const client = new SvcClient({ endpoints: node.address }, time);
     t.equal(await client.sequences.next("s"), 6n);
     const waits = at.slice(1).map((time, index) => time - (at[index] as number));
     for (const [index, wait] of waits.entries()) {
       const ceiling = Math.min(1000, 10 * 2 ** index);
       t.ok(wait >= Math.max(9, ceiling / 2 - 2), `wait ${index}: ${wait.toFixed(1)} ms`);
     }
-    const keys = fake.calls.map((call) => call.key);
+    const keys = node.asked.map((call) => call.key);
     t.equal(keys[0], null, "the first try travels without a key");
     t.ok(
       keys[1] !== null && new Set(keys.slice(1)).size === 1,
       "every repeat carries the same key",
     );
-    fake.calls.length = 0;
+    node.asked.length = 0;
     t.ok(await client.sequences.next("s", { idempotencyKey: "mine" }));
-    t.equal(fake.calls[0]?.key, "mine");
+    t.equal(node.asked[0]?.key, "mine");
     await client.sequences.reserve("s", 3);
-    t.type(fake.calls.at(-1)?.key, "string", "reserve carries a key from the start");
+    t.type(node.asked.at(-1)?.key, "string", "reserve carries a key from the start");
     until = Infinity;
-    fake.calls.length = 0;
+    node.asked.length = 0;
     const begin = time.nowMs();
     const error = await failure(client.sequences.next("s", { deadlineMs: 250 }));
     t.type(error, TimeoutError);
     t.equal(error.outcome, "unknown");
     t.equal((error.cause as SvcError).code, "must-retry");
     t.ok(time.nowMs() - begin >= 249);
-    t.ok(fake.calls.length <= 12, "not spent in one instant, not without pause");
-    fake.calls.length = 0;
+    t.ok(node.asked.length <= 12, "not spent in one instant, not without pause");
+    node.asked.length = 0;
     const off = await failure(client.sequences.next("s", { idempotency: "off" }));
     t.same([off.code, off.outcome, off.retryable], ["must-retry", "unknown", true]);
-    t.equal(fake.calls.length, 1, "without keys it is not repeated");
+    t.equal(node.asked.length, 1, "without keys it is not repeated");
     await client.close();
-    fake.close();
+    node.stop();
   },
 );
 
@@ -288,8 +286,8 @@ t.test(
   "what the service raises is raised: Errored unknown, Aborted none, neither repeated",
   async (t) => {
     let type = ERROR;
-    const fake = await FakeServer.open({ behave: () => ({ type }) });
-    const client = new SvcClient({ endpoints: fake.address });
+    const node = await StandIn.open(() => ({ type }));
+    const client = new SvcClient({ endpoints: node.address });
     const errored = await failure(client.sequences.next("s"));
     t.same([errored.code, errored.outcome], ["server-error", "unknown"]);
     type = ABORTED;
@@ -297,9 +295,9 @@ t.test(
     t.same([aborted.code, aborted.outcome, aborted.retryable], ["aborted", "none", true]);
     type = 42;
     t.equal((await failure(client.sequences.next("s"))).code, "protocol");
-    t.equal(fake.calls.length, 3);
+    t.equal(node.asked.length, 3);
     await client.close();
-    fake.close();
+    node.stop();
   },
 );
 

@@ -19,8 +19,8 @@ import {
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
 import { root } from "../../tidy/sources.js";
-import { FakeServer, type FakeAnswer, type FakeCall } from "../../doubles/client/fake-server.js";
-import { Proxy } from "../../doubles/client/proxy.js";
+import { StandIn, type Asked, type Behaviour, type Reply } from "../../doubles/server/stand-in.js";
+import { Proxy } from "../../doubles/server/proxy.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 const LOCKED = 0;
@@ -61,20 +61,17 @@ function movedClock() {
   return clock;
 }
 
-/** A fake service that answers locks by a script, and a client in virtual time. */
-async function scripted(
-  behave: (call: FakeCall, number: number) => FakeAnswer | null,
-  clock?: MonotonicClock,
-) {
-  const fake = await FakeServer.open({ behave });
-  const client = new SvcClient({ endpoints: fake.address, deadlineMs: 5000, clock }, time);
-  return { fake, client };
+/** A stand-in that answers locks by a script, and a client in virtual time. */
+async function scripted(behave: Behaviour, clock?: MonotonicClock) {
+  const node = await StandIn.open(behave);
+  const client = new SvcClient({ endpoints: node.address, deadlineMs: 5000, clock }, time);
+  return { node, client };
 }
 
 /** Grants and extends whatever is asked. */
-function granting({ kind }: FakeCall): FakeAnswer {
-  if (kind === "unlock") return { type: UNLOCKED };
-  return { type: kind === "lock" ? LOCKED : EXTENDED, value: 1 };
+function granting({ method }: Asked): Reply {
+  if (method === "unlock") return { type: UNLOCKED };
+  return { type: method === "lock" ? LOCKED : EXTENDED, value: 1 };
 }
 
 t.test("handle: acquire, renew, extend, info, release; both transports", async (t) => {
@@ -132,13 +129,13 @@ t.test("withLock: work under the lock, errors pass, a loss is told, release foll
     thrown,
   );
   t.equal(await direct.locks.info("with"), null, "released");
-  const { fake, client } = await scripted(granting);
+  const { node, client } = await scripted(granting);
   const lost = await failure(
     client.locks.withLock("with", { leaseMs: 100, renew: false }, () => time.sleep(200)),
   );
   t.same([lost.name, lost.code], ["LockLostError", "lock-lost"]);
   await client.close();
-  fake.close();
+  node.stop();
 });
 
 t.test("waiting: handed over in time, cancelled, and a wait's end is no grant", async (t) => {
@@ -236,7 +233,7 @@ t.test(
   "clock: jumps of the monotonic source end the lease at once, backward ones never lengthen it",
   async (t) => {
     const clock = movedClock();
-    const { fake, client } = await scripted(granting, clock);
+    const { node, client } = await scripted(granting, clock);
     const lock = await client.locks.acquire("jump", { leaseMs: 30_000, renew: false });
     t.equal(lock.signal.aborted, false);
     clock.offsetMs = 29_000;
@@ -251,7 +248,7 @@ t.test(
     await abort;
     t.pass("listeners are told within a slice, without anybody looking");
     await client.close();
-    fake.close();
+    node.stop();
   },
 );
 
@@ -286,12 +283,12 @@ t.test(
   "a grant after lost answers counts from the first try, or is confirmed by an extend",
   async (t) => {
     let extendedMs = 0;
-    const { fake, client } = await scripted((call, number) => {
-      if (call.kind === "extend") {
+    const { node, client } = await scripted((call, { asked: { length: number } }) => {
+      if (call.method === "extend") {
         extendedMs = time.nowMs();
         return { type: EXTENDED, value: 7 };
       }
-      if (call.kind === "unlock") return { type: UNLOCKED };
+      if (call.method === "unlock") return { type: UNLOCKED };
       return number < 5 ? { type: MUST_RETRY } : { type: LOCKED, value: 7 };
     });
     const begin = time.nowMs();
@@ -303,26 +300,26 @@ t.test(
       "counted from the first try",
     );
     await lock.release();
-    fake.calls.length = 0;
+    node.asked.length = 0;
     const short = await client.locks.acquire("late", { leaseMs: 60, renew: false });
     t.ok(extendedMs > 0, "an old grant is confirmed");
     t.ok(short.remainingMs <= 60 - (time.nowMs() - extendedMs) + 2, "counted from the extend");
     t.equal((await client.locks.acquire("late", { leaseMs: 60_000, owner: "me" })).acquired, true);
     t.equal(
-      fake.calls.filter((call) => call.kind === "extend").length,
+      node.asked.filter((call) => call.method === "extend").length,
       2,
       "a name of one's own is confirmed",
     );
     await client.close();
-    fake.close();
+    node.stop();
   },
 );
 
 t.test(
   "P-069 a waiter whose tries got lost takes no timeout for a grant, and releases what may be his",
   async (t) => {
-    const { fake, client } = await scripted((call) =>
-      call.kind === "unlock" ? { type: UNLOCKED } : null,
+    const { node, client } = await scripted((call) =>
+      call.method === "unlock" ? { type: UNLOCKED } : "silence",
     );
     const error = await failure(
       client.locks.acquire("lost", { leaseMs: 1000, waitMs: 50, deadlineMs: 200 }),
@@ -330,31 +327,31 @@ t.test(
     t.type(error, TimeoutError);
     t.equal(error.outcome, "unknown");
     await time.sleep(100);
-    const owners = new Set(fake.calls.map((call) => call.owner));
+    const owners = new Set(node.asked.map((call) => call.owner));
     t.equal(owners.size, 1);
-    t.equal(fake.calls.at(-1)?.kind, "unlock", "released in the background");
+    t.equal(node.asked.at(-1)?.method, "unlock", "released in the background");
     await client.close();
-    fake.close();
-    const busy = await scripted((call, number) =>
-      call.kind === "unlock" ? { type: UNLOCKED } : { type: number === 1 ? MUST_RETRY : BUSY },
+    node.stop();
+    const busy = await scripted((call, { asked: { length: number } }) =>
+      call.method === "unlock" ? { type: UNLOCKED } : { type: number === 1 ? MUST_RETRY : BUSY },
     );
     t.equal((await busy.client.locks.acquire("lost", { leaseMs: 1000 })).acquired, false);
     await time.sleep(50);
     t.equal(
-      busy.fake.calls.at(-1)?.kind,
+      busy.node.asked.at(-1)?.method,
       "unlock",
       "a try that got lost before may still be granted",
     );
     await busy.client.close();
-    busy.fake.close();
+    busy.node.stop();
   },
 );
 
 t.test("P-069 a release is repeated until it is answered; renewal survives a storm", async (t) => {
   let storm = true;
-  const { fake, client } = await scripted((call, number) => {
-    if (call.kind === "lock") return { type: LOCKED, value: 1 };
-    if (call.kind === "extend")
+  const { node, client } = await scripted((call, { asked: { length: number } }) => {
+    if (call.method === "lock") return { type: LOCKED, value: 1 };
+    if (call.method === "extend")
       return storm && number % 4 !== 0 ? { type: MUST_RETRY } : { type: EXTENDED, value: 1 };
     return number % 3 === 0 ? { type: UNLOCKED } : { type: MUST_RETRY };
   });
@@ -363,22 +360,22 @@ t.test("P-069 a release is repeated until it is answered; renewal survives a sto
   t.equal(lock.held, true, "renewed through MustRetry");
   storm = false;
   t.equal(await lock.release(), true);
-  const unlocks = fake.calls.filter((call) => call.kind === "unlock").length;
+  const unlocks = node.asked.filter((call) => call.method === "unlock").length;
   t.ok(unlocks >= 1 && unlocks <= 3);
   const taken = await client.locks.acquire("storm", { leaseMs: 600 });
   t.equal(taken.acquired, true);
   await client.close();
-  t.equal(fake.calls.at(-1)?.kind, "unlock", "close releases what is held");
-  fake.close();
+  t.equal(node.asked.at(-1)?.method, "unlock", "close releases what is held");
+  node.stop();
 });
 
 t.test(
   "an extend that is refused, or comes back with another token, ends the handle at once",
   async (t) => {
     for (const answer of [{ type: 102 }, { type: 103 }, { type: EXTENDED, value: 99 }]) {
-      const { fake, client } = await scripted((call) => {
-        if (call.kind === "lock") return { type: LOCKED, value: 1 };
-        return call.kind === "extend" ? answer : { type: UNLOCKED };
+      const { node, client } = await scripted((call) => {
+        if (call.method === "lock") return { type: LOCKED, value: 1 };
+        return call.method === "extend" ? answer : { type: UNLOCKED };
       });
       const lock = await client.locks.acquire("gone", { leaseMs: 3000 });
       const begin = time.nowMs();
@@ -386,7 +383,7 @@ t.test(
       t.equal((lock.signal.reason as LockLostError).code, "lock-lost");
       t.ok(time.nowMs() - begin < 2500, "at the renewal, not at the end of the lease");
       await client.close();
-      fake.close();
+      node.stop();
     }
   },
 );

@@ -22,8 +22,8 @@ import {
   sleep,
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
-import { Proxy } from "../../doubles/client/proxy.js";
-import { StandIn, type Asked, type Reply } from "../../doubles/client/stand-in.js";
+import { Proxy } from "../../doubles/server/proxy.js";
+import { StandIn, type Asked, type Reply } from "../../doubles/server/stand-in.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 const KV_SET = 0;

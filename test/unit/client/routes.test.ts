@@ -10,8 +10,8 @@ import { HINT_LIFE_MS, RouteCache } from "../../../src/client/metadata/route-cac
 import type { TransportNode } from "../../../src/client/call/try.js";
 import { hashPartition, keyHashText, sequenceHashText } from "../../../src/base/routing.js";
 import { sleep } from "../../process/cluster/server-process.js";
-import { StandIn } from "../../doubles/client/stand-in.js";
-import { StandInCluster } from "../../doubles/client/stand-in-cluster.js";
+import { StandIn } from "../../doubles/server/stand-in.js";
+import { StandInCluster } from "../../doubles/server/cluster.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
 
 /** Of the tests in which no node dies: connections are made again in real time. */

@@ -23,9 +23,9 @@ import { neverLeft } from "../../../src/client/transport/rest-node.js";
 import type { CallHost, Try } from "../../../src/client/call/try.js";
 import { sleep, temporaryDirectory } from "../../process/cluster/server-process.js";
 import { root } from "../../tidy/sources.js";
-import { Proxy } from "../../doubles/client/proxy.js";
-import { StandInCluster } from "../../doubles/client/stand-in-cluster.js";
-import { StandIn } from "../../doubles/client/stand-in.js";
+import { Proxy } from "../../doubles/server/proxy.js";
+import { StandInCluster } from "../../doubles/server/cluster.js";
+import { StandIn } from "../../doubles/server/stand-in.js";
 
 t.setTimeout(60_000);
 

@@ -18,7 +18,7 @@ import type { Extension } from "../../../src/net/program.js";
 import * as packets from "../../../src/net/packets.js";
 import { LaneSender } from "../../../src/net/sending.js";
 import { type PeerNetworkSettings, laneBounds } from "../../../src/net/settings.js";
-import { Proxy } from "../../doubles/client/proxy.js";
+import { Proxy } from "../../doubles/server/proxy.js";
 import { CLUSTER, PeerNode, numbered } from "../../conformance/peers.js";
 import {
   TIMES,

@@ -8,6 +8,7 @@ import {
   lockHashText,
   sequenceHashText,
 } from "../../../src/base/routing.js";
+import type { Answer } from "./messages.js";
 import { StandIn, type Asked, type Hint, type Reply } from "./stand-in.js";
 
 export const POOL = 16;
@@ -111,7 +112,7 @@ export class StandInCluster {
     };
   }
 
-  private execute(asked: Asked): Exclude<Reply, "silence" | { status: number }> {
+  private execute(asked: Asked): Answer {
     const { method, name, key, owner } = asked;
     switch (method) {
       case "next":

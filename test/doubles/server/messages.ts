@@ -1,12 +1,11 @@
 /**
- * A stand-in node: speaks the messages of the service over gRPC, as unary calls and batch streams
- * with frames, and answers what a test decides. It can end a stream with a status, stay silent, die
- * and come back on its port.
+ * What a stand-in node reads and writes: the messages of the data calls, alone and as items of the
+ * batch streams.
+ *
+ * Plain data and pure functions.
  */
-import * as grpc from "@grpc/grpc-js";
 import {
   encodeMessage,
-  ProtoWriter,
   protoReader,
   type Encodable,
   type Int64Halves,
@@ -41,50 +40,52 @@ export interface Hint {
   readonly generation?: number;
 }
 
-/** One request as it arrived. */
-export interface Asked {
-  readonly method: Method;
+/** What is told of a request. */
+export interface Told {
   /** Name, resource or key. */
   readonly name: string;
   /** Idempotency key. */
   readonly key: string | null;
   readonly owner: string;
+  /** Of a reserve, else 1. */
+  readonly count: number;
   readonly value: Uint8Array | null;
   readonly flags: number;
   /** Keys of a many-call. */
   readonly keys: readonly string[];
-  /** True when it came outside the batch streams. */
-  readonly alone: boolean;
+}
+export const BLANK: Told = {
+  name: "",
+  key: null,
+  owner: "",
+  count: 1,
+  value: null,
+  flags: 0,
+  keys: [],
+};
+
+/** What is answered, whatever the message of the call. */
+export interface Answer {
+  readonly type: number;
+  readonly value?: number;
+  readonly bytes?: Uint8Array | null;
+  readonly route?: Hint | null;
+  /** Types of the items of a many-call. */
+  readonly types?: readonly number[];
+  /** Keys of a page; `more`: there is another. */
+  readonly keys?: readonly string[];
+  readonly more?: boolean;
+  readonly metadata?: Encodable<cluster.GrpcGetRoutingMetadataResponse>;
 }
 
-export type Reply =
-  | {
-      readonly type: number;
-      readonly value?: number;
-      readonly bytes?: Uint8Array | null;
-      readonly route?: Hint | null;
-      /** Types of the items of a many-call. */
-      readonly types?: readonly number[];
-      /** Keys of a page; `more`: there is another. */
-      readonly keys?: readonly string[];
-      readonly more?: boolean;
-      readonly metadata?: Encodable<cluster.GrpcGetRoutingMetadataResponse>;
-    }
-  /** Ends the call, or the stream that the item came on. */
-  | { readonly status: grpc.status; readonly details?: string }
-  /** Never answered. */
-  | "silence";
-export type Behaviour = (asked: Asked, node: StandIn) => Reply | Promise<Reply>;
+export type Kind = "sequences" | "locks" | "kv" | null;
 
-type Answer = Exclude<Reply, "silence" | { readonly status: grpc.status }>;
-type Kind = "sequences" | "locks" | "kv" | null;
-
-interface Shape {
+export interface Shape {
   readonly path: string;
   readonly kind: Kind;
   readonly type: number;
   readonly field: number;
-  read(bytes: Buffer): Partial<Asked>;
+  read(bytes: Buffer): Partial<Told>;
   write(answer: Answer): Buffer;
 }
 
@@ -107,7 +108,7 @@ function routeField(answer: Answer) {
 function shape<Request, Response>(
   place: readonly [path: string, kind: Kind, type: number, field: number],
   request: MessageCodec<Request>,
-  read: (message: Request) => Partial<Asked>,
+  read: (message: Request) => Partial<Told>,
   response: MessageCodec<Response>,
   write: (answer: Answer) => Encodable<Response>,
 ): Shape {
@@ -151,7 +152,7 @@ const written = (answer: Answer) => ({
   ...routeField(answer),
 });
 
-const SHAPES: Readonly<Record<Method, Shape>> = {
+export const SHAPES: Readonly<Record<Method, Shape>> = {
   createSequence: shape(
     ["/Sequencer/CreateSequence", "sequences", 1, 3],
     sequences.GrpcCreateSequenceRequest,
@@ -176,7 +177,7 @@ const SHAPES: Readonly<Record<Method, Shape>> = {
   reserve: shape(
     ["/Sequencer/ReserveSequenceRange", "sequences", 5, 7],
     sequences.GrpcReserveSequenceRangeRequest,
-    (message) => ({ name: message.Name, key: message.IdempotencyKey }),
+    ({ Name, IdempotencyKey, Count }) => ({ name: Name, key: IdempotencyKey, count: Count }),
     sequences.GrpcSequenceAllocationResponse,
     allocation,
   ),
@@ -257,36 +258,15 @@ const SHAPES: Readonly<Record<Method, Shape>> = {
   ),
 };
 
-const STREAMS: Readonly<Record<Exclude<Kind, null>, string>> = {
-  sequences: "/Sequencer/BatchClientSequenceRequests",
-  locks: "/Locker/BatchClientLockRequests",
-  kv: "/KeyValuer/BatchClientKeyValueRequests",
-};
-const BLANK = { name: "", key: null, owner: "", value: null, flags: 0, keys: [] } as const;
-const identity = (bytes: Buffer): Buffer => bytes;
-type Duplex = grpc.ServerDuplexStream<Buffer, Buffer>;
-
-interface Item {
+export interface Item {
   readonly type: number;
   readonly id: number;
   readonly field: number;
   readonly payload: Buffer;
 }
 
-function definition(path: string, streaming: boolean) {
-  return {
-    path,
-    requestStream: streaming,
-    responseStream: streaming,
-    requestDeserialize: identity,
-    requestSerialize: identity,
-    responseDeserialize: identity,
-    responseSerialize: identity,
-  };
-}
-
 /** The items of a message of a batch stream, out of its frame if it is one. */
-function itemsOf(message: Buffer): Item[] {
+export function itemsOf(message: Buffer): Item[] {
   const reader = protoReader(message);
   let [type, id, field] = [0, 0, 0];
   let payload: Buffer = Buffer.alloc(0);
@@ -304,121 +284,4 @@ function itemsOf(message: Buffer): Item[] {
     items.push(...itemsOf(Buffer.from(frame.bytes())));
   }
   return items;
-}
-
-export class StandIn {
-  readonly asked: Asked[] = [];
-  /** Calls of GetRoutingMetadata, which `asked` leaves out. */
-  metadataAsked = 0;
-  port = 0;
-  sessions = 0;
-  private server: grpc.Server | null = null;
-  private readonly behave: Behaviour;
-  private readonly streams: boolean;
-
-  private constructor(behave: Behaviour, streams: boolean) {
-    this.behave = behave;
-    this.streams = streams;
-  }
-
-  static async open(behave: Behaviour, options: { streams?: boolean } = {}): Promise<StandIn> {
-    const node = new StandIn(behave, options.streams ?? true);
-    await node.start();
-    return node;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${this.port}`;
-  }
-
-  /** As it would advertise itself. */
-  get endpoint(): string {
-    return `http://127.0.0.1:${this.port}`;
-  }
-
-  /** Listens (again), on the port that it had. */
-  async start(): Promise<void> {
-    const server = new grpc.Server();
-    for (const [method, one] of Object.entries(SHAPES)) {
-      this.addUnary(server, method as Method, one);
-    }
-    if (this.streams) {
-      for (const [kind, path] of Object.entries(STREAMS)) {
-        server.addService(
-          { batch: definition(path, true) },
-          { batch: (call: Duplex) => this.serveStream(call, kind as Kind) },
-        );
-      }
-    }
-    this.server = server;
-    const credentials = grpc.ServerCredentials.createInsecure();
-    this.port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync(`127.0.0.1:${this.port}`, credentials, (error, bound) =>
-        error === null ? resolve(bound) : reject(error),
-      );
-    });
-  }
-
-  /** Dies: connections end, what is in flight gets no answer. */
-  stop(): void {
-    this.server?.forceShutdown();
-    this.server = null;
-  }
-
-  count(method: Method): number {
-    return this.asked.filter((one) => one.method === method).length;
-  }
-
-  private async decide(method: Method, bytes: Buffer, alone: boolean): Promise<Reply> {
-    const asked: Asked = { ...BLANK, ...SHAPES[method].read(bytes), method, alone };
-    if (method === "metadata") this.metadataAsked += 1;
-    else this.asked.push(asked);
-    return this.behave(asked, this);
-  }
-
-  private addUnary(server: grpc.Server, method: Method, one: Shape): void {
-    const serve = (
-      call: grpc.ServerUnaryCall<Buffer, Buffer>,
-      callback: grpc.sendUnaryData<Buffer>,
-    ): void => {
-      void this.decide(method, call.request, true).then((reply) => {
-        if (reply === "silence") return;
-        if ("status" in reply) {
-          callback({ code: reply.status, details: reply.details ?? "as the test wants" });
-        } else callback(null, one.write(reply));
-      });
-    };
-    server.addService({ [method]: definition(one.path, false) }, { [method]: serve });
-  }
-
-  private serveStream(call: Duplex, kind: Kind): void {
-    const headers = new grpc.Metadata();
-    headers.set("svc-batch-frames", "1");
-    call.sendMetadata(headers);
-    call.on("data", (message: Buffer) => {
-      for (const item of itemsOf(message)) void this.serveItem(call, kind, item);
-    });
-    call.on("error", () => undefined);
-    call.on("end", () => call.end());
-  }
-
-  private async serveItem(call: Duplex, kind: Kind, item: Item): Promise<void> {
-    const found = Object.entries(SHAPES).find(
-      ([, one]) => one.kind === kind && one.type === item.type,
-    );
-    const writer = new ProtoWriter(128);
-    writer.uint32(8).int32(item.type).uint32(16).int32(item.id);
-    if (found !== undefined) {
-      const [method, one] = found;
-      const reply = await this.decide(method as Method, item.payload, false);
-      if (reply === "silence") return;
-      if ("status" in reply) {
-        const details = reply.details ?? "as the test wants";
-        call.emit("error", { code: reply.status, details });
-        return;
-      }
-      writer.uint32((item.field << 3) | 2).bytes(one.write(reply));
-    }
-    if (!call.writableEnded && !call.destroyed) call.write(Buffer.from(writer.view(0)));
-  }
 }
