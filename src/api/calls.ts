@@ -17,10 +17,16 @@ export type RequestNamed<N extends CallName> = RequestOfCall<(typeof CALLS)[N]>;
 export type AnswerNamed<N extends CallName> = AnswerOfCall<(typeof CALLS)[N]>;
 export type ResultNamed<N extends CallName> = ResultOfCall<(typeof CALLS)[N]>;
 
+/** The cluster is not at the level since which the call is carried out (contract 5.5 U8). */
+export interface NotAtLevel {
+  readonly notAtLevel: true;
+}
+
 /** How a call ends: in its answer, or, for a family with refusals, in one of these. */
-export type EndNamed<N extends CallName> = N extends keyof typeof BACKUP_CALLS
-  ? { readonly answer: AnswerNamed<N> } | { readonly refusal: BackupRefusal }
-  : { readonly answer: AnswerNamed<N> };
+export type EndNamed<N extends CallName> =
+  | { readonly answer: AnswerNamed<N> }
+  | NotAtLevel
+  | (N extends keyof typeof BACKUP_CALLS ? { readonly refusal: BackupRefusal } : never);
 
 /** Name and description of every call, for code that treats them all alike. */
 export const CALL_LIST: readonly (readonly [name: CallName, call: Call])[] = Object.entries(

@@ -23,6 +23,14 @@ import {
   textOrNull,
 } from "./members.js";
 
+export const FINALIZE_STATUSES = [
+  "Finalized",
+  "AlreadyFinalized",
+  "InvalidInput",
+  "RefusedMembers",
+  "Refused",
+] as const;
+
 const MEMBER_ROLE = enumeration({
   learner: "Learner",
   voter: "Voter",
@@ -108,6 +116,24 @@ export const REPLICATION_FACTOR = message("GrpcSetReplicationFactorResponse", {
   /** `Success`, `InvalidInput` or `Refused`. */
   status: oneOf("Success", "InvalidInput", "Refused"),
   generation: safeInt64,
+  reason: remark,
+});
+
+/** A member that holds up a higher level. */
+const FINALIZE_BLOCKER = message("GrpcFinalizeBlocker", {
+  nodeId: int32,
+  endpoint: text,
+  /** Of its program; "" = not known. */
+  version: text,
+  levelMin: int32,
+  levelMax: int32,
+});
+export const FINALIZE = message("GrpcFinalizeResponse", {
+  success: bool,
+  /** `Finalized`, `AlreadyFinalized`, `InvalidInput`, `RefusedMembers` or `Refused`. */
+  status: oneOf(...FINALIZE_STATUSES),
+  level: int32,
+  blockers: list(FINALIZE_BLOCKER),
   reason: remark,
 });
 
@@ -231,6 +257,24 @@ export const CLUSTER_CALLS = {
     }),
     answer: REPLICATION_FACTOR,
     status: ({ success }) => (success ? 200 : 409),
+  }),
+  "cluster.finalize": call({
+    access: "admin",
+    grpc: "/Cluster/Finalize",
+    rest: {
+      method: "POST",
+      path: "/v1/cluster/finalize",
+      summary: "Raise the level of the cluster, after an upgrade of all members",
+      bodyOptional: true,
+      statuses: [409],
+    },
+    request: asking("GrpcFinalizeRequest", {
+      level: int32Argument("0 or omitted = the present level + 1"),
+    }),
+    answer: FINALIZE,
+    status: ({ success }) => (success ? 200 : 409),
+    // Without a level a repeat would raise once more.
+    repeat: ({ level }) => level !== 0,
   }),
   "cluster.routing": call({
     access: "reader",

@@ -135,6 +135,7 @@ const OPERATIONS = {
   "cluster.leave": 1,
   "cluster.placement": 1,
   "cluster.setReplicationFactor": 1,
+  "cluster.finalize": 1,
   "cluster.routing": 1,
   "ranges.list": 1,
   "ranges.register": 1,
@@ -187,6 +188,38 @@ export const SINCE = {
   operations: OPERATIONS,
 } as const;
 
+/** Since which level commands are proposed and operations carried out, by their kinds. */
+export interface Permits {
+  readonly commands: Readonly<Record<string, number>>;
+  readonly operations: Readonly<Record<string, number>>;
+  /** At this level all commands are permitted, or all operations. */
+  readonly commandsFrom: number;
+  readonly operationsFrom: number;
+}
+
+export function permitsOf(
+  commands: Readonly<Record<string, number>>,
+  operations: Readonly<Record<string, number>>,
+): Permits {
+  const commandsFrom = Math.max(...Object.values(commands));
+  return {
+    commands,
+    operations,
+    commandsFrom,
+    operationsFrom: Math.max(...Object.values(operations)),
+  };
+}
+
+function firstSince(table: Readonly<Record<string, SinceByVersion>>): Record<string, number> {
+  const entries = Object.entries(table);
+  return Object.fromEntries(
+    entries.map(([kind, versions]) => [kind, Math.min(...Object.values(versions))]),
+  );
+}
+
+/** What this build permits. */
+export const PERMITS: Permits = permitsOf(firstSince(COMMANDS), OPERATIONS);
+
 /** What of a program the member list keeps. */
 export function listedProgram({ levels, version }: Program): {
   readonly levelMin: Level;
@@ -199,6 +232,9 @@ export function listedProgram({ levels, version }: Program): {
 /** A range as people read it. */
 export function rangeText({ min, max }: NumberRange): string {
   return min === max ? String(min) : `${min} to ${max}`;
+}
+export function includes({ min, max }: NumberRange, value: number): boolean {
+  return value >= min && value <= max;
 }
 
 /** The highest number that both support; null when there is none. */

@@ -61,6 +61,7 @@ export * from "./admin/backups.js";
 export type * from "./metadata/results.js";
 export {
   AccessError,
+  NotAtLevelError,
   AlreadyExistsError,
   BackupError,
   CancelledError,

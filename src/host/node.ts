@@ -13,6 +13,7 @@ import type { Group } from "./group/group.js";
 import { groupFacts } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
+import type { FinalizeDone } from "./cluster/finalizing.js";
 import type { LeaveDone } from "./cluster/leaving.js";
 import type { PeerAdmission } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
@@ -120,6 +121,15 @@ export class Node {
     this.parts.changes.removeMember(member, deadlineMs, done);
   }
 
+  /**
+   * Raises the level of the cluster where the meta partition is led here; 0 = by one. `done` is
+   * called once, in no turn.
+   */
+  finalize(level: number, deadlineMs: number, done: FinalizeDone): void {
+    if (this.shuttingDown) return this.ports.timer.soon(() => done("moved"));
+    this.parts.changes.finalize(level, deadlineMs, done);
+  }
+
   /** How far this node is with belonging to a cluster; null when it cannot be told any more. */
   standing(): PeerStanding | null {
     return this.closing ? null : this.registry.standing();
@@ -179,6 +189,7 @@ export class Node {
       strayItems: links.strayItems,
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
+      levels: this.parts.changes.levelFacts(this.nowMs()),
       transfers: snapshots.facts(),
     };
   }

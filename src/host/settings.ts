@@ -7,7 +7,7 @@
  * asserted at open.
  */
 import { assert } from "../base/assert.js";
-import { PROGRAM, type Program, assertRange } from "../base/levels.js";
+import { PERMITS, PROGRAM, type Permits, type Program, assertRange } from "../base/levels.js";
 import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/limits.js";
 import type { EntrySorter } from "../machine/store/row-table.js";
 import type {
@@ -55,6 +55,15 @@ export interface HostSettings {
   readonly storage: PeerStorage;
   /** What this node supports, whatever build it is. */
   readonly program: Program;
+  /** Since which level what is permitted. */
+  readonly permits: Permits;
+  /**
+   * Level at which the cluster is founded, or stood when it took this node in: for a directory that
+   * belongs to none yet.
+   */
+  readonly entryLevel: number;
+  /** The level is raised by itself when all members have supported it for so long; null = never. */
+  readonly autoFinalizeMs: number | null;
   /**
    * The nodes that the cluster is founded with, for a directory that belongs to none yet: this one
    * among them, unless it joined. Of a joiner the ids count, its member list brings the addresses.
@@ -147,6 +156,7 @@ export interface HostSettings {
 /** Settings that no flag sets. */
 export const FIXED_HOST_SETTINGS = {
   program: PROGRAM,
+  permits: PERMITS,
   replicationFactor: 0,
   nodeQueuedBytesMax: 256 << 20,
   inFlightEntriesMax: 4,

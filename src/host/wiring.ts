@@ -6,6 +6,7 @@
  */
 import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";
+import { levelRaisedBy } from "../machine/commands/codec.js";
 import type { MetaReads } from "../machine/meta/meta-reads.js";
 import type { LogFields } from "../ports.js";
 import { Completions } from "./requests/completions.js";
@@ -18,6 +19,7 @@ import { LogOutbox } from "./group/effects.js";
 import { CacheBudget } from "./replication/entry-cache.js";
 import { Failover } from "./leaders/failover.js";
 import { Flusher } from "./storage/flusher.js";
+import { LevelMark } from "./storage/level-mark.js";
 import { LeadershipTransfers } from "./leaders/leadership-transfers.js";
 import { Heirs } from "./leaders/heirs.js";
 import { GroupRegistry } from "./cluster/group-registry.js";
@@ -53,6 +55,7 @@ export class NodeParts implements TurnParts {
   readonly changes: ClusterChanges;
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
+  readonly levelMark: LevelMark;
   private readonly turn: Turn;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -76,6 +79,9 @@ export class NodeParts implements TurnParts {
       this.registry.find(partitionId(group))?.replica.core.reportUnreachable(to);
     });
     this.heirs = this.makeHeirs();
+    const { entryLevel, program } = settings;
+    const raised = (): void => this.request();
+    this.levelMark = new LevelMark(this.ownPorts(), entryLevel, program, raised);
     const shared = this.makeShared();
     this.registry = new GroupRegistry(shared);
     const wakeQueued = (): void => turn.wakeQueued();
@@ -146,13 +152,10 @@ export class NodeParts implements TurnParts {
 
   private makeShared(): ReplicaDeps {
     const { settings, ports, completions, budget, outbox, turn } = this;
-    const fatal = (reason: string, fields?: LogFields): void => {
-      this.setFatalFault(reason);
-      ports.fatal.fatal(reason, fields);
-    };
     return {
       settings,
-      ports: { ...ports, fatal: { fatal } },
+      ports: this.ownPorts(),
+      levelMark: this.levelMark,
       completions,
       budget,
       outbox,
@@ -174,6 +177,15 @@ export class NodeParts implements TurnParts {
       wake: (replica) => turn.wake(replica),
       wakeAt: (atMs) => turn.wakeAt(atMs),
     };
+  }
+
+  /** The ports of the node; a fatal fault is told to readiness too. */
+  private ownPorts(): HostPorts {
+    const fatal = (reason: string, fields?: LogFields): void => {
+      this.setFatalFault(reason);
+      this.ports.fatal.fatal(reason, fields);
+    };
+    return { ...this.ports, fatal: { fatal } };
   }
 
   private makeHeirs(): Heirs {
@@ -203,6 +215,7 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => registry.find(partition)?.replica ?? null,
+      mayHold: (level) => this.levelMark.covers(level),
       mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),
       wake: (partition) => {
@@ -235,6 +248,9 @@ export class NodeParts implements TurnParts {
       isClosing: () => this.stopping.isClosing,
       metaIndex: () => this.registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
       request: () => this.scheduler.request(),
+      mayHold: (entries) => {
+        return entries.every(({ payload }) => this.levelMark.covers(levelRaisedBy(payload)));
+      },
       bulk: (from, bytes) => {
         if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
       },
@@ -258,6 +274,8 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),
+      programOf: (node) => this.links.programOf(node),
+      levelMark: this.levelMark,
       sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
       wake: shared.wake,
       tickSoon: () => {

@@ -43,6 +43,10 @@ export class Dispatch {
 
   /** Carries out an acceptable request that was admitted. */
   execute(request: DataRequest, context: RequestContext, finish: Finish): void {
+    if (!isSingle(request) && !this.serving.permits(request.kind, null)) {
+      const answer = endAnswer(request.kind, "mustRetry", NOWHERE, "not-available-at-level");
+      return this.serving.ports.timer.soon(() => finish(answer));
+    }
     if (isSingle(request)) {
       this.single(request, context.deadlineMs, finish, (partition) => {
         if (mayForward(context)) this.forward(request, partition, context, finish);
@@ -67,14 +71,18 @@ export class Dispatch {
     finish: Finish,
     elsewhere: (partition: PartitionId) => void,
   ): void {
-    const { placement } = this.serving;
+    const { placement, ports } = this.serving;
     const fail = this.failOf(request, finish, elsewhere);
+    const notAtLevel = (): void => {
+      ports.timer.soon(() => fail("mustRetry", "not-available-at-level", null));
+    };
     const family = familyOf(request);
     if (isOf(request, "sequence", family)) {
       const found = placement.sequencePlace(request.name);
       if (found === null) return this.unhosted(request, fail, elsewhere);
       const { group, name } = found;
       if (!group.isLeader()) return elsewhere(group.partition);
+      if (!this.serving.permits(request.kind, group)) return notAtLevel();
       const place = placement.here(group);
       const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
       if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
@@ -85,6 +93,7 @@ export class Dispatch {
     const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition);
+    if (!this.serving.permits(request.kind, place.group)) return notAtLevel();
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
     if (isOf(request, "lock", family)) return executeLock(attempt, request);
     if (isOf(request, "key", family)) return executeKey(attempt, request);

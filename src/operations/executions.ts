@@ -19,6 +19,7 @@ import { isAborted } from "./forwarding/forwarded.js";
 import { isAcceptable } from "./admission/input.js";
 import { isOpenName } from "./api/names.js";
 import { executeMany } from "./kv/kv-many.js";
+import { finalizeHere } from "./cluster/finalize.js";
 import { LEAVE_EXTRA_MS, removeMemberHere } from "./cluster/member-removal.js";
 import { proposeMeta } from "./cluster/meta-change.js";
 import {
@@ -90,6 +91,8 @@ export class Executions {
         return this.scanPart(request, refusal, deadlineMs, finish);
       case "remove-member":
         return this.removal(request.nodeId, nowMs + budgetMs, refusal, finish);
+      case "finalize":
+        return this.finalize(request.level, deadlineMs, refusal, finish);
       case "register-range":
       case "unregister-range":
         return this.metaChange(request, refusal, deadlineMs, finish);
@@ -181,6 +184,20 @@ export class Executions {
     if (stops || !serving.node.metaGroup().isLeader()) return moved();
     removeMemberHere(serving, nodeId, deadlineMs, moved, (outcome) => {
       finish({ kind: "removal", outcome });
+    });
+  }
+
+  private finalize(
+    level: number,
+    deadlineMs: number,
+    refusal: Refusal | null,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const moved = (): void => finish(this.notTaken(META_PARTITION));
+    const stops = refusal !== null && refusal !== "overloaded";
+    if (stops || !this.serving.node.metaGroup().isLeader()) return moved();
+    finalizeHere(this.serving, level, deadlineMs, moved, (result) => {
+      finish({ kind: "finalize", ...result });
     });
   }
 

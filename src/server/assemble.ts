@@ -15,12 +15,12 @@ import { Operations } from "../operations/operations.js";
 import { RequestTally } from "../operations/admission/tally.js";
 import { placeOfRow } from "../machine/store/row-place.js";
 import { KernelSorter } from "../machine/store/kernel-sorter.js";
-import type { FatalPort, LogFields, Founder, LoggerPort } from "../ports.js";
+import type { FatalPort, LogFields, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
 import { AuditLog, configDigest } from "./security/audit.js";
 import { isWildcard } from "./flags/addresses.js";
-import { findClusterId, findFounders, peersMissed } from "./listeners/belonging.js";
+import { type Beginning, findClusterId, findFounders, peersMissed } from "./listeners/belonging.js";
 import type { ServerConfig } from "./flags/config.js";
 import { connectionCount } from "./listeners/descriptors.js";
 import { hostSettings, operationsSettings } from "./flags/floor-settings.js";
@@ -88,14 +88,14 @@ function openNode(
   config: ServerConfig,
   disk: Disk,
   peers: Peers,
-  founders: readonly Founder[],
+  beginning: Beginning,
   logger: LoggerPort,
   fatal: FatalPort,
   metrics: Metrics,
 ): ReturnType<typeof Node.open> {
   const { endpoint } = peers;
   const { clusterId, storageId } = peers.self;
-  return Node.open(hostSettings(config, { endpoint, clusterId, storageId, founders }), {
+  return Node.open(hostSettings(config, { endpoint, clusterId, storageId, ...beginning }), {
     clock: systemClock,
     timer: systemTimers,
     log: disk.log,
@@ -208,10 +208,10 @@ async function openStack(
   // What is only in memory is another storage with every process.
   peers.self.storageId = identity.storageId === "" ? randomHex(32) : identity.storageId;
   starting.phase = "founding or joining the cluster";
-  const founders = await findFounders(config, peers, disk.value, logger);
-  if (!founders.ok) return giveUp("usage", founders.message);
+  const beginning = await findFounders(config, peers, disk.value, logger);
+  if (!beginning.ok) return giveUp("usage", beginning.message);
   starting.phase = "starting the partitions";
-  const node = openNode(config, disk.value, peers, founders.value, logger, fatal, metrics);
+  const node = openNode(config, disk.value, peers, beginning.value, logger, fatal, metrics);
   if (!node.ok) return giveUp(refusalKind(node.code), node.message);
   peers.self.standing = () => node.value.standing();
   const stack = { peers, disk: disk.value, node: node.value };

@@ -2,6 +2,7 @@
  * The settings of a node that is started without a flag: what tests, the simulator and benchmarks
  * run on. They come from the flags, so that a default stands in one place.
  */
+import { PROGRAM } from "../../src/base/levels.js";
 import type { HostSettings } from "../../src/host/settings.js";
 import type { OperationsSettings } from "../../src/operations/api/settings.js";
 import { type ServerConfig, makeConfig } from "../../src/server/flags/config.js";
@@ -26,6 +27,7 @@ export const DEFAULT_HOST_SETTINGS: HostSettings = hostSettings(config, {
   clusterId: "",
   storageId: "",
   founders: [{ nodeId: config.nodeId, endpoint, storageId: "" }],
+  entryLevel: PROGRAM.levels.max,
 });
 
 export const DEFAULT_OPERATIONS_SETTINGS: OperationsSettings = {

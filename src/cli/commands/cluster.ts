@@ -1,5 +1,5 @@
 /** The operations on membership, placement and key ranges, as data. */
-import { LEAVE, MEMBERSHIP, PLACEMENT, REPLICATION_FACTOR } from "../../api/cluster.js";
+import { FINALIZE, LEAVE, MEMBERSHIP, PLACEMENT, REPLICATION_FACTOR } from "../../api/cluster.js";
 import { MERGED, RANGES, SPLIT, UNREGISTERED } from "../../api/ranges.js";
 import { BOOLEAN, described, list, membersOf, object, STATUS_DOCUMENT, TEXT } from "./schemas.js";
 import type { CommandSpec } from "./command.js";
@@ -52,6 +52,22 @@ const CLUSTER: readonly CommandSpec[] = [
     question: "Remove {leaver} from the cluster?",
     limited: false,
     document: described(LEAVE),
+  }),
+  command({
+    name: "--cluster-finalize",
+    area: "Membership",
+    meaning: "raise the level of the cluster after an upgrade of all members; there is no way back",
+    optional: ["--level"],
+    examples: ["svc-cli --cluster-finalize", "svc-cli --cluster-finalize --level 2"],
+    answers: [
+      "Finalized: level 2.",
+      "Already finalized: level 2.",
+      "Refused: status RefusedMembers — 1 of 3 members do not support level 2.",
+      "(table)",
+    ],
+    module: "cluster",
+    question: "Finalize the upgrade? No node can go back to the version before afterwards.",
+    document: described(FINALIZE),
   }),
   command({
     name: "--cluster-placement",

@@ -122,6 +122,9 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--watch", "none", "", "repeat it every 2 seconds until Ctrl+C, on a terminal"),
   option("--partition", "int32", "id", "the partition"),
   option("--member", "int32", "id", "a member whose process or disk is gone"),
+  option("--level", "int32", "n", "what to raise to; 0 is one more than the present level", {
+    defaultText: "0",
+  }),
   option("--key-space", "text", "name", "only this key space"),
   option("--split-key", "text", "key", "where the right-hand range begins"),
   option("--parent-backup-id", "text", "id", "the backup that the new one continues"),

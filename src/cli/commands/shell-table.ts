@@ -37,6 +37,13 @@ const ADMINISTRATION: readonly ShellCommand[] = [
     examples: ["cluster leave http://10.0.0.7:8083", "cluster leave --member 3"],
   }),
   shell({
+    words: "cluster finalize",
+    operation: "--cluster-finalize",
+    area: "Membership",
+    meaning: "raise the level of the cluster after an upgrade of all members",
+    examples: ["cluster finalize", "cluster finalize --level 2"],
+  }),
+  shell({
     words: "ranges",
     positionals: [at("ks", "--key-space", null, false)],
     operation: "--ranges",

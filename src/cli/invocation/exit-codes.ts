@@ -13,7 +13,8 @@ export const EXIT_MEANINGS: readonly (readonly [ExitCode, string])[] = [
   [
     EXIT_REFUSED,
     "refused, or without effect: not found, not acquired, not set, not unlocked, not left, " +
-      "InvalidInput, AlreadyExists, MaxValueExceeded, a refusing status or backup outcome; " +
+      "InvalidInput, AlreadyExists, MaxValueExceeded, not-available-at-level, a refusing status or " +
+      "backup outcome; " +
       "--cluster-status: something is wrong",
   ],
   [EXIT_USAGE, "usage: unknown, missing or contradictory options, bad value, several operations"],

@@ -8,6 +8,7 @@
 import {
   CancelledError,
   InvalidInputError,
+  NotAtLevelError,
   SvcError,
   SvcRangeError,
   TimeoutError,
@@ -52,7 +53,10 @@ export class CliError extends Error {
  * earlier try whose answer was lost) the same error is none: nobody knows whether it was done.
  */
 export function isRefusal(error: unknown): boolean {
-  const isInvalid = error instanceof InvalidInputError || error instanceof SvcRangeError;
+  const isInvalid =
+    error instanceof InvalidInputError ||
+    error instanceof SvcRangeError ||
+    error instanceof NotAtLevelError;
   return isInvalid && error.outcome === "none";
 }
 

@@ -53,6 +53,21 @@ async function leave(values: OptionValues, context: RunContext): Promise<Outcome
   return outcome(answer.left, leaveLines(who, member !== null, answer), answer);
 }
 
+async function finalize(values: OptionValues, context: RunContext): Promise<Outcome> {
+  const client = await context.client();
+  const answer = await client.cluster.finalize(values.number("--level") ?? 0, context.calling());
+  const { success, status, level, reason, blockers } = answer;
+  const done = status === "Finalized" ? "Finalized" : "Already finalized";
+  const line = success ? `${done}: level ${level}.` : `Refused: status ${status} — ${reason}`;
+  if (blockers.length === 0) return outcome(success, [line], answer);
+  const rows = blockers.map(({ nodeId, endpoint, version, levelMin, levelMax }) => {
+    const levels = levelMin === levelMax ? `${levelMin}` : `${levelMin} to ${levelMax}`;
+    return [String(nodeId), endpoint, version === "" ? "unknown" : version, levels];
+  });
+  const titles = ["Node ID", "Endpoint", "Version", "Levels"];
+  return outcome(success, [line, "", ...tableLines(titles, rows, context.columns)], answer);
+}
+
 function partitionRow(partition: PartitionPlacement): string[] {
   const replicas = partition.replicas.map(({ endpoint, role }) => `${endpoint} (${role})`);
   return [
@@ -126,6 +141,7 @@ async function firstAccepted<T extends { readonly status: string }>(
 export const CLUSTER_RUN: RunTable = {
   "--cluster-members": members,
   "--cluster-leave": leave,
+  "--cluster-finalize": finalize,
   "--cluster-placement": placement,
   "--set-replication-factor": setFactor,
 };

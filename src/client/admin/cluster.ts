@@ -4,6 +4,7 @@
  * Invariants: 1. A refusal of the service is a result.
  */
 import type {
+  FINALIZE,
   LEAVE,
   MEMBER,
   MEMBERSHIP,
@@ -26,6 +27,7 @@ export type LeaveResult = ReadOf<typeof LEAVE>;
 export type PartitionReplica = ReadOf<typeof REPLICA>;
 export type PartitionPlacement = ReadOf<typeof PARTITION>;
 export type Placement = ReadOf<typeof PLACEMENT>;
+export type FinalizeResult = ReadOf<typeof FINALIZE>;
 export type ReplicationFactorResult = ReadOf<typeof REPLICATION_FACTOR>;
 
 /** Leaving may drain for minutes. */
@@ -99,6 +101,20 @@ export class ClusterAdmin {
       { nodeId: id },
       { ...options, deadlineMs },
     );
+  }
+
+  /**
+   * Raises the level of the cluster by one, once all its members were upgraded. Afterwards no node
+   * can go back to the version before. `blockers` lists who does not support it.
+   *
+   * @param level what to raise to; 0 = one more than the present level. With a level given the call
+   * is repeated when its answer is lost.
+   * @example
+   * const { success, level, blockers } = await client.cluster.finalize();
+   */
+  async finalize(level = 0, options?: CallOptions): Promise<FinalizeResult> {
+    const request = { level: int32Of("level", level, 0) };
+    return this.caller.call(CALL_OPERATIONS["cluster.finalize"], request, options);
   }
 
   /**

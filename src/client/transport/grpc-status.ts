@@ -7,6 +7,7 @@
 import { status, type Metadata } from "@grpc/grpc-js";
 import {
   AccessError,
+  NotAtLevelError,
   BackupError,
   InvalidInputError,
   ServerError,
@@ -31,6 +32,8 @@ export function statusError(code: number, details: string, trailers?: Metadata):
       return new AccessError("unauthenticated", details);
     case status.PERMISSION_DENIED:
       return new AccessError("forbidden", details);
+    case status.FAILED_PRECONDITION:
+      return new NotAtLevelError(details);
     case status.RESOURCE_EXHAUSTED:
       // The transport reports ENHANCE_YOUR_CALM under this code: it is about the connection.
       if (details.startsWith("Bandwidth exhausted")) return lostConnection(details);

@@ -9,6 +9,7 @@ import type { Agent } from "undici";
 import type { Try } from "../call/try.js";
 import {
   AccessError,
+  NotAtLevelError,
   InvalidInputError,
   localFailure,
   ServerError,
@@ -221,6 +222,9 @@ function statusFailure(answer: Answer, body: JsonObject, cause?: unknown): SvcEr
       // The service says why; a proxy or another service does not: another endpoint may be right.
       if (typeof code === "string") return new InvalidInputError(message);
       return new UnavailableError("unreachable", `${message}: not an answer of the service`);
+    case 409:
+      if (code === "not-available-at-level") return new NotAtLevelError(message);
+      return new InvalidInputError(message);
     case 413:
     case 422:
       return new TooLargeError(message);

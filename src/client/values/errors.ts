@@ -217,6 +217,17 @@ export class AccessError extends SvcError {
   }
 }
 
+/**
+ * `not-available-at-level`: the cluster has not been finalized to the level that this needs.
+ * Nothing was done; the same call works after that.
+ */
+export class NotAtLevelError extends SvcError {
+  override readonly name = "NotAtLevelError";
+  constructor(message: string, facts?: ErrorFacts) {
+    super("not-available-at-level", message, facts);
+  }
+}
+
 /** `too-large`: the request or its answer exceeds a limit of the server. */
 export class TooLargeError extends SvcError {
   override readonly name = "TooLargeError";

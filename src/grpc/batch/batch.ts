@@ -268,7 +268,9 @@ export class BatchStream implements Flushable {
       const elapsedMs = Math.max(0, this.answeredMs - startedMs);
       this.runtime.options.onAnswer?.(path, answer.type, elapsedMs);
       if (this.closed) return;
-      if (sizeBytes < LARGE_ANSWER_BYTES) {
+      if (answer.refusal === "not-available-at-level") {
+        this.output.echo(type, requestId);
+      } else if (sizeBytes < LARGE_ANSWER_BYTES) {
         this.output.answer(type, requestId, operation, answer, request, elapsedMs);
       } else if (
         !this.output.hold({ type, requestId, operation, answer, request, elapsedMs }, sizeBytes)

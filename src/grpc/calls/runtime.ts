@@ -167,6 +167,12 @@ export function callError(
   return Object.assign(error, { code, details, metadata });
 }
 
+/** The cluster is not at the level since which this is carried out (contract 5.5 U8). */
+export function notAtLevel(): ServiceError {
+  const text = "not-available-at-level: the cluster is at a lower level; it had no effect";
+  return callError(status.FAILED_PRECONDITION, text);
+}
+
 export function malformedRequest(): ServiceError {
   return callError(
     status.INVALID_ARGUMENT,

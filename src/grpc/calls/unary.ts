@@ -16,6 +16,7 @@ import {
   CALLER_NAME_HEADER,
   callError,
   malformedRequest,
+  notAtLevel,
   type GrpcRuntime,
 } from "./runtime.js";
 
@@ -45,6 +46,7 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
     operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
+      if (answer.refusal === "not-available-at-level") return callback(notAtLevel());
       if (answer.kind === "kv-page" && answer.tooLarge) {
         const text =
           method.kind === "kv-bucket"

@@ -12,7 +12,7 @@ import { CALL_LIST, type CallName } from "../../api/calls.js";
 import type { OperationsPort } from "../../operations/api/requests.js";
 import { ProtoWriter, protoReader } from "../../proto/codec.js";
 import { readRequest, writeAnswer } from "../../proto/described.js";
-import { callError, malformedRequest } from "../calls/runtime.js";
+import { callError, malformedRequest, notAtLevel } from "../calls/runtime.js";
 import type { AdminMethod } from "../calls/unary.js";
 import { backupError } from "./backup-refusals.js";
 
@@ -48,6 +48,7 @@ function methodOf(operations: OperationsPort, name: CallName, call: Call): Admin
       // The request was read by the description from which its type follows.
       operations.administration[name](request as never, context, (end) => {
         if ("answer" in end) respond(null, bytesOf(call, end.answer));
+        else if ("notAtLevel" in end) respond(notAtLevel(), null);
         else respond(backupError(end.refusal), null);
       });
     },

@@ -9,10 +9,12 @@
  * commits of its forerunners only then.
  */
 import { META_PARTITION, type PartitionId } from "../../base/ids.js";
+import type { Program } from "../../base/levels.js";
 import { type GroupView, isFreshReplica } from "../../control/membership.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
+import { type FinalizeDone, Finalizing } from "./finalizing.js";
 import { Hearing, isHearingFrame } from "./hearing.js";
 import type { Hosted } from "./group-registry.js";
 import { Joining } from "./joining.js";
@@ -23,6 +25,8 @@ import { Reconcile } from "./reconcile.js";
 import type { MetaAccess } from "./cluster-members.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { HostSettings } from "../settings.js";
+import type { LevelMark } from "../storage/level-mark.js";
+import type { LevelFacts } from "../requests/results.js";
 import type { ActiveGroups } from "../group/active-groups.js";
 
 /** What is needed of the hosting of groups. */
@@ -46,6 +50,9 @@ export interface ClusterChangesDeps {
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
   isLinked(node: number): boolean;
+  /** What a linked node supports; null when it is not linked. */
+  programOf(node: number): Program | null;
+  readonly levelMark: Pick<LevelMark, "whenCovered">;
   /** Queues a frame on the lane "control"; false: it was dropped. */
   sendControl(to: number, bytes: Uint8Array): boolean;
   /** Gives the group a turn. */
@@ -63,6 +70,7 @@ export class ClusterChanges {
   private readonly leaving: Leaving;
   private readonly hearing: Hearing;
   private readonly removal: MemberRemoval;
+  private readonly finalizing: Finalizing;
 
   constructor(private readonly deps: ClusterChangesDeps) {
     const { settings, logger, registry } = deps;
@@ -121,12 +129,24 @@ export class ClusterChanges {
       hearing: this.hearing,
       ...both,
     });
+    this.finalizing = new Finalizing({
+      nodeId,
+      program,
+      autoFinalizeMs: settings.autoFinalizeMs,
+      logger,
+      levelMark: deps.levelMark,
+      metaReads,
+      metaGroup: () => this.meta()?.group ?? null,
+      programOf: (node) => deps.programOf(node),
+      soon,
+    });
   }
 
   /** Once per tick, inside a turn; not while the node stops. */
   tick(nowMs: number): void {
     this.metaProposer.tick(nowMs);
     this.leaving.tick(nowMs);
+    this.finalizing.tick(nowMs);
     this.hearing.tick(nowMs);
     this.removal.tick(nowMs);
     this.reconcile.check(nowMs);
@@ -163,6 +183,15 @@ export class ClusterChanges {
   /** Another node says that this one is no member. */
   refusedAsRemoved(): void {
     this.leaving.refusedAsRemoved();
+  }
+
+  /** Raises the level of the cluster; see `Finalizing`. */
+  finalize(level: number, deadlineMs: number, done: FinalizeDone): void {
+    this.finalizing.finalize(level, deadlineMs, done);
+  }
+
+  levelFacts(nowMs: number): LevelFacts {
+    return this.finalizing.facts(nowMs);
   }
 
   /** Takes this node out of the cluster; see `Leaving`. */

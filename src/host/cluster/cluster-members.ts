@@ -8,6 +8,7 @@
  * again later. 3. What is due follows from committed records and the groups' memberships alone, so
  * that it goes on under any leader (P-094).
  */
+import { level as levelOf } from "../../base/ids.js";
 import { type Program, listedProgram } from "../../base/levels.js";
 import { type GroupView, nextMemberChange } from "../../control/membership.js";
 import { commandSizeBytes } from "../../machine/commands/codec.js";
@@ -16,6 +17,7 @@ import { type MemberCommand, isSameProgram } from "../../machine/meta/meta-membe
 import type { EntropyPort, Founder, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
 import type { Group } from "../group/group.js";
+import type { LevelMark } from "../storage/level-mark.js";
 import type { MetaResult } from "./meta-proposals.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
 import type { ProposalResult } from "../requests/results.js";
@@ -69,6 +71,7 @@ export class ClusterMembers {
     private readonly ports: ClusterMembersPorts,
     private readonly replica: Pick<Replica, "leadership" | "machine">,
     private readonly group: Pick<Group, "proposeFinal">,
+    private readonly levelMark: Pick<LevelMark, "level">,
   ) {}
 
   /** Once, when the other nodes can be reached. */
@@ -112,7 +115,7 @@ export class ClusterMembers {
       : [];
     // Each with the directory that it had when the founding was agreed on (P-191).
     const all: Founder[] = [...others, { nodeId, endpoint, storageId }];
-    const level = listedProgram(program).levelMax;
+    const level = levelOf(this.levelMark.level);
     // What the others support they say in their own lines: until then it is this level alone.
     const least = { levelMin: level, levelMax: level, version: "" };
     const members = all.map((founder): NewMember => {

@@ -8,7 +8,8 @@
  * applied map exists before anybody can be routed to it.
  */
 import { assert, present } from "../../base/assert.js";
-import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import { FIRST_LEVEL, META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import { levelFault } from "../../base/levels.js";
 import { BOOTS_TOLD_MAX } from "../../base/limits.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type { MemberRole } from "../../machine/commands/command.js";
@@ -18,6 +19,7 @@ import type { Founder, RecoveredGroupLog, PeerBoot, PeerStanding } from "../../p
 import { type ReplicaDeps, Replica } from "../group/replica.js";
 import type { Flusher } from "../storage/flusher.js";
 import { Group } from "../group/group.js";
+import { GroupLevel } from "../group/group-level.js";
 import {
   IDENTITY_KEY,
   type NodeIdentity,
@@ -45,6 +47,7 @@ export interface Hosted {
   readonly replica: Replica;
   readonly group: Group;
   readonly retention: Retention;
+  readonly level: GroupLevel;
 }
 
 export class GroupRegistry {
@@ -142,6 +145,8 @@ export class GroupRegistry {
       const added = this.add(partition);
       if (!added.ok) return added;
     }
+    const supported = this.checkLevels();
+    if (!supported.ok) return supported;
     for (const { replica } of this.list) replica.start();
     this.refresh();
     flusher.flushSoon(() => identified(boot));
@@ -157,6 +162,7 @@ export class GroupRegistry {
     const serves = meta.leadership.isServing;
     if (serves) this.clusterMembers?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
+    if (cluster !== null) this.shared.levelMark.covers(cluster.level);
     if (cluster === null || this.poolSize > 0) return;
     for (let number = 1; number <= cluster.dataPartitions; number++) {
       const partition = partitionId(number);
@@ -172,16 +178,19 @@ export class GroupRegistry {
   look(nowMs: number): void {
     this.clusterMembers?.check(nowMs);
     if (this.shared.isStopping()) return;
-    this.lookAtRetention(nowMs);
+    this.lookAtGroups(nowMs);
   }
 
   /** Some of the groups in each tick: their pace is in seconds. */
-  private lookAtRetention(nowMs: number): void {
+  private lookAtGroups(nowMs: number): void {
     const { list } = this;
+    const level = this.find(META_PARTITION)?.replica.machine.meta.cluster()?.level ?? FIRST_LEVEL;
     const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_BEATS)));
     for (let done = 0; done < count; done++) {
       if (this.lookNext >= list.length) this.lookNext = 0;
-      list[this.lookNext++]?.retention.check(nowMs);
+      const hosted = list[this.lookNext++];
+      hosted?.level.check(level, nowMs);
+      hosted?.retention.check(nowMs);
     }
   }
 
@@ -206,6 +215,21 @@ export class GroupRegistry {
     return meta?.member(this.shared.settings.nodeId)?.role ?? null;
   }
 
+  /** Whether the program supports the levels of the cluster and of all groups, as stored. */
+  private checkLevels(): Result<null, StartRefusal> {
+    const { program } = this.shared.settings;
+    const cluster = this.find(META_PARTITION)?.replica.machine.meta.cluster() ?? null;
+    const levels = this.list.map(({ replica }): number => replica.machine.level);
+    levels.push(this.shared.levelMark.level, cluster?.level ?? FIRST_LEVEL);
+    for (const level of levels) {
+      // That a group is below is of no account: its leader is about to raise it.
+      if (level <= program.levels.max) continue;
+      const fault = levelFault({ level, version: "that wrote it" }, program);
+      return failure("unsupported-level", fault ?? "");
+    }
+    return ok(null);
+  }
+
   private identify(identity: NodeIdentity): void {
     this.memtable.put(IDENTITY_KEY, encodeIdentity(identity));
     this.identity = identity;
@@ -216,9 +240,12 @@ export class GroupRegistry {
     const added = this.add(META_PARTITION);
     assert(added.ok, "a new directory can always begin");
     const { replica } = present(this.find(META_PARTITION), "the meta group was added");
-    present(this.flusher, "recovery has the flusher").flushSoon(() => {
-      replica.start();
-      identified();
+    const { levelMark, settings } = this.shared;
+    levelMark.whenCovered(settings.entryLevel, () => {
+      present(this.flusher, "recovery has the flusher").flushSoon(() => {
+        replica.start();
+        identified();
+      });
     });
   }
 
@@ -248,13 +275,20 @@ export class GroupRegistry {
     const replica = new Replica(shared, machine, restored.value);
     const group = new Group(shared, replica);
     const retention = new Retention(shared.settings, replica, group);
-    const hosted = { replica, group, retention };
+    const level = new GroupLevel(replica, group, shared.levelMark);
+    const hosted = { replica, group, retention, level };
     this.byPartition.set(partition, hosted);
     this.insert(hosted);
     present(this.flusher, "recovery has the flusher").add(replica);
     if (partition === META_PARTITION) {
       const settings = { ...shared.settings, founders: this.founders };
-      this.clusterMembers = new ClusterMembers(settings, shared.ports, replica, group);
+      this.clusterMembers = new ClusterMembers(
+        settings,
+        shared.ports,
+        replica,
+        group,
+        shared.levelMark,
+      );
       if (this.metaAccess !== null) this.clusterMembers.connect(this.metaAccess);
     }
     if (!this.isCounted()) replica.core.setPassive(true);

@@ -8,7 +8,13 @@
  * (contract 5.2, P-090, P-096). 4. Requests under way are bounded. 5. An id of a former member is
  * free when no group lists it any more (P-097).
  */
-import { type Program, listedProgram, programMismatch } from "../../base/levels.js";
+import {
+  type Program,
+  includes,
+  listedProgram,
+  programMismatch,
+  rangeText,
+} from "../../base/levels.js";
 import { programsDiffer } from "../../control/founding.js";
 import type { ClusterRecord, MetaStatus } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
@@ -27,6 +33,7 @@ const REFUSALS: Partial<Record<MetaStatus, string>> = {
   "was-removed":
     "The data directory is of a member that was removed. Start with an empty data directory.",
   "too-many-members": "The cluster has as many members as it may have.",
+  "level-unsupported": "The cluster is at a level that the program of this node does not support.",
   invalid: "The node id, endpoint or storage id is not acceptable.",
 };
 
@@ -63,6 +70,12 @@ export class Joining {
     const mismatch = programMismatch(deps.program, request.program);
     if (mismatch !== null) {
       const reason = `The programs do not fit: ${programsDiffer(deps.program, request.program, mismatch)}.`;
+      return deps.soon(() => answer({ status: "refused", reason }));
+    }
+    const { levels, version } = request.program;
+    if (!includes(levels, cluster.level)) {
+      const supported = `version ${version} supports level ${rangeText(levels)}`;
+      const reason = `The cluster is at level ${cluster.level}; ${supported}.`;
       return deps.soon(() => answer({ status: "refused", reason }));
     }
     if (this.underWay >= UNDER_WAY_MAX) return this.retryLater(answer, "too many nodes join");

@@ -13,6 +13,7 @@ import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type {
   JoinAnswer,
   JoinRequest,
+  LogEntry,
   LoggerPort,
   Founder,
   PeerAddress,
@@ -54,6 +55,8 @@ export interface PeerAdmissionDeps {
   isClosing(): boolean;
   /** The index that they stand at; 0 before. */
   metaIndex(): number;
+  /** Entries may be written here; false: not yet, and their leader sends them again. */
+  mayHold(entries: readonly LogEntry[]): boolean;
   bulk(from: number, bytes: Uint8Array): void;
   /** Takes a frame of the lane "control" that is no frame of Raft messages; false: it is one. */
   metaProposal(from: number, bytes: Uint8Array): boolean;
@@ -119,6 +122,11 @@ export class PeerAdmission implements PeerEvents {
   /** Base URL under which clients reach a node; "" while unknown. */
   clientEndpointOf(node: number): string {
     return this.hellos.get(node)?.clientEndpoint ?? "";
+  }
+
+  /** What a linked node supports; null when it is not linked. */
+  programOf(node: number): Program | null {
+    return this.deps.outbox.isUp(node) ? (this.hellos.get(node)?.program ?? null) : null;
   }
 
   /** The nodes that were ever linked in this life. */
@@ -202,7 +210,8 @@ export class PeerAdmission implements PeerEvents {
     const { settings } = this.deps;
     if (hello.clusterId !== settings.clusterId) return "other-cluster";
     if (hello.nodeId === settings.nodeId) return "other-node";
-    const mismatch = this.programs.judge(hello, hello.program);
+    const level = this.deps.metaReads()?.cluster()?.level ?? hello.program.levels.min;
+    const mismatch = this.programs.judge(hello, hello.program, level);
     if (mismatch !== null) return mismatch;
     if (hello.storage !== settings.storage) return "other-storage";
     const refusal = this.judgeDirectory(hello);
@@ -305,7 +314,7 @@ export class PeerAdmission implements PeerEvents {
     const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {
       const replica = this.deps.replica(partitionId(item.group));
       if (replica === null) this.strayItems++;
-      else replica.receive(item);
+      else if (this.deps.mayHold(item.entries)) replica.receive(item);
     });
     if (bad !== 0) this.badItems += Math.abs(bad);
   }

@@ -10,6 +10,7 @@ import {
   type Mismatch,
   type Program,
   highestCommon,
+  includes,
   programMismatch,
   rangeText,
 } from "../../base/levels.js";
@@ -25,9 +26,13 @@ export class PeerPrograms {
     private readonly logger: LoggerPort,
   ) {}
 
-  /** Why the node `by` is not let in; null when its program is no reason. */
-  judge(by: PeerAddress, program: Program): Mismatch | null {
-    const mismatch = programMismatch(this.own, program);
+  /**
+   * Why the node `by` is not let in; null when its program is no reason. `level`: of the cluster,
+   * as far as it is known here.
+   */
+  judge(by: PeerAddress, program: Program, level: number): Mismatch | null {
+    const lacksLevel = includes(program.levels, level) ? null : "level";
+    const mismatch = programMismatch(this.own, program) ?? lacksLevel;
     if (mismatch !== null) this.tell("This node refuses another one.", by, mismatch, program);
     return mismatch;
   }

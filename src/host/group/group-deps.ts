@@ -15,6 +15,7 @@ import type { LogOutbox } from "./effects.js";
 import type { CacheBudget } from "../replication/entry-cache.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { HostPorts, HostSettings } from "../settings.js";
+import type { LevelMark } from "../storage/level-mark.js";
 
 /** What the groups of a node share; `Replica` is one of them here. */
 export interface GroupDeps<Replica> {
@@ -28,6 +29,7 @@ export interface GroupDeps<Replica> {
   readonly peers: PeerOutbox;
   readonly cacheBudget: CacheBudget;
   readonly snapshots: GroupSnapshots<Replica>;
+  readonly levelMark: LevelMark;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */

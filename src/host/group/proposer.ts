@@ -4,10 +4,14 @@
  *
  * Invariants: 1. Lease time and stamp are set here and nowhere else, when the batch is cut (P-062).
  * 2. Commands are encoded once; the very same ones are applied later. 3. What the core refuses is
- * certainly without effect and is told so.
+ * certainly without effect and is told so. 4. No command is proposed before the group is at the
+ * level that permits it (P-030); one that raises a level is alone in its entry, so that a receiver
+ * can tell by its first bytes.
  */
 import { assert } from "../../base/assert.js";
-import { encodeEntry } from "../../machine/commands/codec.js";
+import type { Permits } from "../../base/levels.js";
+import { encodeEntry, raisesLevel } from "../../machine/commands/codec.js";
+import type { Machine } from "../../machine/machine.js";
 import type { RaftCore } from "../../raft/core.js";
 import type { Completions } from "../requests/completions.js";
 import type { Batcher, Budget, Waiter } from "../requests/batcher.js";
@@ -18,7 +22,11 @@ import type { ProposalResult } from "../requests/results.js";
 
 /** What the groups of a node share, as far as cutting needs it. */
 export interface CutterShared {
-  readonly settings: { readonly batchEntriesMax: number; readonly batchBytesMax: number };
+  readonly settings: {
+    readonly batchEntriesMax: number;
+    readonly batchBytesMax: number;
+    readonly permits: Permits;
+  };
   readonly ports: { readonly meter: { batchEntries(commands: number): void } };
   readonly completions: Completions;
   readonly budget: Budget;
@@ -31,10 +39,12 @@ export interface CutterGroup {
   readonly batcher: Batcher;
   readonly proposals: Proposals;
   readonly leadership: Leadership;
+  readonly machine: Pick<Machine, "level">;
 }
 
 const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
 const OVERLOADED: ProposalResult = { status: "refused", reason: "overloaded" };
+const NOT_AT_LEVEL: ProposalResult = { status: "refused", reason: "not-available-at-level" };
 
 export class Proposer {
   constructor(
@@ -58,7 +68,7 @@ export class Proposer {
     let sizeBytes = 0;
     for (const waiter of waiters) {
       if (!this.shared.budget.take(waiter.sizeBytes)) {
-        this.refuse([waiter], 0, true);
+        this.answer(waiter, OVERLOADED);
         continue;
       }
       batch.push(waiter);
@@ -71,7 +81,29 @@ export class Proposer {
     if (batch.length > 0) this.propose(batch, nowMs);
   }
 
-  private propose(waiters: readonly Waiter[], nowMs: number): boolean {
+  private propose(queued: readonly Waiter[], nowMs: number): boolean {
+    const waiters = this.permitted(queued);
+    if (waiters.length === 0) return true;
+    const at = waiters.length === 1 ? -1 : waiters.findIndex((one) => raisesLevel(one.command));
+    if (at < 0) return this.proposeEntry(waiters, nowMs);
+    const parts = [waiters.slice(0, at), waiters.slice(at, at + 1), waiters.slice(at + 1)];
+    let isTaken = true;
+    for (const part of parts) isTaken = this.propose(part, nowMs) && isTaken;
+    return isTaken;
+  }
+
+  /** Those whose commands the level of the group permits; the others are refused. */
+  private permitted(waiters: readonly Waiter[]): readonly Waiter[] {
+    const { commands, commandsFrom } = this.shared.settings.permits;
+    const { level } = this.group.machine;
+    if (level >= commandsFrom) return waiters;
+    const isEarly = (waiter: Waiter): boolean => (commands[waiter.command.kind] ?? 0) > level;
+    if (!waiters.some(isEarly)) return waiters;
+    for (const waiter of waiters) if (isEarly(waiter)) this.refuse([waiter], NOT_AT_LEVEL);
+    return waiters.filter((waiter) => !isEarly(waiter));
+  }
+
+  private proposeEntry(waiters: readonly Waiter[], nowMs: number): boolean {
     const { core, leadership, proposals } = this.group;
     let sizeBytes = 0;
     for (const waiter of waiters) sizeBytes += waiter.sizeBytes;
@@ -80,7 +112,7 @@ export class Proposer {
     const payload = encodeEntry(stamp, commands);
     const result = core.propose([payload.length]);
     if (!result.ok) {
-      this.refuse(waiters, sizeBytes, result.reason === "uncommitted-limit");
+      this.refuse(waiters, result.reason === "uncommitted-limit" ? OVERLOADED : NOT_LEADER);
       return false;
     }
     assert(result.kind === "appended", "a leader appends what is proposed to it");
@@ -93,12 +125,16 @@ export class Proposer {
     return true;
   }
 
-  private refuse(waiters: readonly Waiter[], sizeBytes: number, isFull: boolean): void {
-    this.shared.budget.give(sizeBytes);
+  private refuse(waiters: readonly Waiter[], result: ProposalResult): void {
     for (const waiter of waiters) {
-      if (waiter.done === null) continue;
-      this.shared.completions.proposal(waiter.done, isFull ? OVERLOADED : NOT_LEADER);
-      waiter.done = null;
+      this.shared.budget.give(waiter.sizeBytes);
+      this.answer(waiter, result);
     }
+  }
+
+  private answer(waiter: Waiter, result: ProposalResult): void {
+    if (waiter.done === null) return;
+    this.shared.completions.proposal(waiter.done, result);
+    waiter.done = null;
   }
 }

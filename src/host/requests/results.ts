@@ -9,7 +9,13 @@ import type { Program } from "../../base/levels.js";
 import type { Command, Outcome } from "../../machine/commands/command.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
 
-export type RefusalReason = "not-leader" | "overloaded" | "shutting-down" | "not-initialized";
+export type RefusalReason =
+  | "not-leader"
+  | "overloaded"
+  | "shutting-down"
+  | "not-initialized"
+  /** The group is not at the level since which the command is permitted. */
+  | "not-available-at-level";
 
 export interface Applied {
   readonly status: "applied";
@@ -62,6 +68,16 @@ export interface PeerGroupFacts {
   readonly lagEntries: number;
   /** Appends on their way. */
   readonly inFlight: number;
+}
+
+/** What this node knows of levels (contract 5.5). */
+export interface LevelFacts {
+  /** Of the cluster; 0 = not known. */
+  readonly level: number;
+  /** The highest that every member supports; 0 = not known. */
+  readonly levelMax: number;
+  /** How long a higher level has been possible, as far as this life of the process saw (ms). */
+  readonly pendingMs: number;
 }
 
 /** Another node, as this one sees it. */
@@ -155,5 +171,6 @@ export interface NodeFacts {
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];
+  readonly levels: LevelFacts;
   readonly transfers: readonly TransferFacts[];
 }

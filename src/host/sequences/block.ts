@@ -48,7 +48,8 @@ export interface BlockPorts {
  * Why an allocation was refused although nothing was done; null for every other end. "moved": this
  * leadership ended before a value was handed out. Asking its successor skips values at most (S8).
  */
-export type BlockRefusal = "overloaded" | "not-initialized" | "shutting-down" | "moved" | null;
+export type BlockRefusal =
+  "overloaded" | "not-initialized" | "shutting-down" | "not-available-at-level" | "moved" | null;
 
 /**
  * `type`: a SequenceType. On success `start` to `end`, covered by the record's `revision`; else

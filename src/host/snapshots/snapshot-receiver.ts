@@ -155,6 +155,10 @@ export class SnapshotReceiver {
       this.takenBytes += bytes.length;
       const taken = this.sink.take(bytes);
       if (!taken.ok) return this.end("damaged");
+      // The first chunk says of which level the rows are: none of them is durable yet.
+      const { announced, expectedSequence } = this.sink;
+      const isNews = expectedSequence === 1 && announced !== null;
+      if (isNews && !this.deps.mayHold(announced.level)) return this.end("busy");
       this.progressAtMs = nowMs;
       this.tell(this.sink.expectedSequence, false);
       if (taken.value === "done") return this.store();

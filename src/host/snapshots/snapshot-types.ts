@@ -56,6 +56,8 @@ export interface SnapshotDeps {
   /** Queues a frame on the lane "bulk"; false: it was dropped. */
   sendBulk(to: number, bytes: Uint8Array): boolean;
   find(partition: PartitionId): SnapshotGroup | null;
+  /** Data of `level` may be written here; false: not yet. */
+  mayHold(level: number): boolean;
   /** There is room in memory for more rows that are not flushed, beside what is being written. */
   mayFill(): boolean;
   /** `done` is called, in no turn, when everything put into the memtable until now is durable. */

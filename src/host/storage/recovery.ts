@@ -22,7 +22,12 @@ import {
 import type { NodeIdentity } from "./identity.js";
 
 export type StartRefusal =
-  "state-ahead-of-log" | "state-behind-log" | "damaged-state" | "foreign-data";
+  | "state-ahead-of-log"
+  | "state-behind-log"
+  | "damaged-state"
+  | "foreign-data"
+  /** The cluster or a group is at a level that the program does not support. */
+  | "unsupported-level";
 
 const RESTORE_HINT =
   "Restore log and state store as of one moment, or start this node empty if others have its data.";

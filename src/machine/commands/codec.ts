@@ -109,6 +109,25 @@ export function decodeEntry(bytes: Uint8Array): Result<DecodedEntry, EntryFailur
   return ok({ stamp: { leaseMs, stamp }, commands });
 }
 
+/** Bytes before the number of commands of an entry: version, lease clock, stamp. */
+const ENTRY_HEAD_BYTES = 1 + 8 + 16;
+
+/** Whether `command` permits something that was not permitted before. */
+export function raisesLevel(command: Command): boolean {
+  return command.kind === "set-level" || command.kind === "raise-level";
+}
+
+/**
+ * The level that an entry raises its group or the cluster to; 0 when it raises none. Such a command
+ * is alone in its entry: a look at few bytes tells.
+ */
+export function levelRaisedBy(payload: Uint8Array): number {
+  const kind = payload[ENTRY_HEAD_BYTES + 1];
+  const isRaise = kind === CODECS["set-level"].number || kind === CODECS["raise-level"].number;
+  if (!isRaise || payload[ENTRY_HEAD_BYTES] !== 1) return 0;
+  return new ByteReader(payload, Math.min(payload.length, ENTRY_HEAD_BYTES + 3)).uint32();
+}
+
 /** Size of the payload of these commands (bytes), for filling batches: encodes and counts. */
 export function commandSizeBytes(command: Command): number {
   const writer = sharedWriter.reset();

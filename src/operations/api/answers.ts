@@ -16,9 +16,9 @@ export interface RouteHint {
 }
 /**
  * Why a request was refused before anything was done: REST answers 503 with this code, gRPC
- * MustRetry.
+ * MustRetry; "not-available-at-level" is 409 and FAILED_PRECONDITION (contract 5.5 U8).
  */
-export type Refusal = "overloaded" | "not-initialized" | "shutting-down";
+export type Refusal = "overloaded" | "not-initialized" | "shutting-down" | "not-available-at-level";
 
 interface AnswerBase {
   /** The numeric `type` of the API; on a refusal that API's MustRetry. */

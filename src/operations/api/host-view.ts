@@ -36,6 +36,7 @@ export interface NodeAccess extends Pick<
   | "checks"
   | "leave"
   | "removeMember"
+  | "finalize"
 > {
   route(hashText: string): GroupAccess | null;
   group(partition: PartitionId): GroupAccess | null;

@@ -6,6 +6,8 @@
  * setting.
  */
 
+import type { Permits } from "../../base/levels.js";
+
 export interface OperationsSettings {
   /** Text of `svc_build_info` and of the health answer. */
   readonly version: string;
@@ -41,6 +43,8 @@ export interface OperationsSettings {
   /** Longest time that a leaving node is drained (ms). */
   readonly drainTimeoutMs: number;
   /** A backup directory is configured. */
+  /** Since which level what is permitted. */
+  readonly permits: Permits;
   readonly backupsConfigured: boolean;
   readonly restoreConfigured: boolean;
 }

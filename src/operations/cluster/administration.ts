@@ -4,10 +4,14 @@
  * Invariants: 1. A call takes as long as its caller grants. 2. Calls about what this node has
  * applied are answered at once, all others never in the turn of the call.
  */
+import type { CallName, NotAtLevel } from "../../api/calls.js";
+import { FIRST_LEVEL } from "../../base/ids.js";
+import type { RequestContext } from "../api/requests.js";
 import type { Administration } from "../api/administration.js";
 import type { Serving } from "../serving/serving.js";
 import { backupCalls } from "./backups.js";
 import { Cluster } from "./cluster.js";
+import { finalize } from "./finalize.js";
 import { KeyRanges } from "./key-ranges.js";
 import { RangeMoves } from "./range-moves.js";
 
@@ -15,6 +19,23 @@ import { RangeMoves } from "./range-moves.js";
 function ends<Answer>(done: (end: { readonly answer: Answer }) => void): (answer: Answer) => void {
   return (answer) => done({ answer });
 }
+
+/** The same calls; those of a higher level than the cluster's end so (contract 5.5 U8). */
+function gated(serving: Serving, calls: Administration): Administration {
+  const { operations } = serving.settings.permits;
+  const all: Record<string, unknown> = { ...calls };
+  for (const name of Object.keys(calls) as CallName[]) {
+    if ((operations[name] ?? FIRST_LEVEL) <= FIRST_LEVEL) continue;
+    const call = calls[name] as (request: unknown, context: RequestContext, done: Done) => void;
+    all[name] = (request: unknown, context: RequestContext, done: Done): void => {
+      if (serving.permits(name, null)) return call(request, context, done);
+      serving.ports.timer.soon(() => done({ notAtLevel: true }));
+    };
+  }
+  return all as unknown as Administration;
+}
+
+type Done = (end: NotAtLevel) => void;
 
 /** All calls of a node, and its health beside them. */
 export function administrationOf(serving: Serving): {
@@ -32,6 +53,11 @@ export function administrationOf(serving: Serving): {
     "cluster.leave": ({ nodeId }, context, done) => cluster.leave(nodeId, context, ends(done)),
     "cluster.setReplicationFactor": (request, { deadlineMs }, done) =>
       cluster.setReplicationFactor(request, deadlineMs, ends(done)),
+    "cluster.finalize": ({ level }, context, done) =>
+      finalize(serving, level, context, (result) => {
+        const success = result.status === "Finalized" || result.status === "AlreadyFinalized";
+        done({ answer: { success, ...result } });
+      }),
     "ranges.list": ({ keySpace }, _context, done) => done({ answer: keyRanges.list(keySpace) }),
     "ranges.register": ({ keySpace }, context, done) =>
       keyRanges.register(keySpace, context, ends(done)),
@@ -41,5 +67,5 @@ export function administrationOf(serving: Serving): {
     "ranges.merge": (_request, { deadlineMs }, done) => moves.merge(deadlineMs, ends(done)),
     ...backupCalls(serving),
   };
-  return { administration, cluster };
+  return { administration: gated(serving, administration), cluster };
 }

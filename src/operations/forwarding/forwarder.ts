@@ -150,7 +150,8 @@ export class Forwarder {
   private answered(to: number, answer: CallAnswer): void {
     const { task, deps } = this;
     if (answer.kind === "not-taken") {
-      if (answer.unreadable) return task.failed(null);
+      // Of a kind that its program does not know: nothing was done, and will be after the upgrade.
+      if (answer.unreadable) return task.failed("not-available-at-level");
       this.avoid(to);
       this.suggested = answer.leaderNode === to ? 0 : answer.leaderNode;
       deps.leaders.learn(task.partition, this.suggested);
@@ -175,5 +176,5 @@ export class Forwarder {
 
 /** Why the asked node refused; null when it did not, or knows no refusals for what it was asked. */
 function refusalOf(answer: Exclude<CallAnswer, NotTaken>): Refusal | null {
-  return answer.kind === "meta" || answer.kind === "removal" ? null : answer.refusal;
+  return "refusal" in answer ? answer.refusal : null;
 }

@@ -6,6 +6,7 @@
  */
 import { present } from "../../base/assert.js";
 import { type Hlc, NO_STAMP } from "../../base/hlc.js";
+import { FIRST_LEVEL } from "../../base/ids.js";
 import { type BlockKernels, SequenceBlocks } from "../../host/sequences/blocks.js";
 import type { MeterPort } from "../../ports.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
@@ -64,6 +65,24 @@ export class Serving implements ForwardingDeps {
       group.addReset(() => blocks.reset());
       group.addStopHook((propose) => blocks.handBack(propose));
     });
+  }
+
+  /**
+   * Whether the level of `group`, or with null that of the cluster, permits operations of `kind`
+   * (contract 5.5 U8). A leader that does not serve yet may be behind its own level: whoever waits
+   * for it is judged when a command is proposed.
+   */
+  permits(kind: string, group: GroupAccess | null): boolean {
+    const { operations, operationsFrom } = this.settings.permits;
+    if (operationsFrom <= FIRST_LEVEL || (group !== null && !group.isServing())) return true;
+    return (operations[kind] ?? FIRST_LEVEL) <= (group?.machine.level ?? this.clusterLevel());
+  }
+
+  /** Level of the cluster, as far as it is known here. */
+  clusterLevel(): number {
+    const { node } = this;
+    const cluster = node.closing ? null : node.metaGroup().machine.meta.cluster();
+    return cluster?.level ?? FIRST_LEVEL;
   }
 
   /** The blocks of `group`. */

@@ -35,7 +35,9 @@ import {
 /** Items of one page or bucket: what fits the largest response at a byte each would be more. */
 const PAGE_ITEMS_MAX = 4_194_304;
 
-export const refusal = nullable(oneOf<Refusal>("overloaded", "not-initialized", "shutting-down"));
+export const refusal = nullable(
+  oneOf<Refusal>("overloaded", "not-initialized", "shutting-down", "not-available-at-level"),
+);
 
 const route = record<RouteHint>({
   partitionId: int32,

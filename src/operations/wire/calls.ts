@@ -5,8 +5,9 @@
  * kind of answer, or "not-taken". 2. What cannot be read whole is not read at all.
  */
 import { ByteReader, type ByteWriter } from "../../base/codec.js";
-import { PARTITIONS_MAX } from "../../base/limits.js";
-import { LEAVE_OUTCOMES } from "../../api/cluster.js";
+import { MEMBERS_MAX, PARTITIONS_MAX } from "../../base/limits.js";
+import { FINALIZE_STATUSES, LEAVE_OUTCOMES } from "../../api/cluster.js";
+import type { FinalizeBlocker, FinalizeResult } from "../../host/cluster/finalizing.js";
 import type { LeaveAnswer } from "../api/administration.js";
 import type { DataAnswer, KvPageItem, Refusal } from "../api/answers.js";
 import type { DataRequest } from "../api/requests.js";
@@ -20,6 +21,7 @@ import {
   list,
   nullable,
   oneOf,
+  record,
   text,
   union,
 } from "../../base/shape.js";
@@ -54,9 +56,15 @@ export interface RemoveMemberCall {
   readonly kind: "remove-member";
   readonly nodeId: number;
 }
+/** The level of the cluster is to be raised (contract 5.5); 0 = by one. */
+export interface FinalizeCall {
+  readonly kind: "finalize";
+  readonly level: number;
+}
 export type MetaCall = RegisterRangeCall | UnregisterRangeCall;
 
-export type CallRequest = DataRequest | ScanPartRequest | MetaCall | RemoveMemberCall;
+export type CallRequest =
+  DataRequest | ScanPartRequest | MetaCall | RemoveMemberCall | FinalizeCall;
 
 export interface ScanPartAnswer {
   readonly kind: "scan-part";
@@ -81,6 +89,11 @@ export interface RemovalAnswer {
   readonly outcome: LeaveOutcome;
 }
 
+/** How the raising of the level ended. */
+export interface FinalizeAnswer extends FinalizeResult {
+  readonly kind: "finalize";
+}
+
 /** Nothing was done, because the node that was asked does not lead, or cannot serve now. */
 export interface NotTaken {
   readonly kind: "not-taken";
@@ -90,7 +103,16 @@ export interface NotTaken {
   readonly unreadable: boolean;
 }
 
-export type CallAnswer = DataAnswer | ScanPartAnswer | MetaAnswer | RemovalAnswer | NotTaken;
+export type CallAnswer =
+  DataAnswer | ScanPartAnswer | MetaAnswer | RemovalAnswer | FinalizeAnswer | NotTaken;
+
+const blocker = record<FinalizeBlocker>({
+  nodeId: int32,
+  endpoint: text,
+  version: text,
+  levelMin: int32,
+  levelMax: int32,
+});
 
 export const callRequest = union<CallRequest>({
   ...DATA_REQUEST_KINDS,
@@ -108,6 +130,7 @@ export const callRequest = union<CallRequest>({
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
+  finalize: [113, { level: int32 }],
 });
 
 export const callAnswer = union<CallAnswer>({
@@ -123,6 +146,15 @@ export const callAnswer = union<CallAnswer>({
   ],
   meta: [110, { status: nullable(text), index: int53 }],
   removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
+  finalize: [
+    113,
+    {
+      status: oneOf<FinalizeResult["status"]>(...FINALIZE_STATUSES),
+      level: int32,
+      blockers: list(blocker, MEMBERS_MAX),
+      reason: text,
+    },
+  ],
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
 });
 

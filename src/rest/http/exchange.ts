@@ -58,6 +58,8 @@ const REFUSAL_DETAILS: Readonly<Record<Refusal, string>> = {
   overloaded: "too many requests are in progress; the request had no effect, repeat it later",
   "not-initialized": "the node does not know its cluster yet; the request had no effect",
   "shutting-down": "the node is stopping; the request had no effect, repeat it at another node",
+  "not-available-at-level":
+    "the cluster is at a lower level than this needs; the request had no effect: finalize the upgrade first",
 };
 
 export class Exchange {
@@ -209,9 +211,12 @@ export class Exchange {
     this.send(status, PROBLEM_TYPE, problemText(status, code, detail, own, clash), extra);
   }
 
-  /** 503 for a request that was turned away before anything was done. */
+  /** For a request that was turned away before anything was done. */
   refusal(refusal: Refusal, own: string | null, clash: Clash): void {
     const detail = REFUSAL_DETAILS[refusal];
+    if (refusal === "not-available-at-level") {
+      return this.problem(409, refusal, detail, null, own, clash);
+    }
     this.problem(503, refusal, detail, { "retry-after": RETRY_AFTER_SECONDS }, own, clash);
   }
 

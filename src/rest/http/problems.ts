@@ -26,6 +26,7 @@ export const PROBLEM_TITLES = {
   "method-not-allowed": "The path does not support this method",
   "request-timeout": "The request did not arrive in time",
   refused: "The request was refused",
+  "not-available-at-level": "The cluster has not switched this on yet",
   "body-too-large": "The body is too large",
   "unsupported-media-type": "The body must be application/json",
   "headers-too-large": "The headers are too large",

@@ -116,6 +116,7 @@ function callRoute(name: CallName, call: Call<Asking, Message>, times: CallTimes
       // The request was made by the description from which its type follows.
       port.administration[name](request as never, context, (end) => {
         if ("answer" in end) sendAnswer(exchange, call, end.answer);
+        else if ("notAtLevel" in end) exchange.refusal("not-available-at-level", null, "none");
         else answerBackupRefusal(exchange, name, end.refusal);
       });
     },

@@ -51,7 +51,8 @@ class Reader {
     return parts.filter((part) => part !== "");
   }
 
-  port(name: string): number | null {
+  /** A port or a duration; null = off. */
+  numberOrOff(name: string): number | null {
     return this.raw.values.get(name) as number | null;
   }
 
@@ -99,7 +100,7 @@ function clusterConfig(
   const listedAs = initialCluster.find((member) => member.nodeId === nodeId)?.endpoint ?? null;
   return {
     peerHost: read.optionalText("--peer-host") ?? host,
-    peerPort: read.port("--peer-port"),
+    peerPort: read.numberOrOff("--peer-port"),
     peerPortGiven: read.isGiven("--peer-port"),
     advertisedPeerEndpoint: read.optionalText("--advertised-peer-endpoint") ?? listedAs,
     initialCluster,
@@ -121,10 +122,10 @@ type ListenerFields = "host" | "grpcPort" | "httpsPort" | "httpPort" | "healthPo
 function listenerConfig(read: Reader, host: string): Pick<ServerConfig, ListenerFields> {
   return {
     host,
-    grpcPort: read.port("--grpc-port"),
-    httpsPort: read.port("--https-port"),
-    httpPort: read.port("--http-port"),
-    healthPort: read.port("--health-port"),
+    grpcPort: read.numberOrOff("--grpc-port"),
+    httpsPort: read.numberOrOff("--https-port"),
+    httpPort: read.numberOrOff("--http-port"),
+    healthPort: read.numberOrOff("--health-port"),
     healthHost: read.optionalText("--health-host") ?? host,
   };
 }
@@ -144,6 +145,15 @@ function browserConfig(read: Reader): Pick<ServerConfig, "allowedOrigins" | "all
   const list = (name: string): readonly string[] =>
     read.list(name).map((text) => text.toLowerCase());
   return { allowedOrigins: list("--allowed-origins"), allowedHosts: list("--allowed-hosts") };
+}
+
+type RangeConfig = Pick<ServerConfig, "rangeSplitMinRangeSize" | "rangeMergeMinSize">;
+
+function rangeConfig(read: Reader): RangeConfig {
+  return {
+    rangeSplitMinRangeSize: read.number("--range-split-min-range-size"),
+    rangeMergeMinSize: read.number("--range-merge-min-size"),
+  };
 }
 
 function buildConfig(
@@ -207,8 +217,8 @@ function buildConfig(
     kvTombstoneRetentionMs: read.number("--kv-tombstone-retention"),
     kvMaxValueBytes: read.number("--kv-max-value-bytes"),
     kvScanPageBytes: read.number("--kv-scan-page-bytes"),
-    rangeSplitMinRangeSize: read.number("--range-split-min-range-size"),
-    rangeMergeMinSize: read.number("--range-merge-min-size"),
+    autoFinalizeMs: read.numberOrOff("--upgrade-auto-finalize"),
+    ...rangeConfig(read),
     logLevel: read.text("--log-level") as ServerConfig["logLevel"],
     auditLog: auditLogOf(read.text("--audit-log")),
     logFormat: read.text("--log-format") as ServerConfig["logFormat"],

@@ -179,6 +179,10 @@ Locks, sequences, key/value
     largest value (base64 grows it by a third over REST)
   --kv-scan-page-bytes size 2MiB
     page size of scans and range reads
+Upgrades
+  --upgrade-auto-finalize duration-or-off off
+    raise the level by itself when all members have supported the next one for so long;
+    same on all nodes
 Key ranges
   --range-split-threshold integer 100000
     keys that make a range split, 0 = off
@@ -240,6 +244,7 @@ export type FlagKind =
   | "duration"
   | "size"
   | "port"
+  | "duration-or-off"
   | "port-or-off"
   | "choice";
 

@@ -78,6 +78,8 @@ function readValue(flag: Flag, text: string): ValueResult<FlagValue> {
       return readNodeId(text);
     case "duration":
       return readDurationMs(text);
+    case "duration-or-off":
+      return text === "off" ? ok(null) : readDurationMs(text);
     case "size":
       return readSizeBytes(text);
     case "port":

@@ -1,4 +1,5 @@
 /** Turns the server's configuration into the settings of the host and of the operations. */
+import { PERMITS } from "../../base/levels.js";
 import { FIXED_HOST_SETTINGS, type HostSettings } from "../../host/settings.js";
 import type { OperationsSettings } from "../../operations/api/settings.js";
 import type { ServerConfig } from "./config.js";
@@ -7,7 +8,7 @@ import { VERSION } from "../../base/generated/version.js";
 /** What is known of the node's cluster only once its listener and its disk are open. */
 export type ClusterSettings = Pick<
   HostSettings,
-  "endpoint" | "clusterId" | "storageId" | "founders"
+  "endpoint" | "clusterId" | "storageId" | "founders" | "entryLevel"
 >;
 
 export function hostSettings(config: ServerConfig, cluster: ClusterSettings): HostSettings {
@@ -31,6 +32,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     compactEveryBytes: config.compactEveryBytes,
     compactKeepEntries: config.compactKeepEntries,
     lockRecordRetentionMs: config.lockRecordRetentionMs,
+    autoFinalizeMs: config.autoFinalizeMs,
     tombstoneRetentionMs: config.kvTombstoneRetentionMs,
   };
 }
@@ -46,6 +48,7 @@ export function operationsSettings(
 ): OperationsSettings {
   return {
     version: VERSION,
+    permits: PERMITS,
     nodeId: config.nodeId,
     peerEndpoint,
     get clientEndpoint(): string {

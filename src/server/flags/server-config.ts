@@ -96,6 +96,8 @@ export interface ServerConfig {
   readonly kvTombstoneRetentionMs: number;
   readonly kvMaxValueBytes: number;
   readonly kvScanPageBytes: number;
+  /** null: the level is raised by an operator only. */
+  readonly autoFinalizeMs: number | null;
   readonly rangeSplitMinRangeSize: number;
   readonly rangeMergeMinSize: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";

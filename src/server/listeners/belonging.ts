@@ -6,7 +6,8 @@
  * cluster comes from the directory, else from the list of founders, else from the members that are
  * asked, else it is drawn. 3. While an empty directory waits, others hear that it is empty.
  */
-import { META_PARTITION } from "../../base/ids.js";
+import { FIRST_LEVEL, META_PARTITION } from "../../base/ids.js";
+import { PROGRAM } from "../../base/levels.js";
 import { failure, ok, type Result } from "../../base/result.js";
 import { storedIdentity, type Disk, type DiskCode } from "../../disk/open.js";
 import { type Entered, foundersOf } from "../../host/cluster/entering.js";
@@ -42,6 +43,13 @@ export async function findClusterId(
   return ok(await new Promise((resolve) => peers.entering.findCluster(resolve)));
 }
 
+/** What the groups of an empty data directory begin with. */
+export interface Beginning {
+  readonly founders: readonly Founder[];
+  /** Level of the cluster: that it is founded at, or stood at when this node was taken in. */
+  readonly entryLevel: number;
+}
+
 /**
  * The nodes that the groups of an empty data directory begin with; none where it belongs to a
  * cluster already. A joiner's come from the cluster, with ids only: its member list brings the
@@ -52,11 +60,16 @@ export async function findFounders(
   peers: Peers,
   disk: Disk,
   logger: LoggerPort,
-): Promise<Result<readonly Founder[], "usage">> {
+): Promise<Result<Beginning, "usage">> {
   const { endpoint, self, entering } = peers;
-  if (disk.store.get(fromByteKey(IDENTITY_KEY)) !== null) return ok([]);
+  if (disk.store.get(fromByteKey(IDENTITY_KEY)) !== null) {
+    return ok({ founders: [], entryLevel: FIRST_LEVEL });
+  }
   const { clusterId, storageId } = self;
-  if (isAlone(config)) return ok([{ nodeId: config.nodeId, endpoint, storageId }]);
+  if (isAlone(config)) {
+    const founders = [{ nodeId: config.nodeId, endpoint, storageId }];
+    return ok({ founders, entryLevel: PROGRAM.levels.max });
+  }
   self.standing = () => ({ state: "empty", founders: [] });
   const entered = await new Promise<Entered>((resolve) => {
     entering.enter(clusterId, storageId, resolve);
@@ -66,8 +79,9 @@ export async function findFounders(
   }
   const event = entered.kind === "joined" ? "taken in by the cluster" : "founding the cluster";
   const founders = entered.kind === "joined" ? entered.founders : entered.founders.map(idOf);
-  logger.log("info", event, { clusterId, founders: founders.join(",") });
-  return ok(foundersOf(entered));
+  const { level } = entered;
+  logger.log("info", event, { clusterId, level, founders: founders.join(",") });
+  return ok({ founders: foundersOf(entered), entryLevel: level });
 }
 
 /** How often the log is looked at while it is applied (ms). */

@@ -104,6 +104,16 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_peer_oversized_messages_total", "counter", node.oversizedMessages);
   scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
   scalar(lines, "svc_peer_stray_items_total", "counter", node.strayItems);
+  const { level, levelMax, pendingMs } = node.levels;
+  const feature = "svc_feature_level";
+  family(lines, feature, "gauge", "Level of the cluster; 0 while it is not known");
+  lines.push(`${feature} ${level}`);
+  family(lines, `${feature}_max`, "gauge", "Highest level that every member supports");
+  lines.push(`${feature}_max ${levelMax}`);
+  const pending = "svc_finalization_pending_seconds";
+  const meaning = "Time for which a higher level has been possible, as seen since the start";
+  family(lines, pending, "gauge", meaning);
+  lines.push(`${pending} ${pendingMs / 1000}`);
   lines.push("# TYPE svc_peer_linked gauge");
   for (const peer of node.peers) {
     lines.push(`svc_peer_linked{peer="${peer.node}"} ${peer.linked ? 1 : 0}`);

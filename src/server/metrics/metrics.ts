@@ -7,6 +7,7 @@
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { PROGRAM } from "../../base/levels.js";
 import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { PartitionId } from "../../base/ids.js";
@@ -43,6 +44,13 @@ const SYNC_BUCKETS_SECONDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/** What build this is. */
+function buildLabels(version: string): Record<string, string> {
+  const { min, max } = PROGRAM.levels;
+  const levels = { level_min: String(min), level_max: String(max) };
+  return { version, ...levels, node_version: process.versions.node };
+}
 
 export class Metrics implements MeterPort {
   private readonly registry = new Registry();
@@ -115,10 +123,10 @@ export class Metrics implements MeterPort {
     const sources = (): MetricSources | null => this.sources;
     new Gauge({
       name: "svc_build_info",
-      help: "Constant 1, labelled with the version",
-      labelNames: ["version"],
+      help: "Constant 1, labelled with the version, and the levels that it supports",
+      labelNames: ["version", "level_min", "level_max", "node_version"],
       registers: [this.registry],
-    }).set({ version }, 1);
+    }).set(buildLabels(version), 1);
     new Gauge({
       name: "svc_node_info",
       help: "Constant 1, labelled with the node's id and name",

@@ -65,6 +65,13 @@ export const ADMINISTRATIVE: Administrative = {
       },
     ],
   },
+  "cluster.finalize": {
+    success: false,
+    status: "RefusedMembers",
+    level: 1,
+    blockers: [{ nodeId: 3, endpoint: "c:3", version: "0.1.0", levelMin: 1, levelMax: 1 }],
+    reason: "1 of 3 members do not support level 2.",
+  },
   "cluster.routing": {
     initialized: true,
     schemaVersion: 1,

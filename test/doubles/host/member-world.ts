@@ -5,7 +5,7 @@
  */
 import { PROGRAM } from "../../../src/base/levels.js";
 import { assert } from "../../../src/base/assert.js";
-import { type PartitionId, partitionId } from "../../../src/base/ids.js";
+import { FIRST_LEVEL, type PartitionId, partitionId } from "../../../src/base/ids.js";
 import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
 import { Joining } from "../../../src/host/cluster/joining.js";
 import { type LeaveOutcome, Leaving } from "../../../src/host/cluster/leaving.js";
@@ -114,6 +114,7 @@ export class MemberNode {
       { entropy: { uint32: () => 7 }, logger },
       replica as ConstructorParameters<typeof ClusterMembers>[2],
       { proposeFinal: propose },
+      { level: FIRST_LEVEL },
     );
     this.clusterMembers.connect({
       proposeOnMeta: this.metaProposer.propose,

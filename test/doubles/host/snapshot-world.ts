@@ -224,6 +224,7 @@ export class Side {
       find: (partition) => this.groups.get(partition) ?? null,
       mayFill: () => this.memtable.rows < this.fillRows,
       flushSoon: (done) => void this.flushes.push(done),
+      mayHold: () => true,
       wake: () => undefined,
     };
   }

@@ -18,6 +18,8 @@ import { Node } from "../../../src/host/node.js";
 import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
+  FileErrorCode,
+  LevelPort,
   RecoveredGroupLog,
   HardState,
   LogEntry,
@@ -317,10 +319,30 @@ export class ManualStore implements StorePort {
   }
 }
 
+/** The level of a directory: durable when the timer says so. */
+export class ManualLevel implements LevelPort {
+  level = 1;
+  /** How the next raises fail. */
+  failures: FileErrorCode[] = [];
+
+  constructor(private readonly timer: ManualTimer) {}
+
+  raise(level: number, done: (result: Result<null, FileErrorCode>) => void): void {
+    assert(level > this.level, "a level only rises");
+    this.timer.soon(() => {
+      const code = this.failures.shift();
+      if (code !== undefined) return done(failure(code, "the level cannot be written"));
+      this.level = level;
+      done(ok(null));
+    });
+  }
+}
+
 export class World {
   readonly timer = new ManualTimer();
   readonly log = new ManualLog(this.timer);
   readonly store = new ManualStore(this.timer);
+  readonly level = new ManualLevel(this.timer);
   readonly fatals: string[] = [];
   readonly logLines: string[] = [];
   readonly prng: Prng;
@@ -344,6 +366,7 @@ export class World {
       timer: this.timer,
       log: this.log,
       store: this.store,
+      level: this.level,
       entropy: { uint32: () => this.prng.nextUint32() },
       logger: {
         log: (level, event, fields = {}) => {

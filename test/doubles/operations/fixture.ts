@@ -139,6 +139,7 @@ export class Bench {
       checks: () => node.checks(),
       leave: (deadlineMs, drainMs, done) => node.leave(deadlineMs, drainMs, done),
       removeMember: (member, deadlineMs, done) => node.removeMember(member, deadlineMs, done),
+      finalize: (level, deadlineMs, done) => node.finalize(level, deadlineMs, done),
       route: (hashText) => orNull(node.route(hashText)),
       group: (id) => orNull(node.group(id)),
       partitionOf: (hashText) => node.partitionOf(hashText),

@@ -176,6 +176,7 @@ export class Trio {
       checks: () => host.checks(),
       leave: (deadlineMs, drainMs, done) => host.leave(deadlineMs, drainMs, done),
       removeMember: (member, deadlineMs, done) => host.removeMember(member, deadlineMs, done),
+      finalize: (level, deadlineMs, done) => host.finalize(level, deadlineMs, done),
       route: (hashText) => {
         const partition = host.partitionOf(hashText);
         return partition === null ? null : find(partition);

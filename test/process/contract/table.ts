@@ -188,6 +188,11 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcPartitionPlacement: `PartitionId=1:int32; State=2:string; Generation=3:int64;
     EffectiveReplicationFactor=4:int32; HostedLocally=5:bool; Replicas=6:rep GrpcPartitionReplica`,
   GrpcPartitionReplica: "Endpoint=1:string; Role=2:GrpcPartitionReplicaRole",
+  GrpcFinalizeRequest: "Level=1:int32",
+  GrpcFinalizeResponse:
+    "Success=1:bool; Status=2:string; Level=3:int32; Blockers=4:rep GrpcFinalizeBlocker; Reason=5:string",
+  GrpcFinalizeBlocker:
+    "NodeId=1:int32; Endpoint=2:string; Version=3:string; LevelMin=4:int32; LevelMax=5:int32",
   GrpcSetReplicationFactorRequest: "PartitionId=1:int32; ReplicationFactor=2:int32",
   GrpcSetReplicationFactorResponse:
     "Success=1:bool; Status=2:string; Generation=3:int64; Reason=4:string",
@@ -343,7 +348,7 @@ export const CONTRACT_RPCS: readonly string[] = [
     "stream GrpcBatchClientKeyValueResponse",
   ...plain(
     "Cluster",
-    "GetMembership GetPlacement SetReplicationFactor GetRanges SplitRange MergeRanges " +
+    "GetMembership GetPlacement SetReplicationFactor Finalize GetRanges SplitRange MergeRanges " +
       "GetRoutingMetadata",
   ),
   "Cluster/Leave GrpcClusterLeaveRequest > GrpcClusterLeaveResponse",
@@ -390,6 +395,7 @@ export const CONTRACT_PATHS: readonly (readonly [
   ["GET", "/metrics", "reader"],
   ["POST", "/v1/cluster/leave", "admin"],
   ["POST", "/v1/cluster/replication-factor", "admin"],
+  ["POST", "/v1/cluster/finalize", "admin"],
   ...["register", "unregister", "split", "merge"].map(
     (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,
   ),

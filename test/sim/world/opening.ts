@@ -7,12 +7,13 @@
  */
 import { SILENT_METER } from "../../doubles/silent-meter.js";
 import { BudgetedFiles } from "../../../src/disk/budget.js";
+import { FIRST_LEVEL } from "../../../src/base/ids.js";
 import { openLog } from "../../../src/disk/log/recovery.js";
 import type { WriteAheadLog } from "../../../src/disk/log/wal.js";
 import { Entering, foundersOf as foundersOfEntered } from "../../../src/host/cluster/entering.js";
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import { Node } from "../../../src/host/node.js";
-import type { HostPorts } from "../../../src/host/settings.js";
+import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { Operations } from "../../../src/operations/operations.js";
 import { RequestTally } from "../../../src/operations/admission/tally.js";
@@ -104,7 +105,9 @@ function open(opening: Opening): void {
     }
     server.logFound();
     const port = server.network.port(life, profileOf(server));
-    findFounders(opening, port, (founders) => openHost(opening, opened.value, port, founders));
+    findFounders(opening, port, (founders, entryLevel) => {
+      openHost(opening, opened.value, port, { founders, entryLevel });
+    });
   });
 }
 
@@ -112,15 +115,15 @@ function open(opening: Opening): void {
 function findFounders(
   { server, entering }: Opening,
   port: SimPeers,
-  found: (founders: readonly Founder[]) => void,
+  found: (founders: readonly Founder[], entryLevel: number) => void,
 ): void {
-  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([]);
+  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([], FIRST_LEVEL);
   port.standing = () => ({ state: "empty", founders: [] });
   entering.enter(CLUSTER_ID, server.storageId, (entered) => {
     if (entered.kind === "refused") return server.joinRefused(entered.reason);
     if (entered.kind === "joined") server.admitted();
     else server.founds(entered.founders);
-    found(foundersOfEntered(entered));
+    found(foundersOfEntered(entered), entered.level);
   });
 }
 
@@ -134,7 +137,7 @@ function openHost(
   { server, life, entropy }: Opening,
   real: WriteAheadLog,
   port: SimPeers,
-  founders: readonly Founder[],
+  beginning: Pick<HostSettings, "founders" | "entryLevel">,
 ): void {
   const { nodeId, plan } = server;
   const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry));
@@ -157,7 +160,7 @@ function openHost(
     sorter: new KernelSorter(shared.compact),
   };
   const { program } = server;
-  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), program, founders };
+  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), program, ...beginning };
   const opened = Node.open(own, ports);
   if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
   const node = opened.value;

@@ -337,7 +337,7 @@ t.test("tab completion of shell lines", (t) => {
   seen.add("resource", "printer");
   const hits = (line: string): string[] => completeLine(line, seen)[0];
   t.same(hits("he"), ["help "]);
-  t.same(hits("cluster "), ["status ", "members ", "placement ", "leave "]);
+  t.same(hits("cluster "), ["status ", "members ", "placement ", "leave ", "finalize "]);
   t.same(completeLine("backup co", seen), [["coordinated "], "co"]);
   t.same(hits("get con"), ["config/color "]);
   t.same(hits("get "), ["'with space' ", "config/color "]);

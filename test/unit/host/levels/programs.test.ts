@@ -49,10 +49,10 @@ t.test("U7 disjoint ranges are refused, and the log names both, once", (t) => {
   };
   const programs = new PeerPrograms(PROGRAM, logger);
   const by = address(2);
-  t.equal(programs.judge(by, PROGRAM), null);
-  for (let times = 0; times < 3; times++) t.equal(programs.judge(by, LATER), "protocol");
+  t.equal(programs.judge(by, PROGRAM, 1), null);
+  for (let times = 0; times < 3; times++) t.equal(programs.judge(by, LATER, 2), "protocol");
   const sameWire = { ...LATER, protocols: PROGRAM.protocols };
-  t.equal(programs.judge(by, sameWire), "level");
+  t.equal(programs.judge(by, sameWire, 2), "level");
   programs.refused(by, "level", sameWire);
   t.strictSame(
     told.map(({ event, fields }) => [event, fields["refusal"]]),
@@ -73,7 +73,7 @@ t.test("U7 disjoint ranges are refused, and the log names both, once", (t) => {
     protocols: `${PROGRAM.protocols.max + 1} to ${PROGRAM.protocols.max + 2}`,
     levels: `${PROGRAM.levels.max + 1} to ${PROGRAM.levels.max + 2}`,
   });
-  for (let node = 0; node < 5000; node++) programs.judge({ ...by, nodeId: node }, LATER);
+  for (let node = 0; node < 5000; node++) programs.judge({ ...by, nodeId: node }, LATER, 2);
   t.ok(programs["told"].size <= 1024, "what is remembered is bounded");
   t.end();
 });
