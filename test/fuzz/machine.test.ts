@@ -58,7 +58,7 @@ import {
   unlock,
   update,
 } from "../doubles/machine/bench.js";
-import { member, newMember } from "../doubles/machine/members.js";
+import { CLUSTER_COMMANDS, member, newMember } from "../doubles/machine/members.js";
 import { orders, place, report } from "../doubles/machine/placement.js";
 
 const inputs = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
@@ -138,13 +138,7 @@ const commands: readonly Command[] = [
     level: FIRST_LEVEL,
     members: [newMember(1, "h:1", "s1")],
   },
-  { kind: "update-member", ...newMember(1, "h:2", "s1") },
-  { kind: "add-member", ...newMember(3, "h:3", "s3") },
-  { kind: "set-member-role", nodeId: 3, role: "leaving" },
-  { kind: "remove-member", nodeId: 3 },
-  { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
-  { kind: "register-range", keySpace: "k", partitionId: 1 },
-  { kind: "unregister-range", keySpace: "k" },
+  ...CLUSTER_COMMANDS,
   { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2) },
   { kind: "set-level", level: level(2) },
   place(2, 5, [1, 3], [2]),

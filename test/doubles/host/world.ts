@@ -423,6 +423,17 @@ export class World {
   }
 }
 
+/** A world with one ready node, and the group that "a" lies in. */
+export function single(settings: Partial<HostSettings> = {}): {
+  readonly world: World;
+  readonly node: Node;
+  readonly group: Group;
+} {
+  const world = new World(settings);
+  const node = world.ready();
+  return { world, node, group: world.group(node) };
+}
+
 /** A set of `key`, whose encoded size is about `sizeBytes`. */
 export function setCommand(key: string, value: Uint8Array | null = null): Command {
   return {

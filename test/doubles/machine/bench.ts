@@ -81,14 +81,30 @@ export function remove(key: string, revisionsRetained = 4): Command {
   return { kind: "kv-delete", key, revisionsRetained };
 }
 
+/** What a sequence has of which nothing is said. */
+export const NEW_SEQUENCE = {
+  initialValue: 0n,
+  increment: 1n,
+  maxValue: null,
+  blockSize: null,
+} as const;
+
+/** An update that changes nothing. */
+export const UNCHANGED_SEQUENCE = {
+  currentValue: null,
+  increment: null,
+  initialValue: null,
+  maxValue: null,
+  removeMaxValue: false,
+  blockSize: null,
+  removeBlockSize: false,
+} as const;
+
 export function create(name: string, rest: Partial<CreateSequenceCommand> = {}): Command {
   return {
     kind: "create-sequence",
     name,
-    initialValue: 0n,
-    increment: 1n,
-    maxValue: null,
-    blockSize: null,
+    ...NEW_SEQUENCE,
     ...rest,
   };
 }
@@ -97,13 +113,7 @@ export function update(name: string, rest: Partial<UpdateSequenceCommand> = {}):
   return {
     kind: "update-sequence",
     name,
-    currentValue: null,
-    increment: null,
-    initialValue: null,
-    maxValue: null,
-    removeMaxValue: false,
-    blockSize: null,
-    removeBlockSize: false,
+    ...UNCHANGED_SEQUENCE,
     cursor: null,
     ...rest,
   };

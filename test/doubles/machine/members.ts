@@ -1,6 +1,6 @@
 /** Lines of the member list for tests: what a member's row and the commands about it hold beside what matters. */
 import { membershipVersion } from "../../../src/base/ids.js";
-import type { Member, NewMember } from "../../../src/machine/commands/command.js";
+import type { Command, Member, NewMember } from "../../../src/machine/commands/command.js";
 import { UNKNOWN_PROGRAM } from "../../../src/machine/commands/meta-codec.js";
 
 /** What a command says of a node that founds, joins or tells its line. */
@@ -18,3 +18,14 @@ export function member(nodeId: number, more: Partial<Member> = {}): Member {
     ...more,
   };
 }
+
+/** One command of each kind about members, factors and ranges, as a founded cluster takes them. */
+export const CLUSTER_COMMANDS: readonly Command[] = [
+  { kind: "update-member", ...newMember(1, "h:2", "s1") },
+  { kind: "add-member", ...newMember(3, "h:3", "s3") },
+  { kind: "set-member-role", nodeId: 3, role: "leaving" },
+  { kind: "remove-member", nodeId: 3 },
+  { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
+  { kind: "register-range", keySpace: "k", partitionId: 1 },
+  { kind: "unregister-range", keySpace: "k" },
+];

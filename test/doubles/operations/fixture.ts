@@ -25,6 +25,7 @@ import type { OperationsSettings } from "../../../src/operations/api/settings.js
 import { RequestTally } from "../../../src/operations/admission/tally.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
+import { NEW_SEQUENCE, UNCHANGED_SEQUENCE } from "../machine/bench.js";
 import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
 
 /** One set for all benches: sets are large, and only one bench works at a time. */
@@ -271,10 +272,7 @@ export function create(name: string, more: CreateOptions = {}) {
   return {
     kind: "create-sequence" as const,
     name,
-    initialValue: 0n,
-    increment: 1n,
-    maxValue: null,
-    blockSize: null,
+    ...NEW_SEQUENCE,
     durability: 1,
     ...more,
   };
@@ -283,13 +281,7 @@ export function update(name: string, more: Partial<UpdateSequenceRequest>): Upda
   return {
     kind: "update-sequence",
     name,
-    currentValue: null,
-    increment: null,
-    initialValue: null,
-    maxValue: null,
-    removeMaxValue: false,
-    blockSize: null,
-    removeBlockSize: false,
+    ...UNCHANGED_SEQUENCE,
     durability: 1,
     ...more,
   };

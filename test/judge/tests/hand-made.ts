@@ -3,6 +3,7 @@
  *
  * Invariant: times of one history differ, so that the order of calls and answers is what is written.
  */
+import { UNCHANGED_SEQUENCE } from "../../doubles/machine/bench.js";
 import type {
   AllocationResult,
   Attempt,
@@ -151,13 +152,9 @@ export function update(currentValue: bigint | null, result: SequenceResult | "un
     operation: {
       kind: "update-sequence",
       name: "s",
+      ...UNCHANGED_SEQUENCE,
       currentValue,
       increment: currentValue === null ? 1n : null,
-      initialValue: null,
-      maxValue: null,
-      removeMaxValue: false,
-      blockSize: null,
-      removeBlockSize: false,
     },
     result,
   };

@@ -20,6 +20,7 @@ import {
 import { parseJson } from "../../../src/client/values/json.js";
 import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
 import { readText, root } from "../../tidy/sources.js";
+import { failure } from "../../doubles/client/failure.js";
 import { StandIn } from "../../doubles/server/stand-in.js";
 
 const INT64_MAX = 9_223_372_036_854_775_807n;
@@ -37,16 +38,6 @@ t.teardown(async () => {
 });
 
 /** What a promise rejects with. */
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
-}
-
 /** The same steps through one client; what they gave, without what must differ. */
 async function steps(client: SvcClient, prefix: string): Promise<unknown[]> {
   const seen: unknown[] = [];

@@ -3,9 +3,10 @@ import { createServer as createHttpServer, type Server } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import t from "tap";
-import { SvcClient, SvcError } from "../../../src/client/mod.js";
+import { SvcClient } from "../../../src/client/mod.js";
 import { parseJson } from "../../../src/client/values/json.js";
 import { sleep } from "../cluster/server-process.js";
+import { failure } from "../../doubles/client/failure.js";
 import { Proxy } from "../../doubles/server/proxy.js";
 import { StandIn, type Asked, type Reply } from "../../doubles/server/stand-in.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
@@ -18,16 +19,6 @@ t.teardown(() => time.stop());
 
 const GOT = 3;
 const SET = 0;
-
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
-}
 
 function answer({ method }: Asked): Reply {
   if (method === "set") return { type: SET, value: 1 };

@@ -2,6 +2,7 @@
  * Requests on sequences: numbering up to the edges of int64, allocations with and without keys, and
  * such that must be refused.
  */
+import { UNCHANGED_SEQUENCE } from "../../doubles/machine/bench.js";
 import { INT64_MAX } from "../../../src/base/int64.js";
 import type { Prng } from "../../../src/base/prng.js";
 import { type Ask, OVERLONG, PERSISTENT, type SharedWork, pick, wholeNumber } from "./workload.js";
@@ -103,13 +104,7 @@ export function drawOddSequence(plan: Plan, prng: Prng, shared: SharedWork): Ask
   const update = {
     kind: "update-sequence",
     name,
-    currentValue: null,
-    increment: null,
-    initialValue: null,
-    maxValue: null,
-    removeMaxValue: false,
-    blockSize: null,
-    removeBlockSize: false,
+    ...UNCHANGED_SEQUENCE,
   } as const;
   const allocate = { kind: "allocate", name, count: 1, idempotencyKey: null } as const;
   switch (prng.below(10)) {

@@ -18,6 +18,7 @@ import {
   sleep,
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
+import { failure } from "../../doubles/client/failure.js";
 import { StandIn } from "../../doubles/server/stand-in.js";
 import { Proxy } from "../../doubles/server/proxy.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
@@ -44,16 +45,6 @@ t.teardown(async () => {
 
 async function eventually(condition: () => boolean): Promise<void> {
   for (let tries = 0; tries < 500 && !condition(); tries++) await sleep(20);
-}
-
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
 }
 
 t.test(

@@ -19,6 +19,7 @@ import {
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
 import { root } from "../../tidy/sources.js";
+import { failure } from "../../doubles/client/failure.js";
 import { StandIn, type Asked, type Behaviour, type Reply } from "../../doubles/server/stand-in.js";
 import { Proxy } from "../../doubles/server/proxy.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
@@ -44,16 +45,6 @@ t.teardown(async () => {
   await endAll();
   directory.remove();
 });
-
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
-}
 
 /** A clock that a test moves. */
 function movedClock() {

@@ -7,7 +7,6 @@ import {
   CancelledError,
   ClosedError,
   SvcClient,
-  SvcError,
   TimeoutError,
   UnknownOutcomeError,
 } from "../../../src/client/mod.js";
@@ -22,6 +21,7 @@ import {
   sleep,
   temporaryDirectory,
 } from "../../process/cluster/server-process.js";
+import { failure } from "../../doubles/client/failure.js";
 import { Proxy } from "../../doubles/server/proxy.js";
 import { StandIn, type Asked, type Reply } from "../../doubles/server/stand-in.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
@@ -44,16 +44,6 @@ t.teardown(() => {
   time.stop();
   return endAll();
 });
-
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
-}
 
 function keysOf(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `k/${at}`);

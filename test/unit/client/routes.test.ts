@@ -1,7 +1,7 @@
 /** The client in front of several nodes: it learns who serves what, and no single node's loss reaches its callers. */
 import { createServer, type Socket } from "node:net";
 import t from "tap";
-import { SvcClient, SvcError, type RoutingMetadata } from "../../../src/client/mod.js";
+import { SvcClient, type RoutingMetadata } from "../../../src/client/mod.js";
 import { parseEndpoint } from "../../../src/client/values/options.js";
 import { Places } from "../../../src/client/call/endpoints.js";
 import type { Place } from "../../../src/client/call/try.js";
@@ -10,6 +10,7 @@ import { HINT_LIFE_MS, RouteCache } from "../../../src/client/metadata/route-cac
 import type { TransportNode } from "../../../src/client/call/try.js";
 import { hashPartition, keyHashText, sequenceHashText } from "../../../src/base/routing.js";
 import { sleep } from "../../process/cluster/server-process.js";
+import { failure } from "../../doubles/client/failure.js";
 import { StandIn } from "../../doubles/server/stand-in.js";
 import { StandInCluster } from "../../doubles/server/cluster.js";
 import { VirtualTime } from "../../doubles/client/virtual-time.js";
@@ -19,16 +20,6 @@ const time = new VirtualTime();
 
 t.setTimeout(120_000);
 t.teardown(() => time.stop());
-
-async function failure(promise: Promise<unknown>): Promise<SvcError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("the call did not fail");
-}
 
 async function until(done: () => boolean, what: string): Promise<void> {
   const begin = performance.now();

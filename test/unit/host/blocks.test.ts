@@ -15,6 +15,7 @@ import { Machine } from "../../../src/machine/machine.js";
 import { Memtable } from "../../../src/machine/store/memtable.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { ManualStore, ManualTimer } from "../../doubles/host/world.js";
+import { UNCHANGED_SEQUENCE } from "../../doubles/machine/bench.js";
 
 const kernels = createKernels({ mode: "twin" });
 const BLOCK = 10;
@@ -629,13 +630,7 @@ t.test("a record that changed behind the block is noticed within the block lease
 const bareUpdate = {
   kind: "update-sequence",
   name: "s",
-  currentValue: null,
-  increment: null,
-  initialValue: null,
-  maxValue: null,
-  removeMaxValue: false,
-  blockSize: null,
-  removeBlockSize: false,
+  ...UNCHANGED_SEQUENCE,
   cursor: null,
 } as const;
 

@@ -1,5 +1,5 @@
 /** Several nodes over a false network: elections, replication, failover, catch-up, reads. */
-import t from "tap";
+import t, { type Test } from "tap";
 import { PROGRAM } from "../../../src/base/levels.js";
 import { membershipVersion, partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../../src/host/group/group.js";
@@ -16,15 +16,33 @@ import type { MetaReads } from "../../../src/machine/meta/meta-reads.js";
 import { Cluster, address, farFounder, helloOf } from "../../doubles/host/peerworld.js";
 import { propose, setCommand } from "../../doubles/host/world.js";
 
-function digests(cluster: Cluster): string[] {
-  const node = [...cluster.nodes.values()][0];
-  return (node?.groups() ?? []).map(({ partition }) => {
-    const all = [...cluster.nodes.values()].map((each) => {
+/** Every partition has applied the same to the same state on all nodes. */
+function assertConverged(t: Test, cluster: Cluster): void {
+  const [node] = cluster.nodes.values();
+  for (const { partition } of node?.groups() ?? []) {
+    const states = [...cluster.nodes.values()].map((each) => {
       const machine = each.group(partition)?.machine;
       return `${machine?.appliedIndex}/${machine?.stateDigest}/${machine?.chainDigest}`;
     });
-    return new Set(all).size === 1 ? "equal" : `partition ${partition}: ${all.join(" ")}`;
-  });
+    t.equal(new Set(states).size, 1, `partition ${partition}: ${states.join(" ")}`);
+  }
+}
+
+/** Starts a node that was away; all is the same again. */
+function assertComesBack(t: Test, cluster: Cluster, id: number, withinMs = 3000): void {
+  cluster.start(id);
+  cluster.ready();
+  cluster.pass(withinMs);
+  assertConverged(t, cluster);
+}
+
+function applied(results: readonly ProposalResult[]): number {
+  return results.filter((result) => result.status === "applied").length;
+}
+
+/** Node 1 to 3 agree on who leads the data partitions. */
+function isLed(cluster: Cluster): boolean {
+  return [1, 2, 3].every((partition) => cluster.serverOf(partition) !== null);
 }
 
 function write(cluster: Cluster, text: string, results: ProposalResult[]): void {
@@ -53,7 +71,7 @@ void t.test("three nodes elect, found the cluster and become ready", (t) => {
     meta.members().map((member) => member.nodeId),
     [1, 2, 3],
   );
-  t.ok(digests(cluster).every((digest) => digest === "equal"));
+  assertConverged(t, cluster);
   t.end();
 });
 
@@ -62,11 +80,8 @@ void t.test("writes are applied on every node; a follower refuses", (t) => {
   const results: ProposalResult[] = [];
   for (let at = 0; at < 100; at++) write(cluster, `key${at}`, results);
   cluster.pass(500);
-  t.equal(results.filter((result) => result.status === "applied").length, 100);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  t.equal(applied(results), 100);
+  assertConverged(t, cluster);
   const refused: ProposalResult[] = [];
   for (const node of cluster.nodes.values()) {
     const group = node.route("key1");
@@ -85,19 +100,16 @@ void t.test("a dead leader is replaced well before the election timeout", (t) =>
   const leader = cluster.serverOf(1);
   t.not(leader, null);
   cluster.kill(leader ?? 0);
-  const tookMs = cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  const tookMs = cluster.passUntil(() => isLed(cluster));
   t.ok(tookMs < 900, `${tookMs} ms`);
   const results: ProposalResult[] = [];
   for (let at = 0; at < 30; at++) write(cluster, `key${at}`, results);
   cluster.pass(300);
-  t.equal(results.filter((result) => result.status === "applied").length, 30);
+  t.equal(applied(results), 30);
   cluster.start(leader ?? 0);
   cluster.ready();
   cluster.pass(1000);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertConverged(t, cluster);
   t.end();
 });
 
@@ -118,10 +130,7 @@ void t.test("P-008 P-050 an isolated leader confirms nothing and steps down", (t
   t.ok(now !== null && now !== leader);
   cluster.network.healAll();
   cluster.pass(2000);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertConverged(t, cluster);
   t.end();
 });
 
@@ -137,11 +146,8 @@ void t.test("a follower that was away catches up from the log on disk", (t) => {
   }
   cluster.network.healAll();
   cluster.pass(3000);
-  t.ok(results.filter((result) => result.status === "applied").length > 190);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  t.ok(applied(results) > 190);
+  assertConverged(t, cluster);
   t.end();
 });
 
@@ -173,7 +179,7 @@ void t.test("P-197 a node that withdraws is unready at once, gives all away and 
     write(cluster, `key${at}`, results);
     cluster.pass(50);
   }
-  t.equal(results.filter((result) => result.status === "applied").length, 20);
+  t.equal(applied(results), 20);
   t.equal(led(), 0, "and takes none back");
   let stopped = false;
   node.stop(cluster.nowMs + 10_000, () => (stopped = true));
@@ -192,20 +198,14 @@ void t.test("P-013 idle groups sleep, and wake for a write, a death and a return
   const results: ProposalResult[] = [];
   for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
   cluster.pass(100);
-  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  t.equal(applied(results), 10);
   cluster.pass(5000);
   const leader = cluster.serverOf(1) ?? 0;
   cluster.kill(leader);
-  const tookMs = cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  const tookMs = cluster.passUntil(() => isLed(cluster));
   t.ok(tookMs < 900, `${tookMs} ms`);
   cluster.pass(5000);
-  cluster.start(leader);
-  cluster.ready();
-  cluster.pass(3000);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertComesBack(t, cluster, leader);
   t.end();
 });
 
@@ -220,15 +220,9 @@ void t.test("P-013 a member that is away for long does not keep the others awake
   const results: ProposalResult[] = [];
   for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
   cluster.pass(200);
-  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  t.equal(applied(results), 10);
   cluster.pass(12_000);
-  cluster.start(3);
-  cluster.ready();
-  cluster.pass(3000);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertComesBack(t, cluster, 3);
   t.end();
 });
 
@@ -261,7 +255,7 @@ void t.test("P-036 P-037 a follower below the floor gets a snapshot while writes
   const cluster = new Cluster(3, settings).ready();
   const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;
   cluster.kill(away);
-  cluster.passUntil(() => [1, 2, 3].every((p) => cluster.serverOf(p) !== null));
+  cluster.passUntil(() => isLed(cluster));
   const results: ProposalResult[] = [];
   for (let at = 0; at < 300; at++) {
     write(cluster, `key${at}`, results);
@@ -275,22 +269,13 @@ void t.test("P-036 P-037 a follower below the floor gets a snapshot while writes
   cluster.ready();
   cluster.pass(3000);
   t.ok(results.every((result) => result.status === "applied"));
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertConverged(t, cluster);
   t.ok(
     cluster.node(away).facts().snapshotsInstalled >= 3,
     "every data partition came as a snapshot",
   );
   cluster.kill(away);
-  cluster.start(away);
-  cluster.ready();
-  cluster.pass(1000);
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertComesBack(t, cluster, away, 1000);
   t.end();
 });
 
@@ -306,10 +291,7 @@ void t.test("P-017 a leader whose disk hangs loses its groups", (t) => {
   cluster.world(leader).log.sync();
   cluster.pass(5000);
   t.ok(results.every((result) => result.status !== "refused"));
-  t.ok(
-    digests(cluster).every((digest) => digest === "equal"),
-    digests(cluster).join("; "),
-  );
+  assertConverged(t, cluster);
   t.end();
 });
 
@@ -388,15 +370,12 @@ void t.test(
       ).parts.registry.find(partition).replica.members;
       t.same(membership.voters, [1, 2, 3]);
     }
-    t.ok(
-      digests(cluster).every((digest) => digest === "equal"),
-      digests(cluster).join("; "),
-    );
+    assertConverged(t, cluster);
     cluster.kill(1);
     cluster.passUntil(() => [0, 1, 2, 3].every((p) => cluster.serverOf(p) !== null));
     for (let at = 0; at < 30; at++) write(cluster, `more${at}`, results);
     cluster.pass(500);
-    t.equal(results.filter((result) => result.status === "applied").length, 60);
+    t.equal(applied(results), 60);
     t.end();
   },
 );
@@ -413,7 +392,7 @@ void t.test("P-096 a leave commits the removal; the last needed voter is refused
   const results: ProposalResult[] = [];
   for (let at = 0; at < 10; at++) write(cluster, `key${at}`, results);
   cluster.pass(500);
-  t.equal(results.filter((result) => result.status === "applied").length, 10);
+  t.equal(applied(results), 10);
   cluster.node(2).leave(cluster.nowMs + 60_000, 30_000, (outcome) => outcomes.push(outcome));
   cluster.passUntil(() => outcomes.length === 2, 60_000);
   const last = cluster.nodes.has(1) ? 1 : 2;

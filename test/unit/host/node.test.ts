@@ -6,7 +6,7 @@ import { assert } from "../../../src/base/assert.js";
 import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import { Node } from "../../../src/host/node.js";
-import { World, propose, read, setCommand } from "../../doubles/host/world.js";
+import { World, propose, read, setCommand, single } from "../../doubles/host/world.js";
 
 function statuses(results: readonly (ProposalResult | ReadResult)[]): string {
   return results
@@ -45,9 +45,7 @@ t.test("first boot founds a cluster and serves", async (t) => {
 });
 
 t.test("callbacks come in a later turn, and each once", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, group } = single();
   const results: ProposalResult[] = [];
   const reads: ReadResult[] = [];
   const advances: ProposalResult[] = [];
@@ -67,9 +65,7 @@ t.test("callbacks come in a later turn, and each once", async (t) => {
 });
 
 t.test("P-071 an idle group cuts at once, a busy one fills the next batch", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, group } = single();
   world.log.automatic = false;
   world.batches = [];
   const results: ProposalResult[] = [];
@@ -111,9 +107,7 @@ t.test("a turn hands the writes of all groups over together", async (t) => {
 });
 
 t.test("bounds refuse at once, and the books balance afterwards (P-034)", async (t) => {
-  const world = new World({ queuedCommandsMax: 300, queuedBytesMax: 100_000 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single({ queuedCommandsMax: 300, queuedBytesMax: 100_000 });
   world.log.automatic = false;
   const results: ProposalResult[] = [];
   for (let at = 0; at < 301; at++) propose(group, `k${at}`, results);
@@ -157,9 +151,7 @@ t.test("the byte budget of the node spans its groups", async (t) => {
 });
 
 t.test("P-033 C9 a deadline ends queued as aborted and proposed as unknown, once", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   world.log.automatic = false;
   const results: ProposalResult[] = [];
   const now = node.nowMs();
@@ -182,9 +174,7 @@ t.test("P-033 C9 a deadline ends queued as aborted and proposed as unknown, once
 });
 
 t.test("P-156 deadlines hold over a blocked loop", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   world.log.automatic = false;
   const results: ProposalResult[] = [];
   const now = node.nowMs();
@@ -241,9 +231,7 @@ t.test("P-014 P-047 after a restart with an old commit nothing is served early",
 });
 
 t.test("P-048 a read sees the write answered before it, and rounds are shared", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, group } = single();
   let confirmed = 0;
   group.propose(setCommand("w"), 64, 1e9, () => {
     for (let at = 0; at < 1000; at++) {
@@ -281,9 +269,7 @@ t.test("P-049 reads end when a deadline passes", async (t) => {
 });
 
 t.test("a full log refuses, reads go on, and all resumes (P-120)", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   world.log.spaceState = "full";
   const results: ProposalResult[] = [];
   const reads: ReadResult[] = [];
@@ -305,9 +291,7 @@ t.test("a full log refuses, reads go on, and all resumes (P-120)", async (t) => 
 });
 
 t.test("a full store refuses, keeps the immutable table, tries again (P-120)", async (t) => {
-  const world = new World({ flushAgeMs: 100 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single({ flushAgeMs: 100 });
   const results: ProposalResult[] = [];
   const reads: ReadResult[] = [];
   world.pass(500);
@@ -329,9 +313,7 @@ t.test("a full store refuses, keeps the immutable table, tries again (P-120)", a
 });
 
 t.test("P-119 unflushed bytes are capped by slowing intake", async (t) => {
-  const world = new World({ flushBytes: 10_000, unflushedBytesMax: 20_000 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single({ flushBytes: 10_000, unflushedBytesMax: 20_000 });
   world.pass(200);
   world.store.automatic = false;
   const results: ProposalResult[] = [];
@@ -374,9 +356,7 @@ t.test("P-155 rows that gather behind a slow flush are bounded, and intake goes 
 });
 
 t.test("P-117 floors follow durable flushes only, and keep entries behind", async (t) => {
-  const world = new World({ compactEveryEntries: 50, compactKeepEntries: 10 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, group } = single({ compactEveryEntries: 50, compactKeepEntries: 10 });
   world.store.automatic = false;
   const results: ProposalResult[] = [];
   const many = (count: number): void => {
@@ -400,9 +380,7 @@ t.test("P-117 floors follow durable flushes only, and keep entries behind", asyn
 });
 
 t.test("P-116 a pinning group lets go of everything that is flushed", async (t) => {
-  const world = new World({ compactKeepEntries: 1000 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, group } = single({ compactKeepEntries: 1000 });
   const results: ProposalResult[] = [];
   for (let at = 0; at < 20; at++) propose(group, `k${at}`, results);
   world.pass(200);
@@ -464,9 +442,7 @@ t.test("P-031 an undecodable committed entry ends the process with it unapplied"
 
 t.test("P-024 a start refuses a state that the log does not bear out", async (t) => {
   const setup = (): { world: World; group: Group } => {
-    const world = new World();
-    const node = world.ready();
-    const group = world.group(node);
+    const { world, node, group } = single();
     const results: ProposalResult[] = [];
     for (let at = 0; at < 10; at++) {
       propose(group, `k${at}`, results);
@@ -544,9 +520,7 @@ t.test("P-062 T3 the lease clock stands still without a leader, and never goes b
 });
 
 t.test("P-063 wall clock steps move stamps forward only, boundedly", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   const stamps: { l: number; c: number }[] = [];
   for (const stepMs of [0, 3_600_000, -7_200_000, 0, 1e12, 10]) {
     world.wallMs += stepMs;
@@ -595,14 +569,12 @@ t.test("P-064 idle groups append nothing, and wake for one who waits", async (t)
 t.test(
   "P-059 rows past their retention are collected after traffic, then it is quiet",
   async (t) => {
-    const world = new World({
+    const { world, node, group } = single({
       collectEveryMs: 1000,
       collectLimit: 2,
       tombstoneRetentionMs: 5000,
       lockRecordRetentionMs: 5000,
     });
-    const node = world.ready();
-    const group = world.group(node);
     const done = (): void => undefined;
     for (const name of ["a", "b", "c", "d", "e"]) {
       group.propose(setCommand(name), 64, 1e9, done);
@@ -625,9 +597,7 @@ t.test(
 t.test(
   "P-162 a stop answers all, hands back, flushes and closes; recovery is as ever",
   async (t) => {
-    const world = new World();
-    const node = world.ready();
-    const group = world.group(node);
+    const { world, node, group } = single();
     const results: ProposalResult[] = [];
     const reads: ReadResult[] = [];
     const final: ProposalResult[] = [];
@@ -669,9 +639,7 @@ t.test(
 );
 
 t.test("P-162 a stop with a hanging disk ends at its deadline", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   world.log.automatic = false;
   const results: ProposalResult[] = [];
   propose(group, "a", results);
@@ -733,9 +701,7 @@ t.test("routing puts every hash text into a data partition", async (t) => {
 });
 
 t.test("a linger fills batches of an idle group and ends by time", async (t) => {
-  const world = new World({ lingerMs: 20 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single({ lingerMs: 20 });
   world.pass(500);
   world.batches = [];
   const results: ProposalResult[] = [];
@@ -763,9 +729,7 @@ t.test("a linger fills batches of an idle group and ends by time", async (t) => 
 });
 
 t.test("bytes in the log make a flush due although the table stays small", async (t) => {
-  const world = new World({ compactEveryBytes: 20_000, flushAgeMs: 1_000_000 });
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single({ compactEveryBytes: 20_000, flushAgeMs: 1_000_000 });
   const value = new Uint8Array(1000);
   const before = node.facts().flushes;
   for (let at = 0; at < 30; at++) {
@@ -777,9 +741,7 @@ t.test("bytes in the log make a flush due although the table stays small", async
 });
 
 t.test("P-051 who comes too late for a clock entry shares the next one", async (t) => {
-  const world = new World();
-  const node = world.ready();
-  const group = world.group(node);
+  const { world, node, group } = single();
   world.log.automatic = false;
   const ends: number[] = [];
   const ask = (deadlineMs = 1e9): void =>
@@ -805,9 +767,7 @@ t.test("P-051 who comes too late for a clock entry shares the next one", async (
 
 t.test("an answer that asks again is served at once, clock standing or moving", async (t) => {
   for (const driftMs of [0, 0.001]) {
-    const world = new World({ initialPartitions: 1 });
-    const node = world.ready();
-    const group = world.group(node);
+    const { world, group } = single({ initialPartitions: 1 });
     world.pass(500);
     world.driftMs = driftMs;
     const beginMs = world.timer.nowMs;
@@ -836,9 +796,7 @@ t.test("an answer that asks again is served at once, clock standing or moving", 
 t.test(
   "what the housekeeping proposes is cut in the same turn, also by a moving clock",
   async (t) => {
-    const world = new World({ initialPartitions: 1, collectEveryMs: 1000 });
-    const node = world.ready();
-    const group = world.group(node);
+    const { world, group } = single({ initialPartitions: 1, collectEveryMs: 1000 });
     world.pass(500);
     propose(group, "k", []);
     world.settle();

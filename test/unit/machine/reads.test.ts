@@ -39,7 +39,7 @@ import {
   update,
 } from "../../doubles/machine/bench.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
-import { newMember } from "../../doubles/machine/members.js";
+import { CLUSTER_COMMANDS, newMember } from "../../doubles/machine/members.js";
 import { say } from "../../doubles/machine/models.js";
 import { orders, place, report } from "../../doubles/machine/placement.js";
 
@@ -559,13 +559,7 @@ const everyKind: readonly Command[] = [
     level: level(3),
     members: [newMember(1, "h:1", "s1")],
   },
-  { kind: "update-member", ...newMember(1, "h:2", "s1") },
-  { kind: "add-member", ...newMember(3, "h:3", "s3") },
-  { kind: "set-member-role", nodeId: 3, role: "leaving" },
-  { kind: "remove-member", nodeId: 3 },
-  { kind: "set-replication-factor", partitionId: 1, replicationFactor: 2 },
-  { kind: "register-range", keySpace: "k", partitionId: 1 },
-  { kind: "unregister-range", keySpace: "k" },
+  ...CLUSTER_COMMANDS,
   { kind: "raise-level", to: level(2), membershipVersion: membershipVersion(2 ** 53 - 1) },
   { kind: "set-level", level: level(7) },
   orders(2 ** 53 - 1, { kind: "add", nodeId: 4, replaces: -1 }),
