@@ -101,8 +101,8 @@ const STORED_FORMATS = {
 /** What travels between nodes: since which protocol each version is spoken. */
 const SPOKEN_FORMATS = {
   handshake: { 3: 4 },
-  "raft frame": { 3: 4 },
-  "snapshot frame": { 1: 4 },
+  "raft frame": { 4: 4 },
+  "snapshot frame": { 2: 4 },
   "call frame": { 1: 4 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 

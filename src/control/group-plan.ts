@@ -52,7 +52,7 @@ export function wishedVoters(members: readonly Member[]): readonly number[] {
   return [...voters, ...learners].slice(0, VOTERS_MAX).map((member) => member.nodeId);
 }
 
-function operation(kind: ConfigOperation["kind"], node: number, why: string): GroupStep {
+export function operation(kind: ConfigOperation["kind"], node: number, why: string): GroupStep {
   return {
     kind: "change",
     change: { version: 2, transition: "auto", operations: [{ kind, node }] },
@@ -61,7 +61,10 @@ function operation(kind: ConfigOperation["kind"], node: number, why: string): Gr
 }
 
 /** `step`, unless the configuration behind it would have no live majority. */
-function guarded(facts: GroupPlanFacts, step: GroupStep): GroupStep {
+export function guarded(
+  facts: Pick<GroupPlanFacts, "self" | "membership" | "isLive">,
+  step: GroupStep,
+): GroupStep {
   if (step.kind !== "change") return step;
   const result = changeMembership(facts.membership, step.change);
   if (!result.ok) return { kind: "wait", why: result.reason };

@@ -82,18 +82,30 @@ export type MemberStep =
   | { readonly kind: "set-member-role"; readonly nodeId: number; readonly role: MemberRole }
   | { readonly kind: "remove-member"; readonly nodeId: number };
 
+/** Who counts on whom in the whole cluster, as the leader of the meta partition sees it. */
+export interface ClusterView {
+  /** The groups that are on every node, the meta partition among them. */
+  readonly groups: readonly GroupView[];
+  /**
+   * The nodes that records of placed partitions name: a node that no record names is in no
+   * configuration of a placed group.
+   */
+  readonly placedOn: ReadonlySet<number>;
+}
+
 /**
  * The change of the member list that is due; null when there is none, or when not every group can
- * be seen. `groups`: all groups of the cluster, the meta partition among them.
+ * be seen.
  */
 export function nextMemberChange(
   members: readonly Member[],
-  groups: readonly GroupView[],
+  { groups, placedOn }: ClusterView,
 ): MemberStep | null {
   if (groups.length === 0 || groups.some((group) => !group.isFresh)) return null;
   const votes = (nodeId: number, group: GroupView): boolean => isVoter(group.membership, nodeId);
   const gone = members.find(({ nodeId, role }) => {
-    return role === "leaving" && !groups.some((group) => votes(nodeId, group));
+    const isNamed = placedOn.has(nodeId);
+    return role === "leaving" && !isNamed && !groups.some((group) => votes(nodeId, group));
   });
   if (gone !== undefined) return { kind: "remove-member", nodeId: gone.nodeId };
   const counted = members.filter((member) => member.role !== "learner").length;

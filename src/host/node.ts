@@ -46,8 +46,8 @@ export class Node {
   static open(settings: HostSettings, ports: HostPorts): Result<Node, StartRefusal> {
     assertSettings(settings);
     const node = new Node(settings, ports);
-    const { registry, flusher, scheduler, links } = node.parts;
-    const recovered = registry.recover(flusher, (boot) => links.start(boot));
+    const { scheduler, links } = node.parts;
+    const recovered = node.parts.recover((boot) => links.start(boot));
     if (!recovered.ok) {
       scheduler.close();
       return recovered;
@@ -186,7 +186,8 @@ export class Node {
       sentFrames: peers.sentFrames,
       sentFrameBytes: peers.sentBytes,
       badItems: links.badItems,
-      strayItems: links.strayItems,
+      strays: links.strays,
+      replicaDrops: this.registry.drops,
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
       levels: this.parts.changes.levelFacts(this.nowMs()),
@@ -197,6 +198,11 @@ export class Node {
   /** `hook` runs once for every group: for those that exist, and for those to come. */
   onGroup(hook: (group: Group) => void): void {
     this.registry.onGroup(hook);
+  }
+
+  /** `hook` runs for every group that leaves this node: it is led here no more. */
+  onGroupLeft(hook: (group: Group) => void): void {
+    this.registry.onGroupLeft(hook);
   }
 
   /** `hook` is told after each turn which partitions it ran: nothing of the others changed. */

@@ -7,6 +7,7 @@
  * which raft time matters are ticked. 3. A tick costs a few comparisons per group that is awake;
  * one that sleeps is looked at every five seconds.
  */
+import type { GroupOwner } from "./group/group-owner.js";
 import type { ReplicaDeps, Replica } from "./group/replica.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
@@ -20,7 +21,7 @@ const MISSED_TICKS_MAX = 3;
 const REST_INTERVALS = 10;
 const REST_MAX_MS = 1000;
 
-export class Ticker {
+export class Ticker implements GroupOwner {
   private lastTickMs: number;
   private nextMs: number;
   private wasClosed = false;
@@ -60,6 +61,10 @@ export class Ticker {
     this.resting = false;
     this.lastTickMs = this.shared.ports.clock.monotonicMs();
     this.nextMs = this.lastTickMs + this.shared.settings.heartbeatMs;
+  }
+
+  removed(replica: Replica): void {
+    this.ticking.delete(replica);
   }
 
   /** Groups are awake that nobody runs: the next tick looks at all. */

@@ -10,6 +10,7 @@
 import type { LogPort } from "../ports.js";
 import type { Completions } from "./requests/completions.js";
 import type { ApplySlice } from "./group/applier.js";
+import type { GroupOwner } from "./group/group-owner.js";
 import type { Replica } from "./group/replica.js";
 import type { LogOutbox } from "./group/effects.js";
 import type { Failover } from "./leaders/failover.js";
@@ -42,7 +43,7 @@ export interface TurnParts {
   readonly activeGroups: ActiveGroups;
 }
 
-export class Turn {
+export class Turn implements GroupOwner {
   private awake: Replica[] = [];
   /** How many of them only have the rest of a slice left to do. */
   private sliced = 0;
@@ -54,6 +55,7 @@ export class Turn {
 
   /** `replica` has something to do in a turn. */
   wake(replica: Replica): void {
+    if (replica.isRetired) return;
     if (!replica.isAwake) {
       replica.isAwake = true;
       this.awake.push(replica);
@@ -61,6 +63,10 @@ export class Turn {
     const { scheduler, ticker } = this.parts();
     ticker.unquiesce();
     if (!scheduler.isRunning) scheduler.request();
+  }
+
+  removed(replica: Replica): void {
+    this.awake = this.awake.filter((each) => each !== replica);
   }
 
   /** A turn is wanted at `atMs` at the latest. */

@@ -8,7 +8,9 @@ import { META_PARTITION, partitionId } from "../base/ids.js";
 import { Prng } from "../base/prng.js";
 import { levelRaisedBy } from "../machine/commands/codec.js";
 import type { MetaReads } from "../machine/meta/meta-reads.js";
-import type { LogFields } from "../ports.js";
+import type { Result } from "../base/result.js";
+import type { LogFields, PeerBoot } from "../ports.js";
+import type { StartRefusal } from "./storage/recovery.js";
 import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
 import { Balancer } from "./leaders/balancer.js";
@@ -113,7 +115,7 @@ export class NodeParts implements TurnParts {
         balancer.check(nowMs);
       }
       this.activeGroups.clear();
-      return isStopping || this.snapshots.hasWork || this.changes.hasWork;
+      return isStopping || this.snapshots.hasWork || this.changes.hasWork || this.registry.hasWork;
     };
     const { registry, flusher, diskStalls } = this;
     this.ticker = new Ticker(
@@ -148,6 +150,15 @@ export class NodeParts implements TurnParts {
     });
     this.links = this.makeLinks();
     this.failover = this.makeFailover(shared);
+    this.registry.setOwners([
+      ...[turn, this.ticker, this.activeGroups, this.flusher, this.snapshots, this.failover],
+      ...[transfers, this.diskStalls, this.heirs, this.changes.reconcile],
+    ]);
+  }
+
+  /** Takes up what log and store hold; see `GroupRegistry.recover`. */
+  recover(identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
+    return this.registry.recover(this.flusher, (done) => this.flushSoon(done), identified);
   }
 
   private makeShared(): ReplicaDeps {
@@ -218,6 +229,7 @@ export class NodeParts implements TurnParts {
       mayHold: (level) => this.levelMark.covers(level),
       mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),
+      stray: (reason) => this.links.strays[reason]++,
       wake: (partition) => {
         const hosted = registry.find(partition);
         if (hosted !== null) shared.wake(hosted.replica);

@@ -62,15 +62,17 @@ export class Machine {
   private moved = false;
 
   /**
-   * Loads the group's record from the memtable, or starts an empty group. A damaged record is an
-   * assertion: the node stops.
+   * Loads the group's record from the memtable, or starts an empty group, with `firstGeneration` of
+   * rows: above all that the group ever had here. A damaged record is an assertion: the node stops.
    */
-  constructor(memtable: Memtable, group: PartitionId) {
+  constructor(memtable: Memtable, group: PartitionId, firstGeneration = 0) {
     this.memtable = memtable;
     this.group = group;
     this.recordKey = groupRecordKey(group);
     const bytes = memtable.get(this.recordKey);
-    const record = bytes === null ? EMPTY_GROUP_RECORD : decodeGroupRecord(bytes);
+    const first = { generation: firstGeneration, lastGeneration: firstGeneration };
+    const empty = { ...EMPTY_GROUP_RECORD, ...first };
+    const record = bytes === null ? empty : decodeGroupRecord(bytes);
     assert(record !== null, "the record of a group is whole and of a known version");
     this.generation = record.generation;
     this.lastGeneration = record.lastGeneration;

@@ -10,13 +10,14 @@
  */
 import { META_PARTITION, type PartitionId } from "../../base/ids.js";
 import type { Program } from "../../base/levels.js";
-import { type GroupView, isFreshReplica } from "../../control/membership.js";
+import { type ClusterView, isFreshReplica } from "../../control/membership.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
 import { type FinalizeDone, Finalizing } from "./finalizing.js";
 import { Hearing, isHearingFrame } from "./hearing.js";
 import type { Hosted } from "./group-registry.js";
+import type { HostedMap } from "./map-follower.js";
 import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
@@ -32,8 +33,9 @@ import type { ActiveGroups } from "../group/active-groups.js";
 /** What is needed of the hosting of groups. */
 export interface HostedGroups {
   readonly all: readonly Hosted[];
-  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  /** Data partitions of the cluster; 0 until it is founded. */
   readonly dataPartitions: number;
+  readonly hostedMap: HostedMap;
   /** The nodes that the cluster was founded with. */
   readonly founderIds: readonly number[];
   find(partition: PartitionId): Hosted | null;
@@ -85,7 +87,7 @@ export class ClusterChanges {
       soon,
       leader: metaLeader,
       metaReads,
-      groups: () => (this.meta()?.replica.leadership.isServing === true ? this.views() : null),
+      clusterView: () => (this.meta()?.replica.leadership.isServing === true ? this.view() : null),
       propose: (command, sizeBytes, deadlineMs, done) => {
         const meta = this.meta();
         if (meta === null) soon(() => done({ status: "refused", reason: "not-leader" }));
@@ -95,7 +97,7 @@ export class ClusterChanges {
       tickSoon: () => deps.tickSoon(),
     });
     const proposeOnMeta = this.metaProposer.propose;
-    this.metaAccess = { proposeOnMeta, groups: () => this.views() };
+    this.metaAccess = { proposeOnMeta, clusterView: () => this.view() };
     this.reconcile = new Reconcile({
       nodeId,
       electionMs,
@@ -223,11 +225,13 @@ export class ClusterChanges {
     this.deps.wake(replica);
   }
 
-  /** All groups of the cluster as seen here; null unless all of them are hosted. */
-  private views(): readonly GroupView[] | null {
-    const { all, dataPartitions } = this.deps.registry;
-    if (dataPartitions === 0 || all.length !== dataPartitions + 1) return null;
-    return all.map(({ replica }) => {
+  /** The cluster as seen here; null unless all groups that are on every node are hosted. */
+  private view(): ClusterView | null {
+    const { all, dataPartitions, hostedMap } = this.deps.registry;
+    const { full, placed, named } = hostedMap;
+    const common = all.filter(({ replica }) => !placed.has(replica.partition));
+    if (dataPartitions === 0 || common.length !== full + 1) return null;
+    const groups = common.map(({ replica }) => {
       const { machine, core, leadership, members } = replica;
       const { leader } = leadership;
       const { term, commitIndex } = core;
@@ -235,5 +239,6 @@ export class ClusterChanges {
       const isFresh = isFreshReplica({ leader, term, commitIndex, appliedIndex, appliedTerm });
       return { membership: members.membership, isFresh };
     });
+    return { groups, placedOn: named };
   }
 }

@@ -10,7 +10,7 @@
  */
 import { level as levelOf } from "../../base/ids.js";
 import { type Program, listedProgram } from "../../base/levels.js";
-import { type GroupView, nextMemberChange } from "../../control/membership.js";
+import { type ClusterView, nextMemberChange } from "../../control/membership.js";
 import { commandSizeBytes } from "../../machine/commands/codec.js";
 import type { Member, MetaCommand, NewMember } from "../../machine/commands/command.js";
 import { type MemberCommand, isSameProgram } from "../../machine/meta/meta-members.js";
@@ -53,8 +53,11 @@ export interface ClusterMembersPorts {
 export interface MetaAccess {
   /** Has a command decided by whoever leads the meta partition. */
   readonly proposeOnMeta: ProposeOnMeta;
-  /** All groups of the cluster as this node's replicas see them; null unless it hosts them all. */
-  groups(): readonly GroupView[] | null;
+  /**
+   * The whole cluster as this node's replicas and records see it; null unless it hosts all groups
+   * that are on every node.
+   */
+  clusterView(): ClusterView | null;
 }
 
 export class ClusterMembers {
@@ -146,8 +149,8 @@ export class ClusterMembers {
 
   private nextStep(nowMs: number): MemberCommand | null {
     if (this.members.every((member) => member.role === "voter")) return null;
-    const groups = this.metaAccess?.groups() ?? null;
-    const step = groups === null ? null : nextMemberChange(this.members, groups);
+    const view = this.metaAccess?.clusterView() ?? null;
+    const step = view === null ? null : nextMemberChange(this.members, view);
     if (step?.kind !== "remove-member") {
       this.removalDueMs = Infinity;
       return step;

@@ -1,14 +1,15 @@
 /**
- * Which groups this node hosts, and how each comes to be: recovered at start, or made when the
- * partition map asks for it.
+ * Which groups this node hosts, and how each comes to be and to go: recovered at start, made and
+ * dropped as the applied partition map says, for as long as the node runs.
  *
  * Owns the list of groups and the memtable. Invariants:
- * 1. Meta comes first, then groups by partition id; an id is hosted once. 2. No group writes to the
- * log before the node's identity is durable in the store. 3. A group whose partition is in the
- * applied map exists before anybody can be routed to it.
+ * 1. Meta comes first, then groups by partition id; an id is hosted once, and meta always. 2. No
+ * group writes to the log before the node's identity is durable in the store. 3. A group that is on
+ * every node exists before anybody can be routed to it. 4. Whoever keeps something of a group is
+ * told when it leaves, in the same turn (P-042).
  */
 import { assert, present } from "../../base/assert.js";
-import { FIRST_LEVEL, META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import { FIRST_LEVEL, META_PARTITION, type PartitionId } from "../../base/ids.js";
 import { levelFault } from "../../base/levels.js";
 import { BOOTS_TOLD_MAX } from "../../base/limits.js";
 import { type Result, failure, ok } from "../../base/result.js";
@@ -16,6 +17,8 @@ import type { MemberRole } from "../../machine/commands/command.js";
 import { Machine } from "../../machine/machine.js";
 import { Memtable } from "../../machine/store/memtable.js";
 import type { Founder, RecoveredGroupLog, PeerBoot, PeerStanding } from "../../ports.js";
+import type { GroupOwner } from "../group/group-owner.js";
+import { PeerLives } from "../replication/peer-lives.js";
 import { type ReplicaDeps, Replica } from "../group/replica.js";
 import type { Flusher } from "../storage/flusher.js";
 import { Group } from "../group/group.js";
@@ -27,16 +30,20 @@ import {
   encodeIdentity,
 } from "../storage/identity.js";
 import {
+  type Beginning,
   type StartRefusal,
   appliedTermAgrees,
   checkIdentity,
+  foundingBeginning,
   mixedState,
   restoredState,
   storedGroups,
 } from "../storage/recovery.js";
 import { installAtStart } from "../snapshots/snapshot-recovery.js";
 import { Retention } from "../group/retention.js";
+import type { LastWords } from "../storage/replica-row.js";
 import { ClusterMembers, type MetaAccess } from "./cluster-members.js";
+import { type HostedMap, MapFollower } from "./map-follower.js";
 
 /** Every group is looked at within so many ticks. */
 const LOOK_BEATS = 8;
@@ -55,7 +62,10 @@ export class GroupRegistry {
   private readonly list: Hosted[] = [];
   private readonly byPartition = new Map<PartitionId, Hosted>();
   private readonly groupHooks: ((group: Group) => void)[] = [];
+  private readonly leftHooks: ((group: Group) => void)[] = [];
   private readonly addedHooks: ((replica: Replica) => void)[] = [];
+  private owners: readonly GroupOwner[] = [];
+  private follower: MapFollower | null = null;
   private metaAccess: MetaAccess | null = null;
   private identity: NodeIdentity | null = null;
   private isIn = false;
@@ -75,9 +85,23 @@ export class GroupRegistry {
     return this.list;
   }
 
-  /** Data partitions of the cluster; 0 until it is founded and all of them are hosted. */
+  /** Data partitions of the cluster, hosted here or not; 0 until it is founded. */
   get dataPartitions(): number {
     return this.poolSize;
+  }
+
+  get hostedMap(): HostedMap {
+    return present(this.follower, "recovery made it").map;
+  }
+
+  /** Something waits for `look`. */
+  get hasWork(): boolean {
+    return this.follower?.hasWork ?? false;
+  }
+
+  /** Replicas that were dropped to the end in this life of the node. */
+  get drops(): number {
+    return this.follower?.drops ?? 0;
   }
 
   find(partition: PartitionId): Hosted | null {
@@ -87,6 +111,16 @@ export class GroupRegistry {
   onGroup(hook: (group: Group) => void): void {
     this.groupHooks.push(hook);
     for (const { group } of this.list) hook(group);
+  }
+
+  /** `hook` is called for every group that leaves this node. */
+  onGroupLeft(hook: (group: Group) => void): void {
+    this.leftHooks.push(hook);
+  }
+
+  /** Everybody who keeps something of groups; before `recover`. */
+  setOwners(owners: readonly GroupOwner[]): void {
+    this.owners = owners;
   }
 
   /** The nodes that the cluster was founded with. */
@@ -113,9 +147,15 @@ export class GroupRegistry {
    * called when it is durable whose directory this is, and that it was started once more: other
    * nodes hear of this one, and are heard, only then.
    */
-  recover(flusher: Flusher, identified: (boot: PeerBoot) => void): Result<null, StartRefusal> {
+  recover(
+    flusher: Flusher,
+    flushSoon: (done: () => void) => void,
+    identified: (boot: PeerBoot) => void,
+  ): Result<null, StartRefusal> {
     this.flusher = flusher;
     const { settings, ports } = this.shared;
+    const follower = this.makeFollower(flushSoon);
+    this.follower = follower;
     const recovered = ports.log.recovered();
     const partitions = new Set<PartitionId>([...recovered.keys(), ...storedGroups(ports.store)]);
     const bytes = this.memtable.get(IDENTITY_KEY);
@@ -140,9 +180,13 @@ export class GroupRegistry {
       return ok(null);
     }
     this.identify({ ...identity, bootNumber, bootNonces });
+    const loaded = follower.load();
+    if (!loaded.ok) return loaded;
     partitions.add(META_PARTITION);
     for (const partition of [...partitions].sort((a, b) => a - b)) {
-      const added = this.add(partition);
+      const found = recovered.get(partition) ?? null;
+      const beginning = follower.recovers(partition, found);
+      const added = beginning === null ? ok(null) : this.add(partition, beginning, found);
       if (!added.ok) return added;
     }
     const supported = this.checkLevels();
@@ -162,21 +206,54 @@ export class GroupRegistry {
     const serves = meta.leadership.isServing;
     if (serves) this.clusterMembers?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
-    if (cluster !== null) this.shared.levelMark.covers(cluster.level);
-    if (cluster === null || this.poolSize > 0) return;
-    for (let number = 1; number <= cluster.dataPartitions; number++) {
-      const partition = partitionId(number);
-      if (this.byPartition.has(partition)) continue;
-      const added = this.add(partition);
-      assert(added.ok, "a group without any history can always begin");
-      present(this.find(partition), "the group was added").replica.start();
-    }
-    this.poolSize = cluster.dataPartitions;
+    if (cluster === null) return;
+    this.shared.levelMark.covers(cluster.level);
+    const follower = present(this.follower, "recovery made it");
+    follower.follow(meta.machine.meta, cluster);
+    this.poolSize = follower.dataPartitions;
+  }
+
+  private makeFollower(flushSoon: (done: () => void) => void): MapFollower {
+    const { memtable, shared } = this;
+    return new MapFollower({
+      nodeId: shared.settings.nodeId,
+      memtable,
+      log: shared.ports.log,
+      flushSoon,
+      mayFill: () => memtable.rows < 2 * shared.settings.flushRows,
+      founderIds: () => this.founderIds,
+      reads: () => this.find(META_PARTITION)?.replica.machine.meta ?? null,
+      isStopping: () => shared.isStopping(),
+      find: (partition) => this.find(partition)?.replica ?? null,
+      host: (partition, beginning, recovered) => {
+        const added = this.add(partition, beginning, recovered);
+        assert(added.ok, "a group without any history can always begin");
+        const { replica } = present(this.find(partition), "the group was added");
+        replica.start();
+        return replica;
+      },
+      retire: (partition) => this.remove(partition),
+    });
+  }
+
+  private remove(partition: PartitionId): LastWords {
+    assert(partition !== META_PARTITION, "the meta partition is on every node");
+    const hosted = present(this.find(partition), "what is dropped is hosted");
+    const { replica, group } = hosted;
+    const last = replica.retire();
+    this.list.splice(this.list.indexOf(hosted), 1);
+    this.byPartition.delete(partition);
+    for (const owner of this.owners) owner.removed(replica);
+    for (const hook of this.leftHooks) hook(group);
+    const fields = { partition, incarnation: last.incarnation };
+    this.shared.ports.logger.log("info", "A replica leaves this node.", fields);
+    return last;
   }
 
   /** The housekeeping of the groups. */
   look(nowMs: number): void {
     this.clusterMembers?.check(nowMs);
+    this.follower?.tick();
     if (this.shared.isStopping()) return;
     this.lookAtGroups(nowMs);
   }
@@ -237,7 +314,7 @@ export class GroupRegistry {
 
   private found(identity: NodeIdentity, identified: () => void): void {
     this.identify(identity);
-    const added = this.add(META_PARTITION);
+    const added = this.add(META_PARTITION, foundingBeginning(this.founderIds), null);
     assert(added.ok, "a new directory can always begin");
     const { replica } = present(this.find(META_PARTITION), "the meta group was added");
     const { levelMark, settings } = this.shared;
@@ -262,17 +339,22 @@ export class GroupRegistry {
     return this.isIn;
   }
 
-  private add(partition: PartitionId): Result<null, StartRefusal> {
+  private add(
+    partition: PartitionId,
+    beginning: Beginning,
+    found: RecoveredGroupLog | null,
+  ): Result<null, StartRefusal> {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
-    const machine = new Machine(this.memtable, partition);
-    const recovered = this.recoveredOf(partition, machine);
+    const machine = new Machine(this.memtable, partition, beginning.firstGeneration);
+    const recovered = this.recoveredOf(partition, machine, found);
     if (!recovered.ok) return recovered;
-    const restored = restoredState(recovered.value, machine, this.founderIds);
+    const restored = restoredState(recovered.value, machine, beginning);
     if (!restored.ok) return restored;
     const agrees = appliedTermAgrees(restored.value, machine);
     if (!agrees.ok) return agrees;
-    const replica = new Replica(shared, machine, restored.value);
+    const lives = new PeerLives(beginning.incarnation);
+    const replica = new Replica(shared, machine, restored.value, lives);
     const group = new Group(shared, replica);
     const retention = new Retention(shared.settings, replica, group);
     const level = new GroupLevel(replica, group, shared.levelMark);
@@ -316,9 +398,9 @@ export class GroupRegistry {
   private recoveredOf(
     partition: PartitionId,
     machine: Machine,
+    recovered: RecoveredGroupLog | null,
   ): Result<RecoveredGroupLog | null, StartRefusal> {
     const { log } = this.shared.ports;
-    const recovered = log.recovered().get(partition) ?? null;
     const { appliedIndex, appliedTerm, installed } = machine;
     const found = installAtStart(
       { group: partition, appliedIndex, appliedTerm, installed },

@@ -6,7 +6,7 @@
  * Pure. Invariants: 1. An id is free only when every group can be seen and none lists it (P-097).
  * 2. Nothing is refused for good from here: what stands against it may be over with the next entry.
  */
-import type { GroupView } from "../../control/membership.js";
+import type { ClusterView } from "../../control/membership.js";
 import type { AddMemberCommand } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import { allMembers } from "../../raft/state/membership.js";
@@ -18,13 +18,13 @@ import { allMembers } from "../../raft/state/membership.js";
 export function judgeId(
   command: AddMemberCommand,
   metaReads: MetaReads | null,
-  groups: readonly GroupView[] | null,
+  view: ClusterView | null,
 ): "propose" | "held" | "later" {
-  if (metaReads === null || groups === null) return "later";
+  if (metaReads === null || view === null) return "later";
   const member = metaReads.member(command.nodeId);
   if (member !== null) return member.storageId === command.storageId ? "propose" : "held";
-  const isFree = groups.every(({ membership, isFresh }) => {
+  const isFree = view.groups.every(({ membership, isFresh }) => {
     return isFresh && !allMembers(membership).includes(command.nodeId);
   });
-  return isFree ? "propose" : "later";
+  return isFree && !view.placedOn.has(command.nodeId) ? "propose" : "later";
 }

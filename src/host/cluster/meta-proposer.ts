@@ -13,7 +13,7 @@
  * id is given out again while a group still lists it (P-097).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import type { GroupView } from "../../control/membership.js";
+import type { ClusterView } from "../../control/membership.js";
 import { commandSizeBytes, readCommand, writeCommand } from "../../machine/commands/codec.js";
 import type { AddMemberCommand, Command } from "../../machine/commands/command.js";
 import { programOf } from "../../machine/meta/meta-members.js";
@@ -61,8 +61,8 @@ export interface MetaProposerDeps {
   leader(): number;
   /** The records of the meta partition as applied here; null before there are any. */
   metaReads(): MetaReads | null;
-  /** All groups of the cluster as seen here; null unless all of them are hosted. */
-  groups(): readonly GroupView[] | null;
+  /** The whole cluster as seen here; null unless all groups that are on every node are here. */
+  clusterView(): ClusterView | null;
   /** Proposes on the meta partition of this node; refused unless it leads. */
   propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void;
   /** Sends a frame on the lane "control"; false: it was dropped. */
@@ -174,7 +174,7 @@ export class MetaProposer {
   private decide(command: MetaProposal, deadlineMs: number, done: MetaDone): void {
     const { deps } = this;
     if (command.kind === "add-member") {
-      const judgement = judgeId(command, deps.metaReads(), deps.groups());
+      const judgement = judgeId(command, deps.metaReads(), deps.clusterView());
       if (judgement === "later") return deps.soon(() => done(LATER));
       if (judgement === "held") return this.confirmHeld(command, deadlineMs, done);
     }

@@ -27,6 +27,7 @@ import type {
 import type { Replica } from "../group/replica.js";
 import { KnownPeers, type KnownPeersDeps } from "./known-peers.js";
 import { PeerPrograms } from "./peer-programs.js";
+import type { StrayReason } from "../replication/peer-lives.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { readRaftFrame } from "../replication/raft-frames.js";
 import type { PeerNodeFacts } from "../requests/results.js";
@@ -87,9 +88,14 @@ export class PeerAdmission implements PeerEvents {
   /** The member list that is known here does not list this node. */
   isOutside = false;
   private isStarted = false;
-  /** Items of frames that could not be read, and frames of groups that are not here. */
+  /** Items of frames that could not be read. */
   badItems = 0;
-  strayItems = 0;
+  /** Those that are for no replica of here, by reason. */
+  readonly strays: Record<StrayReason, number> = {
+    unhosted: 0,
+    "receiver-life": 0,
+    "sender-life": 0,
+  };
 
   constructor(private readonly deps: PeerAdmissionDeps) {
     this.known = new KnownPeers(deps.rows);
@@ -313,8 +319,10 @@ export class PeerAdmission implements PeerEvents {
     if (lane === "control" && this.deps.metaProposal(from, bytes)) return;
     const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {
       const replica = this.deps.replica(partitionId(item.group));
-      if (replica === null) this.strayItems++;
-      else if (this.deps.mayHold(item.entries)) replica.receive(item);
+      const stray =
+        replica === null ? "unhosted" : replica.lives.strayReason(from, item.fromLife, item.toLife);
+      if (stray !== null) this.strays[stray]++;
+      else if (this.deps.mayHold(item.entries)) replica?.receive(item);
     });
     if (bad !== 0) this.badItems += Math.abs(bad);
   }

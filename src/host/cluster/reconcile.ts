@@ -10,7 +10,14 @@
  * What has to wait for long is told (P-093).
  */
 import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
-import { NO_PLACEMENT, type PartitionId } from "../../base/ids.js";
+import {
+  type MapVersion,
+  NO_PLACEMENT,
+  type PartitionId,
+  type PlacementGeneration,
+} from "../../base/ids.js";
+import { nextPlacedChange } from "../../control/placed-plan.js";
+import type { PartitionRecord } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
 import type { CoreStatus, PeerProgress } from "../../raft/state/types.js";
@@ -26,7 +33,10 @@ export interface ReconcileGroup {
     status(): CoreStatus;
   };
   readonly leadership: { readonly isServing: boolean };
-  readonly machine: { readonly membershipIndex: number };
+  readonly machine: {
+    readonly membershipIndex: number;
+    readonly placedGeneration: PlacementGeneration;
+  };
   moveTo(order: MoveOrder): boolean;
   readonly members: {
     propose(ordered: ConfigPayload, nowMs: number, done: (result: MembershipResult) => void): void;
@@ -65,7 +75,10 @@ interface Measured {
 interface Watch {
   readonly term: number;
   readonly peers: Map<number, Measured>;
-  /** Version of the member list, and membership, for which nothing is left to do; -1 before. */
+  /**
+   * Version of the member list, or generation of the record of a placed group, and membership, for
+   * which nothing is left to do; -1 before.
+   */
   settledVersion: number;
   settledAt: number;
   pending: boolean;
@@ -76,7 +89,10 @@ interface Watch {
 
 interface MembersView {
   readonly version: number;
+  readonly map: MapVersion;
   readonly facts: Pick<GroupPlanFacts, "members" | "removed">;
+  /** The records of partitions that are not on every node. */
+  readonly placed: ReadonlyMap<number, PartitionRecord>;
 }
 
 export class Reconcile {
@@ -114,17 +130,27 @@ export class Reconcile {
     return watch === undefined || watch.waitingFor === "" ? null : watch.waitingFor;
   }
 
+  /** The group left this node. */
+  removed({ partition }: { readonly partition: PartitionId }): void {
+    this.watches.delete(partition);
+    this.open.delete(partition);
+  }
+
   private readMembers(): MembersView | null {
     const reads = this.deps.metaReads();
     const cluster = reads?.cluster() ?? null;
     if (reads === null || cluster === null) return null;
-    const version = cluster.membershipVersion;
-    if (this.view?.version === version) return this.view;
+    const { membershipVersion: version, mapVersion: map } = cluster;
+    const known = this.view;
+    if (known?.version === version && known.map === map) return known;
+    const records = reads.partitions().filter(({ mode }) => mode === "placed");
+    const placed = new Map(records.map((record) => [record.partitionId, record]));
+    if (known?.version === version && placed.size + known.placed.size === 0) return known;
     const members = reads.members();
     const listed = new Set(members.map((member) => member.nodeId));
     const former = reads.formerMembers().map((member) => member.nodeId);
     const removed = new Set(former.filter((node) => !listed.has(node)));
-    this.view = { version, facts: { members, removed } };
+    this.view = { version, map, facts: { members, removed }, placed };
     return this.view;
   }
 
@@ -150,27 +176,33 @@ export class Reconcile {
   private look(group: ReconcileGroup, view: MembersView, nowMs: number): boolean {
     const watch = this.watchOf(group);
     const { membershipIndex } = group.machine;
-    if (watch.settledVersion === view.version && watch.settledAt === membershipIndex) return true;
+    const record = view.placed.get(group.partition) ?? null;
+    const version = record?.generation ?? view.version;
+    if (watch.settledVersion === version && watch.settledAt === membershipIndex) return true;
     if (watch.pending) return false;
     const status = group.core.status();
     this.measure(watch, status, nowMs);
     if (nowMs < watch.notBeforeMs) return false;
-    const step = nextGroupChange({
+    const facts = {
       self: this.deps.nodeId,
       membership: status.membership,
-      ...view.facts,
-      isLive: (node) => this.isLive(watch, node, nowMs),
-      isCaughtUp: (node) => this.isCaughtUp(watch, node, nowMs),
-    });
+      isLive: (node: number) => this.isLive(watch, node, nowMs),
+      isCaughtUp: (node: number) => this.isCaughtUp(watch, node, nowMs),
+    };
+    const { placedGeneration } = group.machine;
+    const step =
+      record === null
+        ? nextGroupChange({ ...facts, ...view.facts })
+        : nextPlacedChange({ ...facts, record, placedGeneration });
     if (step.kind === "settled") {
-      watch.settledVersion = view.version;
+      watch.settledVersion = version;
       watch.settledAt = membershipIndex;
       watch.waitingFor = "";
       return true;
     }
     // A sleeping group hears nothing of its members: it is woken, and measured from then on.
     this.deps.wake(group.partition);
-    this.carryOut(group, watch, step, nowMs);
+    this.carryOut(group, watch, step, record?.generation ?? NO_PLACEMENT, nowMs);
     return false;
   }
 
@@ -197,7 +229,14 @@ export class Reconcile {
     return nowMs - sinceMs >= CAUGHT_UP_ELECTIONS * this.deps.electionMs;
   }
 
-  private carryOut(group: ReconcileGroup, watch: Watch, step: GroupStep, nowMs: number): void {
+  /** `generation`: of the record that asks for the step. */
+  private carryOut(
+    group: ReconcileGroup,
+    watch: Watch,
+    step: GroupStep,
+    generation: PlacementGeneration,
+    nowMs: number,
+  ): void {
     const { partition } = group;
     if (step.kind === "wait" || step.kind === "settled") {
       return this.wait(partition, watch, step.kind === "wait" ? step.why : "", nowMs);
@@ -213,7 +252,7 @@ export class Reconcile {
     }
     this.deps.logger.log("info", "The members of a partition change.", fields);
     watch.pending = true;
-    const ordered = { change: step.change, generation: NO_PLACEMENT };
+    const ordered = { change: step.change, generation };
     group.members.propose(ordered, nowMs, (result) => {
       watch.pending = false;
       if (result === "applied") this.changes++;

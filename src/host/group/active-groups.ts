@@ -5,9 +5,10 @@
  * Invariants: 1. A group that was run is in it until the end of a tick that came after. 2. A group
  * is in it once.
  */
+import type { GroupOwner } from "./group-owner.js";
 import type { Replica } from "./replica.js";
 
-export class ActiveGroups {
+export class ActiveGroups implements GroupOwner {
   private readonly replicas = new Set<Replica>();
   private readonly hooks: ((replicas: readonly Replica[]) => void)[] = [];
 
@@ -25,6 +26,10 @@ export class ActiveGroups {
   /** Everybody who looks at a tick has looked. */
   clear(): void {
     this.replicas.clear();
+  }
+
+  removed(replica: Replica): void {
+    this.replicas.delete(replica);
   }
 
   /** `hook` is called in each turn, after it ran groups. */

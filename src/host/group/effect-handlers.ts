@@ -32,8 +32,8 @@ import { termIn } from "../replication/replication.js";
 import type { ProposalResult, ReadResult } from "../requests/results.js";
 import type { HostPorts } from "../settings.js";
 
-const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
-const RETRY: ReadResult = { status: "retry" };
+export const NOT_LEADER: ProposalResult = { status: "refused", reason: "not-leader" };
+export const RETRY: ReadResult = { status: "retry" };
 
 /** The parts of the group, and its way to snapshots. */
 export interface TargetGroup {

@@ -24,7 +24,8 @@ import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
 import { GroupMembers } from "./group-members.js";
 import { GroupPeers } from "./group-peers.js";
-import { EffectHandlers, type TargetGroup } from "./effect-handlers.js";
+import type { PeerLives } from "../replication/peer-lives.js";
+import { EffectHandlers, NOT_LEADER, RETRY, type TargetGroup } from "./effect-handlers.js";
 import { Leadership } from "./leadership.js";
 import { followersFrom } from "../storage/log-floors.js";
 import { Move, type MoveOrder } from "./move.js";
@@ -33,6 +34,7 @@ import { Proposals } from "../requests/proposals.js";
 import type { RaftItem } from "../replication/raft-frames.js";
 import { ReplicaDigests } from "../replication/replica-digests.js";
 import { raftSettings } from "../settings.js";
+import type { LastWords } from "../storage/replica-row.js";
 import { Reads } from "../requests/reads.js";
 import type { StopHook } from "../requests/results.js";
 
@@ -56,6 +58,8 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** Has once, in this life, applied everything that a leader had committed. */
   caughtUpOnce = false;
   private started = false;
+  /** It left this node: nothing of it runs any more. */
+  isRetired = false;
   /** In the list of groups that the next turn runs. */
   isAwake = false;
   private floor: number;
@@ -69,6 +73,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     private readonly shared: ReplicaDeps,
     readonly machine: Machine,
     restored: RestoredState,
+    readonly lives: PeerLives,
   ) {
     const { settings, ports, completions, budget } = shared;
     this.partition = machine.group;
@@ -106,6 +111,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     return new GroupPeers({
       partition: this.partition,
       core: this.core,
+      lives: this.lives,
       cache: this.cache,
       leadership: this.leadership,
       digests: this.digests,
@@ -139,17 +145,18 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Queues a message of another node's core for the next turn. */
   receive(item: RaftItem): void {
-    if (this.started) this.peers.receive(item);
+    if (this.started && !this.isRetired) this.peers.receive(item);
   }
 
   /** Steps what other nodes sent; before ticks, so that no election starts over a full inbox. */
   stepInbox(): void {
-    if (this.executor.isInstalling) return;
+    if (this.executor.isInstalling || this.isRetired) return;
     this.peers.stepInbox(this.execute);
   }
 
   /** One turn of this group. */
   run(nowMs: number, slice: ApplySlice): void {
+    if (this.isRetired) return;
     this.executor.run();
     this.stepInbox();
     this.apply(nowMs, slice);
@@ -181,7 +188,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Something is left to do that no event will announce. */
   get hasWork(): boolean {
-    return this.applier.hasWork && !this.executor.isInstalling;
+    return this.applier.hasWork && !this.executor.isInstalling && !this.isRetired;
   }
 
   /** This node may vote and lead in this group. */
@@ -380,6 +387,26 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     fatal.fatal(`a replica differs from its leader's: ${where}`, {
       leader: this.leadership.leader,
     });
+  }
+
+  /**
+   * It leaves this node: whoever waits is told to try again, what is derived from it goes (P-042).
+   * Writes on their way end, and lead to nothing.
+   */
+  retire(): LastWords {
+    assert(!this.isRetired, "a replica leaves once");
+    this.isRetired = true;
+    if (this.leadership.isLeading) this.target.endLeadership("the replica leaves this node");
+    this.leadership.setLeader(0);
+    this.reads.endAll(RETRY);
+    this.batcher.endAll(NOT_LEADER);
+    this.proposals.dropAll();
+    this.peers.replication.close();
+    this.cache.clear();
+    this.machine.close();
+    const { term, vote } = this.core;
+    const { lastGeneration } = this.machine.record();
+    return { incarnation: this.lives.own, term, vote, lastGeneration };
   }
 
   /** Ends everybody who still waits, because the node stops. */

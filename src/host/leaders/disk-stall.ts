@@ -7,6 +7,7 @@
  * First the leadership is offered; where nobody takes it, the group falls silent, so that the
  * others elect. 3. It ends by itself when the write becomes durable.
  */
+import type { GroupOwner } from "../group/group-owner.js";
 import type { Replica } from "../group/replica.js";
 import type { LeadershipTransfers } from "./leadership-transfers.js";
 
@@ -18,7 +19,7 @@ interface Open {
   readonly sinceMs: number;
 }
 
-export class DiskStallTransfers {
+export class DiskStallTransfers implements GroupOwner {
   private readonly open = new Map<Replica, Open>();
   private closedSinceMs = Infinity;
   /** When each group was last offered because of closed intake: nobody may have room. */
@@ -60,6 +61,12 @@ export class DiskStallTransfers {
     if (ageMs < this.stalledAfterMs) return true;
     if (this.transfers.order(replica, nowMs)) this.count++;
     return ageMs < this.stalledAfterMs + this.patienceMs;
+  }
+
+  removed(replica: Replica): void {
+    this.open.delete(replica);
+    this.offeredMs.delete(replica);
+    this.behindMs.delete(replica);
   }
 
   private behindSinceMs(replica: Replica, nowMs: number): number {

@@ -8,6 +8,7 @@
  * leader is heard. 3. Elections by timeout go on beside.
  */
 import type { Prng } from "../../base/prng.js";
+import type { GroupOwner } from "../group/group-owner.js";
 import type { Replica } from "../group/replica.js";
 
 /** A link that is back within this was not down. */
@@ -25,7 +26,7 @@ interface Attempt {
   atMs: number;
 }
 
-export class Failover {
+export class Failover implements GroupOwner {
   private readonly down = new Set<number>();
   private readonly attempts = new Map<Replica, Attempt>();
   private due = Infinity;
@@ -62,6 +63,10 @@ export class Failover {
       else this.step(replica, attempt, nowMs);
     }
     if (this.due !== Infinity) this.wakeAt(this.due);
+  }
+
+  removed(replica: Replica): void {
+    this.attempts.delete(replica);
   }
 
   private step(replica: Replica, attempt: Attempt, nowMs: number): void {

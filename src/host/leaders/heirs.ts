@@ -8,6 +8,7 @@
  * Nothing but whole sets is given out. 3. What is held for others is bounded in bytes and time. 4.
  * A node that is about to stop, or has no room for writes, refuses.
  */
+import type { GroupOwner } from "../group/group-owner.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import {
   type MoveAnswer,
@@ -53,7 +54,7 @@ export interface HeirsDeps {
   sendControl(to: number, bytes: Uint8Array): void;
 }
 
-export class Heirs {
+export class Heirs implements GroupOwner {
   private readonly held = new Map<number, Held>();
   private heldBytes = 0;
   /** Groups taken over with ephemeral rows. */
@@ -86,6 +87,11 @@ export class Heirs {
   tick(): void {
     const nowMs = this.deps.nowMs();
     for (const held of [...this.held.values()]) if (held.untilMs <= nowMs) this.drop(held);
+  }
+
+  removed({ partition }: { readonly partition: number }): void {
+    const held = this.held.get(partition);
+    if (held !== undefined) this.drop(held);
   }
 
   private asked(from: number, ask: MoveAsk): void {

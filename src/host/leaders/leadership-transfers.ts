@@ -7,12 +7,13 @@
  * has not heard an answer of anybody yet: it is not alone for that.
  */
 import type { PeerProgress } from "../../raft/state/types.js";
+import type { GroupOwner } from "../group/group-owner.js";
 import type { Replica } from "../group/replica.js";
 
 /** Pause before an order is repeated (ms). */
 const REPEAT_MS = 300;
 
-export class LeadershipTransfers {
+export class LeadershipTransfers implements GroupOwner {
   private readonly orderedMs = new Map<Replica, number>();
 
   constructor(
@@ -42,6 +43,10 @@ export class LeadershipTransfers {
     if (successor === null) return false;
     this.orderedMs.set(replica, nowMs);
     return replica.moveTo({ to: successor, mustCarry: false });
+  }
+
+  removed(replica: Replica): void {
+    this.orderedMs.delete(replica);
   }
 
   private successor(replica: Replica): number | null {

@@ -72,8 +72,18 @@ export class PeerOutbox {
     this.lanes.delete(node);
   }
 
-  /** Adds a message with the entries that it carries. The link to `message.to` is up. */
-  add(group: number, message: Message, entries: readonly LogEntry[], sign: HeartbeatSign): void {
+  /**
+   * Adds a message with the entries that it carries, between those lives of the two replicas. The
+   * link to `message.to` is up.
+   */
+  add(
+    group: number,
+    message: Message,
+    entries: readonly LogEntry[],
+    sign: HeartbeatSign,
+    fromLife = 0,
+    toLife = 0,
+  ): void {
     let lanes = this.lanes.get(message.to);
     if (lanes === undefined) {
       const { room } = this;
@@ -82,10 +92,10 @@ export class PeerOutbox {
     }
     const lane = message.kind === "append" || message.kind === "appendAnswer" ? "log" : "control";
     const writer = lanes[lane];
-    const sizeBytes = itemSizeBytes(message.kind, entries);
+    const sizeBytes = itemSizeBytes(message.kind, entries, fromLife, toLife);
     if (FRAME_HEAD_BYTES + sizeBytes > PEER_FRAME_MAX_BYTES) return this.drop(group, message);
     if (writer.sizeBytes + sizeBytes > PEER_FRAME_MAX_BYTES) this.send(message.to, lane, writer);
-    writer.add(group, message, entries, sign, sizeBytes);
+    writer.add(group, message, entries, sign, fromLife, toLife, sizeBytes);
     if (writer.sizeBytes >= FRAME_TARGET_BYTES) this.send(message.to, lane, writer);
   }
 

@@ -3,11 +3,12 @@
  * to one node, item by item.
  *
  * Pure codec. Layout of a frame: version u8, then items: size u32, group u32, message, and behind a
- * heartbeat the leader's lease clock and the latest digest of its replica. Payloads lie in it as
- * they lie in the log. Invariants: 1. A bad item is left out and counted; it never spoils its
- * neighbours (P-012). 2. Every length is checked against what remains; nothing is allocated before
- * (P-128). 3. The sender is who the link says it is: no frame names it. 4. Payloads are copied out,
- * so that no entry pins a frame (P-160).
+ * heartbeat the leader's lease clock and the latest digest of its replica. A message between lives
+ * of replicas that are not both founding ones has the mark LIVES in its kind, and the incarnations
+ * of sender and receiver behind that. Payloads lie in it as they lie in the log. Invariants: 1. A
+ * bad item is left out and counted; it never spoils its neighbours (P-012). 2. Every length is
+ * checked against what remains; nothing is allocated before (P-128). 3. The sender is who the link
+ * says it is: no frame names it. 4. Payloads are copied out, so that no entry pins a frame (P-160).
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { LogEntry } from "../../ports.js";
@@ -22,11 +23,14 @@ import { entryKindOf } from "./config-entries.js";
 import { type LeaseSign, NO_LEASE_SIGN } from "./heard-lease.js";
 import { NO_REPLICA_DIGEST, type ReplicaDigest } from "./replica-digests.js";
 
-const VERSION = 3;
+const VERSION = 4;
 export const FRAME_HEAD_BYTES = 1;
 const ITEM_HEAD_BYTES = 8;
 /** kind, term, logTerm, index, commit, reject, rejectHint, context, number of entries. */
 const MESSAGE_BYTES = 1 + 4 * 8 + 1 + 2 * 8 + 4;
+/** Mark of a kind: incarnations of sender and receiver follow. */
+const LIVES = 0x80;
+const LIVES_BYTES = 2 * 8;
 /** Behind it in a heartbeat: lease clock, node clock, index and lanes of the replica's digest. */
 const SIGN_BYTES = 2 * 8 + 8 + 2 * 4;
 
@@ -44,8 +48,14 @@ const KINDS: readonly MessageKind[] = [
 ];
 const KIND_NUMBERS = new Map(KINDS.map((kind, number) => [kind, number]));
 
+/** Which lives of the two replicas a message is between. */
+export interface Lives {
+  readonly fromLife: number;
+  readonly toLife: number;
+}
+
 /** A message with the payloads of its entries. */
-export interface RaftItem {
+export interface RaftItem extends Lives {
   readonly group: number;
   readonly message: Message;
   /** Entries of an append, with their payloads; empty otherwise. */
@@ -64,9 +74,15 @@ export const NO_BEAT_SIGN: HeartbeatSign = { lease: NO_LEASE_SIGN, digest: NO_RE
 /** Bytes of an entry besides its payload. */
 const ITEM_ENTRY_BYTES = 13;
 
-/** Bytes that a message of `kind` with `entries` takes in a frame. */
-export function itemSizeBytes(kind: MessageKind, entries: readonly LogEntry[]): number {
+/** Bytes that a message of `kind` with `entries`, between such lives (founding ones where none is said), takes in a frame. */
+export function itemSizeBytes(
+  kind: MessageKind,
+  entries: readonly LogEntry[],
+  fromLife = 0,
+  toLife = 0,
+): number {
   let sizeBytes = ITEM_HEAD_BYTES + MESSAGE_BYTES + (kind === "heartbeat" ? SIGN_BYTES : 0);
+  if (fromLife + toLife > 0) sizeBytes += LIVES_BYTES;
   for (const entry of entries) sizeBytes += ITEM_ENTRY_BYTES + entry.payload.length;
   return sizeBytes;
 }
@@ -113,20 +129,28 @@ export class RaftFrameWriter {
     return this.appended;
   }
 
-  /** `sizeBytes`: of the item. */
+  /** `fromLife`, `toLife`: see `Lives`. `sizeBytes`: of the item. */
   add(
     group: number,
     message: Message,
     entries: readonly LogEntry[],
     sign: HeartbeatSign,
-    sizeBytes = itemSizeBytes(message.kind, entries),
+    fromLife = 0,
+    toLife = 0,
+    sizeBytes = itemSizeBytes(message.kind, entries, fromLife, toLife),
   ): void {
     const { writer } = this;
     const beats = message.kind === "heartbeat";
     if (writer.sizeBytes === 0) writer.uint8(VERSION);
     if (message.kind === "append") this.appended.add(group);
     writer.uint32(sizeBytes - ITEM_HEAD_BYTES).uint32(group);
-    writer.uint8(KIND_NUMBERS.get(message.kind) ?? KINDS.length);
+    const kind = KIND_NUMBERS.get(message.kind) ?? KINDS.length;
+    if (fromLife + toLife === 0) writer.uint8(kind);
+    else
+      writer
+        .uint8(kind | LIVES)
+        .uint53(fromLife)
+        .uint53(toLife);
     writer.uint53(message.term).uint53(message.logTerm).uint53(message.index);
     writer.uint53(message.commit).boolean(message.reject).uint53(message.rejectHint);
     writer.uint53(message.context).uint32(entries.length);
@@ -188,7 +212,13 @@ export function readRaftFrame(
 }
 
 function readItem(reader: ByteReader, group: number, from: number, to: number): RaftItem | null {
-  const kind = KINDS[reader.uint8()];
+  const mark = reader.uint8();
+  const kind = KINDS[mark & ~LIVES];
+  const hasLives = mark >= LIVES;
+  const fromLife = hasLives ? reader.uint53() : 0;
+  const toLife = hasLives ? reader.uint53() : 0;
+  // One encoding for one item.
+  if (hasLives && fromLife + toLife === 0) return null;
   const term = reader.uint53();
   const logTerm = reader.uint53();
   const index = reader.uint53();
@@ -218,7 +248,7 @@ function readItem(reader: ByteReader, group: number, from: number, to: number): 
     snapshot: null,
     proposal: null,
   };
-  return { group, message, entries, sign };
+  return { group, fromLife, toLife, message, entries, sign };
 }
 
 function readSign(reader: ByteReader): HeartbeatSign {

@@ -16,6 +16,7 @@ import { SIZE_RUN_MAX_BYTES } from "../../base/limits.js";
 import type { LogEntry, LogPort } from "../../ports.js";
 import type { RaftCore } from "../../raft/core.js";
 import type { EntrySpan, Message } from "../../raft/state/types.js";
+import type { PeerLives } from "./peer-lives.js";
 import type { AppendBudget } from "./append-budget.js";
 import type { EntryCache } from "./entry-cache.js";
 import type { PeerOutbox } from "./peer-outbox.js";
@@ -34,6 +35,8 @@ interface Loaded {
 export interface ReplicationParts {
   readonly partition: PartitionId;
   readonly core: RaftCore;
+  /** Which lives of the replicas messages are between. */
+  readonly lives: PeerLives;
   readonly cache: EntryCache;
   readonly outbox: PeerOutbox;
   readonly log: LogPort;
@@ -121,7 +124,7 @@ export class Replication {
 
   /** Sends a message of the core to another node. */
   send(message: Message): void {
-    const { outbox, core, partition } = this.parts;
+    const { outbox, core } = this.parts;
     if (!isFramed(message.kind)) return;
     if (!outbox.isUp(message.to)) {
       if (message.kind === "append") core.reportUnreachable(message.to);
@@ -129,7 +132,7 @@ export class Replication {
     }
     if (message.kind !== "append") {
       const sign = message.kind === "heartbeat" ? this.parts.heartbeatSign() : NO_BEAT_SIGN;
-      return outbox.add(partition, message, NO_ENTRIES, sign);
+      return this.post(message, NO_ENTRIES, sign);
     }
     const queue = this.waiting.get(message.to);
     if (queue !== undefined) queue.push(message);
@@ -142,12 +145,23 @@ export class Replication {
     this.loaded = [];
   }
 
+  /** Forgets what arrived, too: the replica leaves this node. */
+  close(): void {
+    this.reset();
+    this.inbox = [];
+    this.inboxBytes = 0;
+  }
+
   private sendAppend(message: Message): void {
     const span = message.entries;
     const entries = span === null ? NO_ENTRIES : this.cachedEntries(span);
-    const { outbox, partition } = this.parts;
-    if (entries !== null) outbox.add(partition, message, entries, NO_BEAT_SIGN);
+    if (entries !== null) this.post(message, entries, NO_BEAT_SIGN);
     else if (span !== null) this.load(message, span);
+  }
+
+  private post(message: Message, entries: readonly LogEntry[], sign: HeartbeatSign): void {
+    const { outbox, partition, lives } = this.parts;
+    outbox.add(partition, message, entries, sign, lives.own, lives.of(message.to));
   }
 
   private cachedEntries(span: EntrySpan): LogEntry[] | null {
@@ -181,7 +195,7 @@ export class Replication {
   }
 
   private finishLoad(message: Message, entries: readonly LogEntry[] | null): void {
-    const { core, outbox, partition } = this.parts;
+    const { core, outbox } = this.parts;
     const queue = this.waiting.get(message.to);
     assert(queue !== undefined, "what was read is waited for");
     this.waiting.delete(message.to);
@@ -189,7 +203,7 @@ export class Replication {
     if (isOutdated || !outbox.isUp(message.to)) return;
     const span = message.entries;
     const usable = span === null || entries === null ? [] : agreeing(span, entries);
-    if (usable.length > 0) outbox.add(partition, message, usable, NO_BEAT_SIGN);
+    if (usable.length > 0) this.post(message, usable, NO_BEAT_SIGN);
     // Whatever follows a short message would leave a gap: the follower says what it has instead.
     if (span === null || usable.length < span.last - span.first + 1) {
       core.reportUnreachable(message.to);

@@ -7,6 +7,7 @@
 import type { PartitionId } from "../../base/ids.js";
 import type { Program } from "../../base/levels.js";
 import type { Command, Outcome } from "../../machine/commands/command.js";
+import type { StrayReason } from "../replication/peer-lives.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
 
 export type RefusalReason =
@@ -167,7 +168,10 @@ export interface NodeFacts {
   readonly sentFrameBytes: number;
   /** Frames and items that could not be read, and messages for groups that are not here. */
   readonly badItems: number;
-  readonly strayItems: number;
+  /** Messages for no replica of here, by reason. */
+  readonly strays: Readonly<Record<StrayReason, number>>;
+  /** Replicas that were dropped to the end in this life of the node. */
+  readonly replicaDrops: number;
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];

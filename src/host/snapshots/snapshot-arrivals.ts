@@ -77,6 +77,13 @@ export class SnapshotArrivals {
     else if (!receiver.isOffered) receiver.abandon("unknown");
   }
 
+  /** The group left this node. */
+  removed(partition: PartitionId): void {
+    this.incoming.get(partition)?.receiver.close();
+    this.incoming.delete(partition);
+    this.told.delete(partition);
+  }
+
   private begin(from: number, group: SnapshotGroup, frame: BeginFrame): void {
     const incoming = this.incoming.get(group.partition);
     if (incoming?.session === frame.session && incoming.receiver.from === from) {
@@ -104,7 +111,12 @@ export class SnapshotArrivals {
     frame: BeginFrame,
     current: SnapshotReceiver | null,
   ): SnapshotCode | null {
-    const { term, meta } = frame;
+    const { term, meta, fromLife, toLife } = frame;
+    const stray = group.lives.strayReason(from, fromLife, toLife);
+    if (stray !== null) {
+      this.deps.stray(stray);
+      return "outdated";
+    }
     if (term < group.core.term || !isMember(meta.membership, this.deps.nodeId)) return "outdated";
     if (meta.index <= group.core.commitIndex) return "not-needed";
     if (current === null) {

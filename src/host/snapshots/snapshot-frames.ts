@@ -10,8 +10,9 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { ENTRY_PAYLOAD_MAX_BYTES } from "../../base/limits.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { decodeMembership, encodeMembership } from "../replication/config-entries.js";
+import type { Lives } from "../replication/raft-frames.js";
 
-const VERSION = 1;
+const VERSION = 2;
 const FRAME_BASE_BYTES = 64;
 
 /** The largest chunk: one full one with the largest row behind it (bytes). */
@@ -42,8 +43,11 @@ interface FrameHead {
   readonly session: number;
 }
 
-/** The sender announces a snapshot, in the name of its leadership in `term`. */
-export interface BeginFrame extends FrameHead {
+/**
+ * The sender announces a snapshot, in the name of its leadership in `term`, from its life to one of
+ * the receiver: the session that it names is between these two.
+ */
+export interface BeginFrame extends FrameHead, Lives {
   readonly kind: "begin";
   readonly term: number;
   readonly meta: SnapshotMeta;
@@ -85,6 +89,7 @@ export function encodeSnapshotFrame(frame: SnapshotFrame): Uint8Array {
   const writer = head(frame, FRAME_BASE_BYTES + size);
   switch (frame.kind) {
     case "begin":
+      writer.uint53(frame.fromLife).uint53(frame.toLife);
       writer.uint53(frame.term).uint53(frame.meta.index).uint53(frame.meta.term);
       return writer.bytes(encodeMembership(frame.meta.membership)).finish();
     case "chunk":
@@ -133,10 +138,13 @@ function readBody(reader: ByteReader, kind: number, at: FrameHead): SnapshotFram
 }
 
 function readBegin(reader: ByteReader, at: FrameHead): BeginFrame | null {
+  const fromLife = reader.uint53();
+  const toLife = reader.uint53();
   const term = reader.uint53();
   const index = reader.uint53();
   const logTerm = reader.uint53();
   const membership = decodeMembership(reader.bytes());
   if (membership === null || index < 1 || logTerm < 1 || logTerm > term) return null;
-  return { kind: "begin", ...at, term, meta: { index, term: logTerm, membership } };
+  const meta = { index, term: logTerm, membership };
+  return { kind: "begin", ...at, fromLife, toLife, term, meta };
 }

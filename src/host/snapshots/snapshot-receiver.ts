@@ -119,6 +119,17 @@ export class SnapshotReceiver {
     if (this.state === "offered") this.offer();
   }
 
+  /** The group left this node: nothing comes of it any more, and nobody is told. */
+  close(): void {
+    this.state = "ended";
+    this.waiting = [];
+    this.waitingBytes = 0;
+  }
+
+  private get isClosed(): boolean {
+    return this.state === "ended";
+  }
+
   /** Gives up; only before the offer. */
   abandon(code: SnapshotCode): void {
     assert(!this.isOffered, "what the core may have taken is not given up");
@@ -140,7 +151,9 @@ export class SnapshotReceiver {
     machine.install(this.sink);
     this.group.replaced(index);
     this.deps.flushSoon(() => {
+      if (this.isClosed) return;
       this.deps.log.resetGroup(partition, { index, term }, order.hardState, () => {
+        if (this.isClosed) return;
         order.done();
         this.end("installed");
       });
@@ -194,7 +207,9 @@ export class SnapshotReceiver {
     if (this.settle()) return;
     const { group, begin } = this;
     const message = snapshotMessage(this.from, this.deps.nodeId, begin.term, begin.meta);
-    group.receive({ group: group.partition, message, entries: [], sign: NO_BEAT_SIGN });
+    const { fromLife, toLife } = begin;
+    const item = { group: group.partition, fromLife, toLife, message };
+    group.receive({ ...item, entries: [], sign: NO_BEAT_SIGN });
   }
 
   /** Whether the core has decided without an install. */

@@ -208,7 +208,9 @@ export class SnapshotSender {
     const { group, meta, session, term } = this;
     assert(meta !== null, "a snapshot has a position");
     if (!this.begun) {
-      const frame = { kind: "begin", group: group.partition, session, term, meta } as const;
+      const { lives, partition } = group;
+      const between = { fromLife: lives.own, toLife: lives.of(this.to) };
+      const frame = { kind: "begin", group: partition, session, ...between, term, meta } as const;
       if (!this.link.send(this.to, frame)) return;
       this.begun = true;
       this.heardAtMs = nowMs;

@@ -8,6 +8,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { Machine } from "../../machine/machine.js";
 import type { HardState, LogPort, LoggerPort } from "../../ports.js";
 import type { Membership, Role, SnapshotMeta } from "../../raft/state/types.js";
+import type { PeerLives, StrayReason } from "../replication/peer-lives.js";
 import type { RaftItem } from "../replication/raft-frames.js";
 import type { SnapshotFrame } from "./snapshot-frames.js";
 import type { SnapshotSettings } from "./snapshot-limits.js";
@@ -23,6 +24,8 @@ export interface SnapshotGroup {
     reportSnapshot(id: number, ok: boolean): void;
   };
   readonly members: { readonly membership: Membership };
+  /** Which lives of the replicas transfers are between. */
+  readonly lives: Pick<PeerLives, "own" | "of" | "strayReason">;
   /** The log holds what is above. */
   readonly floorIndex: number;
   /** Queues a message for the core, to be stepped in the group's next turn. */
@@ -58,6 +61,8 @@ export interface SnapshotDeps {
   find(partition: PartitionId): SnapshotGroup | null;
   /** Data of `level` may be written here; false: not yet. */
   mayHold(level: number): boolean;
+  /** A transfer was announced between lives that are over, or not known. */
+  stray(reason: StrayReason): void;
   /** There is room in memory for more rows that are not flushed, beside what is being written. */
   mayFill(): boolean;
   /** `done` is called, in no turn, when everything put into the memtable until now is durable. */

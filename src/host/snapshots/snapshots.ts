@@ -50,7 +50,7 @@ interface Install {
 /** The bound of the log is doubled so often at most. */
 const UNJOINED_MAX = 10;
 
-function keyOf(partition: PartitionId, to: number): string {
+function keyOf(partition: PartitionId, to: number | ""): string {
   return `${partition} ${to}`;
 }
 
@@ -98,6 +98,22 @@ export class Snapshots {
   /** A group is hosted from now on: what an earlier life left of other states is deleted. */
   added(group: SnapshotGroup): void {
     if (!this.sweeping.includes(group)) this.sweeping.push(group);
+  }
+
+  /** A group left this node: transfers of it end, and what its next life must not find goes. */
+  removed(group: SnapshotGroup): void {
+    const { partition } = group;
+    this.sweeping = this.sweeping.filter((each) => each !== group);
+    for (const [key, order] of [...this.orders]) if (order.group === group) this.orders.delete(key);
+    for (const [key, sender] of [...this.outgoing]) {
+      if (sender.group !== group) continue;
+      sender.close();
+      this.outgoing.delete(key);
+    }
+    const isIts = (key: string): boolean => key.startsWith(keyOf(partition, ""));
+    for (const key of [...this.failures.keys()]) if (isIts(key)) this.failures.delete(key);
+    for (const key of [...this.installs.keys()]) if (isIts(key)) this.installs.delete(key);
+    this.arrivals.removed(partition);
   }
 
   /** The core of `group`, which leads, wants node `to` to get a snapshot. Inside a turn. */

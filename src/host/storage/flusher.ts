@@ -86,6 +86,14 @@ export class Flusher {
     this.groups.set(group.partition, group);
   }
 
+  /** The group left this node; what a flush on its way holds of it comes to nothing. */
+  removed(group: FlushableGroup): void {
+    this.groups.delete(group.partition);
+    this.moving.delete(group);
+    this.bytesAtFreeze.delete(group.partition);
+    this.floors.removed(group);
+  }
+
   /** The store refused the last flush for want of space. */
   get storeFull(): boolean {
     return this.full;
@@ -234,7 +242,8 @@ export class Flusher {
     }
     for (const moved of table.groups) {
       const group = this.groups.get(partitionId(moved.group));
-      assert(group !== undefined, "a flushed group is one of this node");
+      // It left meanwhile; its next life begins only after a flush that comes behind this one.
+      if (group === undefined) continue;
       group.flushedIndex = moved.appliedIndex;
       const spare = moved.appliedIndex - this.settings.compactKeepEntries;
       this.floors.raise(group, spare);

@@ -52,6 +52,11 @@ export class LogFloors {
     if (floor > group.floorIndex) group.compact(floor);
   }
 
+  /** The group left this node. */
+  removed(group: FlooredGroup): void {
+    this.note(group, 0);
+  }
+
   private isOver(group: FlooredGroup): boolean {
     if (this.log.space() === "full") return true;
     const maxBytes = this.keepBytesMax();

@@ -7,11 +7,16 @@
  * is written lazily), never lie beyond the log's end. 3. Every refusal names the group, the index
  * and a remedy.
  */
-import { type PartitionId, partitionId } from "../../base/ids.js";
+import {
+  FOUNDING_INCARNATION,
+  type Incarnation,
+  type PartitionId,
+  partitionId,
+} from "../../base/ids.js";
 import { type Failure, type Result, failure, ok } from "../../base/result.js";
 import { KeySpace, fromByteKey, readUint32Key, toByteKey } from "../../machine/store/keys.js";
 import type { Machine } from "../../machine/machine.js";
-import type { RecoveredGroupLog, StorePort } from "../../ports.js";
+import type { HardState, RecoveredGroupLog, StorePort } from "../../ports.js";
 import type { RestoredState } from "../../raft/state/types.js";
 import type { ConfigPosition } from "../../raft/state/types.js";
 import {
@@ -73,17 +78,55 @@ export function mixedState(partition: PartitionId, index: number): Failure<Start
   return refuse("state-ahead-of-log", partition, what);
 }
 
-/** The restored state of one group. `recovered`: null when the log knows nothing of it. */
+/** What a replica begins with where neither log nor state store say more. */
+export interface Beginning {
+  /** Voters that the group was founded with; none for a replica that was added to it later. */
+  readonly founders: readonly number[];
+  readonly incarnation: Incarnation;
+  /** Of the former life. */
+  readonly term: number;
+  readonly vote: number;
+  /** Of the rows: above all that the group ever had here. */
+  readonly firstGeneration: number;
+}
+
+/** How a group begins of which the node has no row of its own. */
+export function foundingBeginning(founders: readonly number[]): Beginning {
+  const incarnation = FOUNDING_INCARNATION;
+  return { founders, incarnation, term: 0, vote: 0, firstGeneration: 0 };
+}
+
+/** Term and vote bind over all lives of a replica (P-003). */
+function boundHardState(recovered: RecoveredGroupLog | null, beginning: Beginning): HardState {
+  const { term, vote } = beginning;
+  const known = recovered?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  if (known.term > term) return known;
+  return {
+    term,
+    vote: known.term === term && known.vote !== 0 ? known.vote : vote,
+    commit: known.commit,
+  };
+}
+
+/**
+ * The restored state of one group. `recovered`: null when the log knows nothing of it. A replica
+ * that was added to its group awaits a snapshot until one was installed.
+ */
 export function restoredState(
   recovered: RecoveredGroupLog | null,
   machine: Machine,
-  founders: readonly number[],
+  beginning: Beginning,
 ): Result<RestoredState, StartRefusal> {
   const partition = machine.group;
   const applied = machine.appliedIndex;
   const floor = recovered?.floor ?? { term: 0, index: 0 };
   const lastIndex = recovered?.lastIndex ?? 0;
-  const hardState = recovered?.hardState ?? { term: 0, vote: 0, commit: 0 };
+  const hardState = boundHardState(recovered, beginning);
+  const awaitsSnapshot = beginning.incarnation > 0 && machine.installed.index === 0;
+  if (awaitsSnapshot && lastIndex > 0) {
+    const what = `the log ends at ${lastIndex}, but no snapshot was ever installed.`;
+    return refuse("damaged-state", partition, what);
+  }
   if (applied > lastIndex) {
     const what = `the state store is at index ${applied}, but the log ends at ${lastIndex}.`;
     return refuse("state-ahead-of-log", partition, what);
@@ -97,7 +140,8 @@ export function restoredState(
     return refuse("state-ahead-of-log", partition, what);
   }
   const stored = machine.membership;
-  const membership = stored === null ? membershipOfVoters(founders) : decodeMembership(stored);
+  const membership =
+    stored === null ? membershipOfVoters(beginning.founders) : decodeMembership(stored);
   if (membership === null) {
     const what = `its members, as of index ${machine.membershipIndex}, are written by a newer version.`;
     return refuse("damaged-state", partition, what);
@@ -129,7 +173,7 @@ export function restoredState(
     sizeRuns,
     appliedIndex: applied,
     membership,
-    awaitsSnapshot: false,
+    awaitsSnapshot,
   });
 }
 

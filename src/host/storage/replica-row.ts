@@ -25,6 +25,9 @@ export interface ReplicaRow {
   readonly lastGeneration: number;
 }
 
+/** What must be kept of a life that ends. */
+export type LastWords = Omit<ReplicaRow, "state">;
+
 export function replicaRowKey(partition: PartitionId): ByteKey {
   return nodeRowKey(`replica/${partition}`);
 }

@@ -18,6 +18,7 @@ import {
   RowKind,
   generationPrefix,
   groupPrefix,
+  groupRecordKey,
   keySuccessor,
   toByteKey,
   type ByteKey,
@@ -136,4 +137,17 @@ export function sweepGenerations(
   if (doomed.length < limit) gather(first, keySuccessor(groupPrefix(group)));
   for (const key of doomed) memtable.delete(key);
   return doomed.length;
+}
+
+/**
+ * Deletes up to `limit` rows of a group that left this node, its record in the end. Returns how
+ * many: 0 = nothing of it is left.
+ */
+export function eraseGroup(memtable: Memtable, group: number, limit: number): number {
+  const count = sweepGenerations(memtable, group, [], limit);
+  if (count > 0) return count;
+  const key = groupRecordKey(group);
+  if (memtable.get(key) === null) return 0;
+  memtable.delete(key);
+  return 1;
 }

@@ -48,4 +48,6 @@ export interface NodeAccess extends Pick<
   /** Meta first, then by partition id. */
   groups(): readonly GroupAccess[];
   onGroup(hook: (group: GroupAccess) => void): void;
+  /** `hook` is called for every group that leaves this node. */
+  onGroupLeft(hook: (group: GroupAccess) => void): void;
 }

@@ -57,10 +57,12 @@ export class Placement {
     private readonly node: NodeAccess,
     private readonly origins: Origins,
   ) {
-    node.onGroup((group) => {
+    const forget = (group: GroupAccess): void => {
       this.sequences.clear();
       this.byGroup.delete(group.partition);
-    });
+    };
+    node.onGroup(forget);
+    node.onGroupLeft(forget);
   }
 
   /** Where the object of a request on one object or bucket lives; null until the map is known. */

@@ -2,7 +2,7 @@
  * What all operations of a node share.
  *
  * Owns the sequence blocks of every group. Invariants: 1. Every group has its blocks from the turn
- * on in which this node hosts it.
+ * on in which this node hosts it, to the end of the turn in which it leaves.
  */
 import { present } from "../../base/assert.js";
 import { type Hlc, NO_STAMP } from "../../base/hlc.js";
@@ -64,6 +64,13 @@ export class Serving implements ForwardingDeps {
       this.blocksByGroup.set(group.partition, blocks);
       group.addReset(() => blocks.reset());
       group.addStopHook((propose) => blocks.handBack(propose));
+    });
+    // Answers of its last turn may still ask for them.
+    node.onGroupLeft(({ partition }) => {
+      const blocks = this.blocksByGroup.get(partition);
+      ports.timer.soon(() => {
+        if (this.blocksByGroup.get(partition) === blocks) this.blocksByGroup.delete(partition);
+      });
     });
   }
 

@@ -103,7 +103,13 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_peer_dropped_frames_total", "counter", node.droppedFrames);
   scalar(lines, "svc_peer_oversized_messages_total", "counter", node.oversizedMessages);
   scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
-  scalar(lines, "svc_peer_stray_items_total", "counter", node.strayItems);
+  family(lines, "svc_replica_drops_total", "counter", "Replicas that left this node for good");
+  lines.push(`svc_replica_drops_total ${node.replicaDrops}`);
+  const strays = "svc_stray_frames_total";
+  family(lines, strays, "counter", "Messages for no replica of this node, by reason");
+  for (const [reason, count] of Object.entries(node.strays)) {
+    lines.push(`${strays}{reason="${reason}"} ${count}`);
+  }
   const { level, levelMax, pendingMs } = node.levels;
   const feature = "svc_feature_level";
   family(lines, feature, "gauge", "Level of the cluster; 0 while it is not known");

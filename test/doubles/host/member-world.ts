@@ -5,7 +5,8 @@
  */
 import { PROGRAM } from "../../../src/base/levels.js";
 import { assert } from "../../../src/base/assert.js";
-import { FIRST_LEVEL, type PartitionId, partitionId } from "../../../src/base/ids.js";
+import { FIRST_LEVEL, NO_PLACEMENT, type PartitionId, partitionId } from "../../../src/base/ids.js";
+import type { ClusterView, GroupView } from "../../../src/control/membership.js";
 import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
 import { Joining } from "../../../src/host/cluster/joining.js";
 import { type LeaveOutcome, Leaving } from "../../../src/host/cluster/leaving.js";
@@ -34,6 +35,11 @@ import { FakeStore } from "../machine/fake-store.js";
 
 export const ELECTION_MS = 1000;
 export const BEAT_MS = 100;
+
+/** Every group is on every node. */
+function clusterOf(groups: readonly GroupView[]): ClusterView {
+  return { groups, placedOn: new Set() };
+}
 
 /** One group of the cluster, as it is everywhere. */
 export class FakeGroup {
@@ -93,7 +99,8 @@ export class MemberNode {
       soon,
       leader,
       metaReads: () => this.machine.meta,
-      groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh })),
+      clusterView: () =>
+        clusterOf(world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh }))),
       propose,
       send: (to, bytes) => this.send(to, bytes),
     });
@@ -118,7 +125,8 @@ export class MemberNode {
     );
     this.clusterMembers.connect({
       proposeOnMeta: this.metaProposer.propose,
-      groups: () => world.groups.map(({ membership }) => ({ membership, isFresh: true })),
+      clusterView: () =>
+        clusterOf(world.groups.map(({ membership }) => ({ membership, isFresh: true }))),
     });
     const reads = () => this.machine.meta;
     this.reconcile = new Reconcile({
@@ -205,7 +213,7 @@ export class MemberNode {
     return {
       partition: group.partition,
       leadership: { isServing },
-      machine: { membershipIndex: group.changes },
+      machine: { placedGeneration: NO_PLACEMENT, membershipIndex: group.changes },
       core: {
         term: group.term,
         status: () => world.statusOf(group),

@@ -5,7 +5,8 @@
  * Nothing happens by itself; `step` delivers what is on its way, flushes, steps inboxes and ticks.
  */
 import { assert } from "../../../src/base/assert.js";
-import { NO_PLACEMENT, partitionId } from "../../../src/base/ids.js";
+import { FOUNDING_INCARNATION, NO_PLACEMENT, partitionId } from "../../../src/base/ids.js";
+import { PeerLives } from "../../../src/host/replication/peer-lives.js";
 import type { RaftItem } from "../../../src/host/replication/raft-frames.js";
 import { encodeMembership } from "../../../src/host/replication/config-entries.js";
 import {
@@ -58,6 +59,7 @@ export class FakeGroup implements SnapshotGroup {
   replacedAt: number[] = [];
   /** Loses this many messages before it takes one. */
   losesMessages = 0;
+  lives = new PeerLives(FOUNDING_INCARNATION);
 
   constructor(
     readonly machine: Machine,
@@ -205,6 +207,8 @@ export class Side {
     }
   }
 
+  readonly strays: string[] = [];
+
   private world(settings: SnapshotSettings): SnapshotDeps {
     return {
       settings,
@@ -226,6 +230,7 @@ export class Side {
       flushSoon: (done) => void this.flushes.push(done),
       mayHold: () => true,
       wake: () => undefined,
+      stray: (reason) => void this.strays.push(reason),
     };
   }
 

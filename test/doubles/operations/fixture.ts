@@ -147,6 +147,7 @@ export class Bench {
       metaGroup: () => wrap(node.metaGroup()),
       groups: () => node.groups().map(wrap),
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
+      onGroupLeft: (hook) => node.onGroupLeft((group) => hook(wrap(group))),
     };
   }
 

@@ -190,6 +190,7 @@ export class Trio {
       },
       groups: () => [...own.values()].filter((group) => find(group.partition) !== null),
       onGroup: (hook) => own.forEach((group) => hook(group)),
+      onGroupLeft: () => undefined,
       clientEndpointOf: (node) => `http://n${node}`,
     };
   }

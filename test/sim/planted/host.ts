@@ -208,7 +208,7 @@ const flushes: readonly Mutation[] = [
     [
       edit(
         "src/host/snapshots/snapshot-receiver.ts",
-        "    this.deps.flushSoon(() => {\n      this.deps.log.resetGroup",
+        "    this.deps.flushSoon(() => {\n      if (this.isClosed) return;\n      this.deps.log.resetGroup",
         "    ((then) => then())(() => {\n      this.deps.log.resetGroup",
       ),
     ],

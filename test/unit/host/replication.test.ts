@@ -1,6 +1,7 @@
 /** The inbox of one group beside an install: nothing is stepped whose payloads would be lost. */
 import t from "tap";
-import { partitionId } from "../../../src/base/ids.js";
+import { FOUNDING_INCARNATION, partitionId } from "../../../src/base/ids.js";
+import { PeerLives } from "../../../src/host/replication/peer-lives.js";
 import { AppendBudget } from "../../../src/host/replication/append-budget.js";
 import { CacheBudget, EntryCache } from "../../../src/host/replication/entry-cache.js";
 import { PeerOutbox } from "../../../src/host/replication/peer-outbox.js";
@@ -31,7 +32,7 @@ function item(kind: MessageKind, index: number, count: number): RaftItem {
     snapshot: null,
     proposal: null,
   };
-  return { group: 1, message, entries, sign: NO_BEAT_SIGN };
+  return { group: 1, fromLife: 0, toLife: 0, message, entries, sign: NO_BEAT_SIGN };
 }
 
 function group(): { replication: Replication; stepped: string[] } {
@@ -52,6 +53,7 @@ function group(): { replication: Replication; stepped: string[] } {
   const replication = new Replication({
     partition: partitionId(1),
     core,
+    lives: new PeerLives(FOUNDING_INCARNATION),
     cache: new EntryCache(new CacheBudget(1000), 1000),
     outbox: new PeerOutbox(null, () => undefined),
     log: new ManualLog(new ManualTimer()),

@@ -586,7 +586,7 @@ t.test("fuzz: frames go through bytes and back; damage is null, nothing throws (
   const at = { group: 3, session: 2 ** 52 + 5 };
   const meta = { index: 12, term: 4, membership: MEMBERS };
   const frames: readonly SnapshotFrame[] = [
-    { kind: "begin", ...at, term: 5, meta },
+    { kind: "begin", ...at, fromLife: 7, toLife: 2 ** 53 - 1, term: 5, meta },
     { kind: "chunk", ...at, sequence: 2 ** 32 - 1, bytes: new Uint8Array([1, 2, 3]) },
     { kind: "chunk", ...at, sequence: 0, bytes: new Uint8Array(0) },
     { kind: "ack", ...at, next: 9, resend: true },

@@ -1,0 +1,163 @@
+/**
+ * Keeps what a node hosts in line with the applied partition map, for as long as the node runs:
+ * replicas that the map places here come, those that a newer map is without go.
+ *
+ * Owns the lives of replicas (`ReplicaLives`). Invariants: 1. A group comes and goes by the map
+ * alone, never by a message (P-097). 2. A replica of a placed partition is made when its row is
+ * durable, and begins with the founders of the record or awaits a snapshot. 3. What recovery found
+ * of a log is of the life that was open then: one that comes later begins without it. 4. While the
+ * map stays as it is, following it costs one read.
+ */
+import { present } from "../../base/assert.js";
+import { type MapVersion, type PartitionId, partitionId } from "../../base/ids.js";
+import type { Result } from "../../base/result.js";
+import { type KnownLife, hostingStep } from "../../control/hosting.js";
+import type { ClusterRecord, PartitionRecord } from "../../machine/commands/command.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { RecoveredGroupLog } from "../../ports.js";
+import type { PeerLives } from "../replication/peer-lives.js";
+import { type Beginning, foundingBeginning } from "../storage/recovery.js";
+import type { LastWords } from "../storage/replica-row.js";
+import { ReplicaLives, type ReplicaLivesDeps } from "./replica-lives.js";
+
+/** The partition map, as far as it says where replicas are. */
+export interface HostedMap {
+  /** Data partitions on every node. */
+  readonly full: number;
+  /** The others, */
+  readonly placed: ReadonlySet<PartitionId>;
+  /** and the nodes that their records name. */
+  readonly named: ReadonlySet<number>;
+}
+
+/** A replica that is here. */
+interface HostedReplica {
+  readonly lives: PeerLives;
+}
+
+export interface MapFollowerDeps extends Omit<ReplicaLivesDeps, "changed"> {
+  readonly nodeId: number;
+  /** The voters that the cluster was founded with. */
+  founderIds(): readonly number[];
+  /** The records as applied here; null before there is a meta partition. */
+  reads(): MetaReads | null;
+  /** Nothing comes and goes any more: the node stops. */
+  isStopping(): boolean;
+  find(partition: PartitionId): HostedReplica | null;
+  /** Makes and starts a replica. */
+  host(
+    partition: PartitionId,
+    beginning: Beginning,
+    recovered: RecoveredGroupLog | null,
+  ): HostedReplica;
+  /** Takes a replica away from everybody who knows it; what it has stays in log and store. */
+  retire(partition: PartitionId): LastWords;
+}
+
+export class MapFollower {
+  private readonly lives: ReplicaLives;
+  /** What the log had at the start of groups of which it is not known yet how they began. */
+  private readonly unhosted = new Map<PartitionId, RecoveredGroupLog>();
+  private seen: MapVersion | null = null;
+  /** Data partitions of the cluster; 0 until it is founded. */
+  dataPartitions = 0;
+  /** As applied last. */
+  map: HostedMap = { full: 0, placed: new Set(), named: new Set() };
+
+  constructor(private readonly deps: MapFollowerDeps) {
+    this.lives = new ReplicaLives({
+      ...deps,
+      changed: (partition) => {
+        const record = deps.isStopping() ? null : (deps.reads()?.partition(partition) ?? null);
+        if (record !== null) this.followOne(record);
+      },
+    });
+  }
+
+  /** Reads what earlier starts left. */
+  load(): Result<null, "damaged-state"> {
+    return this.lives.load();
+  }
+
+  /** Once per tick. */
+  tick(): void {
+    this.lives.tick();
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.lives.hasWork;
+  }
+
+  /** Replicas that were dropped to the end in this life of the node. */
+  get drops(): number {
+    return this.lives.drops;
+  }
+
+  /**
+   * How a group goes on of which log or store hold something at the start; null when it does not:
+   * it was dropped, or its record is not known yet.
+   */
+  recovers(partition: PartitionId, recovered: RecoveredGroupLog | null): Beginning | null {
+    const row = this.lives.row(partition);
+    if (row !== null && row.state !== "live") return null;
+    const record = row === null ? null : (this.deps.reads()?.partition(partition) ?? null);
+    if (row === null || row.incarnation > 0 || record !== null) {
+      return this.beginningOf(partition, record);
+    }
+    if (recovered !== null) this.unhosted.set(partition, recovered);
+    return null;
+  }
+
+  private beginningOf(partition: PartitionId, record: PartitionRecord | null): Beginning {
+    const row = this.lives.row(partition);
+    if (row === null) return foundingBeginning(this.deps.founderIds());
+    const { incarnation, term, vote, lastGeneration } = row;
+    const founders = incarnation > 0 ? [] : present(record, "a founder's record is known").founders;
+    return { founders, incarnation, term, vote, firstGeneration: lastGeneration + 1 };
+  }
+
+  /** Brings what is hosted in line with the map, where that changed. */
+  follow(reads: MetaReads, cluster: ClusterRecord): void {
+    if (cluster.mapVersion === this.seen) return;
+    this.seen = cluster.mapVersion;
+    const placed = new Set<PartitionId>();
+    const named = new Set<number>();
+    let full = 0;
+    for (const record of reads.partitions()) {
+      if (record.mode === "full" && record.state !== "Removed") full++;
+      if (record.mode === "placed") placed.add(partitionId(record.partitionId));
+      for (const { nodeId } of record.replicas) named.add(nodeId);
+      this.followOne(record);
+    }
+    this.map = { full, placed, named };
+    this.dataPartitions = cluster.dataPartitions;
+  }
+
+  private followOne(record: PartitionRecord): void {
+    const { deps, lives } = this;
+    const partition = partitionId(record.partitionId);
+    if (lives.isBusy(partition) || deps.isStopping()) return;
+    const hosted = deps.find(partition) ?? this.takeUp(partition, record);
+    hosted?.lives.learn(record.replicas);
+    const step = hostingStep(record, deps.nodeId, this.lastLife(partition, hosted));
+    if (step.kind === "drop") lives.drop(partition, deps.retire(partition));
+    if (step.kind !== "come") return;
+    if (record.mode === "placed") return lives.come(partition, step.incarnation);
+    deps.host(partition, foundingBeginning(deps.founderIds()), null);
+  }
+
+  private lastLife(partition: PartitionId, hosted: HostedReplica | null): KnownLife | null {
+    if (hosted !== null) return { incarnation: hosted.lives.own, isLive: true };
+    const row = this.lives.row(partition);
+    return row === null ? null : { incarnation: row.incarnation, isLive: false };
+  }
+
+  /** A replica whose life has begun and which is not made: it waited for its row, or its record. */
+  private takeUp(partition: PartitionId, record: PartitionRecord): HostedReplica | null {
+    if (this.lives.row(partition)?.state !== "live") return null;
+    const recovered = this.unhosted.get(partition) ?? null;
+    this.unhosted.delete(partition);
+    return this.deps.host(partition, this.beginningOf(partition, record), recovered);
+  }
+}
