@@ -317,6 +317,14 @@ export interface MeterPort {
   stampHeldBack(): void;
 }
 
+/** How busy the process is, over the last seconds; measured beside the tower. */
+export interface LoadPort {
+  /** 99th percentile of how late the event loop comes back (ms). */
+  loopLagP99Ms(): number;
+  /** 99th percentile of the durable writes of the log (ms). */
+  logSyncP99Ms(): number;
+}
+
 /** A question that is on its way. */
 export interface Question {
   /** No answer is wanted any more: none comes. */

@@ -104,6 +104,7 @@ const SPOKEN_FORMATS = {
   "raft frame": { 4: 4 },
   "snapshot frame": { 2: 4 },
   "call frame": { 1: 4 },
+  "node report": { 1: 4 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** Operations of clients and administrators: since which level they are carried out. */

@@ -17,6 +17,7 @@ import type { FinalizeDone } from "./cluster/finalizing.js";
 import type { LeaveDone } from "./cluster/leaving.js";
 import type { PeerAdmission } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
+import type { NodeReports } from "./reports/node-reports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
@@ -99,6 +100,11 @@ export class Node {
   /** Log and store are being closed, or are closed: no row is to be read any more. */
   get closing(): boolean {
     return this.parts.stopping.isClosing;
+  }
+
+  /** What the nodes of the cluster report of themselves. */
+  get reports(): NodeReports {
+    return this.parts.reports;
   }
 
   /** The other nodes: who is linked, calls to them. */

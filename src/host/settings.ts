@@ -16,6 +16,7 @@ import type {
   FatalPort,
   Founder,
   LevelPort,
+  LoadPort,
   LogPort,
   LoggerPort,
   MeterPort,
@@ -38,6 +39,8 @@ export interface HostPorts {
   readonly logger: LoggerPort;
   readonly fatal: FatalPort;
   readonly meter: MeterPort;
+  /** Absent where nobody measures. */
+  readonly load?: LoadPort;
   /** The other nodes; absent on a node without a network. */
   readonly peers?: PeerPort;
   /** Sorts rows before a flush; plain sorting when absent. */
@@ -132,6 +135,8 @@ export interface HostSettings {
    * snapshots; more where snapshots are large (bytes).
    */
   readonly logKeepBytesMax: number;
+  /** What the state store may grow to; 0 = no bound is known (bytes). */
+  readonly storeMaxBytes: number;
   /** Entries handed to the log and not durable, of all groups, then appends are refused (bytes). */
   readonly unwrittenBytesMax: number;
   /** Pause before a flush that met a full store is tried again. */
@@ -170,6 +175,7 @@ export const FIXED_HOST_SETTINGS = {
   unflushedBytesMax: 256 << 20,
   unflushedRowsMax: 10_000,
   logKeepBytesMax: 1 << 30,
+  storeMaxBytes: 0,
   unwrittenBytesMax: 128 << 20,
   flushRetryMs: 1000,
   applySliceCommands: 4096,

@@ -15,7 +15,7 @@ import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
 import { Balancer } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
-import type { ReplicaDeps } from "./group/replica.js";
+import type { Replica, ReplicaDeps } from "./group/replica.js";
 import { ClusterChanges } from "./cluster/cluster-changes.js";
 import { LogOutbox } from "./group/effects.js";
 import { CacheBudget } from "./replication/entry-cache.js";
@@ -28,6 +28,8 @@ import { GroupRegistry } from "./cluster/group-registry.js";
 import { PeerAdmission } from "./cluster/peer-admission.js";
 import { Turn, type TurnParts } from "./turn.js";
 import { NodeClocks } from "./node-clocks.js";
+import { NodeReports } from "./reports/node-reports.js";
+import { OwnReport } from "./reports/own-report.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
 import { Ticker } from "./ticker.js";
 import type { HostPorts, HostSettings } from "./settings.js";
@@ -58,6 +60,7 @@ export class NodeParts implements TurnParts {
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
   readonly levelMark: LevelMark;
+  readonly reports: NodeReports;
   private readonly turn: Turn;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -106,6 +109,14 @@ export class NodeParts implements TurnParts {
       settings.electionMs,
     );
     const balancer = this.makeBalancer();
+    const ownReport = this.makeOwnReport();
+    this.reports = new NodeReports({
+      nodeId: settings.nodeId,
+      nowMs: () => ports.clock.monotonicMs(),
+      linked: () => this.peers.linked(),
+      own: (nowMs) => ownReport.make(nowMs),
+      send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    });
     const atTick = (nowMs: number): boolean => {
       this.snapshots.tick(nowMs);
       this.heirs.tick();
@@ -113,6 +124,8 @@ export class NodeParts implements TurnParts {
       if (!isStopping) {
         this.changes.tick(nowMs);
         balancer.check(nowMs);
+        if (ownReport.hasNews()) this.reports.changed();
+        this.reports.tick(nowMs);
       }
       this.activeGroups.clear();
       return isStopping || this.snapshots.hasWork || this.changes.hasWork || this.registry.hasWork;
@@ -269,6 +282,7 @@ export class NodeParts implements TurnParts {
       metaProposal: (from, bytes) =>
         this.clocks.frame(from, bytes) ||
         this.heirs.frame(from, bytes) ||
+        this.reports.frame(from, bytes) ||
         this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
       refusedAsRemoved: () => this.changes.refusedAsRemoved(),
@@ -312,6 +326,31 @@ export class NodeParts implements TurnParts {
     );
   }
 
+  private makeOwnReport(): OwnReport {
+    const { settings, ports, registry } = this;
+    const replicas = (): Replica[] => registry.all.map(({ replica }) => replica);
+    return new OwnReport({
+      nodeId: settings.nodeId,
+      bootNumber: () => this.links.bootNumber,
+      metaIndex: () => registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
+      groups: replicas,
+      activeGroups: () => this.activeGroups.all(),
+      members: () => (this.metaReads()?.members() ?? []).map(({ nodeId }) => nodeId),
+      isLinked: (node) => this.peers.isUp(node),
+      unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
+      transfers: () => this.snapshots.facts(),
+      isFull: () => this.flusher.storeFull || ports.log.space() === "full",
+      load: () => ({
+        logBytes: ports.log.sizeBytes(),
+        storeBytes: ports.store.sizeBytes(),
+        storeMaxBytes: settings.storeMaxBytes,
+        loopLagP99Ms: ports.load?.loopLagP99Ms() ?? 0,
+        logSyncP99Ms: ports.load?.logSyncP99Ms() ?? 0,
+        commands: this.budget.commands,
+      }),
+    });
+  }
+
   private makeFailover(shared: ReplicaDeps): Failover {
     const failover = new Failover(
       new Prng(this.ports.entropy.uint32()),
@@ -333,6 +372,7 @@ export class NodeParts implements TurnParts {
         unquiesce(node);
         this.snapshots.linkUp(node);
         failover.linkUp(node);
+        this.reports.changed();
       },
       linkDown: (node) => {
         unquiesce(node);
@@ -340,6 +380,7 @@ export class NodeParts implements TurnParts {
         this.changes.linkDown(node);
         for (const { replica } of this.registry.all) replica.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
+        this.reports.changed();
       },
     });
     return failover;

@@ -105,6 +105,7 @@ function openNode(
     logger,
     fatal,
     meter: metrics,
+    load: metrics.load,
     ...(peers.network === null ? {} : { peers: peers.network }),
     sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });

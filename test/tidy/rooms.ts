@@ -24,7 +24,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["snapshots"],
     ["settings.ts", "requests"],
     ["storage"],
-    ["group"],
+    ["group", "reports"],
     ["sequences", "leaders", "cluster"],
   ],
   operations: [["api"], ["admission", "wire"], ["forwarding"], ["serving"], ["kv"], ["cluster"]],

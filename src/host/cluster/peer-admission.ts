@@ -89,6 +89,9 @@ export class PeerAdmission implements PeerEvents {
   isOutside = false;
   private isStarted = false;
   /** Items of frames that could not be read. */
+  /** Starts of this data directory; 0 before it is known that this one is durable. */
+  bootNumber = 0;
+  /** Items of frames that could not be read, and frames of groups that are not here. */
   badItems = 0;
   /** Those that are for no replica of here, by reason. */
   readonly strays: Record<StrayReason, number> = {
@@ -107,6 +110,7 @@ export class PeerAdmission implements PeerEvents {
     this.known.load();
     this.deps.port?.setPeers(this.others(this.deps.founders()));
     this.isStarted = true;
+    this.bootNumber = boot.bootNumber;
     this.refresh();
     this.deps.port?.start(this, boot);
   }

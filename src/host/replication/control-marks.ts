@@ -13,4 +13,6 @@ export const ControlMark = {
   hearing: 0xe3,
   /** Planned moves of leaderships (move-frames.ts), on the lane "bulk" too. */
   move: 0xe4,
+  /** What a node tells of itself (reports/node-report.ts). */
+  report: 0xe5,
 } as const;

@@ -24,6 +24,8 @@ export interface Waiter {
 /** Command bytes queued or in unapplied entries, over all groups of the node. */
 export class Budget {
   private used = 0;
+  /** Commands that were let in. */
+  commands = 0;
 
   constructor(private readonly maxBytes: number) {}
 
@@ -90,6 +92,7 @@ export class Batcher {
     if (this.live >= limits.queuedCommandsMax) return false;
     if (this.live > 0 && this.bytes + waiter.sizeBytes > limits.queuedBytesMax) return false;
     if (!this.budget.take(waiter.sizeBytes)) return false;
+    this.budget.commands++;
     if (this.live === 0) this.oldestSinceMs = nowMs;
     this.queue.push(waiter);
     this.live++;

@@ -17,6 +17,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     ...cluster,
     nodeId: config.nodeId,
     storage: config.storage,
+    storeMaxBytes: config.storage === "memory" ? 0 : config.storageMaxBytes,
     initialPartitions: config.partitions,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,

@@ -5,7 +5,6 @@
  * Invariants: 1. A request costs nothing here (see `operations/admission/tally`). 2. Label children
  * are made once and kept.
  */
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { PROGRAM } from "../../base/levels.js";
 import type { ConnectionCount } from "../../base/connections.js";
@@ -19,6 +18,8 @@ import {
 } from "../../operations/admission/tally.js";
 import { frontLines, groupLines, nodeLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
+import { RecentLoad } from "./recent-load.js";
+import { systemClock } from "../../sys.js";
 import type { MeterPort } from "../../ports.js";
 
 /** The node as operators call it. */
@@ -56,7 +57,7 @@ export class Metrics implements MeterPort {
   private readonly registry = new Registry();
   private readonly tally: RequestTally;
   private sources: MetricSources | null = null;
-  private readonly loopDelay = monitorEventLoopDelay({ resolution: 10 });
+  readonly load = new RecentLoad(systemClock.monotonicMs);
   private readonly batches = this.histogram(
     "svc_raft_batch_entries",
     "Commands per log entry",
@@ -119,7 +120,6 @@ export class Metrics implements MeterPort {
 
   constructor(version: string, tally: RequestTally, node: NodeName) {
     this.tally = tally;
-    this.loopDelay.enable();
     const sources = (): MetricSources | null => this.sources;
     new Gauge({
       name: "svc_build_info",
@@ -177,6 +177,7 @@ export class Metrics implements MeterPort {
   }
 
   logSyncMs(durationMs: number, records: number, bytes: number): void {
+    this.load.logSynced(durationMs);
     this.syncs.observe(durationMs / 1000);
     this.syncRecords.observe(records);
     this.syncBytes.inc(bytes);
@@ -229,9 +230,9 @@ export class Metrics implements MeterPort {
     const lines: string[] = [];
     this.requestLines(lines);
     this.groupLines(lines);
-    const delay = this.loopDelay;
-    scalar(lines, "svc_event_loop_lag_p99_seconds", "gauge", delay.percentile(99) / 1e9);
-    scalar(lines, "svc_event_loop_lag_max_seconds", "gauge", delay.max / 1e9);
+    const { load } = this;
+    scalar(lines, "svc_event_loop_lag_p99_seconds", "gauge", load.loopLagP99Ms() / 1000);
+    scalar(lines, "svc_event_loop_lag_max_seconds", "gauge", load.loopLagMaxMs / 1000);
     const { user, system } = process.cpuUsage();
     scalar(lines, "process_cpu_seconds_total", "counter", (user + system) / 1e6);
     scalar(lines, "process_resident_memory_bytes", "gauge", process.memoryUsage.rss());
@@ -270,6 +271,6 @@ export class Metrics implements MeterPort {
   }
 
   close(): void {
-    this.loopDelay.disable();
+    this.load.close();
   }
 }

@@ -49,6 +49,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "raft frame": ["src/host/replication/raft-frames.ts VERSION"],
   "snapshot frame": ["src/host/snapshots/snapshot-frames.ts VERSION"],
   "call frame": ["src/operations/wire/frames.ts VERSION"],
+  "node report": ["src/host/reports/node-report.ts VERSION"],
 };
 
 /** Numbers of versions that no cluster agrees on. */

@@ -1,0 +1,189 @@
+/**
+ * What a node tells the others of itself, and how it travels: one frame of the lane "control".
+ *
+ * Reports steer choices, never majorities: where a replica is to come, who leads too much, why a
+ * move does not get on. Pure codec. Invariants: 1. A frame is at most NODE_REPORT_MAX_BYTES, for
+ * any cluster there can be. 2. Reading is strict and bounded (P-128): lists ascend, and nothing is
+ * allocated that the bytes do not hold.
+ */
+import { assert } from "../../base/assert.js";
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { MEMBERS_MAX, PARTITIONS_MAX } from "../../base/limits.js";
+import { ControlMark } from "../replication/control-marks.js";
+
+const MARK = ControlMark.report;
+const VERSION = 1;
+
+/** No report is larger. */
+export const NODE_REPORT_MAX_BYTES = 64 << 10;
+/** Replicas on their way that one report tells of: the most urgent ones are what counts. */
+export const ARRIVALS_MAX = 256;
+const FRAME_BYTES = 512;
+
+/** How far a replica is that comes to a group which the reporting node leads. */
+export interface ReplicaArrival {
+  readonly partition: number;
+  /** Who gets it. */
+  readonly nodeId: number;
+  /** Last entry that is known to be there; it grows while log arrives. */
+  readonly matchIndex: number;
+  /** Chunks of a snapshot that were acknowledged; they grow while one travels. */
+  readonly snapshotChunks: number;
+}
+
+export interface UnlinkedNode {
+  readonly nodeId: number;
+  /** For so long, as far as it was missed (ms). */
+  readonly forMs: number;
+}
+
+export interface NodeReport {
+  /** Starts of the data directory: a report of an earlier one says nothing any more. */
+  readonly bootNumber: number;
+  /** Applied index of the meta partition: how new its partition map is. */
+  readonly metaIndex: number;
+  /** Replicas of data partitions on the node. */
+  readonly replicas: number;
+  /** Those of them that are learners. */
+  readonly learners: number;
+  /** Data partitions that it leads and serves, ascending. */
+  readonly leading: readonly number[];
+  /** By partition, then by node. */
+  readonly arrivals: readonly ReplicaArrival[];
+  /** Snapshots that it takes in. */
+  readonly snapshotsIn: number;
+  /** Snapshots that it sends. */
+  readonly snapshotsOut: number;
+  readonly logBytes: number;
+  readonly storeBytes: number;
+  /** What the store may grow to; 0 = no bound is known. */
+  readonly storeMaxBytes: number;
+  /** Log or store are full: it takes no writes. The disk alone bounds the log. */
+  readonly isFull: boolean;
+  /** Commands proposed here. */
+  readonly writesPerSecond: number;
+  /** 99th percentile of the last seconds (ms). */
+  readonly loopLagP99Ms: number;
+  readonly logSyncP99Ms: number;
+  /** Members that it has no link with, by node id. */
+  readonly unlinked: readonly UnlinkedNode[];
+}
+
+/** Whether `bytes`, from the lane "control", are a report. */
+export function isNodeReport(bytes: Uint8Array): boolean {
+  return bytes[0] === MARK;
+}
+
+/** Times travel in microseconds. */
+const MICROS = 1000;
+const UINT32_MAX = 0xffff_ffff;
+
+function uint32(value: number): number {
+  return Math.min(UINT32_MAX, Math.max(0, Math.round(value)));
+}
+
+/** The frame of a report. */
+export function encodeNodeReport(report: NodeReport): Uint8Array {
+  const writer = new ByteWriter(FRAME_BYTES).uint8(MARK).uint8(VERSION);
+  writer.uint53(report.bootNumber).uint53(report.metaIndex);
+  writer.length(report.replicas).length(report.learners);
+  writer.length(report.snapshotsIn).length(report.snapshotsOut);
+  writer.uint53(report.logBytes).uint53(report.storeBytes).uint53(report.storeMaxBytes);
+  writer.boolean(report.isFull);
+  writer.uint32(uint32(report.writesPerSecond));
+  writer.uint32(uint32(report.loopLagP99Ms * MICROS)).uint32(uint32(report.logSyncP99Ms * MICROS));
+  let last = 0;
+  writer.length(report.leading.length);
+  for (const partition of report.leading) {
+    writer.length(partition - last);
+    last = partition;
+  }
+  writer.length(report.arrivals.length);
+  for (const { partition, nodeId, matchIndex, snapshotChunks } of report.arrivals) {
+    writer.length(partition).length(nodeId).uint53(matchIndex).length(snapshotChunks);
+  }
+  last = 0;
+  writer.length(report.unlinked.length);
+  for (const { nodeId, forMs } of report.unlinked) {
+    writer.length(nodeId - last).uint32(uint32(forMs));
+    last = nodeId;
+  }
+  assert(writer.sizeBytes <= NODE_REPORT_MAX_BYTES, "every report fits its frame");
+  return writer.finish();
+}
+
+/** Null when the bytes are no report of this version. */
+export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
+  if (bytes.length > NODE_REPORT_MAX_BYTES) return null;
+  const reader = new ByteReader(bytes);
+  if (reader.uint8() !== MARK || reader.uint8() !== VERSION) return null;
+  const report: NodeReport = {
+    bootNumber: reader.uint53(),
+    metaIndex: reader.uint53(),
+    replicas: reader.length(),
+    learners: reader.length(),
+    snapshotsIn: reader.length(),
+    snapshotsOut: reader.length(),
+    logBytes: reader.uint53(),
+    storeBytes: reader.uint53(),
+    storeMaxBytes: reader.uint53(),
+    isFull: reader.boolean(),
+    writesPerSecond: reader.uint32(),
+    loopLagP99Ms: reader.uint32() / MICROS,
+    logSyncP99Ms: reader.uint32() / MICROS,
+    leading: readLeading(reader),
+    arrivals: readArrivals(reader),
+    unlinked: readUnlinked(reader),
+  };
+  return reader.isComplete() ? report : null;
+}
+
+/** How many follow; more than there can be, or than the bytes hold, is a fault. */
+function readCount(reader: ByteReader, most: number, itemBytes: number): number {
+  const count = reader.length();
+  if (count <= most && count * itemBytes <= reader.remainingBytes) return count;
+  reader.fail();
+  return 0;
+}
+
+/** The number that follows `last`: higher than it. */
+function readNext(reader: ByteReader, last: number): number {
+  const step = reader.length();
+  if (step === 0) reader.fail();
+  return last + step;
+}
+
+function readLeading(reader: ByteReader): readonly number[] {
+  const leading: number[] = [];
+  const count = readCount(reader, PARTITIONS_MAX, 1);
+  for (let at = 0; at < count && !reader.failed; at++) {
+    leading.push(readNext(reader, leading[at - 1] ?? 0));
+  }
+  return leading;
+}
+
+const ARRIVAL_MIN_BYTES = 11;
+
+function readArrivals(reader: ByteReader): readonly ReplicaArrival[] {
+  const arrivals: ReplicaArrival[] = [];
+  const count = readCount(reader, ARRIVALS_MAX, ARRIVAL_MIN_BYTES);
+  for (let at = 0; at < count && !reader.failed; at++) {
+    const partition = reader.length();
+    const nodeId = reader.length();
+    const matchIndex = reader.uint53();
+    arrivals.push({ partition, nodeId, matchIndex, snapshotChunks: reader.length() });
+  }
+  return arrivals;
+}
+
+const UNLINKED_MIN_BYTES = 5;
+
+function readUnlinked(reader: ByteReader): readonly UnlinkedNode[] {
+  const unlinked: UnlinkedNode[] = [];
+  const count = readCount(reader, MEMBERS_MAX, UNLINKED_MIN_BYTES);
+  for (let at = 0; at < count && !reader.failed; at++) {
+    const nodeId = readNext(reader, unlinked[at - 1]?.nodeId ?? 0);
+    unlinked.push({ nodeId, forMs: reader.uint32() });
+  }
+  return unlinked;
+}

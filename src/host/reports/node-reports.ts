@@ -1,0 +1,104 @@
+/**
+ * The reports that the nodes of a cluster give each other: this node's own, told to everybody every
+ * few seconds and soon after something big changed, and the latest of each other node.
+ *
+ * Invariants: 1. A report counts for REPORT_VALID_MS, and never after one of a later start of its
+ * node. 2. However much changes, a node tells at most one report per REPORT_GAP_MS. 3. What is kept
+ * is bounded by the members there can be. 4. Whoever has no link to anybody makes no report.
+ */
+import { MEMBERS_MAX } from "../../base/limits.js";
+import {
+  type NodeReport,
+  decodeNodeReport,
+  encodeNodeReport,
+  isNodeReport,
+} from "./node-report.js";
+
+/** Pause between two reports of a node (ms). */
+export const REPORT_EVERY_MS = 5000;
+/** The same, when something big changed. */
+export const REPORT_GAP_MS = 1000;
+/** A report counts for so long (ms). */
+export const REPORT_VALID_MS = 15_000;
+
+export interface NodeReportsDeps {
+  readonly nodeId: number;
+  nowMs(): number;
+  /** The linked nodes. */
+  linked(): Iterable<number>;
+  /** What this node has to tell now. */
+  own(nowMs: number): NodeReport;
+  /** Sends a frame on the lane "control"; it may be dropped. */
+  send(to: number, bytes: Uint8Array): void;
+}
+
+/** A report of another node, and how old it is. */
+export interface HeardReport {
+  readonly report: NodeReport;
+  readonly ageMs: number;
+}
+
+interface Kept {
+  readonly report: NodeReport;
+  readonly atMs: number;
+}
+
+export class NodeReports {
+  private readonly kept = new Map<number, Kept>();
+  private toldMs = -Infinity;
+  private hasNews = false;
+  /** Frames that could not be read. */
+  badFrames = 0;
+
+  constructor(private readonly deps: NodeReportsDeps) {}
+
+  /** Something changed that others choose by: they hear of it soon. */
+  changed(): void {
+    this.hasNews = true;
+  }
+
+  /** Tells this node's report if it is time; once per tick. */
+  tick(nowMs: number): void {
+    if (nowMs - this.toldMs < (this.hasNews ? REPORT_GAP_MS : REPORT_EVERY_MS)) return;
+    const linked = [...this.deps.linked()];
+    if (linked.length === 0) return;
+    this.toldMs = nowMs;
+    this.hasNews = false;
+    const frame = encodeNodeReport(this.deps.own(nowMs));
+    for (const node of linked) this.deps.send(node, frame);
+  }
+
+  /** Takes a frame of the lane "control" if it is a report; false: it is not. */
+  frame(from: number, bytes: Uint8Array): boolean {
+    if (!isNodeReport(bytes)) return false;
+    const report = decodeNodeReport(bytes);
+    const nowMs = this.deps.nowMs();
+    if (report === null) this.badFrames++;
+    else if (report.bootNumber >= (this.fresh(from, nowMs)?.report.bootNumber ?? 0)) {
+      this.keep(from, { report, atMs: nowMs });
+    }
+    return true;
+  }
+
+  /** The latest report of `node`, this one included; null when none counts. */
+  of(node: number): HeardReport | null {
+    const nowMs = this.deps.nowMs();
+    if (node === this.deps.nodeId) return { report: this.deps.own(nowMs), ageMs: 0 };
+    const kept = this.fresh(node, nowMs);
+    return kept === null ? null : { report: kept.report, ageMs: nowMs - kept.atMs };
+  }
+
+  private fresh(node: number, nowMs: number): Kept | null {
+    const kept = this.kept.get(node);
+    return kept === undefined || nowMs - kept.atMs > REPORT_VALID_MS ? null : kept;
+  }
+
+  private keep(node: number, kept: Kept): void {
+    this.kept.delete(node);
+    this.kept.set(node, kept);
+    for (const oldest of this.kept.keys()) {
+      if (this.kept.size <= MEMBERS_MAX) break;
+      this.kept.delete(oldest);
+    }
+  }
+}

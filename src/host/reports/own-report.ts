@@ -1,0 +1,153 @@
+/**
+ * What this node has to tell of itself, read from its parts when a report is due; and whether
+ * something big changed since the last one.
+ *
+ * Invariants: 1. A look at a tick costs a comparison for each group that was run; all groups are
+ * looked at for a report only. 2. Reading changes nothing but what the next look compares with.
+ */
+import { META_PARTITION, type PartitionId } from "../../base/ids.js";
+import type { CoreStatus, Membership } from "../../raft/state/types.js";
+import type { TransferFacts } from "../snapshots/snapshots.js";
+import {
+  ARRIVALS_MAX,
+  type NodeReport,
+  type ReplicaArrival,
+  type UnlinkedNode,
+} from "./node-report.js";
+
+/** One group, as a report sees it; a replica is one. */
+export interface ReportedGroup {
+  readonly partition: PartitionId;
+  readonly leadership: { readonly isServing: boolean };
+  readonly members: { readonly membership: Membership };
+  readonly core: { status(): CoreStatus };
+}
+
+/** Bytes on disk, what they may grow to, and what was let in. */
+export interface NodeLoad {
+  readonly logBytes: number;
+  readonly storeBytes: number;
+  readonly storeMaxBytes: number;
+  readonly loopLagP99Ms: number;
+  readonly logSyncP99Ms: number;
+  /** Commands taken in since the start. */
+  readonly commands: number;
+}
+
+export interface OwnReportDeps {
+  readonly nodeId: number;
+  bootNumber(): number;
+  /** Applied index of the meta partition. */
+  metaIndex(): number;
+  /** By partition, ascending. */
+  groups(): readonly ReportedGroup[];
+  /** Those that were run since the last tick. */
+  activeGroups(): Iterable<ReportedGroup>;
+  /** The members of the cluster by id, ascending. */
+  members(): readonly number[];
+  isLinked(node: number): boolean;
+  /** How long a node has not been linked (ms). */
+  unlinkedMs(node: number, nowMs: number): number;
+  transfers(): readonly TransferFacts[];
+  isFull(): boolean;
+  load(): NodeLoad;
+}
+
+const SECOND_MS = 1000;
+
+export class OwnReport {
+  private readonly led = new Set<number>();
+  private wasFull = false;
+  private commands = 0;
+  private countedMs = -Infinity;
+  private writesPerSecond = 0;
+
+  constructor(private readonly deps: OwnReportDeps) {}
+
+  /** Whether something changed that others choose by; once per tick. */
+  hasNews(): boolean {
+    const isFull = this.deps.isFull();
+    let hasNews = isFull !== this.wasFull;
+    this.wasFull = isFull;
+    for (const { partition, leadership } of this.deps.activeGroups()) {
+      if (partition === META_PARTITION || leadership.isServing === this.led.has(partition))
+        continue;
+      hasNews = true;
+      if (leadership.isServing) this.led.add(partition);
+      else this.led.delete(partition);
+    }
+    return hasNews;
+  }
+
+  make(nowMs: number): NodeReport {
+    const { deps, led } = this;
+    const load = deps.load();
+    const transfers = deps.transfers();
+    const groups = deps.groups().filter(({ partition }) => partition !== META_PARTITION);
+    const serving = groups.filter(({ leadership }) => leadership.isServing);
+    const isLearner = ({ members }: ReportedGroup): boolean =>
+      members.membership.learners.includes(deps.nodeId);
+    const snapshotsIn = transfers.filter(({ direction }) => direction === "in").length;
+    led.clear();
+    for (const { partition } of serving) led.add(partition);
+    this.count(load.commands, nowMs);
+    return {
+      bootNumber: deps.bootNumber(),
+      metaIndex: deps.metaIndex(),
+      replicas: groups.length,
+      learners: groups.filter(isLearner).length,
+      leading: [...led],
+      arrivals: arrivalsOf(serving, transfers),
+      snapshotsIn,
+      snapshotsOut: transfers.length - snapshotsIn,
+      logBytes: load.logBytes,
+      storeBytes: load.storeBytes,
+      storeMaxBytes: load.storeMaxBytes,
+      isFull: deps.isFull(),
+      writesPerSecond: this.writesPerSecond,
+      loopLagP99Ms: load.loopLagP99Ms,
+      logSyncP99Ms: load.logSyncP99Ms,
+      unlinked: this.unlinked(nowMs),
+    };
+  }
+
+  /** Reports that are made in one second share its figure. */
+  private count(commands: number, nowMs: number): void {
+    const tookMs = nowMs - this.countedMs;
+    if (tookMs < SECOND_MS) return;
+    this.writesPerSecond =
+      tookMs === Infinity ? 0 : ((commands - this.commands) * SECOND_MS) / tookMs;
+    this.commands = commands;
+    this.countedMs = nowMs;
+  }
+
+  private unlinked(nowMs: number): readonly UnlinkedNode[] {
+    const { deps } = this;
+    const unlinked: UnlinkedNode[] = [];
+    for (const nodeId of deps.members()) {
+      if (nodeId === deps.nodeId || deps.isLinked(nodeId)) continue;
+      unlinked.push({ nodeId, forMs: deps.unlinkedMs(nodeId, nowMs) });
+    }
+    return unlinked;
+  }
+}
+
+/** Groups in which somebody arrives are few but while a node joins all of them. */
+function arrivalsOf(
+  serving: readonly ReportedGroup[],
+  transfers: readonly TransferFacts[],
+): readonly ReplicaArrival[] {
+  const arrivals: ReplicaArrival[] = [];
+  for (const { partition, members, core } of serving) {
+    if (members.membership.learners.length === 0) continue;
+    if (arrivals.length >= ARRIVALS_MAX) break;
+    for (const { id: nodeId, learner, match: matchIndex } of core.status().progress) {
+      if (!learner || arrivals.length >= ARRIVALS_MAX) continue;
+      const sent = transfers.find((each) => {
+        return each.partition === partition && each.peer === nodeId && each.direction === "out";
+      });
+      arrivals.push({ partition, nodeId, matchIndex, snapshotChunks: sent?.chunks ?? 0 });
+    }
+  }
+  return arrivals;
+}
