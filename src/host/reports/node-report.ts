@@ -15,7 +15,7 @@ const MARK = ControlMark.report;
 const VERSION = 1;
 
 /** No report is larger. */
-export const NODE_REPORT_MAX_BYTES = 64 << 10;
+const NODE_REPORT_MAX_BYTES = 64 << 10;
 /** Replicas on their way that one report tells of: the most urgent ones are what counts. */
 export const ARRIVALS_MAX = 256;
 const FRAME_BYTES = 512;

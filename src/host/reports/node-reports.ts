@@ -15,11 +15,11 @@ import {
 } from "./node-report.js";
 
 /** Pause between two reports of a node (ms). */
-export const REPORT_EVERY_MS = 5000;
+const REPORT_EVERY_MS = 5000;
 /** The same, when something big changed. */
-export const REPORT_GAP_MS = 1000;
+const REPORT_GAP_MS = 1000;
 /** A report counts for so long (ms). */
-export const REPORT_VALID_MS = 15_000;
+const REPORT_VALID_MS = 15_000;
 
 export interface NodeReportsDeps {
   readonly nodeId: number;

@@ -5,19 +5,18 @@ import { Prng } from "../../../src/base/prng.js";
 import { ControlMark } from "../../../src/host/replication/control-marks.js";
 import {
   ARRIVALS_MAX,
-  NODE_REPORT_MAX_BYTES,
   type NodeReport,
   decodeNodeReport,
   encodeNodeReport,
   isNodeReport,
 } from "../../../src/host/reports/node-report.js";
-import {
-  NodeReports,
-  REPORT_EVERY_MS,
-  REPORT_GAP_MS,
-  REPORT_VALID_MS,
-} from "../../../src/host/reports/node-reports.js";
+import { NodeReports } from "../../../src/host/reports/node-reports.js";
 import { Cluster } from "../../doubles/host/peerworld.js";
+
+const NODE_REPORT_MAX_BYTES = 64 << 10;
+const REPORT_EVERY_MS = 5000;
+const REPORT_GAP_MS = 1000;
+const REPORT_VALID_MS = 15_000;
 
 const PLAIN: NodeReport = {
   bootNumber: 3,
