@@ -5,7 +5,11 @@
  * Invariants: 1. int64 values are bigint. 2. A call for many keys is one operation per item, but a read of a bucket, range
  * or prefix is one.
  */
-import type { RequestOf } from "../../src/operations/api/requests.js";
+import type {
+  CreateSequenceRequest,
+  RequestOf,
+  UpdateSequenceRequest,
+} from "../../src/operations/api/requests.js";
 
 export interface LockOperation {
   readonly kind: "try-lock" | "try-extend" | "try-unlock" | "get-lock";
@@ -16,25 +20,8 @@ export interface LockOperation {
   /** 0 for try-unlock and get-lock. */
   readonly expiresMs: number;
 }
-export interface CreateOperation {
-  readonly kind: "create-sequence";
-  readonly name: string;
-  readonly initialValue: bigint;
-  readonly increment: bigint;
-  readonly maxValue: bigint | null;
-  readonly blockSize: number | null;
-}
-export interface UpdateOperation {
-  readonly kind: "update-sequence";
-  readonly name: string;
-  readonly currentValue: bigint | null;
-  readonly increment: bigint | null;
-  readonly initialValue: bigint | null;
-  readonly maxValue: bigint | null;
-  readonly removeMaxValue: boolean;
-  readonly blockSize: number | null;
-  readonly removeBlockSize: boolean;
-}
+export type CreateOperation = Omit<CreateSequenceRequest, "durability">;
+export type UpdateOperation = Omit<UpdateSequenceRequest, "durability">;
 export interface SequenceOperation {
   readonly kind: "get-sequence" | "delete-sequence";
   readonly name: string;

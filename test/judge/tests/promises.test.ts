@@ -9,6 +9,7 @@ import type { Message } from "../../../src/raft/state/types.js";
 import { OwnTerm } from "../checkers/nodes/own-term.js";
 import { type DurableLog, type DurableState, Promises } from "../checkers/promises.js";
 import { LogMirror } from "../../sim/world/logmirror.js";
+import { message as fresh } from "../../doubles/raft/fresh.js";
 
 const GROUP = 7;
 
@@ -23,22 +24,7 @@ function log(state: Partial<DurableState>, terms: readonly number[]): DurableLog
 }
 
 function message(kind: Message["kind"], more: Partial<Message> = {}): Message {
-  return {
-    kind,
-    from: 1,
-    to: 2,
-    term: 3,
-    logTerm: 0,
-    index: 0,
-    commit: 0,
-    reject: false,
-    rejectHint: 0,
-    context: 0,
-    entries: null,
-    snapshot: null,
-    proposal: null,
-    ...more,
-  };
+  return fresh(kind, { from: 1, to: 2, term: 3, ...more });
 }
 
 function saidOf(observe: (promises: Promises) => void): string {

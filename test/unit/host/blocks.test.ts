@@ -15,7 +15,7 @@ import { Machine } from "../../../src/machine/machine.js";
 import { Memtable } from "../../../src/machine/store/memtable.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { ManualStore, ManualTimer } from "../../doubles/host/world.js";
-import { UNCHANGED_SEQUENCE } from "../../doubles/machine/bench.js";
+import { NEW_SEQUENCE, UNCHANGED_SEQUENCE } from "../../doubles/machine/bench.js";
 
 const kernels = createKernels({ mode: "twin" });
 const BLOCK = 10;
@@ -348,13 +348,8 @@ class History {
     const command = {
       kind: "update-sequence" as const,
       name,
+      ...UNCHANGED_SEQUENCE,
       currentValue,
-      increment: null,
-      initialValue: null,
-      maxValue: null,
-      removeMaxValue: false,
-      blockSize: null,
-      removeBlockSize: false,
       cursor: null,
     };
     const change = this.change(name, spanOf(currentValue));
@@ -581,8 +576,12 @@ t.test("P-079: what cannot fit is refused alone, and the exact rest still served
 t.test("blocks are bounded: the oldest idle one is handed back", async (t) => {
   const cluster = new Cluster(2);
   for (const name of ["a", "b", "c", "d"]) {
-    const numbers = { initialValue: 0n, increment: 1n, maxValue: null, blockSize: null } as const;
-    cluster.leader.propose({ kind: "create-sequence", name, ...numbers }, 1, 1e9, () => undefined);
+    cluster.leader.propose(
+      { kind: "create-sequence", name, ...NEW_SEQUENCE },
+      1,
+      1e9,
+      () => undefined,
+    );
     cluster.finish();
     t.same(answersOf(cluster, name, [1]), []);
     cluster.finish();
@@ -639,7 +638,6 @@ t.test("P-076: a sequence created anew is not served from the old one's block", 
   const { leader } = cluster;
   t.same(answersOf(cluster, "s", [5]), []);
   cluster.finish();
-  const numbers = { initialValue: 0n, increment: 1n, maxValue: null, blockSize: null } as const;
   const keyed: string[] = [];
   const allocate = (key: string): void => {
     leader.blocks.allocateKeyed("s", 1, key, 1e9, (result) => {
@@ -649,7 +647,7 @@ t.test("P-076: a sequence created anew is not served from the old one's block", 
     });
   };
   leader.blocks.remove("s", 1e9, () => undefined);
-  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  leader.propose({ kind: "create-sequence", name: "s", ...NEW_SEQUENCE }, 1, 1e9, () => undefined);
   allocate("a");
   leader.commit(10);
   leader.apply(1);
@@ -658,7 +656,7 @@ t.test("P-076: a sequence created anew is not served from the old one's block", 
   t.same(keyed, ["1 r1"]);
   t.same(after, ["2-2 r2"], "the same incarnation and revision, another life");
   leader.blocks.remove("s", 1e9, () => undefined);
-  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  leader.propose({ kind: "create-sequence", name: "s", ...NEW_SEQUENCE }, 1, 1e9, () => undefined);
   allocate("a");
   allocate("b");
   allocate("c");
@@ -704,8 +702,7 @@ t.test("P-076: a delete without known outcome leaves no block of the old life", 
   leader.commit(1);
   leader.apply(1);
   t.same(first, ["1-5 r1"]);
-  const numbers = { initialValue: 0n, increment: 1n, maxValue: null, blockSize: null } as const;
-  leader.propose({ kind: "create-sequence", name: "s", ...numbers }, 1, 1e9, () => undefined);
+  leader.propose({ kind: "create-sequence", name: "s", ...NEW_SEQUENCE }, 1, 1e9, () => undefined);
   leader.commit(10);
   leader.apply(10);
   const after = answersOf(cluster, "s", [1]);

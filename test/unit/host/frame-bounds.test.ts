@@ -16,6 +16,7 @@ import type { LogEntry, PeerPort } from "../../../src/ports.js";
 import type { Message } from "../../../src/raft/state/types.js";
 import { Cluster } from "../../doubles/host/peerworld.js";
 import { setCommand } from "../../doubles/host/world.js";
+import { message as fresh } from "../../doubles/raft/fresh.js";
 
 const VALUE_BYTES = 1 << 20;
 
@@ -64,21 +65,7 @@ function append(to: number, sizesBytes: readonly number[]): [Message, LogEntry[]
   const entries = sizesBytes.map((sizeBytes, at) => {
     return { index: at + 1, term: 1, kind: 0, payload: new Uint8Array(sizeBytes) };
   });
-  const message: Message = {
-    kind: "append",
-    from: 1,
-    to,
-    term: 1,
-    logTerm: 0,
-    index: 0,
-    commit: 0,
-    reject: false,
-    rejectHint: 0,
-    context: 0,
-    entries: spanOf(entries),
-    snapshot: null,
-    proposal: null,
-  };
+  const message = fresh("append", { from: 1, to, term: 1, entries: spanOf(entries) });
   return [message, entries, NO_BEAT_SIGN];
 }
 

@@ -14,7 +14,7 @@ import {
   itemSizeBytes,
   readRaftFrame,
 } from "../../../src/host/replication/raft-frames.js";
-import { message } from "../raft/group.js";
+import { message } from "../../doubles/raft/fresh.js";
 
 function framed(fromLife: number, toLife: number): Uint8Array {
   const writer = new RaftFrameWriter(new FrameRoom());

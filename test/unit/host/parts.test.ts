@@ -20,6 +20,7 @@ import { proof } from "../../../perf/micro/bench.js";
 import { comparisons } from "../../../perf/micro/host.js";
 import { ManualLog, ManualTimer, setCommand } from "../../doubles/host/world.js";
 import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
+import { freshState, membershipOf } from "../../doubles/raft/fresh.js";
 
 function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
   const done = (result: ProposalResult): void => void results.push(result);
@@ -278,24 +279,7 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
   const log = new ManualLog(timer);
   log.automatic = false;
   const events: string[] = [];
-  const core = new RaftCore(defaultConfig(1, 1), {
-    hardState: { term: 0, vote: 0, commit: 0 },
-    floorIndex: 0,
-    floorTerm: 0,
-    termRuns: [],
-    lastIndex: 0,
-    configChanges: [],
-    sizeRuns: [],
-    appliedIndex: 0,
-    awaitsSnapshot: false,
-    membership: {
-      voters: [1],
-      votersOutgoing: [],
-      learners: [],
-      learnersNext: [],
-      autoLeave: false,
-    },
-  });
+  const core = new RaftCore(defaultConfig(1, 1), freshState(membershipOf([1])));
   const outbox = new LogOutbox(new AppendBudget(1 << 20));
   const payloads = new Map<number, Uint8Array>();
   const executor = new EffectsExecutor(

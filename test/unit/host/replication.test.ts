@@ -12,43 +12,26 @@ import { RaftCore } from "../../../src/raft/core.js";
 import { defaultConfig } from "../../../src/raft/state/config.js";
 import type { Message, MessageKind } from "../../../src/raft/state/types.js";
 import { ManualLog, ManualTimer } from "../../doubles/host/world.js";
+import { freshState, membershipOf, message as fresh } from "../../doubles/raft/fresh.js";
 
 function item(kind: MessageKind, index: number, count: number): RaftItem {
   const entries = Array.from({ length: count }, (_, at) => {
     return { index: index + 1 + at, term: 2, kind: 0, payload: Uint8Array.of(at) };
   });
-  const message: Message = {
-    kind,
-    from: 2,
-    to: 1,
+  const message = fresh(kind, {
     term: 2,
     logTerm: index === 0 ? 0 : 2,
     index,
-    commit: 0,
-    reject: false,
-    rejectHint: 0,
-    context: 0,
     entries: spanOf(entries),
-    snapshot: null,
-    proposal: null,
-  };
+  });
   return { group: 1, fromLife: 0, toLife: 0, message, entries, sign: NO_BEAT_SIGN };
 }
 
 function group(): { replication: Replication; stepped: string[] } {
-  const voters = [1, 2, 3];
-  const core = new RaftCore(defaultConfig(1, 7), {
-    hardState: { term: 2, vote: 0, commit: 0 },
-    floorIndex: 0,
-    floorTerm: 0,
-    termRuns: [],
-    lastIndex: 0,
-    configChanges: [],
-    sizeRuns: [],
-    appliedIndex: 0,
-    awaitsSnapshot: false,
-    membership: { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false },
-  });
+  const core = new RaftCore(
+    defaultConfig(1, 7),
+    freshState(membershipOf([1, 2, 3]), { term: 2, vote: 0, commit: 0 }),
+  );
   const stepped: string[] = [];
   const replication = new Replication({
     partition: partitionId(1),

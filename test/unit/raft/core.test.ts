@@ -8,17 +8,8 @@ import { defaultConfig } from "../../../src/raft/state/config.js";
 import { RaftCore } from "../../../src/raft/core.js";
 import { changeMembership, membershipFault } from "../../../src/raft/state/membership.js";
 import type { EntrySpan, Message, MessageKind, Role } from "../../../src/raft/state/types.js";
-import {
-  acknowledge,
-  carryOut,
-  elect,
-  makeCore,
-  membershipOf,
-  message,
-  restored,
-  settle,
-  spanOf,
-} from "./group.js";
+import { membershipOf, message } from "../../doubles/raft/fresh.js";
+import { acknowledge, carryOut, elect, makeCore, restored, settle, spanOf } from "./group.js";
 
 t.test("P-001 a node that learned a higher term from a vote refuses the old leader", (t) => {
   for (const grant of [true, false]) {

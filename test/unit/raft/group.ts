@@ -6,19 +6,11 @@ import { RaftCore } from "../../../src/raft/core.js";
 import type {
   Effects,
   EntrySpan,
-  Membership,
   Message,
-  MessageKind,
   RestoredState,
   TermRun,
 } from "../../../src/raft/state/types.js";
-
-export function membershipOf(
-  voters: readonly number[],
-  learners: readonly number[] = [],
-): Membership {
-  return { voters, votersOutgoing: [], learners, learnersNext: [], autoLeave: false };
-}
+import { membershipOf, message } from "../../doubles/raft/fresh.js";
 
 /** Runs of the given terms, for a log that begins behind `floor`. */
 export function runsOf(terms: readonly number[], floor = 0): TermRun[] {
@@ -69,26 +61,6 @@ export function makeCore(start: Start = {}, settings: Partial<CoreConfig> = {}):
   const id = settings.id ?? 1;
   const config = { ...defaultConfig(id, id), preVote: false, checkQuorum: false, ...settings };
   return new RaftCore(config, restored(start));
-}
-
-/** A message with everything unset but what is given. */
-export function message(kind: MessageKind, fields: Partial<Message>): Message {
-  return {
-    kind,
-    from: 2,
-    to: 1,
-    term: 0,
-    logTerm: 0,
-    index: 0,
-    commit: 0,
-    reject: false,
-    rejectHint: 0,
-    context: 0,
-    entries: null,
-    snapshot: null,
-    proposal: null,
-    ...fields,
-  };
 }
 
 /** Carries out one record: writes at once, applies at once. Returns it. */

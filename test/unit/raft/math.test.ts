@@ -22,7 +22,8 @@ import {
 import { TermLog } from "../../../src/raft/state/termlog.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import { possibleChanges } from "./explorer/events.js";
-import { makeCore, membershipOf, message, runsOf, settle, spanOf } from "./group.js";
+import { membershipOf, message } from "../../doubles/raft/fresh.js";
+import { makeCore, runsOf, settle, spanOf } from "./group.js";
 import { naiveIndex, naiveMajority, naiveVote } from "./naive/quorum.js";
 import { NaiveTerms } from "./naive/terms.js";
 
