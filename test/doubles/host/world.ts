@@ -101,10 +101,17 @@ export class ManualLog implements LogPort {
   syncs = 0;
   writes = 0;
   closed = false;
+  /** As the log was found when it was opened last. */
+  private found: Map<PartitionId, RecoveredGroupLog> | null = null;
 
   constructor(private readonly timer: ManualTimer) {}
 
   recovered(): ReadonlyMap<PartitionId, RecoveredGroupLog> {
+    this.found ??= this.find();
+    return this.found;
+  }
+
+  private find(): Map<PartitionId, RecoveredGroupLog> {
     const snapshots = new Map<PartitionId, RecoveredGroupLog>();
     for (const [group, disk] of this.durable) {
       const termRuns: { term: number; firstIndex: number }[] = [];
@@ -148,6 +155,10 @@ export class ManualLog implements LogPort {
   }
 
   private keep(write: LogWrite): void {
+    if ("forgets" in write) {
+      this.durable.delete(write.group);
+      return;
+    }
     const old = this.durable.get(write.group) ?? NONE;
     const hardState = write.hardState ?? old.hardState;
     if ("floor" in write) {
@@ -202,8 +213,9 @@ export class ManualLog implements LogPort {
   }
 
   forgetGroup(group: PartitionId, done: () => void): void {
-    this.durable.delete(group);
-    this.timer.soon(done);
+    this.found?.delete(group);
+    this.pending.push({ group, hardState: null, entries: [], done, forgets: true } as LogWrite);
+    if (this.pending.length === 1 && this.automatic) this.timer.soon(() => this.sync());
   }
 
   space(): LogSpace {
@@ -223,6 +235,7 @@ export class ManualLog implements LogPort {
     this.timer.soon(() => {
       this.sync();
       this.closed = true;
+      this.found = null;
       done();
     });
   }
@@ -232,6 +245,7 @@ export class ManualLog implements LogPort {
     for (const write of this.pending.splice(0, also)) this.keep(write);
     this.pending = [];
     this.closed = false;
+    this.found = null;
   }
 }
 

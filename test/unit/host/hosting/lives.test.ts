@@ -3,9 +3,9 @@
  * listened to.
  */
 import t from "tap";
-import { FOUNDING_INCARNATION, incarnation } from "../../../src/base/ids.js";
-import { Prng } from "../../../src/base/prng.js";
-import { PeerLives } from "../../../src/host/replication/peer-lives.js";
+import { FOUNDING_INCARNATION, incarnation } from "../../../../src/base/ids.js";
+import { Prng } from "../../../../src/base/prng.js";
+import { PeerLives } from "../../../../src/host/replication/peer-lives.js";
 import {
   FrameRoom,
   NO_BEAT_SIGN,
@@ -13,8 +13,8 @@ import {
   type RaftItem,
   itemSizeBytes,
   readRaftFrame,
-} from "../../../src/host/replication/raft-frames.js";
-import { message } from "../../doubles/raft/fresh.js";
+} from "../../../../src/host/replication/raft-frames.js";
+import { message } from "../../../doubles/raft/fresh.js";
 
 function framed(fromLife: number, toLife: number): Uint8Array {
   const writer = new RaftFrameWriter(new FrameRoom());
