@@ -1,9 +1,10 @@
 /**
- * The requests about keys: types, and all that is told of each kind.
+ * The requests about keys: types, all that is told of each kind, and what changes are in the log.
  *
  * Pure. Invariants: 1. Whatever depends on the entry (a condition, a revision) is checked in apply,
  * not here.
  */
+import { textSizeBytes } from "../../base/bytes.js";
 import {
   ENTRY_PAYLOAD_MAX_BYTES,
   LEASE_MAX_MS,
@@ -23,7 +24,7 @@ import {
   record,
   text,
 } from "../../base/shape.js";
-import { KvFlag } from "../../machine/commands/command.js";
+import { type KvCommand, KvFlag } from "../../machine/commands/command.js";
 import type { KindRows } from "./kind.js";
 import { isDurability, isName, isOpenName } from "./names.js";
 import type { OperationsSettings } from "./settings.js";
@@ -306,3 +307,40 @@ export const KV_KINDS = {
     },
   },
 } as const satisfies KindRows<KvRequest>;
+
+/** What changes one key. */
+export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
+
+export function isKvChange(request: KvChangeRequest | KvGetRequest): request is KvChangeRequest {
+  return !KV_KINDS[request.kind].reads;
+}
+
+/** Bytes of a command beside its key and values, at most. */
+const COMMAND_BYTES = 64;
+
+/** The change as it goes into the log. */
+export function kvCommandOf(request: KvChangeRequest, revisionsRetained: number): KvCommand {
+  const { key } = request;
+  if (request.kind === "kv-extend") {
+    return { kind: "kv-extend", key, expiresMs: request.expiresMs };
+  }
+  if (request.kind === "kv-delete") return { kind: "kv-delete", key, revisionsRetained };
+  const { value, compareValue, compareRevision, flags, expiresMs } = request;
+  return {
+    kind: "kv-set",
+    key,
+    value,
+    compareValue,
+    compareRevision,
+    flags,
+    expiresMs,
+    revisionsRetained,
+  };
+}
+
+/** About what it takes there. */
+export function kvCommandSizeBytes(command: KvCommand): number {
+  const sizeBytes = COMMAND_BYTES + textSizeBytes(command.key);
+  if (command.kind !== "kv-set") return sizeBytes;
+  return sizeBytes + (command.value?.length ?? 0) + (command.compareValue?.length ?? 0);
+}

@@ -6,79 +6,39 @@
  * it commits the clock first (P-051). 3. One turn reads a bounded number of bytes; a read that
  * comes too late for it joins a later round.
  */
-import { assert, unreachable } from "../../base/assert.js";
-import { textSizeBytes } from "../../base/bytes.js";
-import type { KvCommand, KvOutcome } from "../../machine/commands/command.js";
+import { assert } from "../../base/assert.js";
+import type { KvOutcome } from "../../machine/commands/command.js";
 import { visitsOf } from "../../machine/kv/page-builder.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvAnswer } from "../api/answers.js";
 import type { ReadTurn } from "../admission/read-turn.js";
+import { Durability, type KvGetRequest, type RequestOf } from "../api/requests.js";
 import {
-  Durability,
-  type KvDeleteRequest,
-  type KvExtendRequest,
-  type KvGetRequest,
-  type KvSetRequest,
-  type RequestOf,
-} from "../api/requests.js";
+  type KvChangeRequest,
+  isKvChange,
+  kvCommandOf,
+  kvCommandSizeBytes,
+} from "../api/kv-requests.js";
 import type { Attempt } from "../serving/attempt.js";
 import { kvAnswer } from "../api/shapes.js";
 import type { TurnShare } from "../admission/slices.js";
 
-export type KvChangeRequest = KvSetRequest | KvExtendRequest | KvDeleteRequest;
-/** Bytes of a key/value command beside its key and values, at most. */
-const COMMAND_BYTES = 64;
-
 /** Carries out one acceptable request about one key. */
 export function executeKey(attempt: Attempt<KvAnswer>, request: RequestOf<"key">): void {
-  switch (request.kind) {
-    case "kv-set":
-    case "kv-extend":
-    case "kv-delete":
-      return changeKey(attempt, request);
-    case "kv-get":
-    case "kv-exists":
-      return readKey(attempt, request);
-    default:
-      return unreachable(request);
-  }
+  if (isKvChange(request)) changeKey(attempt, request);
+  else readKey(attempt, request);
 }
 
 /** Carries out one acceptable change. */
 export function changeKey(attempt: Attempt<KvAnswer>, request: KvChangeRequest): void {
   const { serving, origin } = attempt;
-  const command = commandOf(request, serving.settings.revisionsRetained);
+  const command = kvCommandOf(request, serving.settings.revisionsRetained);
   const decided = ({ type, revision, lastModified }: KvOutcome): void => {
     attempt.done(kvAnswer(type, revision, origin, null, lastModified));
   };
   if (request.durability === Durability.ephemeral) attempt.decideEphemeral(command, "kv", decided);
-  else attempt.decide(command, sizeOf(command), "kv", decided);
-}
-
-function commandOf(request: KvChangeRequest, revisionsRetained: number): KvCommand {
-  const { key } = request;
-  if (request.kind === "kv-extend") {
-    return { kind: "kv-extend", key, expiresMs: request.expiresMs };
-  }
-  if (request.kind === "kv-delete") return { kind: "kv-delete", key, revisionsRetained };
-  const { value, compareValue, compareRevision, flags, expiresMs } = request;
-  return {
-    kind: "kv-set",
-    key,
-    value,
-    compareValue,
-    compareRevision,
-    flags,
-    expiresMs,
-    revisionsRetained,
-  };
-}
-
-function sizeOf(command: KvCommand): number {
-  const sizeBytes = COMMAND_BYTES + textSizeBytes(command.key);
-  if (command.kind !== "kv-set") return sizeBytes;
-  return sizeBytes + (command.value?.length ?? 0) + (command.compareValue?.length ?? 0);
+  else attempt.decide(command, kvCommandSizeBytes(command), "kv", decided);
 }
 
 /** Carries out one acceptable get or exists. */
