@@ -339,6 +339,7 @@ export class NodeParts implements TurnParts {
       isLinked: (node) => this.peers.isUp(node),
       unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
       transfers: () => this.snapshots.facts(),
+      waits: () => this.changes.reconcile.waits(),
       isFull: () => this.flusher.storeFull || ports.log.space() === "full",
       load: () => ({
         logBytes: ports.log.sizeBytes(),

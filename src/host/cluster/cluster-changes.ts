@@ -22,6 +22,7 @@ import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
 import { MetaProposer, isMetaProposalFrame } from "./meta-proposer.js";
+import { ReplicaReports } from "../reports/replica-reports.js";
 import { Reconcile } from "./reconcile.js";
 import type { MetaAccess } from "./cluster-members.js";
 import type { Membership } from "../../raft/state/types.js";
@@ -68,6 +69,7 @@ export class ClusterChanges {
   /** For the member list of this node. */
   readonly metaAccess: MetaAccess;
   private readonly metaProposer: MetaProposer;
+  private readonly replicaReports: ReplicaReports;
   private readonly joining: Joining;
   private readonly leaving: Leaving;
   private readonly hearing: Hearing;
@@ -107,6 +109,12 @@ export class ClusterChanges {
       activeGroups: () => deps.activeGroups.all(),
       isLinked: (node) => deps.isLinked(node),
       wake: (partition) => this.unquiesce(partition),
+    });
+    this.replicaReports = new ReplicaReports({
+      placed: () => this.reconcile.placed,
+      activeGroups: () => deps.activeGroups.all(),
+      find: (partition) => registry.find(partition)?.replica ?? null,
+      propose: (command, deadlineMs, done) => proposeOnMeta(command, deadlineMs, done),
     });
     const founders = (): readonly number[] => registry.founderIds;
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
@@ -152,12 +160,14 @@ export class ClusterChanges {
     this.hearing.tick(nowMs);
     this.removal.tick(nowMs);
     this.reconcile.check(nowMs);
+    this.replicaReports.tick(nowMs);
   }
 
   /** Something waits for `tick`. */
   get hasWork(): boolean {
-    const { metaProposer, leaving, hearing, removal, reconcile } = this;
-    return [metaProposer, leaving, hearing, removal, reconcile].some((part) => part.hasWork);
+    const { metaProposer, leaving, hearing, removal, reconcile, replicaReports } = this;
+    const parts = [metaProposer, leaving, hearing, removal, reconcile, replicaReports];
+    return parts.some((part) => part.hasWork);
   }
 
   /** Takes a frame of the lane "control" if it is for a part of this; false: it is not. */

@@ -88,10 +88,9 @@ export class PeerAdmission implements PeerEvents {
   /** The member list that is known here does not list this node. */
   isOutside = false;
   private isStarted = false;
-  /** Items of frames that could not be read. */
   /** Starts of this data directory; 0 before it is known that this one is durable. */
   bootNumber = 0;
-  /** Items of frames that could not be read, and frames of groups that are not here. */
+  /** Items of frames that could not be read. */
   badItems = 0;
   /** Those that are for no replica of here, by reason. */
   readonly strays: Record<StrayReason, number> = {

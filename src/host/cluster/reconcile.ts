@@ -57,6 +57,7 @@ export interface ReconcileDeps {
   wake(partition: PartitionId): void;
 }
 
+const NONE_PLACED: ReadonlyMap<number, PartitionRecord> = new Map();
 /** A learner within so many entries of the end is as good as caught up. */
 const LAG_ENTRIES = 64;
 /** So long without a break, in election timeouts. */
@@ -122,6 +123,17 @@ export class Reconcile {
   /** Groups are not as the member list wishes, as far as is known. */
   get hasWork(): boolean {
     return this.open.size > 0;
+  }
+
+  /** The records of partitions that are not on every node; another map after each change. */
+  get placed(): ReadonlyMap<number, PartitionRecord> {
+    return this.view?.placed ?? NONE_PLACED;
+  }
+
+  /** The groups led here that are not as the member list, or their record, wishes, and why. */
+  waits(): readonly { readonly partition: PartitionId; readonly why: string }[] {
+    const waits = [...this.watches].map(([partition, { waitingFor: why }]) => ({ partition, why }));
+    return waits.filter(({ why }) => why !== "");
   }
 
   /** Why a group that this node leads is not as the member list wishes; null when it is. */

@@ -18,6 +18,9 @@ const VERSION = 1;
 const NODE_REPORT_MAX_BYTES = 64 << 10;
 /** Replicas on their way that one report tells of: the most urgent ones are what counts. */
 export const ARRIVALS_MAX = 256;
+/** Waits that one report tells of, and the length of each (characters). */
+export const WAITS_MAX = 64;
+const WHY_MAX = 100;
 const FRAME_BYTES = 512;
 
 /** How far a replica is that comes to a group which the reporting node leads. */
@@ -29,6 +32,15 @@ export interface ReplicaArrival {
   readonly matchIndex: number;
   /** Chunks of a snapshot that were acknowledged; they grow while one travels. */
   readonly snapshotChunks: number;
+  /** It has its snapshot, and takes log. */
+  readonly hasSnapshot: boolean;
+}
+
+/** What a partition waits for, as whoever is to take its next step knows. */
+export interface PartitionWait {
+  readonly partition: number;
+  /** For people; what is too long is cut. */
+  readonly why: string;
 }
 
 export interface UnlinkedNode {
@@ -50,6 +62,8 @@ export interface NodeReport {
   readonly leading: readonly number[];
   /** By partition, then by node. */
   readonly arrivals: readonly ReplicaArrival[];
+  /** Steps towards the records that are not done yet, and why. */
+  readonly waits: readonly PartitionWait[];
   /** Snapshots that it takes in. */
   readonly snapshotsIn: number;
   /** Snapshots that it sends. */
@@ -99,8 +113,13 @@ export function encodeNodeReport(report: NodeReport): Uint8Array {
     last = partition;
   }
   writer.length(report.arrivals.length);
-  for (const { partition, nodeId, matchIndex, snapshotChunks } of report.arrivals) {
+  for (const { partition, nodeId, matchIndex, snapshotChunks, hasSnapshot } of report.arrivals) {
     writer.length(partition).length(nodeId).uint53(matchIndex).length(snapshotChunks);
+    writer.boolean(hasSnapshot);
+  }
+  writer.length(report.waits.length);
+  for (const { partition, why } of report.waits) {
+    writer.length(partition).text(why.slice(0, WHY_MAX));
   }
   last = 0;
   writer.length(report.unlinked.length);
@@ -133,6 +152,7 @@ export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
     logSyncP99Ms: reader.uint32() / MICROS,
     leading: readLeading(reader),
     arrivals: readArrivals(reader),
+    waits: readWaits(reader),
     unlinked: readUnlinked(reader),
   };
   return reader.isComplete() ? report : null;
@@ -162,7 +182,7 @@ function readLeading(reader: ByteReader): readonly number[] {
   return leading;
 }
 
-const ARRIVAL_MIN_BYTES = 11;
+const ARRIVAL_MIN_BYTES = 12;
 
 function readArrivals(reader: ByteReader): readonly ReplicaArrival[] {
   const arrivals: ReplicaArrival[] = [];
@@ -171,9 +191,22 @@ function readArrivals(reader: ByteReader): readonly ReplicaArrival[] {
     const partition = reader.length();
     const nodeId = reader.length();
     const matchIndex = reader.uint53();
-    arrivals.push({ partition, nodeId, matchIndex, snapshotChunks: reader.length() });
+    const snapshotChunks = reader.length();
+    const hasSnapshot = reader.boolean();
+    arrivals.push({ partition, nodeId, matchIndex, snapshotChunks, hasSnapshot });
   }
   return arrivals;
+}
+
+const WAIT_MIN_BYTES = 2;
+
+function readWaits(reader: ByteReader): readonly PartitionWait[] {
+  const waits: PartitionWait[] = [];
+  const count = readCount(reader, WAITS_MAX, WAIT_MIN_BYTES);
+  for (let at = 0; at < count && !reader.failed; at++) {
+    waits.push({ partition: reader.length(), why: reader.text() });
+  }
+  return waits;
 }
 
 const UNLINKED_MIN_BYTES = 5;

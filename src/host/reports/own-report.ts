@@ -11,8 +11,10 @@ import type { TransferFacts } from "../snapshots/snapshots.js";
 import {
   ARRIVALS_MAX,
   type NodeReport,
+  type PartitionWait,
   type ReplicaArrival,
   type UnlinkedNode,
+  WAITS_MAX,
 } from "./node-report.js";
 
 /** One group, as a report sees it; a replica is one. */
@@ -49,6 +51,8 @@ export interface OwnReportDeps {
   /** How long a node has not been linked (ms). */
   unlinkedMs(node: number, nowMs: number): number;
   transfers(): readonly TransferFacts[];
+  /** Steps of partitions that this node is to take, and what they wait for. */
+  waits(): readonly PartitionWait[];
   isFull(): boolean;
   load(): NodeLoad;
 }
@@ -98,6 +102,7 @@ export class OwnReport {
       learners: groups.filter(isLearner).length,
       leading: [...led],
       arrivals: arrivalsOf(serving, transfers),
+      waits: deps.waits().slice(0, WAITS_MAX),
       snapshotsIn,
       snapshotsOut: transfers.length - snapshotsIn,
       logBytes: load.logBytes,
@@ -141,12 +146,14 @@ function arrivalsOf(
   for (const { partition, members, core } of serving) {
     if (members.membership.learners.length === 0) continue;
     if (arrivals.length >= ARRIVALS_MAX) break;
-    for (const { id: nodeId, learner, match: matchIndex } of core.status().progress) {
+    for (const { id: nodeId, learner, match: matchIndex, state } of core.status().progress) {
       if (!learner || arrivals.length >= ARRIVALS_MAX) continue;
       const sent = transfers.find((each) => {
         return each.partition === partition && each.peer === nodeId && each.direction === "out";
       });
-      arrivals.push({ partition, nodeId, matchIndex, snapshotChunks: sent?.chunks ?? 0 });
+      const snapshotChunks = sent?.chunks ?? 0;
+      const hasSnapshot = state === "replicate";
+      arrivals.push({ partition, nodeId, matchIndex, snapshotChunks, hasSnapshot });
     }
   }
   return arrivals;

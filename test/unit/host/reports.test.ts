@@ -1,17 +1,34 @@
 /** What the nodes of a cluster report of themselves: the frames, when they go, how long they count. */
 import t from "tap";
-import { MEMBERS_MAX, NODE_ID_MAX, PARTITIONS_MAX } from "../../../src/base/limits.js";
+import { configIndex, partitionId, placementGeneration } from "../../../src/base/ids.js";
+import {
+  MEMBERS_MAX,
+  NODE_ID_MAX,
+  PARTITIONS_MAX,
+  PLACEMENT_ITEMS_MAX,
+} from "../../../src/base/limits.js";
 import { Prng } from "../../../src/base/prng.js";
 import { ControlMark } from "../../../src/host/replication/control-marks.js";
 import {
   ARRIVALS_MAX,
   type NodeReport,
+  WAITS_MAX,
   decodeNodeReport,
   encodeNodeReport,
   isNodeReport,
 } from "../../../src/host/reports/node-report.js";
 import { NodeReports } from "../../../src/host/reports/node-reports.js";
+import { type LedGroup, ReplicaReports } from "../../../src/host/reports/replica-reports.js";
+import type {
+  PartitionRecord,
+  ReportReplicasCommand,
+} from "../../../src/machine/commands/command.js";
+import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
+import { emptyMembership } from "../../../src/raft/state/membership.js";
+import type { Membership } from "../../../src/raft/state/types.js";
 import { Cluster } from "../../doubles/host/peerworld.js";
+
+const NOBODY = emptyMembership;
 
 const NODE_REPORT_MAX_BYTES = 64 << 10;
 const REPORT_EVERY_MS = 5000;
@@ -24,7 +41,8 @@ const PLAIN: NodeReport = {
   replicas: 9,
   learners: 1,
   leading: [1, 2, 300],
-  arrivals: [{ partition: 2, nodeId: 5, matchIndex: 12, snapshotChunks: 4 }],
+  arrivals: [{ partition: 2, nodeId: 5, matchIndex: 12, snapshotChunks: 4, hasSnapshot: false }],
+  waits: [{ partition: 7, why: "learner 3 has not caught up" }],
   snapshotsIn: 1,
   snapshotsOut: 2,
   logBytes: 64 << 20,
@@ -52,7 +70,11 @@ function largest(): NodeReport {
     leading: Array.from({ length: PARTITIONS_MAX }, (_, at) => 2 ** 32 - 1 - PARTITIONS_MAX + at),
     arrivals: Array.from({ length: ARRIVALS_MAX }, () => {
       const partition = 2 ** 32 - 1;
-      return { partition, nodeId: NODE_ID_MAX, matchIndex: huge, snapshotChunks: 2 ** 32 - 1 };
+      const chunks = { snapshotChunks: 2 ** 32 - 1, hasSnapshot: true };
+      return { partition, nodeId: NODE_ID_MAX, matchIndex: huge, ...chunks };
+    }),
+    waits: Array.from({ length: WAITS_MAX }, () => {
+      return { partition: 2 ** 32 - 1, why: "\u20ac".repeat(100) };
     }),
     snapshotsIn: PARTITIONS_MAX,
     snapshotsOut: PARTITIONS_MAX,
@@ -79,6 +101,9 @@ t.test("a report goes and comes whole, the largest in one bounded frame", (t) =>
   const leading = { ...largest(), leading: spread };
   t.ok(encodeNodeReport(leading).length <= NODE_REPORT_MAX_BYTES, "far apart, too");
   const busy = decodeNodeReport(encodeNodeReport({ ...PLAIN, loopLagP99Ms: 2 ** 40 }));
+  const long = { partition: 1, why: "x".repeat(1000) };
+  const cut = decodeNodeReport(encodeNodeReport({ ...PLAIN, waits: [long] }));
+  t.equal(cut?.waits[0]?.why.length, 100, "what is too long is cut");
   t.ok((busy?.loopLagP99Ms ?? 0) > 4e6, "times beyond what a frame holds count as its largest");
   t.end();
 });
@@ -193,6 +218,101 @@ t.test("a report counts for a while, and not after one of a later start", (t) =>
   for (let node = 2; node < 2 * MEMBERS_MAX; node++) bench.heard(node, {});
   t.equal(bench.reports.of(2), null, "what is kept is bounded");
   t.not(bench.reports.of(2 * MEMBERS_MAX - 1), null);
+  t.end();
+});
+
+/** A placed group and the records that its leader sees. */
+class Reporting {
+  placed = new Map<number, PartitionRecord>();
+  readonly groups = new Map<number, MutableGroup>();
+  readonly sent: ReportReplicasCommand[] = [];
+  nowMs = 0;
+  readonly reports = new ReplicaReports({
+    placed: () => this.placed,
+    activeGroups: () => this.groups.values(),
+    find: (partition) => this.groups.get(partition) ?? null,
+    propose: (command) => void this.sent.push(command),
+  });
+
+  group(partition: number, index: number, voters: readonly number[], restsOn = 1): MutableGroup {
+    const group: MutableGroup = {
+      partition: partitionId(partition),
+      leadership: { isServing: true },
+      machine: {
+        membershipIndex: configIndex(index),
+        placedGeneration: placementGeneration(restsOn),
+      },
+      members: { membership: { ...NOBODY, voters } },
+    };
+    this.groups.set(partition, group);
+    return group;
+  }
+
+  /** The map changes: this partition's record has this generation and configuration. */
+  record(partition: number, generation: number, index: number): void {
+    const founded = foundedPartition(partition, [1, 2, 3], 3);
+    const known = { generation: placementGeneration(generation), configIndex: configIndex(index) };
+    this.placed = new Map(this.placed).set(partition, { ...founded, ...known });
+  }
+
+  tick(ms = 100): readonly ReportReplicasCommand[] {
+    this.sent.length = 0;
+    this.nowMs += ms;
+    this.reports.tick(this.nowMs);
+    return this.sent.slice();
+  }
+}
+
+interface MutableGroup extends LedGroup {
+  readonly leadership: { isServing: boolean };
+  readonly members: { membership: Membership };
+}
+
+t.test("P-094 the leader of a placed group reports until its map shows it", (t) => {
+  const world = new Reporting();
+  world.group(1, 20, [1, 2, 4]);
+  t.strictSame(world.tick(), [], "a group that is on every node is never reported");
+  world.record(1, 3, 10);
+  const item = { partitionId: 1, configIndex: 20, voters: [1, 2, 4], learners: [], restsOn: 1 };
+  t.strictSame(world.tick(), [{ kind: "report-replicas", items: [item] }]);
+  t.ok(world.reports.hasWork);
+  for (let at = 0; at < 9; at++) t.strictSame(world.tick(), [], "once a second");
+  t.strictSame(world.tick(), [{ kind: "report-replicas", items: [item] }], "again and again");
+  world.record(1, 4, 20);
+  t.strictSame(world.tick(1000), [], "until a newer record is applied");
+  t.notOk(world.reports.hasWork);
+  t.end();
+});
+
+t.test("P-205 what is not applied, or older than its record, is not reported", (t) => {
+  const world = new Reporting();
+  const group = world.group(1, 20, [1, 2, 4], 5);
+  world.record(1, 4, 10);
+  t.strictSame(world.tick(), [], "its record is older than the configuration");
+  world.record(1, 5, 10);
+  group.leadership.isServing = false;
+  t.strictSame(world.tick(1000), [], "it does not lead");
+  group.leadership.isServing = true;
+  group.members.membership = { ...NOBODY, voters: [1, 2, 4], votersOutgoing: [1, 2, 3] };
+  t.strictSame(world.tick(1000), [], "two configurations decide together");
+  group.members.membership = { ...NOBODY, voters: [1, 2, 4], learners: [3] };
+  t.match(world.tick(1000), [{ items: [{ voters: [1, 2, 4], learners: [3], restsOn: 5 }] }]);
+  world.groups.clear();
+  t.strictSame(world.tick(1000), [], "the group left this node");
+  t.notOk(world.reports.hasWork);
+  t.end();
+});
+
+t.test("one command reports many groups, up to what it may hold", (t) => {
+  const world = new Reporting();
+  for (let partition = 1; partition <= 150; partition++) {
+    world.group(partition, 20, [1, 2, 3]);
+    world.record(partition, 2, 0);
+  }
+  t.strictSame(
+    world.tick().map(({ items }) => items.length),
+    [PLACEMENT_ITEMS_MAX, PLACEMENT_ITEMS_MAX, 150 - 2 * PLACEMENT_ITEMS_MAX],
+  );
   t.end();
 });
 

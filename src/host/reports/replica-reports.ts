@@ -1,0 +1,118 @@
+/**
+ * Tells the partition map which configuration each placed group really has: the leader of a group
+ * reports what was applied, again and again until its own map shows it.
+ *
+ * Invariants: 1. Only what is applied is reported, never while two configurations decide together,
+ * and never by a leader whose record is older than the configuration (P-205). 2. A report says what
+ * it rests on: late and repeated ones change nothing (P-094). 3. Groups that are on every node are
+ * never reported; while there are no others a tick costs nothing. 4. One command tells of up to
+ * PLACEMENT_ITEMS_MAX groups.
+ */
+import {
+  type ConfigIndex,
+  type PartitionId,
+  type PlacementGeneration,
+  partitionId,
+} from "../../base/ids.js";
+import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
+import type {
+  PartitionRecord,
+  ReplicaReport,
+  ReportReplicasCommand,
+} from "../../machine/commands/command.js";
+import { isJoint } from "../../raft/state/membership.js";
+import type { Membership } from "../../raft/state/types.js";
+
+/** One group, as its leader reports it; a replica is one. */
+export interface LedGroup {
+  readonly partition: PartitionId;
+  readonly leadership: { readonly isServing: boolean };
+  readonly members: { readonly membership: Membership };
+  readonly machine: {
+    /** Of the applied configuration. */
+    readonly membershipIndex: ConfigIndex;
+    /** Highest generation of the record that an applied configuration rests on. */
+    readonly placedGeneration: PlacementGeneration;
+  };
+}
+
+export interface ReplicaReportsDeps {
+  /** The records of placed partitions as applied here; another map after each change of them. */
+  placed(): ReadonlyMap<number, PartitionRecord>;
+  /** Those of this node's groups that were run since the last tick. */
+  activeGroups(): Iterable<LedGroup>;
+  find(partition: PartitionId): LedGroup | null;
+  /** Has the command decided by whoever leads the meta partition; `done` may come late. */
+  propose(command: ReportReplicasCommand, deadlineMs: number, done: () => void): void;
+}
+
+/** Pause between two reports of the same (ms). */
+const AGAIN_MS = 1000;
+
+export class ReplicaReports {
+  /** Groups whose record may be behind, and when each is reported next (ms). */
+  private readonly due = new Map<PartitionId, number>();
+  private seen: ReadonlyMap<number, PartitionRecord> | null = null;
+
+  constructor(private readonly deps: ReplicaReportsDeps) {}
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.due.size > 0;
+  }
+
+  /** Once per tick, inside a turn. */
+  tick(nowMs: number): void {
+    const placed = this.deps.placed();
+    if (placed.size === 0) return;
+    this.gather(placed, nowMs);
+    if (this.due.size === 0) return;
+    let items: ReplicaReport[] = [];
+    for (const [partition, atMs] of this.due) {
+      const report = this.reportOf(partition, placed);
+      if (report === null) this.due.delete(partition);
+      if (report === null || atMs > nowMs) continue;
+      this.due.set(partition, nowMs + AGAIN_MS);
+      items.push(report);
+      if (items.length < PLACEMENT_ITEMS_MAX) continue;
+      this.send(items, nowMs);
+      items = [];
+    }
+    if (items.length > 0) this.send(items, nowMs);
+  }
+
+  /** Whatever the end is: only the map that is applied here says that a report arrived. */
+  private send(items: readonly ReplicaReport[], nowMs: number): void {
+    this.deps.propose({ kind: "report-replicas", items }, nowMs + AGAIN_MS, () => undefined);
+  }
+
+  private gather(placed: ReadonlyMap<number, PartitionRecord>, nowMs: number): void {
+    const look = (partition: PartitionId): void => {
+      if (!this.due.has(partition)) this.due.set(partition, nowMs);
+    };
+    if (placed !== this.seen) {
+      this.seen = placed;
+      for (const partition of placed.keys()) look(partitionId(partition));
+      return;
+    }
+    for (const { partition, leadership } of this.deps.activeGroups()) {
+      if (leadership.isServing && placed.has(partition)) look(partition);
+    }
+  }
+
+  /** null when there is nothing to report, or not by this node. */
+  private reportOf(
+    partition: PartitionId,
+    placed: ReadonlyMap<number, PartitionRecord>,
+  ): ReplicaReport | null {
+    const record = placed.get(partition) ?? null;
+    const group = this.deps.find(partition);
+    if (record === null || group?.leadership.isServing !== true) return null;
+    const { membershipIndex: configIndex, placedGeneration: restsOn } = group.machine;
+    const { membership } = group.members;
+    if (record.state === "Removed" || configIndex <= record.configIndex) return null;
+    if (isJoint(membership) || record.generation < restsOn) return null;
+    const { voters, learners } = membership;
+    return { partitionId: partition, configIndex, voters, learners, restsOn };
+  }
+}
