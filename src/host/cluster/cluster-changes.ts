@@ -110,12 +110,7 @@ export class ClusterChanges {
       isLinked: (node) => deps.isLinked(node),
       wake: (partition) => this.unquiesce(partition),
     });
-    this.replicaReports = new ReplicaReports({
-      placed: () => this.reconcile.placed,
-      activeGroups: () => deps.activeGroups.all(),
-      find: (partition) => registry.find(partition)?.replica ?? null,
-      propose: (command, deadlineMs, done) => proposeOnMeta(command, deadlineMs, done),
-    });
+    this.replicaReports = this.makeReplicaReports();
     const founders = (): readonly number[] => registry.founderIds;
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, program, founders, logger, ...both });
@@ -149,6 +144,17 @@ export class ClusterChanges {
       metaGroup: () => this.meta()?.group ?? null,
       programOf: (node) => deps.programOf(node),
       soon,
+    });
+  }
+
+  private makeReplicaReports(): ReplicaReports {
+    const { activeGroups, registry } = this.deps;
+    return new ReplicaReports({
+      placed: () => this.reconcile.placed,
+      activeGroups: () => activeGroups.all(),
+      find: (partition) => registry.find(partition)?.replica ?? null,
+      propose: (command, deadlineMs, done) =>
+        this.metaAccess.proposeOnMeta(command, deadlineMs, done),
     });
   }
 
