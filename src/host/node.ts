@@ -107,6 +107,11 @@ export class Node {
     return this.parts.reports;
   }
 
+  /** The other node that said lately that it leads `partition`; 0 = none did. */
+  reportedLeader(partition: PartitionId): number {
+    return this.parts.reports.leaderOf(partition);
+  }
+
   /** The other nodes: who is linked, calls to them. */
   get links(): PeerAdmission {
     return this.parts.links;

@@ -45,6 +45,8 @@ interface Kept {
 
 export class NodeReports {
   private readonly kept = new Map<number, Kept>();
+  /** Who said last that it leads a partition; null when it is to be made anew. */
+  private leaders: Map<number, number> | null = null;
   private toldMs = -Infinity;
   private hasNews = false;
   /** Frames that could not be read. */
@@ -88,6 +90,23 @@ export class NodeReports {
     return kept === null ? null : { report: kept.report, ageMs: nowMs - kept.atMs };
   }
 
+  /** The other node that says it leads `partition`; 0 when none does. */
+  leaderOf(partition: number): number {
+    const leaders = this.leaders ?? this.gatherLeaders();
+    const node = leaders.get(partition) ?? 0;
+    return node === 0 || this.fresh(node, this.deps.nowMs()) === null ? 0 : node;
+  }
+
+  /** The latest word counts: reports are kept in the order in which they came. */
+  private gatherLeaders(): ReadonlyMap<number, number> {
+    const leaders = new Map<number, number>();
+    for (const [node, { report }] of this.kept) {
+      for (const partition of report.leading) leaders.set(partition, node);
+    }
+    this.leaders = leaders;
+    return leaders;
+  }
+
   private fresh(node: number, nowMs: number): Kept | null {
     const kept = this.kept.get(node);
     return kept === undefined || nowMs - kept.atMs > REPORT_VALID_MS ? null : kept;
@@ -96,6 +115,7 @@ export class NodeReports {
   private keep(node: number, kept: Kept): void {
     this.kept.delete(node);
     this.kept.set(node, kept);
+    this.leaders = null;
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= MEMBERS_MAX) break;
       this.kept.delete(oldest);

@@ -36,6 +36,7 @@ export interface NodeAccess extends Pick<
   | "checks"
   | "leave"
   | "removeMember"
+  | "reportedLeader"
   | "finalize"
 > {
   route(hashText: string): GroupAccess | null;

@@ -101,9 +101,10 @@ export class Forwarder {
     const { leaders, calls, settings } = this.deps;
     const { suggested } = this;
     const named = suggested === settings.nodeId ? 0 : suggested;
-    const to = named !== 0 ? named : leaders.other(this.task.partition);
+    const isReachable = (node: number): boolean => calls.isReachable(node, nowMs);
+    const to = named !== 0 ? named : leaders.other(this.task.partition, isReachable);
     if (to === 0 || nowMs < (this.avoidedUntilMs.get(to) ?? 0)) return 0;
-    return calls.isReachable(to, nowMs) ? to : 0;
+    return isReachable(to) ? to : 0;
   }
 
   private wait(nowMs: number): void {

@@ -3,11 +3,13 @@
  * requests that wait until somebody does.
  *
  * Owns what was learned about partitions that this node does not host. Invariants: 1. For a hosted
- * partition the group itself is asked; what others said is never believed above it (P-109). Nobody
- * tells the groups of a node outside the member list anything: it counts as hosting none. 2. Waits
- * are bounded in number and time, and end when the node stops.
+ * partition the group itself is asked; what others said is never believed above it (P-109), unless
+ * its replica comes only now and has heard of nobody. Nobody tells the groups of a node outside the
+ * member list anything: it counts as hosting none. 2. Waits are bounded in number and time, and end
+ * when the node stops.
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
+import type { PartitionRecord } from "../../machine/commands/command.js";
 import type { ClockPort, TimerPort } from "../../ports.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
 import { type RouteHint, RouteProvenance } from "../api/answers.js";
@@ -24,8 +26,21 @@ const LOOK_MS = 10;
 /** Partitions that are not hosted here and whose leader is remembered. */
 const LEARNED_MAX = 4096;
 
+function remember(map: Map<number, number>, partition: number, node: number): void {
+  map.set(partition, node);
+  for (const oldest of map.keys()) {
+    if (map.size <= LEARNED_MAX) break;
+    map.delete(oldest);
+  }
+}
+
 export class Leaders {
   private readonly learned = new Map<number, number>();
+  /** Who was reported to lead a partition and did not: not believed until another one is. */
+  private readonly disproved = new Map<number, number>();
+  /** Which replicas of here come only now, as asked since the meta partition applied something. */
+  private readonly arriving = new Map<number, boolean>();
+  private arrivingIndex = -1;
   /** Partitions whose next leader was waited for in vain. */
   private readonly leaderless = new Set<number>();
   private waiting: Waiting[] = [];
@@ -41,10 +56,37 @@ export class Leaders {
   /** The node that leads `partition`, this one included; 0 = unknown. */
   of(partition: number): number {
     const group = this.hosted(partition);
-    if (group === null) return this.learned.get(partition) ?? 0;
+    if (group === null) return this.learned.get(partition) ?? this.reported(partition);
     if (group.isLeader()) return this.settings.nodeId;
     const leader = group.leaderNode();
+    if (leader === 0 && this.arrives(partition)) {
+      return this.learned.get(partition) ?? this.reported(partition);
+    }
     return leader === this.settings.nodeId ? 0 : leader;
+  }
+
+  /** A replica of it is here that comes only now: it may not have heard of its group yet. */
+  private arrives(partition: number): boolean {
+    if (this.node.closing) return false;
+    const { machine } = this.node.metaGroup();
+    if (this.arrivingIndex !== machine.appliedIndex) this.arriving.clear();
+    this.arrivingIndex = machine.appliedIndex;
+    const known = this.arriving.get(partition);
+    if (known !== undefined) return known;
+    const replicas = machine.meta.partition(partition)?.replicas ?? [];
+    const own = replicas.find(({ nodeId }) => nodeId === this.settings.nodeId);
+    this.arriving.set(partition, own?.role === "learner");
+    return own?.role === "learner";
+  }
+
+  /** This node has a replica of `partition` that hears of its leader. */
+  private follows(partition: number): boolean {
+    return this.hosted(partition) !== null && !this.arrives(partition);
+  }
+
+  private reported(partition: number): number {
+    const node = this.node.reportedLeader(partitionId(partition));
+    return node === this.settings.nodeId || node === this.disproved.get(partition) ? 0 : node;
   }
 
   /** The group of `partition`, if this node is told what becomes of it. */
@@ -54,29 +96,39 @@ export class Leaders {
 
   /**
    * Another node to ask about `partition`; 0 = none. For a partition that is hosted elsewhere and
-   * of which nothing is known, the voters in turn.
+   * whose leader is unknown, or out of reach, those that may lead it in turn.
    */
-  other(partition: number): number {
-    const { nodeId } = this.settings;
+  other(partition: number, isReachable: (node: number) => boolean): number {
     const leader = this.of(partition);
-    if (leader !== 0) return leader === nodeId ? 0 : leader;
-    if (this.hosted(partition) !== null || this.node.closing) return 0;
-    const voters = this.node
-      .metaGroup()
-      .machine.meta.members()
-      .filter((member) => member.role === "voter" && member.nodeId !== nodeId);
-    return voters[this.turns++ % Math.max(1, voters.length)]?.nodeId ?? 0;
+    if (leader === this.settings.nodeId) return 0;
+    if (leader !== 0 && isReachable(leader)) return leader;
+    if (this.follows(partition) || this.node.closing) return leader;
+    const nodes = this.candidates(this.node.metaGroup().machine.meta.partition(partition));
+    for (let tried = 0; tried < nodes.length; tried++) {
+      const node = nodes[this.turns++ % nodes.length] ?? 0;
+      if (isReachable(node)) return node;
+    }
+    return 0;
+  }
+
+  /** Who may lead the partition beside this node, as far as the map applied here says. */
+  private candidates(record: PartitionRecord | null): readonly number[] {
+    const { meta } = this.node.metaGroup().machine;
+    const isPlaced = record?.mode === "placed";
+    const nodes = isPlaced
+      ? record.replicas.filter(({ role }) => role !== "learner")
+      : meta.members().filter(({ role }) => role === "voter");
+    return nodes.map(({ nodeId }) => nodeId).filter((node) => node !== this.settings.nodeId);
   }
 
   /** `node` answered for `partition`, or was named by one that does not lead it; 0 forgets. */
   learn(partition: number, node: number): void {
     this.learned.delete(partition);
-    if (node === 0 || this.hosted(partition) !== null) return;
-    this.learned.set(partition, node);
-    for (const oldest of this.learned.keys()) {
-      if (this.learned.size <= LEARNED_MAX) break;
-      this.learned.delete(oldest);
-    }
+    this.disproved.delete(partition);
+    if (this.follows(partition)) return;
+    const reported = node === 0 ? this.reported(partition) : 0;
+    if (node !== 0) remember(this.learned, partition, node);
+    else if (reported !== 0) remember(this.disproved, partition, reported);
   }
 
   /** Advertised client endpoint of `node`; "" = it has none, or it is unknown. */
@@ -90,13 +142,31 @@ export class Leaders {
     return this.endpointOf(this.of(META_PARTITION));
   }
 
-  /** Where to go with a request that was not carried out here; null when that is unknown. */
-  hint(partition: PartitionId, generation: number): RouteHint | null {
+  /**
+   * Where to go with a request that was not carried out here: to the leader, or where that is
+   * unknown and nothing of the partition is here, to a node that has a replica of it; null when
+   * nobody is known who `isReachable`.
+   */
+  hint(
+    partition: PartitionId,
+    generation: number,
+    isReachable: (node: number) => boolean,
+  ): RouteHint | null {
     if (!this.settings.routingHints) return null;
     const leader = this.of(partition);
-    const endpoint = leader === this.settings.nodeId ? "" : this.endpointOf(leader);
-    if (endpoint === "") return null;
+    if (leader === this.settings.nodeId) return null;
+    const nodes = leader === 0 ? this.replicas(partition) : [leader];
+    const to = nodes.find((node) => isReachable(node) && this.endpointOf(node) !== "");
+    if (to === undefined) return null;
+    const endpoint = this.endpointOf(to);
     return { partitionId: partition, endpoint, provenance: RouteProvenance.forwarded, generation };
+  }
+
+  /** The nodes that have a replica of a placed partition which is not here. */
+  private replicas(partition: number): readonly number[] {
+    if (this.follows(partition) || this.node.closing) return [];
+    const record = this.node.metaGroup().machine.meta.partition(partition);
+    return record?.mode === "placed" ? this.candidates(record) : [];
   }
 
   /**

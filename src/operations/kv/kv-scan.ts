@@ -157,15 +157,15 @@ class ClusterScan {
     const { node, leaders, calls } = serving;
     const here: GroupAccess[] = [];
     const there = new Map<number, number[]>();
+    const isReachable = (to: number): boolean => calls.isReachable(to, nowMs);
     for (const partition of serving.placement.dataPartitions()) {
       const group = node.group(partition);
       if (group?.isLeader() === true) {
         here.push(group);
         continue;
       }
-      const to = leaders.other(partition);
-      if (to === 0 || (this.avoided.get(to) ?? 0) > nowMs) return null;
-      if (!calls.isReachable(to, nowMs)) return null;
+      const to = leaders.other(partition, isReachable);
+      if (to === 0 || (this.avoided.get(to) ?? 0) > nowMs || !isReachable(to)) return null;
       const partitions = there.get(to);
       if (partitions === undefined) there.set(to, [partition]);
       else partitions.push(partition);

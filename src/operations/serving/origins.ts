@@ -44,8 +44,8 @@ export class Origins {
   }
 
   private hint(partition: PartitionId, generation: number): RouteHint | null {
-    const leader = this.leaders.of(partition);
-    if (!this.calls.isReachable(leader, this.clock.monotonicMs())) return null;
-    return this.leaders.hint(partition, generation);
+    const nowMs = this.clock.monotonicMs();
+    const isReachable = (node: number): boolean => this.calls.isReachable(node, nowMs);
+    return this.leaders.hint(partition, generation, isReachable);
   }
 }

@@ -148,6 +148,7 @@ export class Bench {
       groups: () => node.groups().map(wrap),
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
       onGroupLeft: (hook) => node.onGroupLeft((group) => hook(wrap(group))),
+      reportedLeader: (partition) => node.reportedLeader(partition),
     };
   }
 

@@ -5,6 +5,7 @@
  */
 import { assert } from "../../../src/base/assert.js";
 import { partitionId } from "../../../src/base/ids.js";
+import { permitsOf } from "../../../src/base/levels.js";
 import { FRAME_MAX_BYTES } from "../../../src/base/limits.js";
 import type {
   Group,
@@ -113,6 +114,8 @@ export class Trio {
   beliefs = new Map<string, number>();
   stopping = new Set<number>();
   uninitialized = new Set<number>();
+  /** Who says that it leads a partition, as other nodes heard. */
+  readonly reported = new Map<number, number>();
   /** Nodes that the member list does not list any more. */
   outside = new Set<number>();
   /** Partitions that a node has no replica of: "node/partition". */
@@ -124,7 +127,7 @@ export class Trio {
 
   constructor(settings: Partial<OperationsSettings> = {}) {
     ({ requestTimeoutMs: this.requestTimeoutMs } = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings });
-    this.world = new World();
+    this.world = new World({ permits: permitsOf({}, {}) });
     this.host = this.world.ready();
     const groups = this.host.groups();
     groups.forEach((group) => this.leaders.set(group.partition, 1 + (group.partition % 3)));
@@ -192,6 +195,7 @@ export class Trio {
       onGroup: (hook) => own.forEach((group) => hook(group)),
       onGroupLeft: () => undefined,
       clientEndpointOf: (node) => `http://n${node}`,
+      reportedLeader: (partition) => this.reported.get(partition) ?? 0,
     };
   }
 

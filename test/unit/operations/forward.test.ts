@@ -13,6 +13,7 @@ import { ByteWriter } from "../../../src/base/codec.js";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import { Prng } from "../../../src/base/prng.js";
 import { KvType, LockType, SequenceType } from "../../../src/machine/commands/command.js";
+import type { Command } from "../../../src/machine/commands/command.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import type { DataAnswer, RouteHint } from "../../../src/operations/api/answers.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
@@ -33,6 +34,7 @@ import {
   set,
   unlock,
 } from "../../doubles/operations/fixture.js";
+import { place } from "../../doubles/machine/placement.js";
 import { newMember } from "../../doubles/machine/members.js";
 import { everyRequest } from "../../doubles/operations/every-request.js";
 import { Trio, body } from "../../doubles/operations/trio.js";
@@ -918,6 +920,102 @@ t.test("a partition that this node does not host is found through the others", a
   const hopsBefore = trio.sent.length;
   t.equal(trio.ask(1, get(name)).type, KvType.got);
   t.ok(trio.sent.length - hopsBefore <= 2, "the second time it knows whom to ask");
+});
+
+/** Partition 1 is placed by its record; node 1 has nothing of it yet, or no more. */
+function placedApart(learners: readonly number[] = []): Trio {
+  const trio = new Trio();
+  const meta = trio.host.metaGroup();
+  const decide = (command: Command): void => {
+    meta.propose(command, 200, 1e9, () => undefined);
+    trio.world.settle();
+  };
+  for (const nodeId of [2, 3]) {
+    decide({ kind: "add-member", ...newMember(nodeId, `n${nodeId}:8084`, `disk${nodeId}`) });
+  }
+  const voters = [1, 2, 3].filter((nodeId) => !learners.includes(nodeId));
+  decide(place(1, 5, voters, learners));
+  t.equal(trio.host.metaGroup().machine.meta.partition(1)?.mode, "placed");
+  trio.unhosted.add("1/1");
+  return trio;
+}
+
+/** Whom node 1 asked since `from`. */
+function askedSince(trio: Trio, from: number): number[] {
+  const sent = trio.sent.slice(from).filter((each) => each.from === 1);
+  return sent.map(({ to }) => to);
+}
+
+t.test("who hosts nothing of a placed partition asks its replicas in turn", async (t) => {
+  const trio = placedApart();
+  const name = nameOn(trio, 1, (text) => text);
+  trio.move(1, 3);
+  const first = trio.post(1, set(name, "v"));
+  trio.world.pass(200);
+  t.equal(first[0]?.type, KvType.set);
+  trio.move(1, 2);
+  let from = trio.sent.length;
+  const second = trio.post(1, get(name));
+  trio.world.pass(200);
+  t.equal(second[0]?.type, KvType.got);
+  t.strictSame(askedSince(trio, from), [3, 2], "the last known leader first, then whom it names");
+  trio.fate = ({ from: by, to }) => (by === 1 && to === 2 ? "refused" : "arrives");
+  trio.move(1, 3);
+  from = trio.sent.length;
+  const third = trio.post(1, get(name));
+  trio.world.pass(200);
+  t.equal(third[0]?.type, KvType.got);
+  t.strictSame(askedSince(trio, from), [2, 3], "one that is out of reach is not waited for");
+});
+
+t.test("who reports that it leads is asked, until it turns out that it does not", async (t) => {
+  const trio = placedApart();
+  const name = nameOn(trio, 1, (text) => text);
+  trio.move(1, 3);
+  trio.reported.set(1, 3);
+  const { leaders } = view(trio.node(1), "cluster.routing", { keySpace: "" });
+  t.match(leaders[1], { partitionId: 1, endpoint: "http://n3" }, "clients hear of it");
+  let from = trio.sent.length;
+  t.equal(trio.ask(1, set(name, "v")).type, KvType.set);
+  t.strictSame(askedSince(trio, from), [3]);
+  const other = placedApart();
+  other.move(1, 3);
+  other.reported.set(1, 2);
+  other.beliefs.set("2/1", 0);
+  from = other.sent.length;
+  const found = other.post(1, set(name, "v"));
+  other.world.pass(500);
+  t.equal(found[0]?.type, KvType.set);
+  t.equal(askedSince(other, from)[0], 2);
+  t.ok(askedSince(other, from).length <= 4, "one that knows nothing is not asked again and again");
+});
+
+t.test("C11: a hint names a replica where the leader is unknown", async (t) => {
+  const trio = placedApart();
+  const name = nameOn(trio, 1, (text) => text);
+  const answer = trio.ask(1, get(name), 1);
+  t.equal(answer.type, KvType.mustRetry);
+  t.match(answer.route?.endpoint, /^http:\/\/n[23]$/);
+  trio.reported.set(1, 3);
+  t.equal(trio.ask(1, get(name), 1).route?.endpoint, "http://n3", "else the leader");
+});
+
+t.test("P-109 a replica that comes only now asks whom others heard of, a voter does not", (t) => {
+  for (const learners of [[], [1]]) {
+    const trio = placedApart(learners);
+    const name = nameOn(trio, 1, (text) => text);
+    trio.unhosted.clear();
+    trio.move(1, 3);
+    trio.beliefs.set("1/1", 0);
+    trio.reported.set(1, 3);
+    const answers = trio.post(1, set(name, "v"));
+    trio.world.pass(200);
+    t.equal(answers.length, learners.length, "a voter waits for what its own group says");
+    trio.beliefs.delete("1/1");
+    trio.world.pass(200);
+    t.equal(answers[0]?.type, KvType.set);
+  }
+  t.end();
 });
 
 t.test("K15: pages of parts that ended anywhere hold every key once, in order", async (t) => {
