@@ -53,6 +53,14 @@ export const PROGRAM_VERSION_MAX_BYTES = 64;
 export const LEVEL_NUMBER_MAX = 65_535;
 /** Partitions that one placement command is about. */
 export const PLACEMENT_ITEMS_MAX = 64;
+/** Partitions of a cluster with a replica on its way in or out, and of those for balance alone. */
+export const MOVES_MAX = 64;
+export const BALANCE_MOVES_MAX = 4;
+/** Replicas on their way to one node, and for balance alone. */
+export const ARRIVING_MAX = 4;
+export const BALANCE_ARRIVING_MAX = 1;
+/** New replicas that one node feeds with a snapshot at a time. */
+export const SNAPSHOTS_LEAVING_MAX = 2;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

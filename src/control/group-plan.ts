@@ -52,7 +52,7 @@ export function wishedVoters(members: readonly Member[]): readonly number[] {
   return [...voters, ...learners].slice(0, VOTERS_MAX).map((member) => member.nodeId);
 }
 
-export function operation(kind: ConfigOperation["kind"], node: number, why: string): GroupStep {
+function operation(kind: ConfigOperation["kind"], node: number, why: string): GroupStep {
   return {
     kind: "change",
     change: { version: 2, transition: "auto", operations: [{ kind, node }] },
@@ -61,7 +61,7 @@ export function operation(kind: ConfigOperation["kind"], node: number, why: stri
 }
 
 /** `step`, unless the configuration behind it would have no live majority. */
-export function guarded(
+function guarded(
   facts: Pick<GroupPlanFacts, "self" | "membership" | "isLive">,
   step: GroupStep,
 ): GroupStep {

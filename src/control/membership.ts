@@ -2,10 +2,10 @@
  * Who may leave the cluster, and which change of the member list is due, as pure functions of
  * committed facts (contract 5.2, 5.3).
  *
- * Invariants: 1. Facts in, decision out;
- * nothing is read or changed here. 2. The last voter that any hosted partition needs never leaves.
- * 3. One drain at a time. 4. A member is removed only when no group counts on its vote, and becomes
- * a voter only when it votes in every group (P-091).
+ * Invariants: 1. Facts in, decision out; nothing is read or changed here. 2. The last voter that
+ * any hosted partition needs never leaves. 3. One drain at a time. 4. A member is removed only when
+ * no group counts on its vote and no record of a placed partition names it, and becomes a voter
+ * only when it votes in every group that follows the member list (P-091).
  */
 import { VOTERS_MAX } from "../base/limits.js";
 import type { MemberRole, Member } from "../machine/commands/command.js";
@@ -21,7 +21,7 @@ export interface LeaveFacts {
   readonly nodeId: number;
   /** The meta partition has a leader that was proved. */
   readonly metaLed: boolean;
-  /** Voters other than this node, per partition that this node hosts. */
+  /** Voters other than this node, per partition in full mode that this node hosts, and meta. */
   readonly otherVoters: readonly number[];
   /** How many of them answer; all of them when it is not told. */
   readonly liveOtherVoters?: readonly number[];

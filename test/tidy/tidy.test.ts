@@ -19,8 +19,11 @@ import { checkDocument, checkGlossary, checkMap } from "./documents.js";
 import { unusedExports } from "./exports.js";
 import { builtFiles, readText, trackedFiles } from "./sources.js";
 
-/** Exports of src/ that only tests, benchmarks or scripts import: fewer are welcome. */
-const TEST_ONLY_EXPORTS_MAX = 90;
+/**
+ * Exports of src/ that only tests, benchmarks or scripts import: fewer are welcome. (20 are of the planners of placement
+ * in src/control/, which no host calls yet.)
+ */
+const TEST_ONLY_EXPORTS_MAX = 110;
 
 const files = trackedFiles();
 const typescript = files.filter((path) => path.endsWith(".ts"));

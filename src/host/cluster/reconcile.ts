@@ -11,6 +11,7 @@
  */
 import { type GroupPlanFacts, type GroupStep, nextGroupChange } from "../../control/membership.js";
 import {
+  type ConfigIndex,
   type MapVersion,
   NO_PLACEMENT,
   type PartitionId,
@@ -34,7 +35,7 @@ export interface ReconcileGroup {
   };
   readonly leadership: { readonly isServing: boolean };
   readonly machine: {
-    readonly membershipIndex: number;
+    readonly membershipIndex: ConfigIndex;
     readonly placedGeneration: PlacementGeneration;
   };
   moveTo(order: MoveOrder): boolean;
@@ -205,7 +206,10 @@ export class Reconcile {
     const step =
       record === null
         ? nextGroupChange({ ...facts, ...view.facts })
-        : nextPlacedChange({ ...facts, record, placedGeneration });
+        : nextPlacedChange({
+            ...{ ...facts, record, placedGeneration, configIndex: membershipIndex },
+            ...{ isPaused: false, isLinked: (node) => this.deps.isLinked(node) },
+          });
     if (step.kind === "settled") {
       watch.settledVersion = version;
       watch.settledAt = membershipIndex;

@@ -4,7 +4,7 @@
  * Invariants: 1. Only groups that serve, are quiet about membership and have caught-up candidates
  * are moved, and none whose ephemeral data would be lost. 2. Without its setting nothing is moved.
  */
-import { planLeaderMoves } from "../../control/leader-balance.js";
+import { type LedGroup, planLeaderMoves } from "../../control/leader-balance.js";
 import type { Replica } from "../group/replica.js";
 
 export class Balancer {
@@ -26,14 +26,21 @@ export class Balancer {
     if (this.everyMs === 0 || nowMs < this.nextAtMs) return;
     this.nextAtMs = nowMs + this.everyMs;
     const replicas = this.replicas().filter((replica) => !replica.members.isAlone);
-    const groups = replicas.map((replica) => ({
-      partition: replica.partition,
-      leader: replica.leadership.leader,
-      candidates: replica.members.membership.voters.filter(
+    const leads = new Map<number, number>();
+    const groups: LedGroup[] = [];
+    for (const { partition, leadership, members } of replicas) {
+      const { leader } = leadership;
+      const candidates = members.membership.voters.filter(
         (node) => node === this.nodeId || this.isUp(node),
-      ),
-    }));
-    for (const { partition, to } of planLeaderMoves(this.nodeId, groups)) {
+      );
+      for (const node of candidates) leads.set(node, leads.get(node) ?? 0);
+      if (leader !== 0) leads.set(leader, (leads.get(leader) ?? 0) + 1);
+      if (leader !== this.nodeId) continue;
+      groups.push({ partition, candidates, ledForMs: Infinity, isChanging: false });
+    }
+    const nodes = [...leads].map(([nodeId, count]) => ({ nodeId, leads: count }));
+    const facts = { self: this.nodeId, isLeaving: false, nodes, groups };
+    for (const { partition, to } of planLeaderMoves(facts)) {
       const replica = replicas.find((each) => each.partition === partition);
       if (replica === undefined || !this.mayMove(replica, to)) continue;
       replica.moveTo({ to, mustCarry: true });

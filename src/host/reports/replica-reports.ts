@@ -14,13 +14,13 @@ import {
   type PlacementGeneration,
   partitionId,
 } from "../../base/ids.js";
+import { dueReport } from "../../control/placed-plan.js";
 import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import type {
   PartitionRecord,
   ReplicaReport,
   ReportReplicasCommand,
 } from "../../machine/commands/command.js";
-import { isJoint } from "../../raft/state/membership.js";
 import type { Membership } from "../../raft/state/types.js";
 
 /** One group, as its leader reports it; a replica is one. */
@@ -108,11 +108,12 @@ export class ReplicaReports {
     const record = placed.get(partition) ?? null;
     const group = this.deps.find(partition);
     if (record === null || group?.leadership.isServing !== true) return null;
-    const { membershipIndex: configIndex, placedGeneration: restsOn } = group.machine;
-    const { membership } = group.members;
-    if (record.state === "Removed" || configIndex <= record.configIndex) return null;
-    if (isJoint(membership) || record.generation < restsOn) return null;
-    const { voters, learners } = membership;
-    return { partitionId: partition, configIndex, voters, learners, restsOn };
+    const { membershipIndex: configIndex, placedGeneration } = group.machine;
+    return dueReport({
+      record,
+      membership: group.members.membership,
+      configIndex,
+      placedGeneration,
+    });
   }
 }

@@ -62,7 +62,11 @@ export interface PlacementOrder extends AppliedConfig {
   readonly generation: PlacementGeneration;
 }
 
-/** From full mode to a list: the members that the group has. There is no way back. */
+/**
+ * From full mode to a list: the members that the group has. There is no way back. The leader of the
+ * group sends it after an entry that carries the generation after this one, so that no leader with
+ * an older record changes the configuration meanwhile (control/placed-plan.ts).
+ */
 export interface PlacePartitionCommand {
   readonly kind: "place-partition";
   readonly items: readonly PlacementOrder[];

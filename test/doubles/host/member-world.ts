@@ -5,7 +5,13 @@
  */
 import { PROGRAM } from "../../../src/base/levels.js";
 import { assert } from "../../../src/base/assert.js";
-import { FIRST_LEVEL, NO_PLACEMENT, type PartitionId, partitionId } from "../../../src/base/ids.js";
+import {
+  FIRST_LEVEL,
+  NO_PLACEMENT,
+  type PartitionId,
+  configIndex,
+  partitionId,
+} from "../../../src/base/ids.js";
 import type { ClusterView, GroupView } from "../../../src/control/membership.js";
 import { Hearing, isHearingFrame } from "../../../src/host/cluster/hearing.js";
 import { Joining } from "../../../src/host/cluster/joining.js";
@@ -213,7 +219,7 @@ export class MemberNode {
     return {
       partition: group.partition,
       leadership: { isServing },
-      machine: { placedGeneration: NO_PLACEMENT, membershipIndex: group.changes },
+      machine: { placedGeneration: NO_PLACEMENT, membershipIndex: configIndex(group.changes) },
       core: {
         term: group.term,
         status: () => world.statusOf(group),

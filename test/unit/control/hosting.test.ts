@@ -3,7 +3,7 @@
  * placed group does about its record.
  */
 import t from "tap";
-import { incarnation, placementGeneration } from "../../../src/base/ids.js";
+import { NO_CONFIG, configIndex, incarnation, placementGeneration } from "../../../src/base/ids.js";
 import { type KnownLife, hostingStep } from "../../../src/control/hosting.js";
 import { type PlacedPlanFacts, nextPlacedChange } from "../../../src/control/placed-plan.js";
 import type { PartitionRecord, ReplicaRecord } from "../../../src/machine/commands/command.js";
@@ -65,8 +65,9 @@ function facts(
   more: Partial<PlacedPlanFacts> = {},
 ): PlacedPlanFacts {
   const placedGeneration = placementGeneration(0);
-  const all = { isLive: () => true, isCaughtUp: () => true };
-  return { self: 1, record, membership, placedGeneration, ...all, ...more };
+  const all = { isLive: () => true, isCaughtUp: () => true, isLinked: () => true };
+  const rest = { configIndex: NO_CONFIG, isPaused: false };
+  return { ...rest, self: 1, record, membership, placedGeneration, ...all, ...more };
 }
 
 t.test(
@@ -80,7 +81,9 @@ t.test(
     t.match(nextPlacedChange(facts(record, membershipOf([1, 2], [4]), behind)), { kind: "wait" });
     const dead = { isLive: (node: number) => node === 1 };
     t.match(nextPlacedChange(facts(record, membershipOf([1, 2], [4]), dead)), { kind: "wait" });
-    t.match(nextPlacedChange(facts(record, membershipOf([1, 2, 4]))), { kind: "settled" });
+    const untold = { configIndex: configIndex(9) };
+    const done = nextPlacedChange(facts(record, membershipOf([1, 2, 4]), untold));
+    t.match(done, { kind: "wait", reason: "not-told" });
     const newer = { placedGeneration: placementGeneration(6) };
     t.match(nextPlacedChange(facts(record, membershipOf([1, 2]), newer)), { kind: "wait" });
     t.end();
@@ -94,8 +97,9 @@ t.test("P-097 nobody goes for being absent from the record; a removal is always 
   const removal = { change: { operations: [{ kind: "remove", node: 3 }] } };
   t.match(nextPlacedChange(facts(record, membershipOf([1, 2, 3]))), removal);
   t.match(nextPlacedChange(facts(record, membershipOf([1, 2]))), removal, "never came, or not yet");
-  const known = { placedGeneration: placementGeneration(9) };
-  t.match(nextPlacedChange(facts(record, membershipOf([1, 2]), known)), { kind: "settled" });
+  const known = { placedGeneration: placementGeneration(9), configIndex: configIndex(9) };
+  const gone = nextPlacedChange(facts(record, membershipOf([1, 2]), known));
+  t.match(gone, { kind: "wait", reason: "not-told" });
   const own = placed(9, [replica(1, "removing"), replica(2)]);
   t.match(nextPlacedChange(facts(own, membershipOf([1, 2]))), { kind: "transfer", to: 2 });
   const behind = { isCaughtUp: () => false };

@@ -174,8 +174,12 @@ t.test("P-106 leaderships that one node has too many of are spread in passes, th
     const nodes = [1, 2, 3, 4, 5];
     const leaders = new Array<number>(count).fill(1);
     const planned = (self: number): LeaderMove[] => {
-      const groups = leaders.map((leader, at) => ({ partition: at, leader, candidates: nodes }));
-      return planLeaderMoves(self, groups);
+      const all = leaders.map((leader, partition) => ({ partition, leader, candidates: nodes }));
+      const mine = all.filter(({ leader }) => leader === self);
+      const groups = mine.map((one) => ({ ...one, ledForMs: 60_000, isChanging: false }));
+      const leads = (nodeId: number) => leaders.filter((leader) => leader === nodeId).length;
+      const counted = nodes.map((nodeId) => ({ nodeId, leads: leads(nodeId) }));
+      return planLeaderMoves({ self, isLeaving: false, nodes: counted, groups });
     };
     let passes = 0;
     for (; passes < 100; passes++) {

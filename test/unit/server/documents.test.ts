@@ -69,6 +69,9 @@ t.test("the limits are the program's", (t) => {
     "partitions of a cluster": `${limits.PARTITIONS_MAX}`,
     "voters of a cluster": `${limits.VOTERS_MAX}`,
     "members of a cluster": `${limits.MEMBERS_MAX}`,
+    "partitions with a replica on its way": `${limits.MOVES_MAX}, of these ${limits.BALANCE_MOVES_MAX} for balance`,
+    "replicas on their way to one node": `${limits.ARRIVING_MAX}, for balance ${limits.BALANCE_ARRIVING_MAX}`,
+    "new replicas that one node feeds with a snapshot": `${limits.SNAPSHOTS_LEAVING_MAX}`,
     "request id": `${limits.REQUEST_ID_MAX_CHARACTERS} characters`,
   };
   t.same(
