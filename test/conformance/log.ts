@@ -164,6 +164,28 @@ const cases: Readonly<Record<string, Case>> = {
     await driver.reopen();
     t.notOk(driver.log.recovered().has(A));
   },
+  "P-097 a group that comes again after it was forgotten begins anew": async (t, driver) => {
+    await driver.write(A, makeEntries(1, 9, 1), { term: 7, vote: 2, commit: 3 });
+    await driver.reopen();
+    driver.log.forgetGroup(A, () => undefined);
+    await driver.write(A, makeEntries(1, 2, 8), { term: 8, vote: 0, commit: 1 });
+    t.notOk(driver.log.recovered().has(A), "what was found at the start is of another life");
+    t.equal(await driver.read(A, 1, 9), describe(makeEntries(1, 2, 8)));
+    await driver.reopen();
+    if (!driver.harness.survives) return;
+    const found = driver.log.recovered().get(A);
+    t.match(found, { lastIndex: 2, hardState: { term: 8, vote: 0, commit: 1 } });
+    t.equal(await driver.read(A, 1, 9), describe(makeEntries(1, 2, 8)));
+    driver.log.forgetGroup(A, () => undefined);
+    const floor = { term: 9, index: 40 };
+    await driver.harness.call<undefined>((done) => {
+      const hardState = { term: 9, vote: 1, commit: 40 };
+      driver.log.resetGroup(A, floor, hardState, () => done(undefined));
+    });
+    await driver.write(A, makeEntries(41, 42, 9));
+    await driver.reopen();
+    t.match(driver.log.recovered().get(A), { floor, lastIndex: 42 }, "from a snapshot, too");
+  },
   "callbacks never come in the turn of their call, and come in order": async (t, driver) => {
     const order = await driver.harness.call<number[]>((done) => {
       const seen: number[] = [];

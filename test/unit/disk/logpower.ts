@@ -158,6 +158,41 @@ void t.test("P-117 power loss at every step of floors, removal and forward rewri
   t.end();
 });
 
+void t.test("P-097 power loss at every step while a group is forgotten and comes again", (t) => {
+  const prng = new Prng(5);
+  const seen = new Set<string>();
+  for (let step = 0; step < 500; step++) {
+    const on = machine(32_768);
+    const log = open(on);
+    write(on, log, 1, entries(1, 9, 1, 500), { term: 7, vote: 2, commit: 3 });
+    let forgotten = false;
+    let again = false;
+    log.forgetGroup(G, () => {
+      forgotten = true;
+      const hardState = { term: 8, vote: 0, commit: 1 };
+      const done = (): void => void (again = true);
+      log.write({ group: G, hardState, entries: entries(1, 3, 8, 500), done });
+    });
+    const isOver = on.steps.run(step);
+    const opened = tryOpen(powerLoss(on, prng));
+    if (!opened.ok) {
+      t.fail(`step ${String(step)}: ${opened.message}`);
+      break;
+    }
+    const found = opened.value.recovered().get(G);
+    const runs = found?.termRuns.map(({ term }) => term).join() ?? "nothing";
+    const state = `${runs} to ${found?.lastIndex ?? 0}, term ${found?.hardState.term ?? 0}`;
+    seen.add(`${forgotten ? "forgotten" : "asked"}: ${state}`);
+    const isFormer = runs === "1" && found?.lastIndex === 9 && found.hardState.term === 7;
+    const isNext = !isFormer && (found?.lastIndex ?? 0) <= 3 && !runs.startsWith("1");
+    if (forgotten ? !isNext : !(isFormer || isNext)) t.fail(`step ${String(step)}: ${state}`);
+    if (again && found?.lastIndex !== 3) t.fail(`step ${String(step)}: it lost the new life`);
+    if (isOver) break;
+  }
+  t.ok(seen.size >= 3, [...seen].join("; "));
+  t.end();
+});
+
 void t.test("P-024 no torn write leaves a commit index beyond the log", (t) => {
   const prng = new Prng(11);
   for (let trial = 0; trial < 300; trial++) {
