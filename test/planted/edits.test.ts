@@ -9,9 +9,16 @@ import {
 } from "../sim/planted/mutations.js";
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
+import { hostingBugs } from "./hosting.js";
 import { recordBugs } from "./records.js";
 
-const all = [...coreMutations, ...recordBugs, ...nodeMutations, ...openNodeMutations];
+const all = [
+  ...coreMutations,
+  ...recordBugs,
+  ...hostingBugs,
+  ...nodeMutations,
+  ...openNodeMutations,
+];
 
 /** Compiled text without the map of its source, which differs when only lines are moved. */
 function codeOf(compiled: string): string {

@@ -1,5 +1,5 @@
 /**
- * Every planted bug of the cluster's records is caught by the test that is named for it, and by no accident: without a
+ * Every planted bug of the cluster's records, and of hosting by them, is caught by the test that is named for it, and by no accident: without a
  * bug the same files pass in the same kind of copy.
  */
 import { execFile } from "node:child_process";
@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { plantedModules } from "./edits.js";
+import { hostingBugs } from "./hosting.js";
 import { type RecordBug, recordBugs } from "./records.js";
 import { growTree } from "./tree.js";
 
@@ -17,6 +18,10 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const RUN_MAX_MS = 120_000;
 /** Random sequences per run: enough for every bug. */
 const SEEDS = "60";
+/** Moments at which a node dies: enough, too. */
+const DEATHS = "20";
+
+const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs];
 
 t.setTimeout(300_000);
 
@@ -27,7 +32,7 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
     const path = `test/unit/${file}.js`;
     growTree(folder, ["src", "test/doubles"], [path], modules);
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS };
+    const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS, SVC_HOSTING_DEATHS: DEATHS };
     const said = await new Promise<string>((resolve) => {
       execFile(
         process.execPath,
@@ -42,8 +47,8 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
   }
 }
 
-t.test("P-168 every planted bug of the cluster's records is caught by its test", async (t) => {
-  for (const bug of recordBugs) {
+t.test("P-168 every planted bug of records and hosting is caught by its test", async (t) => {
+  for (const bug of bugs) {
     const failed = await failing(bug.file, await plantedModules(bug));
     t.ok(
       failed.some((name) => name.startsWith(bug.test)),
@@ -53,18 +58,18 @@ t.test("P-168 every planted bug of the cluster's records is caught by its test",
 });
 
 t.test("without a bug the same tests pass", async (t) => {
-  for (const file of new Set(recordBugs.map((bug) => bug.file))) {
+  for (const file of new Set(bugs.map((bug) => bug.file))) {
     t.strictSame(await failing(file, new Map()), [], file);
   }
 });
 
-t.test("the table has every planted bug of the records, in order", (t) => {
+t.test("the table has every planted bug of records and hosting, in order", (t) => {
   const heading = "| Planted bug of the records | Pitfall | Caught by |\n|---|---|---|\n";
   const text = readFileSync(join(root, "test", "planted", "README.md"), "utf8");
   const rows = text.slice(text.indexOf(heading) + heading.length).split("\n");
   const rowOf = ({ name, pitfall, file, test }: RecordBug): string =>
     `| ${name} | ${pitfall} | ${file}: ${test} |`;
-  t.strictSame(rows.slice(0, recordBugs.length), recordBugs.map(rowOf));
-  t.notOk(rows[recordBugs.length]?.startsWith("|"));
+  t.strictSame(rows.slice(0, bugs.length), bugs.map(rowOf));
+  t.notOk(rows[bugs.length]?.startsWith("|"));
   t.end();
 });

@@ -120,6 +120,8 @@ export class Trio {
   outside = new Set<number>();
   /** Partitions that a node has no replica of: "node/partition". */
   unhosted = new Set<string>();
+  /** Told when a group leaves its node. */
+  readonly left: ((group: FalseGroup) => void)[] = [];
   private readonly leaders = new Map<number, number>();
   private readonly inspected = new Map<string, Inbox>();
 
@@ -193,7 +195,9 @@ export class Trio {
       },
       groups: () => [...own.values()].filter((group) => find(group.partition) !== null),
       onGroup: (hook) => own.forEach((group) => hook(group)),
-      onGroupLeft: () => undefined,
+      onGroupLeft: (hook) => {
+        this.left.push((group) => void (own.get(group.partition) === group && hook(group)));
+      },
       clientEndpointOf: (node) => `http://n${node}`,
       reportedLeader: (partition) => this.reported.get(partition) ?? 0,
     };

@@ -5,11 +5,18 @@
 import t from "tap";
 import { type PartitionId, partitionId } from "../../../../src/base/ids.js";
 import { Prng } from "../../../../src/base/prng.js";
+import {
+  FrameRoom,
+  NO_BEAT_SIGN,
+  RaftFrameWriter,
+} from "../../../../src/host/replication/raft-frames.js";
 import { type ProposalResult } from "../../../../src/host/group/group.js";
 import { setCommand } from "../../../doubles/host/world.js";
 import { PlacedCluster, replicaOf, rowOf } from "../../../doubles/host/placing.js";
 
 const P: PartitionId = partitionId(1);
+/** Moments at which a node dies. */
+const DEATHS = Number(process.env["SVC_HOSTING_DEATHS"] ?? 100);
 
 /** Writes a key to partition 1, wherever it is led; whether it was acknowledged. */
 function write(cluster: PlacedCluster, key: string): boolean {
@@ -60,6 +67,7 @@ void t.test(
     const cluster = new PlacedCluster(4, 2).ready();
     cluster.passUntil(() => cluster.serverOf(P) !== null);
     for (let at = 0; at < 20; at++) t.ok(write(cluster, `before${at}`));
+    const first = replicaOf(cluster.node(2), P)?.machine.record().lastGeneration;
     cluster.move(P, 2, 3);
     t.equal(cluster.told(P), "1 voter, 3 voter@2");
     t.same(cluster.hosts(P), [1, 3]);
@@ -68,6 +76,7 @@ void t.test(
     cluster.passUntil(() => rowOf(cluster.node(2), P)?.state === "gone");
     const gone = rowOf(cluster.node(2), P);
     t.ok((gone?.term ?? 0) > 0, "term and vote are kept");
+    t.equal(gone?.lastGeneration, first, "and the generations of its rows");
     cluster.pass(500);
     t.equal(cluster.rowsOf(2, P), 0, "nothing is left in the store");
     t.equal(cluster.world(2).log.durable.has(P), false, "nor in the log");
@@ -89,6 +98,25 @@ void t.test(
     t.end();
   },
 );
+
+void t.test("P-097 a message makes no replica", (t) => {
+  const cluster = new PlacedCluster(3, 1).ready();
+  cluster.passUntil(() => cluster.serverOf(P) === 1);
+  const writer = new RaftFrameWriter(new FrameRoom());
+  const leader = replicaOf(cluster.node(1), P);
+  const heartbeat = {
+    ...({ kind: "heartbeat", from: 1, to: 3, term: leader?.core.term ?? 0, logTerm: 0 } as const),
+    ...{ index: 0, commit: 0, reject: false, rejectHint: 0, context: 0 },
+    ...{ entries: null, snapshot: null, proposal: null },
+  };
+  writer.add(P, heartbeat, [], NO_BEAT_SIGN);
+  const frame = writer.take();
+  if (frame !== null) cluster.world(3).peers?.events?.frame(1, "control", frame);
+  cluster.pass(200);
+  t.same(cluster.hosts(P), [1]);
+  t.equal(cluster.node(3).facts().strays.unhosted, 1, "it is counted");
+  t.end();
+});
 
 void t.test("a founder of a one-voter group that comes again elects nobody", (t) => {
   const cluster = new PlacedCluster(3, 1).ready();
@@ -225,7 +253,8 @@ function dieAfter(steps: number): string | null {
 
 void t.test("P-097 a node that dies at any moment of coming and going goes on there", (t) => {
   const seen = new Map<string, number>();
-  for (let steps = 0; steps < 1400; steps += 14) {
+  for (let at = 0; at < DEATHS; at++) {
+    const steps = Math.floor((at * 1400) / DEATHS);
     const state = dieAfter(steps) ?? "later";
     seen.set(state, (seen.get(state) ?? 0) + 1);
   }

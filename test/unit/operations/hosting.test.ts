@@ -1,0 +1,64 @@
+/**
+ * Operations of a node from which groups leave, and which does not host all of them.
+ */
+import t from "tap";
+import { FOUNDING_INCARNATION } from "../../../src/base/ids.js";
+import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
+import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
+import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { Trio } from "../../doubles/operations/trio.js";
+import { newMember } from "../../doubles/machine/members.js";
+import type { Command, ReplicaRecord } from "../../../src/machine/commands/command.js";
+
+t.test("P-042 what operations keep of a group goes with it", (t) => {
+  const trio = new Trio();
+  const [operations] = trio.nodes;
+  const group = trio.groups[0]?.get(1);
+  if (operations === undefined || group === undefined) throw new Error("there are three nodes");
+  const { serving } = operations as unknown as {
+    readonly serving: {
+      readonly blocksByGroup: ReadonlyMap<number, unknown>;
+      readonly placement: { here(group: unknown): unknown };
+    };
+  };
+  const place = serving.placement.here(group);
+  t.ok(serving.blocksByGroup.has(1));
+  for (const hook of trio.left) hook(group);
+  t.ok(serving.blocksByGroup.has(1), "answers of this turn may ask for them");
+  trio.world.settle();
+  t.notOk(serving.blocksByGroup.has(1));
+  t.ok(serving.blocksByGroup.has(2), "others stay");
+  t.not(serving.placement.here(group), place, "its place is found anew");
+  t.end();
+});
+
+t.test("a node that hosts nothing of a partition asks those that have a replica of it", (t) => {
+  const trio = new Trio();
+  const meta = trio.host.metaGroup();
+  const decide = (command: Command): void => {
+    meta.propose(command, 500, 1e9, () => undefined);
+    trio.world.settle();
+  };
+  for (const id of [2, 3, 4]) {
+    decide({ kind: "add-member", ...newMember(id, `n${id}:8084`, `disk${id}`) });
+    decide({ kind: "set-member-role", nodeId: id, role: "voter" });
+  }
+  const { leaders } = (trio.nodes[0] as unknown as { serving: { leaders: Asked } }).serving;
+  trio.unhosted.add("1/2");
+  const asked = (): number[] => [0, 1, 2, 3, 4, 5].map(() => leaders.other(2, () => true));
+  t.same(new Set(asked()), new Set([2, 3, 4]), "in full replication all voters have one");
+  const { group, generation } = { ...meta.machine.record(), group: meta.machine.group };
+  const key = generationPrefix(group, generation) + String.fromCharCode(RowKind.partition);
+  const replicas = ([2, 3, 4] as const).map((nodeId): ReplicaRecord => {
+    const role = nodeId === 2 ? "learner" : "voter";
+    return { nodeId, role, incarnation: FOUNDING_INCARNATION, replaces: 0 };
+  });
+  const record = { ...foundedPartition(2, [2, 3, 4], 3), replicas };
+  trio.host["parts"].registry.memtable.put(key + uint32Key(2), encodePartition(record));
+  t.same(new Set(asked()), new Set([3, 4]), "a learner does not lead");
+  t.end();
+});
+
+interface Asked {
+  other(partition: number, isReachable: (node: number) => boolean): number;
+}
