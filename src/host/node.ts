@@ -17,6 +17,7 @@ import type { FinalizeDone } from "./cluster/finalizing.js";
 import type { LeaveDone } from "./cluster/leaving.js";
 import type { PeerAdmission } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
+import type { PartitionWait } from "./reports/node-report.js";
 import type { NodeReports } from "./reports/node-reports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
@@ -110,6 +111,16 @@ export class Node {
   /** The other node that said lately that it leads `partition`; 0 = none did. */
   reportedLeader(partition: PartitionId): number {
     return this.parts.reports.leaderOf(partition);
+  }
+
+  /** What partitions that are not as their records want them wait for, as far as nodes tell. */
+  partitionWaits(): readonly PartitionWait[] {
+    return this.parts.reports.waits();
+  }
+
+  /** Whether messages reach the other node, as far as is known. */
+  isLinked(node: number): boolean {
+    return this.parts.peers.isUp(node);
   }
 
   /** The other nodes: who is linked, calls to them. */

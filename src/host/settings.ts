@@ -74,7 +74,16 @@ export interface HostSettings {
   readonly founders: readonly Founder[];
   /** Data partitions when a cluster is founded here; ignored once a member list is stored. */
   readonly initialPartitions: number;
+  /** Of a cluster that is founded here: replicas of each data partition; 0 = every voter. */
   readonly replicationFactor: number;
+  /** The one that this node was started with; null when none was given. */
+  readonly givenReplicationFactor: number | null;
+  /** While this node leads the meta partition, replicas are moved toward the factors. */
+  readonly rebalancerEnabled: boolean;
+  /** Pause between two passes of that. */
+  readonly placementPassEveryMs: number;
+  /** Silence after which the replicas of a member are replaced; 0 = never by itself. */
+  readonly deadMemberMs: number;
   /** Length of a raft tick: the heartbeat interval. */
   readonly heartbeatMs: number;
   /** Shortest election timeout. */
@@ -162,7 +171,6 @@ export interface HostSettings {
 export const FIXED_HOST_SETTINGS = {
   program: PROGRAM,
   permits: PERMITS,
-  replicationFactor: 0,
   nodeQueuedBytesMax: 256 << 20,
   inFlightEntriesMax: 4,
   entryCacheBytesMax: 8 << 20,

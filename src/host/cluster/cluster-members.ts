@@ -41,6 +41,7 @@ export interface ClusterMembersSettings {
   readonly founders: readonly Founder[];
   readonly initialPartitions: number;
   readonly replicationFactor: number;
+  readonly givenReplicationFactor: number | null;
   readonly heartbeatMs: number;
 }
 
@@ -106,8 +107,17 @@ export class ClusterMembers {
     const { meta } = this.replica.machine;
     const version = meta.cluster()?.membershipVersion ?? 0;
     if (version === this.version) return;
+    if (this.version < 0) this.compareFactor(meta.cluster()?.replicationFactor ?? 0);
     this.version = version;
     this.members = meta.members();
+  }
+
+  /** The factor is that of the founding, whatever a node is started with (contract 5.4). */
+  private compareFactor(committed: number): void {
+    const { givenReplicationFactor: given } = this.settings;
+    if (given === null || given === committed) return;
+    const event = "The replication factor that this node was started with is not the cluster's.";
+    this.ports.logger.log("warn", event, { given, committed });
   }
 
   private founding(): MetaCommand {

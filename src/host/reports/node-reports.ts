@@ -9,6 +9,7 @@
 import { MEMBERS_MAX } from "../../base/limits.js";
 import {
   type NodeReport,
+  type PartitionWait,
   decodeNodeReport,
   encodeNodeReport,
   isNodeReport,
@@ -88,6 +89,16 @@ export class NodeReports {
     if (node === this.deps.nodeId) return { report: this.deps.own(nowMs), ageMs: 0 };
     const kept = this.fresh(node, nowMs);
     return kept === null ? null : { report: kept.report, ageMs: nowMs - kept.atMs };
+  }
+
+  /** What partitions wait for, by partition: as this node knows and the others told. */
+  waits(): readonly PartitionWait[] {
+    const nowMs = this.deps.nowMs();
+    const waits = [...this.deps.own(nowMs).waits];
+    for (const [node, { report }] of this.kept) {
+      if (this.fresh(node, nowMs) !== null) waits.push(...report.waits);
+    }
+    return waits.sort((one, other) => one.partition - other.partition);
   }
 
   /** The other node that says it leads `partition`; 0 when none does. */

@@ -37,6 +37,8 @@ export interface NodeAccess extends Pick<
   | "leave"
   | "removeMember"
   | "reportedLeader"
+  | "isLinked"
+  | "partitionWaits"
   | "finalize"
 > {
   route(hashText: string): GroupAccess | null;

@@ -40,6 +40,8 @@ export interface OperationsSettings {
   /** Joint keys below which neighbours merge, 0 = off. */
   readonly rangeMergeMinSize: number;
   readonly rebalancerEnabled: boolean;
+  /** The factor that this node was started with; null when none was given. */
+  readonly givenReplicationFactor: number | null;
   /** Longest time that a leaving node is drained (ms). */
   readonly drainTimeoutMs: number;
   /** A backup directory is configured. */

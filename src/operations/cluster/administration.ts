@@ -14,6 +14,7 @@ import { Cluster } from "./cluster.js";
 import { finalize } from "./finalize.js";
 import { KeyRanges } from "./key-ranges.js";
 import { RangeMoves } from "./range-moves.js";
+import { Replicas } from "./replicas.js";
 
 /** An answer as the end of its call. */
 function ends<Answer>(done: (end: { readonly answer: Answer }) => void): (answer: Answer) => void {
@@ -43,16 +44,17 @@ export function administrationOf(serving: Serving): {
   readonly cluster: Cluster;
 } {
   const keyRanges = new KeyRanges(serving);
-  const cluster = new Cluster(serving, keyRanges);
+  const replicas = new Replicas(serving);
+  const cluster = new Cluster(serving, keyRanges, replicas);
   const moves = new RangeMoves(serving);
   const administration: Administration = {
     "cluster.membership": (_request, _context, done) => done({ answer: cluster.membership() }),
-    "cluster.placement": (_request, _context, done) => done({ answer: cluster.placement() }),
+    "cluster.placement": (_request, _context, done) => done({ answer: replicas.placement() }),
     "cluster.routing": ({ keySpace }, _context, done) =>
       done({ answer: cluster.routing(keySpace) }),
     "cluster.leave": ({ nodeId }, context, done) => cluster.leave(nodeId, context, ends(done)),
     "cluster.setReplicationFactor": (request, { deadlineMs }, done) =>
-      cluster.setReplicationFactor(request, deadlineMs, ends(done)),
+      replicas.setFactor(request, deadlineMs, ends(done)),
     "cluster.finalize": ({ level }, context, done) =>
       finalize(serving, level, context, (result) => {
         const success = result.status === "Finalized" || result.status === "AlreadyFinalized";

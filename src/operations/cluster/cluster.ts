@@ -1,14 +1,12 @@
 /**
- * Cluster administration: health, membership, leave, placement, replication factor, routing
- * metadata.
+ * Cluster administration: health, membership, leave, routing metadata.
  *
  * Invariants: 1. Views are local and immediate: what this node has applied; one that closes its
  * rows knows nothing any more. 2. What changes the cluster is committed on the meta partition, and
  * is reported as done only then.
  */
-import { META_PARTITION, partitionId } from "../../base/ids.js";
-import { RESERVED_PREFIX, REPLICATION_FACTOR_MAX } from "../../base/limits.js";
-import { placePartitions } from "../../control/placement.js";
+import { META_PARTITION } from "../../base/ids.js";
+import { RESERVED_PREFIX } from "../../base/limits.js";
 import {
   GROUP_SEPARATOR,
   HASH_ALGORITHM,
@@ -16,7 +14,6 @@ import {
   PREFIX_SEPARATOR,
   SEQUENCE_KEY_PREFIX,
 } from "../../base/routing.js";
-import type { Member } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type {
   HealthAnswer,
@@ -24,11 +21,10 @@ import type {
   LeaveAnswer,
   LocalRole,
   MembershipAnswer,
-  PlacementAnswer,
-  ReplicationFactorAnswer,
   RoutingAnswer,
 } from "../api/administration.js";
 import type { KeyRanges } from "./key-ranges.js";
+import type { Replicas } from "./replicas.js";
 import { LEAVE_EXTRA_MS, removeMember } from "./member-removal.js";
 import { type RequestContext, withDeadline } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
@@ -84,6 +80,7 @@ export class Cluster {
   constructor(
     private readonly serving: Serving,
     private readonly keyRanges: KeyRanges,
+    private readonly replicas: Replicas,
   ) {
     this.startedMs = serving.ports.clock.monotonicMs();
   }
@@ -108,7 +105,9 @@ export class Cluster {
     return (Object.keys(CHECK_PARTS) as HealthCheck["name"][]).map((name) => {
       const failed = checks.find((check) => CHECK_PARTS[name].includes(check.name) && !check.ok);
       const told = checks.filter((check) => DETAIL_PARTS[name]?.includes(check.name) && !check.ok);
-      const detail = told.map((check) => `${check.name}: ${check.detail}`).join(", ");
+      const replicas = name === "membership" ? this.replicas.detail() : "";
+      const texts = told.map((check) => `${check.name}: ${check.detail}`);
+      const detail = [...texts, ...(replicas === "" ? [] : [replicas])].join(", ");
       const failure = failed?.detail ?? null;
       return detail === "" ? { name, failure } : { name, failure, detail };
     });
@@ -136,35 +135,6 @@ export class Cluster {
 
   private membershipVersion(): number {
     return this.rows()?.cluster()?.membershipVersion ?? 0;
-  }
-
-  placement(): PlacementAnswer {
-    const { node, settings } = this.serving;
-    const meta = this.rows();
-    const cluster = meta?.cluster() ?? null;
-    const members = meta?.members() ?? [];
-    const placed =
-      meta === null || cluster === null
-        ? []
-        : placePartitions(cluster, members, meta.partitions(), ({ partitionId: id }) =>
-            this.isHosted(id) ? members.filter((member) => this.isSelf(member)) : [],
-          );
-    const partitions = placed.map(({ partition, effectiveFactor, replicas }) => ({
-      partitionId: partition.partitionId,
-      state: partition.state,
-      generation: partition.generation,
-      effectiveReplicationFactor: effectiveFactor,
-      hostedLocally: this.isHosted(partition.partitionId),
-      replicas: replicas.map(({ endpoint }) => ({ endpoint, role: "Voter" as const })),
-    }));
-    return {
-      replicationFactor: cluster === null ? 0 : cluster.replicationFactor,
-      rebalancerEnabled: settings.rebalancerEnabled,
-      initialized: meta !== null && node.initialized,
-      localEndpoint: settings.peerEndpoint,
-      hostedPartitionCount: partitions.filter((partition) => partition.hostedLocally).length,
-      partitions,
-    };
   }
 
   routing(keySpace: string): RoutingAnswer {
@@ -223,61 +193,4 @@ export class Cluster {
       reason: LEAVE_REASONS[outcome],
     };
   }
-
-  setReplicationFactor(
-    request: { readonly partitionId: number; readonly replicationFactor: number },
-    deadlineMs: number,
-    done: (answer: ReplicationFactorAnswer) => void,
-  ): void {
-    const { partitionId: id, replicationFactor } = request;
-    const invalid = (reason: string): void =>
-      done({ success: false, status: "InvalidInput", generation: 0, reason });
-    const refused = (reason: string): void =>
-      done({ success: false, status: "Refused", generation: 0, reason });
-    const later = (end: () => void): void => this.serving.ports.timer.soon(end);
-    if (id < 1) return later(() => invalid("The partition id is 1 or more."));
-    if (replicationFactor < 0 || replicationFactor > REPLICATION_FACTOR_MAX) {
-      return later(() => invalid(`The replication factor is 0 to ${REPLICATION_FACTOR_MAX}.`));
-    }
-    const group = this.serving.node.metaGroup();
-    group.propose(
-      { kind: "set-replication-factor", partitionId: id, replicationFactor },
-      META_COMMAND_BYTES,
-      deadlineMs,
-      (result) => {
-        if (result.status !== "applied") return refused(this.refusalReason(result));
-        const { outcome } = result;
-        if (outcome.kind !== "meta") return refused("The answer of the meta partition is unknown.");
-        const { status, generation } = outcome;
-        if (status === "unknown-partition") return invalid(`There is no active partition ${id}.`);
-        if (status === "invalid") return invalid("The replication factor is out of range.");
-        if (status === "not-founded") return refused("The cluster is not initialised yet.");
-        done({ success: true, status: "Success", generation, reason: "" });
-      },
-    );
-  }
-
-  private refusalReason(result: {
-    readonly status: "refused" | "aborted" | "unknown";
-    readonly reason?: string;
-  }): string {
-    if (result.status === "unknown") return "The commit was not confirmed in time.";
-    if (result.status === "aborted") return "The change was not proposed in time.";
-    if (result.reason !== "not-leader") return `The node refused the change: ${result.reason}.`;
-    const leaderNode = this.serving.node.metaGroup().leaderNode();
-    const leader = this.rows()?.member(leaderNode) ?? null;
-    const known = leader === null ? "no leader is known" : `its leader is ${leader.endpoint}`;
-    return `This node does not lead the meta partition; ${known}.`;
-  }
-
-  private isHosted(id: number): boolean {
-    return this.serving.node.group(partitionId(id)) !== null;
-  }
-
-  private isSelf(member: Member): boolean {
-    return member.nodeId === this.serving.settings.nodeId;
-  }
 }
-
-/** Upper bound of the size of a command of the meta partition without texts. */
-const META_COMMAND_BYTES = 64;

@@ -67,7 +67,8 @@ export function liveAnswer(
 /** Of /readyz. */
 export function readyAnswer(source: HealthSource, verbose: boolean): PlainAnswer {
   const { ready, reason } = source.health();
-  return checksAnswer(source.healthChecks(), ready ? null : (reason ?? "not-ready"), verbose);
+  const checks = verbose ? source.healthChecks() : [];
+  return checksAnswer(checks, ready ? null : (reason ?? "not-ready"), verbose);
 }
 
 function isVerbose(exchange: Exchange): boolean {

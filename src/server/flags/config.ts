@@ -156,6 +156,27 @@ function rangeConfig(read: Reader): RangeConfig {
   };
 }
 
+type PlacementFields =
+  | "replicationFactor"
+  | "replicationFactorGiven"
+  | "enableRebalancer"
+  | "placementPassIntervalMs"
+  | "deadMemberTimeoutMs"
+  | "drainTimeoutMs";
+
+function placementConfig(read: Reader): Pick<ServerConfig, PlacementFields> {
+  const replicationFactor = read.number("--raft-replication-factor");
+  const flag = "--raft-enable-placement-rebalancer";
+  return {
+    replicationFactor,
+    replicationFactorGiven: read.isGiven("--raft-replication-factor"),
+    enableRebalancer: read.isGiven(flag) ? read.boolean(flag) : replicationFactor > 0,
+    placementPassIntervalMs: read.number("--raft-placement-pass-interval"),
+    deadMemberTimeoutMs: read.number("--raft-dead-member-timeout"),
+    drainTimeoutMs: read.number("--raft-decommission-drain-timeout"),
+  };
+}
+
 function buildConfig(
   read: Reader,
   environment: Readonly<Record<string, string | undefined>>,
@@ -172,7 +193,7 @@ function buildConfig(
     shutdownTimeoutMs: read.number("--shutdown-timeout"),
     shutdownDelayMs: read.number("--shutdown-delay"),
     gracefulLeave: read.boolean("--graceful-leave-on-shutdown"),
-    drainTimeoutMs: read.number("--raft-decommission-drain-timeout"),
+    ...placementConfig(read),
     maxRequestBytes: read.number("--max-request-bytes"),
     grpcMaxReceiveBytes: read.number("--grpc-max-receive-bytes"),
     maxResponseBytes: read.number("--max-response-bytes"),

@@ -123,6 +123,9 @@ Cluster
   --raft-placement-pass-interval duration 5s
     pause between rebalancer passes
     unavailable: it has no effect in this version
+  --raft-dead-member-timeout duration 5m
+    silence after which a member's replicas are replaced, 0 = never by itself
+    unavailable: it has no effect in this version
   --raft-decommission-drain-timeout duration 120000ms
     longest drain on leave, else DrainTimedOut
   --raft-enable-leader-balancer boolean true

@@ -16,20 +16,10 @@ import { isLoopback, isWildcard } from "./addresses.js";
 import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
 
 import { FLAGS } from "./flag-table.js";
+import { checkPlacement } from "./placement-relations.js";
+import { type Check, firstOf, outside } from "./relation.js";
 import { type RawFlags, defaultValue } from "./flags.js";
 import { type ServerConfig, needsCredentials } from "./server-config.js";
-
-type Check = (config: ServerConfig, raw: RawFlags) => string | null;
-
-function outside(flag: string, value: number, least: number, most: number): string | null {
-  return value >= least && value <= most
-    ? null
-    : `${flag} is ${value}; it must be ${least} to ${most}`;
-}
-
-function firstOf(...violations: (string | null)[]): string | null {
-  return violations.find((violation) => violation !== null) ?? null;
-}
 
 /**
  * Flags that ask for something only a later version does are refused, so that nobody relies on
@@ -209,8 +199,6 @@ const checkSizes: Check = (config) => {
 };
 
 const checkRanges: Check = (config, raw) => {
-  const factor = raw.values.get("--raft-replication-factor") as number;
-  if (factor < 0 || factor > 9) return `--raft-replication-factor is ${factor}; it must be 0 to 9`;
   const split = raw.values.get("--range-split-threshold") as number;
   if (split > 0 && config.rangeMergeMinSize >= split) {
     return `--range-merge-min-size is ${config.rangeMergeMinSize}; it must be below --range-split-threshold (${split})`;
@@ -260,6 +248,7 @@ const CHECKS: readonly Check[] = [
   checkTimes,
   checkPeerTimes,
   checkSizes,
+  checkPlacement,
   checkRanges,
   checkNames,
 ];

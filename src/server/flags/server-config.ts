@@ -46,6 +46,15 @@ export interface ServerConfig {
   readonly shutdownDelayMs: number;
   /** The node leaves the member list before it stops. */
   readonly gracefulLeave: boolean;
+  /** Replicas of each partition when a cluster is founded; 0 = every voter. */
+  readonly replicationFactor: number;
+  /** The factor was chosen, it is not only the default. */
+  readonly replicationFactorGiven: boolean;
+  /** Replicas are moved toward the factors, and drained on leave. */
+  readonly enableRebalancer: boolean;
+  readonly placementPassIntervalMs: number;
+  /** Silence after which the replicas of a member are replaced; 0 = never by itself. */
+  readonly deadMemberTimeoutMs: number;
   /** Longest time for moving replicas away before a node leaves. */
   readonly drainTimeoutMs: number;
   readonly maxRequestBytes: number;

@@ -121,6 +121,7 @@ export class MemberNode {
         founders: world.founders.map((founder) => ({ ...founder, storageId: "" })),
         initialPartitions: world.groups.length - 1,
         replicationFactor: 0,
+        givenReplicationFactor: null,
         program: PROGRAM,
         heartbeatMs: 100,
       },

@@ -149,6 +149,8 @@ export class Bench {
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
       onGroupLeft: (hook) => node.onGroupLeft((group) => hook(wrap(group))),
       reportedLeader: (partition) => node.reportedLeader(partition),
+      isLinked: (other) => node.isLinked(other),
+      partitionWaits: () => node.partitionWaits(),
     };
   }
 

@@ -14,6 +14,7 @@ import type {
   ResetHook,
 } from "../../../src/host/group/group.js";
 import type { Node } from "../../../src/host/node.js";
+import type { PartitionWait } from "../../../src/host/reports/node-report.js";
 import type { Command } from "../../../src/machine/commands/command.js";
 import type { GroupAccess, NodeAccess } from "../../../src/operations/api/host-view.js";
 import type { DataAnswer } from "../../../src/operations/api/answers.js";
@@ -116,6 +117,10 @@ export class Trio {
   uninitialized = new Set<number>();
   /** Who says that it leads a partition, as other nodes heard. */
   readonly reported = new Map<number, number>();
+  /** Nodes that nobody has a link with. */
+  readonly dead = new Set<number>();
+  /** What partitions wait for, as nodes told. */
+  readonly waits: PartitionWait[] = [];
   /** Nodes that the member list does not list any more. */
   outside = new Set<number>();
   /** Partitions that a node has no replica of: "node/partition". */
@@ -200,6 +205,8 @@ export class Trio {
       },
       clientEndpointOf: (node) => `http://n${node}`,
       reportedLeader: (partition) => this.reported.get(partition) ?? 0,
+      isLinked: (node) => !this.dead.has(node),
+      partitionWaits: () => this.waits,
     };
   }
 

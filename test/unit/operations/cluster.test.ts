@@ -4,7 +4,6 @@
  */
 import t from "tap";
 import { decideLeave } from "../../../src/control/membership.js";
-import { effectiveFactor } from "../../../src/control/placement.js";
 import type { Member } from "../../../src/machine/commands/command.js";
 import {
   DURATION_BOUNDS_MS,
@@ -183,10 +182,6 @@ t.test("5.4: the replication factor is committed, or refused with a reason", asy
   t.match(change(2, 1), { status: "Refused", reason: /its leader is 127\.0\.0\.1:8084/ });
   bench.faults.propose = () => ({ status: "unknown" });
   t.match(change(2, 1), { status: "Refused", reason: /not confirmed/ });
-  t.equal(effectiveFactor(3, 0, 5), 3);
-  t.equal(effectiveFactor(3, 5, 4), 4);
-  t.equal(effectiveFactor(0, 0, 5), 0);
-  t.equal(effectiveFactor(0, 2, 5), 2);
 });
 
 t.test("5.3: who may leave", async (t) => {

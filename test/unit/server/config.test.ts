@@ -9,6 +9,7 @@ import { clusterIdOf } from "../../../src/server/flags/cluster-flags.js";
 import { makeConfig, type ServerConfig } from "../../../src/server/flags/config.js";
 import { FLAGS } from "../../../src/server/flags/flag-table.js";
 import { readFlags } from "../../../src/server/flags/flags.js";
+import { checkPlacement } from "../../../src/server/flags/placement-relations.js";
 import { helpText } from "../../../src/server/flags/help.js";
 import { permissionMistake } from "../../../src/server/security/secret-file.js";
 import { Authenticator, TokenFile, tokenDigestText } from "../../../src/server/security/tokens.js";
@@ -198,6 +199,7 @@ t.test("flags without effect are refused unless at their default (P-165)", (t) =
     "--raft-replication-factor": ["3", "0"],
     "--raft-enable-placement-rebalancer": ["true", "false"],
     "--raft-placement-pass-interval": ["6s", "5000ms"],
+    "--raft-dead-member-timeout": ["1m", "5m"],
     "--range-split-threshold": ["50", "100000"],
     "--range-collection-interval": ["10s", "60s"],
     "--pitr-window": ["2h", "1h"],
@@ -220,6 +222,53 @@ t.test("flags without effect are refused unless at their default (P-165)", (t) =
   t.same(listed.sort(), Object.keys(given).sort());
   t.end();
 });
+
+t.test(
+  "P-165 the flags of placement: what follows from the factor, and what goes together",
+  (t) => {
+    t.match(configure([]), {
+      replicationFactor: 0,
+      replicationFactorGiven: false,
+      enableRebalancer: false,
+      placementPassIntervalMs: 5000,
+      deadMemberTimeoutMs: 300_000,
+      drainTimeoutMs: 120_000,
+    });
+    t.match(configure(["--raft-replication-factor=0"]), { replicationFactorGiven: true });
+    const raw = readFlags([], {});
+    if (!raw.ok) throw new Error(raw.message);
+    const { values } = raw.value;
+    const made = (changed: Partial<ServerConfig>, flags: Readonly<Record<string, number>> = {}) => {
+      const given = new Set(Object.keys(flags));
+      const all = { ...raw.value, given, values: new Map([...values, ...Object.entries(flags)]) };
+      const config = configure([]);
+      if (typeof config === "string") throw new Error(config);
+      return checkPlacement({ ...config, ...changed }, all);
+    };
+    const flag = "--raft-dead-member-timeout";
+    t.equal(made({}), null);
+    t.match(made({ replicationFactor: 10 }), /--raft-replication-factor is 10; it must be 0 to 9/);
+    t.match(made({ replicationFactor: -1 }), /0 to 9/);
+    t.equal(made({ replicationFactor: 9, enableRebalancer: true }), null);
+    t.equal(made({ replicationFactor: 3, enableRebalancer: false }), null, "moved by hand");
+    t.match(
+      made({ placementPassIntervalMs: 99 }),
+      /--raft-placement-pass-interval .*100 to 3600000/,
+    );
+    t.match(made({ drainTimeoutMs: 10 }), /--raft-decommission-drain-timeout .*1000 to/);
+    const asked = { deadMemberTimeoutMs: 60_000 };
+    t.match(made(asked, { [flag]: 60_000 }), /rebalancer is off: give --raft-enable-placement-reb/);
+    t.equal(made({ ...asked, enableRebalancer: true }, { [flag]: 60_000 }), null);
+    t.equal(made({ deadMemberTimeoutMs: 0 }, { [flag]: 0 }), null, "never by itself");
+    const short = { deadMemberTimeoutMs: 9000, enableRebalancer: true };
+    t.match(
+      made(short, { [flag]: 9000 }),
+      /9000ms.*5 times --raft-end-election-timeout \(2000ms\)/,
+    );
+    t.match(refused(["--raft-decommission-drain-timeout=1"]), /1000 to/);
+    t.end();
+  },
+);
 
 t.test("contract 10.4 a node without a peer listener needs nothing for it", (t) => {
   t.match(configure(["--peer-port=off", "--auth-tokens-file=t"]), { peerPort: null });
