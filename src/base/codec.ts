@@ -112,12 +112,28 @@ export class ByteWriter {
     return this.length(bytes.length).raw(bytes);
   }
 
+  /** Puts `text` to `start` while it is ASCII; true when all of it is. */
+  private ascii(text: string, start: number): boolean {
+    const { buffer } = this;
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      if (unit >= 0x80) return false;
+      buffer[start + at] = unit;
+    }
+    return true;
+  }
+
   /** Well-formed text as counted UTF-8. */
   text(text: string): this {
-    // Short text is the rule: encode behind a one-byte length and move only when it does not fit
-    // one.
+    // Short text is the rule, and ASCII: encode behind a one-byte length and move only when it does
+    // not fit one.
     if (text.length <= 42) {
       const start = this.reserve(1 + text.length * 3);
+      if (this.ascii(text, start + 1)) {
+        this.buffer[start] = text.length;
+        this.at = start + 1 + text.length;
+        return this;
+      }
       const { written } = textEncoder.encodeInto(text, this.buffer.subarray(start + 1));
       if (written < 0x80) {
         this.buffer[start] = written;

@@ -34,28 +34,34 @@ export function round(accumulator: number, input: number): number {
   return Math.imul(rotate((accumulator + Math.imul(input, PRIME_2)) | 0, 13), PRIME_1);
 }
 
+/**
+ * The stripes of 16 bytes from `at` on, as whole words: half the time of putting them together, once
+ * the view has paid off. `at` is at a multiple of 4 in memory.
+ */
+function stripesByWords(bytes: Uint8Array, seed: number, at: number, stripes: number): number {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + at, stripes * 4);
+  let a = (seed + PRIME_1 + PRIME_2) | 0;
+  let b = (seed + PRIME_2) | 0;
+  let c = seed | 0;
+  let d = (seed - PRIME_1) | 0;
+  for (let word = 0; word < words.length; word += 4) {
+    a = round(a, words[word] as number);
+    b = round(b, words[word + 1] as number);
+    c = round(c, words[word + 2] as number);
+    d = round(d, words[word + 3] as number);
+  }
+  return (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
+}
+
 /** xxh32 of bytes[start, end) with `seed`: an unsigned 32-bit integer. */
 export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.length): number {
+  const size = end - start;
   let at = start;
-  let hash: number;
-  const isAligned = ((bytes.byteOffset + start) & 3) === 0;
-  if (isAligned && end - start >= WORDS_MIN_BYTES) {
-    // Whole words: half the time of putting them together, once the view has paid off.
-    const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, (end - start) >>> 2);
-    let a = (seed + PRIME_1 + PRIME_2) | 0;
-    let b = (seed + PRIME_2) | 0;
-    let c = seed | 0;
-    let d = (seed - PRIME_1) | 0;
-    const last = words.length & ~3;
-    for (let word = 0; word < last; word += 4) {
-      a = round(a, words[word] as number);
-      b = round(b, words[word + 1] as number);
-      c = round(c, words[word + 2] as number);
-      d = round(d, words[word + 3] as number);
-    }
-    at += last * 4;
-    hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
-  } else if (end - start >= 16) {
+  let hash = (seed + PRIME_5) | 0;
+  if (size >= WORDS_MIN_BYTES && ((bytes.byteOffset + start) & 3) === 0) {
+    hash = stripesByWords(bytes, seed, start, size >>> 4);
+    at += size & ~15;
+  } else if (size >= 16) {
     let a = (seed + PRIME_1 + PRIME_2) | 0;
     let b = (seed + PRIME_2) | 0;
     let c = seed | 0;
@@ -67,8 +73,8 @@ export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.le
       d = round(d, wordAt(bytes, at + 12));
     }
     hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
-  } else hash = (seed + PRIME_5) | 0;
-  hash = (hash + (end - start)) | 0;
+  }
+  hash = (hash + size) | 0;
   for (; at + 4 <= end; at += 4) {
     hash = Math.imul(rotate((hash + Math.imul(wordAt(bytes, at), PRIME_3)) | 0, 17), PRIME_4);
   }
