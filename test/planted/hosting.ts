@@ -135,11 +135,14 @@ export const hostingBugs: readonly RecordBug[] = [
     "P-097 nobody goes",
     edit(
       "src/control/placed-plan.ts",
-      '  return { kind: "settled" };\n}\n\nfunction arrival',
+      "  if (dueReport(facts) !== null) return",
       "  const listed = record.replicas.map(({ nodeId }) => nodeId);\n" +
         "  const absent = membership.voters.find((node) => !listed.includes(node));\n" +
-        '  if (absent !== undefined) return operation("remove", absent, "absent");\n' +
-        '  return { kind: "settled" };\n}\n\nfunction arrival',
+        "  if (absent !== undefined) {\n" +
+        '    const change = changeOf({ kind: "remove", node: absent });\n' +
+        '    return guarded(facts, change, absent, "absent");\n' +
+        "  }\n" +
+        "  if (dueReport(facts) !== null) return",
     ),
   ),
   hosting(
