@@ -166,6 +166,7 @@ export const STATUS_DOCUMENT = object({
     withoutLeader: list(INTEGER),
     disputed: list(INTEGER),
     underReplicated: list(INTEGER),
+    moving: list(INTEGER),
     withoutMajority: list(INTEGER),
   }),
 });

@@ -80,6 +80,28 @@ function partitionRow(partition: PartitionPlacement): string[] {
   ];
 }
 
+/** How many replicas each node has; nothing where every voter has all. */
+function nodeLines({ partitions }: Placement, columns: number | null): string[] {
+  const roles = ["Voter", "Learner", "Removing"] as const;
+  const counts = new Map<string, Map<string, number>>();
+  for (const { replicas } of partitions) {
+    for (const { endpoint, role } of replicas) {
+      const byRole = counts.get(endpoint) ?? new Map<string, number>();
+      byRole.set(role, (byRole.get(role) ?? 0) + 1);
+      counts.set(endpoint, byRole);
+    }
+  }
+  if (counts.size === 0) return [];
+  const rows = [...counts].map(([endpoint, byRole]) => {
+    const numbers = roles.map((role) => byRole.get(role) ?? 0);
+    const total = numbers.reduce((sum, count) => sum + count, 0);
+    return [endpoint === "" ? "(removed)" : endpoint, String(total), ...numbers.map(String)];
+  });
+  rows.sort(([one = ""], [other = ""]) => (one < other ? -1 : 1));
+  const titles = ["Node", "Replicas", "Voters", "Learners", "Removing"];
+  return ["", ...tableLines(titles, rows, columns)];
+}
+
 function placementLines(answer: Placement, columns: number | null): string[] {
   const kind = answer.replicationFactor === 0 ? "full replication" : "per-partition placement";
   return [
@@ -93,6 +115,7 @@ function placementLines(answer: Placement, columns: number | null): string[] {
       answer.partitions.map(partitionRow),
       columns,
     ),
+    ...nodeLines(answer, columns),
   ];
 }
 

@@ -36,8 +36,10 @@ export interface PartitionFacts {
   readonly withoutLeader: readonly number[];
   /** Two nodes say that they lead it. */
   readonly disputed: readonly number[];
-  /** Fewer replicas than wanted. */
+  /** Fewer voters than wanted that can be reached. */
   readonly underReplicated: readonly number[];
+  /** A replica comes or goes. */
+  readonly moving: readonly number[];
   /** So many voters cannot be reached that the rest is no majority. */
   readonly withoutMajority: readonly number[];
 }
@@ -207,13 +209,14 @@ function mostFrequent(texts: readonly string[]): string | null {
 function replication(
   placement: Placement,
   nodes: readonly NodeFacts[],
-): Pick<PartitionFacts, "underReplicated" | "withoutMajority"> {
+): Pick<PartitionFacts, "underReplicated" | "withoutMajority" | "moving"> {
   const allVoters = nodes.filter((node) => node.role === "Voter" || node.role === "Leaving");
   const out = new Set(
     nodes.filter((node) => node.state === "unreachable").map((node) => node.endpoint),
   );
   const underReplicated: number[] = [];
   const withoutMajority: number[] = [];
+  const moving: number[] = [];
   for (const partition of placement.partitions) {
     if (partition.state === "Removed") continue;
     const isFull = partition.replicas.length === 0;
@@ -221,11 +224,12 @@ function replication(
       ? allVoters.map((node) => node.endpoint ?? "")
       : partition.replicas.filter(({ role }) => role === "Voter").map(({ endpoint }) => endpoint);
     const wanted = isFull ? 0 : partition.effectiveReplicationFactor;
-    if (voters.length < wanted) underReplicated.push(partition.partitionId);
     const here = voters.filter((endpoint) => !out.has(endpoint)).length;
+    if (here < wanted) underReplicated.push(partition.partitionId);
+    if (voters.length < partition.replicas.length) moving.push(partition.partitionId);
     if (here * 2 <= voters.length) withoutMajority.push(partition.partitionId);
   }
-  return { underReplicated, withoutMajority };
+  return { underReplicated, withoutMajority, moving };
 }
 
 function ascending(numbers: readonly number[]): number[] {
@@ -273,7 +277,7 @@ export function clusterFacts(reports: readonly NodeReport[]): ClusterFacts {
 }
 
 /** "partition 5", "partitions 1, 2, 3 and 20 more" */
-function partitionsText(numbers: readonly number[]): string {
+export function partitionsText(numbers: readonly number[]): string {
   const shown = numbers.slice(0, NUMBERS_SHOWN).join(", ");
   const more = numbers.length - NUMBERS_SHOWN;
   const rest = more > 0 ? ` and ${more} more` : "";
@@ -320,7 +324,7 @@ function partitionProblems(facts: PartitionFacts): string[] {
     ["no leader", facts.withoutLeader],
     ["no majority of voters that can be reached", facts.withoutMajority],
     ["two nodes that say they lead", facts.disputed],
-    ["fewer replicas than wanted", facts.underReplicated],
+    ["fewer replicas than wanted that can be reached", facts.underReplicated],
   ];
   return sentences
     .filter(([, numbers]) => numbers.length > 0)

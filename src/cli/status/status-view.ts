@@ -5,7 +5,13 @@
  * 2. Only whole words that this file wrote are coloured, after the text was made safe.
  */
 import { tableLines, type JsonValue } from "../terminal/format.js";
-import { isHealthy, type ClusterFacts, type NodeFacts, type NodeState } from "./status-facts.js";
+import {
+  isHealthy,
+  partitionsText,
+  type ClusterFacts,
+  type NodeFacts,
+  type NodeState,
+} from "./status-facts.js";
 
 const STATE_WORDS: Readonly<Record<NodeState, string>> = {
   ready: "ready",
@@ -97,6 +103,9 @@ export function statusLines(facts: ClusterFacts, columns: number | null): string
     `Partitions: ${led} of ${partitions.total} have a leader`,
     `Replication: ${replicationText(facts)}`,
   ];
+  if (partitions.moving.length > 0) {
+    lines.push(`Moves: replicas of ${partitionsText(partitions.moving)} come or go`);
+  }
   if (unseen.length > 0) {
     lines.push(
       `Nobody knows whether ${unseen.join(", ")} live: name their client endpoints with -c.`,

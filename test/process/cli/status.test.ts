@@ -42,6 +42,8 @@ interface Day {
   readonly roles?: readonly number[];
   /** Indexes of the nodes with a replica of each partition 1 to 6; none = full replication. */
   readonly replicas?: readonly (readonly number[])[];
+  /** Indexes of nodes that get a replica, by partition. */
+  readonly arriving?: Readonly<Record<number, number>>;
 }
 
 const peer = (index: number): string => `127.0.0.1:${9001 + index}`;
@@ -78,7 +80,12 @@ function tell(index: number, day: Day = {}): void {
         Generation: 1,
         EffectiveReplicationFactor: day.replicas === undefined ? 0 : 3,
         HostedLocally: true,
-        Replicas: (day.replicas?.[at] ?? []).map((who) => ({ Endpoint: peer(who), Role: 0 })),
+        Replicas: [
+          ...(day.replicas?.[at] ?? []).map((who) => ({ Endpoint: peer(who), Role: 0 })),
+          ...[day.arriving?.[id]].flatMap((who) => {
+            return who === undefined ? [] : [{ Endpoint: peer(who), Role: 1 }];
+          }),
+        ],
       })),
     }),
   );
@@ -205,13 +212,18 @@ t.test("two nodes down; replicas, learners, old member lists, two leaders", asyn
     [0, 1, 2],
     [0, 1, 2],
   ];
-  tell(0, { leaders: [0, 0, 0, 0, 0, 0, 0], replicas });
+  tell(0, { leaders: [0, 0, 0, 0, 0, 0, 0], replicas, arriving: { 2: 1, 5: 1 } });
   tell(1, { ready: false, version: 6, leaders: [1, 0, 0, 0, 0, 0, 0] });
-  const { text } = await status(t, 1, all());
+  const { text, document } = await status(t, 1, all());
   t.match(text, "! node 2 (http://node-2) is not ready\n");
   t.match(text, "! partition 0 has two nodes that say they lead\n");
   t.match(text, "! partition 2 has no majority of voters that can be reached\n");
-  t.match(text, "! partition 2 has fewer replicas than wanted\n");
+  t.match(
+    text,
+    "! partitions 1, 2, 3, 4, 5, 6 have fewer replicas than wanted that can be reached\n",
+  );
+  t.match(text, "Moves: replicas of partitions 2, 5 come or go\n");
+  t.match(document, { partitions: { moving: [2, 5], withoutMajority: [2] } });
   t.match(text, "Replication: 3 replicas of each partition; rebalancer enabled\n");
   tell(1, { version: 6, roles: [VOTER, LEARNER, VOTER] });
   t.match((await status(t, 1, all())).text, "node 2 (http://node-2) knows membership version 6");

@@ -282,7 +282,7 @@ t.test("leave, placement, replication factor", async (t) => {
   );
   t.match(
     await answer(t, 0, "--cluster-placement"),
-    /^Replication factor 3 \(per-partition placement\) {2}Rebalancer enabled {2}Node a:1 hosts 1 of 1 partitions\n\nPartition .*\n[- ]+\n1 +Active +2 +3 +yes +a:1 \(Voter\), b:1 \(Learner\)$/,
+    /^Replication factor 3 \(per-partition placement\) {2}Rebalancer enabled {2}Node a:1 hosts 1 of 1 partitions\n\nPartition .*\n[- ]+\n1 +Active +2 +3 +yes +a:1 \(Voter\), b:1 \(Learner\)\n\nNode .*\n[- ]+\na:1 +1 +1 +0 +0\nb:1 +1 +0 +1 +0$/,
   );
   const factor = (message: Encodable<cluster.GrpcSetReplicationFactorResponse>): Reply =>
     reply(cluster.GrpcSetReplicationFactorResponse, message);
