@@ -54,18 +54,27 @@ export interface ReplicationFacts {
   readonly withoutMajority: readonly number[];
   /** In which a replica comes or goes. */
   readonly moving: readonly number[];
+  /** Replicas of placed partitions that are listed on members that leave, or were evicted. */
+  readonly leavingReplicas: number;
 }
 
 /** What of the partitions is not in order, by who is live. */
 export function replicationFacts(
   placed: readonly PlacedPartition[],
+  members: readonly Member[],
   isLive: (nodeId: number) => boolean,
 ): ReplicationFacts {
+  const isLeaving = ({ role, evicted }: Member): boolean => role === "leaving" || evicted;
+  const leaving = new Set(members.filter(isLeaving).map(({ nodeId }) => nodeId));
+  let leavingReplicas = 0;
   const under: number[] = [];
   const over: number[] = [];
   const withoutMajority: number[] = [];
   const moving: number[] = [];
   for (const { partition, effectiveFactor: factor, replicas } of placed) {
+    if (leaving.size > 0) {
+      leavingReplicas += partition.replicas.filter(({ nodeId }) => leaving.has(nodeId)).length;
+    }
     if (partition.state === "Removed" || factor === 0) continue;
     const { partitionId } = partition;
     const staying = replicas.filter(({ role }) => role === "voter");
@@ -77,5 +86,5 @@ export function replicationFacts(
     const isPlaced = partition.mode === "placed";
     if (isPlaced && staying.length < replicas.length) moving.push(partitionId);
   }
-  return { under, over, withoutMajority, moving };
+  return { under, over, withoutMajority, moving, leavingReplicas };
 }

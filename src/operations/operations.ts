@@ -14,6 +14,8 @@ import { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import { administrationOf } from "./cluster/administration.js";
 import type { Cluster } from "./cluster/cluster.js";
+import type { Replicas } from "./cluster/replicas.js";
+import type { ReplicationFacts } from "../control/placement.js";
 import { Dispatch, type Finish } from "./dispatch.js";
 import { Executions } from "./executions.js";
 import { isAcceptable } from "./admission/input.js";
@@ -45,6 +47,7 @@ export class Operations implements OperationsPort {
   readonly administration: Admin.Administration;
   private readonly serving: Serving;
   private readonly cluster: Cluster;
+  private readonly replicas: Replicas;
   private readonly admission: Admission;
   private readonly slow: SlowRequests;
   private readonly dispatch: Dispatch;
@@ -68,13 +71,19 @@ export class Operations implements OperationsPort {
     private readonly observer: RequestObserver,
   ) {
     this.serving = new Serving(node, settings, ports, kernels);
-    ({ administration: this.administration, cluster: this.cluster } = administrationOf(
-      this.serving,
-    ));
+    const { administration, cluster, replicas } = administrationOf(this.serving);
+    this.administration = administration;
+    this.cluster = cluster;
+    this.replicas = replicas;
     this.admission = new Admission(node, settings.inflightMax);
     this.slow = new SlowRequests(ports.logger);
     this.dispatch = new Dispatch(this.serving);
     this.executions = new Executions(this.serving, this.dispatch, this.admission);
+  }
+
+  /** Which partitions have not the replicas that they should, as this node sees it. */
+  replication(): ReplicationFacts {
+    return this.replicas.facts();
   }
 
   /** Data requests in progress, for `svc_inflight_requests`. */

@@ -147,6 +147,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     groups: () => node.groups().map((group) => group.facts()),
     node: () => node.facts(),
     inflight: () => operations.inflight,
+    replication: () => operations.replication(),
     refusedPeers: peers.ports.credentials,
     resolveFailures: () => peers.ports.names.failures,
   });

@@ -42,6 +42,7 @@ type Done = (end: NotAtLevel) => void;
 export function administrationOf(serving: Serving): {
   readonly administration: Administration;
   readonly cluster: Cluster;
+  readonly replicas: Replicas;
 } {
   const keyRanges = new KeyRanges(serving);
   const replicas = new Replicas(serving);
@@ -69,5 +70,5 @@ export function administrationOf(serving: Serving): {
     "ranges.merge": (_request, { deadlineMs }, done) => moves.merge(deadlineMs, ends(done)),
     ...backupCalls(serving),
   };
-  return { administration: gated(serving, administration), cluster };
+  return { administration: gated(serving, administration), cluster, replicas };
 }

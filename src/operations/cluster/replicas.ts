@@ -87,7 +87,8 @@ export class Replicas {
     const isLive = (nodeId: number): boolean => {
       return nodeId === settings.nodeId || node.isLinked(nodeId);
     };
-    return replicationFacts(this.read()?.placed ?? [], isLive);
+    const records = this.read();
+    return replicationFacts(records?.placed ?? [], records?.members ?? [], isLive);
   }
 
   /** What an operator wants to know although the node is ready; "" when all is in order. */

@@ -5,6 +5,7 @@
  */
 import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
+import type { ReplicationFacts } from "../../control/placement.js";
 import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
 
 type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
@@ -134,6 +135,23 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
     const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
     lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
   }
+}
+
+/** Where replicas are missing, or too many, as this node sees it. */
+export function replicationLines(lines: string[], facts: ReplicationFacts): void {
+  const gauge = (name: string, help: string, value: number): void => {
+    family(lines, name, "gauge", help);
+    lines.push(`${name} ${value}`);
+  };
+  const { under, over, withoutMajority, moving, leavingReplicas } = facts;
+  const partitions = "svc_partitions";
+  gauge(`${partitions}_under_replicated`, "With fewer live voters than their factor", under.length);
+  gauge(`${partitions}_over_replicated`, "With more voters than their factor", over.length);
+  const without = "Placed, without a majority of live voters";
+  gauge(`${partitions}_without_majority`, without, withoutMajority.length);
+  gauge(`${partitions}_moving`, "In which a replica comes or goes", moving.length);
+  const leaving = "Replicas that are listed on members that leave";
+  gauge("svc_drain_replicas_left", leaving, leavingReplicas);
 }
 
 function family(lines: string[], name: string, type: string, help: string): void {

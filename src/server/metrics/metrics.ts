@@ -10,13 +10,14 @@ import { PROGRAM } from "../../base/levels.js";
 import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { PartitionId } from "../../base/ids.js";
+import type { ReplicationFacts } from "../../control/placement.js";
 import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
 import {
   DURATION_BOUNDS_MS,
   KIND_LABELS,
   type RequestTally,
 } from "../../operations/admission/tally.js";
-import { frontLines, groupLines, nodeLines, scalar } from "./metric-lines.js";
+import { frontLines, groupLines, nodeLines, replicationLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
 import { RecentLoad } from "./recent-load.js";
 import { systemClock } from "../../sys.js";
@@ -33,6 +34,7 @@ export interface MetricSources {
   readonly groups: () => readonly GroupFacts[];
   readonly node: () => NodeFacts;
   readonly inflight: () => number;
+  readonly replication: () => ReplicationFacts;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   /** Connections of other nodes that were turned away. */
@@ -268,6 +270,7 @@ export class Metrics implements MeterPort {
     frontLines(lines, this.sources);
     groupLines(lines, this.sources.groups());
     nodeLines(lines, this.sources.node());
+    replicationLines(lines, this.sources.replication());
   }
 
   close(): void {

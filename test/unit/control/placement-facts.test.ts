@@ -82,7 +82,10 @@ t.test("5.4: lists are those of the records; without a factor there is none", (t
 t.test("which partitions are not in order, by who is live", (t) => {
   const facts = (factor: number, record: PartitionRecord, dead: readonly number[] = []) => {
     const all = placedPartitions(cluster(factor), MEMBERS, [record]);
-    const found = replicationFacts(all, (nodeId) => !dead.includes(nodeId));
+    const { leavingReplicas, ...found } = replicationFacts(all, MEMBERS, (nodeId) => {
+      return !dead.includes(nodeId);
+    });
+    t.equal(leavingReplicas, 0);
     return Object.entries(found).flatMap(([name, ids]: [string, readonly number[]]) => {
       return ids.length === 0 ? [] : [name];
     });
@@ -102,5 +105,14 @@ t.test("which partitions are not in order, by who is live", (t) => {
   t.same(facts(3, late, [1, 2]), ["under", "withoutMajority", "moving"], "who goes votes yet");
   const full = { ...foundedPartition(1, [], 0), replicationOverride: 3 };
   t.same(facts(0, full), ["over"], "to be trimmed");
+  const out = MEMBERS.map((each) => {
+    return each.nodeId === 2 ? { ...each, role: "leaving" as const } : each;
+  });
+  const { leavingReplicas } = replicationFacts(
+    placedPartitions(cluster(3), out, [three, { ...three, partitionId: 2 }]),
+    out,
+    () => true,
+  );
+  t.equal(leavingReplicas, 2, "what a drain has left to do");
   t.end();
 });

@@ -1,0 +1,39 @@
+/** Figures of a node: how busy it was lately, and which partitions lack replicas. */
+import t from "tap";
+import { replicationLines } from "../../../src/server/metrics/metric-lines.js";
+import { RecentLoad } from "../../../src/server/metrics/recent-load.js";
+
+t.test("the load of the last seconds: the worse of two windows, then forgotten", (t) => {
+  let nowMs = 0;
+  const load = new RecentLoad(() => nowMs);
+  t.teardown(() => load.close());
+  t.equal(load.logSyncP99Ms(), 0, "nothing was written");
+  for (let at = 1; at <= 100; at++) load.logSynced(at);
+  t.equal(load.logSyncP99Ms(), 99);
+  nowMs = 10_000;
+  t.equal(load.logSyncP99Ms(), 99, "the window before counts");
+  for (let at = 0; at < 3000; at++) load.logSynced(at % 2);
+  t.equal(load.logSyncP99Ms(), 99);
+  nowMs = 20_000;
+  t.equal(load.logSyncP99Ms(), 1);
+  nowMs = 30_000;
+  t.equal(load.logSyncP99Ms(), 0);
+  t.ok(load.loopLagP99Ms() >= 0 && load.loopLagMaxMs >= 0);
+  t.end();
+});
+
+t.test("P-093 what lacks replicas is counted, each with its meaning", (t) => {
+  const lines: string[] = [];
+  const facts = { under: [1, 2], over: [3], withoutMajority: [2], moving: [], leavingReplicas: 7 };
+  replicationLines(lines, facts);
+  t.match(lines.join("\n"), /# HELP svc_partitions_under_replicated .*\n# TYPE .* gauge\n.* 2\n/);
+  const samples = lines.filter((line) => !line.startsWith("#"));
+  t.same(samples, [
+    "svc_partitions_under_replicated 2",
+    "svc_partitions_over_replicated 1",
+    "svc_partitions_without_majority 1",
+    "svc_partitions_moving 0",
+    "svc_drain_replicas_left 7",
+  ]);
+  t.end();
+});
