@@ -18,6 +18,7 @@ import {
   isNodeReport,
 } from "../../../src/host/reports/node-report.js";
 import { NodeReports } from "../../../src/host/reports/node-reports.js";
+import { OwnReport } from "../../../src/host/reports/own-report.js";
 import { type LedGroup, ReplicaReports } from "../../../src/host/reports/replica-reports.js";
 import type {
   PartitionRecord,
@@ -25,7 +26,8 @@ import type {
 } from "../../../src/machine/commands/command.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import { emptyMembership } from "../../../src/raft/state/membership.js";
-import type { Membership } from "../../../src/raft/state/types.js";
+import type { CoreStatus, Membership, PeerProgress } from "../../../src/raft/state/types.js";
+import { PlacedCluster, replicaOf } from "../../doubles/host/placing.js";
 import { Cluster } from "../../doubles/host/peerworld.js";
 
 const NOBODY = emptyMembership;
@@ -221,6 +223,76 @@ t.test("a report counts for a while, and not after one of a later start", (t) =>
   t.end();
 });
 
+t.test("a report is made of what the parts of a node say", (t) => {
+  const group = (partition: number, isServing: boolean, learners: readonly number[]) => {
+    const progress = learners.map((id): PeerProgress => {
+      const at = {
+        match: 40 + id,
+        next: 50,
+        inflightCount: 0,
+        inflightFull: false,
+        pendingSnapshot: 0,
+        paused: false,
+      };
+      return { id, learner: true, state: id === 5 ? "snapshot" : "replicate", active: true, ...at };
+    });
+    return {
+      partition: partitionId(partition),
+      leadership: { isServing },
+      members: { membership: { ...NOBODY, voters: [1, 2], learners } },
+      core: { status: () => ({ progress }) as unknown as CoreStatus },
+    };
+  };
+  const groups = [group(0, true, [9]), group(1, true, []), group(2, false, [1])];
+  groups.push(group(3, true, [5, 6]));
+  const moving = { index: 7, chunks: 3, heldBytes: 0 };
+  let commands = 100;
+  let isFull = false;
+  let active: typeof groups = [];
+  const own = new OwnReport({
+    nodeId: 1,
+    bootNumber: () => 2,
+    metaIndex: () => 70,
+    groups: () => groups,
+    activeGroups: () => active,
+    members: () => [1, 2, 3],
+    isLinked: (node) => node === 2,
+    unlinkedMs: () => 500,
+    transfers: () => [
+      { partition: partitionId(3), peer: 5, direction: "out", ...moving },
+      { partition: partitionId(2), peer: 2, direction: "in", ...moving },
+    ],
+    waits: () => [{ partition: 3, why: "node 5 comes" }],
+    isFull: () => isFull,
+    load: () => {
+      const disk = { logBytes: 1, storeBytes: 2, storeMaxBytes: 3 };
+      return { ...disk, loopLagP99Ms: 4, logSyncP99Ms: 5, commands };
+    },
+  });
+  own.make(1000);
+  commands = 700;
+  t.strictSame(own.make(4000), {
+    ...{ bootNumber: 2, metaIndex: 70, replicas: 3, learners: 1, leading: [1, 3] },
+    arrivals: [
+      { partition: 3, nodeId: 5, matchIndex: 45, snapshotChunks: 3, hasSnapshot: false },
+      { partition: 3, nodeId: 6, matchIndex: 46, snapshotChunks: 0, hasSnapshot: true },
+    ],
+    waits: [{ partition: 3, why: "node 5 comes" }],
+    ...{ snapshotsIn: 1, snapshotsOut: 1, logBytes: 1, storeBytes: 2, storeMaxBytes: 3 },
+    ...{ isFull: false, writesPerSecond: 200, loopLagP99Ms: 4, logSyncP99Ms: 5 },
+    unlinked: [{ nodeId: 3, forMs: 500 }],
+  });
+  t.equal(own.make(4100).writesPerSecond, 200, "reports of one second share a figure");
+  active = groups;
+  t.equal(own.hasNews(), false);
+  active = [group(2, true, [])];
+  t.equal(own.hasNews(), true, "a leadership more");
+  t.equal(own.hasNews(), false, "is told once");
+  isFull = true;
+  t.equal(own.hasNews(), true, "no room for writes any more");
+  t.end();
+});
+
 /** A placed group and the records that its leader sees. */
 class Reporting {
   placed = new Map<number, PartitionRecord>();
@@ -346,5 +418,51 @@ t.test("whole nodes know of each other who leads what, and whom nobody hears", (
   cluster.pass(REPORT_GAP_MS * 2);
   t.equal(reportOf(1, 3)?.bootNumber, 2, "it is heard again, of its next start");
   t.strictSame(reportOf(1, 2)?.unlinked, []);
+  t.end();
+});
+
+/** Whether the replicas of partition 1 are voters, at these nodes and no others. */
+function isAt(cluster: PlacedCluster, nodes: readonly number[]): boolean {
+  const { replicas } = cluster.record(1);
+  const listed = replicas.map(({ nodeId }) => nodeId);
+  return replicas.every(({ role }) => role === "voter") && listed.join() === nodes.join();
+}
+
+t.test("P-094 an order is carried through by reports alone, also when leaders die in it", (t) => {
+  for (const dies of [false, true]) {
+    const cluster = new PlacedCluster(5, 3).ready();
+    cluster.passUntil(() => cluster.serverOf(1) !== null);
+    t.ok(isAt(cluster, [1, 2, 3]));
+    const leader = cluster.serverOf(1) ?? 0;
+    const gone = [1, 2, 3].find((nodeId) => nodeId !== leader) ?? 0;
+    t.equal(cluster.order(1, { kind: "add", nodeId: 4, replaces: gone }), "done");
+    cluster.passUntil(() => replicaOf(cluster.node(4), 1) !== null);
+    if (dies) cluster.kill(leader);
+    const rest = [1, 2, 3, 4].filter((nodeId) => nodeId !== gone);
+    cluster.passUntil(() => isAt(cluster, rest), 60_000);
+    if (dies) cluster.start(leader);
+    cluster.passUntil(() => cluster.hosts(1).join() === rest.join(), 60_000);
+    const { generation } = cluster.record(1);
+    cluster.pass(5000);
+    t.equal(cluster.record(1).generation, generation, "nothing more is reported");
+  }
+  t.end();
+});
+
+t.test("P-093 nodes tell what a partition waits for", (t) => {
+  const cluster = new PlacedCluster(4, 2).ready();
+  cluster.passUntil(() => cluster.serverOf(1) !== null);
+  cluster.kill(4);
+  const leader = cluster.serverOf(1) ?? 0;
+  const stays = leader === 1 ? 2 : 1;
+  t.equal(cluster.order(1, { kind: "add", nodeId: 4, replaces: stays }), "done");
+  cluster.pass(10_000);
+  const [wait] = cluster.node(3).partitionWaits();
+  t.equal(wait?.partition, 1, "any node knows of it");
+  t.ok((wait?.why.length ?? 0) > 10);
+  cluster.start(4);
+  cluster.passUntil(() => isAt(cluster, leader === 1 ? [1, 4] : [2, 4]), 60_000);
+  cluster.pass(7000);
+  t.strictSame(cluster.node(3).partitionWaits(), []);
   t.end();
 });
