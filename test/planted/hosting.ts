@@ -65,7 +65,7 @@ export const hostingBugs: readonly RecordBug[] = [
     ),
     edit(
       "src/host/storage/recovery.ts",
-      "beginning.incarnation > 0 && machine.installed.index === 0;",
+      "beginning.isAdded && machine.installed.index === 0;",
       "beginning.incarnation < 0;",
     ),
   ),

@@ -222,6 +222,7 @@ export class GroupRegistry {
       flushSoon,
       mayFill: () => memtable.rows < 2 * shared.settings.flushRows,
       founderIds: () => this.founderIds,
+      isJoiner: () => this.identity?.isJoiner === true,
       reads: () => this.find(META_PARTITION)?.replica.machine.meta ?? null,
       isStopping: () => shared.isStopping(),
       find: (partition) => this.find(partition)?.replica ?? null,
@@ -314,7 +315,11 @@ export class GroupRegistry {
 
   private found(identity: NodeIdentity, identified: () => void): void {
     this.identify(identity);
-    const added = this.add(META_PARTITION, foundingBeginning(this.founderIds), null);
+    const added = this.add(
+      META_PARTITION,
+      foundingBeginning(this.founderIds, identity.isJoiner),
+      null,
+    );
     assert(added.ok, "a new directory can always begin");
     const { replica } = present(this.find(META_PARTITION), "the meta group was added");
     const { levelMark, settings } = this.shared;

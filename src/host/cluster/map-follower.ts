@@ -39,6 +39,8 @@ export interface MapFollowerDeps extends Omit<ReplicaLivesDeps, "changed"> {
   readonly nodeId: number;
   /** The voters that the cluster was founded with. */
   founderIds(): readonly number[];
+  /** This directory was none of the founding. */
+  isJoiner(): boolean;
   /** The records as applied here; null before there is a meta partition. */
   reads(): MetaReads | null;
   /** Nothing comes and goes any more: the node stops. */
@@ -111,10 +113,11 @@ export class MapFollower {
 
   private beginningOf(partition: PartitionId, record: PartitionRecord | null): Beginning {
     const row = this.lives.row(partition);
-    if (row === null) return foundingBeginning(this.deps.founderIds());
+    if (row === null) return foundingBeginning(this.deps.founderIds(), this.deps.isJoiner());
     const { incarnation, term, vote, lastGeneration } = row;
     const founders = incarnation > 0 ? [] : present(record, "a founder's record is known").founders;
-    return { founders, incarnation, term, vote, firstGeneration: lastGeneration + 1 };
+    const isAdded = incarnation > 0;
+    return { founders, incarnation, isAdded, term, vote, firstGeneration: lastGeneration + 1 };
   }
 
   /** Brings what is hosted in line with the map, where that changed. */
@@ -144,7 +147,7 @@ export class MapFollower {
     if (step.kind === "drop") lives.drop(partition, deps.retire(partition));
     if (step.kind !== "come") return;
     if (record.mode === "placed") return lives.come(partition, step.incarnation);
-    deps.host(partition, foundingBeginning(deps.founderIds()), null);
+    deps.host(partition, foundingBeginning(deps.founderIds(), deps.isJoiner()), null);
   }
 
   private lastLife(partition: PartitionId, hosted: HostedReplica | null): KnownLife | null {

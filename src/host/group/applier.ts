@@ -52,6 +52,8 @@ export interface ApplierGroup {
   applyMembership(entry: LogEntry): boolean;
   /** The entry applied last has one of the indexes at which replicas are compared. */
   onFixedIndex(): void;
+  /** The entry applied last raised the level of the group. */
+  onLevel(level: number): void;
   /** Called, outside of any turn, when entries that were asked from the log have come. */
   onLoaded(): void;
 }
@@ -117,11 +119,14 @@ export class Applier {
   /** Applies at least one entry if there is one, then goes on within `slice`. Returns how many. */
   run(slice: ApplySlice, nowMs: number): number {
     let count = 0;
+    const { machine } = this;
     while (this.hasWork) {
       if (count > 0 && (slice.commands <= 0 || this.ports.clock.monotonicMs() >= slice.endMs))
         break;
+      const { level } = machine;
       if (!this.applyNext(slice, nowMs)) break;
-      if (this.machine.appliedIndex % this.compareEvery === 0) this.group.onFixedIndex();
+      if (machine.level !== level) this.group.onLevel(machine.level);
+      if (machine.appliedIndex % this.compareEvery === 0) this.group.onFixedIndex();
       count++;
     }
     return count;

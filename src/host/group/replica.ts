@@ -126,6 +126,11 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     });
   }
 
+  /** What is applied was written: the directory says so, unless the program is a wrong one. */
+  onLevel(level: number): void {
+    this.shared.levelMark.covers(level);
+  }
+
   mayApply(): boolean {
     return this.shared.mayApply(this.leadership.isLeading);
   }

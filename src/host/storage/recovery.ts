@@ -83,6 +83,11 @@ export interface Beginning {
   /** Voters that the group was founded with; none for a replica that was added to it later. */
   readonly founders: readonly number[];
   readonly incarnation: Incarnation;
+  /**
+   * The replica was added to its group: until a snapshot brings it members that it is one of, it
+   * knows at most those of a time when a former life of this node was one.
+   */
+  readonly isAdded: boolean;
   /** Of the former life. */
   readonly term: number;
   readonly vote: number;
@@ -91,9 +96,9 @@ export interface Beginning {
 }
 
 /** How a group begins of which the node has no row of its own. */
-export function foundingBeginning(founders: readonly number[]): Beginning {
+export function foundingBeginning(founders: readonly number[], isAdded: boolean): Beginning {
   const incarnation = FOUNDING_INCARNATION;
-  return { founders, incarnation, term: 0, vote: 0, firstGeneration: 0 };
+  return { founders, incarnation, isAdded, term: 0, vote: 0, firstGeneration: 0 };
 }
 
 /** Term and vote bind over all lives of a replica (P-003). */
@@ -122,7 +127,7 @@ export function restoredState(
   const floor = recovered?.floor ?? { term: 0, index: 0 };
   const lastIndex = recovered?.lastIndex ?? 0;
   const hardState = boundHardState(recovered, beginning);
-  const awaitsSnapshot = beginning.incarnation > 0 && machine.installed.index === 0;
+  const awaitsSnapshot = beginning.isAdded && machine.installed.index === 0;
   if (awaitsSnapshot && lastIndex > 0) {
     const what = `the log ends at ${lastIndex}, but no snapshot was ever installed.`;
     return refuse("damaged-state", partition, what);

@@ -112,20 +112,26 @@ export function decodeEntry(bytes: Uint8Array): Result<DecodedEntry, EntryFailur
 /** Bytes before the number of commands of an entry: version, lease clock, stamp. */
 const ENTRY_HEAD_BYTES = 1 + 8 + 16;
 
-/** Whether `command` permits something that was not permitted before. */
-export function raisesLevel(command: Command): boolean {
-  return command.kind === "set-level" || command.kind === "raise-level";
+/** Kinds that permit something that was not permitted before. */
+const RAISING = ["set-level", "raise-level", "found-cluster"] as const;
+const RAISING_NUMBERS: readonly number[] = RAISING.map((kind) => CODECS[kind].number);
+
+export function raisesLevel({ kind }: Command): boolean {
+  return RAISING.some((raising) => raising === kind);
 }
 
 /**
- * The level that an entry raises its group or the cluster to; 0 when it raises none. Such a command
- * is alone in its entry: a look at few bytes tells.
+ * The level that an entry raises its group or the cluster to, or founds it at; 0 when it does
+ * neither. Such a command is alone in its entry: a look at two bytes tells of all others.
  */
 export function levelRaisedBy(payload: Uint8Array): number {
-  const kind = payload[ENTRY_HEAD_BYTES + 1];
-  const isRaise = kind === CODECS["set-level"].number || kind === CODECS["raise-level"].number;
-  if (!isRaise || payload[ENTRY_HEAD_BYTES] !== 1) return 0;
-  return new ByteReader(payload, Math.min(payload.length, ENTRY_HEAD_BYTES + 3)).uint32();
+  const isAlone = payload[ENTRY_HEAD_BYTES] === 1;
+  if (!isAlone || !RAISING_NUMBERS.includes(payload[ENTRY_HEAD_BYTES + 1] ?? 0)) return 0;
+  const entry = decodeEntry(payload);
+  const command = entry.ok ? entry.value.commands[0] : undefined;
+  if (command?.kind === "raise-level") return command.to;
+  const raises = command?.kind === "set-level" || command?.kind === "found-cluster";
+  return raises ? command.level : 0;
 }
 
 /** Size of the payload of these commands (bytes), for filling batches: encodes and counts. */

@@ -9,6 +9,11 @@ import { assert } from "../../../src/base/assert.js";
 import { PROGRAM } from "../../../src/base/levels.js";
 import { PEER_FRAME_MAX_BYTES } from "../../../src/base/limits.js";
 import type { Node } from "../../../src/host/node.js";
+import {
+  FrameRoom,
+  RaftFrameWriter,
+  readRaftFrame,
+} from "../../../src/host/replication/raft-frames.js";
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
   Founder,
@@ -21,6 +26,18 @@ import type {
   PeerProfile,
 } from "../../../src/ports.js";
 import { type ManualTimer, World } from "./world.js";
+
+/** A frame without the messages of the groups that `isLost` names; null: nothing else was in it. */
+export function withoutGroups(
+  bytes: Uint8Array,
+  isLost: (group: number) => boolean,
+): Uint8Array | null {
+  const writer = new RaftFrameWriter(new FrameRoom());
+  const bad = readRaftFrame(bytes, 1, 2, ({ group, message, entries, sign }) => {
+    if (!isLost(group)) writer.add(group, message, entries, sign);
+  });
+  return bad === 0 ? writer.take() : bytes;
+}
 
 export class FalseNetwork {
   readonly ends = new Map<number, FalsePeers>();

@@ -9,7 +9,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Atlas } from "./fault-budget.js";
 import { Disaster } from "./disaster.js";
-import type { FaultKind, OperatorKind } from "./kinds.js";
+import type { FaultKind, OperatorKind, UpgradeKind } from "./kinds.js";
 import { spoilDisk } from "./disk.js";
 import { loseDisk, rollBack } from "./loss.js";
 import { spoilNetwork } from "./network.js";
@@ -25,7 +25,7 @@ import type { World } from "../world/world.js";
 type Heal = () => void;
 
 export class Faults implements Scene {
-  readonly seen: Partial<Record<FaultKind | OperatorKind, number>> = {};
+  readonly seen: Partial<Record<FaultKind | OperatorKind | UpgradeKind, number>> = {};
   /** Numbers given out so far. */
   count = 0;
   readonly repairs: Repairs;
@@ -85,7 +85,7 @@ export class Faults implements Scene {
   }
 
   /** Fault `number` did something. `node`: 0 = to nobody in particular. */
-  saw(kind: FaultKind | OperatorKind, number: number, node: number): void {
+  saw(kind: FaultKind | OperatorKind | UpgradeKind, number: number, node: number): void {
     this.seen[kind] = (this.seen[kind] ?? 0) + 1;
     this.world.trace.mix(number);
     this.world.say(node, `FAULT ${number}: ${kind}`);

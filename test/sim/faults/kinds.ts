@@ -95,5 +95,16 @@ export const OPERATOR_KINDS = {
   "rolling-restart": {},
 } as const;
 
+/** What whoever upgrades a cluster does to it, on a schedule of their own. */
+export const UPGRADE_KINDS = {
+  /** A node is stopped or killed, and started with the next program. */
+  "roll-forward": {},
+  /** The same with the program before. */
+  "roll-to-former": {},
+  /** The level of the cluster is to be raised. */
+  finalize: {},
+} as const;
+
 export type OperatorKind = keyof typeof OPERATOR_KINDS;
+export type UpgradeKind = keyof typeof UPGRADE_KINDS;
 export type FaultKind = keyof typeof FAULT_KINDS | keyof typeof SPECIAL_FAULTS;

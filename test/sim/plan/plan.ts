@@ -20,6 +20,7 @@ import {
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
+import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
 import {
@@ -53,6 +54,8 @@ export interface Plan {
   readonly visitMs: number;
   /** null: nobody joins or leaves. */
   readonly members: MemberPlan | null;
+  /** null: all nodes run the same program. */
+  readonly upgrades: UpgradePlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -198,6 +201,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
     members,
+    upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
@@ -223,12 +227,17 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
     // Replicas are compared often enough for a short run.
     digestEveryEntries: 32,
     ...plan.host,
+    ...(plan.upgrades === null ? {} : upgradeSettings(plan.upgrades)),
     nodeId,
     endpoint: endpointOf(nodeId),
     clusterId: CLUSTER_ID,
     storageId,
     founders,
   };
+}
+
+function upgradeSettings({ autoFinalizeMs }: UpgradePlan): Partial<HostSettings> {
+  return { permits: RAISED_PERMITS, autoFinalizeMs };
 }
 
 export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSettings {
@@ -241,6 +250,7 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     requestTimeoutMs: plan.requestTimeoutMs,
     sequencerBlockSize: plan.blockSize,
     ...(plan.members === null ? {} : { drainTimeoutMs: plan.members.drainMs }),
+    ...(plan.upgrades === null ? {} : { permits: RAISED_PERMITS }),
     keysRetainedMax: work.keysRetainedMax,
     keysRetainedMs: work.keysRetainedMs,
     revisionsRetained: work.revisionsRetained,

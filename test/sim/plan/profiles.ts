@@ -14,6 +14,8 @@ export interface Profile {
   readonly name: string;
   /** Operators add and remove nodes, move leaderships and restart nodes. */
   readonly hasOperators?: boolean;
+  /** Nodes go from one program to the next and back, and the level is raised. */
+  readonly hasUpgrades?: boolean;
   /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
   readonly nodes: readonly number[];
   /** Faults that the profile may switch on. */
@@ -324,6 +326,38 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     needs: {
       ...{ "fault roll-back": 1, "losses nodes replaced": 1 },
       "outdated disks have no say: lives refused": 2,
+    },
+  },
+  /**
+   * Nodes of two programs: they roll forward and back, join and leave, and somebody finalizes.
+   */
+  levels: {
+    name: "levels",
+    nodes: [1, 3, 3, 5],
+    faults: [
+      ...(["kill", "kill", "kill-leader", "power-loss", "crash-inside", "graceful-stop"] as const),
+      ...(["isolate", "link-break", "pause", "power-loss-all", "disk-slow", "disk-full"] as const),
+    ],
+    thinkMs: [50, 200],
+    clients: [3, 6],
+    hasOperators: true,
+    hasUpgrades: true,
+    ticks: 30_000,
+    faultEveryMs: [1000, 3000, 8000],
+    operations: {
+      lock: 4,
+      extend: 4,
+      unlock: 1,
+      set: 3,
+      "set-expiring": 3,
+      "kv-extend": 4,
+      get: 3,
+      create: 1,
+      next: 2,
+    },
+    needs: {
+      ...{ "fault roll-forward": 3, "fault roll-to-former": 1, "fault finalize": 1 },
+      ...{ "upgrades finalized": 1, "upgrades refused": 1, "upgrades heldUp": 1 },
     },
   },
   calm: { name: "calm", nodes: [1], faults: [], thinkMs: [100], clients: [4] },

@@ -4,6 +4,7 @@
 import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";
+import { levelBugs } from "./levels.js";
 import { machineBugs } from "./machine.js";
 import { memberBugs } from "./members.js";
 import type { Mutation } from "./mutation.js";
@@ -16,6 +17,7 @@ const planted: readonly Mutation[] = [
   ...coreBugs,
   ...machineBugs,
   ...memberBugs,
+  ...levelBugs,
   ...hostBugs,
   ...operationBugs,
 ];

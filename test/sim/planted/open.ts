@@ -84,4 +84,8 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "what was proposed when leadership ended is called undone",
     "shown by seeds before; by none of 16 on the code of today",
   ],
+  [
+    "the level is reported before its file is durable",
+    "the power must go within the sync of a directory, once in the life of a node; `test/unit/disk/levels.test.ts` finds it",
+  ],
 ]);

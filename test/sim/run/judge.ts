@@ -145,6 +145,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     snapshotsMax,
     electionEndMs,
     lookEveryMs(plan),
+    plan.upgrades !== null,
   );
   const result = runPlan(plan, {
     ...options,

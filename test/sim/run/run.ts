@@ -16,6 +16,9 @@ import { type History, HistoryRecorder } from "../../judge/history.js";
 import { SimNetwork } from "../net/network.js";
 import type { GroupSample, Observer } from "../world/observe.js";
 import { Operator } from "../members/operator.js";
+import { Upgrades } from "../members/upgrades.js";
+import type { LogEntry } from "../../../src/ports.js";
+import { seenEntry } from "../world/seen-entry.js";
 import { unsettled, unsettledLoss } from "./liveness.js";
 import type { Plan } from "../plan/plan.js";
 import type { Life } from "../world/process.js";
@@ -89,6 +92,8 @@ class Run {
   readonly reads = new ReadMeter();
   /** null: nobody changes who belongs to the cluster. */
   readonly operator: Operator | null;
+  /** null: all nodes run the same program. */
+  readonly upgrades: Upgrades | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -108,6 +113,8 @@ class Run {
     this.atlas = new Atlas(this.servers, plan.nodes, this.checks);
     this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas);
     this.operator = this.makeOperator();
+    this.upgrades = this.makeUpgrades();
+    for (const server of this.servers) this.upgrades?.built(server);
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -128,18 +135,26 @@ class Run {
       started: (server) => this.started(server),
       wiped: (server) => this.checks.wiped?.(server.nodeId),
       entry: (...entry) => this.checks.entry?.(...entry),
-      admitted: (server) => {
+      admitted: (server, level) => {
+        this.checks.admittedAt?.(server.nodeId, server.runs.levels.max, level);
         this.admitted++;
         this.checks.admitted?.(server.nodeId);
       },
       founded: (server, founders) => this.checks.founded?.(server.nodeId, founders),
       rolledBack: (server) => this.checks.rolledBack?.(server.nodeId),
+      written: (server, group, entry) => this.written(server, group, entry),
+      unsupported: (server, hasWritten) => {
+        if (hasWritten) this.checks.wroteBefore?.(server.nodeId);
+        return this.upgrades?.isRefusal(server) === true;
+      },
       ended: (server, why) => {
         this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
         this.faults.restartLater(server);
       },
     });
     this.servers.push(server);
+    // The founders are there before it.
+    (this.upgrades as Upgrades | null | undefined)?.built(server);
     return server;
   }
 
@@ -151,8 +166,24 @@ class Run {
     return new Operator(world, plan, members, servers, faults, atlas, build);
   }
 
+  private makeUpgrades(): Upgrades | null {
+    const { world, plan, servers, faults, checks } = this;
+    const { upgrades } = plan;
+    if (upgrades === null) return null;
+    const violate = (text: string): void => this.violate(text);
+    return new Upgrades(world, plan, upgrades, servers, faults, checks, violate);
+  }
+
+  private written(server: Server, group: number, entry: LogEntry): void {
+    const seen = seenEntry(group, entry);
+    const { nodeId, runs, storedLevel } = server;
+    if (seen !== null) this.checks.written?.(nodeId, runs.levels.max, storedLevel, seen);
+  }
+
   private started(server: Server): void {
     this.starts++;
+    const { nodeId, runs, storedLevel } = server;
+    this.checks.openedLevel?.(nodeId, runs.levels.max, storedLevel);
     this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
   }
 
@@ -210,6 +241,7 @@ class Run {
       for (const client of this.clients) client.start();
       this.faults.start();
       this.operator?.start();
+      this.upgrades?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -245,6 +277,9 @@ class Run {
         const facts = { ...running.node.facts(), requests, isTroubled, atMs: nowMs };
         this.checks.size?.(nodeId, facts);
         const { life, node } = running;
+        for (const { node: peer, linked, program, protocol } of node.links.facts()) {
+          if (linked) this.checks.spoken?.(nodeId, server.runs, peer, program, protocol);
+        }
         if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
         this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
         this.checks.caughtUp?.(nodeId, snapshotsOf(server), this.lagOf(server));
@@ -275,6 +310,7 @@ class Run {
     world.say(0, "all faults end");
     this.operator?.settle();
     this.faults.healAll();
+    this.upgrades?.settle();
     const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
     const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
     const startMs = world.nowMs;
@@ -310,6 +346,8 @@ class Run {
   private unsettled(): string | null {
     const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
     if (reason !== null) return reason;
+    const upgrade = this.upgrades?.unfinished() ?? null;
+    if (upgrade !== null) return upgrade;
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
 
@@ -321,6 +359,9 @@ class Run {
     };
     for (const [name, count] of Object.entries(this.operator?.counts ?? {})) {
       add(`members ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.upgrades?.counts ?? {})) {
+      add(`upgrades ${name}`, count);
     }
     for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
       add(`losses ${name}`, count);

@@ -78,6 +78,8 @@ export class LogMirror implements LogPort {
   constructor(
     private readonly log: LogPort,
     private readonly onEntry: EntryHook,
+    /** Told of every entry with its payload, where somebody reads it. */
+    private readonly onPayload: ((group: number, entry: LogEntry) => void) | null = null,
   ) {
     for (const [group, snapshot] of log.recovered()) {
       this.groups.set(group, mirrored(snapshot));
@@ -137,6 +139,7 @@ export class LogMirror implements LogPort {
         const previous = group.at(entry.index - 1) ?? 0;
         group.terms.push(entry.term);
         this.onEntry(write.group, entry.index, entry.term, previous, digestOf(entry));
+        this.onPayload?.(write.group, entry);
       }
       written = group.writes(first.index, first.index + write.entries.length - 1);
     }

@@ -19,6 +19,11 @@ import { NeverBack } from "../../judge/checkers/nodes/never-back.js";
 import { type Directory, OneFounding } from "../../judge/checkers/nodes/one-founding.js";
 import { OutdatedDisks } from "../../judge/checkers/nodes/outdated-disks.js";
 import { OwnTerm } from "../../judge/checkers/nodes/own-term.js";
+import type { Program } from "../../../src/base/levels.js";
+import { LevelSteps } from "../../judge/checkers/levels/level-steps.js";
+import { PermittedEntries } from "../../judge/checkers/levels/permitted-entries.js";
+import { SpokenProtocols } from "../../judge/checkers/levels/spoken-protocols.js";
+import { UpgradeSteps } from "../../judge/checkers/levels/upgrade-steps.js";
 import { Promises } from "../../judge/checkers/promises.js";
 import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
 import { MemberLists } from "../../judge/checkers/nodes/member-lists.js";
@@ -29,6 +34,20 @@ import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
 
 /** The slowest clock of a world is so much too slow; see the faults of clocks. */
 const CLOCK_SLOW = 0.05;
+
+/** What is looked at where nodes run different programs. */
+class LevelChecks {
+  readonly steps = new LevelSteps();
+  readonly entries = new PermittedEntries();
+  readonly protocols = new SpokenProtocols();
+  readonly upgrades = new UpgradeSteps();
+  readonly all = [this.steps, this.entries, this.protocols, this.upgrades];
+
+  sample({ node, life, partition, appliedIndex, level, clusterLevel }: GroupSample): void {
+    if (clusterLevel > 0) this.steps.clusterAt(node, life, appliedIndex, clusterLevel);
+    this.steps.groupAt(node, life, partition, appliedIndex, level);
+  }
+}
 
 interface Seen {
   life: number;
@@ -56,6 +75,7 @@ export class NodeChecks implements Observer {
   private readonly outdated = new OutdatedDisks();
   private readonly readTurns = new ReadTurns();
   private readonly catchUp: CatchUp;
+  private readonly levels: LevelChecks | null;
   private readonly lateExpiry: LateExpiry;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
@@ -74,6 +94,8 @@ export class NodeChecks implements Observer {
     electionEndMs = 2000,
     /** Processes that run are looked at so often (ms). */
     lookEveryMs = 1000,
+    /** Nodes run different programs. */
+    hasUpgrades = false,
   ) {
     // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
     const slackMs = 2 * electionEndMs + 2000;
@@ -82,6 +104,7 @@ export class NodeChecks implements Observer {
       seenEveryMs: lookEveryMs + 500,
     });
     this.catchUp = new CatchUp(snapshotsMax);
+    this.levels = hasUpgrades ? new LevelChecks() : null;
     const none = hasOperators ? undefined : {};
     this.memberLists = new MemberLists(none);
     this.configs = new ConfigSteps(none);
@@ -141,6 +164,7 @@ export class NodeChecks implements Observer {
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
     this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });
     if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
+    this.levels?.sample(sample);
     seen.term = term;
     seen.leading = sample.leading;
     seen.applied = appliedIndex;
@@ -221,13 +245,51 @@ export class NodeChecks implements Observer {
     this.catchUp.measure(...seen);
   }
 
+  openedLevel(...opened: Parameters<UpgradeSteps["opened"]>): void {
+    this.levels?.upgrades.opened(...opened);
+  }
+
+  refusedLevel(...refused: Parameters<UpgradeSteps["refused"]>): void {
+    this.levels?.upgrades.refused(...refused);
+  }
+
+  rolled(how: "forward" | "back"): void {
+    this.levels?.upgrades.rolled(how);
+  }
+
+  admittedAt(...admitted: Parameters<UpgradeSteps["admitted"]>): void {
+    this.levels?.upgrades.admitted(...admitted);
+  }
+
+  wroteBefore(node: number): void {
+    this.levels?.upgrades.wrote(node);
+  }
+
+  leftBehind(node: number): void {
+    this.levels?.upgrades.leftBehind(node);
+  }
+
+  finalized(tookMs: number): void {
+    this.levels?.upgrades.finalized(tookMs);
+  }
+
+  written(...written: Parameters<PermittedEntries["written"]>): void {
+    this.levels?.entries.written(...written);
+  }
+
+  spoken(node: number, own: Program, peer: number, theirs: Program, protocol: number): void {
+    const { protocols } = own;
+    this.levels?.protocols.linked(node, protocols, peer, theirs.protocols, protocol);
+  }
+
   verdicts(): Verdict[] {
     const { elections, durable, completeness, matching, neverBack, equality, sizes } = this;
     const { memberLists, configs, leaders } = this;
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
     const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
-    return [...ofLogs, memberLists, configs, leaders, ...own].map((checker) => checker.verdict());
+    const all = [...ofLogs, memberLists, configs, leaders, ...own];
+    return [...all, ...(this.levels?.all ?? [])].map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */

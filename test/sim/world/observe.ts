@@ -5,11 +5,13 @@
  * Types, and the cheap look that finds out whether something changed. Invariants: 1. A sample is
  * taken between two pieces of input of its process, never inside one. 2. Looking changes nothing.
  */
-import type { PartitionId } from "../../../src/base/ids.js";
+import { META_PARTITION, type PartitionId } from "../../../src/base/ids.js";
+import type { Program } from "../../../src/base/levels.js";
 import type { Group } from "../../../src/host/group/group.js";
 import type { GroupFacts } from "../../../src/host/requests/results.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Membership } from "../../../src/raft/state/types.js";
+import type { SeenEntry } from "../../judge/checkers/levels/permitted-entries.js";
 import type { Directory } from "../../judge/checkers/nodes/one-founding.js";
 import type { ReadTurnSeen } from "../../judge/checkers/nodes/read-turns.js";
 import type { LogMirror } from "./logmirror.js";
@@ -38,6 +40,9 @@ export interface GroupSample {
   readonly chainDigest: string;
   /** Digest over all effects up to `appliedIndex`. */
   readonly stateDigest: string;
+  /** Level of the group, and of the cluster as applied here (of the meta partition; else 0). */
+  readonly level: number;
+  readonly clusterLevel: number;
   readonly tokenFloor: bigint;
   readonly leaseMs: number;
   /** The leader's estimate of the lease clock; the committed value elsewhere. */
@@ -115,6 +120,24 @@ export interface Observer {
   /** A node was taken in with an empty disk. */
   admitted?(node: number): void;
   started?(node: number, life: number, atMs: number): void;
+  /** A life of `node` opened; its program and its directory have these levels. */
+  openedLevel?(node: number, supports: number, stored: number): void;
+  /** A life of `node` was refused because of its level. `highest`: that any directory may hold. */
+  refusedLevel?(node: number, supports: number, highest: number): void;
+  /** A node gets another program. */
+  rolled?(how: "forward" | "back"): void;
+  /** All groups are at the new level, so long after all nodes were up with a program for it. */
+  finalized?(tookMs: number): void;
+  /** A node of a program writes an entry to its log. */
+  written?(node: number, supports: number, stored: number, entry: SeenEntry): void;
+  /** A joiner was taken in by a cluster of `level`. */
+  admittedAt?(node: number, supports: number, level: number): void;
+  /** A start that was refused because of its level wrote something before. */
+  wroteBefore?(node: number): void;
+  /** The level was raised while a member ran a program that does not support it. */
+  leftBehind?(node: number): void;
+  /** What a node speaks with a linked one. */
+  spoken?(node: number, own: Program, peer: number, theirs: Program, protocol: number): void;
   ended?(node: number, life: number, atMs: number, why: string): void;
 }
 
@@ -184,6 +207,7 @@ export class GroupWatch {
   sample(group: Group, atMs: number): GroupSample {
     const facts = group.facts();
     const { machine } = group;
+    const isMeta = facts.partition === META_PARTITION;
     return {
       atMs,
       node: this.node,
@@ -202,6 +226,8 @@ export class GroupWatch {
       flushedIndex: facts.flushedIndex,
       chainDigest: machine.chainDigest,
       stateDigest: machine.stateDigest,
+      level: machine.level,
+      clusterLevel: isMeta ? (machine.meta.cluster()?.level ?? 0) : 0,
       tokenFloor: machine.tokenFloor,
       leaseMs: machine.leaseMs,
       leaseNowMs: group.leaseNowMs(),

@@ -8,6 +8,7 @@
 import { SILENT_METER } from "../../doubles/silent-meter.js";
 import { BudgetedFiles } from "../../../src/disk/budget.js";
 import { FIRST_LEVEL } from "../../../src/base/ids.js";
+import { LevelFile } from "../../../src/disk/level-file.js";
 import { openLog } from "../../../src/disk/log/recovery.js";
 import type { WriteAheadLog } from "../../../src/disk/log/wal.js";
 import { Entering, foundersOf as foundersOfEntered } from "../../../src/host/cluster/entering.js";
@@ -17,7 +18,13 @@ import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { Operations } from "../../../src/operations/operations.js";
 import { RequestTally } from "../../../src/operations/admission/tally.js";
-import type { EntropyPort, Founder, PeerAddress, PeerProfile } from "../../../src/ports.js";
+import type {
+  EntropyPort,
+  Founder,
+  LogEntry,
+  PeerAddress,
+  PeerProfile,
+} from "../../../src/ports.js";
 import { SimFiles } from "../disk/files.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
 import { LogMirror } from "./logmirror.js";
@@ -35,11 +42,15 @@ import { SimQuestions } from "../net/questions.js";
 import type { Server } from "./server.js";
 
 const DIRECTORY = "/wal";
+const HOME = "/home";
+/** Where the level of a node's data is written. */
+export const LEVEL_PATH = `${HOME}/level.json`;
 const SPACE_RETRY_MS = 1000;
 
 /** Opens the node of `server` in its new life. */
 export function openNode(server: Server, life: Life): void {
   const { isJoiner, hasLog } = server;
+  server.runs = server.program;
   const parts = { server, life, entropy: entropyOf(server, life) };
   const opening: Opening = { ...parts, entering: enteringOf(parts) };
   if (!isJoiner || hasLog) return open(opening);
@@ -68,7 +79,7 @@ function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Enter
     nodeId,
     endpoint: endpointOf(nodeId),
     storage: "lmdb",
-    program: server.program,
+    program: server.runs,
     founders: isJoiner ? [] : foundersOf(plan),
     seeds: () => (server.seeds?.() ?? []).map(endpointOf),
     mayFound: !isJoiner,
@@ -80,7 +91,22 @@ function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Enter
   });
 }
 
+/** The level first; worlds without upgrades have one program, and no file of it. */
 function open(opening: Opening): void {
+  const { server, life } = opening;
+  if (server.plan.upgrades === null) return openStorage(opening, null);
+  const files = new SimFiles(server.disk, life);
+  const isNew = !server.hasLog;
+  LevelFile.open(HOME, server.runs, files, isNew, (judged) => {
+    if (!judged.ok) return server.refused(`the level: ${judged.message}`, judged.code);
+    files.syncDirectory(HOME, (synced) => {
+      if (synced.ok) openStorage(opening, judged.value);
+      else server.refused(`the level: ${synced.message}`, synced.code);
+    });
+  });
+}
+
+function openStorage(opening: Opening, level: LevelFile | null): void {
   const { server, life } = opening;
   const { nodeId, plan } = server;
   const identity = { storageId: server.storageId, clusterId: CLUSTER_ID, nodeId };
@@ -106,7 +132,7 @@ function open(opening: Opening): void {
     server.logFound();
     const port = server.network.port(life, profileOf(server));
     findFounders(opening, port, (founders, entryLevel) => {
-      openHost(opening, opened.value, port, { founders, entryLevel });
+      openHost(opening, opened.value, port, level, { founders, entryLevel });
     });
   });
 }
@@ -121,7 +147,7 @@ function findFounders(
   port.standing = () => ({ state: "empty", founders: [] });
   entering.enter(CLUSTER_ID, server.storageId, (entered) => {
     if (entered.kind === "refused") return server.joinRefused(entered.reason);
-    if (entered.kind === "joined") server.admitted();
+    if (entered.kind === "joined") server.admitted(entered.level);
     else server.founds(entered.founders);
     found(foundersOfEntered(entered), entered.level);
   });
@@ -137,10 +163,16 @@ function openHost(
   { server, life, entropy }: Opening,
   real: WriteAheadLog,
   port: SimPeers,
+  level: LevelFile | null,
   beginning: Pick<HostSettings, "founders" | "entryLevel">,
 ): void {
   const { nodeId, plan } = server;
-  const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry));
+  const { written } = server.events;
+  const reads = plan.upgrades !== null && written !== undefined;
+  const onPayload = reads
+    ? (group: number, entry: LogEntry): void => written(server, group, entry)
+    : null;
+  const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry), onPayload);
   const shared = sharedKernels();
   port.onSend = (to, lane, bytes) => {
     if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);
@@ -157,9 +189,10 @@ function openHost(
     fatal,
     meter: SILENT_METER,
     peers: port,
+    ...(level === null ? {} : { level }),
     sorter: new KernelSorter(shared.compact),
   };
-  const { program } = server;
+  const { runs: program } = server;
   const own = { ...hostSettingsOf(plan, nodeId, server.storageId), program, ...beginning };
   const opened = Node.open(own, ports);
   if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
@@ -179,14 +212,14 @@ function openHost(
   server.opened({ life, node, operations, watch: new GroupWatch(nodeId, life.number, log), port });
 }
 
-function profileOf({ nodeId, storageId, program }: Server): PeerProfile {
+function profileOf({ nodeId, storageId, runs }: Server): PeerProfile {
   return {
     clusterId: CLUSTER_ID,
     nodeId,
     storageId,
     endpoint: endpointOf(nodeId),
     clientEndpoint: `http://node-${nodeId}:8083`,
-    program,
+    program: runs,
     storage: "lmdb",
   };
 }

@@ -7,19 +7,20 @@
  * 2. A refused start is a violation unless the atlas says that the disk was damaged. 3. Callers of
  * a life that ends hear that it ended.
  */
+import { FIRST_LEVEL } from "../../../src/base/ids.js";
 import { PROGRAM, type Program } from "../../../src/base/levels.js";
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
 import { LeadershipTransfers } from "../../../src/host/leaders/leadership-transfers.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Operations } from "../../../src/operations/operations.js";
-import type { FatalPort, Founder, LoggerPort } from "../../../src/ports.js";
+import type { FatalPort, Founder, LogEntry, LoggerPort } from "../../../src/ports.js";
 import { SimDisk, type DiskCopy, type EndKind } from "../disk/disk.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "../net/network.js";
 import type { GroupWatch } from "./observe.js";
 import type { LogMirror } from "./logmirror.js";
-import { openNode } from "./opening.js";
+import { LEVEL_PATH, openNode } from "./opening.js";
 import type { SimPeers } from "../net/peers.js";
 import type { Plan } from "../plan/plan.js";
 import { type ClockError, Life, ProcessEnd } from "./process.js";
@@ -42,9 +43,16 @@ export interface ServerEvents {
   /** A node founds a cluster with the directories of `founders`; nothing is durable yet. */
   founded?(server: Server, founders: readonly Founder[]): void;
   /** A joiner asked, and is a member now. */
-  admitted?(server: Server): void;
+  admitted?(server: Server, level: number): void;
   /** The disk is as it was some lives ago. */
   rolledBack?(server: Server): void;
+  /** A node appended an entry with these commands. */
+  written?(server: Server, group: number, entry: LogEntry): void;
+  /**
+   * It would not start, or stopped, because of its level. `hasWritten`: the start wrote something
+   * before. False: it should not have been refused.
+   */
+  unsupported?(server: Server, hasWritten: boolean): boolean;
 }
 
 /** A data directory as it was between two lives. */
@@ -81,6 +89,8 @@ export class Server {
   readonly rows: SimRows;
   /** The build that its next life runs. */
   program: Program = PROGRAM;
+  /** The build of the present life, or of the last one. */
+  runs: Program = PROGRAM;
   readonly clockError: ClockError = { rate: 1, wallOffsetMs: 0 };
   lifeNumber = 0;
   life: Life | null = null;
@@ -106,6 +116,7 @@ export class Server {
   hasLog = false;
   storageId: string;
   private isWiped = false;
+  private writesAtStart = 0;
   private readonly calls = new Set<OpenCall>();
   private disturbances = 0;
 
@@ -126,6 +137,14 @@ export class Server {
     const temper = { commitMs: plan.disk.writeMs * 4 };
     this.rows = new SimRows(world, nodeId, prng.fork("store"), temper);
     this.storageId = prng.nextUint32().toString(16).padStart(8, "0");
+  }
+
+  /** The highest level that its directory may hold data of. */
+  get storedLevel(): number {
+    const inode = this.disk.find(LEVEL_PATH);
+    if (inode === undefined) return FIRST_LEVEL;
+    const text = Buffer.from(inode.bytes).toString("utf8");
+    return (JSON.parse(text) as { readonly level: number }).level;
   }
 
   get isJoiner(): boolean {
@@ -158,6 +177,7 @@ export class Server {
     const { world, nodeId } = this;
     const life = new Life(world, nodeId, ++this.lifeNumber, this.clockError);
     this.life = life;
+    this.writesAtStart = this.disk.counts.writes;
     life.crashed = (why) => this.end("kill", why);
     this.keepCopy();
     world.say(nodeId, `starts, life ${life.number}`);
@@ -290,14 +310,17 @@ export class Server {
     this.events.founded?.(this, founders);
   }
 
-  admitted(): void {
+  admitted(level: number): void {
     this.isReadmitted ||= this.isWiped;
     this.isWiped = false;
     this.isDamaged = false;
-    this.events.admitted?.(this);
+    this.events.admitted?.(this, level);
   }
 
   joinRefused(why: string): void {
+    if (/ level /.test(why) && this.events.unsupported?.(this, false) === true) {
+      return this.end("kill", `refused to join: ${why}`);
+    }
     if (!this.isWiped) this.events.violation(`node ${this.nodeId} may not join: ${why}`);
     this.isLost = true;
     this.end("kill", `refused to join: ${why}`);
@@ -311,6 +334,11 @@ export class Server {
   }
 
   refused(why: string, code: string): void {
+    const isOfLevel = code === "storage-level" || code === "unsupported-level";
+    const hasWritten = this.disk.counts.writes > this.writesAtStart;
+    if (isOfLevel && this.events.unsupported?.(this, hasWritten) === true) {
+      return this.end("kill", `start refused: ${why}`);
+    }
     const transient = code === "log-no-space" && this.disk.isFull;
     const excused = this.isDamaged || transient || (this.expectsFatal && code === "log-unreadable");
     if (!excused) this.events.violation(`node ${this.nodeId} refuses to start: ${why}`);
@@ -322,6 +350,10 @@ export class Server {
     return {
       fatal: (reason, fields): void => {
         const text = `${reason} ${fields === undefined ? "" : JSON.stringify(fields)}`;
+        const isOfLevel = reason.includes("at a level that this program does not support");
+        if (isOfLevel && this.events.unsupported?.(this, false) === true) {
+          throw new ProcessEnd(life, `fatal fault: ${text}`);
+        }
         if (!this.expectsFatal && !this.isDamaged) {
           this.events.violation(`node ${this.nodeId} met a fatal fault: ${text}`);
         }

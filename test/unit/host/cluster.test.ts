@@ -3,17 +3,18 @@ import t, { type Test } from "tap";
 import { PROGRAM } from "../../../src/base/levels.js";
 import { membershipVersion, partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult, ReadResult } from "../../../src/host/group/group.js";
-import {
-  FrameRoom,
-  RaftFrameWriter,
-  readRaftFrame,
-} from "../../../src/host/replication/raft-frames.js";
 import type { Replica } from "../../../src/host/group/replica.js";
 import type { PeerAdmissionDeps } from "../../../src/host/cluster/peer-admission.js";
 import type { JoinAnswer, PeerAddress } from "../../../src/ports.js";
 import { KeySpace } from "../../../src/machine/store/keys.js";
 import type { MetaReads } from "../../../src/machine/meta/meta-reads.js";
-import { Cluster, address, farFounder, helloOf } from "../../doubles/host/peerworld.js";
+import {
+  Cluster,
+  address,
+  farFounder,
+  helloOf,
+  withoutGroups,
+} from "../../doubles/host/peerworld.js";
 import { propose, setCommand } from "../../doubles/host/world.js";
 
 /** Every partition has applied the same to the same state on all nodes. */
@@ -50,15 +51,6 @@ function write(cluster: Cluster, text: string, results: ProposalResult[]): void 
     const group = node.route(text);
     if (group?.isServing() === true) return propose(group, text, results, cluster.nowMs + 10_000);
   }
-}
-
-/** A frame without the items of one group. */
-function without(group: number, bytes: Uint8Array): Uint8Array | null {
-  const writer = new RaftFrameWriter(new FrameRoom());
-  readRaftFrame(bytes, 1, 2, (item) => {
-    if (item.group !== group) writer.add(item.group, item.message, item.entries, item.sign);
-  });
-  return writer.take();
 }
 
 void t.test("three nodes elect, found the cluster and become ready", (t) => {
@@ -245,7 +237,8 @@ void t.test("P-013 a group that is gone from a living leader is failed over", (t
   const cluster = new Cluster(3).ready();
   cluster.pass(5000);
   const leader = cluster.serverOf(1) ?? 0;
-  cluster.network.filter = (from, bytes) => (from === leader ? without(1, bytes) : bytes);
+  cluster.network.filter = (from, bytes) =>
+    from === leader ? withoutGroups(bytes, (group) => group === 1) : bytes;
   const tookMs = cluster.passUntil(() => ![null, leader].includes(cluster.serverOf(1)), 40_000);
   t.ok(tookMs < 25_000, `${tookMs} ms`);
   t.end();

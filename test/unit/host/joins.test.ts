@@ -7,7 +7,7 @@ import { Prng } from "../../../src/base/prng.js";
 import type { LeaveOutcome } from "../../../src/host/cluster/leaving.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import type { JoinAnswer } from "../../../src/ports.js";
-import { Cluster, address, farFounder } from "../../doubles/host/peerworld.js";
+import { Cluster, address, farFounder, withoutGroups } from "../../doubles/host/peerworld.js";
 import { propose } from "../../doubles/host/world.js";
 
 function write(cluster: Cluster, text: string, results: ProposalResult[]): void {
@@ -194,6 +194,13 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   cluster.pass(10_000);
   t.notOk(back.groups().some((group) => group.isLeader()));
   cluster.network.healAll();
+  // Then it hears of the meta partition alone: that it is a member, not yet in which groups.
+  cluster.network.filter = (_from, bytes) => withoutGroups(bytes, (group) => group !== 0);
+  cluster.pass(10_000);
+  t.match(memberRoles(cluster, 1), /1 learner/);
+  t.equal(back.groups().length, 4);
+  t.notOk(back.groups().some((group) => group.isLeader()));
+  cluster.network.filter = (_from, bytes) => bytes;
   cluster.passUntil(() => memberRoles(cluster, 1) === "1 voter, 2 voter", 60_000);
   cluster.passUntil(() => isCaughtUp(cluster), 30_000);
   t.ok(results.every((result) => result.status === "applied"));
