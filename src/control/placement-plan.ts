@@ -129,7 +129,9 @@ class Pass {
   /** Nothing new beside a replica on its way; one that will not arrive goes again. */
   private finish(record: PartitionRecord, wished: number): void {
     const { partitionId, replicas } = record;
-    const voters = replicas.filter(({ role }) => role === "voter").length;
+    const voters = replicas.filter(({ role, nodeId }) => {
+      return role === "voter" && this.ledger.standing(nodeId) !== "dead";
+    }).length;
     for (const { role, nodeId, replaces } of replicas) {
       if (role !== "learner") continue;
       const isLost = this.ledger.standing(nodeId) === "dead" || this.isStalled(partitionId);

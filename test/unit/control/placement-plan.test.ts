@@ -153,6 +153,13 @@ t.test("P-091 P-093 class 0: nothing beside a replica on its way; a lost one goe
       { isEnabled: false },
     ],
     [
+      "it is needed while a dead one is listed",
+      2,
+      but(five, 3, dead),
+      [placed(1, "1, 2 learner, 3")],
+      waits,
+    ],
+    [
       "who goes is left to the group",
       3,
       but(five, 4, dead),
