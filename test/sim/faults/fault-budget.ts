@@ -8,10 +8,7 @@
  */
 import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Node } from "../../../src/host/node.js";
-import {
-  decodeMembership,
-  membershipOfVoters,
-} from "../../../src/host/replication/config-entries.js";
+import { membershipOfVoters } from "../../../src/host/replication/config-entries.js";
 import type { Member } from "../../../src/machine/commands/command.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import type { GroupSample, Observer } from "../world/observe.js";
@@ -26,6 +23,7 @@ interface Place {
   life: number;
   membershipIndex: number;
   membershipVersion: number;
+  mapVersion: number;
 }
 
 export class Atlas {
@@ -35,17 +33,14 @@ export class Atlas {
   readonly leaving = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
   private readonly places = new Map<number, Place>();
-  /** What every group begins with. */
-  private readonly founding: Membership;
 
   constructor(
     private readonly servers: readonly Server[],
     founders: number,
-    private readonly observer: Pick<Observer, "members" | "membership">,
+    private readonly observer: Pick<Observer, "members" | "membership" | "records">,
   ) {
     const ids = Array.from({ length: founders }, (_, at) => at + 1);
-    this.founding = membershipOfVoters(ids);
-    this.configs.set(META_PARTITION, { index: 0, membership: this.founding });
+    this.configs.set(META_PARTITION, { index: 0, membership: membershipOfVoters(ids) });
   }
 
   /** A group of `node` looks other than before. Called before the sample is told to others. */
@@ -54,7 +49,7 @@ export class Atlas {
     const key = sample.node * 4096 + partition;
     let place = this.places.get(key);
     if (place === undefined || place.life !== life) {
-      place = { life, membershipIndex: -1, membershipVersion: -1 };
+      place = { life, membershipIndex: -1, membershipVersion: -1, mapVersion: -1 };
       this.places.set(key, place);
     }
     const group = node.group(partitionId(partition));
@@ -62,10 +57,18 @@ export class Atlas {
     const { machine } = group;
     if (machine.membershipIndex !== place.membershipIndex) {
       place.membershipIndex = machine.membershipIndex;
-      this.sawConfig(sample, machine.membershipIndex, machine.membership);
+      // Of a group whose members never changed this is how it began; who awaits a snapshot has none.
+      const { membership } = group["replica"].members;
+      if (membership.voters.length > 0) this.sawConfig(sample, machine.membershipIndex, membership);
     }
     if (group.partition !== META_PARTITION) return;
-    const version = machine.meta.cluster()?.membershipVersion ?? 0;
+    const cluster = machine.meta.cluster();
+    const map = cluster?.mapVersion ?? 0;
+    if (map !== place.mapVersion) {
+      place.mapVersion = map;
+      this.observer.records?.(machine.meta.partitions());
+    }
+    const version = cluster?.membershipVersion ?? 0;
     if (version === place.membershipVersion) return;
     place.membershipVersion = version;
     const members = machine.meta.members();
@@ -73,9 +76,7 @@ export class Atlas {
     this.observer.members?.(sample.node, life, version, JSON.stringify(members));
   }
 
-  private sawConfig(sample: GroupSample, index: number, bytes: Uint8Array | null): void {
-    const membership = bytes === null ? this.founding : decodeMembership(bytes);
-    if (membership === null) throw new Error("a membership in memory can be read");
+  private sawConfig(sample: GroupSample, index: number, membership: Membership): void {
     const { partition, node, life } = sample;
     const known = this.configs.get(partition);
     if (known === undefined || index > known.index) {

@@ -19,8 +19,10 @@ import {
 } from "./workplan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
+import { permitsOf } from "../../../src/base/levels.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
+import type { PlacerPlan } from "../members/placer.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
 import {
@@ -56,6 +58,8 @@ export interface Plan {
   readonly members: MemberPlan | null;
   /** null: all nodes run the same program. */
   readonly upgrades: UpgradePlan | null;
+  /** null: nobody moves replicas. */
+  readonly placer: PlacerPlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -152,6 +156,20 @@ function disasterOf(seed: number, profile: Profile, founders: number): DisasterP
   return prng.chance(1, 2) ? disasterPlan(prng, founders) : null;
 }
 
+/** With how many replicas each partition begins, and how they are moved. */
+function placedPlan(prng: Prng): {
+  readonly placer: PlacerPlan;
+  readonly host: Partial<HostSettings>;
+} {
+  const replicationFactor = pick(prng, [1, 2, 3, 3]);
+  const placer = {
+    everyMs: pick(prng, [300, 1000, 3000]),
+    most: replicationFactor + prng.below(2),
+  };
+  // Whatever the level of the cluster permits.
+  return { placer, host: { replicationFactor, permits: permitsOf({}, {}) } };
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -169,6 +187,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const chosen = fewOf(drawn, new Prng(seed).fork("few"));
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
+  const placed = profile.hasPlacer === true ? placedPlan(new Prng(seed).fork("placer")) : null;
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -185,6 +204,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...snapshotSettings(new Prng(seed).fork("image")),
       ...sleepSettings(new Prng(seed).fork("sleep")),
       ...profile.host,
+      ...placed?.host,
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
@@ -202,6 +222,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     },
     members,
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
+    placer: placed?.placer ?? null,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],

@@ -16,6 +16,8 @@ export interface Profile {
   readonly hasOperators?: boolean;
   /** Nodes go from one program to the next and back, and the level is raised. */
   readonly hasUpgrades?: boolean;
+  /** Partitions have replicas on some nodes only, which are moved by hand. */
+  readonly hasPlacer?: boolean;
   /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
   readonly nodes: readonly number[];
   /** Faults that the profile may switch on. */
@@ -51,6 +53,11 @@ export interface Profile {
 const ALL_FAULTS = Object.keys(FAULT_KINDS) as (keyof typeof FAULT_KINDS)[];
 /** What one node alone survives without losing anything. */
 const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers);
+
+/** What no disk is lost or damaged by: of some groups there is one copy. */
+const WHOLE_DISKS = ALL_FAULTS.filter((kind) => {
+  return !["bit-flip", "row-flip", "stray-write", "wipe"].includes(kind);
+});
 
 /** Few copies of each value, so that large ones find room. */
 const LARGE_WORK = { valueMaxBytes: 1 << 20, revisionsRetained: 1, vanishPerMille: 5 };
@@ -93,6 +100,19 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [100, 500, 2000],
     clients: [2, 5, 10],
     hasOperators: true,
+  },
+  /**
+   * Replicas on some nodes only, which come, go and come again by hand-made maps, under all faults
+   * that leave the disks whole.
+   */
+  placed: {
+    name: "placed",
+    nodes: [4, 5, 6],
+    faults: WHOLE_DISKS,
+    thinkMs: [100, 500, 2000],
+    clients: [2, 5],
+    hasPlacer: true,
+    needs: { "replicas done": 2 },
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

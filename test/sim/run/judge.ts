@@ -146,6 +146,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     electionEndMs,
     lookEveryMs(plan),
     plan.upgrades !== null,
+    plan.placer !== null,
   );
   const result = runPlan(plan, {
     ...options,

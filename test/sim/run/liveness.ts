@@ -9,12 +9,14 @@ import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Atlas } from "../faults/fault-budget.js";
 import type { Faults } from "../faults/faults.js";
 import type { Operator } from "../members/operator.js";
+import type { Placer } from "../members/placer.js";
 import type { Server } from "../world/server.js";
 
 export interface PeaceView {
   readonly servers: readonly Server[];
   readonly atlas: Atlas;
   readonly operator: Operator | null;
+  readonly placer: Pick<Placer, "unfinished"> | null;
   readonly faults: Pick<Faults, "repairs">;
   /** Nodes that were removed and taken in again. */
   readonly replaced: number;
@@ -22,8 +24,8 @@ export interface PeaceView {
 
 /** Why the cluster is not whole; null when it is. */
 export function unsettled(view: PeaceView): string | null {
-  const { servers, atlas, operator, faults, replaced } = view;
-  const unfinished = operator?.unfinished() ?? faults.repairs.unfinished();
+  const { servers, atlas, operator, placer, faults, replaced } = view;
+  const unfinished = operator?.unfinished() ?? placer?.unfinished() ?? faults.repairs.unfinished();
   if (unfinished !== null) return unfinished;
   const digests = new Map<string, string>();
   const served = new Set<number>();

@@ -19,6 +19,8 @@ import { Operator } from "../members/operator.js";
 import { Upgrades } from "../members/upgrades.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { seenEntry } from "../world/seen-entry.js";
+import { Placer } from "../members/placer.js";
+import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
 import { unsettled, unsettledLoss } from "./liveness.js";
 import type { Plan } from "../plan/plan.js";
 import type { Life } from "../world/process.js";
@@ -94,6 +96,8 @@ class Run {
   readonly operator: Operator | null;
   /** null: all nodes run the same program. */
   readonly upgrades: Upgrades | null;
+  /** null: nobody moves replicas. */
+  readonly placer: Placer | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -115,6 +119,8 @@ class Run {
     this.operator = this.makeOperator();
     this.upgrades = this.makeUpgrades();
     for (const server of this.servers) this.upgrades?.built(server);
+    const { placer } = plan;
+    this.placer = placer === null ? null : new Placer(this.world, placer, this.servers);
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -140,6 +146,10 @@ class Run {
         this.admitted++;
         this.checks.admitted?.(server.nodeId);
       },
+      ...(this.plan.placer === null
+        ? {}
+        : { heard: (heard: Heard): void => this.checks.heard?.(heard) }),
+      dropped: (...dropped) => this.checks.dropped?.(...dropped),
       founded: (server, founders) => this.checks.founded?.(server.nodeId, founders),
       rolledBack: (server) => this.checks.rolledBack?.(server.nodeId),
       written: (server, group, entry) => this.written(server, group, entry),
@@ -242,6 +252,7 @@ class Run {
       this.faults.start();
       this.operator?.start();
       this.upgrades?.start();
+      this.placer?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -297,7 +308,10 @@ class Run {
     for (const { running: other } of this.servers) {
       for (const group of other?.node.groups() ?? []) {
         if (!group.isServing()) continue;
-        const applied = running?.node.group(group.partition)?.machine.appliedIndex ?? 0;
+        const own = running?.node.group(group.partition) ?? null;
+        // Who has no replica of a placed partition lacks nothing.
+        if (own === null && this.plan.placer !== null) continue;
+        const applied = own?.machine.appliedIndex ?? 0;
         lag = Math.max(lag, group.facts().commitIndex - applied);
       }
     }
@@ -309,9 +323,11 @@ class Run {
     if (world.hasEnded) return;
     world.say(0, "all faults end");
     this.operator?.settle();
+    this.placer?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
-    const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
+    const isMoved = this.operator !== null || this.placer !== null;
+    const isFixed = !isMoved && this.plan.joiners === 0 && this.replaced === 0;
     const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
     const startMs = world.nowMs;
     world.run(startMs + LAST_CALLS_MS);
@@ -362,6 +378,9 @@ class Run {
     }
     for (const [name, count] of Object.entries(this.upgrades?.counts ?? {})) {
       add(`upgrades ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.placer?.counts ?? {})) {
+      add(`replicas ${name}`, count);
     }
     for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
       add(`losses ${name}`, count);

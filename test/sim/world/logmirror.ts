@@ -74,12 +74,16 @@ export class LogMirror implements LogPort {
   private readonly replaced = new Map<GroupTerms, GroupTerms>();
   private readonly hardStates = new Map<number, HardState>();
   private readonly issuedTerms = new Map<number, number>();
+  /** How often each group was forgotten: writes of before say nothing of what is there now. */
+  private readonly forgotten = new Map<number, number>();
 
   constructor(
     private readonly log: LogPort,
     private readonly onEntry: EntryHook,
     /** Told of every entry with its payload, where somebody reads it. */
     private readonly onPayload: ((group: number, entry: LogEntry) => void) | null = null,
+    /** Told of every group that is forgotten. */
+    private readonly onForget: (group: number) => void = () => undefined,
   ) {
     for (const [group, snapshot] of log.recovered()) {
       this.groups.set(group, mirrored(snapshot));
@@ -145,10 +149,12 @@ export class LogMirror implements LogPort {
     }
     const { hardState, group, done } = write;
     if (hardState !== null) this.issuedTerms.set(group, hardState.term);
+    const epoch = this.forgotten.get(group);
     this.log.write({
       ...write,
       done: () => {
-        if (hardState !== null) this.hardStates.set(group, hardState);
+        const isOfNow = this.forgotten.get(group) === epoch;
+        if (hardState !== null && isOfNow) this.hardStates.set(group, hardState);
         written?.();
         done();
       },
@@ -175,9 +181,10 @@ export class LogMirror implements LogPort {
     this.groups.set(group, next);
     this.replaced.set(next, former ?? new GroupTerms({ term: 0, index: 0 }));
     this.issuedTerms.set(group, state.term);
+    const epoch = this.forgotten.get(group);
     this.log.resetGroup(group, floor, state, () => {
       this.replaced.delete(next);
-      this.hardStates.set(group, state);
+      if (this.forgotten.get(group) === epoch) this.hardStates.set(group, state);
       done();
     });
   }
@@ -191,6 +198,9 @@ export class LogMirror implements LogPort {
   forgetGroup(group: PartitionId, done: () => void): void {
     this.groups.delete(group);
     this.hardStates.delete(group);
+    this.issuedTerms.delete(group);
+    this.forgotten.set(group, (this.forgotten.get(group) ?? 0) + 1);
+    this.onForget(group);
     this.log.forgetGroup(group, done);
   }
 

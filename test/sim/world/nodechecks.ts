@@ -6,6 +6,11 @@
  */
 import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
 import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
+import { type Heard, AcksOfOneLife } from "../../judge/checkers/nodes/acks-of-one-life.js";
+import { BornOfMap } from "../../judge/checkers/nodes/born-of-map.js";
+import { DroppedAfterRemoval } from "../../judge/checkers/nodes/dropped-after-removal.js";
+import { OneVotePerTerm } from "../../judge/checkers/nodes/one-vote-per-term.js";
+import { SnapshotFirst } from "../../judge/checkers/nodes/snapshot-first.js";
 import { BoundedSize, type SizeBounds } from "../../judge/checkers/nodes/bounded-size.js";
 import { ConfigSteps } from "../../judge/checkers/nodes/config-steps.js";
 import { DurableMajority } from "../../judge/checkers/nodes/durable-majority.js";
@@ -29,6 +34,7 @@ import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
 import { MemberLists } from "../../judge/checkers/nodes/member-lists.js";
 import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
 import type { Verdict } from "../../judge/checkers/verdict.js";
+import type { PartitionRecord } from "../../../src/machine/commands/command.js";
 import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
 
@@ -51,6 +57,7 @@ class LevelChecks {
 
 interface Seen {
   life: number;
+  incarnation: number;
   term: number;
   leading: boolean;
   applied: number;
@@ -77,6 +84,11 @@ export class NodeChecks implements Observer {
   private readonly catchUp: CatchUp;
   private readonly levels: LevelChecks | null;
   private readonly lateExpiry: LateExpiry;
+  private readonly born: BornOfMap;
+  private readonly drops: DroppedAfterRemoval;
+  private readonly acks: AcksOfOneLife;
+  private readonly votes: OneVotePerTerm;
+  private readonly snapshotFirst: SnapshotFirst;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
   private known = 0;
@@ -96,6 +108,8 @@ export class NodeChecks implements Observer {
     lookEveryMs = 1000,
     /** Nodes run different programs. */
     hasUpgrades = false,
+    /** Replicas come and go by the map: the checkers of that must see some of it. */
+    hasPlacer = false,
   ) {
     // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
     const slackMs = 2 * electionEndMs + 2000;
@@ -109,6 +123,12 @@ export class NodeChecks implements Observer {
     this.memberLists = new MemberLists(none);
     this.configs = new ConfigSteps(none);
     this.leaders = new LeadersVote(none);
+    const few = hasPlacer ? undefined : {};
+    this.born = new BornOfMap(few);
+    this.drops = new DroppedAfterRemoval(few);
+    this.acks = new AcksOfOneLife(few);
+    this.snapshotFirst = new SnapshotFirst(few);
+    this.votes = new OneVotePerTerm(few);
     // The log of a node alone has no other to be compared with.
     this.matching = new LogMatching(nodes > 1 ? 100 : 0);
     // A node alone tells nobody anything.
@@ -128,10 +148,15 @@ export class NodeChecks implements Observer {
 
   sample(sample: GroupSample): void {
     const { node, life, partition: group, term, appliedIndex, commitIndex } = sample;
+    const { incarnation, installedIndex: installed, leading } = sample;
+    this.born.replica(node, group, incarnation);
+    this.drops.replica(node, group, incarnation);
+    const begun = { node, group, incarnation, applied: appliedIndex, installed, leading };
+    this.snapshotFirst.observe(begun);
     const key = node * 4096 + group;
     let seen = this.last.get(key);
-    if (seen === undefined || seen.life !== life) {
-      seen = { life, term: 0, leading: false, applied: appliedIndex };
+    if (seen === undefined || seen.life !== life || seen.incarnation !== incarnation) {
+      seen = { life, incarnation, term: 0, leading: false, applied: appliedIndex };
       this.last.set(key, seen);
     }
     this.founding.term(group, term);
@@ -160,7 +185,7 @@ export class NodeChecks implements Observer {
     const log = this.logs.get(node);
     const isWhole = isOwnLog && log !== undefined && !log.isReset(group);
     const durable = isWhole ? log.durable(group).lastIndex : null;
-    const progress = { node, life, group, commit: commitIndex, applied: appliedIndex };
+    const progress = { node, life, incarnation, group, commit: commitIndex, applied: appliedIndex };
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
     this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });
     if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
@@ -180,6 +205,23 @@ export class NodeChecks implements Observer {
   membership(...seen: Parameters<ConfigSteps["membership"]>): void {
     this.configs.membership(...seen);
     this.leaders.membership(...seen);
+  }
+
+  records(records: readonly PartitionRecord[]): void {
+    for (const record of records) {
+      this.born.record(record);
+      this.drops.record(record);
+    }
+  }
+
+  heard(heard: Heard): void {
+    this.acks.heard(heard);
+    this.tell();
+  }
+
+  dropped(node: number, group: number): void {
+    this.drops.dropped(node, group);
+    this.tellNow();
   }
 
   members(node: number, life: number, version: number, text: string): void {
@@ -207,6 +249,7 @@ export class NodeChecks implements Observer {
     readRaftFrame(bytes, node, to, ({ group, message }) => {
       this.promises.sent(node, group, message, log);
       this.outdated.sent(node, group, message);
+      this.votes.sent(node, group, message);
     });
     if (this.promises.isBroken) this.tellNow();
   }
@@ -227,6 +270,7 @@ export class NodeChecks implements Observer {
   }
 
   private forget(node: number): void {
+    this.votes.forgot(node);
     this.logs.delete(node);
     this.neverBack.wiped(node);
   }
@@ -288,7 +332,8 @@ export class NodeChecks implements Observer {
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
     const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
-    const all = [...ofLogs, memberLists, configs, leaders, ...own];
+    const ofReplicas = [this.born, this.drops, this.acks, this.votes, this.snapshotFirst];
+    const all = [...ofLogs, memberLists, configs, leaders, ...own, ...ofReplicas];
     return [...all, ...(this.levels?.all ?? [])].map((checker) => checker.verdict());
   }
 

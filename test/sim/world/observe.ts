@@ -14,6 +14,9 @@ import type { Membership } from "../../../src/raft/state/types.js";
 import type { SeenEntry } from "../../judge/checkers/levels/permitted-entries.js";
 import type { Directory } from "../../judge/checkers/nodes/one-founding.js";
 import type { ReadTurnSeen } from "../../judge/checkers/nodes/read-turns.js";
+import type { PartitionRecord } from "../../../src/machine/commands/command.js";
+import { replicaRowKey, decodeReplicaRow } from "../../../src/host/storage/replica-row.js";
+import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
 import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {
@@ -22,8 +25,12 @@ export interface GroupSample {
   /** Number of the process's life on this node, from 1. */
   readonly life: number;
   readonly partition: number;
+  /** Which life of the node's replica of the group it is. */
+  readonly incarnation: number;
+  /** Index of the last snapshot that it installed; 0 = none. */
+  readonly installedIndex: number;
   readonly term: number;
-  /** The term that a restart cannot forget. */
+  /** The term that a restart cannot forget, nor the next life of the replica. */
   readonly durableTerm: number;
   readonly leading: boolean;
   readonly serving: boolean;
@@ -103,6 +110,12 @@ export interface Observer {
     index: number,
     membership: Membership,
   ): void;
+  /** A life of a node has another partition map applied. */
+  records?(records: readonly PartitionRecord[]): void;
+  /** A replica takes in a message of another one. */
+  heard?(heard: Heard): void;
+  /** The log of a node forgets a group. */
+  dropped?(node: number, group: number): void;
   /** A life of a node has another member list applied; `text` says all of it. */
   members?(node: number, life: number, version: number, text: string): void;
   /** A life begins with `log`, as recovery found it. */
@@ -166,20 +179,28 @@ export class GroupWatch {
 
   /** Calls `tell` for every group that looks other than at the last call. */
   look(from: Node, atMs: number, tell: (sample: GroupSample) => void): void {
-    if (this.fullAtMs === -Infinity) from.onRun((partition) => this.ran.push(partition));
+    if (this.fullAtMs === -Infinity) {
+      from.onRun((partition) => this.ran.push(partition));
+      from.onGroupLeft((group) => this.last.delete(group));
+    }
     if (atMs >= this.fullAtMs + FULL_EVERY_MS) {
       this.fullAtMs = atMs;
-      for (const group of from.groups()) this.lookAt(group, atMs, tell);
+      for (const group of from.groups()) this.lookAt(from, group, atMs, tell);
     } else {
       for (const partition of this.ran) {
         const group = from.group(partition);
-        if (group !== null) this.lookAt(group, atMs, tell);
+        if (group !== null) this.lookAt(from, group, atMs, tell);
       }
     }
     this.ran.length = 0;
   }
 
-  private lookAt(group: Group, atMs: number, tell: (sample: GroupSample) => void): void {
+  private lookAt(
+    from: Node,
+    group: Group,
+    atMs: number,
+    tell: (sample: GroupSample) => void,
+  ): void {
     let last = this.last.get(group);
     const term = group.term();
     const leading = group.isLeader();
@@ -197,24 +218,30 @@ export class GroupWatch {
     last.serving = serving;
     last.applied = applied;
     last.leader = leader;
-    tell(this.sample(group, atMs));
+    tell(this.sample(from, group, atMs));
   }
 
   private votersOf(peers: GroupFacts["peers"]): number[] {
     return [this.node, ...peers.filter((peer) => !peer.learner).map((peer) => peer.node)];
   }
 
-  sample(group: Group, atMs: number): GroupSample {
+  sample(from: Node, group: Group, atMs: number): GroupSample {
     const facts = group.facts();
     const { machine } = group;
     const isMeta = facts.partition === META_PARTITION;
+    const incarnation = group["replica"].lives.own;
     return {
       atMs,
       node: this.node,
       life: this.life,
       partition: facts.partition,
+      incarnation,
+      installedIndex: machine.installed.index,
       term: facts.term,
-      durableTerm: this.log.durableTerm(facts.partition),
+      durableTerm: Math.max(
+        this.log.durableTerm(facts.partition),
+        incarnation === 0 ? 0 : formerTerm(from, facts.partition),
+      ),
       leading: facts.leading,
       serving: facts.serving,
       inherits: facts.inherits,
@@ -237,4 +264,10 @@ export class GroupWatch {
       voters: facts.leading ? this.votersOf(facts.peers) : [],
     };
   }
+}
+
+/** The term that the life of a replica began with. */
+function formerTerm(node: Node, partition: PartitionId): number {
+  const bytes = node["parts"].registry.memtable.get(replicaRowKey(partition));
+  return bytes === null ? 0 : (decodeReplicaRow(bytes)?.term ?? 0);
 }

@@ -172,7 +172,12 @@ function openHost(
   const onPayload = reads
     ? (group: number, entry: LogEntry): void => written(server, group, entry)
     : null;
-  const log = new LogMirror(real, (...entry) => server.events.entry(nodeId, ...entry), onPayload);
+  const log = new LogMirror(
+    real,
+    (...entry) => server.events.entry(nodeId, ...entry),
+    onPayload,
+    (group) => server.events.dropped?.(nodeId, group),
+  );
   const shared = sharedKernels();
   port.onSend = (to, lane, bytes) => {
     if (lane === "control" || lane === "log") server.events.sent?.(nodeId, to, bytes, log);

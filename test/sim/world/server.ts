@@ -11,11 +11,13 @@ import { FIRST_LEVEL } from "../../../src/base/ids.js";
 import { PROGRAM, type Program } from "../../../src/base/levels.js";
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
+import type { Replica } from "../../../src/host/group/replica.js";
 import { LeadershipTransfers } from "../../../src/host/leaders/leadership-transfers.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Operations } from "../../../src/operations/operations.js";
 import type { FatalPort, Founder, LogEntry, LoggerPort } from "../../../src/ports.js";
 import { SimDisk, type DiskCopy, type EndKind } from "../disk/disk.js";
+import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "../net/network.js";
 import type { GroupWatch } from "./observe.js";
@@ -40,6 +42,10 @@ export interface ServerEvents {
   entry(node: number, ...entry: Parameters<EntryHook>): void;
   ended(server: Server, why: string): void;
   wiped(server: Server): void;
+  /** A replica of a node takes in a message. */
+  heard?(heard: Heard): void;
+  /** The log of a node forgets a group. */
+  dropped?(node: number, group: number): void;
   /** A node founds a cluster with the directories of `founders`; nothing is durable yet. */
   founded?(server: Server, founders: readonly Founder[]): void;
   /** A joiner asked, and is a member now. */
@@ -328,9 +334,29 @@ export class Server {
 
   opened(running: Running): void {
     this.running = running;
+    this.overhear(running.node);
     this.expectsFatal = this.disk.failNext;
     this.world.say(this.nodeId, "is open");
     this.events.started(this);
+  }
+
+  /** What each replica takes in is told, where anybody wants to know. */
+  private overhear(node: Node): void {
+    const { events, nodeId } = this;
+    if (events.heard === undefined) return;
+    const { registry } = node["parts"];
+    const listen = (replica: Replica): void => {
+      const receive = replica.receive.bind(replica);
+      replica.receive = (item) => {
+        const { group, fromLife, toLife, message } = item;
+        const { kind, from } = message;
+        const known = { ownLife: replica.lives.own, knownLife: replica.lives.of(from) };
+        events.heard?.({ node: nodeId, from, group, kind, fromLife, toLife, ...known });
+        receive(item);
+      };
+    };
+    for (const { replica } of registry.all) listen(replica);
+    registry.onAdded(listen);
   }
 
   refused(why: string, code: string): void {

@@ -9,6 +9,8 @@ export interface Progress {
   /** Counts the process's starts. */
   readonly life: number;
   readonly group: number;
+  /** Counts the lives of the node's replica of the group; absent: there is only one. */
+  readonly incarnation?: number;
   readonly term: number;
   readonly commit: number;
   readonly applied: number;
@@ -36,7 +38,8 @@ export class NeverBack {
     this.last.set(place, now);
     if (before === undefined) return;
     if (now.term < before.term) this.report(now, `term ${now.term} after ${before.term}`);
-    if (now.life !== before.life) return this.findings.count("restarts");
+    const isAnother = now.life !== before.life || now.incarnation !== before.incarnation;
+    if (isAnother) return this.findings.count("restarts");
     if (commit < before.commit) this.report(now, `commit ${commit} after ${before.commit}`);
     if (applied < before.applied) this.report(now, `applied ${applied} after ${before.applied}`);
   }

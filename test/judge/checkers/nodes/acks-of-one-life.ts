@@ -1,0 +1,54 @@
+/**
+ * Property (P-089): what a replica listens to was said by the life of the other replica that it
+ * counts it for, and was said to the life that hears it.
+ *
+ * A request of a later life than is known is news: the map of the hearer may be old. An answer of
+ * one is not: it was asked of somebody else.
+ */
+import type { MessageKind } from "../../../../src/raft/state/types.js";
+import { Findings, type Verdict } from "../verdict.js";
+
+export interface Heard {
+  readonly node: number;
+  readonly from: number;
+  readonly group: number;
+  readonly kind: MessageKind;
+  /** What the message names. */
+  readonly fromLife: number;
+  readonly toLife: number;
+  /** The hearer's own life, and that of the sender as it knows it. */
+  readonly ownLife: number;
+  readonly knownLife: number;
+}
+
+const ANSWERS: readonly MessageKind[] = [
+  "appendAnswer",
+  "voteAnswer",
+  "preVoteAnswer",
+  "heartbeatAnswer",
+];
+
+export class AcksOfOneLife {
+  private readonly findings: Findings;
+
+  constructor(minimum: Readonly<Record<string, number>> = { answers: 50, "of later lives": 10 }) {
+    this.findings = new Findings("answers count for one life", minimum);
+  }
+
+  heard({ node, from, group, kind, fromLife, toLife, ownLife, knownLife }: Heard): void {
+    const isAnswer = ANSWERS.includes(kind);
+    if (isAnswer) this.findings.count("answers");
+    if (isAnswer && fromLife + toLife > 0) this.findings.count("of later lives");
+    const where = `node ${node}, partition ${group}: ${kind} of node ${from}`;
+    if (toLife !== ownLife) {
+      this.findings.violation(`${where} is for life ${toLife}, it is in life ${ownLife}`);
+    }
+    if (fromLife < knownLife || (isAnswer && fromLife !== knownLife)) {
+      this.findings.violation(`${where}, life ${fromLife}, counts for life ${knownLife}`);
+    }
+  }
+
+  verdict(): Verdict {
+    return this.findings.verdict();
+  }
+}

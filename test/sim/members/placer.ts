@@ -1,0 +1,140 @@
+/**
+ * The hand that moves replicas in a world: orders to the partition map, drawn at random, while
+ * everything else goes on. Leaders of groups carry them out and report by themselves.
+ *
+ * It knows the newest partition map that any node has applied, and remembers nothing but which nodes
+ * once had a replica. Invariants: 1. It orders what apply accepts or refuses, never around it. 2. In
+ * peace nothing new is ordered, and what was ordered comes to its end.
+ */
+import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
+import type { Prng } from "../../../src/base/prng.js";
+import { groupRecordKey, groupPrefix } from "../../../src/machine/store/keys.js";
+import type { PartitionRecord, ReplicaChange } from "../../../src/machine/commands/command.js";
+import type { Server } from "../world/server.js";
+import type { World } from "../world/world.js";
+
+export interface PlacerPlan {
+  /** Mean time between two orders (ms). */
+  readonly everyMs: number;
+  /** Replicas of a partition that orders leave at most. */
+  readonly most: number;
+}
+
+export class Placer {
+  readonly counts = { orders: 0, done: 0, again: 0, cancelled: 0 };
+  private readonly prng: Prng;
+  /** "partition/node": had a replica once. */
+  private readonly former = new Set<string>();
+  private isOver = false;
+
+  constructor(
+    private readonly world: World,
+    private readonly plan: PlacerPlan,
+    private readonly servers: readonly Server[],
+  ) {
+    this.prng = world.prng("placer");
+  }
+
+  start(): void {
+    this.world.schedule(1 + this.prng.below(2 * this.plan.everyMs), () => {
+      if (this.isOver) return;
+      this.act();
+      this.start();
+    });
+  }
+
+  settle(): void {
+    this.isOver = true;
+  }
+
+  /** What was ordered and is not at its end; null when there is nothing. */
+  unfinished(): string | null {
+    for (const record of this.records()) {
+      const { partitionId: id, replicas } = record;
+      const open = replicas.find(({ role }) => role !== "voter");
+      if (open !== undefined) return `replica ${open.nodeId} of partition ${id} is ${open.role}`;
+      for (const server of this.servers) {
+        const isListed = replicas.some(({ nodeId }) => nodeId === server.nodeId);
+        const isHosted = server.running?.node.group(partitionId(id)) != null;
+        const what = `partition ${id} of node ${server.nodeId}`;
+        if (isListed !== isHosted) return isListed ? `${what} is not there` : `${what} is there`;
+        if (!isListed && isKept(server, id)) return `${what} is not deleted`;
+      }
+    }
+    return null;
+  }
+
+  /** The newest that any node has applied. */
+  private records(): readonly PartitionRecord[] {
+    let newest: readonly PartitionRecord[] = [];
+    let version = -1;
+    for (const { running } of this.servers) {
+      if (running === null || running.node.closing) continue;
+      const { meta } = running.node.metaGroup().machine;
+      const known: number = meta.cluster()?.mapVersion ?? -1;
+      if (known <= version) continue;
+      version = known;
+      newest = meta.partitions().filter(({ mode }) => mode === "placed");
+    }
+    return newest;
+  }
+
+  private act(): void {
+    const records = this.records();
+    const record = records[this.prng.below(Math.max(1, records.length))];
+    const change = record === undefined ? null : this.changeOf(record);
+    const meta = this.servers.find(({ running }) => running?.node.metaGroup().isServing());
+    if (record === undefined || change === null || meta?.running == null) return;
+    const { life, node } = meta.running;
+    const { partitionId: id, generation } = record;
+    const items = [{ partitionId: id, generation, change }];
+    this.counts.orders++;
+    life.enter(() => {
+      const deadlineMs = node.nowMs() + 2000;
+      const command = { kind: "change-replicas", items } as const;
+      node.metaGroup().proposeFinal(command, 200, deadlineMs, (result) => {
+        const outcome = result.status === "applied" ? result.outcome : null;
+        const isDone = outcome?.kind === "meta" && outcome.items[0]?.status === "done";
+        if (isDone) this.noteDone(record, change);
+      });
+    });
+  }
+
+  private noteDone({ partitionId: id, replicas }: PartitionRecord, change: ReplicaChange): void {
+    this.counts.done++;
+    for (const { nodeId } of replicas) this.former.add(`${id}/${nodeId}`);
+    if (change.kind === "cancel") this.counts.cancelled++;
+    if (change.kind === "add" && this.former.has(`${id}/${change.nodeId}`)) this.counts.again++;
+  }
+
+  private changeOf({ partitionId: id, replicas }: PartitionRecord): ReplicaChange | null {
+    const { prng } = this;
+    const learner = replicas.find(({ role }) => role === "learner");
+    if (learner !== undefined) {
+      return prng.chance(1, 6) ? { kind: "cancel", nodeId: learner.nodeId } : null;
+    }
+    if (replicas.some(({ role }) => role !== "voter")) return null;
+    const listed = replicas.map(({ nodeId }) => nodeId);
+    const one = <T>(list: readonly T[]): T | null =>
+      list[prng.below(Math.max(1, list.length))] ?? null;
+    const others = this.servers
+      .map(({ nodeId }) => nodeId)
+      .filter((node) => !listed.includes(node));
+    const known = others.filter((node) => this.former.has(`${id}/${node}`));
+    const goes = one(listed) ?? 0;
+    const comes = prng.chance(2, 3) ? (one(known) ?? one(others)) : one(others);
+    const isFull = listed.length >= this.plan.most;
+    if (comes === null || (listed.length > 1 && prng.chance(1, 5))) {
+      return listed.length > 1 ? { kind: "remove", nodeId: goes } : null;
+    }
+    return { kind: "add", nodeId: comes, replaces: isFull || prng.chance(2, 3) ? goes : 0 };
+  }
+}
+
+/** The disk of `server` holds something of a partition. */
+function isKept({ rows, running }: Server, id: number): boolean {
+  if (id === META_PARTITION || running === null) return false;
+  if (rows.value(groupRecordKey(id)) !== null) return true;
+  const prefix = groupPrefix(id);
+  return rows.keyAt(rows.seek(prefix))?.startsWith(prefix) === true;
+}
