@@ -2,11 +2,11 @@
  * Tells the partition map which configuration each placed group really has: the leader of a group
  * reports what was applied, again and again until its own map shows it.
  *
- * Invariants: 1. Only what is applied is reported, never while two configurations decide together,
- * and never by a leader whose record is older than the configuration (P-205). 2. A report says what
- * it rests on: late and repeated ones change nothing (P-094). 3. Groups that are on every node are
- * never reported; while there are no others a tick costs nothing. 4. One command tells of up to
- * PLACEMENT_ITEMS_MAX groups.
+ * Invariants: 1. Only what is applied, and durably so here, is reported, never while two
+ * configurations decide together, and never by a leader whose record is older than the
+ * configuration (P-205). 2. A report says what it rests on: late and repeated ones change nothing
+ * (P-094). 3. Groups that are on every node are never reported; while there are no others a tick
+ * costs nothing. 4. One command tells of up to PLACEMENT_ITEMS_MAX groups.
  */
 import {
   type ConfigIndex,
@@ -34,6 +34,8 @@ export interface LedGroup {
     /** Highest generation of the record that an applied configuration rests on. */
     readonly placedGeneration: PlacementGeneration;
   };
+  /** What of it is durable in the store. */
+  readonly flushedIndex: number;
 }
 
 export interface ReplicaReportsDeps {
@@ -71,7 +73,8 @@ export class ReplicaReports {
     for (const [partition, atMs] of this.due) {
       const report = this.reportOf(partition, placed);
       if (report === null) this.due.delete(partition);
-      if (report === null || atMs > nowMs) continue;
+      // What a restart of this node could forget is not told: who was removed would be gone by then.
+      if (report === null || report === "unflushed" || atMs > nowMs) continue;
       this.due.set(partition, nowMs + AGAIN_MS);
       items.push(report);
       if (items.length < PLACEMENT_ITEMS_MAX) continue;
@@ -104,11 +107,12 @@ export class ReplicaReports {
   private reportOf(
     partition: PartitionId,
     placed: ReadonlyMap<number, PartitionRecord>,
-  ): ReplicaReport | null {
+  ): ReplicaReport | "unflushed" | null {
     const record = placed.get(partition) ?? null;
     const group = this.deps.find(partition);
     if (record === null || group?.leadership.isServing !== true) return null;
     const { membershipIndex: configIndex, placedGeneration } = group.machine;
+    if (group.flushedIndex < configIndex) return "unflushed";
     return dueReport({
       record,
       membership: group.members.membership,

@@ -84,7 +84,7 @@ export class Forwarder {
     const leads = group?.isLeader() === true;
     const nowMs = ports.clock.monotonicMs();
     const to = leads ? 0 : this.target(nowMs);
-    if (!leads && to === 0) return this.wait(nowMs);
+    if (!leads && to === 0 && nowMs < task.deadlineMs) return this.wait(nowMs);
     if (++this.progress.tries > TRIES_MAX || nowMs >= task.deadlineMs) {
       return ports.timer.soon(() => task.failed(null));
     }

@@ -315,6 +315,7 @@ class Reporting {
         placedGeneration: placementGeneration(restsOn),
       },
       members: { membership: { ...NOBODY, voters } },
+      flushedIndex: index,
     };
     this.groups.set(partition, group);
     return group;
@@ -336,9 +337,21 @@ class Reporting {
 }
 
 interface MutableGroup extends LedGroup {
+  flushedIndex: number;
   readonly leadership: { isServing: boolean };
   readonly members: { membership: Membership };
 }
+
+t.test("P-084 what a restart of the leader could forget is not reported", (t) => {
+  const world = new Reporting();
+  const group = world.group(1, 20, [1, 2, 4]);
+  group.flushedIndex = 19;
+  world.record(1, 3, 10);
+  for (let at = 0; at < 5; at++) t.strictSame(world.tick(), []);
+  group.flushedIndex = 20;
+  t.equal(world.tick().length, 1, "as soon as it is durable");
+  t.end();
+});
 
 t.test("P-094 the leader of a placed group reports until its map shows it", (t) => {
   const world = new Reporting();

@@ -6,6 +6,7 @@ import { FOUNDING_INCARNATION } from "../../../src/base/ids.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { get } from "../../doubles/operations/fixture.js";
 import { Trio } from "../../doubles/operations/trio.js";
 import { newMember } from "../../doubles/machine/members.js";
 import type { Command, ReplicaRecord } from "../../../src/machine/commands/command.js";
@@ -56,6 +57,39 @@ t.test("a node that hosts nothing of a partition asks those that have a replica 
   const record = { ...foundedPartition(2, [2, 3, 4], 3), replicas };
   trio.host["parts"].registry.memtable.put(key + uint32Key(2), encodePartition(record));
   t.same(new Set(asked()), new Set([3, 4]), "a learner does not lead");
+  t.end();
+});
+
+/** Asks for what nobody leads; by how much the answer comes behind its deadline (ms). */
+function lateBy(requestTimeoutMs: number): number {
+  const trio = new Trio({ requestTimeoutMs, leaderWaitMs: 5000 });
+  for (const id of [2, 3]) {
+    const add = { kind: "add-member", ...newMember(id, `n${id}:8084`, `disk${id}`) } as const;
+    for (const command of [add, { kind: "set-member-role", nodeId: id, role: "voter" } as const]) {
+      trio.host.metaGroup().propose(command, 500, 1e9, () => undefined);
+      trio.world.settle();
+    }
+  }
+  for (const partition of [1, 2, 3]) {
+    trio.unhosted.add(`1/${partition}`);
+    trio["leaders"].set(partition, 0);
+  }
+  // One has just said no, the other is found unreachable, again and again.
+  trio.fate = ({ to }) => (to === 3 ? "refused" : "arrives");
+  const { timer } = trio.world;
+  const ends = trio.post(1, get("a"));
+  const startMs = timer.nowMs;
+  while (ends.length === 0 && timer.nowMs < startMs + 5000) trio.world.pass(10);
+  return timer.nowMs - startMs - requestTimeoutMs;
+}
+
+t.test("C9 whoever asks in turn for a partition that nobody leads ends at its deadline", (t) => {
+  const late: string[] = [];
+  for (let timeoutMs = 200; timeoutMs < 2000; timeoutMs += 45) {
+    const byMs = lateBy(timeoutMs);
+    if (byMs > 50) late.push(`${timeoutMs} ms: ${byMs} ms late`);
+  }
+  t.strictSame(late, []);
   t.end();
 });
 

@@ -99,6 +99,18 @@ void t.test(
   },
 );
 
+void t.test("P-084 who is left of two voters knows after a restart that it is alone", (t) => {
+  const cluster = new PlacedCluster(3, 1, { flushAgeMs: 60_000 }).ready();
+  cluster.passUntil(() => cluster.serverOf(P) === 1);
+  t.ok(write(cluster, "first"));
+  cluster.move(P, 1, 2);
+  cluster.kill(2);
+  cluster.start(2);
+  cluster.passUntil(() => cluster.serverOf(P) === 2);
+  t.ok(has(cluster, 2, "first"));
+  t.end();
+});
+
 void t.test("P-097 a message makes no replica", (t) => {
   const cluster = new PlacedCluster(3, 1).ready();
   cluster.passUntil(() => cluster.serverOf(P) === 1);
