@@ -6,11 +6,11 @@ import t from "tap";
 import { incarnation, placementGeneration } from "../../../src/base/ids.js";
 import type { PartitionRecord } from "../../../src/machine/commands/command.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
-import { type Heard, AcksOfOneLife } from "../checkers/nodes/acks-of-one-life.js";
-import { BornOfMap } from "../checkers/nodes/born-of-map.js";
-import { DroppedAfterRemoval } from "../checkers/nodes/dropped-after-removal.js";
-import { OneVotePerTerm } from "../checkers/nodes/one-vote-per-term.js";
-import { SnapshotFirst } from "../checkers/nodes/snapshot-first.js";
+import { type Heard, AcksOfOneLife } from "../checkers/replicas/acks-of-one-life.js";
+import { BornOfMap } from "../checkers/replicas/born-of-map.js";
+import { DroppedAfterRemoval } from "../checkers/replicas/dropped-after-removal.js";
+import { OneVotePerTerm } from "../checkers/replicas/one-vote-per-term.js";
+import { SnapshotFirst } from "../checkers/replicas/snapshot-first.js";
 import { message } from "../../doubles/raft/fresh.js";
 
 /** A record of partition 1 with these replicas: [node, life]. */

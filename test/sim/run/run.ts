@@ -20,7 +20,7 @@ import { Upgrades } from "../members/upgrades.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { seenEntry } from "../world/seen-entry.js";
 import { Placer } from "../members/placer.js";
-import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
+import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import { unsettled, unsettledLoss } from "./liveness.js";
 import type { Plan } from "../plan/plan.js";
 import type { Life } from "../world/process.js";

@@ -6,11 +6,11 @@
  */
 import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
 import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
-import { type Heard, AcksOfOneLife } from "../../judge/checkers/nodes/acks-of-one-life.js";
-import { BornOfMap } from "../../judge/checkers/nodes/born-of-map.js";
-import { DroppedAfterRemoval } from "../../judge/checkers/nodes/dropped-after-removal.js";
-import { OneVotePerTerm } from "../../judge/checkers/nodes/one-vote-per-term.js";
-import { SnapshotFirst } from "../../judge/checkers/nodes/snapshot-first.js";
+import { type Heard, AcksOfOneLife } from "../../judge/checkers/replicas/acks-of-one-life.js";
+import { BornOfMap } from "../../judge/checkers/replicas/born-of-map.js";
+import { DroppedAfterRemoval } from "../../judge/checkers/replicas/dropped-after-removal.js";
+import { OneVotePerTerm } from "../../judge/checkers/replicas/one-vote-per-term.js";
+import { SnapshotFirst } from "../../judge/checkers/replicas/snapshot-first.js";
 import { BoundedSize, type SizeBounds } from "../../judge/checkers/nodes/bounded-size.js";
 import { ConfigSteps } from "../../judge/checkers/nodes/config-steps.js";
 import { DurableMajority } from "../../judge/checkers/nodes/durable-majority.js";

@@ -16,7 +16,7 @@ import type { Directory } from "../../judge/checkers/nodes/one-founding.js";
 import type { ReadTurnSeen } from "../../judge/checkers/nodes/read-turns.js";
 import type { PartitionRecord } from "../../../src/machine/commands/command.js";
 import { replicaRowKey, decodeReplicaRow } from "../../../src/host/storage/replica-row.js";
-import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
+import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import type { LogMirror } from "./logmirror.js";
 
 export interface GroupSample {

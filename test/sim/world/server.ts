@@ -17,7 +17,7 @@ import type { Node } from "../../../src/host/node.js";
 import type { Operations } from "../../../src/operations/operations.js";
 import type { FatalPort, Founder, LogEntry, LoggerPort } from "../../../src/ports.js";
 import { SimDisk, type DiskCopy, type EndKind } from "../disk/disk.js";
-import type { Heard } from "../../judge/checkers/nodes/acks-of-one-life.js";
+import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import type { EntryHook } from "./logmirror.js";
 import type { SimNetwork } from "../net/network.js";
 import type { GroupWatch } from "./observe.js";
