@@ -73,7 +73,7 @@ export class ReplicaReports {
     for (const [partition, atMs] of this.due) {
       const report = this.reportOf(partition, placed);
       if (report === null) this.due.delete(partition);
-      // What a restart of this node could forget is not told: who was removed would be gone by then.
+      // What a restart here could forget is not told: whom it would ask again might be gone.
       if (report === null || report === "unflushed" || atMs > nowMs) continue;
       this.due.set(partition, nowMs + AGAIN_MS);
       items.push(report);
