@@ -127,7 +127,21 @@ export async function cluster(t: Test, node: Node): Promise<void> {
       { effectiveReplicationFactor: 1, generation: set.body["generation"] },
       "min(override, voters)",
     );
+    t.match(one, { replicas: [{ endpoint: placement["localEndpoint"], role: "Voter" }] });
+    const again = (await factor({ partitionId: 3, replicationFactor: 3 })).body;
+    t.match(again, { success: true, generation: set.body["generation"] }, "the present value");
+    t.match((await grpc.call("Cluster", "GetPlacement", {})).fields, {
+      Partitions: [{}, {}, { EffectiveReplicationFactor: 1, Replicas: [{ Role: 0 }] }],
+    });
+    const most = { PartitionId: 3, ReplicationFactor: 9 };
+    t.match((await grpc.call("Cluster", "SetReplicationFactor", most)).fields, {
+      Success: true,
+      Status: "Success",
+      Generation: String(Number(set.body["generation"]) + 1),
+    });
     t.match((await factor({ partitionId: 3, replicationFactor: 0 })).body, { success: true });
+    const cleared = ((await get("/v1/cluster/placement")).body["partitions"] as unknown[])[2];
+    t.match(cleared, { effectiveReplicationFactor: 0, replicas: { length: 0 } }, "0 clears");
     for (const [partitionId, replicationFactor] of [
       [0, 1],
       [-1, 1],
