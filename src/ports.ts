@@ -323,6 +323,9 @@ export interface LoadPort {
   loopLagP99Ms(): number;
   /** 99th percentile of the durable writes of the log (ms). */
   logSyncP99Ms(): number;
+  /** Data requests that ended, and those of them that failed. */
+  requestsPerSecond(): number;
+  failedPerSecond(): number;
 }
 
 /** A question that is on its way. */

@@ -18,9 +18,11 @@ import {
   oneOf,
   remark,
   safeInt64,
+  safeInt64OrNull,
   text,
   textArgument,
   textOrNull,
+  texts,
 } from "./members.js";
 
 export const FINALIZE_STATUSES = [
@@ -117,6 +119,43 @@ export const REPLICATION_FACTOR = message("GrpcSetReplicationFactorResponse", {
   status: oneOf("Success", "InvalidInput", "Refused"),
   generation: safeInt64,
   reason: remark,
+});
+
+const OVERVIEW_NODE = message("GrpcOverviewNode", {
+  nodeId: int32,
+  /** Advertised peer endpoint. */
+  endpoint: text,
+  /** Base URL for clients; "" = none, or not known. */
+  clientEndpoint: text,
+  role: MEMBER_ROLE,
+  /** As the node said in its last report; false, "" and 0 where there is none. */
+  ready: bool,
+  reason: text,
+  version: text,
+  levelMin: int32,
+  levelMax: int32,
+  uptimeMs: safeInt64,
+  /** How old the report is; null = there is none. */
+  ageMs: safeInt64OrNull("absent"),
+  hostedPartitions: int32,
+  leadingPartitions: int32,
+  requestsPerSecond: int32,
+  failedPerSecond: int32,
+});
+export const OVERVIEW = message("GrpcGetOverviewResponse", {
+  initialized: bool,
+  membershipVersion: safeInt64,
+  level: int32,
+  localNodeId: int32,
+  /** 0 = not known. */
+  metaLeaderNodeId: int32,
+  /** The meta partition included, in the next member too. */
+  partitions: int32,
+  partitionsWithoutLeader: int32,
+  partitionsUnderReplicated: int32,
+  nodes: list(OVERVIEW_NODE),
+  /** For operators, most urgent first. */
+  alarms: texts,
 });
 
 /** A member that holds up a higher level. */
@@ -240,6 +279,19 @@ export const CLUSTER_CALLS = {
     },
     request: asking("GrpcGetPlacementRequest", {}),
     answer: PLACEMENT,
+    reads: true,
+  }),
+  "cluster.overview": call({
+    access: "reader",
+    grpc: "/Cluster/GetOverview",
+    rest: {
+      method: "GET",
+      path: "/v1/cluster/overview",
+      summary: "Read how all members are, as the asked node heard of them",
+      statuses: [],
+    },
+    request: asking("GrpcGetOverviewRequest", {}),
+    answer: OVERVIEW,
     reads: true,
   }),
   "cluster.setReplicationFactor": call({

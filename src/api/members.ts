@@ -29,7 +29,7 @@ export interface Choice {
  * texts of a choice and a bigint for every 64-bit number.
  */
 export interface Member<Given = unknown, Read = unknown> {
-  readonly kind: "text" | "bool" | "int32" | "uint32" | "int64" | "choice" | "list";
+  readonly kind: "text" | "bool" | "int32" | "uint32" | "int64" | "choice" | "list" | "texts";
   /** The gRPC field; null = the name of the member with a capital. */
   readonly field: string | null;
   /** null = there is always a value. */
@@ -110,6 +110,11 @@ export function int64OrNull(nulls: NullForm): Member<bigint | null, bigint | nul
   return { ...ORDINARY, kind: "int64", nulls };
 }
 
+/** A 64-bit number that the server holds as a safe integer. */
+export function safeInt64OrNull(nulls: NullForm): Member<number | null, bigint | null> {
+  return { ...ORDINARY, kind: "int64", nulls };
+}
+
 /** One of `texts`, told as text on every wire. */
 export function oneOf<const Texts extends readonly string[]>(
   ...texts: Texts
@@ -140,6 +145,9 @@ export function list<M extends Message>(
 ): Member<readonly GivenOf<M>[], readonly ReadOf<M>[]> {
   return { ...ORDINARY, kind: "list", items };
 }
+
+/** A list of plain texts. */
+export const texts: Member<readonly string[], readonly string[]> = { ...ORDINARY, kind: "texts" };
 
 /** The same member under another gRPC field. */
 export function inField<M extends Member>(field: string, member: M): M {

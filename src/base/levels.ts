@@ -135,6 +135,7 @@ const OPERATIONS = {
   "cluster.membership": 1,
   "cluster.leave": 1,
   "cluster.placement": 1,
+  "cluster.overview": 1,
   "cluster.setReplicationFactor": 1,
   "cluster.finalize": 1,
   "cluster.routing": 1,

@@ -5,7 +5,7 @@
  * Nothing here waits or asks anybody.
  */
 import type { MemberRole } from "../machine/commands/command.js";
-import type { GroupFacts, HealthFacts, ReadyCheck } from "./requests/results.js";
+import type { GroupHealth, HealthFacts, ReadyCheck } from "./requests/results.js";
 
 export interface HealthInput {
   readonly fatalFault: string | null;
@@ -13,7 +13,7 @@ export interface HealthInput {
   readonly initialized: boolean;
   /** This node's role in the member list; null when it is not listed. */
   readonly role: MemberRole | null;
-  readonly groups: readonly GroupFacts[];
+  readonly groups: readonly GroupHealth[];
   readonly logFull: boolean;
   readonly storeFull: boolean;
   /** Groups whose apply waits until the store has taken what is in memory. */
@@ -26,7 +26,7 @@ export interface HealthInput {
 
 const ROLE_NAMES = { voter: "Voter", learner: "Learner", leaving: "Leaving" } as const;
 
-function isCaughtUp(group: GroupFacts): boolean {
+function isCaughtUp(group: GroupHealth): boolean {
   return group.leading ? group.serving : group.leaderNode !== 0 && group.caughtUp;
 }
 

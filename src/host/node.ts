@@ -10,7 +10,7 @@ import { hashPartition } from "../base/routing.js";
 import type { MemberRole } from "../machine/commands/command.js";
 import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group/group.js";
-import { groupFacts } from "./group/group-facts.js";
+import { groupHealth } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { FinalizeDone } from "./cluster/finalizing.js";
@@ -18,7 +18,7 @@ import type { LeaveDone } from "./cluster/leaving.js";
 import type { PeerAdmission } from "./cluster/peer-admission.js";
 import { NodeParts } from "./wiring.js";
 import type { PartitionWait } from "./reports/node-report.js";
-import type { NodeReports } from "./reports/node-reports.js";
+import type { HeardReport, NodeReports } from "./reports/node-reports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
@@ -36,7 +36,8 @@ export class Node {
     private readonly settings: HostSettings,
     private readonly ports: HostPorts,
   ) {
-    this.parts = new NodeParts(settings, ports, (reason) => this.setFatalFault(reason));
+    const fault = (reason: string): void => this.setFatalFault(reason);
+    this.parts = new NodeParts(settings, ports, fault, () => this.health());
     this.registry = this.parts.registry;
   }
 
@@ -111,6 +112,11 @@ export class Node {
   /** The other node that said lately that it leads `partition`; 0 = none did. */
   reportedLeader(partition: PartitionId): number {
     return this.parts.reports.leaderOf(partition);
+  }
+
+  /** What a node, this one included, said of itself last; null: nothing in this life. */
+  lastReport(node: number): HeardReport | null {
+    return this.parts.reports.latest(node);
   }
 
   /** What partitions that are not as their records want them wait for, as far as nodes tell. */
@@ -274,7 +280,7 @@ export class Node {
       stopping: this.parts.stopping.isWithdrawn,
       initialized: this.initialized,
       role: this.parts.changes.isRemoved ? null : this.lastRole,
-      groups: groups.map(({ replica }) => groupFacts(replica)),
+      groups: groups.map(({ replica }) => groupHealth(replica)),
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,
       heldGroups: this.heldGroups(),

@@ -32,6 +32,7 @@ import { NodeReports } from "./reports/node-reports.js";
 import { OwnReport } from "./reports/own-report.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
 import { Ticker } from "./ticker.js";
+import type { HealthFacts } from "./requests/results.js";
 import type { HostPorts, HostSettings } from "./settings.js";
 import { Snapshots } from "./snapshots/snapshots.js";
 import { Stopping } from "./stopping.js";
@@ -62,13 +63,16 @@ export class NodeParts implements TurnParts {
   readonly levelMark: LevelMark;
   readonly reports: NodeReports;
   private readonly turn: Turn;
+  private readonly startedMs: number;
 
   /** `setFatalFault`: readiness says so from then on. */
   constructor(
     readonly settings: HostSettings,
     private readonly ports: HostPorts,
     private readonly setFatalFault: (reason: string) => void,
+    private readonly health: () => HealthFacts,
   ) {
+    this.startedMs = ports.clock.monotonicMs();
     this.log = ports.log;
     const turn = new Turn(() => this);
     this.turn = turn;
@@ -342,12 +346,19 @@ export class NodeParts implements TurnParts {
       transfers: () => this.snapshots.facts(),
       waits: () => this.changes.reconcile.waits(),
       isFull: () => this.flusher.storeFull || ports.log.space() === "full",
+      health: () => {
+        const { ready: isReady, reason } = this.health();
+        const uptimeMs = Math.floor(ports.clock.monotonicMs() - this.startedMs);
+        return { isReady, reason: reason ?? "", uptimeMs };
+      },
       load: () => ({
         logBytes: ports.log.sizeBytes(),
         storeBytes: ports.store.sizeBytes(),
         storeMaxBytes: settings.storeMaxBytes,
         loopLagP99Ms: ports.load?.loopLagP99Ms() ?? 0,
         logSyncP99Ms: ports.load?.logSyncP99Ms() ?? 0,
+        requestsPerSecond: ports.load?.requestsPerSecond() ?? 0,
+        failedPerSecond: ports.load?.failedPerSecond() ?? 0,
         commands: this.budget.commands,
       }),
     });

@@ -80,6 +80,7 @@ function memberValue(member: Member, name: string, fields: Fields): unknown {
   if (nulls === "empty" && value === "") return null;
   switch (member.kind) {
     case "int64":
+      if (nulls === "absent" && (value ?? null) === null) return null;
       return halvesToBigInt(value as Int64Halves);
     case "choice":
       if (typeof value !== "number") return value;

@@ -55,6 +55,8 @@ function describedMember({ kind, nulls, choice, items }: Member): Schema {
       return mayBeNull ? TEXT_OR_NULL : TEXT;
     case "choice":
       return choice?.numberOn === "json" ? INTEGER : TEXT;
+    case "texts":
+      return list(TEXT);
     case "list":
       return list(described(present(items, "a list has items")));
     default:

@@ -8,6 +8,7 @@ import type {
   LEAVE,
   MEMBER,
   MEMBERSHIP,
+  OVERVIEW,
   PARTITION,
   PLACEMENT,
   REPLICA,
@@ -27,6 +28,7 @@ export type LeaveResult = ReadOf<typeof LEAVE>;
 export type PartitionReplica = ReadOf<typeof REPLICA>;
 export type PartitionPlacement = ReadOf<typeof PARTITION>;
 export type Placement = ReadOf<typeof PLACEMENT>;
+export type Overview = ReadOf<typeof OVERVIEW>;
 export type FinalizeResult = ReadOf<typeof FINALIZE>;
 export type ReplicationFactorResult = ReadOf<typeof REPLICATION_FACTOR>;
 
@@ -133,6 +135,17 @@ export class ClusterAdmin {
       replicationFactor: int32Of("replicationFactor", replicationFactor, 0),
     };
     return this.caller.call(CALL_OPERATIONS["cluster.setReplicationFactor"], request, options);
+  }
+
+  /**
+   * All members at a glance, as the asked node heard of them, usually less than 5 s ago, and
+   * sentences about what is out of order. `ageMs` null: nothing was heard of that node.
+   *
+   * @example
+   * const { nodes, alarms } = await client.cluster.overview();
+   */
+  overview(options?: CallOptions): Promise<Overview> {
+    return this.caller.call(CALL_OPERATIONS["cluster.overview"], {}, options);
   }
 
   /**

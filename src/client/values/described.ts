@@ -18,6 +18,7 @@ import {
   listOf,
   textOf,
   textOrNull,
+  textsOf,
   type JsonObject,
 } from "./json.js";
 
@@ -42,6 +43,8 @@ function memberOf(member: Member, body: JsonObject, name: string): unknown {
       return mayBeNull ? intOrNull(body, name) : intOf(body, name);
     case "int64":
       return mayBeNull ? bigintOrNull(body, name) : bigintOf(body, name);
+    case "texts":
+      return textsOf(body, name);
     case "list": {
       const items = present(member.items, "a list has items");
       return listOf(body, name).map((item) => objectOf(items, item));

@@ -129,6 +129,15 @@ export function listOf(body: JsonObject, name: string): JsonObject[] {
   return value.map((item) => asObject(item, name));
 }
 
+export function textsOf(body: JsonObject, name: string): string[] {
+  const value = body[name];
+  if (!Array.isArray(value)) throw wrong(name);
+  return value.map((item: unknown) => {
+    if (typeof item !== "string") throw wrong(name);
+    return item;
+  });
+}
+
 export function bytesOrNull(body: JsonObject, name: string): Uint8Array | null {
   const text = textOrNull(body, name);
   return text === null ? null : Buffer.from(text, "base64");

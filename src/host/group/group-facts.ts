@@ -4,17 +4,20 @@
  * Pure: reads, never changes.
  */
 import type { Replica } from "./replica.js";
-import type { GroupFacts, PeerGroupFacts } from "../requests/results.js";
+import type { GroupFacts, GroupHealth, PeerGroupFacts } from "../requests/results.js";
+
+/** What readiness asks of each group: nothing that costs. */
+export function groupHealth(replica: Replica): GroupHealth {
+  const { isLeading: leading, isServing: serving, leader: leaderNode } = replica.leadership;
+  return { leading, serving, leaderNode, caughtUp: replica.caughtUpOnce };
+}
 
 export function groupFacts(replica: Replica): GroupFacts {
   const { core, leadership, batcher, proposals } = replica;
   return {
     partition: replica.partition,
-    leading: leadership.isLeading,
-    serving: leadership.isServing,
+    ...groupHealth(replica),
     inherits: leadership.inherits,
-    leaderNode: leadership.leader,
-    caughtUp: replica.caughtUpOnce,
     term: core.term,
     commitIndex: core.commitIndex,
     appliedIndex: replica.machine.appliedIndex,

@@ -52,13 +52,22 @@ export interface UnlinkedNode {
 export interface NodeReport {
   /** Starts of the data directory: a report of an earlier one says nothing any more. */
   readonly bootNumber: number;
+  /** See contract 5.1. */
+  readonly isReady: boolean;
+  /** Why it is not ready; "" when it is. What is too long is cut. */
+  readonly reason: string;
+  /** Since the start of the process (ms). */
+  readonly uptimeMs: number;
+  /** Data requests that ended lately, and those of them that failed. */
+  readonly requestsPerSecond: number;
+  readonly failedPerSecond: number;
   /** Applied index of the meta partition: how new its partition map is. */
   readonly metaIndex: number;
   /** Replicas of data partitions on the node. */
   readonly replicas: number;
   /** Those of them that are learners. */
   readonly learners: number;
-  /** Data partitions that it leads and serves, ascending. */
+  /** Partitions that it leads and serves, meta among them, ascending. */
   readonly leading: readonly number[];
   /** By partition, then by node. */
   readonly arrivals: readonly ReplicaArrival[];
@@ -100,13 +109,15 @@ function uint32(value: number): number {
 export function encodeNodeReport(report: NodeReport): Uint8Array {
   const writer = new ByteWriter(FRAME_BYTES).uint8(MARK).uint8(VERSION);
   writer.uint53(report.bootNumber).uint53(report.metaIndex);
+  writer.boolean(report.isReady).text(report.reason.slice(0, WHY_MAX)).uint53(report.uptimeMs);
+  writer.uint32(uint32(report.requestsPerSecond)).uint32(uint32(report.failedPerSecond));
   writer.length(report.replicas).length(report.learners);
   writer.length(report.snapshotsIn).length(report.snapshotsOut);
   writer.uint53(report.logBytes).uint53(report.storeBytes).uint53(report.storeMaxBytes);
   writer.boolean(report.isFull);
   writer.uint32(uint32(report.writesPerSecond));
   writer.uint32(uint32(report.loopLagP99Ms * MICROS)).uint32(uint32(report.logSyncP99Ms * MICROS));
-  let last = 0;
+  let last = -1;
   writer.length(report.leading.length);
   for (const partition of report.leading) {
     writer.length(partition - last);
@@ -139,6 +150,11 @@ export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
   const report: NodeReport = {
     bootNumber: reader.uint53(),
     metaIndex: reader.uint53(),
+    isReady: reader.boolean(),
+    reason: reader.text(),
+    uptimeMs: reader.uint53(),
+    requestsPerSecond: reader.uint32(),
+    failedPerSecond: reader.uint32(),
     replicas: reader.length(),
     learners: reader.length(),
     snapshotsIn: reader.length(),
@@ -175,9 +191,9 @@ function readNext(reader: ByteReader, last: number): number {
 
 function readLeading(reader: ByteReader): readonly number[] {
   const leading: number[] = [];
-  const count = readCount(reader, PARTITIONS_MAX, 1);
+  const count = readCount(reader, PARTITIONS_MAX + 1, 1);
   for (let at = 0; at < count && !reader.failed; at++) {
-    leading.push(readNext(reader, leading[at - 1] ?? 0));
+    leading.push(readNext(reader, leading[at - 1] ?? -1));
   }
   return leading;
 }

@@ -91,6 +91,14 @@ export class NodeReports {
     return kept === null ? null : { report: kept.report, ageMs: nowMs - kept.atMs };
   }
 
+  /** The latest report of another node in this life, however old; null: there was none. */
+  latest(node: number): HeardReport | null {
+    const nowMs = this.deps.nowMs();
+    const kept = this.kept.get(node);
+    if (node === this.deps.nodeId || kept === undefined) return this.of(node);
+    return { report: kept.report, ageMs: nowMs - kept.atMs };
+  }
+
   /** What partitions wait for, by partition: as this node knows and the others told. */
   waits(): readonly PartitionWait[] {
     const nowMs = this.deps.nowMs();

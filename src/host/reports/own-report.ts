@@ -25,6 +25,13 @@ export interface ReportedGroup {
   readonly core: { status(): CoreStatus };
 }
 
+/** Whether the node is ready, as it says itself. */
+export interface OwnHealth {
+  readonly isReady: boolean;
+  readonly reason: string;
+  readonly uptimeMs: number;
+}
+
 /** Bytes on disk, what they may grow to, and what was let in. */
 export interface NodeLoad {
   readonly logBytes: number;
@@ -32,6 +39,8 @@ export interface NodeLoad {
   readonly storeMaxBytes: number;
   readonly loopLagP99Ms: number;
   readonly logSyncP99Ms: number;
+  readonly requestsPerSecond: number;
+  readonly failedPerSecond: number;
   /** Commands taken in since the start. */
   readonly commands: number;
 }
@@ -54,6 +63,7 @@ export interface OwnReportDeps {
   /** Steps of partitions that this node is to take, and what they wait for. */
   waits(): readonly PartitionWait[];
   isFull(): boolean;
+  health(): OwnHealth;
   load(): NodeLoad;
 }
 
@@ -74,8 +84,7 @@ export class OwnReport {
     let hasNews = isFull !== this.wasFull;
     this.wasFull = isFull;
     for (const { partition, leadership } of this.deps.activeGroups()) {
-      if (partition === META_PARTITION || leadership.isServing === this.led.has(partition))
-        continue;
+      if (leadership.isServing === this.led.has(partition)) continue;
       hasNews = true;
       if (leadership.isServing) this.led.add(partition);
       else this.led.delete(partition);
@@ -87,8 +96,9 @@ export class OwnReport {
     const { deps, led } = this;
     const load = deps.load();
     const transfers = deps.transfers();
-    const groups = deps.groups().filter(({ partition }) => partition !== META_PARTITION);
-    const serving = groups.filter(({ leadership }) => leadership.isServing);
+    const all = deps.groups();
+    const groups = all.filter(({ partition }) => partition !== META_PARTITION);
+    const serving = all.filter(({ leadership }) => leadership.isServing);
     const isLearner = ({ members }: ReportedGroup): boolean =>
       members.membership.learners.includes(deps.nodeId);
     const snapshotsIn = transfers.filter(({ direction }) => direction === "in").length;
@@ -97,6 +107,9 @@ export class OwnReport {
     this.count(load.commands, nowMs);
     return {
       bootNumber: deps.bootNumber(),
+      ...deps.health(),
+      requestsPerSecond: load.requestsPerSecond,
+      failedPerSecond: load.failedPerSecond,
       metaIndex: deps.metaIndex(),
       replicas: groups.length,
       learners: groups.filter(isLearner).length,

@@ -93,17 +93,21 @@ export interface PeerNodeFacts {
   readonly protocol: number;
 }
 
-/** Numbers for metrics; a snapshot. */
-export interface GroupFacts {
-  readonly partition: PartitionId;
+/** Of one group, what makes a node ready or not. */
+export interface GroupHealth {
   readonly leading: boolean;
   /** Leading and the own-term entry is applied. */
   readonly serving: boolean;
-  /** Serving with the ephemeral data of the leader before. */
-  readonly inherits: boolean;
   readonly leaderNode: number;
   /** Has once, in this life, applied all that a leader had committed. */
   readonly caughtUp: boolean;
+}
+
+/** Numbers for metrics; a snapshot. */
+export interface GroupFacts extends GroupHealth {
+  readonly partition: PartitionId;
+  /** Serving with the ephemeral data of the leader before. */
+  readonly inherits: boolean;
   readonly term: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;

@@ -5,6 +5,7 @@
  * Owns its arrays. Invariants: 1. One request costs a few numeric additions and no allocation. 2.
  * Counters only grow. 3. The order of kinds and buckets is fixed for the life of the process.
  */
+import { KvType, LockType, SequenceType } from "../../base/result-types.js";
 import type { DataRequestKind } from "../api/data-requests.js";
 import { KINDS, type KindRow } from "../api/kinds.js";
 
@@ -40,6 +41,13 @@ export const DURATION_BOUNDS_MS: readonly number[] = [
 /** Answer types are below this. */
 const TYPES = 128;
 
+/** Answers that are no result. */
+const FAILED: Readonly<Record<KindLabel["api"], readonly number[]>> = {
+  locks: [LockType.mustRetry, LockType.aborted, LockType.errored],
+  sequences: [SequenceType.mustRetry, SequenceType.aborted, SequenceType.error],
+  kv: [KvType.mustRetry, KvType.aborted, KvType.errored],
+};
+
 /** The observer that keeps plain counters; whoever exports metrics reads them. */
 export class RequestTally implements RequestObserver {
   private readonly counts = new Float64Array(KIND_LABELS.length * TYPES);
@@ -68,6 +76,19 @@ export class RequestTally implements RequestObserver {
   /** Requests of `kind` that were refused before anything was done. */
   refused(kind: number): number {
     return this.refusals[kind] ?? 0;
+  }
+
+  /** Requests that ended, and those that were refused or ended without a result. */
+  totals(): { readonly requests: number; readonly failed: number } {
+    let requests = 0;
+    let failed = 0;
+    for (const [kind, { api }] of KIND_LABELS.entries()) {
+      requests += this.refused(kind);
+      failed += this.refused(kind);
+      for (let type = 0; type < TYPES; type++) requests += this.count(kind, type);
+      for (const type of FAILED[api]) failed += this.count(kind, type);
+    }
+    return { requests, failed };
   }
 
   /** Visits every counter above zero. `refused` requests are visited with type -1. */

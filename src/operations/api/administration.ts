@@ -27,6 +27,7 @@ export type LocalRole = HealthAnswer["localRole"];
 export type MembershipAnswer = AnswerNamed<"cluster.membership">;
 export type LeaveAnswer = AnswerNamed<"cluster.leave">;
 export type PlacementAnswer = AnswerNamed<"cluster.placement">;
+export type OverviewAnswer = AnswerNamed<"cluster.overview">;
 export type ReplicationFactorAnswer = AnswerNamed<"cluster.setReplicationFactor">;
 export type RoutingAnswer = AnswerNamed<"cluster.routing">;
 export type KeySpaceView = GivenOf<typeof ROUTING_KEY_SPACE>;

@@ -39,6 +39,7 @@ export interface NodeAccess extends Pick<
   | "reportedLeader"
   | "isLinked"
   | "partitionWaits"
+  | "lastReport"
   | "finalize"
 > {
   route(hashText: string): GroupAccess | null;

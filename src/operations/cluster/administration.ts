@@ -14,6 +14,7 @@ import { Cluster } from "./cluster.js";
 import { finalize } from "./finalize.js";
 import { KeyRanges } from "./key-ranges.js";
 import { RangeMoves } from "./range-moves.js";
+import { overview } from "./overview.js";
 import { Replicas } from "./replicas.js";
 
 /** An answer as the end of its call. */
@@ -51,6 +52,7 @@ export function administrationOf(serving: Serving): {
   const administration: Administration = {
     "cluster.membership": (_request, _context, done) => done({ answer: cluster.membership() }),
     "cluster.placement": (_request, _context, done) => done({ answer: replicas.placement() }),
+    "cluster.overview": (_request, _context, done) => done({ answer: overview(serving, replicas) }),
     "cluster.routing": ({ keySpace }, _context, done) =>
       done({ answer: cluster.routing(keySpace) }),
     "cluster.leave": ({ nodeId }, context, done) => cluster.leave(nodeId, context, ends(done)),

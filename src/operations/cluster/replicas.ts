@@ -15,6 +15,7 @@ import {
   placedPartitions,
   replicationFacts,
 } from "../../control/placement.js";
+import type { PartitionWait } from "../../host/reports/node-report.js";
 import type { ProposalResult } from "../../host/requests/results.js";
 import type { ClusterRecord, Member } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
@@ -91,13 +92,21 @@ export class Replicas {
     return replicationFacts(records?.placed ?? [], records?.members ?? [], isLive);
   }
 
+  /** The steps that partitions wait for which are below their factor, or move. */
+  waits(): readonly PartitionWait[] {
+    const { under, moving } = this.facts();
+    const wanted = new Set([...under, ...moving]);
+    if (wanted.size === 0) return [];
+    return this.serving.node.partitionWaits().filter(({ partition }) => wanted.has(partition));
+  }
+
   /** What an operator wants to know although the node is ready; "" when all is in order. */
   detail(): string {
     const { under, moving } = this.facts();
     const texts: string[] = [];
     if (under.length > 0) texts.push(`under-replicated: ${named(under)}`);
     if (moving.length > 0) texts.push(`on the move: ${named(moving)}`);
-    if (under.length + moving.length > 0) texts.push(...this.waiting([...under, ...moving]));
+    texts.push(...this.waitingTexts());
     const { givenReplicationFactor: given } = this.serving.settings;
     const factor = this.read()?.cluster.replicationFactor;
     if (given !== null && factor !== undefined && given !== factor) {
@@ -106,11 +115,8 @@ export class Replicas {
     return texts.join("; ");
   }
 
-  private waiting(partitions: readonly number[]): readonly string[] {
-    const wanted = new Set(partitions);
-    const waits = this.serving.node.partitionWaits().filter(({ partition }) => {
-      return wanted.has(partition);
-    });
+  private waitingTexts(): readonly string[] {
+    const waits = this.waits();
     const told = waits
       .slice(0, NAMED_MAX)
       .map(({ partition, why }) => `${partition} waits: ${why}`);
@@ -159,7 +165,7 @@ export class Replicas {
 }
 
 /** "3 partitions (1, 4, 9)", the first of many. */
-function named(ids: readonly number[]): string {
+export function named(ids: readonly number[]): string {
   const shown = ids.slice(0, NAMED_MAX).join(", ");
   const more = ids.length > NAMED_MAX ? ", …" : "";
   return `${ids.length} ${ids.length === 1 ? "partition" : "partitions"} (${shown}${more})`;

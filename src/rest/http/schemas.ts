@@ -46,6 +46,8 @@ function memberSchema({ kind, nulls, choice, items }: Member): Schema {
       return nulls === null ? "int64" : "int64-or-null";
     case "choice":
       return choice?.numberOn === "json" ? "int32" : "text";
+    case "texts":
+      return { list: "text" };
     case "list":
       return { list: schemaOf(present(items, "a list has items")) };
   }

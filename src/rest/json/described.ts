@@ -56,6 +56,8 @@ function memberText(member: Member, value: unknown): string {
       const items = present(member.items, "a list has items");
       return listText(value as readonly Values[], (item) => objectText(items, item));
     }
+    case "texts":
+      return listText(value as readonly string[], quoted);
     default:
       return String(value);
   }

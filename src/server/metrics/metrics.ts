@@ -59,7 +59,7 @@ export class Metrics implements MeterPort {
   private readonly registry = new Registry();
   private readonly tally: RequestTally;
   private sources: MetricSources | null = null;
-  readonly load = new RecentLoad(systemClock.monotonicMs);
+  readonly load = new RecentLoad(systemClock.monotonicMs, () => this.tally.totals());
   private readonly batches = this.histogram(
     "svc_raft_batch_entries",
     "Commands per log entry",

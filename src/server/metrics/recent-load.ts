@@ -1,9 +1,9 @@
 /**
- * How busy the process was in the last seconds: the lag of its event loop and the durable writes of
- * its log.
+ * How busy the process was in the last seconds: the lag of its event loop, the durable writes of
+ * its log, and the requests that ended.
  *
- * Invariants: 1. A figure is the worse one of two windows, the last that ended and the one under
- * way: it is at most twice WINDOW_MS old. 2. Observing costs no allocation.
+ * Invariants: 1. A time is the worse one of two windows, the last that ended and the one under way:
+ * it is at most twice WINDOW_MS old. A rate is that of the last window. 2. Observing costs no allocation.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { LoadPort } from "../../ports.js";
@@ -15,6 +15,11 @@ const NANOS_PER_MS = 1e6;
 const RESOLUTION_MS = 10;
 const WORST = 0.99;
 
+interface Counted {
+  readonly requests: number;
+  readonly failed: number;
+}
+
 export class RecentLoad implements LoadPort {
   private readonly delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   private readonly syncs = new Float64Array(DURATIONS_MAX);
@@ -23,9 +28,17 @@ export class RecentLoad implements LoadPort {
   private lastLagMs = 0;
   private lastSyncMs = 0;
   private largestLagMs = 0;
+  private counted: Counted & { readonly atMs: number };
+  private rates: Counted = { requests: 0, failed: 0 };
 
-  constructor(private readonly nowMs: () => number) {
-    this.windowEndMs = nowMs() + WINDOW_MS;
+  /** `totals`: requests since the start. */
+  constructor(
+    private readonly nowMs: () => number,
+    private readonly totals: () => Counted,
+  ) {
+    const atMs = nowMs();
+    this.windowEndMs = atMs + WINDOW_MS;
+    this.counted = { atMs, requests: 0, failed: 0 };
     this.delay.enable();
   }
 
@@ -49,6 +62,16 @@ export class RecentLoad implements LoadPort {
     return Math.max(this.lastSyncMs, this.syncMs());
   }
 
+  requestsPerSecond(): number {
+    this.turnOver();
+    return this.rates.requests;
+  }
+
+  failedPerSecond(): number {
+    this.turnOver();
+    return this.rates.failed;
+  }
+
   close(): void {
     this.delay.disable();
   }
@@ -63,6 +86,12 @@ export class RecentLoad implements LoadPort {
     this.largestLagMs = this.loopLagMaxMs;
     this.delay.reset();
     this.syncCount = 0;
+    const { atMs, ...before } = this.counted;
+    const counted = this.totals();
+    const seconds = (nowMs - atMs) / 1000;
+    const requests = (counted.requests - before.requests) / seconds;
+    this.rates = { requests, failed: (counted.failed - before.failed) / seconds };
+    this.counted = { ...counted, atMs: nowMs };
   }
 
   private lagMs(): number {

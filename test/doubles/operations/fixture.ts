@@ -151,6 +151,7 @@ export class Bench {
       reportedLeader: (partition) => node.reportedLeader(partition),
       isLinked: (other) => node.isLinked(other),
       partitionWaits: () => node.partitionWaits(),
+      lastReport: (other) => node.lastReport(other),
     };
   }
 

@@ -14,6 +14,7 @@ import type {
   ResetHook,
 } from "../../../src/host/group/group.js";
 import type { Node } from "../../../src/host/node.js";
+import type { HeardReport } from "../../../src/host/reports/node-reports.js";
 import type { PartitionWait } from "../../../src/host/reports/node-report.js";
 import type { Command } from "../../../src/machine/commands/command.js";
 import type { GroupAccess, NodeAccess } from "../../../src/operations/api/host-view.js";
@@ -117,6 +118,8 @@ export class Trio {
   uninitialized = new Set<number>();
   /** Who says that it leads a partition, as other nodes heard. */
   readonly reported = new Map<number, number>();
+  /** What nodes said of themselves. */
+  readonly reports = new Map<number, HeardReport>();
   /** Nodes that nobody has a link with. */
   readonly dead = new Set<number>();
   /** What partitions wait for, as nodes told. */
@@ -207,6 +210,7 @@ export class Trio {
       reportedLeader: (partition) => this.reported.get(partition) ?? 0,
       isLinked: (node) => !this.dead.has(node),
       partitionWaits: () => this.waits,
+      lastReport: (node) => this.reports.get(node) ?? null,
     };
   }
 

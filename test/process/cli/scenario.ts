@@ -209,6 +209,12 @@ export const ADMINISTRATION_STEPS: readonly Step[] = [
     { success: true, status: "Success" },
   ),
   step(
+    "--cluster-placement",
+    0,
+    /\n1 +Active +\d+ +1 +yes +\S+ \(Voter\)\n[\s\S]*\n\nNode +Replicas +Voters +Learners +Removing\n[- ]+\n\S+ +1 +1 +0 +0$/,
+    { replicationFactor: 0, hostedPartitionCount: 4 },
+  ),
+  step(
     "--set-replication-factor 0 --partition 1",
     0,
     /set to 0 \(cleared; inherits the global factor\) \(generation \d+\)\.$/,

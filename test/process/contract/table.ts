@@ -188,6 +188,16 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcPartitionPlacement: `PartitionId=1:int32; State=2:string; Generation=3:int64;
     EffectiveReplicationFactor=4:int32; HostedLocally=5:bool; Replicas=6:rep GrpcPartitionReplica`,
   GrpcPartitionReplica: "Endpoint=1:string; Role=2:GrpcPartitionReplicaRole",
+  GrpcGetOverviewRequest: "",
+  GrpcGetOverviewResponse: `Initialized=1:bool; MembershipVersion=2:int64; Level=3:int32;
+    LocalNodeId=4:int32; MetaLeaderNodeId=5:int32; Partitions=6:int32;
+    PartitionsWithoutLeader=7:int32; PartitionsUnderReplicated=8:int32;
+    Nodes=9:rep GrpcOverviewNode; Alarms=10:rep string`,
+  GrpcOverviewNode: `NodeId=1:int32; Endpoint=2:string; ClientEndpoint=3:string;
+    Role=4:GrpcClusterMemberRole; Ready=5:bool; Reason=6:string; Version=7:string;
+    LevelMin=8:int32; LevelMax=9:int32; UptimeMs=10:int64; AgeMs=11:opt int64;
+    HostedPartitions=12:int32; LeadingPartitions=13:int32; RequestsPerSecond=14:int32;
+    FailedPerSecond=15:int32`,
   GrpcFinalizeRequest: "Level=1:int32",
   GrpcFinalizeResponse:
     "Success=1:bool; Status=2:string; Level=3:int32; Blockers=4:rep GrpcFinalizeBlocker; Reason=5:string",
@@ -348,7 +358,7 @@ export const CONTRACT_RPCS: readonly string[] = [
     "stream GrpcBatchClientKeyValueResponse",
   ...plain(
     "Cluster",
-    "GetMembership GetPlacement SetReplicationFactor Finalize GetRanges SplitRange MergeRanges " +
+    "GetMembership GetPlacement SetReplicationFactor GetOverview Finalize GetRanges SplitRange MergeRanges " +
       "GetRoutingMetadata",
   ),
   "Cluster/Leave GrpcClusterLeaveRequest > GrpcClusterLeaveResponse",
@@ -395,6 +405,7 @@ export const CONTRACT_PATHS: readonly (readonly [
   ["GET", "/metrics", "reader"],
   ["POST", "/v1/cluster/leave", "admin"],
   ["POST", "/v1/cluster/replication-factor", "admin"],
+  ["GET", "/v1/cluster/overview", "reader"],
   ["POST", "/v1/cluster/finalize", "admin"],
   ...["register", "unregister", "split", "merge"].map(
     (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,

@@ -121,6 +121,7 @@ const TYPES = { int64: 3, int32: 5, bool: 8, text: 9, message: 11, uint32: 13, e
 
 function typeOf({ kind, choice }: Member): number {
   if (kind === "choice") return choice?.numberOn === "grpc" ? TYPES.enum : TYPES.text;
+  if (kind === "texts") return TYPES.text;
   return kind === "list" ? TYPES.message : TYPES[kind];
 }
 
@@ -135,7 +136,8 @@ function checkMessage(t: Test, message: Message): void {
     const label = `${message.name}.${name}`;
     const field = fields.get(fieldOf(name, member));
     t.equal(field?.type, typeOf(member), label);
-    t.equal(field?.label === 3, member.kind === "list", `${label} is repeated or not`);
+    const isList = member.kind === "list" || member.kind === "texts";
+    t.equal(field?.label === 3, isList, `${label} is repeated or not`);
     t.equal(field?.proto3Optional ?? false, member.nulls === "absent", `${label}: its null`);
     const type = field?.typeName?.slice(1) ?? "";
     if (typeOf(member) === TYPES.enum) {

@@ -28,6 +28,8 @@ function givenMember(member: Member, name: string, mode: Mode): unknown {
       return mode === "large" ? INT64_MAX : INT64_MIN;
     case "choice":
       return member.choice?.given.at(mode === "large" ? -1 : 0);
+    case "texts":
+      return mode === "small" ? [] : [`${name} ${TEXT}`, ""];
     case "list":
       return mode === "small"
         ? []

@@ -39,10 +39,15 @@ const REPORT_VALID_MS = 15_000;
 
 const PLAIN: NodeReport = {
   bootNumber: 3,
+  isReady: false,
+  reason: "catching-up",
+  uptimeMs: 90_000,
+  requestsPerSecond: 700,
+  failedPerSecond: 3,
   metaIndex: 77,
   replicas: 9,
   learners: 1,
-  leading: [1, 2, 300],
+  leading: [0, 1, 2, 300],
   arrivals: [{ partition: 2, nodeId: 5, matchIndex: 12, snapshotChunks: 4, hasSnapshot: false }],
   waits: [{ partition: 7, why: "learner 3 has not caught up" }],
   snapshotsIn: 1,
@@ -66,6 +71,11 @@ function largest(): NodeReport {
   const firstNode = NODE_ID_MAX - MEMBERS_MAX;
   return {
     bootNumber: huge,
+    isReady: false,
+    reason: "\u20ac".repeat(100),
+    uptimeMs: huge,
+    requestsPerSecond: 2 ** 32 - 1,
+    failedPerSecond: 2 ** 32 - 1,
     metaIndex: huge,
     replicas: PARTITIONS_MAX,
     learners: PARTITIONS_MAX,
@@ -129,7 +139,7 @@ t.test("P-128 fuzz: reading reports is strict, bounded, and never throws", (t) =
     taken++;
     const { leading, unlinked, arrivals } = report;
     const ascend = (ids: readonly number[]): boolean =>
-      ids.every((id, at) => id > (ids[at - 1] ?? 0));
+      ids.every((id, at) => id > (ids[at - 1] ?? -1));
     if (ascend(leading) && ascend(unlinked.map(({ nodeId }) => nodeId))) {
       if (leading.length + unlinked.length + arrivals.length <= bytes.length) continue;
     }
@@ -264,16 +274,20 @@ t.test("a report is made of what the parts of a node say", (t) => {
     ],
     waits: () => [{ partition: 3, why: "node 5 comes" }],
     isFull: () => isFull,
+    health: () => ({ isReady: true, reason: "", uptimeMs: 8000 }),
     load: () => {
       const disk = { logBytes: 1, storeBytes: 2, storeMaxBytes: 3 };
-      return { ...disk, loopLagP99Ms: 4, logSyncP99Ms: 5, commands };
+      const requests = { requestsPerSecond: 9, failedPerSecond: 1 };
+      return { ...disk, ...requests, loopLagP99Ms: 4, logSyncP99Ms: 5, commands };
     },
   });
   own.make(1000);
   commands = 700;
   t.strictSame(own.make(4000), {
-    ...{ bootNumber: 2, metaIndex: 70, replicas: 3, learners: 1, leading: [1, 3] },
+    ...{ bootNumber: 2, metaIndex: 70, replicas: 3, learners: 1, leading: [0, 1, 3] },
+    ...{ isReady: true, reason: "", uptimeMs: 8000, requestsPerSecond: 9, failedPerSecond: 1 },
     arrivals: [
+      { partition: 0, nodeId: 9, matchIndex: 49, snapshotChunks: 0, hasSnapshot: true },
       { partition: 3, nodeId: 5, matchIndex: 45, snapshotChunks: 3, hasSnapshot: false },
       { partition: 3, nodeId: 6, matchIndex: 46, snapshotChunks: 0, hasSnapshot: true },
     ],
@@ -408,7 +422,9 @@ t.test("whole nodes know of each other who leads what, and whom nobody hears", (
     return cluster.node(by).reports.of(node)?.report ?? null;
   };
   const led = [1, 2, 3].flatMap((node) => reportOf(1, node)?.leading ?? []);
-  t.strictSame([...led].sort(), [1, 2, 3], "every partition is led once");
+  t.match(reportOf(1, 2), { isReady: true, reason: "" });
+  t.ok((reportOf(1, 2)?.uptimeMs ?? 0) > 0);
+  t.strictSame([...led].sort(), [0, 1, 2, 3], "every partition is led once");
   for (const by of [1, 2]) {
     const report = reportOf(by, 3);
     t.match(report, { replicas: 3, learners: 0, unlinked: [], isFull: false });
@@ -425,7 +441,7 @@ t.test("whole nodes know of each other who leads what, and whom nobody hears", (
   );
   t.ok((unlinked[0]?.forMs ?? 0) >= 2 * REPORT_EVERY_MS, "and for how long");
   const still = [1, 2].flatMap((node) => reportOf(1, node)?.leading ?? []);
-  t.strictSame([...still].sort(), [1, 2, 3], "others lead now");
+  t.strictSame([...still].sort(), [0, 1, 2, 3], "others lead now");
   cluster.start(3);
   cluster.ready();
   cluster.pass(REPORT_GAP_MS * 2);

@@ -5,19 +5,27 @@ import { RecentLoad } from "../../../src/server/metrics/recent-load.js";
 
 t.test("the load of the last seconds: the worse of two windows, then forgotten", (t) => {
   let nowMs = 0;
-  const load = new RecentLoad(() => nowMs);
+  let counted = { requests: 0, failed: 0 };
+  const load = new RecentLoad(
+    () => nowMs,
+    () => counted,
+  );
   t.teardown(() => load.close());
   t.equal(load.logSyncP99Ms(), 0, "nothing was written");
   for (let at = 1; at <= 100; at++) load.logSynced(at);
   t.equal(load.logSyncP99Ms(), 99);
+  counted = { requests: 5000, failed: 20 };
   nowMs = 10_000;
   t.equal(load.logSyncP99Ms(), 99, "the window before counts");
+  t.equal(load.requestsPerSecond(), 500);
+  t.equal(load.failedPerSecond(), 2);
   for (let at = 0; at < 3000; at++) load.logSynced(at % 2);
   t.equal(load.logSyncP99Ms(), 99);
   nowMs = 20_000;
   t.equal(load.logSyncP99Ms(), 1);
   nowMs = 30_000;
   t.equal(load.logSyncP99Ms(), 0);
+  t.equal(load.requestsPerSecond(), 0);
   t.ok(load.loopLagP99Ms() >= 0 && load.loopLagMaxMs >= 0);
   t.end();
 });
