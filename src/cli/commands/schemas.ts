@@ -141,6 +141,7 @@ export const STATUS_DOCUMENT = object({
   healthy: BOOLEAN,
   unseen: list(TEXT),
   problems: list(TEXT),
+  alarms: list(TEXT),
   initialized: BOOLEAN,
   membershipVersion: INTEGER,
   replicationFactor: INTEGER,

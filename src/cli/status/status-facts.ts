@@ -6,7 +6,7 @@
  * wrong is a sentence in `problems`. 3. A cluster with a voter that nobody saw is not called
  * healthy.
  */
-import type { ClusterMember, Placement } from "../../client/mod.js";
+import type { ClusterMember, Overview, Placement } from "../../client/mod.js";
 import type { NodeReport } from "./status-gather.js";
 import { readEndpoint } from "../commands/values.js";
 
@@ -55,6 +55,8 @@ export interface ClusterFacts {
   /** Voters of which nobody said whether they live, by name. */
   readonly unseen: readonly string[];
   readonly problems: readonly string[];
+  /** What the node with the newest map tells of the others, most urgent first. */
+  readonly alarms: readonly string[];
 }
 
 /** True when everything that counts was seen, and is right. */
@@ -71,6 +73,11 @@ function isAnswered(report: NodeReport): report is Answered {
 function hostOf(address: string): string {
   const url = address.includes("://") ? address : `http://${address}`;
   return URL.canParse(url) ? new URL(url).hostname : address;
+}
+
+/** Over gRPC health alone is a yes or no. */
+function reasonOf(own: Overview["nodes"][number] | undefined): string | null {
+  return own === undefined || own.reason === "" ? null : own.reason;
 }
 
 function nodeOf(member: ClusterMember | null, report: NodeReport | null): NodeFacts {
@@ -90,15 +97,16 @@ function nodeOf(member: ClusterMember | null, report: NodeReport | null): NodeFa
     const state = report.isUnreachable ? "unreachable" : "failed";
     return { ...base, state, reason: report.problem };
   }
-  const { health, membership, placement } = report.answers;
+  const { health, membership, placement, overview } = report.answers;
+  const own = overview?.nodes.find(({ nodeId }) => nodeId === overview.localNodeId);
   return {
     ...base,
     endpoint: member?.endpoint ?? placement.localEndpoint,
     role: member?.role ?? membership.localRole,
     state: health.ready ? "ready" : "not-ready",
-    reason: health.ready ? null : (health.details?.reason ?? null),
-    version: health.details?.version ?? null,
-    uptimeMs: health.details?.uptimeMs ?? null,
+    reason: health.ready ? null : (health.details?.reason ?? reasonOf(own)),
+    version: health.details?.version ?? own?.version ?? null,
+    uptimeMs: health.details?.uptimeMs ?? own?.uptimeMs ?? null,
     membershipVersion: membership.membershipVersion,
     hostedPartitions: placement.hostedPartitionCount,
   };
@@ -267,6 +275,7 @@ export function clusterFacts(reports: readonly NodeReport[]): ClusterFacts {
     nodes,
     partitions,
     unseen: unseenVoters(nodes),
+    alarms: map.answers.overview?.alarms ?? [],
     problems: [
       ...(isInitialized ? [] : ["the cluster is not initialized"]),
       ...nodeProblems(nodes, membership.membershipVersion),

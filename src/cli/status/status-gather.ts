@@ -10,6 +10,7 @@ import type {
   CallOptions,
   Health,
   Membership,
+  Overview,
   Placement,
   RoutingMetadata,
   SvcClient,
@@ -31,6 +32,8 @@ export interface NodeAnswers {
   readonly membership: Membership;
   readonly placement: Placement;
   readonly routing: RoutingMetadata;
+  /** null: the node is of an older version. */
+  readonly overview: Overview | null;
 }
 
 export interface NodeReport {
@@ -73,13 +76,14 @@ function answersOf(url: string, context: RunContext, signal: AbortSignal): Promi
   const calling = { signal, deadlineMs: Math.min(context.leftMs(), NODE_MS) };
   const asked = async (): Promise<NodeAnswers> => {
     const client = await context.clientOf(url);
-    const [health, membership, placement, routing] = await Promise.all([
+    const [health, membership, placement, routing, overview] = await Promise.all([
       healthOf(url, client, context, calling),
       client.cluster.membership(calling),
       client.cluster.placement(calling),
       client.cluster.routing("", calling),
+      client.cluster.overview(calling).catch(() => null),
     ]);
-    return { health, membership, placement, routing };
+    return { health, membership, placement, routing, overview };
   };
   return asked();
 }

@@ -106,6 +106,9 @@ export function statusLines(facts: ClusterFacts, columns: number | null): string
   if (partitions.moving.length > 0) {
     lines.push(`Moves: replicas of ${partitionsText(partitions.moving)} come or go`);
   }
+  if (facts.alarms.length > 0) {
+    lines.push("", "What the nodes tell each other:", ...facts.alarms.map((text) => `- ${text}`));
+  }
   if (unseen.length > 0) {
     lines.push(
       `Nobody knows whether ${unseen.join(", ")} live: name their client endpoints with -c.`,
@@ -142,6 +145,7 @@ export function statusDocument(facts: ClusterFacts): JsonValue {
     healthy: isHealthy(facts),
     unseen: facts.unseen,
     problems: facts.problems,
+    alarms: facts.alarms,
     initialized: facts.isInitialized,
     membershipVersion: facts.membershipVersion,
     replicationFactor: facts.replicationFactor,

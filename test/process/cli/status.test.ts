@@ -44,6 +44,8 @@ interface Day {
   readonly replicas?: readonly (readonly number[])[];
   /** Indexes of nodes that get a replica, by partition. */
   readonly arriving?: Readonly<Record<number, number>>;
+  /** What the node tells of all others. */
+  readonly alarms?: readonly string[];
 }
 
 const peer = (index: number): string => `127.0.0.1:${9001 + index}`;
@@ -89,6 +91,18 @@ function tell(index: number, day: Day = {}): void {
       })),
     }),
   );
+  if (day.alarms === undefined) node.answers.delete("GetOverview");
+  else {
+    const own = { NodeId: index + 1, Version: "0.7", UptimeMs: 61_000, Reason: "catching-up" };
+    node.answers.set(
+      "GetOverview",
+      reply(cluster.GrpcGetOverviewResponse, {
+        LocalNodeId: index + 1,
+        Nodes: [{ NodeId: 77 }, own],
+        Alarms: day.alarms,
+      }),
+    );
+  }
   node.answers.set(
     "GetRoutingMetadata",
     reply(cluster.GrpcGetRoutingMetadataResponse, {
@@ -235,6 +249,17 @@ t.test("two nodes down; replicas, learners, old member lists, two leaders", asyn
   t.match(silent.text, "! partitions 1, 2, 3, 4, 5, 6 have no majority of voters");
 });
 
+t.test("what the nodes tell each other stands below; version and uptime of any wire", async (t) => {
+  const alarms = ["Partition 4 waits: no node may take the replica."];
+  tell(0, { alarms });
+  tell(1, { ready: false, alarms: [] });
+  const { text, document } = await status(t, 1, all());
+  t.match(text, `\n\nWhat the nodes tell each other:\n- ${alarms[0]}`);
+  t.match(text, /^ready +1 +Voter .* 0\.7 +1m 1s$/m);
+  t.match(text, "! node 2 (http://node-2) is not ready: catching-up\n");
+  t.match(document, { alarms });
+});
+
 t.test("no node answers, no node may be asked", async (t) => {
   const dead = await batch.run(["-c", third.endpoint, "--cluster-status"]);
   t.match(dead, { exit: 3, stdout: "" });
@@ -342,6 +367,7 @@ t.test("a narrow window, uptimes, nodes that the member list does not pair", (t)
         keySpaces: [],
         leaders: [],
       },
+      overview: null,
     },
   };
   const dead = (url: string): NodeReport => ({
