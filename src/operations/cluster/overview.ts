@@ -2,10 +2,10 @@
  * All members at a glance, as this node heard of them, and what an operator should look at
  * (contract 5.7).
  *
- * Invariants: 1. Nobody is asked: what another node is like it said itself, and the answer says how
- * long ago. 2. Of a node that said nothing in this life of the process nothing is claimed. 3. Before
- * there are records, the asked node stands alone. 4. The most urgent alarm comes first, and there
- * are at most ALARMS_MAX.
+ * Invariants: 1. Nobody is asked: what another node is like it said itself, and the answer says
+ * how long ago. 2. Of a node that said nothing in this life of the process nothing is claimed. 3.
+ * Before there are records, the asked node stands alone. 4. The most urgent alarm comes first, and
+ * there are at most ALARMS_MAX.
  */
 import { META_PARTITION } from "../../base/ids.js";
 import type { NodeReport } from "../../host/reports/node-report.js";

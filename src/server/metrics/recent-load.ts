@@ -3,7 +3,8 @@
  * its log, and the requests that ended.
  *
  * Invariants: 1. A time is the worse one of two windows, the last that ended and the one under way:
- * it is at most twice WINDOW_MS old. A rate is that of the last window. 2. Observing costs no allocation.
+ * it is at most twice WINDOW_MS old. A rate is that of the last window. 2. Observing costs no
+ * allocation.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { LoadPort } from "../../ports.js";
