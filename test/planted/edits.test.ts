@@ -10,12 +10,14 @@ import {
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
+import { placementBugs } from "./placement.js";
 import { recordBugs } from "./records.js";
 
 const all = [
   ...coreMutations,
   ...recordBugs,
   ...hostingBugs,
+  ...placementBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

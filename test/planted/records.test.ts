@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import t from "tap";
 import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
+import { placementBugs } from "./placement.js";
 import { type RecordBug, recordBugs } from "./records.js";
 import { growTree } from "./tree.js";
 
@@ -21,7 +22,7 @@ const SEEDS = "60";
 /** Moments at which a node dies: enough, too. */
 const DEATHS = "20";
 
-const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs];
+const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs, ...placementBugs];
 
 t.setTimeout(300_000);
 

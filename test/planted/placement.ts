@@ -1,0 +1,125 @@
+/**
+ * Planted bugs of the planners of placement, each caught by a test of `test/unit/control/` that is run on a copy of the
+ * tree with the bug, as those of the records are.
+ */
+import { edit } from "./edits.js";
+import type { RecordBug } from "./records.js";
+
+const PLAN = "control/placement-plan.test";
+const GROUP = "control/placed-group.test";
+const LEADERS = "control/leader-balance.test";
+const LEAVING = "control/leaving-placed.test";
+const WORLD = "control/placement-world.test";
+const ANYTHING = "P-083 P-092 P-093 P-094 P-205 whatever happened";
+
+function planner(
+  pitfall: string,
+  name: string,
+  file: string,
+  test: string,
+  [source, find, replace]: readonly [source: string, find: string, replace: string],
+): RecordBug {
+  return { name, pitfall, edits: [edit(`src/control/${source}.ts`, find, replace)], file, test };
+}
+
+export const placementBugs: readonly RecordBug[] = [
+  planner("P-092", "a live voter is taken while a dead one is listed", PLAN, "P-092 trim", [
+    "placement-plan",
+    "{ dead: 0, leaving: 1, silent: 2, sound: 3 }",
+    "{ dead: 3, leaving: 1, silent: 2, sound: 0 }",
+  ]),
+  planner("P-092", "a removal leaves no live majority", PLAN, "P-092 trim", [
+    "placement-plan",
+    "return live * 2 > rest.length;",
+    "return rest.length > 0;",
+  ]),
+  planner(
+    "P-091",
+    "a learner on a dead node is waited for without end",
+    PLAN,
+    "P-091 P-093 class 0",
+    [
+      "placement-plan",
+      'this.ledger.standing(nodeId) === "dead" || this.isStalled(partitionId)',
+      "this.isStalled(partitionId)",
+    ],
+  ),
+  planner(
+    "P-091",
+    "a learner that gets nowhere is waited for without end",
+    PLAN,
+    "P-091 P-093 class 0",
+    ["placement-plan", ' === "dead" || this.isStalled(partitionId)', ' === "dead"'],
+  ),
+  planner(
+    "P-092",
+    "a replica is ordered beside one that is on its way",
+    PLAN,
+    "P-091 P-093 class 0",
+    ["placement-plan", '      if (role !== "voter") return this.finish(record, wished);\n', ""],
+  ),
+  planner("P-096", "who leaves is a target", PLAN, "P-096 O-2 targets", [
+    "placement-ledger",
+    'standing === "sound" || standing === "silent"',
+    'standing !== "dead"',
+  ]),
+  planner("P-106", "balance moves at a difference of one", PLAN, "P-106 balance: at", [
+    "placement-balance",
+    "const DIFFERENCE = 2;",
+    "const DIFFERENCE = 1;",
+  ]),
+  planner("P-093", "what waits has no reason", PLAN, "P-092 repair", [
+    "placement-plan",
+    "    if (reason !== null) this.wait(one.record, one.class, reason);\n",
+    "",
+  ]),
+  planner("P-094", "a pair that failed is tried again at once", PLAN, "P-094 a failed pair", [
+    "placement-plan",
+    "      if (isLost) {\n",
+    "      if (isLost && replaces < 0) {\n",
+  ]),
+  planner(
+    "P-106",
+    "leaders are counted among one's own groups only",
+    LEADERS,
+    "P-106 a node gives",
+    ["leader-balance", "[nodeId, leads]", "[nodeId, nodeId === self ? groups.length : leads * 0]"],
+  ),
+  planner("P-096", "a member is removed while a record names it", LEAVING, "P-096 a member", [
+    "membership",
+    "const isNamed = placedOn.has(nodeId);",
+    "const isNamed = placedOn.size < 0;",
+  ]),
+  planner("P-095", "a member is dead on the word of one node", LEAVING, "P-095 dead", [
+    "silence",
+    "witnesses.length * 2 > voters.length",
+    "witnesses.length > 0",
+  ]),
+  planner("P-095", "who is linked to others is removed by force", LEAVING, "P-095 removal", [
+    "silence",
+    "heardBy.length > 0",
+    "heardBy.length > 1",
+  ]),
+  planner("P-092", "majorities are counted in the record", GROUP, "P-092 majorities", [
+    "placed-plan",
+    "const { voters, votersOutgoing } = result.membership;",
+    'const isIn = (role: string) => role === "voter";\n' +
+      "  const listed = facts.record.replicas.filter(({ role }) => isIn(role));\n" +
+      "  const [voters, votersOutgoing] = [listed.map(({ nodeId }) => nodeId), [] as number[]];",
+  ]),
+  planner("P-205", "a leader with an older record adds a replica again", GROUP, "P-205 a leader", [
+    "placed-plan",
+    "if (record.generation < placedGeneration) {",
+    "if (record.generation < placedGeneration - 1e9) {",
+  ]),
+  planner("P-205", "a removal of one that never came is no entry", GROUP, "P-097 P-205", [
+    "placed-plan",
+    "return placedGeneration >= incarnation && configIndex > record.configIndex;",
+    "return configIndex > 0;",
+  ]),
+  planner("P-205", "a partition is listed without a fence", WORLD, ANYTHING, [
+    "placed-plan",
+    "  if (placedGeneration < fence) {\n",
+    "  if (placedGeneration < fence && !isWished) {\n",
+  ]),
+];
