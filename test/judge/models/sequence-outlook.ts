@@ -132,7 +132,8 @@ export function showsLast(
   const { type } = result as Result;
   switch (operation.kind) {
     case "allocate":
-      if (type === "Success" || type === "InvalidInput") return showsKey(state, last, operation);
+      if (type === "Success") return showsAllocated(state, last, operation, result as Result);
+      if (type === "InvalidInput") return showsKey(state, last, operation);
       return type === "MaxValueExceeded";
     case "update-sequence":
       return type === "Success" || type === "InvalidInput";
@@ -147,6 +148,17 @@ export function showsLast(
 function showsKey(state: SequenceState, last: Operation, operation: Operation): boolean {
   const key = keyOf(operation);
   return key === "" || key === keyOf(last) || findKey(state.keys, key).entry === null;
+}
+
+/** A key may be forgotten: what is no replay of its allocation is another one, and shows the rest. */
+function showsAllocated(
+  state: SequenceState,
+  last: Operation,
+  operation: Operation,
+  result: Result,
+): boolean {
+  const isReplayed = isRemembered(state, operation, result as AllocationResult);
+  return !isReplayed || keyOf(operation) === keyOf(last);
 }
 
 function isRemembered(

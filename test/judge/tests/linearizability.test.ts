@@ -383,6 +383,16 @@ t.test("P-169 sequence: accepted", (test) => {
       ],
     },
     {
+      name: "a key that may be forgotten shows what nobody was told of",
+      lines: [
+        [1, 2, "a", create(seen(0n))],
+        [3, 4, "a", allocate(1, "1..1 r1", "k")],
+        [700_003, 700_004, "b", allocate(1, "unknown")],
+        [700_005, 700_006, "a", allocate(1, "3..3 r3", "k")],
+        [700_007, 700_008, "a", allocate(1, "3..3 r3", "k")],
+      ],
+    },
+    {
       name: "maxValue and int64",
       lines: [
         [1, 2, "a", create(seen(0n, { maxValue: 5n }), { maxValue: 5n })],
