@@ -18,6 +18,7 @@ import {
   type PlacementView,
 } from "../../../src/control/placement-view.js";
 import type { PartitionRecord } from "../../../src/machine/commands/command.js";
+import { measured } from "../../../perf/micro/placement.js";
 import {
   NOW_MS,
   dead,
@@ -564,6 +565,12 @@ t.test("P-094 a failed pair rests 5 min, doubled to an hour, forgotten when it i
     lengthMs: 3_600_000,
   });
   t.ok(restKey(PARTITIONS_MAX, 65_535) < restKey(PARTITIONS_MAX + 1, 1));
+  t.end();
+});
+
+t.test("the measured passes have to do what their names say", (t) => {
+  const steps = measured(25, 200, 1, 1).map(({ plan }) => plan.steps.length);
+  t.strictSame(steps, [0, 6, 6, 4, 64, 50]);
   t.end();
 });
 
