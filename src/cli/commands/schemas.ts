@@ -146,6 +146,7 @@ export const STATUS_DOCUMENT = object({
   membershipVersion: INTEGER,
   replicationFactor: INTEGER,
   rebalancerEnabled: BOOLEAN,
+  level: object({ level: INTEGER, possible: INTEGER, behind: list(INTEGER) }),
   nodes: list(
     object({
       nodeId: INTEGER_OR_NULL,

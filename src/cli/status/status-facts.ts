@@ -8,6 +8,7 @@
  */
 import type { ClusterMember, Overview, Placement } from "../../client/mod.js";
 import type { NodeReport } from "./status-gather.js";
+import { levelFacts, type LevelFacts } from "./status-level.js";
 import { readEndpoint } from "../commands/values.js";
 
 /** Partitions that a sentence names. */
@@ -55,6 +56,7 @@ export interface ClusterFacts {
   /** Voters of which nobody said whether they live, by name. */
   readonly unseen: readonly string[];
   readonly problems: readonly string[];
+  readonly level: LevelFacts;
   /** What the node with the newest map tells of the others, most urgent first. */
   readonly alarms: readonly string[];
 }
@@ -275,6 +277,7 @@ export function clusterFacts(reports: readonly NodeReport[]): ClusterFacts {
     nodes,
     partitions,
     unseen: unseenVoters(nodes),
+    level: levelFacts(map.answers.overview),
     alarms: map.answers.overview?.alarms ?? [],
     problems: [
       ...(isInitialized ? [] : ["the cluster is not initialized"]),

@@ -12,6 +12,7 @@ import {
   type NodeFacts,
   type NodeState,
 } from "./status-facts.js";
+import { levelText } from "./status-level.js";
 
 const STATE_WORDS: Readonly<Record<NodeState, string>> = {
   ready: "ready",
@@ -103,6 +104,8 @@ export function statusLines(facts: ClusterFacts, columns: number | null): string
     `Partitions: ${led} of ${partitions.total} have a leader`,
     `Replication: ${replicationText(facts)}`,
   ];
+  const level = levelText(facts.level);
+  if (level !== null) lines.push(level);
   if (partitions.moving.length > 0) {
     lines.push(`Moves: replicas of ${partitionsText(partitions.moving)} come or go`);
   }
@@ -150,6 +153,7 @@ export function statusDocument(facts: ClusterFacts): JsonValue {
     membershipVersion: facts.membershipVersion,
     replicationFactor: facts.replicationFactor,
     rebalancerEnabled: facts.rebalancerEnabled,
+    level: { ...facts.level },
     nodes: facts.nodes.map((node) => ({
       nodeId: node.nodeId,
       endpoint: node.endpoint,

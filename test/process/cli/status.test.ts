@@ -3,10 +3,12 @@
  * days, and of a real node.
  */
 import t from "tap";
+import { levelFacts, levelText } from "../../../src/cli/status/status-level.js";
 import { STATUS_DOCUMENT } from "../../../src/cli/commands/schemas.js";
 import { clusterFacts } from "../../../src/cli/status/status-facts.js";
 import { paintStatus, statusLines, uptimeText } from "../../../src/cli/status/status-view.js";
 import type { NodeReport } from "../../../src/cli/status/status-gather.js";
+import type { Overview } from "../../../src/client/mod.js";
 import { ServingStatus, HealthCheckResponse } from "../../../src/proto/generated/health.js";
 import * as cluster from "../../../src/proto/generated/cluster.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
@@ -405,5 +407,20 @@ t.test("a narrow window, uptimes, nodes that the member list does not pair", (t)
     "\x1b[31mState:           UNREACHABLE\x1b[0m",
   );
   t.equal(paintStatus("Node:            ready"), "Node:            ready");
+  t.end();
+});
+
+t.test("5.5 the level, and what stands between it and the next", (t) => {
+  const line = (level: number, ...supported: readonly number[]): string | null => {
+    const nodes = supported.map((levelMax, at) => ({ nodeId: at + 1, levelMax }));
+    return levelText(levelFacts({ level, nodes } as unknown as Overview));
+  };
+  t.equal(line(1, 1, 1, 1), "Level: 1");
+  t.equal(line(1, 2, 2), "Level: 1; all nodes support 2: svc-cli --cluster-finalize raises it");
+  t.equal(line(1, 2, 1, 2, 1), "Level: 1; others support more than nodes 2, 4");
+  t.equal(line(1, 2, 1), "Level: 1; others support more than node 2");
+  t.equal(line(1, 2, 0), "Level: 1", "of a node that said nothing, nothing is claimed");
+  t.equal(line(0), null, "not initialized");
+  t.equal(levelText(levelFacts(null)), null, "a node without an overview");
   t.end();
 });
