@@ -172,6 +172,34 @@ export async function cluster(t: Test, node: Node): Promise<void> {
     });
   });
 
+  await t.test("5.7 overview", async (t) => {
+    const { status, body } = await get("/v1/cluster/overview");
+    t.equal(status, 200);
+    t.same(Object.keys(body), [
+      ...["initialized", "membershipVersion", "level", "localNodeId", "metaLeaderNodeId"],
+      ...["partitions", "partitionsWithoutLeader", "partitionsUnderReplicated", "nodes", "alarms"],
+    ]);
+    t.match(body, {
+      ...{ initialized: true, level: 1, localNodeId: 1, metaLeaderNodeId: 1, partitions: 17 },
+      ...{ partitionsWithoutLeader: 0, partitionsUnderReplicated: 0, alarms: { length: 0 } },
+    });
+    const [node] = body["nodes"] as Record<string, unknown>[];
+    t.same(Object.keys(node ?? {}), [
+      ...["nodeId", "endpoint", "clientEndpoint", "role", "ready", "reason", "version"],
+      ...["levelMin", "levelMax", "uptimeMs", "ageMs", "hostedPartitions", "leadingPartitions"],
+      ...["requestsPerSecond", "failedPerSecond"],
+    ]);
+    t.match(node, {
+      ...{ nodeId: 1, endpoint: /^127\.0\.0\.1:\d+$/, role: "Voter", ready: true, reason: "" },
+      ...{ version: /^\d+\.\d+\.\d+/, levelMin: 1, levelMax: 1, uptimeMs: Number, ageMs: 0 },
+      ...{ hostedPartitions: 17, leadingPartitions: 17 },
+    });
+    t.match((await grpc.call("Cluster", "GetOverview", {})).fields, {
+      ...{ Initialized: true, LocalNodeId: 1, Partitions: 17 },
+      Nodes: [{ NodeId: 1, Role: 1, Ready: true, AgeMs: "0", LeadingPartitions: 17 }],
+    });
+  });
+
   await t.test("6.1 vectors by route hint", async (t) => {
     const paths = {
       kv: "/v1/kv/try-get",
