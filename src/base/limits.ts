@@ -51,6 +51,11 @@ export const FORMER_STORAGE_IDS_MAX = 16;
 export const PROGRAM_VERSION_MAX_BYTES = 64;
 /** Feature levels are numbers from 1 to this. */
 export const LEVEL_NUMBER_MAX = 65_535;
+/** Largest report of a node to each of the others (bytes), and pause between two of them (ms). */
+export const NODE_REPORT_MAX_BYTES = 64 * KIB;
+export const NODE_REPORT_EVERY_MS = 5000;
+/** Sentences of an overview. */
+export const ALARMS_MAX = 64;
 /** Partitions that one placement command is about. */
 export const PLACEMENT_ITEMS_MAX = 64;
 /** Partitions of a cluster with a replica on its way in or out, and of those for balance alone. */

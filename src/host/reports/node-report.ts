@@ -8,14 +8,12 @@
  */
 import { assert } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import { MEMBERS_MAX, PARTITIONS_MAX } from "../../base/limits.js";
+import { MEMBERS_MAX, NODE_REPORT_MAX_BYTES, PARTITIONS_MAX } from "../../base/limits.js";
 import { ControlMark } from "../replication/control-marks.js";
 
 const MARK = ControlMark.report;
 const VERSION = 1;
 
-/** No report is larger. */
-const NODE_REPORT_MAX_BYTES = 64 << 10;
 /** Replicas on their way that one report tells of: the most urgent ones are what counts. */
 export const ARRIVALS_MAX = 256;
 /** Waits that one report tells of, and the length of each (characters). */

@@ -6,7 +6,7 @@
  * node. 2. However much changes, a node tells at most one report per REPORT_GAP_MS. 3. What is kept
  * is bounded by the members there can be. 4. Whoever has no link to anybody makes no report.
  */
-import { MEMBERS_MAX } from "../../base/limits.js";
+import { MEMBERS_MAX, NODE_REPORT_EVERY_MS } from "../../base/limits.js";
 import {
   type NodeReport,
   type PartitionWait,
@@ -15,9 +15,7 @@ import {
   isNodeReport,
 } from "./node-report.js";
 
-/** Pause between two reports of a node (ms). */
-const REPORT_EVERY_MS = 5000;
-/** The same, when something big changed. */
+/** Pause between two reports of a node when something big changed (ms). */
 const REPORT_GAP_MS = 1000;
 /** A report counts for so long (ms). */
 const REPORT_VALID_MS = 15_000;
@@ -62,7 +60,7 @@ export class NodeReports {
 
   /** Tells this node's report if it is time; once per tick. */
   tick(nowMs: number): void {
-    if (nowMs - this.toldMs < (this.hasNews ? REPORT_GAP_MS : REPORT_EVERY_MS)) return;
+    if (nowMs - this.toldMs < (this.hasNews ? REPORT_GAP_MS : NODE_REPORT_EVERY_MS)) return;
     const linked = [...this.deps.linked()];
     if (linked.length === 0) return;
     this.toldMs = nowMs;

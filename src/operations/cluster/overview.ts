@@ -8,6 +8,7 @@
  * there are at most ALARMS_MAX.
  */
 import { META_PARTITION } from "../../base/ids.js";
+import { ALARMS_MAX } from "../../base/limits.js";
 import type { NodeReport } from "../../host/reports/node-report.js";
 import type { Member } from "../../machine/commands/command.js";
 import type { LocalRole, OverviewAnswer } from "../api/administration.js";
@@ -16,7 +17,6 @@ import { type Replicas, named } from "./replicas.js";
 
 type OverviewNode = OverviewAnswer["nodes"][number];
 
-const ALARMS_MAX = 64;
 /** Whoever said nothing for so long is told (ms): three reports are missing. */
 const SILENT_MS = 15_000;
 const SECOND_MS = 1000;

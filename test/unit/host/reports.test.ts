@@ -4,6 +4,8 @@ import { configIndex, partitionId, placementGeneration } from "../../../src/base
 import {
   MEMBERS_MAX,
   NODE_ID_MAX,
+  NODE_REPORT_EVERY_MS,
+  NODE_REPORT_MAX_BYTES,
   PARTITIONS_MAX,
   PLACEMENT_ITEMS_MAX,
 } from "../../../src/base/limits.js";
@@ -32,8 +34,6 @@ import { Cluster } from "../../doubles/host/peerworld.js";
 
 const NOBODY = emptyMembership;
 
-const NODE_REPORT_MAX_BYTES = 64 << 10;
-const REPORT_EVERY_MS = 5000;
 const REPORT_GAP_MS = 1000;
 const REPORT_VALID_MS = 15_000;
 
@@ -186,7 +186,7 @@ t.test("a node tells all others at a pace, sooner when something changed", (t) =
     [2, 3],
     "at once",
   );
-  bench.pass(4 * REPORT_EVERY_MS);
+  bench.pass(4 * NODE_REPORT_EVERY_MS);
   t.equal(bench.sent.length, 2 + 4 * 2);
   t.equal(bench.made, 5, "made once for all");
   bench.sent.length = 0;
@@ -202,7 +202,7 @@ t.test("a node tells all others at a pace, sooner when something changed", (t) =
   t.ok(bench.sent.length <= (2 * 4000) / REPORT_GAP_MS, "however much changes");
   bench.linked = [];
   const { made } = bench;
-  bench.pass(2 * REPORT_EVERY_MS);
+  bench.pass(2 * NODE_REPORT_EVERY_MS);
   t.equal(bench.made, made, "alone it makes none");
   t.end();
 });
@@ -417,7 +417,7 @@ t.test("one command reports many groups, up to what it may hold", (t) => {
 
 t.test("whole nodes know of each other who leads what, and whom nobody hears", (t) => {
   const cluster = new Cluster(3, { leaderBalanceEveryMs: 0 }).ready();
-  cluster.pass(REPORT_EVERY_MS + REPORT_GAP_MS);
+  cluster.pass(NODE_REPORT_EVERY_MS + REPORT_GAP_MS);
   const reportOf = (by: number, node: number): NodeReport | null => {
     return cluster.node(by).reports.of(node)?.report ?? null;
   };
@@ -432,14 +432,14 @@ t.test("whole nodes know of each other who leads what, and whom nobody hears", (
     t.ok((report?.metaIndex ?? 0) > 0);
   }
   cluster.kill(3);
-  cluster.pass(4 * REPORT_EVERY_MS);
+  cluster.pass(4 * NODE_REPORT_EVERY_MS);
   t.equal(reportOf(1, 3), null, "the dead say nothing");
   const unlinked = reportOf(1, 2)?.unlinked ?? [];
   t.strictSame(
     unlinked.map(({ nodeId }) => nodeId),
     [3],
   );
-  t.ok((unlinked[0]?.forMs ?? 0) >= 2 * REPORT_EVERY_MS, "and for how long");
+  t.ok((unlinked[0]?.forMs ?? 0) >= 2 * NODE_REPORT_EVERY_MS, "and for how long");
   const still = [1, 2].flatMap((node) => reportOf(1, node)?.leading ?? []);
   t.strictSame([...still].sort(), [0, 1, 2, 3], "others lead now");
   cluster.start(3);
