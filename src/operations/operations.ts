@@ -58,6 +58,8 @@ export class Operations implements OperationsPort {
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
+  /** Negative: nothing was answered in this turn. */
+  private answersAtMs = -1;
 
   /**
    * `kernels`: `createKernels(...)` of wasm fits. Attaches itself to every group of `node`, now and
@@ -116,6 +118,15 @@ export class Operations implements OperationsPort {
     look();
   }
 
+  /** When the answers of this turn are given: they leave together, and share one time. */
+  private answeringMs(): number {
+    if (this.answersAtMs < 0) {
+      this.answersAtMs = this.ports.clock.monotonicMs();
+      this.ports.timer.soon(() => (this.answersAtMs = -1));
+    }
+    return this.answersAtMs;
+  }
+
   execute<R extends DataRequest>(
     request: R,
     given: RequestContext,
@@ -135,8 +146,8 @@ export class Operations implements OperationsPort {
       assert(!ended, "a request is answered once");
       ended = true;
       this.admission.leave();
-      const nowMs = this.ports.clock.monotonicMs();
-      const durationMs = nowMs - startMs;
+      const nowMs = this.answeringMs();
+      const durationMs = Math.max(0, nowMs - startMs);
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
       this.slow.answered(request.kind, answer.type, given, durationMs, nowMs);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
