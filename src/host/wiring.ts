@@ -13,7 +13,7 @@ import type { LogFields, PeerBoot } from "../ports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
-import { Balancer } from "./leaders/balancer.js";
+import { Balancer, type ReportedLeads } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
 import type { Replica, ReplicaDeps } from "./group/replica.js";
 import { ClusterChanges } from "./cluster/cluster-changes.js";
@@ -322,13 +322,31 @@ export class NodeParts implements TurnParts {
 
   private makeBalancer(): Balancer {
     const { settings, ports } = this;
+    const { nodeId, leaderBalanceEveryMs: everyMs } = settings;
     return new Balancer(
-      settings.nodeId,
-      settings.leaderBalanceEveryMs,
-      () => this.registry.all.map(({ replica }) => replica),
-      (node) => this.peers.isUp(node),
+      {
+        nodeId,
+        everyMs,
+        replicas: () => this.registry.all.map(({ replica }) => replica),
+        isUp: (node) => this.peers.isUp(node),
+        reported: () => this.reportedLeads(),
+        isChanging: (partition) => this.changes.reconcile.waitingFor(partition) !== null,
+      },
       ports.clock.monotonicMs(),
     );
+  }
+
+  private reportedLeads(): ReportedLeads | null {
+    if (this.changes.reconcile.placed.size === 0) return null;
+    const leads = new Map<number, number>();
+    let isLeaving = false;
+    for (const { nodeId, role, evicted } of this.metaReads()?.members() ?? []) {
+      const isOut = role === "leaving" || evicted;
+      if (isOut && nodeId === this.settings.nodeId) isLeaving = true;
+      const report = isOut ? null : (this.reports.of(nodeId)?.report ?? null);
+      if (report?.isFull === false) leads.set(nodeId, report.leading.length);
+    }
+    return { leads, isLeaving };
   }
 
   private makeOwnReport(): OwnReport {

@@ -495,3 +495,32 @@ t.test("P-093 nodes tell what a partition waits for", (t) => {
   t.strictSame(cluster.node(3).partitionWaits(), []);
   t.end();
 });
+
+t.test("P-106 leaderships of placed groups are spread by reports, and then stay", (t) => {
+  const settings = { initialPartitions: 12, leaderBalanceEveryMs: 2000 };
+  const cluster = new PlacedCluster(5, 3, settings).ready();
+  cluster.pass(3000);
+  for (const id of [4, 5]) cluster.kill(id);
+  cluster.pass(5000);
+  for (const id of [4, 5]) cluster.start(id);
+  cluster.ready();
+  const led = (): number[] => {
+    return [1, 2, 3, 4, 5].map((id) => {
+      return cluster
+        .node(id)
+        .groups()
+        .filter((group) => group.isServing()).length;
+    });
+  };
+  t.ok(Math.max(...led()) - Math.min(...led()) >= 2, `uneven at first: ${led().join()}`);
+  cluster.pass(200_000, 50);
+  const rest = led();
+  t.equal(
+    rest.reduce((sum, count) => sum + count, 0),
+    13,
+  );
+  t.ok(Math.max(...rest) - Math.min(...rest) <= 1, `even: ${rest.join()}`);
+  cluster.pass(60_000, 50);
+  t.strictSame(led(), rest, "nothing moves any more");
+  t.end();
+});
