@@ -3,7 +3,7 @@
  * moment of that.
  */
 import t from "tap";
-import { type PartitionId, partitionId } from "../../../../src/base/ids.js";
+import { type PartitionId, configIndex, partitionId } from "../../../../src/base/ids.js";
 import { Prng } from "../../../../src/base/prng.js";
 import {
   FrameRoom,
@@ -98,6 +98,32 @@ void t.test(
     t.end();
   },
 );
+
+void t.test("a partition that was on every node goes and comes once it is placed", (t) => {
+  const cluster = new PlacedCluster(4, 0).ready();
+  cluster.passUntil(() => cluster.serverOf(P) !== null);
+  t.ok(write(cluster, "first"));
+  t.equal(rowOf(cluster.node(4), P), null, "full replication keeps no rows of replicas");
+  const { generation } = cluster.record(P);
+  const rest = { configIndex: configIndex(0), voters: [1, 2, 3, 4], learners: [] };
+  const item = { partitionId: P, generation, ...rest };
+  t.equal(cluster.decide({ kind: "place-partition", items: [item] }), "done");
+  t.equal(cluster.order(P, { kind: "remove", nodeId: 4 }), "done");
+  cluster.carryThrough(P);
+  t.same(cluster.hosts(P), [1, 2, 3]);
+  t.same(cluster.hosts(2), [1, 2, 3, 4], "the other one is where it was");
+  cluster.passUntil(() => rowOf(cluster.node(4), P)?.state === "gone");
+  cluster.move(P, 1, 4);
+  t.same(cluster.hosts(P), [2, 3, 4]);
+  t.ok(has(cluster, 4, "first"));
+  for (const id of [1, 2, 3, 4]) {
+    cluster.kill(id);
+    cluster.start(id);
+  }
+  cluster.passUntil(() => cluster.hosts(P).join() === "2,3,4" && cluster.serverOf(P) !== null);
+  t.ok(write(cluster, "again"));
+  t.end();
+});
 
 void t.test("P-084 who is left of two voters knows after a restart that it is alone", (t) => {
   const cluster = new PlacedCluster(3, 1, { flushAgeMs: 60_000 }).ready();
