@@ -12,12 +12,14 @@ import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
 import { placementBugs } from "./placement.js";
 import { recordBugs } from "./records.js";
+import { reportBugs } from "./reports.js";
 
 const all = [
   ...coreMutations,
   ...recordBugs,
   ...hostingBugs,
   ...placementBugs,
+  ...reportBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

@@ -12,6 +12,7 @@ import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
 import { placementBugs } from "./placement.js";
 import { type RecordBug, recordBugs } from "./records.js";
+import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
@@ -22,7 +23,7 @@ const SEEDS = "60";
 /** Moments at which a node dies: enough, too. */
 const DEATHS = "20";
 
-const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs, ...placementBugs];
+const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs, ...placementBugs, ...reportBugs];
 
 t.setTimeout(300_000);
 
