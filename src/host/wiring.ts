@@ -371,7 +371,7 @@ export class NodeParts implements TurnParts {
       },
       load: () => ({
         logBytes: ports.log.sizeBytes(),
-        storeBytes: ports.store.sizeBytes(),
+        storeBytes: this.stopping.isClosing ? 0 : ports.store.sizeBytes(),
         storeMaxBytes: settings.storeMaxBytes,
         loopLagP99Ms: ports.load?.loopLagP99Ms() ?? 0,
         logSyncP99Ms: ports.load?.logSyncP99Ms() ?? 0,

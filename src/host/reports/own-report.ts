@@ -3,7 +3,7 @@
  * something big changed since the last one.
  *
  * Invariants: 1. A look at a tick costs a comparison for each group that was run; all groups are
- * looked at for a report only. 2. Reading changes nothing but what the next look compares with.
+ * looked at for a report only. 2. Whoever asks for a report between two looks takes no news away.
  */
 import { META_PARTITION, type PartitionId } from "../../base/ids.js";
 import type { CoreStatus, Membership } from "../../raft/state/types.js";
@@ -70,6 +70,7 @@ export interface OwnReportDeps {
 const SECOND_MS = 1000;
 
 export class OwnReport {
+  /** What is led here, as the looks at ticks saw it: making a report is no look. */
   private readonly led = new Set<number>();
   private wasFull = false;
   private commands = 0;
@@ -93,7 +94,7 @@ export class OwnReport {
   }
 
   make(nowMs: number): NodeReport {
-    const { deps, led } = this;
+    const { deps } = this;
     const load = deps.load();
     const transfers = deps.transfers();
     const all = deps.groups();
@@ -102,8 +103,6 @@ export class OwnReport {
     const isLearner = ({ members }: ReportedGroup): boolean =>
       members.membership.learners.includes(deps.nodeId);
     const snapshotsIn = transfers.filter(({ direction }) => direction === "in").length;
-    led.clear();
-    for (const { partition } of serving) led.add(partition);
     this.count(load.commands, nowMs);
     return {
       bootNumber: deps.bootNumber(),
@@ -113,7 +112,7 @@ export class OwnReport {
       metaIndex: deps.metaIndex(),
       replicas: groups.length,
       learners: groups.filter(isLearner).length,
-      leading: [...led],
+      leading: serving.map(({ partition }) => partition),
       arrivals: arrivalsOf(serving, transfers),
       waits: deps.waits().slice(0, WAITS_MAX),
       snapshotsIn,

@@ -298,6 +298,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   });
   t.equal(own.make(4100).writesPerSecond, 200, "reports of one second share a figure");
   active = groups;
+  t.equal(own.hasNews(), true, "whoever asked for a report took no news away");
   t.equal(own.hasNews(), false);
   active = [group(2, true, [])];
   t.equal(own.hasNews(), true, "a leadership more");

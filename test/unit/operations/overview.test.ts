@@ -116,3 +116,21 @@ t.test("5.7 P-093 alarms: the most urgent first, with what partitions wait for",
   for (let at = 0; at < 200; at++) trio.waits.push({ partition: 1, why: `reason ${at}` });
   t.equal(overview(trio, 1).alarms.length, 64, "bounded");
 });
+
+t.test(
+  "P-162 a node that closes its rows still says that it stops, and claims nothing more",
+  async (t) => {
+    const bench = new Bench();
+    let stopped = false;
+    bench.node.stop(bench.nowMs + 1000, () => (stopped = true));
+    bench.world.pass(2000);
+    t.ok(stopped && bench.node.closing);
+    t.match(view(bench.operations, "cluster.overview", {}), {
+      initialized: false,
+      partitions: 0,
+      nodes: [{ nodeId: 1, ready: false, reason: "shutting-down" }],
+    });
+    t.match(view(bench.operations, "cluster.placement", {}), { partitions: { length: 0 } });
+    t.ok(bench.operations.healthChecks().length > 0);
+  },
+);
