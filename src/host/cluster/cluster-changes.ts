@@ -55,7 +55,7 @@ export interface ClusterChangesDeps {
   isLinked(node: number): boolean;
   /** What a linked node supports; null when it is not linked. */
   programOf(node: number): Program | null;
-  readonly levelMark: Pick<LevelMark, "whenCovered">;
+  readonly levelMark: Pick<LevelMark, "covers">;
   /** Queues a frame on the lane "control"; false: it was dropped. */
   sendControl(to: number, bytes: Uint8Array): boolean;
   /** Gives the group a turn. */
@@ -80,6 +80,7 @@ export class ClusterChanges {
     const { settings, logger, registry } = deps;
     const { nodeId, electionMs, clusterId, storage, program } = settings;
     const nowMs = (): number => deps.nowMs();
+    const tickSoon = (): void => deps.tickSoon();
     const soon = (callback: () => void): void => deps.soon(callback);
     const metaLeader = (): number => this.meta()?.replica.leadership.leader ?? 0;
     const metaReads = (): MetaReads | null => deps.metaReads();
@@ -96,7 +97,7 @@ export class ClusterChanges {
         else meta.group.proposeFinal(command, sizeBytes, deadlineMs, done);
       },
       send: (to, bytes) => deps.sendControl(to, bytes),
-      tickSoon: () => deps.tickSoon(),
+      tickSoon,
     });
     const proposeOnMeta = this.metaProposer.propose;
     this.metaAccess = { proposeOnMeta, clusterView: () => this.view() };
@@ -124,7 +125,7 @@ export class ClusterChanges {
       soon,
       isLinked,
       send: (to, bytes) => deps.sendControl(to, bytes),
-      tickSoon: () => deps.tickSoon(),
+      tickSoon,
     });
     this.removal = new MemberRemoval({
       nodeId,
@@ -135,15 +136,13 @@ export class ClusterChanges {
       ...both,
     });
     this.finalizing = new Finalizing({
-      nodeId,
-      program,
+      ...{ nodeId, program, logger },
       autoFinalizeMs: settings.autoFinalizeMs,
-      logger,
       levelMark: deps.levelMark,
-      metaReads,
       metaGroup: () => this.meta()?.group ?? null,
       programOf: (node) => deps.programOf(node),
-      soon,
+      tickSoon,
+      ...both,
     });
   }
 
@@ -171,9 +170,9 @@ export class ClusterChanges {
 
   /** Something waits for `tick`. */
   get hasWork(): boolean {
-    const { metaProposer, leaving, hearing, removal, reconcile, replicaReports } = this;
-    const parts = [metaProposer, leaving, hearing, removal, reconcile, replicaReports];
-    return parts.some((part) => part.hasWork);
+    const { metaProposer, leaving, finalizing, hearing, removal, reconcile } = this;
+    const parts = [metaProposer, leaving, finalizing, hearing, removal, reconcile];
+    return parts.some((part) => part.hasWork) || this.replicaReports.hasWork;
   }
 
   /** Takes a frame of the lane "control" if it is for a part of this; false: it is not. */

@@ -44,7 +44,7 @@ export interface FinalizingDeps {
   /** After so long it is done by itself; null = never. */
   readonly autoFinalizeMs: number | null;
   readonly logger: LoggerPort;
-  readonly levelMark: Pick<LevelMark, "whenCovered">;
+  readonly levelMark: Pick<LevelMark, "covers">;
   /** The records of the meta partition; null before there are any, and when this node stops. */
   metaReads(): MetaReads | null;
   /** The meta partition as hosted here; null before it is. */
@@ -53,6 +53,16 @@ export interface FinalizingDeps {
   programOf(node: number): Program | null;
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
+  /** Something waits for `tick` that did not before. */
+  tickSoon(): void;
+}
+
+/** A call that waits until the data directory of this node says the level. */
+interface Waiting {
+  readonly level: number;
+  readonly deadlineMs: number;
+  readonly go: () => void;
+  readonly end: (how: FinalizeResult | "moved") => void;
 }
 
 const COMMAND_BYTES = 64;
@@ -70,6 +80,9 @@ export class Finalizing {
   private leadingSinceMs = Infinity;
   private nextTryMs = 0;
   private isTold = false;
+  private readonly waiting = new Set<Waiting>();
+  /** Whose end of leadership ends what waits. */
+  private hooked: Group | null = null;
 
   constructor(private readonly deps: FinalizingDeps) {}
 
@@ -87,6 +100,7 @@ export class Finalizing {
   /** Once per tick. */
   tick(nowMs: number): void {
     const { autoFinalizeMs, logger } = this.deps;
+    this.look(nowMs);
     const cluster = this.follow();
     const isPossible = cluster !== null && this.levelMax > cluster.level;
     if (!isPossible) {
@@ -110,6 +124,42 @@ export class Finalizing {
       const fields = result === "moved" ? { status: "moved" } : { ...result, blockers: "" };
       logger.log("info", "The level was to be raised by itself.", fields);
     });
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.waiting.size > 0;
+  }
+
+  private look(nowMs: number): void {
+    for (const one of [...this.waiting]) {
+      const isCovered = this.deps.levelMark.covers(one.level);
+      if (!isCovered && nowMs < one.deadlineMs) continue;
+      this.waiting.delete(one);
+      const why = "The data directory does not take the level.";
+      this.deps.soon(() => {
+        if (isCovered) one.go();
+        else one.end(ended("Refused", one.level - 1, why));
+      });
+    }
+  }
+
+  /** `go` is called when this node may write `level`; else how it ended is told. */
+  private whenCovered(group: Group, waiting: Waiting): void {
+    if (this.deps.levelMark.covers(waiting.level)) return waiting.go();
+    if (this.hooked !== group) {
+      this.hooked = group;
+      // Neither a node that stops nor one that follows ever comes to `tick` with it.
+      const moved = (): void => {
+        const all = [...this.waiting];
+        this.waiting.clear();
+        for (const { end } of all) this.deps.soon(() => end("moved"));
+      };
+      group.addReset(moved);
+      group.addStopHook(moved);
+    }
+    this.waiting.add(waiting);
+    this.deps.tickSoon();
   }
 
   facts(nowMs: number): LevelFacts {
@@ -160,14 +210,15 @@ export class Finalizing {
     }
     const { membershipVersion } = cluster;
     const command: RaiseLevelCommand = { kind: "raise-level", to: levelOf(to), membershipVersion };
-    this.deps.levelMark.whenCovered(to, () => {
+    const go = (): void => {
       group.propose(command, COMMAND_BYTES, deadlineMs, (result) => {
         const status = statusOf(result);
         const isAgain = status === "stale" || status === "level-unsupported";
         if (isAgain && tries > 1) return this.decide(group, level, deadlineMs, tries - 1, done);
         done(this.endOf(status, present, to));
       });
-    });
+    };
+    this.whenCovered(group, { level: to, deadlineMs, go, end: done });
   }
 
   private endOf(status: string, present: number, to: number): FinalizeResult | "moved" {

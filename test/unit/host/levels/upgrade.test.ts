@@ -265,6 +265,38 @@ t.test("U4 nothing of a higher level is taken before the directory says so", (t)
   t.end();
 });
 
+t.test("P-162 U6 who waits for a directory that is full is told in time, at a stop too", (t) => {
+  const ends: unknown[] = [];
+  const begin = (count: number, deadlineMs: number): Cluster => {
+    const cluster = clusterOf(count, NEW);
+    const leader = cluster.serverOf(0) as number;
+    cluster.world(leader).level.failures = Array<"no-space">(100).fill("no-space");
+    const endMs = cluster.nowMs + deadlineMs;
+    cluster.node(leader).finalize(0, endMs, (result) => ends.push(result));
+    cluster.pass(500);
+    t.strictSame(ends, [], "it waits");
+    return cluster;
+  };
+  begin(1, 3000).pass(3000);
+  const reason = "The data directory does not take the level.";
+  t.strictSame(ends.splice(0), [{ status: "Refused", level: 1, blockers: [], reason }]);
+  for (const count of [1, 3]) {
+    const cluster = begin(count, 60_000);
+    metaLeader(cluster).stop(cluster.nowMs + 2000, () => undefined);
+    cluster.pass(3000);
+    t.strictSame(ends.splice(0), ["moved"], `a stop, ${count} nodes`);
+  }
+  const cut = begin(3, 60_000);
+  cut.network.cutOff(cut.serverOf(0) as number);
+  cut.pass(10_000);
+  t.strictSame(ends.splice(0), ["moved"], "another leads");
+  const free = begin(3, 60_000);
+  free.world(free.serverOf(0) as number).level.failures = [];
+  free.passUntil(() => ends.length > 0);
+  t.match(ends, [{ status: "Finalized", level: 2 }], "when there is space");
+  t.end();
+});
+
 t.test("U3 U7 a node that comes back with a program below the level is not fed", (t) => {
   const cluster = clusterOf(3, NEW);
   const leader = cluster.serverOf(0) as number;
