@@ -66,6 +66,10 @@ export const ARRIVING_MAX = 4;
 export const BALANCE_ARRIVING_MAX = 1;
 /** New replicas that one node feeds with a snapshot at a time. */
 export const SNAPSHOTS_LEAVING_MAX = 2;
+/** Dropped replicas whose rows a node deletes beside each other. */
+export const ERASING_MAX = 4;
+/** Rows of one of them that are deleted in one go. */
+export const ERASED_ROWS_MAX = 500;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

@@ -14,6 +14,7 @@
  */
 import { assert } from "../../base/assert.js";
 import { type Incarnation, type PartitionId, partitionId } from "../../base/ids.js";
+import { ERASED_ROWS_MAX, ERASING_MAX } from "../../base/limits.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import { eraseGroup } from "../../machine/snapshot/restore.js";
 import { keySuccessor, nodeRowKey } from "../../machine/store/keys.js";
@@ -27,10 +28,6 @@ import {
   replicaRowKey,
 } from "../storage/replica-row.js";
 
-/** Groups whose rows are deleted at the same time. */
-const ERASING_MAX = 4;
-/** Rows that are deleted of one group in one go. */
-const ERASE_ROWS = 500;
 const ROWS_PREFIX = nodeRowKey("replica/");
 
 export interface ReplicaLivesDeps {
@@ -107,7 +104,7 @@ export class ReplicaLives {
   tick(): void {
     for (const partition of this.erasing.slice(0, ERASING_MAX)) {
       if (!this.deps.mayFill()) return;
-      if (eraseGroup(this.deps.memtable, partition, ERASE_ROWS) === 0) this.end(partition);
+      if (eraseGroup(this.deps.memtable, partition, ERASED_ROWS_MAX) === 0) this.end(partition);
     }
   }
 
