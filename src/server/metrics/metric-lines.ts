@@ -144,12 +144,13 @@ export function replicationLines(lines: string[], facts: ReplicationFacts): void
     lines.push(`${name} ${value}`);
   };
   const { under, over, withoutMajority, moving, leavingReplicas } = facts;
-  const partitions = "svc_partitions";
-  gauge(`${partitions}_under_replicated`, "With fewer live voters than their factor", under.length);
-  gauge(`${partitions}_over_replicated`, "With more voters than their factor", over.length);
-  const without = "Placed, without a majority of live voters";
-  gauge(`${partitions}_without_majority`, without, withoutMajority.length);
-  gauge(`${partitions}_moving`, "In which a replica comes or goes", moving.length);
+  const all = [
+    ["under_replicated", "Partitions with fewer live voters than their factor", under],
+    ["over_replicated", "Partitions with more voters than their factor", over],
+    ["without_majority", "Placed partitions without a majority of live voters", withoutMajority],
+    ["moving", "Partitions in which a replica comes or goes", moving],
+  ] as const;
+  for (const [name, help, { length }] of all) gauge(`svc_partitions_${name}`, help, length);
   const leaving = "Replicas that are listed on members that leave";
   gauge("svc_drain_replicas_left", leaving, leavingReplicas);
 }
