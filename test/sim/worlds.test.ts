@@ -17,6 +17,7 @@ const WORLDS = {
   heavy: 2,
   stuck: 3,
   tombs: 3,
+  placed: 3,
 } as const;
 
 t.test("a profile is found under its name", (t) => {
