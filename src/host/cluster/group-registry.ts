@@ -333,8 +333,8 @@ export class GroupRegistry {
 
   /**
    * The cluster counts on this data directory: a founder's, or one that the applied member list
-   * names. Before that a joiner begins where all groups began, and may see a former life of its id
-   * vote: it leads nothing (contract 5.2).
+   * names. Before that a joiner leads nothing (contract 5.2): a former life of its id may be what a
+   * group counts on.
    */
   private isCounted(): boolean {
     if (this.isIn) return true;
