@@ -18,6 +18,7 @@ const WORLDS = {
   stuck: 3,
   tombs: 3,
   placed: 3,
+  levels: 5,
 } as const;
 
 t.test("a profile is found under its name", (t) => {

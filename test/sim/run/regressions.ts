@@ -64,4 +64,14 @@ export const REGRESSIONS: readonly Regression[] = [
     profile: "placed",
     found: "a request for what nobody led waited beyond its deadline (operations/hosting.test.ts)",
   },
+  {
+    seed: 1128,
+    profile: "levels",
+    found: "a founder that joined anew led groups whose only founder it had been (joins.test.ts)",
+  },
+  {
+    seed: 9025,
+    profile: "levels",
+    found: "a finalize waited for a full disk beyond the stop (unit/host/levels/upgrade.test.ts)",
+  },
 ];
