@@ -305,6 +305,8 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       soon: (callback) => ports.timer.soon(callback),
       isLinked: (node) => this.peers.isUp(node),
+      unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
+      reports: () => this.reports,
       programOf: (node) => this.links.programOf(node),
       levelMark: this.levelMark,
       sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,

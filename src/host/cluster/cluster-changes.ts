@@ -21,6 +21,7 @@ import type { HostedMap } from "./map-follower.js";
 import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
+import { Placer, type PlacerDeps } from "./placer.js";
 import { MetaProposer, isMetaProposalFrame } from "./meta-proposer.js";
 import { ReplicaReports } from "../reports/replica-reports.js";
 import { Reconcile } from "./reconcile.js";
@@ -53,6 +54,10 @@ export interface ClusterChangesDeps {
   /** Calls back after the current turn. */
   soon(callback: () => void): void;
   isLinked(node: number): boolean;
+  /** How long a node has not been linked (ms). */
+  unlinkedMs(node: number, nowMs: number): number;
+  /** What nodes tell of themselves. */
+  reports(): ReturnType<PlacerDeps["reports"]>;
   /** What a linked node supports; null when it is not linked. */
   programOf(node: number): Program | null;
   readonly levelMark: Pick<LevelMark, "covers">;
@@ -66,6 +71,7 @@ export interface ClusterChangesDeps {
 
 export class ClusterChanges {
   readonly reconcile: Reconcile;
+  readonly placer: Placer;
   /** For the member list of this node. */
   readonly metaAccess: MetaAccess;
   private readonly metaProposer: MetaProposer;
@@ -109,9 +115,12 @@ export class ClusterChanges {
       groups: () => registry.all.map(({ replica }) => replica),
       activeGroups: () => deps.activeGroups.all(),
       isLinked: (node) => deps.isLinked(node),
+      placedFromLevel: settings.permits.commands["place-partition"] ?? 0,
+      proposeOnMeta,
       wake: (partition) => this.unquiesce(partition),
     });
     this.replicaReports = this.makeReplicaReports();
+    this.placer = this.makePlacer();
     const founders = (): readonly number[] => registry.founderIds;
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, program, founders, logger, ...both });
@@ -157,6 +166,25 @@ export class ClusterChanges {
     });
   }
 
+  private makePlacer(): Placer {
+    const { deps } = this;
+    const { settings, logger, registry } = deps;
+    return new Placer({
+      nodeId: settings.nodeId,
+      isEnabled: settings.rebalancerEnabled,
+      everyMs: settings.placementPassEveryMs,
+      deadAfterMs: settings.deadMemberMs,
+      fromLevel: settings.permits.commands["change-replicas"] ?? 0,
+      logger,
+      metaReads: () => deps.metaReads(),
+      find: (partition) => registry.find(partition)?.replica ?? null,
+      isLinked: (node) => deps.isLinked(node),
+      unlinkedMs: (node, nowMs) => deps.unlinkedMs(node, nowMs),
+      reports: () => deps.reports(),
+      proposeOnMeta: this.metaProposer.propose,
+    });
+  }
+
   /** Once per tick, inside a turn; not while the node stops. */
   tick(nowMs: number): void {
     this.metaProposer.tick(nowMs);
@@ -166,12 +194,13 @@ export class ClusterChanges {
     this.removal.tick(nowMs);
     this.reconcile.check(nowMs);
     this.replicaReports.tick(nowMs);
+    this.placer.tick(nowMs);
   }
 
   /** Something waits for `tick`. */
   get hasWork(): boolean {
-    const { metaProposer, leaving, finalizing, hearing, removal, reconcile } = this;
-    const parts = [metaProposer, leaving, finalizing, hearing, removal, reconcile];
+    const { metaProposer, leaving, finalizing, hearing, removal, reconcile, placer } = this;
+    const parts = [metaProposer, leaving, finalizing, hearing, removal, reconcile, placer];
     return parts.some((part) => part.hasWork) || this.replicaReports.hasWork;
   }
 
@@ -186,6 +215,7 @@ export class ClusterChanges {
   linkDown(node: number): void {
     this.metaProposer.linkDown(node);
     this.hearing.linkDown(node);
+    this.placer.linkDown(node);
   }
 
   joinAsked(request: JoinRequest, answer: (answer: JoinAnswer) => void): void {

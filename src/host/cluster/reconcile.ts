@@ -17,7 +17,8 @@ import {
   type PartitionId,
   type PlacementGeneration,
 } from "../../base/ids.js";
-import { nextPlacedChange } from "../../control/placed-plan.js";
+import { type ListingStep, nextListingStep, nextPlacedChange } from "../../control/placed-plan.js";
+import { wishedReplicas } from "../../control/placement-view.js";
 import type { PartitionRecord } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
@@ -25,6 +26,7 @@ import type { CoreStatus, PeerProgress } from "../../raft/state/types.js";
 import type { ConfigPayload } from "../replication/config-entries.js";
 import type { MembershipResult } from "../group/group-members.js";
 import type { MoveOrder } from "../group/move.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
 
 /** One group, as reconciliation sees it; a replica is one. */
 export interface ReconcileGroup {
@@ -38,6 +40,8 @@ export interface ReconcileGroup {
     readonly membershipIndex: ConfigIndex;
     readonly placedGeneration: PlacementGeneration;
   };
+  /** What of it is durable in the store. */
+  readonly flushedIndex: number;
   moveTo(order: MoveOrder): boolean;
   readonly members: {
     propose(ordered: ConfigPayload, nowMs: number, done: (result: MembershipResult) => void): void;
@@ -54,6 +58,10 @@ export interface ReconcileDeps {
   /** Those of them that were run since the last tick: nothing of the others has changed. */
   activeGroups(): Iterable<ReconcileGroup>;
   isLinked(node: number): boolean;
+  /** Since which level of the cluster replicas are listed. */
+  readonly placedFromLevel: number;
+  /** Has a command decided by whoever leads the meta partition. */
+  readonly proposeOnMeta: ProposeOnMeta;
   /** Ends a sleep of the group and gives it a turn. */
   wake(partition: PartitionId): void;
 }
@@ -67,6 +75,8 @@ const CAUGHT_UP_ELECTIONS = 1;
 const PATIENCE_MS = 30_000;
 /** Time for a transfer of leadership before it is ordered again. */
 const TRANSFER_MS = 3000;
+/** Pause between two tries to have the replicas of a partition listed. */
+const PLACE_AGAIN_MS = 1000;
 
 interface Measured {
   caughtUpSinceMs: number;
@@ -92,9 +102,16 @@ interface Watch {
 interface MembersView {
   readonly version: number;
   readonly map: MapVersion;
+  readonly level: number;
   readonly facts: Pick<GroupPlanFacts, "members" | "removed">;
   /** The records of partitions that are not on every node. */
   readonly placed: ReadonlyMap<number, PartitionRecord>;
+  /** Those on every node that are to be listed: they have a factor. */
+  readonly listable: ReadonlyMap<number, PartitionRecord>;
+}
+
+function byId(records: readonly PartitionRecord[]): ReadonlyMap<number, PartitionRecord> {
+  return new Map(records.map((record) => [record.partitionId, record]));
 }
 
 export class Reconcile {
@@ -153,17 +170,26 @@ export class Reconcile {
     const reads = this.deps.metaReads();
     const cluster = reads?.cluster() ?? null;
     if (reads === null || cluster === null) return null;
-    const { membershipVersion: version, mapVersion: map } = cluster;
+    const { membershipVersion: version, mapVersion: map, level } = cluster;
     const known = this.view;
-    if (known?.version === version && known.map === map) return known;
-    const records = reads.partitions().filter(({ mode }) => mode === "placed");
-    const placed = new Map(records.map((record) => [record.partitionId, record]));
-    if (known?.version === version && placed.size + known.placed.size === 0) return known;
+    if (known?.version === version && known.map === map && known.level === level) return known;
     const members = reads.members();
+    const voters = members.filter(({ role }) => role === "voter").length;
+    const records = reads.partitions().filter(({ state }) => state !== "Removed");
+    const placed = byId(records.filter(({ mode }) => mode === "placed"));
+    const isPermitted = level >= this.deps.placedFromLevel;
+    const isWished = (record: PartitionRecord): boolean =>
+      isPermitted &&
+      record.mode === "full" &&
+      wishedReplicas(record, cluster.replicationFactor, voters) > 0;
+    const listable = byId(records.filter(isWished));
+    const isPlain = placed.size + listable.size === 0;
+    const wasPlain = known === null || known.placed.size + known.listable.size === 0;
+    if (known?.version === version && isPlain && wasPlain) return known;
     const listed = new Set(members.map((member) => member.nodeId));
     const former = reads.formerMembers().map((member) => member.nodeId);
     const removed = new Set(former.filter((node) => !listed.has(node)));
-    this.view = { version, map, facts: { members, removed }, placed };
+    this.view = { version, map, level, facts: { members, removed }, placed, listable };
     return this.view;
   }
 
@@ -191,25 +217,33 @@ export class Reconcile {
     const { membershipIndex } = group.machine;
     const record = view.placed.get(group.partition) ?? null;
     const version = record?.generation ?? view.version;
-    if (watch.settledVersion === version && watch.settledAt === membershipIndex) return true;
+    const full = record === null ? this.fullRecord(group, view) : null;
+    const isSeen = watch.settledVersion === version && watch.settledAt === membershipIndex;
+    if (isSeen && full === null) return true;
     if (watch.pending) return false;
     const status = group.core.status();
     this.measure(watch, status, nowMs);
     if (nowMs < watch.notBeforeMs) return false;
+    const { placedGeneration } = group.machine;
     const facts = {
       self: this.deps.nodeId,
       membership: status.membership,
       isLive: (node: number) => this.isLive(watch, node, nowMs),
       isCaughtUp: (node: number) => this.isCaughtUp(watch, node, nowMs),
+      ...{ placedGeneration, configIndex: membershipIndex, isPaused: false },
+      isLinked: (node: number) => this.deps.isLinked(node),
     };
-    const { placedGeneration } = group.machine;
+    if (full !== null) {
+      const listing = nextListingStep(
+        { ...facts, record: full },
+        view.listable.has(group.partition),
+      );
+      if (listing !== null) return this.list(group, watch, listing, nowMs);
+    }
     const step =
       record === null
         ? nextGroupChange({ ...facts, ...view.facts })
-        : nextPlacedChange({
-            ...{ ...facts, record, placedGeneration, configIndex: membershipIndex },
-            ...{ isPaused: false, isLinked: (node) => this.deps.isLinked(node) },
-          });
+        : nextPlacedChange({ ...facts, record });
     if (step.kind === "settled") {
       watch.settledVersion = version;
       watch.settledAt = membershipIndex;
@@ -219,6 +253,43 @@ export class Reconcile {
     // A sleeping group hears nothing of its members: it is woken, and measured from then on.
     this.deps.wake(group.partition);
     this.carryOut(group, watch, step, record?.generation ?? NO_PLACEMENT, nowMs);
+    return false;
+  }
+
+  /**
+   * The record of a partition on every node that is to be listed, or was about to be: by a leader
+   * that knew more than this one, as far as the configuration tells.
+   */
+  private fullRecord(
+    { partition, machine }: ReconcileGroup,
+    view: MembersView,
+  ): PartitionRecord | null {
+    const listable = view.listable.get(partition) ?? null;
+    if (listable !== null || machine.placedGeneration === NO_PLACEMENT) return listable;
+    return this.deps.metaReads()?.partition(partition) ?? null;
+  }
+
+  /** One step on the way from every node to a list; false: the group stays under observation. */
+  private list(group: ReconcileGroup, watch: Watch, step: ListingStep, nowMs: number): false {
+    this.deps.wake(group.partition);
+    if (step.kind === "wait") {
+      this.wait(group.partition, watch, step.why, nowMs);
+      return false;
+    }
+    if (step.kind === "fence") {
+      const why = "its replicas are about to be listed";
+      const change = { kind: "change", change: step.change, why } as const;
+      this.carryOut(group, watch, change, step.generation, nowMs);
+      return false;
+    }
+    // A restart here must not go back to a configuration before the listed one.
+    if (group.flushedIndex < step.item.configIndex) return false;
+    watch.waitingFor = "its replicas are being listed";
+    watch.waitingSinceMs = nowMs;
+    watch.notBeforeMs = nowMs + PLACE_AGAIN_MS;
+    const command = { kind: "place-partition", items: [step.item] } as const;
+    // Whatever the end is: only the record that is applied here says that it is listed.
+    this.deps.proposeOnMeta(command, watch.notBeforeMs, () => undefined);
     return false;
   }
 
@@ -289,7 +360,8 @@ export class Reconcile {
   }
 }
 
-function isWithin(peer: PeerProgress, lastIndex: number): boolean {
+/** The peer is as good as caught up with a log that ends at `lastIndex`. */
+export function isWithin(peer: PeerProgress, lastIndex: number): boolean {
   // A peer that never answered matches nothing, also in a group without entries (P-091).
   return peer.state === "replicate" && peer.match + LAG_ENTRIES >= lastIndex;
 }

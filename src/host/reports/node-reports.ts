@@ -50,6 +50,8 @@ export class NodeReports {
   private hasNews = false;
   /** Frames that could not be read. */
   badFrames = 0;
+  /** Reports of others that were taken in. */
+  taken = 0;
 
   constructor(private readonly deps: NodeReportsDeps) {}
 
@@ -130,6 +132,7 @@ export class NodeReports {
   }
 
   private keep(node: number, kept: Kept): void {
+    this.taken++;
     this.kept.delete(node);
     this.kept.set(node, kept);
     this.leaders = null;

@@ -144,6 +144,8 @@ export class MemberNode {
       groups: () => world.groups.map((group) => this.groupView(group)),
       activeGroups: () => world.groups.map((group) => this.groupView(group)),
       isLinked: (node) => world.isUp(node),
+      placedFromLevel: 1,
+      proposeOnMeta: this.metaProposer.propose,
       wake: () => undefined,
     });
     this.joining = new Joining({
@@ -221,6 +223,7 @@ export class MemberNode {
       partition: group.partition,
       leadership: { isServing },
       machine: { placedGeneration: NO_PLACEMENT, membershipIndex: configIndex(group.changes) },
+      flushedIndex: group.changes,
       core: {
         term: group.term,
         status: () => world.statusOf(group),

@@ -1,0 +1,366 @@
+/**
+ * Runs the allocator where the meta partition is led: what nodes report and what is measured here
+ * becomes the view of a pass, and what the pass orders becomes commands.
+ *
+ * Invariants: 1. Only the serving leader of meta orders; of an earlier leadership nothing counts,
+ * neither rests nor measurements (P-094). 2. One command at a time, of at most PLACEMENT_ITEMS_MAX
+ * orders; the next pass waits until it is decided. 3. A turn runs one pass at most, and passes that
+ * changes ask for have a pause between them. 4. A cluster in which nothing is placed, and nothing
+ * is to be, costs a comparison for each tick. 5. Work that does not move is told (P-093).
+ */
+import type { ClusterRecord, Member, PartitionRecord } from "../../machine/commands/command.js";
+import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
+import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
+import { planPlacement } from "../../control/placement-plan.js";
+import {
+  IDLE_PASSES_ALARM,
+  type MemberView,
+  type PlacedGroupView,
+  type PlacementPlan,
+  type PlacementView,
+  REPORT_FRESH_MS,
+  type ReportedLoad,
+  type Rests,
+  idlePasses,
+  wishedReplicas,
+} from "../../control/placement-view.js";
+import { deadMembers } from "../../control/silence.js";
+import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import type { LoggerPort } from "../../ports.js";
+import type { CoreStatus } from "../../raft/state/types.js";
+import type { NodeReport } from "../reports/node-report.js";
+import type { HeardReport } from "../reports/node-reports.js";
+import type { ProposeOnMeta } from "./meta-proposer.js";
+import { isWithin } from "./reconcile.js";
+
+/** One group of this node; a replica is one. */
+export interface OwnGroup {
+  readonly leadership: { readonly isServing: boolean };
+  readonly core: { readonly term: number; status(): CoreStatus };
+}
+
+export interface PlacerDeps {
+  readonly nodeId: number;
+  readonly isEnabled: boolean;
+  /** Pause between two timed passes (ms). */
+  readonly everyMs: number;
+  /** Silence after which the replicas of a member are replaced (ms); 0 = never. */
+  readonly deadAfterMs: number;
+  /** Since which level of the cluster replicas are moved. */
+  readonly fromLevel: number;
+  readonly logger: LoggerPort;
+  metaReads(): MetaReads | null;
+  find(partition: PartitionId): OwnGroup | null;
+  isLinked(node: number): boolean;
+  /** How long a node has not been linked (ms). */
+  unlinkedMs(node: number, nowMs: number): number;
+  reports(): {
+    /** Reports of others that were taken in. */
+    readonly taken: number;
+    of(node: number): HeardReport | null;
+  };
+  readonly proposeOnMeta: ProposeOnMeta;
+}
+
+/** Pause between two passes that changes ask for (ms). */
+const COALESCE_MS = 100;
+/** A command is waited for so long (ms). */
+const PATIENCE_MS = 5000;
+/** Pause after a command that was not decided (ms). */
+const RETRY_MS = 1000;
+
+/** How far a replica on its way was, and when it got on last. */
+interface Progress {
+  readonly nodeId: number;
+  readonly incarnation: number;
+  readonly matchIndex: number;
+  readonly snapshotChunks: number;
+  readonly atMs: number;
+}
+
+/** The records that passes look at, as of one version of them. */
+interface Records {
+  readonly cluster: ClusterRecord;
+  readonly members: readonly Member[];
+  readonly partitions: readonly PartitionRecord[];
+  /** Something is placed, or is to be. */
+  readonly isNeeded: boolean;
+}
+
+/** What is known in one leadership. */
+class Reign {
+  records: Records | null = null;
+  rests: Rests = new Map();
+  plan: PlacementPlan | null = null;
+  readonly liveSinceMs = new Map<number, number>();
+  readonly progress = new Map<number, Progress>();
+  reportsTaken = -1;
+  isDirty = true;
+  isPending = false;
+  hasMoved = false;
+  idle = 0;
+  lastPassMs = -Infinity;
+  nextTimedMs: number;
+  notBeforeMs = -Infinity;
+
+  constructor(
+    readonly term: number,
+    readonly sinceMs: number,
+    everyMs: number,
+  ) {
+    this.nextTimedMs = sinceMs + everyMs;
+  }
+}
+
+export class Placer {
+  private reign: Reign | null = null;
+  /** Passes, and orders that were sent and accepted, since the start. */
+  passes = 0;
+  orders = 0;
+  done = 0;
+
+  constructor(private readonly deps: PlacerDeps) {}
+
+  /** The last pass of this leadership; null: there was none, or another node leads meta. */
+  get plan(): PlacementPlan | null {
+    return this.reign?.plan ?? null;
+  }
+
+  /** So many timed passes in a row had work and moved nothing. */
+  get isIdleAlarm(): boolean {
+    return (this.reign?.idle ?? 0) >= IDLE_PASSES_ALARM;
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    const { reign } = this;
+    if (reign?.plan == null || reign.records?.isNeeded !== true) return false;
+    const { steps, waits, balance } = reign.plan;
+    return reign.isPending || reign.isDirty || steps.length + waits.length > 0 || balance !== null;
+  }
+
+  /** Once per tick, inside a turn. */
+  tick(nowMs: number): void {
+    const reign = this.reignNow(nowMs);
+    if (reign === null) return;
+    const records = this.read(reign);
+    if (records?.isNeeded !== true) return;
+    this.noteLinks(reign, records.members, nowMs);
+    const { taken } = this.deps.reports();
+    if (taken !== reign.reportsTaken) reign.isDirty = true;
+    reign.reportsTaken = taken;
+    if (reign.isPending || nowMs < reign.notBeforeMs) return;
+    const isTimed = nowMs >= reign.nextTimedMs;
+    const isDue = reign.isDirty && nowMs - reign.lastPassMs >= COALESCE_MS;
+    if (isTimed || isDue) this.pass(reign, records, isTimed, nowMs);
+  }
+
+  /** A link that comes back between two looks was broken all the same. */
+  linkDown(node: number): void {
+    if (this.reign?.liveSinceMs.delete(node) === true) this.reign.isDirty = true;
+  }
+
+  private reignNow(nowMs: number): Reign | null {
+    const meta = this.deps.find(META_PARTITION);
+    if (meta?.leadership.isServing !== true) this.reign = null;
+    else if (this.reign?.term !== meta.core.term) {
+      this.reign = new Reign(meta.core.term, nowMs, this.deps.everyMs);
+    }
+    return this.reign;
+  }
+
+  private read(reign: Reign): Records | null {
+    const reads = this.deps.metaReads();
+    const cluster = reads?.cluster() ?? null;
+    if (reads === null || cluster === null) return null;
+    const known = reign.records;
+    const isSame =
+      known?.cluster.mapVersion === cluster.mapVersion &&
+      known.cluster.membershipVersion === cluster.membershipVersion &&
+      known.cluster.level === cluster.level;
+    if (isSame) return known;
+    const members = reads.members();
+    const partitions = reads.partitions();
+    const voters = members.filter(({ role }) => role === "voter").length;
+    const isPermitted = cluster.level >= this.deps.fromLevel;
+    const isNeeded = partitions.some((record) => {
+      const wished = wishedReplicas(record, cluster.replicationFactor, voters);
+      return record.mode === "placed" || wished > 0;
+    });
+    reign.records = { cluster, members, partitions, isNeeded: isPermitted && isNeeded };
+    reign.isDirty = true;
+    reign.hasMoved ||= known !== null && known.cluster.mapVersion !== cluster.mapVersion;
+    return reign.records;
+  }
+
+  private noteLinks(reign: Reign, members: readonly Member[], nowMs: number): void {
+    for (const { nodeId } of members) {
+      const isLive = nodeId === this.deps.nodeId || this.deps.isLinked(nodeId);
+      if (isLive === reign.liveSinceMs.has(nodeId)) continue;
+      if (isLive) reign.liveSinceMs.set(nodeId, nowMs);
+      else reign.liveSinceMs.delete(nodeId);
+      reign.isDirty = true;
+    }
+  }
+
+  private pass(reign: Reign, records: Records, isTimed: boolean, nowMs: number): void {
+    const plan = planPlacement(this.view(reign, records, nowMs));
+    this.passes++;
+    reign.isDirty = false;
+    reign.lastPassMs = nowMs;
+    reign.rests = plan.rests;
+    reign.plan = plan;
+    if (isTimed) this.count(reign, plan, nowMs);
+    if (plan.steps.length > 0) this.order(reign, plan, nowMs);
+  }
+
+  private count(reign: Reign, plan: PlacementPlan, nowMs: number): void {
+    reign.nextTimedMs = nowMs + this.deps.everyMs;
+    reign.idle = idlePasses(reign.idle, plan, reign.hasMoved);
+    reign.hasMoved = false;
+    if (reign.idle !== IDLE_PASSES_ALARM) return;
+    const first = plan.waits[0];
+    const about = first === undefined ? {} : { partition: first.partitionId, why: first.reason };
+    const fields = { waits: plan.waits.length, ...about };
+    this.deps.logger.log("warn", "Replicas are not where they should be, and none moves.", fields);
+  }
+
+  private order(reign: Reign, { steps }: PlacementPlan, nowMs: number): void {
+    const items = steps.slice(0, PLACEMENT_ITEMS_MAX).map(({ order }) => order);
+    reign.isPending = true;
+    this.orders += items.length;
+    const command = { kind: "change-replicas", items } as const;
+    this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
+      reign.isPending = false;
+      if (result.status !== "applied") {
+        reign.notBeforeMs = nowMs + RETRY_MS;
+        reign.isDirty = true;
+        return;
+      }
+      this.done += result.items.filter(({ status }) => status === "done").length;
+    });
+  }
+
+  private view(reign: Reign, records: Records, nowMs: number): PlacementView {
+    const { deps } = this;
+    const reports = new Map<number, HeardReport>();
+    for (const { nodeId } of records.members) {
+      const heard = deps.reports().of(nodeId);
+      if (heard !== null) reports.set(nodeId, heard);
+    }
+    const dead = deadMembers({
+      self: deps.nodeId,
+      members: records.members,
+      deadAfterMs: deps.deadAfterMs,
+      leadingForMs: nowMs - reign.sinceMs,
+      silenceMs: (by, of) => this.silenceMs(reports, by, of, nowMs),
+    });
+    const meta = deps.find(META_PARTITION)?.core.status();
+    const members = records.members.map(({ nodeId, role, evicted }): MemberView => {
+      const peer = meta?.progress.find(({ id }) => id === nodeId);
+      const isBehind = peer === undefined || !isWithin(peer, meta?.lastIndex ?? 0);
+      return {
+        ...{ nodeId, role, evicted, isDead: dead.has(nodeId) },
+        isCaughtUp: nodeId === deps.nodeId || !isBehind,
+        liveSinceMs: reign.liveSinceMs.get(nodeId) ?? Infinity,
+        report: loadOf(reports.get(nodeId), nowMs),
+      };
+    });
+    return {
+      nowMs,
+      isEnabled: deps.isEnabled,
+      replicationFactor: records.cluster.replicationFactor,
+      members,
+      partitions: records.partitions,
+      groups: this.groups(reign, records.partitions, reports, nowMs),
+      rests: reign.rests,
+    };
+  }
+
+  private silenceMs(
+    reports: ReadonlyMap<number, HeardReport>,
+    by: number,
+    of: number,
+    nowMs: number,
+  ): number | null {
+    if (by === this.deps.nodeId) return this.deps.unlinkedMs(of, nowMs);
+    const heard = reports.get(by);
+    if (heard === undefined) return null;
+    return heard.report.unlinked.find(({ nodeId }) => nodeId === of)?.forMs ?? 0;
+  }
+
+  private groups(
+    reign: Reign,
+    partitions: readonly PartitionRecord[],
+    reports: ReadonlyMap<number, HeardReport>,
+    nowMs: number,
+  ): ReadonlyMap<number, PlacedGroupView> {
+    const leaders = leadersOf(reports);
+    const groups = new Map<number, PlacedGroupView>();
+    for (const record of partitions) {
+      if (record.mode !== "placed") continue;
+      const { partitionId: id } = record;
+      const isOwn = this.deps.find(partitionId(id))?.leadership.isServing === true;
+      const leader = isOwn ? this.deps.nodeId : (leaders.get(id) ?? 0);
+      const learner = record.replicas.find(({ role }) => role === "learner");
+      if (learner === undefined) {
+        reign.progress.delete(id);
+        groups.set(id, { leader, sizeBytes: 0, hasSnapshot: false, advancedMs: nowMs });
+        continue;
+      }
+      const arrival = reports.get(leader)?.report.arrivals.find(({ partition, nodeId }) => {
+        return partition === id && nodeId === learner.nodeId;
+      });
+      const advancedMs = advanced(reign, id, learner, arrival, nowMs);
+      const hasSnapshot = arrival?.hasSnapshot === true;
+      groups.set(id, { leader, sizeBytes: 0, hasSnapshot, advancedMs });
+    }
+    return groups;
+  }
+}
+
+/** When a replica on its way got on last; sets that down. */
+function advanced(
+  reign: Reign,
+  id: number,
+  learner: Pick<Progress, "nodeId" | "incarnation">,
+  arrival: NodeReport["arrivals"][number] | undefined,
+  nowMs: number,
+): number {
+  const { nodeId, incarnation } = learner;
+  const known = reign.progress.get(id);
+  const isSame = known?.nodeId === nodeId && known.incarnation === incarnation;
+  const { matchIndex, snapshotChunks } = arrival ?? { matchIndex: 0, snapshotChunks: 0 };
+  const before = isSame ? known : { matchIndex: 0, snapshotChunks: 0 };
+  const hasMoved = matchIndex > before.matchIndex || snapshotChunks > before.snapshotChunks;
+  if (isSame && !hasMoved) return known.atMs;
+  if (hasMoved) reign.hasMoved = true;
+  const most = (one: number, other: number): number => Math.max(one, other);
+  reign.progress.set(id, {
+    ...{ nodeId, incarnation, atMs: nowMs },
+    matchIndex: most(matchIndex, before.matchIndex),
+    snapshotChunks: most(snapshotChunks, before.snapshotChunks),
+  });
+  return nowMs;
+}
+
+/** Who says that it leads a partition; the latest word counts. */
+function leadersOf(reports: ReadonlyMap<number, HeardReport>): ReadonlyMap<number, number> {
+  const leaders = new Map<number, number>();
+  const latestLast = [...reports].sort(([, one], [, other]) => other.ageMs - one.ageMs);
+  for (const [node, { report }] of latestLast) {
+    for (const partition of report.leading) leaders.set(partition, node);
+  }
+  return leaders;
+}
+
+function loadOf(heard: HeardReport | undefined, nowMs: number): ReportedLoad | null {
+  if (heard === undefined || heard.ageMs > REPORT_FRESH_MS) return null;
+  const { snapshotsIn, snapshotsOut, storeBytes, storeMaxBytes, isFull, loopLagP99Ms } =
+    heard.report;
+  const receivedMs = nowMs - heard.ageMs;
+  return {
+    ...{ receivedMs, snapshotsIn, snapshotsOut },
+    ...{ storeBytes, storeMaxBytes, isFull, loopLagP99Ms },
+  };
+}

@@ -1,0 +1,150 @@
+/** The allocator at work in whole clusters: what the leader of meta orders, and that it gets there and rests. */
+import t from "tap";
+import type { HostSettings } from "../../../../src/host/settings.js";
+import { inShort } from "../../../doubles/machine/placement.js";
+import { PlacedCluster } from "../../../doubles/host/placing.js";
+import { setCommand } from "../../../doubles/host/world.js";
+
+t.setTimeout(240_000);
+
+const PLACING: Partial<HostSettings> = {
+  rebalancerEnabled: true,
+  placementPassEveryMs: 1000,
+  deadMemberMs: 20_000,
+};
+
+function passes(cluster: PlacedCluster): number {
+  return [...cluster.nodes.values()].reduce(
+    (sum, node) => sum + node["parts"].changes.placer.passes,
+    0,
+  );
+}
+
+function orders(cluster: PlacedCluster): number {
+  return [...cluster.nodes.values()].reduce(
+    (sum, node) => sum + node["parts"].changes.placer.orders,
+    0,
+  );
+}
+
+function passWhile(cluster: PlacedCluster, isOpen: () => boolean, limitMs: number): boolean {
+  for (const endMs = cluster.nowMs + limitMs; isOpen(); cluster.pass(200)) {
+    if (cluster.nowMs >= endMs) return false;
+  }
+  return true;
+}
+
+/** Every partition has just `factor` voters on `nodes`, and they have it. */
+function isSettled(cluster: PlacedCluster, partitions: number, factor: number, gone = 0): boolean {
+  for (let partition = 1; partition <= partitions; partition++) {
+    const { mode, replicas } = cluster.record(partition);
+    const isWhole = replicas.every(({ role, nodeId }) => role === "voter" && nodeId !== gone);
+    if (mode !== "placed" || !isWhole || replicas.length !== factor) return false;
+    const hosts = cluster.hosts(partition).filter((node) => node !== gone);
+    if (hosts.join() !== replicas.map(({ nodeId }) => nodeId).join()) return false;
+  }
+  return true;
+}
+
+function setFactor(cluster: PlacedCluster, partitionId: number, replicationFactor: number): void {
+  const id = cluster.serverOf(0) ?? 1;
+  const command = { kind: "set-replication-factor", partitionId, replicationFactor } as const;
+  let isDone = false;
+  const deadlineMs = cluster.nowMs + 2000;
+  cluster
+    .node(id)
+    .metaGroup()
+    .proposeFinal(command, 64, deadlineMs, () => {
+      isDone = true;
+    });
+  cluster.passUntil(() => isDone);
+}
+
+/** Writes a key to a partition wherever it is led; whether it was acknowledged. */
+function write(cluster: PlacedCluster, partition: number, key: string): boolean {
+  const id = cluster.serverOf(partition);
+  const group =
+    id === null
+      ? null
+      : cluster
+          .node(id)
+          .groups()
+          .find((each) => {
+            return each.partition === partition;
+          });
+  let status = "";
+  group?.propose(setCommand(key), 80, cluster.nowMs + 2000, (result) => {
+    status = result.status;
+  });
+  if (group === undefined || group === null) return false;
+  cluster.passUntil(() => status !== "");
+  return status === "applied";
+}
+
+function told(cluster: PlacedCluster, partitions: number): string {
+  const lines: string[] = [];
+  for (let partition = 1; partition <= partitions; partition++) {
+    const { mode, replicas } = cluster.record(partition);
+    lines.push(`${partition} ${mode} ${replicas.map(inShort).join(", ")}`);
+  }
+  return lines.join("; ");
+}
+
+void t.test(
+  "P-094 a partition on every node that gets a factor is listed, and trimmed to it",
+  (t) => {
+    const cluster = new PlacedCluster(4, 0, PLACING).ready();
+    t.ok(write(cluster, 1, "before"));
+    cluster.pass(3000);
+    t.equal(passes(cluster), 0, "a cluster without placement costs no pass");
+    setFactor(cluster, 1, 2);
+    const isDone = passWhile(
+      cluster,
+      () => cluster.record(1).replicas.length !== 2 || !isSettled(cluster, 1, 2),
+      60_000,
+    );
+    t.ok(isDone, told(cluster, 2));
+    t.equal(cluster.record(2).mode, "full", "nobody asked for the other one");
+    t.same(cluster.hosts(2), [1, 2, 3, 4]);
+    t.ok(write(cluster, 1, "after"));
+    setFactor(cluster, 1, 3);
+    t.ok(
+      passWhile(cluster, () => !isSettled(cluster, 1, 3), 120_000),
+      told(cluster, 2),
+    );
+    const before = orders(cluster);
+    cluster.pass(20_000);
+    t.equal(orders(cluster), before, "then nothing moves any more");
+    t.end();
+  },
+);
+
+void t.test("P-093 what a dead node held is made anew elsewhere, and it rests then", (t) => {
+  const cluster = new PlacedCluster(5, 3, { ...PLACING, initialPartitions: 5 }).ready();
+  for (let partition = 1; partition <= 5; partition++) t.ok(write(cluster, partition, "kept"));
+  cluster.pass(5000);
+  t.equal(orders(cluster), 0, "as founded nothing is to do");
+  cluster.kill(2);
+  t.ok(
+    passWhile(cluster, () => !isSettled(cluster, 5, 3, 2), 240_000),
+    told(cluster, 5),
+  );
+  for (let partition = 1; partition <= 5; partition++) t.ok(write(cluster, partition, "new"));
+  const before = orders(cluster);
+  t.ok(before >= 3, `${before} orders`);
+  cluster.pass(20_000);
+  t.equal(orders(cluster), before, "then nothing moves any more");
+  t.end();
+});
+
+void t.test("a node whose rebalancer is off begins nothing for a dead one", (t) => {
+  const off = { ...PLACING, rebalancerEnabled: false, initialPartitions: 4 };
+  const cluster = new PlacedCluster(4, 3, off).ready();
+  cluster.kill(2);
+  cluster.pass(90_000);
+  t.equal(orders(cluster), 0);
+  const plans = [...cluster.nodes.values()].map((node) => node["parts"].changes.placer.plan);
+  const waits = plans.flatMap((plan) => plan?.waits ?? []);
+  t.ok(waits.length > 0 && waits.every(({ reason }) => reason === "disabled"), "and says why");
+  t.end();
+});
