@@ -166,8 +166,14 @@ function placedPlan(prng: Prng): {
     everyMs: pick(prng, [300, 1000, 3000]),
     most: replicationFactor + prng.below(2),
   };
+  // Beside the hand that moves replicas, the node that leads meta puts them where they belong.
+  const allocator = {
+    rebalancerEnabled: prng.chance(2, 3),
+    placementPassEveryMs: pick(prng, [500, 2000]),
+    deadMemberMs: pick(prng, [0, 3000, 10_000]),
+  };
   // Whatever the level of the cluster permits.
-  return { placer, host: { replicationFactor, permits: permitsOf({}, {}) } };
+  return { placer, host: { replicationFactor, permits: permitsOf({}, {}), ...allocator } };
 }
 
 function keysOf(profile: Profile, drawn: number): number {

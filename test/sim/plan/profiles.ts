@@ -102,8 +102,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     hasOperators: true,
   },
   /**
-   * Replicas on some nodes only, which come, go and come again by hand-made maps, under all faults
-   * that leave the disks whole.
+   * Replicas on some nodes only, which come, go and come again by a hand that moves them at random
+   * and, in most seeds, by the allocator, under all faults that leave the disks whole.
    */
   placed: {
     name: "placed",
