@@ -84,7 +84,7 @@ export class ClusterChanges {
 
   constructor(private readonly deps: ClusterChangesDeps) {
     const { settings, logger, registry } = deps;
-    const { nodeId, electionMs, clusterId, storage, program } = settings;
+    const { nodeId, clusterId, storage, program } = settings;
     const nowMs = (): number => deps.nowMs();
     const tickSoon = (): void => deps.tickSoon();
     const soon = (callback: () => void): void => deps.soon(callback);
@@ -107,18 +107,7 @@ export class ClusterChanges {
     });
     const proposeOnMeta = this.metaProposer.propose;
     this.metaAccess = { proposeOnMeta, clusterView: () => this.view() };
-    this.reconcile = new Reconcile({
-      nodeId,
-      electionMs,
-      logger,
-      metaReads,
-      groups: () => registry.all.map(({ replica }) => replica),
-      activeGroups: () => deps.activeGroups.all(),
-      isLinked: (node) => deps.isLinked(node),
-      placedFromLevel: settings.permits.commands["place-partition"] ?? 0,
-      proposeOnMeta,
-      wake: (partition) => this.unquiesce(partition),
-    });
+    this.reconcile = this.makeReconcile();
     this.replicaReports = this.makeReplicaReports();
     this.placer = this.makePlacer();
     const founders = (): readonly number[] => registry.founderIds;
@@ -152,6 +141,23 @@ export class ClusterChanges {
       programOf: (node) => deps.programOf(node),
       tickSoon,
       ...both,
+    });
+  }
+
+  private makeReconcile(): Reconcile {
+    const { deps } = this;
+    const { settings, logger, registry } = deps;
+    return new Reconcile({
+      nodeId: settings.nodeId,
+      electionMs: settings.electionMs,
+      logger,
+      metaReads: () => deps.metaReads(),
+      groups: () => registry.all.map(({ replica }) => replica),
+      activeGroups: () => deps.activeGroups.all(),
+      isLinked: (node) => deps.isLinked(node),
+      placedFromLevel: settings.permits.commands["place-partition"] ?? 0,
+      proposeOnMeta: this.metaProposer.propose,
+      wake: (partition) => this.unquiesce(partition),
     });
   }
 

@@ -101,8 +101,8 @@ interface Watch {
 
 interface MembersView {
   readonly version: number;
-  readonly map: MapVersion;
-  readonly level: number;
+  map: MapVersion;
+  level: number;
   readonly facts: Pick<GroupPlanFacts, "members" | "removed">;
   /** The records of partitions that are not on every node. */
   readonly placed: ReadonlyMap<number, PartitionRecord>;
@@ -185,7 +185,11 @@ export class Reconcile {
     const listable = byId(records.filter(isWished));
     const isPlain = placed.size + listable.size === 0;
     const wasPlain = known === null || known.placed.size + known.listable.size === 0;
-    if (known?.version === version && isPlain && wasPlain) return known;
+    if (known?.version === version && isPlain && wasPlain) {
+      known.map = map;
+      known.level = level;
+      return known;
+    }
     const listed = new Set(members.map((member) => member.nodeId));
     const former = reads.formerMembers().map((member) => member.nodeId);
     const removed = new Set(former.filter((node) => !listed.has(node)));
