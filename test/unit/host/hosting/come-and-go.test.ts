@@ -163,7 +163,7 @@ void t.test("a founder of a one-voter group that comes again elects nobody", (t)
   cluster.move(P, 1, 2);
   t.same(cluster.hosts(P), [2]);
   cluster.passUntil(() => rowOf(cluster.node(1), P)?.state === "gone");
-  t.equal(cluster.order(P, { kind: "add", nodeId: 1, replaces: 0 }), "done");
+  t.equal(cluster.order(P, { kind: "add", nodeId: 1, replaces: 2 }), "done");
   cluster.network.cut(2, 1);
   cluster.network.cut(1, 2);
   cluster.passUntil(() => replicaOf(cluster.node(1), P) !== null);
