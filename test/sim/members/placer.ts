@@ -55,7 +55,7 @@ export class Placer {
       if (open !== undefined) return `replica ${open.nodeId} of partition ${id} is ${open.role}`;
       for (const server of this.servers) {
         const isListed = replicas.some(({ nodeId }) => nodeId === server.nodeId);
-        const isHosted = server.running?.node.group(partitionId(id)) != null;
+        const isHosted = (server.running?.node.group(partitionId(id)) ?? null) !== null;
         const what = `partition ${id} of node ${server.nodeId}`;
         if (isListed !== isHosted) return isListed ? `${what} is not there` : `${what} is there`;
         if (!isListed && isKept(server, id)) return `${what} is not deleted`;
@@ -84,8 +84,9 @@ export class Placer {
     const record = records[this.prng.below(Math.max(1, records.length))];
     const change = record === undefined ? null : this.changeOf(record);
     const meta = this.servers.find(({ running }) => running?.node.metaGroup().isServing());
-    if (record === undefined || change === null || meta?.running == null) return;
-    const { life, node } = meta.running;
+    const running = meta?.running ?? null;
+    if (record === undefined || change === null || running === null) return;
+    const { life, node } = running;
     const { partitionId: id, generation } = record;
     const items = [{ partitionId: id, generation, change }];
     this.counts.orders++;
