@@ -20,7 +20,7 @@ import { NodeParts } from "./wiring.js";
 import type { PartitionWait } from "./reports/node-report.js";
 import type { HeardReport, NodeReports } from "./reports/node-reports.js";
 import type { StartRefusal } from "./storage/recovery.js";
-import type { HealthFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
+import type { HealthFacts, LevelFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
 
 export type { StartRefusal } from "./storage/recovery.js";
@@ -112,6 +112,11 @@ export class Node {
   /** The other node that said lately that it leads `partition`; 0 = none did. */
   reportedLeader(partition: PartitionId): number {
     return this.parts.reports.leaderOf(partition);
+  }
+
+  /** The level of the cluster, what all members support, and since when that is more. */
+  levels(): LevelFacts {
+    return this.parts.changes.levelFacts(this.nowMs());
   }
 
   /** What a node, this one included, said of itself last; null: nothing in this life. */
@@ -218,7 +223,7 @@ export class Node {
       replicaDrops: this.registry.drops,
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
-      levels: this.parts.changes.levelFacts(this.nowMs()),
+      levels: this.levels(),
       transfers: snapshots.facts(),
     };
   }

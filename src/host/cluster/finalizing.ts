@@ -68,8 +68,8 @@ interface Waiting {
 const COMMAND_BYTES = 64;
 /** The member list may change between the look at it and the commit. */
 const TRIES_MAX = 4;
-/** An operator is told in the log when it is due for so long (ms; contract 5.5 U6). */
-const OVERDUE_MS = 48 * 3_600_000;
+/** An operator is told when it is due for so long (ms; contract 5.5 U6). */
+export const FINALIZE_WITHIN_MS = 48 * 3_600_000;
 const AUTO_PATIENCE_MS = 10_000;
 
 export class Finalizing {
@@ -110,7 +110,7 @@ export class Finalizing {
       return;
     }
     this.possibleSinceMs = Math.min(this.possibleSinceMs, nowMs);
-    if (nowMs - this.possibleSinceMs >= OVERDUE_MS && !this.isTold) {
+    if (nowMs - this.possibleSinceMs >= FINALIZE_WITHIN_MS && !this.isTold) {
       this.isTold = true;
       const fields = { level: cluster.level, possible: this.levelMax };
       logger.log("warn", "All members support a higher level: finalize the upgrade.", fields);

@@ -41,6 +41,7 @@ export interface NodeAccess extends Pick<
   | "partitionWaits"
   | "lastReport"
   | "finalize"
+  | "levels"
 > {
   route(hashText: string): GroupAccess | null;
   group(partition: PartitionId): GroupAccess | null;

@@ -8,6 +8,7 @@
  * there are at most ALARMS_MAX.
  */
 import { META_PARTITION } from "../../base/ids.js";
+import { FINALIZE_WITHIN_MS } from "../../host/cluster/finalizing.js";
 import { ALARMS_MAX } from "../../base/limits.js";
 import type { NodeReport } from "../../host/reports/node-report.js";
 import type { Member } from "../../machine/commands/command.js";
@@ -78,6 +79,12 @@ function nodeAlarms(serving: Serving, nodes: readonly OverviewNode[]): string[] 
   });
 }
 
+function levelAlarms({ node }: Serving): string[] {
+  const { levelMax, pendingMs } = node.levels();
+  if (pendingMs < FINALIZE_WITHIN_MS) return [];
+  return [`All members support level ${levelMax}: finalize the upgrade.`];
+}
+
 /** What the node knows of all members, at once. */
 export function overview(serving: Serving, replicas: Replicas): OverviewAnswer {
   const { node, leaders, settings } = serving;
@@ -99,6 +106,7 @@ export function overview(serving: Serving, replicas: Replicas): OverviewAnswer {
   for (const { partition, why } of replicas.waits()) {
     alarms.push(`Partition ${partition} waits: ${why}.`);
   }
+  alarms.push(...levelAlarms(serving));
   return {
     initialized: cluster !== null && node.initialized,
     membershipVersion: cluster?.membershipVersion ?? 0,

@@ -152,6 +152,7 @@ export class Bench {
       isLinked: (other) => node.isLinked(other),
       partitionWaits: () => node.partitionWaits(),
       lastReport: (other) => node.lastReport(other),
+      levels: () => node.levels(),
     };
   }
 

@@ -211,6 +211,7 @@ export class Trio {
       isLinked: (node) => !this.dead.has(node),
       partitionWaits: () => this.waits,
       lastReport: (node) => this.reports.get(node) ?? null,
+      levels: () => this.host.levels(),
     };
   }
 

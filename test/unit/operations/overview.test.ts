@@ -134,3 +134,15 @@ t.test(
     t.ok(bench.operations.healthChecks().length > 0);
   },
 );
+
+t.test("5.5 U6 an upgrade that nobody finalizes is told after two days", (t) => {
+  const trio = members();
+  const told = (hours: number): readonly string[] => {
+    const levels = { level: 1, levelMax: 2, pendingMs: hours * 3_600_000 };
+    Object.assign(trio.host, { levels: () => levels });
+    return overview(trio, 1).alarms.filter((alarm) => alarm.includes("finalize"));
+  };
+  t.same(told(47), []);
+  t.same(told(48), ["All members support level 2: finalize the upgrade."]);
+  t.end();
+});
