@@ -221,6 +221,7 @@ export class Node {
       badItems: links.badItems,
       strays: links.strays,
       replicaDrops: this.registry.drops,
+      placement: this.parts.changes.placer.facts(),
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
       levels: this.levels(),

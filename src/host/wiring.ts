@@ -364,7 +364,7 @@ export class NodeParts implements TurnParts {
       isLinked: (node) => this.peers.isUp(node),
       unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
       transfers: () => this.snapshots.facts(),
-      waits: () => this.changes.reconcile.waits(),
+      waits: () => [...this.changes.reconcile.waits(), ...this.changes.placer.waits()],
       isFull: () => this.flusher.storeFull || ports.log.space() === "full",
       health: () => {
         const { ready: isReady, reason } = this.health();

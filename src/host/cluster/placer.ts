@@ -12,8 +12,11 @@ import type { ClusterRecord, Member, PartitionRecord } from "../../machine/comma
 import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
 import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import { planPlacement } from "../../control/placement-plan.js";
+import { PLACEMENT_REASONS } from "../../control/placement-reasons.js";
 import {
   IDLE_PASSES_ALARM,
+  PLACEMENT_CLASSES,
+  type PlacementClass,
   type MemberView,
   type PlacedGroupView,
   type PlacementPlan,
@@ -28,8 +31,9 @@ import { deadMembers } from "../../control/silence.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
 import type { CoreStatus } from "../../raft/state/types.js";
-import type { NodeReport } from "../reports/node-report.js";
+import type { NodeReport, PartitionWait } from "../reports/node-report.js";
 import type { HeardReport } from "../reports/node-reports.js";
+import type { PlacementFacts } from "../requests/results.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
 import { isWithin } from "./reconcile.js";
 
@@ -114,10 +118,9 @@ class Reign {
 
 export class Placer {
   private reign: Reign | null = null;
-  /** Passes, and orders that were sent and accepted, since the start. */
-  passes = 0;
-  orders = 0;
-  done = 0;
+  private readonly passes = { ordered: 0, waiting: 0, settled: 0 };
+  private readonly accepted = new Map<PlacementClass, number>();
+  private readonly refused = new Map<PlacementClass, number>();
 
   constructor(private readonly deps: PlacerDeps) {}
 
@@ -126,9 +129,27 @@ export class Placer {
     return this.reign?.plan ?? null;
   }
 
-  /** So many timed passes in a row had work and moved nothing. */
-  get isIdleAlarm(): boolean {
-    return (this.reign?.idle ?? 0) >= IDLE_PASSES_ALARM;
+  facts(): PlacementFacts {
+    const { passes, accepted, refused, reign } = this;
+    const moves = PLACEMENT_CLASSES.flatMap((kind) => [
+      { class: kind, result: "accepted", count: accepted.get(kind) ?? 0 } as const,
+      { class: kind, result: "refused", count: refused.get(kind) ?? 0 } as const,
+    ]);
+    const waiting = new Map<string, number>();
+    for (const { reason } of reign?.plan?.waits ?? []) add(waiting, reason);
+    const isIdle = (reign?.idle ?? 0) >= IDLE_PASSES_ALARM;
+    return { passes: { ...passes }, moves, waiting, isIdle };
+  }
+
+  /** What partitions wait for before a step of theirs is ordered, as the last pass told. */
+  waits(): readonly PartitionWait[] {
+    const waits: PartitionWait[] = [];
+    for (const { partitionId: partition, reason } of this.reign?.plan?.waits ?? []) {
+      // What is on its way, or is being listed, the leader of the group tells.
+      if (reason === "replica-on-its-way" || reason === "not-listed") continue;
+      waits.push({ partition, why: PLACEMENT_REASONS[reason] });
+    }
+    return waits;
   }
 
   /** Something waits for `tick`. */
@@ -205,7 +226,8 @@ export class Placer {
 
   private pass(reign: Reign, records: Records, isTimed: boolean, nowMs: number): void {
     const plan = planPlacement(this.view(reign, records, nowMs));
-    this.passes++;
+    const isWaiting = plan.waits.length > 0 || plan.balance !== null;
+    this.passes[plan.steps.length > 0 ? "ordered" : isWaiting ? "waiting" : "settled"]++;
     reign.isDirty = false;
     reign.lastPassMs = nowMs;
     reign.rests = plan.rests;
@@ -226,9 +248,9 @@ export class Placer {
   }
 
   private order(reign: Reign, { steps }: PlacementPlan, nowMs: number): void {
-    const items = steps.slice(0, PLACEMENT_ITEMS_MAX).map(({ order }) => order);
+    const ordered = steps.slice(0, PLACEMENT_ITEMS_MAX);
+    const items = ordered.map(({ order }) => order);
     reign.isPending = true;
-    this.orders += items.length;
     const command = { kind: "change-replicas", items } as const;
     this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
       reign.isPending = false;
@@ -237,7 +259,10 @@ export class Placer {
         reign.isDirty = true;
         return;
       }
-      this.done += result.items.filter(({ status }) => status === "done").length;
+      for (const [at, { status }] of result.items.entries()) {
+        const kind = ordered[at]?.class;
+        if (kind !== undefined) add(status === "done" ? this.accepted : this.refused, kind);
+      }
     });
   }
 
@@ -317,6 +342,10 @@ export class Placer {
     }
     return groups;
   }
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 /** When a replica on its way got on last; sets that down. */

@@ -144,6 +144,22 @@ export interface ReadyCheck {
   readonly detail: string;
 }
 
+/** What the allocator did here, while this node led the meta partition. */
+export interface PlacementFacts {
+  /** Passes since the start, by how each ended. */
+  readonly passes: Readonly<Record<"ordered" | "waiting" | "settled", number>>;
+  /** Orders since the start by what they were for, and what became of them. */
+  readonly moves: readonly {
+    readonly class: string;
+    readonly result: "accepted" | "refused";
+    readonly count: number;
+  }[];
+  /** Partitions that waited in the last pass, by reason; empty where meta is not led. */
+  readonly waiting: ReadonlyMap<string, number>;
+  /** Many timed passes in a row had work and moved nothing. */
+  readonly isIdle: boolean;
+}
+
 export interface NodeFacts {
   readonly queuedBytes: number;
   readonly unflushedBytes: number;
@@ -176,6 +192,7 @@ export interface NodeFacts {
   readonly strays: Readonly<Record<StrayReason, number>>;
   /** Replicas that were dropped to the end in this life of the node. */
   readonly replicaDrops: number;
+  readonly placement: PlacementFacts;
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];

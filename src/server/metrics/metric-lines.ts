@@ -6,7 +6,7 @@
 import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { ReplicationFacts } from "../../control/placement.js";
-import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
+import type { GroupFacts, NodeFacts, PlacementFacts } from "../../host/requests/results.js";
 
 type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
 
@@ -106,6 +106,7 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
   family(lines, "svc_replica_drops_total", "counter", "Replicas that left this node for good");
   lines.push(`svc_replica_drops_total ${node.replicaDrops}`);
+  placementLines(lines, node.placement);
   const strays = "svc_stray_frames_total";
   family(lines, strays, "counter", "Messages for no replica of this node, by reason");
   for (const [reason, count] of Object.entries(node.strays)) {
@@ -135,6 +136,28 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
     const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
     lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
   }
+}
+
+/** What the allocator does, where the meta partition is led. */
+export function placementLines(lines: string[], facts: PlacementFacts): void {
+  const moves = "svc_placement_moves_total";
+  family(lines, moves, "counter", "Replicas that were ordered to come or go, by what for");
+  for (const { class: kind, result, count } of facts.moves) {
+    lines.push(`${moves}{class="${kind}",result="${result}"} ${count}`);
+  }
+  const passes = "svc_placement_passes_total";
+  family(lines, passes, "counter", "Passes of the allocator on this node");
+  for (const [result, count] of Object.entries(facts.passes)) {
+    lines.push(`${passes}{result="${result}"} ${count}`);
+  }
+  const waiting = "svc_placement_waiting";
+  family(lines, waiting, "gauge", "Partitions that wait, by reason; on the leader of meta");
+  for (const [reason, count] of facts.waiting) {
+    lines.push(`${waiting}{reason="${reason}"} ${count}`);
+  }
+  const alarm = "svc_placement_idle_alarm";
+  family(lines, alarm, "gauge", "1 when many passes in a row had work and moved nothing");
+  lines.push(`${alarm} ${facts.isIdle ? 1 : 0}`);
 }
 
 /** Where replicas are missing, or too many, as this node sees it. */

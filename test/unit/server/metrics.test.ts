@@ -1,6 +1,6 @@
 /** Figures of a node: how busy it was lately, and which partitions lack replicas. */
 import t from "tap";
-import { replicationLines } from "../../../src/server/metrics/metric-lines.js";
+import { placementLines, replicationLines } from "../../../src/server/metrics/metric-lines.js";
 import { RecentLoad } from "../../../src/server/metrics/recent-load.js";
 
 t.test("the load of the last seconds: the worse of two windows, then forgotten", (t) => {
@@ -43,5 +43,27 @@ t.test("P-093 what lacks replicas is counted, each with its meaning", (t) => {
     "svc_partitions_moving 0",
     "svc_drain_replicas_left 7",
   ]);
+  t.end();
+});
+
+t.test("P-093 what the allocator does is counted, and what waits has its reason", (t) => {
+  const lines: string[] = [];
+  placementLines(lines, {
+    passes: { ordered: 1, waiting: 2, settled: 3 },
+    moves: [{ class: "repair", result: "accepted", count: 4 }],
+    waiting: new Map([["no-node", 5]]),
+    isIdle: true,
+  });
+  t.same(
+    lines.filter((line) => !line.startsWith("#")),
+    [
+      'svc_placement_moves_total{class="repair",result="accepted"} 4',
+      'svc_placement_passes_total{result="ordered"} 1',
+      'svc_placement_passes_total{result="waiting"} 2',
+      'svc_placement_passes_total{result="settled"} 3',
+      'svc_placement_waiting{reason="no-node"} 5',
+      "svc_placement_idle_alarm 1",
+    ],
+  );
   t.end();
 });

@@ -13,18 +13,22 @@ const PLACING: Partial<HostSettings> = {
   deadMemberMs: 20_000,
 };
 
-function passes(cluster: PlacedCluster): number {
-  return [...cluster.nodes.values()].reduce(
-    (sum, node) => sum + node["parts"].changes.placer.passes,
-    0,
-  );
+function placers(cluster: PlacedCluster) {
+  return [...cluster.nodes.values()].map((node) => node["parts"].changes.placer);
 }
 
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function passes(cluster: PlacedCluster): number {
+  return sum(placers(cluster).flatMap((placer) => Object.values(placer.facts().passes)));
+}
+
+/** That were accepted. */
 function orders(cluster: PlacedCluster): number {
-  return [...cluster.nodes.values()].reduce(
-    (sum, node) => sum + node["parts"].changes.placer.orders,
-    0,
-  );
+  const moves = placers(cluster).flatMap((placer) => placer.facts().moves);
+  return sum(moves.map(({ result, count }) => (result === "accepted" ? count : 0)));
 }
 
 function passWhile(cluster: PlacedCluster, isOpen: () => boolean, limitMs: number): boolean {
@@ -143,8 +147,15 @@ void t.test("a node whose rebalancer is off begins nothing for a dead one", (t) 
   cluster.kill(2);
   cluster.pass(90_000);
   t.equal(orders(cluster), 0);
-  const plans = [...cluster.nodes.values()].map((node) => node["parts"].changes.placer.plan);
-  const waits = plans.flatMap((plan) => plan?.waits ?? []);
-  t.ok(waits.length > 0 && waits.every(({ reason }) => reason === "disabled"), "and says why");
+  const waits = placers(cluster).flatMap((placer) => [...placer.facts().waiting.keys()]);
+  t.same(waits, ["disabled"], "and says why");
+  const told = [...cluster.nodes.values()].map((node) => node.partitionWaits());
+  for (const each of told) {
+    t.ok(each.length > 0 && each.every(({ why }) => why.includes("rebalancer is off")));
+  }
+  t.ok(
+    placers(cluster).every((placer) => !placer.facts().isIdle),
+    "what is switched off is no alarm",
+  );
   t.end();
 });
