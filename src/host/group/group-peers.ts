@@ -61,6 +61,10 @@ export class GroupPeers implements InboxObserver {
     return this.parts.isQuiet();
   }
 
+  isLinked(node: number): boolean {
+    return this.parts.outbox.isUp(node);
+  }
+
   unlinkedMs(node: number, nowMs: number): number {
     return this.parts.outbox.unlinkedMs(node, nowMs);
   }

@@ -37,6 +37,7 @@ export interface QuiescenceGroup {
   readonly leadership: Leadership;
   /** Nothing is queued, on its way to the disk, or unapplied. */
   readonly isQuiet: boolean;
+  isLinked(node: number): boolean;
   /** How long a node has not been linked (ms); 0 while it is. */
   unlinkedMs(node: number, nowMs: number): number;
   send(message: Message): void;
@@ -127,6 +128,8 @@ export class Quiescence {
     for (const peer of progress) {
       if (peer.id === core.id || this.isAway(peer.id, nowMs)) continue;
       if (peer.match !== core.lastIndex || !peer.active) return;
+      // It confirmed before its link broke: who slept now would lead without a majority for ever.
+      if (!this.group.isLinked(peer.id)) return;
       if (!peer.learner) votes++;
       caughtUp.push(peer.id);
     }

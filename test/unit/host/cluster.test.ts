@@ -219,6 +219,18 @@ void t.test("P-013 a member that is away for long does not keep the others awake
   t.end();
 });
 
+void t.test("P-013 a leader without a majority does not sleep: it stops leading", (t) => {
+  const cluster = new Cluster(2, { quiesceAfterMs: 50 }).ready();
+  cluster.pass(5000);
+  const leader = cluster.serverOf(1) ?? 0;
+  cluster.kill(3 - leader);
+  // The round in which the other one still answered, and the one in which nobody did.
+  const tookMs = cluster.passUntil(() => cluster.serverOf(1) === null, 5000);
+  t.ok(tookMs < 2500, `${tookMs} ms`);
+  assertComesBack(t, cluster, 3 - leader);
+  t.end();
+});
+
 void t.test("P-013 a whole cluster that restarts asleep elects again", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(5000);
