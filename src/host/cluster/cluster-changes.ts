@@ -117,7 +117,13 @@ export class ClusterChanges {
       return registry.all.map(({ replica }) => replica.members.membership);
     };
     const isLinked = (node: number): boolean => deps.isLinked(node);
-    this.leaving = new Leaving({ nodeId, memberships, isLive: isLinked, ...both });
+    this.leaving = new Leaving({
+      nodeId,
+      memberships: () => this.common().map(({ replica }) => replica.members.membership),
+      placement: (atMs) => this.placer.sketch(atMs),
+      isLive: isLinked,
+      ...both,
+    });
     this.hearing = new Hearing({
       nowMs,
       soon,
@@ -276,11 +282,17 @@ export class ClusterChanges {
     this.deps.wake(replica);
   }
 
+  /** The groups hosted here that follow the member list: those of placed partitions do not. */
+  private common(): readonly Hosted[] {
+    const { all, hostedMap } = this.deps.registry;
+    return all.filter(({ replica }) => !hostedMap.placed.has(replica.partition));
+  }
+
   /** The cluster as seen here; null unless all groups that are on every node are hosted. */
   private view(): ClusterView | null {
-    const { all, dataPartitions, hostedMap } = this.deps.registry;
-    const { full, placed, named } = hostedMap;
-    const common = all.filter(({ replica }) => !placed.has(replica.partition));
+    const { dataPartitions, hostedMap } = this.deps.registry;
+    const { full, named } = hostedMap;
+    const common = this.common();
     if (dataPartitions === 0 || common.length !== full + 1) return null;
     const groups = common.map(({ replica }) => {
       const { machine, core, leadership, members } = replica;

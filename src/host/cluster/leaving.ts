@@ -12,7 +12,10 @@
  * long ends with the former role, unless the removal won (P-096): when the call ended before that
  * was committed, it is gone on with, or left to the next call.
  */
-import { decideLeave } from "../../control/membership.js";
+import { cancelsOfDrain, decideDrain, isDrained } from "../../control/drain.js";
+import { type LeaveDecision, type LeaveFacts, decideLeave } from "../../control/membership.js";
+import type { PlacementView } from "../../control/placement-view.js";
+import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
@@ -31,7 +34,8 @@ export type LeaveOutcome =
   /** Of the removal of another member only. */
   | "RefusedStillAlive";
 
-export type LeaveDone = (outcome: LeaveOutcome) => void;
+/** `drained`: replicas of placed partitions were here, and have gone to others. */
+export type LeaveDone = (outcome: LeaveOutcome, drained?: boolean) => void;
 
 export interface LeavingDeps {
   readonly nodeId: number;
@@ -40,8 +44,10 @@ export interface LeavingDeps {
   metaReads(): MetaReads | null;
   /** Who leads the meta partition, as far as is known here; 0 = unknown. */
   metaLeader(): number;
-  /** Memberships of the groups hosted here. */
+  /** Memberships of the groups hosted here that follow the member list. */
   memberships(): readonly Membership[];
+  /** Placed partitions as seen here; null while there are none. */
+  placement(nowMs: number): PlacementView | null;
   isLive(node: number): boolean;
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -76,6 +82,8 @@ export class Leaving {
   /** When the call that is served looked first; Infinity before. */
   private lookedMs = Infinity;
   private onItsWay = false;
+  /** A record named this node when the call looked first, and replicas may be moved. */
+  private isDrain = false;
   private formerRole: MemberRole = "voter";
   /** The role is to be given back although no call waits for it: tries left. */
   private owedTries = 0;
@@ -137,6 +145,7 @@ export class Leaving {
     this.phase = "deciding";
     this.nextMs = 0;
     this.lookedMs = Infinity;
+    this.isDrain = false;
     this.refusal = "DrainTimedOut";
   }
 
@@ -163,13 +172,22 @@ export class Leaving {
     const others = deps.memberships().map(({ voters }) => {
       return voters.filter((node) => node !== deps.nodeId);
     });
-    const decision = decideLeave({
+    const view = deps.placement(nowMs);
+    const decision = this.judge(view, {
       members: founded ? metaReads.members() : null,
       nodeId: deps.nodeId,
       metaLed: deps.metaLeader() !== 0,
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => deps.isLive(node)).length),
     });
+    if (this.lookedMs === Infinity && view !== null) {
+      const isListed = view.partitions.some(({ replicas }) =>
+        replicas.some(({ nodeId }) => {
+          return nodeId === deps.nodeId;
+        }),
+      );
+      this.isDrain = isDrained(isListed, view.isEnabled);
+    }
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;
     if (isElecting) return;
@@ -186,6 +204,10 @@ export class Leaving {
     this.phase = "marking";
     this.owedTries = 0;
     this.mark(nowMs);
+  }
+
+  private judge(view: PlacementView | null, facts: LeaveFacts): LeaveDecision {
+    return view === null ? decideLeave(facts) : decideDrain(facts, view);
   }
 
   /** Makes the role leaving, and asks by the same command whether the removal is through. */
@@ -210,8 +232,19 @@ export class Leaving {
   private restore(nowMs: number): void {
     this.propose(this.formerRole, nowMs, (result) => {
       if (result.status !== "applied") return;
-      this.end(result.outcome === "not-a-member" ? "Committed" : this.refusal);
+      const isRemoved = result.outcome === "not-a-member";
+      if (!isRemoved) this.cancelArrivals(nowMs);
+      this.end(isRemoved ? "Committed" : this.refusal);
     });
+  }
+
+  /** Replicas on their way in place of this node's are not wanted any more; what moved stays. */
+  private cancelArrivals(nowMs: number): void {
+    const records = this.deps.metaReads()?.partitions() ?? [];
+    const items = cancelsOfDrain(records, this.deps.nodeId).slice(0, PLACEMENT_ITEMS_MAX);
+    if (items.length === 0) return;
+    const command = { kind: "change-replicas", items } as const;
+    this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, () => undefined);
   }
 
   /**
@@ -244,7 +277,8 @@ export class Leaving {
     // Until the former role is known to be committed, this node may be marked.
     if (outcome === "Timeout" && this.phase !== "deciding") this.owedTries = OWED_TRIES_MAX;
     const call = this.calls.shift();
-    if (call !== undefined) this.deps.soon(() => call.done(outcome));
+    const hasDrained = this.isDrain && outcome === "Committed";
+    if (call !== undefined) this.deps.soon(() => call.done(outcome, hasDrained));
     this.begin();
   }
 }

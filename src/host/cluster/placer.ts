@@ -11,6 +11,7 @@
 import type { ClusterRecord, Member, PartitionRecord } from "../../machine/commands/command.js";
 import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
 import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
+import { drainLeft } from "../../control/drain.js";
 import { planPlacement } from "../../control/placement-plan.js";
 import { PLACEMENT_REASONS } from "../../control/placement-reasons.js";
 import {
@@ -73,6 +74,9 @@ const PATIENCE_MS = 5000;
 /** Pause after a command that was not decided (ms). */
 const RETRY_MS = 1000;
 
+/** Pause between two lines about what a leaving node has left (ms). */
+const TELL_DRAIN_MS = 10_000;
+
 /** How far a replica on its way was, and when it got on last. */
 interface Progress {
   readonly nodeId: number;
@@ -104,6 +108,7 @@ class Reign {
   hasMoved = false;
   idle = 0;
   lastPassMs = -Infinity;
+  nextToldMs = -Infinity;
   nextTimedMs: number;
   notBeforeMs = -Infinity;
 
@@ -158,6 +163,20 @@ export class Placer {
     if (reign?.plan == null || reign.records?.isNeeded !== true) return false;
     const { steps, waits, balance } = reign.plan;
     return reign.isPending || reign.isDirty || steps.length + waits.length > 0 || balance !== null;
+  }
+
+  /**
+   * Placed partitions as any node sees them, whoever leads meta: what is linked now is live. Null
+   * while nothing is placed.
+   */
+  sketch(nowMs: number): PlacementView | null {
+    const { deps } = this;
+    const reign = new Reign(0, nowMs, deps.everyMs);
+    const records = this.read(reign);
+    if (records?.partitions.some(({ mode }) => mode === "placed") !== true) return null;
+    this.noteLinks(reign, records.members, nowMs);
+    const view = this.view(reign, records, nowMs);
+    return { ...view, isEnabled: deps.isEnabled && records.isNeeded };
   }
 
   /** Once per tick, inside a turn. */
@@ -240,11 +259,26 @@ export class Placer {
     reign.nextTimedMs = nowMs + this.deps.everyMs;
     reign.idle = idlePasses(reign.idle, plan, reign.hasMoved);
     reign.hasMoved = false;
+    this.tellDrain(reign, plan, nowMs);
     if (reign.idle !== IDLE_PASSES_ALARM) return;
     const first = plan.waits[0];
     const about = first === undefined ? {} : { partition: first.partitionId, why: first.reason };
     const fields = { waits: plan.waits.length, ...about };
     this.deps.logger.log("warn", "Replicas are not where they should be, and none moves.", fields);
+  }
+
+  /** Of a member that leaves: what is left, and what the first of that waits for. */
+  private tellDrain(reign: Reign, plan: PlacementPlan, nowMs: number): void {
+    const { members = [], partitions = [] } = reign.records ?? {};
+    const leaver = members.find(({ role }) => role === "leaving");
+    if (leaver === undefined || nowMs < reign.nextToldMs) return;
+    reign.nextToldMs = nowMs + TELL_DRAIN_MS;
+    const left = drainLeft(partitions, leaver.nodeId, plan);
+    const [first] = left;
+    if (first === undefined) return;
+    const about = { partition: first.partitionId, why: first.reason ?? "its next step is ordered" };
+    const fields = { member: leaver.nodeId, left: left.length, ...about };
+    this.deps.logger.log("info", "Replicas of a leaving node move to others.", fields);
   }
 
   private order(reign: Reign, { steps }: PlacementPlan, nowMs: number): void {

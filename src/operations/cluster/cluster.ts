@@ -173,7 +173,8 @@ export class Cluster {
   /** `member`: who leaves; 0 or this node's own id: this node. */
   leave(member: number, context: RequestContext, done: (answer: LeaveAnswer) => void): void {
     const { node, settings } = this.serving;
-    const end = (outcome: LeaveAnswer["outcome"]): void => done(this.leaveAnswer(outcome));
+    const end = (outcome: LeaveAnswer["outcome"], drained = false): void =>
+      done(this.leaveAnswer(outcome, drained));
     if (member === 0 || member === settings.nodeId) {
       return node.leave(context.deadlineMs, settings.drainTimeoutMs, end);
     }
@@ -182,11 +183,11 @@ export class Cluster {
     removeMember(this.serving, member, withDeadline(context, deadlineMs), end);
   }
 
-  private leaveAnswer(outcome: LeaveAnswer["outcome"]): LeaveAnswer {
+  /** With full replication there is nothing to drain (contract 5.3). */
+  private leaveAnswer(outcome: LeaveAnswer["outcome"], drained: boolean): LeaveAnswer {
     return {
       left: outcome === "Committed" || outcome === "NotAMember",
-      // With full replication there is nothing to drain (contract 5.3).
-      drained: false,
+      drained,
       outcome,
       membershipVersion: this.membershipVersion(),
       retryable: RETRYABLE.includes(outcome),

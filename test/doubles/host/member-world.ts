@@ -167,6 +167,7 @@ export class MemberNode {
       metaReads: reads,
       metaLeader: leader,
       memberships: () => world.groups.map((group) => group.membership),
+      placement: () => null,
       isLive: (node) => world.isUp(node),
       proposeOnMeta: this.metaProposer.propose,
     });

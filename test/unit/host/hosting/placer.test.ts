@@ -159,3 +159,54 @@ void t.test("a node whose rebalancer is off begins nothing for a dead one", (t) 
   );
   t.end();
 });
+
+interface Left {
+  outcome: string;
+  drained: boolean | undefined;
+}
+
+function leave(cluster: PlacedCluster, node: number, drainMs: number): Left {
+  let left: Left | null = null;
+  cluster.node(node).leave(cluster.nowMs + drainMs + 20_000, drainMs, (outcome, drained) => {
+    left = { outcome, drained };
+  });
+  passWhile(cluster, () => left === null, drainMs + 30_000);
+  return left ?? { outcome: "open", drained: undefined };
+}
+
+for (const factor of [1, 3]) {
+  void t.test(`P-083 a node that leaves hands all its replicas over, factor ${factor}`, (t) => {
+    const settings = { ...PLACING, initialPartitions: 5 };
+    const cluster = new PlacedCluster(5, factor, settings).ready();
+    for (let partition = 1; partition <= 5; partition++) t.ok(write(cluster, partition, "kept"));
+    t.same(leave(cluster, 2, 120_000), { outcome: "Committed", drained: true });
+    t.ok(isSettled(cluster, 5, factor, 2), told(cluster, 5));
+    // Nothing of it is needed any more, from the moment on that it heard so.
+    cluster.kill(2);
+    for (let partition = 1; partition <= 5; partition++) {
+      t.ok(
+        passWhile(cluster, () => cluster.serverOf(partition) === null, 20_000),
+        `partition ${partition} is led`,
+      );
+      t.ok(write(cluster, partition, "new"));
+    }
+    t.end();
+  });
+}
+
+void t.test("P-096 a drain that takes too long gives the role back and calls nobody in", (t) => {
+  // Nobody has been live for long enough to get a replica.
+  const cluster = new PlacedCluster(4, 1, { ...PLACING, initialPartitions: 4 }).ready();
+  t.same(leave(cluster, 2, 5000), { outcome: "DrainTimedOut", drained: false });
+  cluster.pass(60_000);
+  t.equal(cluster.node(2).metaGroup().machine.meta.member(2)?.role, "voter");
+  t.ok(isSettled(cluster, 4, 1), told(cluster, 4));
+  t.end();
+});
+
+void t.test("a node whose last replica nobody may take does not leave", (t) => {
+  const off = { ...PLACING, rebalancerEnabled: false, initialPartitions: 4 };
+  const cluster = new PlacedCluster(4, 1, off).ready();
+  t.same(leave(cluster, 2, 60_000), { outcome: "RefusedInsufficientVoters", drained: false });
+  t.end();
+});
