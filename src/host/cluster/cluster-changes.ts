@@ -114,12 +114,12 @@ export class ClusterChanges {
     const both = { nowMs, soon, metaReads, metaLeader, proposeOnMeta };
     this.joining = new Joining({ clusterId, storage, program, founders, logger, ...both });
     const memberships = (): readonly Membership[] => {
-      return registry.all.map(({ replica }) => replica.members.membership);
+      return this.common().map(({ replica }) => replica.members.membership);
     };
     const isLinked = (node: number): boolean => deps.isLinked(node);
     this.leaving = new Leaving({
       nodeId,
-      memberships: () => this.common().map(({ replica }) => replica.members.membership),
+      memberships,
       placement: (atMs) => this.placer.sketch(atMs),
       isLive: isLinked,
       ...both,

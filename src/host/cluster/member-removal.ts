@@ -13,6 +13,7 @@
  * Nothing is taken back: after "Timeout" the removal goes on.
  */
 import { decideLeave } from "../../control/membership.js";
+import { partitionsAtRisk } from "../../control/silence.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { Hearing } from "./hearing.js";
@@ -27,7 +28,7 @@ export interface MemberRemovalDeps {
   metaReads(): MetaReads | null;
   /** This node leads the meta partition, and has applied its own-term entry. */
   servesMeta(): boolean;
-  /** Memberships of the groups hosted here. */
+  /** Memberships of the groups hosted here that follow the member list. */
   memberships(): readonly Membership[];
   isLinked(node: number): boolean;
   readonly hearing: Pick<Hearing, "isHeard" | "ask">;
@@ -114,14 +115,20 @@ export class MemberRemoval {
     const named = deps.memberships().filter(({ voters, learners }) => {
       return voters.includes(member) || learners.includes(member);
     });
+    const atRisk = partitionsAtRisk(
+      isListed ? (metaReads?.partitions() ?? []) : [],
+      member,
+      (node) => this.isLive(node),
+    );
     const others = named.map(({ voters }) => voters.filter((node) => node !== member));
-    return decideLeave({
+    const decision = decideLeave({
       members,
       nodeId: member,
       metaLed: deps.servesMeta(),
       otherVoters: others.map((voters) => voters.length),
       liveOtherVoters: others.map((voters) => voters.filter((node) => this.isLive(node)).length),
     });
+    return decision === "remove" && atRisk.length > 0 ? "RefusedInsufficientVoters" : decision;
   }
 
   private isLive(node: number): boolean {

@@ -210,3 +210,37 @@ void t.test("a node whose last replica nobody may take does not leave", (t) => {
   t.same(leave(cluster, 2, 60_000), { outcome: "RefusedInsufficientVoters", drained: false });
   t.end();
 });
+
+/** Has a member removed by whoever leads meta; how that ended. */
+function remove(cluster: PlacedCluster, member: number, limitMs: number): string {
+  let end = "open";
+  const id = cluster.serverOf(0) ?? 1;
+  cluster.node(id).removeMember(member, cluster.nowMs + limitMs, (outcome) => {
+    end = outcome;
+  });
+  passWhile(cluster, () => end === "open", limitMs + 5000);
+  return end;
+}
+
+void t.test("P-095 a member that is gone is removed, and its replicas are made elsewhere", (t) => {
+  // Nobody is dead by itself: an operator says so.
+  const settings = { ...PLACING, deadMemberMs: 0, initialPartitions: 5 };
+  const cluster = new PlacedCluster(5, 3, settings).ready();
+  cluster.pass(5000);
+  cluster.kill(2);
+  cluster.pass(60_000);
+  t.equal(orders(cluster), 0);
+  t.equal(remove(cluster, 2, 60_000), "Committed");
+  t.ok(isSettled(cluster, 5, 3, 2), told(cluster, 5));
+  t.end();
+});
+
+void t.test("P-095 nobody is removed whose vote a placed partition needs", (t) => {
+  const settings = { ...PLACING, deadMemberMs: 0, initialPartitions: 4 };
+  const cluster = new PlacedCluster(4, 2, settings).ready();
+  cluster.kill(2);
+  cluster.pass(60_000);
+  t.equal(remove(cluster, 2, 60_000), "RefusedInsufficientVoters");
+  t.equal(cluster.node(1).metaGroup().machine.meta.member(2)?.role, "voter", "nothing was begun");
+  t.end();
+});
