@@ -160,8 +160,9 @@ export class Placer {
   /** Something waits for `tick`. */
   get hasWork(): boolean {
     const { reign } = this;
-    if (reign?.plan == null || reign.records?.isNeeded !== true) return false;
-    const { steps, waits, balance } = reign.plan;
+    const plan = reign?.plan ?? null;
+    if (reign === null || plan === null || reign.records?.isNeeded !== true) return false;
+    const { steps, waits, balance } = plan;
     return reign.isPending || reign.isDirty || steps.length + waits.length > 0 || balance !== null;
   }
 
