@@ -11,6 +11,7 @@ import { compileSource, type Edit, editedSources, plantedModules, sourceOf } fro
 import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
 import { placementBugs } from "./placement.js";
+import { placerBugs } from "./placer.js";
 import { recordBugs } from "./records.js";
 import { reportBugs } from "./reports.js";
 
@@ -19,6 +20,7 @@ const all = [
   ...recordBugs,
   ...hostingBugs,
   ...placementBugs,
+  ...placerBugs,
   ...reportBugs,
   ...nodeMutations,
   ...openNodeMutations,

@@ -11,6 +11,7 @@ import t from "tap";
 import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
 import { placementBugs } from "./placement.js";
+import { placerBugs } from "./placer.js";
 import { type RecordBug, recordBugs } from "./records.js";
 import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
@@ -23,7 +24,13 @@ const SEEDS = "60";
 /** Moments at which a node dies: enough, too. */
 const DEATHS = "20";
 
-const bugs: readonly RecordBug[] = [...recordBugs, ...hostingBugs, ...placementBugs, ...reportBugs];
+const bugs: readonly RecordBug[] = [
+  ...recordBugs,
+  ...hostingBugs,
+  ...placementBugs,
+  ...placerBugs,
+  ...reportBugs,
+];
 
 t.setTimeout(300_000);
 
@@ -32,7 +39,7 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
   const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
   try {
     const path = `test/unit/${file}.js`;
-    growTree(folder, ["src", "test/doubles"], [path], modules);
+    growTree(folder, ["src", "test/doubles", "perf/micro"], [path], modules);
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
     const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS, SVC_HOSTING_DEATHS: DEATHS };
     const said = await new Promise<string>((resolve) => {
@@ -43,6 +50,8 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
         (_error, stdout) => resolve(stdout),
       );
     });
+    // A file that cannot be loaded shows nothing, neither with a bug nor without.
+    if (!/^(not )?ok \d/m.test(said)) throw new Error(`${path} ran no test`);
     return [...said.matchAll(/^not ok \d+ - (.*?)(?: # time=.*)?$/gm)].map(([, name = ""]) => name);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,59 @@
+/**
+ * Planted bugs of the node that runs the allocator, and of leaves and removals where partitions are placed, each caught
+ * by a test of `test/unit/` that is run on a copy of the tree with the bug, as those of the records are.
+ */
+import { edit } from "./edits.js";
+import type { RecordBug } from "./records.js";
+
+function placing(
+  pitfall: string,
+  name: string,
+  test: string,
+  ...[path, from, to]: readonly [path: string, from: string, to: string]
+): RecordBug {
+  const edits = [edit(`src/host/cluster/${path}.ts`, from, to)];
+  return { name, pitfall, edits, file: "host/hosting/placer.test", test };
+}
+
+export const placerBugs: readonly RecordBug[] = [
+  placing(
+    "P-106",
+    "whoever is linked now was always live",
+    "P-096 a drain that takes too long",
+    "placer",
+    "reign.liveSinceMs.set(nodeId, nowMs)",
+    "reign.liveSinceMs.set(nodeId, -Infinity)",
+  ),
+  placing(
+    "P-093",
+    "the rebalancer moves replicas although it is off",
+    "a node whose rebalancer is off",
+    "placer",
+    "      isEnabled: deps.isEnabled,\n      replicationFactor",
+    "      isEnabled: true,\n      replicationFactor",
+  ),
+  placing(
+    "P-093",
+    "passes are made where nothing is placed",
+    "P-094 a partition on every node",
+    "placer",
+    "isNeeded: isPermitted && isNeeded }",
+    "isNeeded: isPermitted || isNeeded }",
+  ),
+  placing(
+    "P-083",
+    "a placed replica that can move keeps its node from leaving",
+    "P-083 a node that leaves hands all its replicas over, factor 1",
+    "cluster-changes",
+    "return this.common().map(({ replica }) => replica.members.membership);",
+    "return registry.all.map(({ replica }) => replica.members.membership);",
+  ),
+  placing(
+    "P-095",
+    "a member is removed by force whose vote a placed partition needs",
+    "P-095 nobody is removed whose vote",
+    "member-removal",
+    'decision === "remove" && atRisk.length > 0 ?',
+    'decision === "remove" && atRisk.length > 99 ?',
+  ),
+];
