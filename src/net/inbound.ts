@@ -13,7 +13,7 @@ import type { Program } from "../base/levels.js";
 import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
 import type { PeerCredentials } from "./credentials.js";
-import { GRPC_CONTENT_TYPE, destroySoon } from "./dial.js";
+import { GRPC_CONTENT_TYPE } from "./dial.js";
 import { MessageReader, writePacket } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -37,6 +37,8 @@ export interface InboundOwner {
   /** The handshake is through. */
   opened(inbound: InboundLane): void;
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
+  /** Ends the connection when the turn is over. */
+  cut(session: ServerHttp2Session): void;
   /** `wasOpen`: frames may have been on it. */
   ended(inbound: InboundLane, wasOpen: boolean): void;
   nowMs(): number;
@@ -111,7 +113,7 @@ export class InboundLane {
     const wasOpen = this.isOpen;
     this.phase = "ended";
     this.stream.destroy();
-    if (this.session !== undefined) destroySoon(this.session);
+    if (this.session !== undefined) this.owner.cut(this.session);
     this.owner.ended(this, wasOpen);
   }
 

@@ -94,6 +94,8 @@ t.test("one vote per term", (t) => {
   votes.sent(3, 1, { ...grant, to: 2, term: 6 });
   t.equal(votes.verdict().kind, "pass");
   votes.sent(3, 1, message("vote", { term: 6, to: 1 }));
+  t.equal(votes.verdict().kind, "pass", "its own vote may not be on the disk yet");
+  votes.sent(3, 1, message("append", { term: 6, to: 1 }));
   t.match(votes.verdict(), { kind: "fail", violationCount: 1 }, "for itself, and for another");
   votes.forgot(4);
   votes.sent(4, 1, grant);

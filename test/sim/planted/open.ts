@@ -88,4 +88,12 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "the level is reported before its file is durable",
     "the power must go within the sync of a directory, once in the life of a node; `test/unit/disk/levels.test.ts` finds it",
   ],
+  [
+    "a raise is decided by whom the leader is linked with",
+    "seen by some seeds until the worlds changed, and not by 24 of today's",
+  ],
+  [
+    "the lease clock of a former leadership runs on while others lead",
+    "seen by some seeds until the worlds changed, and not by 24 of today's",
+  ],
 ]);

@@ -207,6 +207,8 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     membership: [options()],
     placement: [options()],
     leave: [options()],
+    overview: [options()],
+    finalize: [["level", "optionalInt32", 0], options()],
     removeMember: [["nodeId", "int32", 1], options()],
     setReplicationFactor: [
       ["partitionId", "int32", 1],

@@ -11,6 +11,7 @@ import t, { type Test } from "tap";
 import { PROGRAM, type Program } from "../../../src/base/levels.js";
 import { HANDSHAKE_EXTENSIONS_MAX_BYTES } from "../../../src/base/limits.js";
 import { Prng } from "../../../src/base/prng.js";
+import { destroySoon } from "../../../src/net/dial.js";
 import { InboundLane, type InboundOwner } from "../../../src/net/inbound.js";
 import { MessageReader, writeMessage, writePacket } from "../../../src/net/messages.js";
 import type { PeerNetwork } from "../../../src/net/network.js";
@@ -447,6 +448,7 @@ t.test("P-164 the library reads on while a lane ends: its session outlives the t
   const owner = {
     nowMs: () => 0,
     ended: (_lane: InboundLane, isOpen: boolean) => ended.push(isOpen),
+    cut: () => destroySoon(session),
   };
   new InboundLane(
     stream as unknown as ServerHttp2Stream,

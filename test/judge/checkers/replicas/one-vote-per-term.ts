@@ -2,7 +2,8 @@
  * Property (P-003): a node votes for one candidate in a term of a group, in all lives of its process
  * and of its replica.
  *
- * Invariant: a candidate has voted for itself.
+ * Invariant: a leader has voted for itself. A candidate asks for votes while its own is on its way to
+ * the disk: one that dies then has voted for nobody.
  */
 import type { Message } from "../../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "../verdict.js";
@@ -17,7 +18,7 @@ export class OneVotePerTerm {
 
   /** `node` sends `message` of `group`. */
   sent(node: number, group: number, { kind, term, to, reject }: Message): void {
-    if (kind === "vote") this.vote(node, group, term, node);
+    if (kind === "append" || kind === "heartbeat") this.vote(node, group, term, node);
     if (kind === "voteAnswer" && !reject) this.vote(node, group, term, to);
   }
 
