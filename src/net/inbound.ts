@@ -37,8 +37,6 @@ export interface InboundOwner {
   /** The handshake is through. */
   opened(inbound: InboundLane): void;
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void;
-  /** Ends the connection when the turn is over. */
-  cut(session: ServerHttp2Session): void;
   /** `wasOpen`: frames may have been on it. */
   ended(inbound: InboundLane, wasOpen: boolean): void;
   nowMs(): number;
@@ -107,13 +105,14 @@ export class InboundLane {
     return this.greeting?.lane ?? "control";
   }
 
-  /** Ends it, and its connection when the turn is over; `ended` follows at once. */
+  /** Ends it and its connection; `ended` follows at once. */
   end(): void {
     if (this.phase === "ended") return;
     const wasOpen = this.isOpen;
     this.phase = "ended";
     this.stream.destroy();
-    if (this.session !== undefined) this.owner.cut(this.session);
+    // At once: left to the end of the turn, the library may wait with what it was about to write.
+    this.session?.destroy();
     this.owner.ended(this, wasOpen);
   }
 

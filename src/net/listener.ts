@@ -39,7 +39,7 @@ import { answerQuestion, type UnaryOwner } from "./unary.js";
 
 export interface ListenerOwner extends Omit<
   InboundOwner,
-  "opened" | "ended" | "cut" | "nowMs" | "credentials"
+  "opened" | "ended" | "nowMs" | "credentials"
 > {
   joinAsked: UnaryOwner["joinAsked"];
   identity: UnaryOwner["identity"];
@@ -233,7 +233,7 @@ export class PeerListener implements InboundOwner {
    * Ends the connection when the turn is over, whatever is still to be written to it: a session
    * alone would wait for a peer that does not read.
    */
-  cut(session: ServerHttp2Session): void {
+  private cut(session: ServerHttp2Session): void {
     const socket = this.socketOf.get(session);
     if (socket === undefined) destroySoon(session);
     else destroySoon(session, socket);
