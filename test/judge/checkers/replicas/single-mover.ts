@@ -1,0 +1,73 @@
+/**
+ * Property (P-092): of the replicas of a partition one at a time is on its way in or out, and the
+ * voters of its group change by one at a time, or by one for another in a joint change.
+ *
+ * Invariant: learners that a partition brings along when it is listed are its members already, and
+ * do not count until they are told to go.
+ */
+import type { PartitionRecord } from "../../../../src/machine/commands/command.js";
+import type { Membership } from "../../../../src/raft/state/types.js";
+import { Findings, type Verdict } from "../verdict.js";
+
+interface Step {
+  readonly index: number;
+  readonly voters: readonly number[];
+}
+
+export class SingleMover {
+  private readonly findings: Findings;
+  private readonly seen = new Map<number, Set<number>>();
+  /** Of each group that is placed, by index. */
+  private readonly steps = new Map<number, Step[]>();
+  private readonly placed = new Set<number>();
+
+  constructor(minimum: Readonly<Record<string, number>> = { moves: 5, "changes of voters": 5 }) {
+    this.findings = new Findings("one replica moves at a time", minimum);
+  }
+
+  record({ partitionId, generation, mode, replicas }: PartitionRecord): void {
+    if (mode !== "placed") return;
+    this.placed.add(partitionId);
+    let seen = this.seen.get(partitionId);
+    if (seen === undefined) this.seen.set(partitionId, (seen = new Set()));
+    if (seen.has(generation)) return;
+    seen.add(generation);
+    const moving = replicas.filter(({ role, incarnation }) => {
+      return role === "removing" || (role === "learner" && incarnation > 0);
+    });
+    if (moving.length > 0) this.findings.count("moves");
+    if (moving.length <= 1) return;
+    const nodes = moving.map(({ nodeId, role }) => `${nodeId} ${role}`).join(", ");
+    this.findings.violation(`partition ${partitionId}, generation ${generation}: ${nodes}`);
+  }
+
+  /** Some node has applied the configuration of the entry at `index`. */
+  membership(group: number, index: number, membership: Membership): void {
+    if (!this.placed.has(group)) return;
+    let steps = this.steps.get(group);
+    if (steps === undefined) this.steps.set(group, (steps = []));
+    let at = steps.length;
+    while (at > 0 && (steps[at - 1] as Step).index >= index) at--;
+    if (steps[at]?.index === index) return;
+    // A joint change shows its new half; what it comes from is the configuration before.
+    const step = { index, voters: membership.voters };
+    steps.splice(at, 0, step);
+    this.compare(group, steps[at - 1], step);
+  }
+
+  private compare(group: number, from: Step | undefined, to: Step): void {
+    // Between configurations that were not seen one after the other there may have been more.
+    if (from === undefined) return;
+    const come = to.voters.filter((node) => !from.voters.includes(node));
+    const gone = from.voters.filter((node) => !to.voters.includes(node));
+    if (come.length + gone.length === 0) return;
+    this.findings.count("changes of voters");
+    if (come.length <= 1 && gone.length <= 1) return;
+    const text = `${from.voters.join()} at ${from.index}, ${to.voters.join()} at ${to.index}`;
+    this.findings.violation(`the voters of group ${group}: ${text}`);
+  }
+
+  verdict(): Verdict {
+    return this.findings.verdict();
+  }
+}

@@ -1,0 +1,357 @@
+/**
+ * The checkers of where replicas are: each passes, fires, and is vacuous where it saw too little.
+ */
+import t from "tap";
+import { configIndex, incarnation, placementGeneration } from "../../../src/base/ids.js";
+import { membershipOfVoters } from "../../../src/host/replication/config-entries.js";
+import type { PartitionRecord, ReplicaRecord } from "../../../src/machine/commands/command.js";
+import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
+import type { Membership } from "../../../src/raft/state/types.js";
+import { AtRest } from "../checkers/replicas/at-rest.js";
+import { BoundedImages } from "../checkers/replicas/bounded-images.js";
+import { ConfigInMap } from "../checkers/replicas/config-in-map.js";
+import { Converged, unconverged } from "../checkers/replicas/converged.js";
+import { DrainedMeansSafe } from "../checkers/replicas/drained-means-safe.js";
+import { LeadersSpread, unspread } from "../checkers/replicas/leaders-spread.js";
+import { LegalEdges, edgeOf } from "../checkers/replicas/legal-edges.js";
+import { MajorityKept } from "../checkers/replicas/majority-kept.js";
+import { NeverBelowFactor } from "../checkers/replicas/never-below-factor.js";
+import { NoLiveEviction } from "../checkers/replicas/no-live-eviction.js";
+import { SingleMover } from "../checkers/replicas/single-mover.js";
+import { WhyTold } from "../checkers/replicas/why-told.js";
+
+function voter(nodeId: number, life = 0): ReplicaRecord {
+  return { nodeId, role: "voter", incarnation: incarnation(life), replaces: 0 };
+}
+
+function learner(nodeId: number, life: number, replaces = 0): ReplicaRecord {
+  return { nodeId, role: "learner", incarnation: incarnation(life), replaces };
+}
+
+function removing(nodeId: number, life = 0): ReplicaRecord {
+  return { nodeId, role: "removing", incarnation: incarnation(life), replaces: 0 };
+}
+
+/** A record of partition 1, which is placed. */
+function record(
+  generation: number,
+  replicas: readonly ReplicaRecord[],
+  more: Partial<PartitionRecord> = {},
+): PartitionRecord {
+  const founded = foundedPartition(1, [1, 2], 2);
+  return { ...founded, generation: placementGeneration(generation), replicas, ...more };
+}
+
+function config(voters: readonly number[], learners: readonly number[] = []): Membership {
+  return { ...membershipOfVoters(voters), learners };
+}
+
+t.test("P-205 members are in the map", (t) => {
+  const checker = new ConfigInMap({ configurations: 2, "of moves": 1 });
+  checker.membership(2, 0, config([7, 8]));
+  checker.record(record(1, [voter(1), voter(2)]));
+  t.equal(checker.verdict().kind, "vacuous");
+  checker.membership(1, 0, config([1, 2]));
+  checker.record(record(2, [voter(1), voter(2), learner(3, 2)]));
+  checker.membership(1, 5, config([1, 2], [3]));
+  t.equal(checker.verdict().kind, "pass");
+  checker.membership(1, 4, config([1, 9]));
+  checker.record(record(1, [voter(1)]));
+  t.equal(checker.verdict().kind, "pass", "what is older says nothing");
+  checker.record(record(3, [voter(1), voter(2)]));
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 }, "off the list too early");
+  checker.membership(1, 6, config([1, 2, 4]));
+  t.equal(checker.verdict().violationCount, 2, "in the group too early");
+  const full = new ConfigInMap({});
+  full.record(foundedPartition(1, [1, 2], 0));
+  full.membership(1, 3, config([1, 2, 3]));
+  t.equal(full.verdict().kind, "pass", "in full mode there is no list");
+  t.end();
+});
+
+t.test("P-092 one replica moves at a time", (t) => {
+  const checker = new SingleMover({ moves: 1, "changes of voters": 1 });
+  checker.membership(1, 0, config([1, 2]));
+  checker.record(record(1, [voter(1), voter(2), learner(5, 0), learner(6, 0)]));
+  checker.membership(1, 3, config([1, 2]));
+  t.equal(checker.verdict().kind, "vacuous", "what was brought along does not move");
+  checker.record(record(2, [voter(1), learner(3, 2, 1), learner(5, 0)]));
+  checker.membership(1, 4, config([1, 2, 3]));
+  checker.membership(1, 6, config([2, 3]));
+  t.equal(checker.verdict().kind, "pass");
+  checker.record(record(3, [removing(1), learner(3, 2)]));
+  checker.record(record(3, [removing(1), learner(3, 2)]));
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
+  checker.membership(1, 9, config([2, 3, 4, 5]));
+  checker.membership(1, 5, config([1, 2, 3]));
+  t.equal(checker.verdict().violationCount, 2, "two voters came at once");
+  t.end();
+});
+
+t.test("P-094 records change by orders and reports", (t) => {
+  const two = [voter(1), voter(2)];
+  const from = record(4, two, { configIndex: configIndex(7) });
+  const later = { configIndex: configIndex(9) };
+  const next = (replicas: readonly ReplicaRecord[], more: Partial<PartitionRecord> = {}) =>
+    record(5, replicas, { configIndex: from.configIndex, ...more });
+  const coming = record(4, [...two, learner(3, 4, 1)], { configIndex: from.configIndex });
+  const going = record(4, [voter(1), removing(2)], { configIndex: from.configIndex });
+  const full = { ...foundedPartition(1, [1, 2], 0), founders: from.founders };
+  const legal: [PartitionRecord, PartitionRecord, string][] = [
+    [from, next(two, { replicationOverride: 3 }), "factors"],
+    [from, next(two), "factors"],
+    [from, next([...two, learner(3, 5)]), "orders"],
+    [from, next([...two, learner(3, 5, 2)]), "orders"],
+    [from, next([voter(1), removing(2)]), "orders"],
+    [coming, next([...two, removing(3, 4)]), "orders"],
+    [coming, next([removing(1), voter(2), voter(3, 4)], later), "reports"],
+    [going, next([voter(1)], later), "reports"],
+    [full, record(2, two, later), "lists"],
+  ];
+  for (const [one, other, edge] of legal) t.equal(edgeOf(one, other), edge, JSON.stringify(other));
+  const illegal: [PartitionRecord, PartitionRecord, string][] = [
+    [from, next([...two, learner(3, 4)]), "a life of the past"],
+    [from, next([...two, voter(3, 5)], later), "a voter from nowhere"],
+    [from, next([...two, learner(3, 5, 9)]), "for somebody who is not there"],
+    [from, next([voter(1)], later), "a voter goes without an order"],
+    [from, next([voter(1), removing(2)], later), "a report orders"],
+    [record(4, [voter(1)]), record(5, [removing(1)]), "the last voter"],
+    [coming, next([...two, learner(3, 4, 1), learner(4, 5)]), "two at once"],
+    [coming, next([voter(1), removing(2), learner(3, 4, 1)]), "one goes beside it"],
+    [coming, next(two, later), "a learner is off the list before it was told to go"],
+    [going, next([voter(1), voter(2)]), "who goes stays"],
+    [going, next([voter(1)]), "gone without a report"],
+    [from, next([voter(1, 5), voter(2)]), "another life"],
+    [full, record(2, [removing(1)], later), "listed as going"],
+    [from, next(two, { founders: [1] }), "founders change"],
+  ];
+  for (const [one, other, what] of illegal) t.equal(edgeOf(one, other), null, what);
+  const checker = new LegalEdges({ orders: 1 });
+  checker.record(from);
+  checker.record(record(9, [voter(1)]));
+  t.equal(checker.verdict().kind, "vacuous", "what lies between was not seen");
+  checker.record(next([voter(1), removing(2)]));
+  t.equal(checker.verdict().kind, "pass");
+  checker.record(record(6, [voter(1), voter(2)], { configIndex: from.configIndex }));
+  checker.record(record(4, [voter(1)], { configIndex: from.configIndex }));
+  t.match(checker.verdict(), { kind: "fail", violationCount: 2 });
+  t.end();
+});
+
+t.test("P-092 changes leave a live majority", (t) => {
+  const checker = new MajorityKept({ changes: 1 });
+  checker.membership(1, 0, config([1, 2, 3]));
+  checker.membership(1, 4, config([1, 2, 3], [4]));
+  t.equal(checker.verdict().kind, "vacuous", "nobody saw it written");
+  checker.gone(3, 1000);
+  checker.gone(3, 90_000);
+  checker.writes(1, 6, 2, 100_000);
+  checker.membership(1, 6, config([1, 2]));
+  t.equal(checker.verdict().kind, "pass");
+  checker.gone(2, 99_000);
+  checker.writes(1, 8, 2, 100_000);
+  checker.membership(1, 8, config([2, 3]));
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 }, "one of two is gone for long");
+  const fresh = new MajorityKept({});
+  fresh.membership(1, 0, config([1, 2, 3]));
+  fresh.gone(3, 95_000);
+  fresh.writes(1, 3, 2, 100_000);
+  fresh.membership(1, 3, config([1, 3]));
+  t.equal(fresh.verdict().kind, "pass", "nobody could know yet");
+  fresh.gone(1, 0);
+  fresh.gone(2, 0);
+  fresh.writes(1, 5, 2, 200_000);
+  fresh.membership(1, 5, config([3]));
+  t.equal(fresh.verdict().kind, "pass", "faults had taken it before");
+  fresh.back(1);
+  fresh.writes(1, 7, 1, 200_000);
+  const joint = { ...config([1, 4]), votersOutgoing: [3, 2] };
+  fresh.membership(1, 7, joint);
+  t.equal(fresh.verdict().kind, "pass", "the one before had none either");
+  t.end();
+});
+
+t.test("P-096 removals leave as many as there are to be", (t) => {
+  const three = [1, 2, 3, 4, 5].map((nodeId) => ({ nodeId, role: "voter" }));
+  const voters = [voter(1), voter(2), voter(3)];
+  const removal = [voter(1), voter(2), removing(3)];
+  const checker = new NeverBelowFactor(true, { removals: 1 });
+  checker.cluster(three, 2, 0);
+  checker.record(record(1, voters), 0);
+  t.equal(checker.verdict().kind, "vacuous");
+  checker.record(record(2, removal), 1000);
+  checker.record(record(2, removal), 1000);
+  t.equal(checker.verdict().kind, "pass");
+  checker.record(record(5, voters, { replicationOverride: 3 }), 1000);
+  checker.record(record(6, removal, { replicationOverride: 3 }), 1000);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
+  checker.record(record(8, voters, { replicationOverride: 3 }), 1000);
+  checker.ordered(1, 8);
+  checker.record(record(9, removal, { replicationOverride: 3 }), 1000);
+  t.equal(checker.verdict().violationCount, 1, "somebody wanted it so");
+  const leaving = three.map((line) => (line.nodeId === 3 ? { ...line, role: "leaving" } : line));
+  for (const [isMoved, count] of [
+    [true, 1],
+    [false, 0],
+  ] as const) {
+    const drain = new NeverBelowFactor(isMoved, {});
+    drain.cluster(leaving, 3, 0);
+    drain.record(record(1, voters), 0);
+    drain.record(record(2, removal), 0);
+    t.equal(drain.verdict().violationCount, count, `moved: ${isMoved}`);
+  }
+  const late = new NeverBelowFactor(true, {});
+  late.cluster(three.slice(0, 2), 0, 0);
+  late.cluster(three, 0, 5000);
+  late.record(record(1, voters), 6000);
+  late.record(record(2, removal), 6000);
+  t.equal(late.verdict().kind, "pass", "it was decided when there were two");
+  late.cluster(three, 0, 40_000);
+  late.record(record(4, voters), 41_000);
+  late.record(record(5, removal), 41_000);
+  t.equal(late.verdict().kind, "fail");
+  t.end();
+});
+
+t.test("P-096 who has left is not needed", (t) => {
+  const checker = new DrainedMeansSafe({ left: 1 });
+  checker.settled([1, 2], new Set([1]));
+  t.equal(checker.verdict().kind, "vacuous", "nobody left");
+  checker.record(record(1, [voter(1), voter(3)]));
+  checker.record(record(2, [voter(1), voter(2)]));
+  checker.membership(1, 4, config([1, 2]));
+  checker.membership(1, 2, config([1, 3]));
+  checker.left(3, true);
+  checker.settled([1], new Set([1]));
+  t.match(checker.verdict(), { kind: "pass", seen: { drained: 1 } });
+  checker.left(2, false);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 2 }, "the list and the group");
+  checker.settled([1, 2], new Set([1]));
+  t.equal(checker.verdict().violationCount, 3);
+  t.end();
+});
+
+t.test("P-095 nobody who is heard is removed", (t) => {
+  const look = (checker: NoLiveEviction, links: readonly string[], seconds = 15): void => {
+    for (let at = 0; at <= seconds; at++) {
+      checker.look({ atMs: at * 1000, metaLeader: 1, links: new Set(links) });
+    }
+  };
+  const silent = new NoLiveEviction({ removals: 1 });
+  silent.refused();
+  look(silent, ["1/2", "2/1"]);
+  t.equal(silent.verdict().kind, "vacuous");
+  silent.removed(3, 15_000);
+  t.equal(silent.verdict().kind, "pass");
+  for (const links of [["1/3"], ["1/2", "2/3"]]) {
+    const heard = new NoLiveEviction();
+    look(heard, links);
+    heard.removed(3, 15_000);
+    t.equal(heard.verdict().kind, "fail", links.join(" "));
+  }
+  const unheard = new NoLiveEviction();
+  look(unheard, ["2/3"]);
+  unheard.removed(3, 15_000);
+  t.equal(unheard.verdict().kind, "pass", "who hears it is not heard");
+  const shortly = new NoLiveEviction();
+  look(shortly, ["1/3"], 5);
+  shortly.removed(3, 5000);
+  t.equal(shortly.verdict().kind, "pass", "not for long enough to be sure");
+  t.end();
+});
+
+t.test("P-094 replicas come to where they belong", (t) => {
+  const two = record(1, [voter(1), voter(2)]);
+  const place = { records: [two], factor: 2, voters: 3, able: [1, 2, 3] };
+  t.equal(unconverged(place), null);
+  t.equal(unconverged({ ...place, records: [] }), null);
+  t.match(unconverged({ ...place, factor: 3 }), /of 3/);
+  t.match(unconverged({ ...place, able: [1, 3] }), /on node 2/);
+  t.match(unconverged({ ...place, records: [record(2, [voter(1), removing(2)])] }), /removing/);
+  t.match(unconverged({ ...place, records: [two, { ...two, partitionId: 2 }] }), /by node/);
+  t.equal(unconverged({ ...place, factor: 0, voters: 2 }), null, "all voters of the list");
+  const checker = new Converged({ settled: 1 });
+  checker.settled({ ...place, factor: 3 }, false);
+  t.equal(checker.verdict().kind, "vacuous");
+  checker.settled(place, true);
+  t.equal(checker.verdict().kind, "pass");
+  checker.settled({ ...place, factor: 3 }, true);
+  t.equal(checker.verdict().kind, "fail");
+  t.end();
+});
+
+t.test("P-106 what is settled rests", (t) => {
+  const checker = new AtRest({ "quiet passes": 20 });
+  const versions = { map: 5, members: 2 };
+  checker.rested(versions, versions, 19);
+  t.equal(checker.verdict().kind, "vacuous");
+  checker.rested(versions, { ...versions }, 20);
+  t.equal(checker.verdict().kind, "pass");
+  checker.rested(versions, { ...versions, map: 6 }, 20);
+  checker.rested(versions, { ...versions, members: 3 }, 20);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 2 });
+  t.end();
+});
+
+t.test("P-106 leaders are spread", (t) => {
+  const led = (partition: number, leader: number, ...others: number[]) => ({
+    ...{ partition, leader, voters: [leader, ...others] },
+  });
+  t.equal(unspread([led(0, 1, 2), led(1, 1, 2), led(2, 2, 1)]), null, "a difference of one");
+  t.equal(unspread([led(0, 1), led(1, 1), led(2, 1)]), null, "nobody else could");
+  t.match(unspread([led(0, 1, 2), led(1, 1), led(2, 3, 2)]), /node 1 leads 2, node 2 0/);
+  const checker = new LeadersSpread({ "led partitions": 2 });
+  checker.settled([led(0, 1, 2)]);
+  t.equal(checker.verdict().kind, "vacuous");
+  checker.settled([led(0, 1, 2), led(1, 2, 1)]);
+  t.equal(checker.verdict().kind, "pass");
+  checker.settled([led(0, 1, 2), led(1, 1, 2)]);
+  t.equal(checker.verdict().kind, "fail");
+  t.end();
+});
+
+t.test("P-106 few replicas are on their way", (t) => {
+  const checker = new BoundedImages(4, { "snapshots on their way": 1, arrivals: 1 });
+  checker.transfers(1, 0, 2);
+  t.equal(checker.verdict().kind, "vacuous");
+  const coming = (count: number): PartitionRecord[] =>
+    Array.from({ length: count }, (_, at) => {
+      return { ...record(2, [voter(1), learner(3, 2)]), partitionId: at + 1 };
+    });
+  checker.transfers(1, 4, 2);
+  checker.records(coming(4));
+  t.equal(checker.verdict().kind, "pass");
+  checker.ordered(5, 1);
+  checker.records(coming(5));
+  t.equal(checker.verdict().kind, "pass", "one was ordered by hand");
+  checker.records(coming(6));
+  checker.transfers(1, 5, 0);
+  checker.transfers(1, 0, 3);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 3 });
+  const many = Array.from({ length: 65 }, (_, at) => {
+    return { ...record(2, [voter(1), learner(100 + at, 2)]), partitionId: at + 1 };
+  });
+  const crowd = new BoundedImages(4, {});
+  crowd.records(many);
+  t.match(crowd.verdict(), { kind: "fail", violationCount: 1 }, "in the cluster");
+  t.end();
+});
+
+t.test("P-093 what waits has a reason", (t) => {
+  const members = [1, 2, 3].map((nodeId) => ({ nodeId, role: "voter" }));
+  const pass = { node: 1, factor: 2, members, told: new Set<number>() };
+  const checker = new WhyTold({ passes: 2, "open partitions": 1 });
+  checker.pass({ ...pass, records: [record(1, [voter(1), voter(2)])] });
+  checker.pass({ ...pass, records: [foundedPartition(1, [1], 0)] });
+  t.equal(checker.verdict().kind, "vacuous", "nothing was to be done");
+  const open = [record(2, [voter(1)])];
+  checker.pass({ ...pass, records: open, told: new Set([1]) });
+  t.equal(checker.verdict().kind, "pass");
+  checker.pass({ ...pass, records: open });
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
+  const leaves = members.map((line) => (line.nodeId === 2 ? { ...line, role: "leaving" } : line));
+  checker.pass({ ...pass, members: leaves, records: [record(1, [voter(1), voter(2)])] });
+  checker.pass({ ...pass, records: [record(1, [voter(1), removing(2)])] });
+  t.equal(checker.verdict().violationCount, 3);
+  t.end();
+});
