@@ -235,6 +235,7 @@ export function listedProgram({ levels, version }: Program): {
 export function rangeText({ min, max }: NumberRange): string {
   return min === max ? String(min) : `${min} to ${max}`;
 }
+
 export function includes({ min, max }: NumberRange, value: number): boolean {
   return value >= min && value <= max;
 }

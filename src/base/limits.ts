@@ -54,6 +54,8 @@ export const LEVEL_NUMBER_MAX = 65_535;
 /** Largest report of a node to each of the others (bytes), and pause between two of them (ms). */
 export const NODE_REPORT_MAX_BYTES = 64 * KIB;
 export const NODE_REPORT_EVERY_MS = 5000;
+/** A report counts for so long (ms): three are missing then. */
+export const NODE_REPORT_VALID_MS = 3 * NODE_REPORT_EVERY_MS;
 /** Sentences of an overview. */
 export const ALARMS_MAX = 64;
 /** Partitions that one placement command is about. */

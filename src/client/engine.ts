@@ -1,9 +1,9 @@
 /**
- * Runs calls: chooses places, keeps deadlines, ends everything at close.
+ * Runs calls: chooses targets, keeps deadlines, ends everything at close.
  *
- * Owns the places and the calls under way. Invariants: 1. Every call settles. 2. A hint is followed
- * only to a place whose connection stands; everything else goes to a configured endpoint. 3. After
- * close nothing is left.
+ * Owns the targets and the calls under way. Invariants: 1. Every call settles. 2. A hint is
+ * followed only to a target whose connection stands; everything else goes to a configured endpoint.
+ * 3. After close nothing is left.
  */
 import { Call } from "./call/call.js";
 import { Deadlines, type Expiring } from "./time/deadlines.js";
@@ -14,12 +14,12 @@ import type { Calling, Caller, Operation } from "./call/operation.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
 import { onAbort, pause } from "./time/pause.js";
 import type { ClientPlatform } from "./time/platform.js";
-import { Places } from "./call/endpoints.js";
+import { Targets } from "./call/endpoints.js";
 import { RestNode } from "./transport/rest-node.js";
 import { RouteCache } from "./metadata/route-cache.js";
 import { Provenance, type RouteHint } from "./call/route-hint.js";
 import { CALL_OPERATIONS } from "./metadata/calls.js";
-import type { CallHost, Try, Place } from "./call/try.js";
+import type { CallHost, Try, Target } from "./call/try.js";
 
 const METADATA_DEADLINE_MS = 5000;
 
@@ -27,8 +27,8 @@ export class Engine implements Caller, CallHost {
   readonly platform: ClientPlatform;
   readonly deadlineMs: number;
   readonly failWhenRefused: boolean;
-  private readonly places: Places;
-  private readonly routes: RouteCache<Place> | null;
+  private readonly targets: Targets;
+  private readonly routes: RouteCache<Target> | null;
   private readonly metadata: MetadataRefresh;
   private readonly deadlines: Deadlines;
   /** Waits under way: closing ends them. */
@@ -45,7 +45,7 @@ export class Engine implements Caller, CallHost {
     this.failWhenRefused = settings.failWhenRefused;
     this.clock = clock;
     const rest = settings.transport === "rest";
-    this.places = new Places(
+    this.targets = new Targets(
       platform,
       settings.endpoints,
       (endpoint, failed) =>
@@ -63,9 +63,9 @@ export class Engine implements Caller, CallHost {
       platform,
       () => this.call(CALL_OPERATIONS["cluster.routing"], { keySpace: "" }, asking),
       (metadata) => {
-        const from = this.places.configured[0] as Place;
-        const placeOf = (name: string): Place | null => this.places.named(name, from);
-        this.routes?.take(metadata, placeOf, platform.nowMs());
+        const from = this.targets.configured[0] as Target;
+        const targetOf = (name: string): Target | null => this.targets.named(name, from);
+        this.routes?.take(metadata, targetOf, platform.nowMs());
       },
     );
   }
@@ -122,46 +122,46 @@ export class Engine implements Caller, CallHost {
     }
   }
 
-  get placeCount(): number {
-    return this.places.count;
+  get targetCount(): number {
+    return this.targets.count;
   }
 
-  dispatch(attempt: Try, last: Place | null, stay: boolean): Place {
+  dispatch(attempt: Try, last: Target | null, stay: boolean): Target {
     // The first try begins in the turn in which its deadline was set.
     const nowMs = last === null ? this.deadlines.addedMs : this.platform.nowMs();
-    const place = this.hinted(attempt, last, nowMs) ?? this.places.next(last, stay, nowMs);
-    place.node.send(attempt);
-    return place;
+    const target = this.hinted(attempt, last, nowMs) ?? this.targets.next(last, stay, nowMs);
+    target.node.send(attempt);
+    return target;
   }
 
   /** Where the object of this try is served, if that can be asked right now. */
-  private hinted({ operation, request }: Try, last: Place | null, nowMs: number): Place | null {
+  private hinted({ operation, request }: Try, last: Target | null, nowMs: number): Target | null {
     const { route } = operation;
-    if (this.routes === null || route === undefined || this.places.count < 2) return null;
-    const place = this.routes.find(route.space, route.name(request), nowMs);
-    if (place === null || place === last || place.coolUntilMs > nowMs) return null;
-    if (place.node.ready) return place;
-    place.node.warm();
+    if (this.routes === null || route === undefined || this.targets.count < 2) return null;
+    const target = this.routes.find(route.space, route.name(request), nowMs);
+    if (target === null || target === last || target.coolUntilMs > nowMs) return null;
+    if (target.node.ready) return target;
+    target.node.warm();
     return null;
   }
 
-  answered(place: Place, { operation, request }: Try, hint: RouteHint | null): void {
-    this.places.worked(place);
+  answered(target: Target, { operation, request }: Try, hint: RouteHint | null): void {
+    this.targets.worked(target);
     if (hint === null || this.routes === null || operation.route === undefined) return;
-    let serving: Place | null = null;
+    let serving: Target | null = null;
     if (hint.provenance === Provenance.executed) {
-      serving = this.places.executed(place, hint.endpoint);
+      serving = this.targets.executed(target, hint.endpoint);
     } else if (hint.provenance === Provenance.forwarded) {
-      serving = this.places.forwarded(place, hint.endpoint);
+      serving = this.targets.forwarded(target, hint.endpoint);
       this.metadata.wanted(this.deadlines.addedMs);
     }
-    if (serving === null || hint.partitionId < 1 || this.places.count < 2) return;
+    if (serving === null || hint.partitionId < 1 || this.targets.count < 2) return;
     const { space, name } = operation.route;
     this.routes.learn(space, name(request), hint, serving, this.deadlines.addedMs);
   }
 
-  refused(place: Place, attempt: Try): void {
-    this.places.worked(place);
+  refused(target: Target, attempt: Try): void {
+    this.targets.worked(target);
     this.unanswered(attempt);
   }
 
@@ -171,13 +171,13 @@ export class Engine implements Caller, CallHost {
     }
   }
 
-  failed(place: Place): void {
-    this.places.failed(place);
-    this.routes?.forgetPlace(place);
+  failed(target: Target): void {
+    this.targets.failed(target);
+    this.routes?.forgetTarget(target);
   }
 
-  suspect(place: Place, attempt: Try): void {
-    place.node.suspect(attempt);
+  suspect(target: Target, attempt: Try): void {
+    target.node.suspect(attempt);
   }
 
   watch(call: Expiring, durationMs: number): void {
@@ -202,7 +202,7 @@ export class Engine implements Caller, CallHost {
     this.closed = true;
     for (const stop of this.pauses) stop.abort(new ClosedError());
     this.deadlines.close();
-    await this.places.close();
+    await this.targets.close();
   }
 }
 

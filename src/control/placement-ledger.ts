@@ -11,12 +11,12 @@ import {
   ARRIVING_MAX,
   BALANCE_ARRIVING_MAX,
   MOVES_MAX,
+  NODE_REPORT_VALID_MS,
   SNAPSHOTS_LEAVING_MAX,
 } from "../base/limits.js";
 import type { PartitionRecord } from "../machine/commands/command.js";
 import type { PlacementReason } from "./placement-reasons.js";
 import {
-  REPORT_FRESH_MS,
   restKey,
   type MemberView,
   type ReportedLoad,
@@ -89,7 +89,7 @@ export class PlacementLedger {
     this.listVoters = members.filter(({ role }) => role === "voter").length;
     for (const member of members) {
       const { nodeId, report } = member;
-      const isFresh = report !== null && nowMs - report.receivedMs <= REPORT_FRESH_MS;
+      const isFresh = report !== null && nowMs - report.receivedMs <= NODE_REPORT_VALID_MS;
       const state = { view: member, standing: standingOf(member, nowMs), replicas: 0, arriving: 0 };
       this.states.set(nodeId, { ...state, report: isFresh ? report : null, feeding: 0 });
     }

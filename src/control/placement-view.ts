@@ -105,9 +105,6 @@ export interface PlacementPlan {
   readonly rests: Rests;
 }
 
-/** What a node said counts for so long (ms). */
-export const REPORT_FRESH_MS = 15_000;
-
 /**
  * How many voters a partition is to have; 0 = it is in full mode and stays so. A placed one without
  * a factor has as many as the member list has voters.

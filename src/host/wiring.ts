@@ -28,6 +28,7 @@ import { GroupRegistry } from "./cluster/group-registry.js";
 import { PeerAdmission } from "./cluster/peer-admission.js";
 import { Turn, type TurnParts } from "./turn.js";
 import { NodeClocks } from "./node-clocks.js";
+import type { PartitionWait } from "./reports/node-report.js";
 import { NodeReports } from "./reports/node-reports.js";
 import { OwnReport } from "./reports/own-report.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
@@ -119,6 +120,7 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       linked: () => this.peers.linked(),
       own: (nowMs) => ownReport.make(nowMs),
+      ownWaits: () => this.ownWaits(),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
     const atTick = (nowMs: number): boolean => {
@@ -351,6 +353,10 @@ export class NodeParts implements TurnParts {
     return { leads, isLeaving };
   }
 
+  private ownWaits(): readonly PartitionWait[] {
+    return [...this.changes.reconcile.waits(), ...this.changes.placer.waits()];
+  }
+
   private makeOwnReport(): OwnReport {
     const { settings, ports, registry } = this;
     const replicas = (): Replica[] => registry.all.map(({ replica }) => replica);
@@ -364,7 +370,7 @@ export class NodeParts implements TurnParts {
       isLinked: (node) => this.peers.isUp(node),
       unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
       transfers: () => this.snapshots.facts(),
-      waits: () => [...this.changes.reconcile.waits(), ...this.changes.placer.waits()],
+      waits: () => this.ownWaits(),
       isFull: () => this.flusher.storeFull || ports.log.space() === "full",
       health: () => {
         const { ready: isReady, reason } = this.health();

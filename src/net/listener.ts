@@ -3,8 +3,8 @@
  *
  * Serves nothing but the calls of proto/peer.proto. Invariants: 1. Connections, streams, headers
  * and the time until the handshake is through are bounded. 2. With credentials, nobody speaks here
- * without a certificate of the peers' CA, as it is at the handshake. 3. A newer lane of a node replaces the older one of the
- * same name. 4. After `close` nothing of ours is open.
+ * without a certificate of the peers' CA, as it is at the handshake. 3. A newer lane of a node
+ * replaces the older one of the same name. 4. After `close` nothing of ours is open.
  */
 import {
   createSecureServer,
@@ -30,7 +30,6 @@ import {
   JOIN_PATH,
   LINK_PATH,
   PEER_HTTP2_SETTINGS,
-  destroySoon,
   secretsOf,
 } from "./dial.js";
 import { InboundLane, type InboundOwner } from "./inbound.js";
@@ -59,9 +58,6 @@ const TOLERATED_FAULTS = 16;
 export class PeerListener implements InboundOwner {
   private readonly server: Http2Server | Http2SecureServer;
   private readonly sockets = new Set<Socket>();
-  /** The connection of which the library is about to make a session. */
-  private arriving: Socket | null = null;
-  private readonly socketOf = new WeakMap<ServerHttp2Session, Socket>();
   private readonly lanes = new Set<InboundLane>();
   /** Connections without an admitted lane, with the time that they have left. */
   private readonly expected = new Map<ServerHttp2Session, TimerHandle>();
@@ -197,7 +193,6 @@ export class PeerListener implements InboundOwner {
     server.maxConnections = connectionsMax;
     // Before the library makes a session of it.
     server.prependListener("connection", (socket: Socket) => this.accept(socket));
-    server.prependListener("secureConnection", (socket: Socket) => (this.arriving = socket));
     server.on("session", (session) => this.watch(session));
     server.on("stream", (stream, headers) => this.takeStream(stream, headers));
     // Whoever does not speak HTTP/2, or shows no certificate, fails alone.
@@ -213,13 +208,10 @@ export class PeerListener implements InboundOwner {
     socket.setNoDelay(true);
     socket.on("error", () => undefined);
     socket.once("close", () => this.sockets.delete(socket));
-    this.arriving = socket;
     if (this.isClosed || !this.owner.isKnown) socket.destroy();
   }
 
   private watch(session: ServerHttp2Session): void {
-    if (this.arriving !== null) this.socketOf.set(session, this.arriving);
-    this.arriving = null;
     session.on("error", () => undefined);
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
     this.expect(session, this.settings.handshakeWithinMs);
@@ -229,21 +221,13 @@ export class PeerListener implements InboundOwner {
     });
   }
 
-  /**
-   * Ends the connection when the turn is over, whatever is still to be written to it: a session
-   * alone would wait for a peer that does not read.
-   */
-  private cut(session: ServerHttp2Session): void {
-    const socket = this.socketOf.get(session);
-    if (socket === undefined) destroySoon(session);
-    else destroySoon(session, socket);
-  }
-
   /** Ends a connection that is not admitted by then. */
   private expect(session: ServerHttp2Session, withinMs: number): void {
     this.expected.get(session)?.cancel();
-    const end = (): void => this.cut(session);
-    this.expected.set(session, this.ports.timer.after(withinMs, end));
+    this.expected.set(
+      session,
+      this.ports.timer.after(withinMs, () => session.destroy()),
+    );
   }
 
   private takeStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {

@@ -44,7 +44,7 @@ export const reportBugs: readonly RecordBug[] = [
     REPORTS,
     "a report counts for a while",
     "host/reports/node-reports",
-    "nowMs - kept.atMs > REPORT_VALID_MS",
+    "nowMs - kept.atMs > NODE_REPORT_VALID_MS",
     "nowMs < kept.atMs",
   ),
   told(

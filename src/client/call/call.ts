@@ -4,7 +4,7 @@
  * Owns its promise, its deadline and its wait between tries. Invariants: 1. A call settles once. 2.
  * A try that may have taken effect is followed by another only if the operation allows that. 3. At
  * the end the outcome is "none" only when no try can have taken effect, or the operation has none. 4. When there is another
- * place to ask, one silent node costs a share of the deadline, not all of it.
+ * target to ask, one silent node costs a share of the deadline, not all of it.
  */
 import { onAbort } from "../time/pause.js";
 import { Backoff } from "../time/backoff.js";
@@ -21,7 +21,7 @@ import {
   UnavailableError,
 } from "../values/errors.js";
 import type { Calling, Operation } from "./operation.js";
-import type { Place } from "./try.js";
+import type { Target } from "./try.js";
 import type { RouteHint } from "./route-hint.js";
 import type { CallHost, Try } from "./try.js";
 
@@ -31,12 +31,12 @@ const WAIT_MAX_MS = 60_000;
 const ATTEMPT_SHARE = 1 / 3;
 const ATTEMPT_MIN_MS = 1000;
 const ATTEMPT_MAX_MS = 10_000;
-/** Refusals in a row after which another place is asked. */
-const REFUSALS_PER_PLACE = 3;
+/** Refusals in a row after which another target is asked. */
+const REFUSALS_PER_TARGET = 3;
 
-/** Failures after which the same place is asked again at first. */
+/** Failures after which the same target is asked again at first. */
 const STAYS: ReadonlySet<string> = new Set(["must-retry", "overloaded"]);
-/** Failures that say nothing against the place. */
+/** Failures that say nothing against the target. */
 const DECIDED: ReadonlySet<string> = new Set([...STAYS, "aborted"]);
 
 class CallTry implements Try {
@@ -84,7 +84,7 @@ export class Call implements Expiring {
   private endAtMs = 0;
   private tryEndAtMs = 0;
   private current: CallTry | null = null;
-  private place: Place | null = null;
+  private target: Target | null = null;
   private alone = false;
   private doubtful = false;
   private refusals = 0;
@@ -133,7 +133,7 @@ export class Call implements Expiring {
     const given = this.calling.attemptMs;
     if (given !== undefined) return given;
     const { host, operation, totalMs } = this;
-    if (host.placeCount < 2 || !operation.repeat(this.request)) return Number.POSITIVE_INFINITY;
+    if (host.targetCount < 2 || !operation.repeat(this.request)) return Number.POSITIVE_INFINITY;
     // What may take as long as it likes is no request for data, unless it has an object.
     if (totalMs === Number.POSITIVE_INFINITY) return operation.route ? ATTEMPT_MAX_MS : totalMs;
     return Math.min(ATTEMPT_MAX_MS, Math.max(ATTEMPT_MIN_MS, totalMs * ATTEMPT_SHARE));
@@ -151,39 +151,39 @@ export class Call implements Expiring {
     this.current = attempt;
     if (this.calling.trace !== undefined) attempt.sentMs = this.host.nowMs();
     const code = this.lastError?.code ?? "";
-    const stay = STAYS.has(code) && this.refusals % REFUSALS_PER_PLACE !== 0;
-    const last = this.place;
-    // A transport that fails at once does so before its place is known: `last` is not to blame.
-    this.place = null;
-    this.place = this.host.dispatch(attempt, last, stay);
+    const stay = STAYS.has(code) && this.refusals % REFUSALS_PER_TARGET !== 0;
+    const last = this.target;
+    // A transport that fails at once does so before its target is known: `last` is not to blame.
+    this.target = null;
+    this.target = this.host.dispatch(attempt, last, stay);
   }
 
   tryAnswered(attempt: CallTry, answer: unknown, hint: RouteHint | null): void {
     const { trace } = this.calling;
-    const place = this.place as Place;
+    const target = this.target as Target;
     if (trace !== undefined) trace.sentMs = attempt.sentMs;
     let result: unknown;
     try {
       result = this.operation.settle(answer, this.request, this.doubtful);
     } catch (error) {
       const failure = asSvcError(error);
-      if (failure instanceof UnavailableError) this.host.refused(place, attempt);
-      else this.host.answered(place, attempt, hint);
+      if (failure instanceof UnavailableError) this.host.refused(target, attempt);
+      else this.host.answered(target, attempt, hint);
       this.tryFailed(attempt, failure);
       return;
     }
-    this.host.answered(place, attempt, hint);
+    this.host.answered(target, attempt, hint);
     this.end();
     this.resolve(result);
   }
 
   /** The try ended without an answer of the operation. */
   tryLost(attempt: CallTry, error: SvcError): void {
-    if (this.place !== null && error instanceof UnavailableError) {
+    if (this.target !== null && error instanceof UnavailableError) {
       const hurried = error.code === "no-answer" && this.calling.attemptMs !== undefined;
-      if (DECIDED.has(error.code)) this.host.refused(this.place, attempt);
+      if (DECIDED.has(error.code)) this.host.refused(this.target, attempt);
       else if (hurried) this.host.unanswered(attempt);
-      else this.host.failed(this.place);
+      else this.host.failed(this.target);
     }
     this.tryFailed(attempt, error);
   }
@@ -212,13 +212,13 @@ export class Call implements Expiring {
   private repeatable(error: SvcError): error is UnavailableError {
     if (!(error instanceof UnavailableError) || this.calling.lastTry?.aborted === true)
       return false;
-    if (error.refused && this.host.failWhenRefused && this.host.placeCount === 1) {
+    if (error.refused && this.host.failWhenRefused && this.host.targetCount === 1) {
       if (!this.doubtful) return false;
     }
     if (error.code === "aborted") {
       // A node that stops says so, and had not begun: another one may serve. Alone it is raised.
       this.aborts += 1;
-      if (this.aborts >= this.host.placeCount) return false;
+      if (this.aborts >= this.host.targetCount) return false;
     }
     return !this.doubtful || this.operation.repeat(this.request);
   }
@@ -244,10 +244,10 @@ export class Call implements Expiring {
     this.tryEndAtMs = Number.POSITIVE_INFINITY;
     this.watchOn();
     if (current === null) return;
-    const { place } = this;
-    if (place !== null) this.host.suspect(place, current);
+    const { target } = this;
+    if (target !== null) this.host.suspect(target, current);
     current.abandon?.();
-    const message = `${place?.endpoint.url ?? ""}: no answer in the time of one try`;
+    const message = `${target?.endpoint.url ?? ""}: no answer in the time of one try`;
     const outcome = current.left ? "unknown" : "none";
     current.failed(new UnavailableError("no-answer", message, { outcome }));
   }

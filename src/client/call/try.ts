@@ -26,7 +26,7 @@ export interface Try {
   ended: boolean;
   /** Set by transports that can: stops the try's work. */
   abandon: (() => void) | null;
-  /** `hint`: what the answer says about the place of its object. */
+  /** `hint`: what the answer says about the target of its object. */
   answered(answer: unknown, hint: RouteHint | null): void;
   failed(error: SvcError): void;
 }
@@ -45,7 +45,7 @@ export interface TransportNode {
 }
 
 /** One endpoint. */
-export interface Place {
+export interface Target {
   readonly endpoint: Endpoint;
   readonly node: TransportNode;
   readonly configured: boolean;
@@ -61,25 +61,25 @@ export interface Place {
 /** What a call needs from the engine. */
 export interface CallHost {
   readonly platform: ClientPlatform;
-  /** How many places could be asked. */
-  readonly placeCount: number;
-  /** Calls end when the only place refuses connections. */
+  /** How many targets could be asked. */
+  readonly targetCount: number;
+  /** Calls end when the only target refuses connections. */
   readonly failWhenRefused: boolean;
   /**
-   * Hands a try to a place and returns it. `last`: the one that was tried last; `stay`: it may be
+   * Hands a try to a target and returns it. `last`: the one that was tried last; `stay`: it may be
    * that one again.
    */
-  dispatch(attempt: Try, last: Place | null, stay: boolean): Place;
-  /** The place decided about the try. */
-  answered(place: Place, attempt: Try, hint: RouteHint | null): void;
-  /** The place asked to try again. */
-  refused(place: Place, attempt: Try): void;
-  /** Somebody in a hurry got no answer: that says little about the place. */
+  dispatch(attempt: Try, last: Target | null, stay: boolean): Target;
+  /** The target decided about the try. */
+  answered(target: Target, attempt: Try, hint: RouteHint | null): void;
+  /** The target asked to try again. */
+  refused(target: Target, attempt: Try): void;
+  /** Somebody in a hurry got no answer: that says little about the target. */
   unanswered(attempt: Try): void;
-  /** The place could not be reached, or gave no answer. */
-  failed(place: Place): void;
-  /** The place did not answer this try in time. */
-  suspect(place: Place, attempt: Try): void;
+  /** The target could not be reached, or gave no answer. */
+  failed(target: Target): void;
+  /** The target did not answer this try in time. */
+  suspect(target: Target, attempt: Try): void;
   /** Begins to watch the call for `durationMs`, instead of as before. */
   watch(call: Expiring, durationMs: number): void;
   ended(call: Expiring): void;

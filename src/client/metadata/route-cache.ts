@@ -1,7 +1,7 @@
 /**
- * What is known about where objects are served: object → partition → place.
+ * What is known about where objects are served: object → partition → target.
  *
- * Owns its tables. Pure but for them. Invariants: 1. Both tables are bounded. 2. A place is given
+ * Owns its tables. Pure but for them. Invariants: 1. Both tables are bounded. 2. A target is given
  * only until its hint expires; hints are renewed by the answers that confirm them. 3. An older
  * generation of a range never replaces a newer one that still holds. 4. A wrong entry costs a
  * forward, nothing else.
@@ -32,12 +32,12 @@ export interface Serving {
   hinted: boolean;
 }
 
-interface PartitionRoute<Place> {
-  place: Place | null;
+interface PartitionRoute<Target> {
+  target: Target | null;
   untilMs: number;
 }
-interface ObjectRoute<Place> {
-  partition: PartitionRoute<Place>;
+interface ObjectRoute<Target> {
+  partition: PartitionRoute<Target>;
   generation: number;
 }
 interface HashMap {
@@ -46,62 +46,62 @@ interface HashMap {
   readonly ranges: ReadonlyMap<string, readonly RoutingRange[]>;
 }
 
-export class RouteCache<Place extends Serving> {
-  private readonly objects: Readonly<Record<RouteSpace, Map<string, ObjectRoute<Place>>>> = {
+export class RouteCache<Target extends Serving> {
+  private readonly objects: Readonly<Record<RouteSpace, Map<string, ObjectRoute<Target>>>> = {
     sequences: new Map(),
     locks: new Map(),
     keys: new Map(),
   };
-  private readonly partitions = new Map<number, PartitionRoute<Place>>();
+  private readonly partitions = new Map<number, PartitionRoute<Target>>();
   private map: HashMap | null = null;
 
   /** Where to send a request about an object; null = nothing is known. */
-  find(space: RouteSpace, name: string, nowMs: number): Place | null {
+  find(space: RouteSpace, name: string, nowMs: number): Target | null {
     const object = this.objects[space].get(name) ?? this.computed(space, name);
     if (object === null) return null;
     const { partition } = object;
-    return nowMs < partition.untilMs ? partition.place : null;
+    return nowMs < partition.untilMs ? partition.target : null;
   }
 
-  /** An answer about an object came with this hint, which names `place`. */
-  learn(space: RouteSpace, name: string, hint: RouteHint, place: Place, nowMs: number): void {
+  /** An answer about an object came with this hint, which names `target`. */
+  learn(space: RouteSpace, name: string, hint: RouteHint, target: Target, nowMs: number): void {
     const partition = this.partition(hint.partitionId);
     const known = this.objects[space].get(name);
     if (known === undefined) {
       this.keep(space, name, { partition, generation: hint.generation });
     } else if (known.partition !== partition || known.generation !== hint.generation) {
-      const holds = known.partition.place !== null && nowMs < known.partition.untilMs;
+      const holds = known.partition.target !== null && nowMs < known.partition.untilMs;
       if (holds && hint.generation < known.generation) return;
       known.partition = partition;
       known.generation = hint.generation;
     }
-    partition.place = place;
+    partition.target = target;
     partition.untilMs = nowMs + HINT_LIFE_MS;
-    place.hinted = true;
+    target.hinted = true;
   }
 
   /** Whoever served this object asked to try again: it may be another node now. */
   forget(space: RouteSpace, name: string): void {
     const object = this.objects[space].get(name);
-    if (object !== undefined) object.partition.place = null;
+    if (object !== undefined) object.partition.target = null;
   }
 
-  /** A place does not answer: no hint leads there until a later answer names it again. */
-  forgetPlace(place: Place): void {
-    if (!place.hinted) return;
-    place.hinted = false;
+  /** A target does not answer: no hint leads there until a later answer names it again. */
+  forgetTarget(target: Target): void {
+    if (!target.hinted) return;
+    target.hinted = false;
     for (const partition of this.partitions.values()) {
-      if (partition.place === place) partition.place = null;
+      if (partition.target === target) partition.target = null;
     }
   }
 
   /**
-   * Takes in the map of a node. `placeOf`: the place of an endpoint, or null. Leaders fill gaps
+   * Takes in the map of a node. `targetOf`: the target of an endpoint, or null. Leaders fill gaps
    * only: answers are newer. A map of an unknown kind is ignored.
    */
   take(
     metadata: RoutingMetadata,
-    placeOf: (endpoint: string) => Place | null,
+    targetOf: (endpoint: string) => Target | null,
     nowMs: number,
   ): void {
     const { initialized, schemaVersion, hashAlgorithm, hashPoolSize } = metadata;
@@ -113,16 +113,16 @@ export class RouteCache<Place extends Serving> {
     }
     this.map = { poolSize: hashPoolSize, offset: metadata.hashPartitionOffset, ranges };
     for (const { partitionId, endpoint } of metadata.leaders) {
-      const place = endpoint === "" ? null : placeOf(endpoint);
+      const target = endpoint === "" ? null : targetOf(endpoint);
       const partition = this.partition(partitionId);
-      if (place === null || (partition.place !== null && nowMs < partition.untilMs)) continue;
-      partition.place = place;
+      if (target === null || (partition.target !== null && nowMs < partition.untilMs)) continue;
+      partition.target = target;
       partition.untilMs = nowMs + HINT_LIFE_MS;
-      place.hinted = true;
+      target.hinted = true;
     }
   }
 
-  private computed(space: RouteSpace, name: string): ObjectRoute<Place> | null {
+  private computed(space: RouteSpace, name: string): ObjectRoute<Target> | null {
     const { map } = this;
     if (map === null) return null;
     const range = space === "keys" ? rangeOf(map.ranges.get(keySpaceOf(name)), name) : null;
@@ -133,17 +133,17 @@ export class RouteCache<Place extends Serving> {
     return object;
   }
 
-  private keep(space: RouteSpace, name: string, object: ObjectRoute<Place>): void {
+  private keep(space: RouteSpace, name: string, object: ObjectRoute<Target>): void {
     const objects = this.objects[space];
     if (objects.size >= OBJECTS_MAX) deleteOldest(objects);
     objects.set(name, object);
   }
 
-  private partition(id: number): PartitionRoute<Place> {
+  private partition(id: number): PartitionRoute<Target> {
     const known = this.partitions.get(id);
     if (known !== undefined) return known;
     if (this.partitions.size >= PARTITIONS_MAX) deleteOldest(this.partitions);
-    const partition = { place: null, untilMs: 0 };
+    const partition = { target: null, untilMs: 0 };
     this.partitions.set(id, partition);
     return partition;
   }

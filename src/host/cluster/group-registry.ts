@@ -46,7 +46,7 @@ import { ClusterMembers, type MetaAccess } from "./cluster-members.js";
 import { type HostedMap, MapFollower } from "./map-follower.js";
 
 /** Every group is looked at within so many ticks. */
-const LOOK_BEATS = 8;
+const LOOK_TICKS = 8;
 /** Groups that each tick looks at anyway. */
 const LOOK_MIN = 64;
 
@@ -71,7 +71,6 @@ export class GroupRegistry {
   private isIn = false;
   private flusher: Flusher | null = null;
   private clusterMembers: ClusterMembers | null = null;
-  private poolSize = 0;
   private metaSeenAt = -1;
   private lookNext = 0;
 
@@ -87,7 +86,7 @@ export class GroupRegistry {
 
   /** Data partitions of the cluster, hosted here or not; 0 until it is founded. */
   get dataPartitions(): number {
-    return this.poolSize;
+    return this.follower?.dataPartitions ?? 0;
   }
 
   get hostedMap(): HostedMap {
@@ -208,9 +207,7 @@ export class GroupRegistry {
     const cluster = meta.machine.meta.cluster();
     if (cluster === null) return;
     this.shared.levelMark.covers(cluster.level);
-    const follower = present(this.follower, "recovery made it");
-    follower.follow(meta.machine.meta, cluster);
-    this.poolSize = follower.dataPartitions;
+    present(this.follower, "recovery made it").follow(meta.machine.meta, cluster);
   }
 
   private makeFollower(flushSoon: (done: () => void) => void): MapFollower {
@@ -263,7 +260,7 @@ export class GroupRegistry {
   private lookAtGroups(nowMs: number): void {
     const { list } = this;
     const level = this.find(META_PARTITION)?.replica.machine.meta.cluster()?.level ?? FIRST_LEVEL;
-    const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_BEATS)));
+    const count = Math.min(list.length, Math.max(LOOK_MIN, Math.ceil(list.length / LOOK_TICKS)));
     for (let done = 0; done < count; done++) {
       if (this.lookNext >= list.length) this.lookNext = 0;
       const hosted = list[this.lookNext++];

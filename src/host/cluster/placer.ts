@@ -10,7 +10,7 @@
  */
 import type { ClusterRecord, Member, PartitionRecord } from "../../machine/commands/command.js";
 import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
-import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
+import { NODE_REPORT_VALID_MS, PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import { drainLeft } from "../../control/drain.js";
 import { planPlacement } from "../../control/placement-plan.js";
 import { PLACEMENT_REASONS } from "../../control/placement-reasons.js";
@@ -22,7 +22,6 @@ import {
   type PlacedGroupView,
   type PlacementPlan,
   type PlacementView,
-  REPORT_FRESH_MS,
   type ReportedLoad,
   type Rests,
   idlePasses,
@@ -63,6 +62,8 @@ export interface PlacerDeps {
     /** Reports of others that were taken in. */
     readonly taken: number;
     of(node: number): HeardReport | null;
+    /** The other node that says it leads a partition; 0 when none does. */
+    leaderOf(partition: number): number;
   };
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -355,13 +356,12 @@ export class Placer {
     reports: ReadonlyMap<number, HeardReport>,
     nowMs: number,
   ): ReadonlyMap<number, PlacedGroupView> {
-    const leaders = leadersOf(reports);
     const groups = new Map<number, PlacedGroupView>();
     for (const record of partitions) {
       if (record.mode !== "placed") continue;
       const { partitionId: id } = record;
       const isOwn = this.deps.find(partitionId(id))?.leadership.isServing === true;
-      const leader = isOwn ? this.deps.nodeId : (leaders.get(id) ?? 0);
+      const leader = isOwn ? this.deps.nodeId : this.deps.reports().leaderOf(id);
       const learner = record.replicas.find(({ role }) => role === "learner");
       if (learner === undefined) {
         reign.progress.delete(id);
@@ -408,18 +408,8 @@ function advanced(
   return nowMs;
 }
 
-/** Who says that it leads a partition; the latest word counts. */
-function leadersOf(reports: ReadonlyMap<number, HeardReport>): ReadonlyMap<number, number> {
-  const leaders = new Map<number, number>();
-  const latestLast = [...reports].sort(([, one], [, other]) => other.ageMs - one.ageMs);
-  for (const [node, { report }] of latestLast) {
-    for (const partition of report.leading) leaders.set(partition, node);
-  }
-  return leaders;
-}
-
 function loadOf(heard: HeardReport | undefined, nowMs: number): ReportedLoad | null {
-  if (heard === undefined || heard.ageMs > REPORT_FRESH_MS) return null;
+  if (heard === undefined || heard.ageMs > NODE_REPORT_VALID_MS) return null;
   const { snapshotsIn, snapshotsOut, storeBytes, storeMaxBytes, isFull, loopLagP99Ms } =
     heard.report;
   const receivedMs = nowMs - heard.ageMs;

@@ -2,11 +2,11 @@
  * The reports that the nodes of a cluster give each other: this node's own, told to everybody every
  * few seconds and soon after something big changed, and the latest of each other node.
  *
- * Invariants: 1. A report counts for REPORT_VALID_MS, and never after one of a later start of its
- * node. 2. However much changes, a node tells at most one report per REPORT_GAP_MS. 3. What is kept
- * is bounded by the members there can be. 4. Whoever has no link to anybody makes no report.
+ * Invariants: 1. A report counts for NODE_REPORT_VALID_MS, and never after one of a later start of
+ * its node. 2. However much changes, a node tells at most one report per REPORT_GAP_MS. 3. What is
+ * kept is bounded by the members there can be. 4. Whoever has no link to anybody makes no report.
  */
-import { MEMBERS_MAX, NODE_REPORT_EVERY_MS } from "../../base/limits.js";
+import { MEMBERS_MAX, NODE_REPORT_EVERY_MS, NODE_REPORT_VALID_MS } from "../../base/limits.js";
 import {
   type NodeReport,
   type PartitionWait,
@@ -17,8 +17,6 @@ import {
 
 /** Pause between two reports of a node when something big changed (ms). */
 const REPORT_GAP_MS = 1000;
-/** A report counts for so long (ms). */
-const REPORT_VALID_MS = 15_000;
 
 export interface NodeReportsDeps {
   readonly nodeId: number;
@@ -27,6 +25,8 @@ export interface NodeReportsDeps {
   linked(): Iterable<number>;
   /** What this node has to tell now. */
   own(nowMs: number): NodeReport;
+  /** What partitions wait for, as this node knows. */
+  ownWaits(): readonly PartitionWait[];
   /** Sends a frame on the lane "control"; it may be dropped. */
   send(to: number, bytes: Uint8Array): void;
 }
@@ -102,7 +102,7 @@ export class NodeReports {
   /** What partitions wait for, by partition: as this node knows and the others told. */
   waits(): readonly PartitionWait[] {
     const nowMs = this.deps.nowMs();
-    const waits = [...this.deps.own(nowMs).waits];
+    const waits = [...this.deps.ownWaits()];
     for (const [node, { report }] of this.kept) {
       if (this.fresh(node, nowMs) !== null) waits.push(...report.waits);
     }
@@ -128,7 +128,7 @@ export class NodeReports {
 
   private fresh(node: number, nowMs: number): Kept | null {
     const kept = this.kept.get(node);
-    return kept === undefined || nowMs - kept.atMs > REPORT_VALID_MS ? null : kept;
+    return kept === undefined || nowMs - kept.atMs > NODE_REPORT_VALID_MS ? null : kept;
   }
 
   private keep(node: number, kept: Kept): void {

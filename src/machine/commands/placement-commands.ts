@@ -84,16 +84,30 @@ function writeOrder(writer: ByteWriter, { partitionId, generation, change }: Rep
   if (change.kind === "add") int32(writer, change.replaces);
 }
 
-function writeNodes(writer: ByteWriter, nodes: readonly number[]): void {
-  writer.length(nodes.length);
-  for (const node of nodes) int32(writer, node);
+function writeAll<Item>(
+  writer: ByteWriter,
+  items: readonly Item[],
+  write: (writer: ByteWriter, item: Item) => void,
+): void {
+  writer.length(items.length);
+  for (const item of items) write(writer, item);
 }
 
 function writeConfig(writer: ByteWriter, config: AppliedConfig): void {
   int32(writer, config.partitionId);
   writer.uint53(config.configIndex);
-  writeNodes(writer, config.voters);
-  writeNodes(writer, config.learners);
+  writeAll(writer, config.voters, int32);
+  writeAll(writer, config.learners, int32);
+}
+
+function writeReport(writer: ByteWriter, report: ReplicaReport): void {
+  writeConfig(writer, report);
+  writer.uint53(report.restsOn);
+}
+
+function writePlacement(writer: ByteWriter, order: PlacementOrder): void {
+  writeConfig(writer, order);
+  writer.uint53(order.generation);
 }
 
 function readChange(reader: ByteReader): ReplicaChange {
@@ -154,10 +168,7 @@ export const PLACEMENT_COMMANDS: CommandCodecs<PlacementCommand> = {
   "change-replicas": {
     number: 73,
     version: 1,
-    write(writer, { items }) {
-      writer.length(items.length);
-      for (const item of items) writeOrder(writer, item);
-    },
+    write: (writer, { items }) => writeAll(writer, items, writeOrder),
     read: (reader) => {
       return { kind: "change-replicas", items: readAll(reader, ORDER_BYTES, readOrder) };
     },
@@ -165,13 +176,7 @@ export const PLACEMENT_COMMANDS: CommandCodecs<PlacementCommand> = {
   "report-replicas": {
     number: 74,
     version: 1,
-    write(writer, { items }) {
-      writer.length(items.length);
-      for (const item of items) {
-        writeConfig(writer, item);
-        writer.uint53(item.restsOn);
-      }
-    },
+    write: (writer, { items }) => writeAll(writer, items, writeReport),
     read: (reader) => {
       return { kind: "report-replicas", items: readAll(reader, CONFIG_BYTES, readReport) };
     },
@@ -179,13 +184,7 @@ export const PLACEMENT_COMMANDS: CommandCodecs<PlacementCommand> = {
   "place-partition": {
     number: 75,
     version: 1,
-    write(writer, { items }) {
-      writer.length(items.length);
-      for (const item of items) {
-        writeConfig(writer, item);
-        writer.uint53(item.generation);
-      }
-    },
+    write: (writer, { items }) => writeAll(writer, items, writePlacement),
     read: (reader) => {
       return { kind: "place-partition", items: readAll(reader, CONFIG_BYTES, readPlacement) };
     },

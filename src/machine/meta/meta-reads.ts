@@ -1,11 +1,14 @@
 /**
  * Reads of the meta partition: cluster record, members, partition map, range descriptors. Pure.
  *
+ * Owns the lists that it decoded last: many ask for them at each change, and at each call.
  * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by
  * bytes, descriptors by start key with the open start first. 2. null = the cluster is not founded,
- * never an empty record.
+ * never an empty record. 3. Members and partitions are decoded once for each version of the list:
+ * every command that changes one of its rows raises the version.
  */
 import { present } from "../../base/assert.js";
+import type { MapVersion, MembershipVersion } from "../../base/ids.js";
 import { compareText } from "../../base/bytes.js";
 import type {
   ClusterRecord,
@@ -38,8 +41,16 @@ export interface KeySpaceRanges {
   readonly descriptors: readonly RangeDescriptor[];
 }
 
+/** A list as of one version of it; null = before the founding. */
+interface Decoded<Version, Item> {
+  readonly version: Version | null;
+  readonly items: readonly Item[];
+}
+
 export class MetaReads {
   private readonly rows: ReadableRows;
+  private memberList: Decoded<MembershipVersion, Member> = { version: null, items: [] };
+  private partitionMap: Decoded<MapVersion, PartitionRecord> = { version: null, items: [] };
 
   constructor(rows: ReadableRows) {
     this.rows = rows;
@@ -56,12 +67,12 @@ export class MetaReads {
   }
 
   members(): readonly Member[] {
-    const found: Member[] = [];
-    this.rows.scan(RowKind.member, "", null, (_, value) => {
-      found.push(present(decodeMember(value), "a member row is whole"));
-      return true;
-    });
-    return found;
+    const version = this.cluster()?.membershipVersion ?? null;
+    if (version !== this.memberList.version) {
+      const items = this.all(RowKind.member, decodeMember, "a member row is whole");
+      this.memberList = { version, items };
+    }
+    return this.memberList.items;
   }
 
   /** What is kept of a removed member, also when its id is taken again. */
@@ -73,12 +84,8 @@ export class MetaReads {
   }
 
   formerMembers(): readonly FormerMember[] {
-    const found: FormerMember[] = [];
-    this.rows.scan(RowKind.formerMember, "", null, (_, value) => {
-      found.push(present(decodeFormerMember(value), "the row of a former member is whole"));
-      return true;
-    });
-    return found;
+    const what = "the row of a former member is whole";
+    return this.all(RowKind.formerMember, decodeFormerMember, what);
   }
 
   partition(partitionId: number): PartitionRecord | null {
@@ -87,12 +94,12 @@ export class MetaReads {
   }
 
   partitions(): readonly PartitionRecord[] {
-    const found: PartitionRecord[] = [];
-    this.rows.scan(RowKind.partition, "", null, (_, value) => {
-      found.push(present(decodePartition(value), "a partition row is whole"));
-      return true;
-    });
-    return found;
+    const version = this.cluster()?.mapVersion ?? null;
+    if (version !== this.partitionMap.version) {
+      const items = this.all(RowKind.partition, decodePartition, "a partition row is whole");
+      this.partitionMap = { version, items };
+    }
+    return this.partitionMap.items;
   }
 
   /** Descriptors of one key space by start key; empty when it is not registered or not a name. */
@@ -117,9 +124,19 @@ export class MetaReads {
   }
 
   private rangeRows(first: ByteKey, last: ByteKey | null): readonly RangeRow[] {
-    const found: RangeRow[] = [];
-    this.rows.scan(RowKind.range, first, last, (_, value) => {
-      found.push(present(decodeRange(value), "a range row is whole"));
+    return this.all(RowKind.range, decodeRange, "a range row is whole", first, last);
+  }
+
+  private all<Item>(
+    kind: number,
+    decode: (value: Uint8Array) => Item | null,
+    what: string,
+    first: ByteKey = "",
+    last: ByteKey | null = null,
+  ): readonly Item[] {
+    const found: Item[] = [];
+    this.rows.scan(kind, first, last, (_, value) => {
+      found.push(present(decode(value), what));
       return true;
     });
     return found;

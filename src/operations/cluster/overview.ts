@@ -9,8 +9,9 @@
  */
 import { META_PARTITION } from "../../base/ids.js";
 import { FINALIZE_WITHIN_MS } from "../../host/cluster/finalizing.js";
-import { ALARMS_MAX } from "../../base/limits.js";
+import { ALARMS_MAX, NODE_REPORT_VALID_MS } from "../../base/limits.js";
 import type { NodeReport } from "../../host/reports/node-report.js";
+import type { HeardReport } from "../../host/reports/node-reports.js";
 import type { Member } from "../../machine/commands/command.js";
 import type { LocalRole, OverviewAnswer } from "../api/administration.js";
 import type { Serving } from "../serving/serving.js";
@@ -18,8 +19,6 @@ import { type Replicas, named } from "./replicas.js";
 
 type OverviewNode = OverviewAnswer["nodes"][number];
 
-/** Whoever said nothing for so long is told (ms): three reports are missing. */
-const SILENT_MS = 15_000;
 const SECOND_MS = 1000;
 
 /** A line of the overview: who it is, and what it said. */
@@ -28,6 +27,7 @@ interface Seen {
   readonly endpoint: string;
   readonly role: LocalRole;
   readonly program: Pick<Member, "version" | "levelMin" | "levelMax"> | null;
+  readonly heard: HeardReport | null;
 }
 
 function membersSeen({ node, settings }: Serving): readonly Seen[] {
@@ -35,16 +35,16 @@ function membersSeen({ node, settings }: Serving): readonly Seen[] {
   if (members.length > 0) {
     return members.map((member) => {
       const { nodeId, endpoint, role } = member;
-      return { nodeId, endpoint, role, program: member };
+      return { nodeId, endpoint, role, program: member, heard: node.lastReport(nodeId) };
     });
   }
   const { nodeId, peerEndpoint: endpoint } = settings;
-  return [{ nodeId, endpoint, role: "not-member", program: null }];
+  return [{ nodeId, endpoint, role: "not-member", program: null, heard: node.lastReport(nodeId) }];
 }
 
-function lineOf(serving: Serving, { nodeId, endpoint, role, program }: Seen): OverviewNode {
-  const { node, leaders, settings } = serving;
-  const heard = node.lastReport(nodeId);
+function lineOf(serving: Serving, seen: Seen): OverviewNode {
+  const { leaders, settings } = serving;
+  const { nodeId, endpoint, role, program, heard } = seen;
   const report: NodeReport | null = heard?.report ?? null;
   const isOwn = nodeId === settings.nodeId;
   const told = heard === null ? null : program;
@@ -68,14 +68,15 @@ function lineOf(serving: Serving, { nodeId, endpoint, role, program }: Seen): Ov
   };
 }
 
-function nodeAlarms(serving: Serving, nodes: readonly OverviewNode[]): string[] {
-  return nodes.flatMap(({ nodeId, endpoint, ageMs, ready, reason }) => {
+function nodeAlarms(seen: readonly Seen[]): string[] {
+  return seen.flatMap(({ nodeId, endpoint, heard }) => {
     const name = `Node ${nodeId} (${endpoint})`;
-    if (ageMs === null) return [`${name} has not been heard.`];
-    if (ageMs > SILENT_MS) return [`${name} was heard ${Math.floor(ageMs / SECOND_MS)} s ago.`];
-    const isFull = serving.node.lastReport(nodeId)?.report.isFull === true;
-    const full = isFull ? [`${name} takes no writes: its log or store is full.`] : [];
-    return ready ? full : [`${name} is not ready: ${reason}.`, ...full];
+    if (heard === null) return [`${name} has not been heard.`];
+    const { ageMs, report } = heard;
+    if (ageMs > NODE_REPORT_VALID_MS)
+      return [`${name} was heard ${Math.floor(ageMs / SECOND_MS)} s ago.`];
+    const full = report.isFull ? [`${name} takes no writes: its log or store is full.`] : [];
+    return report.isReady ? full : [`${name} is not ready: ${report.reason}.`, ...full];
   });
 }
 
@@ -90,20 +91,22 @@ export function overview(serving: Serving, replicas: Replicas): OverviewAnswer {
   const { node, leaders, settings } = serving;
   const meta = node.closing ? null : node.metaGroup().machine.meta;
   const cluster = meta?.cluster() ?? null;
-  const nodes = membersSeen(serving).map((seen) => lineOf(serving, seen));
+  const seen = membersSeen(serving);
+  const nodes = seen.map((one) => lineOf(serving, one));
   const partitions =
     cluster === null ? [] : [META_PARTITION, ...serving.placement.dataPartitions()];
   const leaderless = partitions.filter((id) => leaders.of(id) === 0);
-  const { under, withoutMajority } = replicas.facts();
+  const facts = replicas.facts();
+  const { under, withoutMajority } = facts;
   const alarms: string[] = [];
   const add = (ids: readonly number[], what: string): void => {
     if (ids.length > 0) alarms.push(`${named(ids)} ${ids.length === 1 ? "has" : "have"} ${what}.`);
   };
   add(leaderless, "no leader that this node knows of");
   add(withoutMajority, "no majority of live voters");
-  alarms.push(...nodeAlarms(serving, nodes));
+  alarms.push(...nodeAlarms(seen));
   add(under, "fewer live voters than the replication factor");
-  for (const { partition, why } of replicas.waits()) {
+  for (const { partition, why } of replicas.waits(facts)) {
     alarms.push(`Partition ${partition} waits: ${why}.`);
   }
   alarms.push(...levelAlarms(serving));

@@ -93,8 +93,7 @@ export class Replicas {
   }
 
   /** The steps that partitions wait for which are below their factor, or move. */
-  waits(): readonly PartitionWait[] {
-    const { under, moving } = this.facts();
+  waits({ under, moving }: ReplicationFacts): readonly PartitionWait[] {
     const wanted = new Set([...under, ...moving]);
     if (wanted.size === 0) return [];
     return this.serving.node.partitionWaits().filter(({ partition }) => wanted.has(partition));
@@ -102,11 +101,12 @@ export class Replicas {
 
   /** What an operator wants to know although the node is ready; "" when all is in order. */
   detail(): string {
-    const { under, moving } = this.facts();
+    const facts = this.facts();
+    const { under, moving } = facts;
     const texts: string[] = [];
     if (under.length > 0) texts.push(`under-replicated: ${named(under)}`);
     if (moving.length > 0) texts.push(`on the move: ${named(moving)}`);
-    texts.push(...this.waitingTexts());
+    texts.push(...this.waitingTexts(facts));
     const { givenReplicationFactor: given } = this.serving.settings;
     const factor = this.read()?.cluster.replicationFactor;
     if (given !== null && factor !== undefined && given !== factor) {
@@ -115,8 +115,8 @@ export class Replicas {
     return texts.join("; ");
   }
 
-  private waitingTexts(): readonly string[] {
-    const waits = this.waits();
+  private waitingTexts(facts: ReplicationFacts): readonly string[] {
+    const waits = this.waits(facts);
     const told = waits
       .slice(0, NAMED_MAX)
       .map(({ partition, why }) => `${partition} waits: ${why}`);

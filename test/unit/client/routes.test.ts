@@ -3,8 +3,8 @@ import { createServer, type Socket } from "node:net";
 import t from "tap";
 import { SvcClient, type RoutingMetadata } from "../../../src/client/mod.js";
 import { parseEndpoint } from "../../../src/client/values/options.js";
-import { Places } from "../../../src/client/call/endpoints.js";
-import type { Place } from "../../../src/client/call/try.js";
+import { Targets } from "../../../src/client/call/endpoints.js";
+import type { Target } from "../../../src/client/call/try.js";
 import { systemPlatform } from "../../../src/client/time/system-platform.js";
 import { HINT_LIFE_MS, RouteCache } from "../../../src/client/metadata/route-cache.js";
 import type { TransportNode } from "../../../src/client/call/try.js";
@@ -270,8 +270,8 @@ class NoNode implements TransportNode {
   }
 }
 
-function places(urls: string[], learns = true, hasToken = false): Places {
-  return new Places(
+function targets(urls: string[], learns = true, hasToken = false): Targets {
+  return new Targets(
     systemPlatform,
     urls.map(parseEndpoint),
     () => new NoNode(),
@@ -282,27 +282,27 @@ function places(urls: string[], learns = true, hasToken = false): Places {
 }
 
 t.test("P-198 a token goes in clear text to configured hosts only", (t) => {
-  const cleartext = places(["http://10.0.0.1:8083", "http://db2:8083"], true, true);
+  const cleartext = targets(["http://10.0.0.1:8083", "http://db2:8083"], true, true);
   const [first] = cleartext.configured;
-  if (first === undefined) throw new Error("a place is configured");
+  if (first === undefined) throw new Error("a target is configured");
   t.equal(cleartext.named("http://10.6.6.6:8083", first), null, "an address nobody named");
   t.equal(cleartext.named("http://db3:8083", first), null, "a name nobody named");
   t.ok(cleartext.named("http://DB2:9083", first), "another port of a configured host");
   t.ok(cleartext.named("http://db2:8083", first)?.configured);
-  const secure = places(["https://10.0.0.1:8082"], true, true);
+  const secure = targets(["https://10.0.0.1:8082"], true, true);
   const [tls] = secure.configured;
-  if (tls === undefined) throw new Error("a place is configured");
+  if (tls === undefined) throw new Error("a target is configured");
   t.ok(secure.named("https://10.0.0.2:8082", tls), "over TLS the certificate says who it is");
-  const open = places(["http://10.0.0.1:8083"]);
+  const open = targets(["http://10.0.0.1:8083"]);
   const [plain] = open.configured;
-  if (plain === undefined) throw new Error("a place is configured");
+  if (plain === undefined) throw new Error("a target is configured");
   t.ok(open.named("http://10.0.0.2:8083", plain), "without a token there is nothing to lose");
   t.end();
 });
 
-t.test("places: names of nodes, balancers, schemes, bounds", (t) => {
-  const all = places(["http://localhost:1", "http://other:1"]);
-  const [first, second] = all.configured as [Place, Place];
+t.test("targets: names of nodes, balancers, schemes, bounds", (t) => {
+  const all = targets(["http://localhost:1", "http://other:1"]);
+  const [first, second] = all.configured as [Target, Target];
   t.equal(all.executed(first, "http://127.0.0.1:1"), first, "its own name, no new endpoint");
   t.equal(all.count, 2);
   t.equal(all.forwarded(second, "http://127.0.0.1:1"), first, "known by that name");
@@ -318,19 +318,19 @@ t.test("places: names of nodes, balancers, schemes, bounds", (t) => {
   t.same([first.many, behind?.endpoint.host], [true, "node-b"]);
   t.equal(all.executed(first, "http://127.0.0.1:1")?.endpoint.host, "127.0.0.1");
   t.equal(all.executed(first, ""), null);
-  const secure = places(["https://a:1"]);
+  const secure = targets(["https://a:1"]);
   t.equal(
-    secure.forwarded(secure.configured[0] as Place, "http://b:1"),
+    secure.forwarded(secure.configured[0] as Target, "http://b:1"),
     null,
     "nothing leaves in clear text that was configured over TLS",
   );
-  const rest = places(["http://a:1", "http://b:1"], false);
-  const [restFirst, restSecond] = rest.configured as [Place, Place];
+  const rest = targets(["http://a:1", "http://b:1"], false);
+  const [restFirst, restSecond] = rest.configured as [Target, Target];
   t.equal(rest.forwarded(restFirst, "http://c:8083"), null, "that is where gRPC is spoken");
   rest.executed(restSecond, "http://b:8083");
   t.equal(rest.forwarded(restFirst, "http://b:8083"), restSecond);
   for (let at = 0; at < 300; at++) all.forwarded(second, `http://many-${at}:1`);
-  t.ok(all.count <= 66, `${all.count} places`);
+  t.ok(all.count <= 66, `${all.count} targets`);
   t.end();
 });
 
@@ -366,14 +366,14 @@ t.test("route cache: hashes, ranges, generations, expiry, bounds", (t) => {
   t.equal(cache.find("keys", "k", 2), a, "P-109 an older generation does not win");
   cache.learn("keys", "k", hint(6, 8), b, 2);
   t.equal(cache.find("keys", "k", 3), b);
-  cache.forgetPlace(b);
+  cache.forgetTarget(b);
   t.same([cache.find("keys", "k", 3), b.hinted], [null, false]);
   for (let at = 0; at < 10_000; at++) cache.learn("keys", `many${at}`, hint(1), a, 0);
   t.equal(cache.find("keys", "many0", 1), null, "bounded");
   t.equal(cache.find("keys", "many9999", 1), a);
 
   const spots = new Map<string, Spot>();
-  const placeOf = (name: string): Spot => {
+  const targetOf = (name: string): Spot => {
     const known = spots.get(name) ?? spot(name);
     spots.set(name, known);
     return known;
@@ -404,7 +404,7 @@ t.test("route cache: hashes, ranges, generations, expiry, bounds", (t) => {
     leaders: Array.from({ length: 30 }, (_, at) => ({ partitionId: at, endpoint: `n${at}` })),
   };
   const mapped = new RouteCache<Spot>();
-  mapped.take(metadata, placeOf, 0);
+  mapped.take(metadata, targetOf, 0);
   const serving = (space: "keys" | "sequences" | "locks", name: string): string | undefined =>
     mapped.find(space, name, 1)?.name;
   t.equal(serving("sequences", " orders "), `n${hashPartition(sequenceHashText("orders"), 16)}`);
@@ -420,11 +420,11 @@ t.test("route cache: hashes, ranges, generations, expiry, bounds", (t) => {
     { ...metadata, initialized: false },
   ]) {
     const blind = new RouteCache<Spot>();
-    blind.take(unknown, placeOf, 0);
+    blind.take(unknown, targetOf, 0);
     t.equal(blind.find("locks", "abc", 1), null, "a map of an unknown kind is not used");
   }
   const incoherent = new RouteCache<Spot>();
-  incoherent.take({ ...metadata, coherent: false }, placeOf, 0);
+  incoherent.take({ ...metadata, coherent: false }, targetOf, 0);
   t.equal(incoherent.find("keys", "logs/a", 1)?.name, `n${hashPartition("logs", 16)}`);
   t.end();
 });

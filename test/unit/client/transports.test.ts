@@ -17,8 +17,8 @@ import { getKey } from "../../../src/client/kv/kv-operations.js";
 import { tryLock } from "../../../src/client/locks/lock-operations.js";
 import type { Operation } from "../../../src/client/call/operation.js";
 import { clientSettings, parseEndpoint } from "../../../src/client/values/options.js";
-import { Places } from "../../../src/client/call/endpoints.js";
-import type { Place } from "../../../src/client/call/try.js";
+import { Targets } from "../../../src/client/call/endpoints.js";
+import type { Target } from "../../../src/client/call/try.js";
 import { neverLeft } from "../../../src/client/transport/rest-node.js";
 import type { CallHost, Try } from "../../../src/client/call/try.js";
 import { sleep, temporaryDirectory } from "../../process/cluster/server-process.js";
@@ -236,8 +236,8 @@ t.test("P-150 streams that are refused in turn do not hold a call either", async
   batcher.close();
 });
 
-t.test("a place is not blamed for what another one failed at once", async (t) => {
-  const places = new Places(
+t.test("a target is not blamed for what another one failed at once", async (t) => {
+  const targets = new Targets(
     systemPlatform,
     ["a:1", "b:1"].map(parseEndpoint),
     () => ({
@@ -251,13 +251,13 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
     0,
     false,
   );
-  const [one, other] = places.configured as [Place, Place];
-  const blamed: Place[] = [];
-  const asked: (Place | null)[] = [];
+  const [one, other] = targets.configured as [Target, Target];
+  const blamed: Target[] = [];
+  const asked: (Target | null)[] = [];
   const lost = (): UnavailableError => new UnavailableError("connection-lost", "gone");
   const host: CallHost = {
     platform: systemPlatform,
-    placeCount: 2,
+    targetCount: 2,
     failWhenRefused: false,
     dispatch(attempt, last) {
       asked.push(last);
@@ -269,7 +269,7 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
     answered: () => undefined,
     refused: () => undefined,
     unanswered: () => undefined,
-    failed: (place) => void blamed.push(place),
+    failed: (target) => void blamed.push(target),
     suspect: () => undefined,
     watch: () => undefined,
     ended: () => undefined,
@@ -279,11 +279,11 @@ t.test("a place is not blamed for what another one failed at once", async (t) =>
     new Call(host, GET, KEY, undefined, 5000, resolve, reject).begin();
   });
   t.same(
-    blamed.map((place) => place.endpoint.host),
+    blamed.map((target) => target.endpoint.host),
     ["a"],
   );
   t.same(
-    asked.map((place) => place?.endpoint.host ?? null),
+    asked.map((target) => target?.endpoint.host ?? null),
     [null, "a", "b"],
   );
 });

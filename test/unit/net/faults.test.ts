@@ -506,6 +506,30 @@ t.test("P-164 garbage and silence on the port end alone", async (t) => {
   await until("a node is let in after all that", () => two.node.isUp(1));
 });
 
+/** An HTTP/2 frame PING of 8 bytes. */
+const PING = Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, ...Buffer.alloc(8)]);
+
+t.test(
+  "P-164 whoever asks for answers and reads none is cut off when its time is up",
+  async (t) => {
+    const one = await open(t, 1, { handshakeWithinMs: 300 });
+    const [host, port] = one.endpoint.split(":");
+    const socket = connectTcp({ host: host ?? "", port: Number(port) });
+    t.teardown(() => socket.destroy());
+    let isEnded = false;
+    socket.on("error", () => undefined);
+    socket.on("close", () => (isEnded = true));
+    socket.pause();
+    const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings]));
+    const pings = Buffer.concat(Array.from({ length: 500 }, () => PING));
+    // What is written behind the end of a connection tells of it.
+    const flood = setInterval(() => socket.writableLength < 1_000_000 && socket.write(pings), 1);
+    t.teardown(() => clearInterval(flood));
+    await until("it is cut off", () => isEnded);
+  },
+);
+
 t.test("P-190 a refusal counts as the answer to an own greeting only", async (t) => {
   const one = await open(t, 1);
   const told: string[] = [];
