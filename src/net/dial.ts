@@ -115,7 +115,7 @@ function reasonOf(error: Error & { readonly code?: string; readonly errors?: Err
  * Destroys these, in order, when the turn is over. It may have begun inside the HTTP/2 library,
  * which reads on behind a callback: with its session gone under it the whole process ends.
  */
-export function destroySoon(...ending: readonly { destroy(): void }[]): void {
+function destroySoon(...ending: readonly { destroy(): void }[]): void {
   setImmediate(() => {
     for (const each of ending) each.destroy();
   });
