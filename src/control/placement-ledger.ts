@@ -80,6 +80,8 @@ export class PlacementLedger {
   /** Those of them for balance, and for repair or drain. */
   balanceMoves = 0;
   urgentMoves = 0;
+  /** Partitions that came with a replica on its way. */
+  readonly inFlight = new Map<PlacementClass, number>();
 
   constructor(
     private readonly view: PlacementView,
@@ -233,7 +235,9 @@ export class PlacementLedger {
       kind = this.kindOfMove(role === "learner" ? replaces : nodeId, role === "learner");
       if (role === "learner") this.countArrival(partitionId, node, replaces);
     }
-    if (kind !== null) this.begin(kind);
+    if (kind === null) return;
+    this.begin(kind);
+    this.inFlight.set(kind, (this.inFlight.get(kind) ?? 0) + 1);
   }
 
   private countArrival(partitionId: number, node: NodeState | undefined, replaces: number): void {

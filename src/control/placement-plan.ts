@@ -74,10 +74,11 @@ class Pass {
     });
     for (const one of this.cases) this.attempt(one);
     const { steps, waits, rests, ledger, settled } = this;
-    if (!this.view.isEnabled) return { steps, waits, balance: null, rests };
+    const { inFlight } = ledger;
+    if (!this.view.isEnabled) return { steps, waits, balance: null, rests, inFlight };
     const isBusy = steps.some((step) => step.class !== "finish");
     const { moves, reason } = planBalance(this.view, ledger, settled, isBusy);
-    return { steps: [...steps, ...moves], waits, balance: reason, rests };
+    return { steps: [...steps, ...moves], waits, balance: reason, rests, inFlight };
   }
 
   private look(record: PartitionRecord): void {

@@ -103,6 +103,8 @@ export interface PlacementPlan {
   /** Why replicas that are spread unevenly are left so; null when they are even, or moved. */
   readonly balance: PlacementReason | null;
   readonly rests: Rests;
+  /** Partitions with a replica on its way before these steps, by what it is good for. */
+  readonly inFlight: ReadonlyMap<PlacementClass, number>;
 }
 
 /**

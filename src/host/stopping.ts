@@ -123,7 +123,7 @@ export class Stopping {
   private giveAway(nowMs: number): void {
     const { transfers } = this.deps;
     for (const { replica } of this.deps.groups()) {
-      if (transfers.isNeeded(replica)) transfers.order(replica, nowMs);
+      if (transfers.isNeeded(replica)) transfers.order(replica, nowMs, "stop");
     }
     this.lookAtMs = nowMs + WITHDRAWN_LOOK_MS;
   }
@@ -141,7 +141,7 @@ export class Stopping {
       // A group of others goes on without this node; one that is alone is brought to its end.
       if (replica.hasWaiters || (replica.members.isAlone && !replica.isQuiet)) waits = true;
       else if (isNeeded) {
-        transfers.order(replica, nowMs);
+        transfers.order(replica, nowMs, "stop");
         this.lookAtMs = nowMs + LOOK_MS;
       }
     }
@@ -156,7 +156,7 @@ export class Stopping {
     const { transfers } = this.deps;
     const led = this.deps.groups().filter(({ replica }) => transfers.isNeeded(replica));
     if (led.length > 0 && nowMs < this.handUntilMs) {
-      for (const { replica } of led) transfers.order(replica, nowMs);
+      for (const { replica } of led) transfers.order(replica, nowMs, "stop");
       this.lookAtMs = nowMs + LOOK_MS;
       return;
     }

@@ -39,6 +39,7 @@ import { Snapshots } from "./snapshots/snapshots.js";
 import { Stopping } from "./stopping.js";
 import { DiskStallTransfers } from "./leaders/disk-stall.js";
 import { ActiveGroups } from "./group/active-groups.js";
+import { TransferTally } from "./requests/transfer-tally.js";
 import { TurnScheduler } from "./turn-scheduler.js";
 
 export class NodeParts implements TurnParts {
@@ -49,6 +50,7 @@ export class NodeParts implements TurnParts {
   readonly appendBudget: AppendBudget;
   readonly outbox: LogOutbox;
   readonly activeGroups = new ActiveGroups();
+  readonly transferTally = new TransferTally();
   readonly peers: PeerOutbox;
   readonly registry: GroupRegistry;
   readonly flusher: Flusher;
@@ -186,6 +188,7 @@ export class NodeParts implements TurnParts {
       settings,
       ports: this.ownPorts(),
       levelMark: this.levelMark,
+      transferTally: this.transferTally,
       completions,
       budget,
       outbox,

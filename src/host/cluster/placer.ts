@@ -13,6 +13,7 @@ import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js
 import { NODE_REPORT_VALID_MS, PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import { drainLeft } from "../../control/drain.js";
 import { planPlacement } from "../../control/placement-plan.js";
+import { MoveProgress } from "../../control/placement-progress.js";
 import { PLACEMENT_REASONS } from "../../control/placement-reasons.js";
 import {
   IDLE_PASSES_ALARM,
@@ -31,7 +32,7 @@ import { deadMembers } from "../../control/silence.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
 import type { CoreStatus } from "../../raft/state/types.js";
-import type { NodeReport, PartitionWait } from "../reports/node-report.js";
+import type { PartitionWait } from "../reports/node-report.js";
 import type { HeardReport } from "../reports/node-reports.js";
 import type { PlacementFacts } from "../requests/results.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
@@ -78,15 +79,6 @@ const RETRY_MS = 1000;
 /** Pause between two lines about what a leaving node has left (ms). */
 const TELL_DRAIN_MS = 10_000;
 
-/** How far a replica on its way was, and when it got on last. */
-interface Progress {
-  readonly nodeId: number;
-  readonly incarnation: number;
-  readonly matchIndex: number;
-  readonly snapshotChunks: number;
-  readonly atMs: number;
-}
-
 /** The records that passes look at, as of one version of them. */
 interface Records {
   readonly cluster: ClusterRecord;
@@ -102,11 +94,10 @@ class Reign {
   rests: Rests = new Map();
   plan: PlacementPlan | null = null;
   readonly liveSinceMs = new Map<number, number>();
-  readonly progress = new Map<number, Progress>();
+  readonly progress = new MoveProgress();
   reportsTaken = -1;
   isDirty = true;
   isPending = false;
-  hasMoved = false;
   idle = 0;
   lastPassMs = -Infinity;
   nextToldMs = -Infinity;
@@ -135,7 +126,7 @@ export class Placer {
     return this.reign?.plan ?? null;
   }
 
-  facts(): PlacementFacts {
+  facts(nowMs: number): PlacementFacts {
     const { passes, accepted, refused, reign } = this;
     const moves = PLACEMENT_CLASSES.flatMap((kind) => [
       { class: kind, result: "accepted", count: accepted.get(kind) ?? 0 } as const,
@@ -144,7 +135,10 @@ export class Placer {
     const waiting = new Map<string, number>();
     for (const { reason } of reign?.plan?.waits ?? []) add(waiting, reason);
     const isIdle = (reign?.idle ?? 0) >= IDLE_PASSES_ALARM;
-    return { passes: { ...passes }, moves, waiting, isIdle };
+    const known = reign?.plan?.inFlight;
+    const inFlight = new Map(PLACEMENT_CLASSES.map((kind) => [kind, known?.get(kind) ?? 0]));
+    const oldestTransitionMs = reign?.progress.oldestMs(nowMs) ?? 0;
+    return { passes: { ...passes }, moves, inFlight, oldestTransitionMs, waiting, isIdle };
   }
 
   /** What partitions wait for before a step of theirs is ordered, as the last pass told. */
@@ -174,7 +168,7 @@ export class Placer {
   sketch(nowMs: number): PlacementView | null {
     const { deps } = this;
     const reign = new Reign(0, nowMs, deps.everyMs);
-    const records = this.read(reign);
+    const records = this.read(reign, nowMs);
     if (records?.partitions.some(({ mode }) => mode === "placed") !== true) return null;
     this.noteLinks(reign, records.members, nowMs);
     const view = this.view(reign, records, nowMs);
@@ -185,7 +179,7 @@ export class Placer {
   tick(nowMs: number): void {
     const reign = this.reignNow(nowMs);
     if (reign === null) return;
-    const records = this.read(reign);
+    const records = this.read(reign, nowMs);
     if (records?.isNeeded !== true) return;
     this.noteLinks(reign, records.members, nowMs);
     const { taken } = this.deps.reports();
@@ -211,7 +205,7 @@ export class Placer {
     return this.reign;
   }
 
-  private read(reign: Reign): Records | null {
+  private read(reign: Reign, nowMs: number): Records | null {
     const reads = this.deps.metaReads();
     const cluster = reads?.cluster() ?? null;
     if (reads === null || cluster === null) return null;
@@ -231,7 +225,8 @@ export class Placer {
     });
     reign.records = { cluster, members, partitions, isNeeded: isPermitted && isNeeded };
     reign.isDirty = true;
-    reign.hasMoved ||= known !== null && known.cluster.mapVersion !== cluster.mapVersion;
+    const isSameMap = known?.cluster.mapVersion === cluster.mapVersion;
+    if (!isSameMap) reign.progress.note(partitions, known === null, nowMs);
     return reign.records;
   }
 
@@ -259,8 +254,7 @@ export class Placer {
 
   private count(reign: Reign, plan: PlacementPlan, nowMs: number): void {
     reign.nextTimedMs = nowMs + this.deps.everyMs;
-    reign.idle = idlePasses(reign.idle, plan, reign.hasMoved);
-    reign.hasMoved = false;
+    reign.idle = idlePasses(reign.idle, plan, reign.progress.takeMoved());
     this.tellDrain(reign, plan, nowMs);
     if (reign.idle !== IDLE_PASSES_ALARM) return;
     const first = plan.waits[0];
@@ -364,14 +358,13 @@ export class Placer {
       const leader = isOwn ? this.deps.nodeId : this.deps.reports().leaderOf(id);
       const learner = record.replicas.find(({ role }) => role === "learner");
       if (learner === undefined) {
-        reign.progress.delete(id);
         groups.set(id, { leader, sizeBytes: 0, hasSnapshot: false, advancedMs: nowMs });
         continue;
       }
       const arrival = reports.get(leader)?.report.arrivals.find(({ partition, nodeId }) => {
         return partition === id && nodeId === learner.nodeId;
       });
-      const advancedMs = advanced(reign, id, learner, arrival, nowMs);
+      const advancedMs = reign.progress.advanced(id, learner, arrival, nowMs);
       const hasSnapshot = arrival?.hasSnapshot === true;
       groups.set(id, { leader, sizeBytes: 0, hasSnapshot, advancedMs });
     }
@@ -381,31 +374,6 @@ export class Placer {
 
 function add<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
-}
-
-/** When a replica on its way got on last; sets that down. */
-function advanced(
-  reign: Reign,
-  id: number,
-  learner: Pick<Progress, "nodeId" | "incarnation">,
-  arrival: NodeReport["arrivals"][number] | undefined,
-  nowMs: number,
-): number {
-  const { nodeId, incarnation } = learner;
-  const known = reign.progress.get(id);
-  const isSame = known?.nodeId === nodeId && known.incarnation === incarnation;
-  const { matchIndex, snapshotChunks } = arrival ?? { matchIndex: 0, snapshotChunks: 0 };
-  const before = isSame ? known : { matchIndex: 0, snapshotChunks: 0 };
-  const hasMoved = matchIndex > before.matchIndex || snapshotChunks > before.snapshotChunks;
-  if (isSame && !hasMoved) return known.atMs;
-  if (hasMoved) reign.hasMoved = true;
-  const most = (one: number, other: number): number => Math.max(one, other);
-  reign.progress.set(id, {
-    ...{ nodeId, incarnation, atMs: nowMs },
-    matchIndex: most(matchIndex, before.matchIndex),
-    snapshotChunks: most(snapshotChunks, before.snapshotChunks),
-  });
-  return nowMs;
 }
 
 function loadOf(heard: HeardReport | undefined, nowMs: number): ReportedLoad | null {

@@ -338,7 +338,7 @@ export class Reconcile {
     if (step.kind === "transfer") {
       this.deps.logger.log("info", "A partition is handed over.", { ...fields, to: step.to });
       watch.notBeforeMs = nowMs + TRANSFER_MS;
-      group.moveTo({ to: step.to, mustCarry: false });
+      group.moveTo({ to: step.to, mustCarry: false, reason: "replicas" });
       return;
     }
     this.deps.logger.log("info", "The members of a partition change.", fields);

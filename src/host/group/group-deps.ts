@@ -16,6 +16,7 @@ import type { CacheBudget } from "../replication/entry-cache.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { HostPorts, HostSettings } from "../settings.js";
 import type { LevelMark } from "../storage/level-mark.js";
+import type { TransferTally } from "../requests/transfer-tally.js";
 
 /** What the groups of a node share; `Replica` is one of them here. */
 export interface GroupDeps<Replica> {
@@ -30,6 +31,7 @@ export interface GroupDeps<Replica> {
   readonly cacheBudget: CacheBudget;
   readonly snapshots: GroupSnapshots<Replica>;
   readonly levelMark: LevelMark;
+  readonly transferTally: TransferTally;
   /** New commands may queue: log and store have room. */
   admits(): boolean;
   /** Batches may be cut: also, not too much is unflushed. */

@@ -25,6 +25,7 @@ import { type MoveAnswer, type MoveFrame, encodeMoveFrame } from "../replication
 import type { Proposals } from "../requests/proposals.js";
 import type { Reads } from "../requests/reads.js";
 import type { ProposalResult, StopHook } from "../requests/results.js";
+import type { TransferReason, TransferTally } from "../requests/transfer-tally.js";
 
 /** What a planned move carries at most (contract, section 11). */
 const CARRIED_BYTES_MAX = 8 << 20;
@@ -44,6 +45,8 @@ export interface MoveOrder {
   readonly to: number;
   /** Rather stay than lose ephemeral data. */
   readonly mustCarry: boolean;
+  /** What it is for. */
+  readonly reason: TransferReason;
 }
 
 /** The parts of the group. */
@@ -69,7 +72,7 @@ type Phase = "idle" | "asking" | "draining" | "finishing" | "copying" | "ordered
 
 export class Move {
   private phase: Phase = "idle";
-  private order: MoveOrder = { to: 0, mustCarry: false };
+  private order: MoveOrder = { to: 0, mustCarry: false, reason: "balance" };
   private term = 0;
   private token = 0;
   private untilMs = Infinity;
@@ -85,7 +88,10 @@ export class Move {
   private refusedBy = 0;
   private refusedUntilMs = 0;
 
-  constructor(private readonly group: MoveGroup) {}
+  constructor(
+    private readonly group: MoveGroup,
+    private readonly tally: TransferTally,
+  ) {}
 
   get isIdle(): boolean {
     return this.phase === "idle";
@@ -141,6 +147,7 @@ export class Move {
   /** The leadership ended. Returns whether that was ordered here. */
   leadershipEnded(): boolean {
     const wasOrdered = this.phase === "ordered";
+    if (!this.isIdle) this.tally.count(this.order.reason, wasOrdered ? "moved" : "failed");
     this.phase = "idle";
     return wasOrdered;
   }
@@ -314,6 +321,7 @@ export class Move {
   /** The group serves as before. */
   private resume(): void {
     assert(this.phase !== "idle", "a move ends once");
+    this.tally.count(this.order.reason, this.phase === "asking" ? "refused" : "failed");
     this.phase = "idle";
     this.group.leadership.thaw();
     this.group.wake();

@@ -92,7 +92,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     this.digests = new ReplicaDigests((index) => this.differs(index));
     this.peers = this.makePeers();
     this.proposer = new Proposer(shared, this);
-    this.move = new Move(this);
+    this.move = new Move(this, shared.transferTally);
     this.applier = new Applier(machine, this.proposals, ports, this, settings.digestEveryEntries);
     this.target = new EffectHandlers(this, ports);
     this.executor = new EffectsExecutor(

@@ -59,7 +59,8 @@ export class Balancer {
     })) {
       const replica = replicas.find((each) => each.partition === partition);
       if (replica === undefined || !this.mayMove(replica, to)) continue;
-      replica.moveTo({ to, mustCarry: !isLeaving });
+      const reason = isLeaving ? "leave" : "balance";
+      replica.moveTo({ to, mustCarry: !isLeaving, reason });
     }
   }
 

@@ -59,7 +59,7 @@ export class DiskStallTransfers implements GroupOwner {
     }
     const ageMs = nowMs - known.sinceMs;
     if (ageMs < this.stalledAfterMs) return true;
-    if (this.transfers.order(replica, nowMs)) this.count++;
+    if (this.transfers.order(replica, nowMs, "disk")) this.count++;
     return ageMs < this.stalledAfterMs + this.patienceMs;
   }
 
@@ -84,6 +84,6 @@ export class DiskStallTransfers implements GroupOwner {
     if (!this.transfers.isNeeded(replica)) return;
     if (nowMs < (this.offeredMs.get(replica) ?? -Infinity) + OFFER_EVERY_MS) return;
     this.offeredMs.set(replica, nowMs);
-    if (this.transfers.order(replica, nowMs)) this.count++;
+    if (this.transfers.order(replica, nowMs, "disk")) this.count++;
   }
 }

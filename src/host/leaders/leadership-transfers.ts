@@ -9,6 +9,7 @@
 import type { PeerProgress } from "../../raft/state/types.js";
 import type { GroupOwner } from "../group/group-owner.js";
 import type { Replica } from "../group/replica.js";
+import type { TransferReason } from "../requests/transfer-tally.js";
 
 /** Pause before an order is repeated (ms). */
 const REPEAT_MS = 300;
@@ -36,13 +37,13 @@ export class LeadershipTransfers implements GroupOwner {
   /**
    * Orders the transfer of one group's leadership, unless it was ordered just now. True: ordered.
    */
-  order(replica: Replica, nowMs: number): boolean {
+  order(replica: Replica, nowMs: number, reason: TransferReason): boolean {
     const orderedMs = this.orderedMs.get(replica) ?? -Infinity;
     if (nowMs < orderedMs + REPEAT_MS) return false;
     const successor = this.successor(replica);
     if (successor === null) return false;
     this.orderedMs.set(replica, nowMs);
-    return replica.moveTo({ to: successor, mustCarry: false });
+    return replica.moveTo({ to: successor, mustCarry: false, reason });
   }
 
   removed(replica: Replica): void {

@@ -8,7 +8,9 @@ import type { PartitionId } from "../../base/ids.js";
 import type { Program } from "../../base/levels.js";
 import type { Command, Outcome } from "../../machine/commands/command.js";
 import type { StrayReason } from "../replication/peer-lives.js";
+import type { SnapshotBytes } from "../snapshots/snapshot-tally.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
+import type { TransferCount } from "./transfer-tally.js";
 
 export type RefusalReason =
   | "not-leader"
@@ -154,6 +156,10 @@ export interface PlacementFacts {
     readonly result: "accepted" | "refused";
     readonly count: number;
   }[];
+  /** Partitions with a replica on its way in the last pass, by what for; zeros elsewhere. */
+  readonly inFlight: ReadonlyMap<string, number>;
+  /** For so long the longest of them is on its way, as far as this leadership saw (ms). */
+  readonly oldestTransitionMs: number;
   /** Partitions that waited in the last pass, by reason; empty where meta is not led. */
   readonly waiting: ReadonlyMap<string, number>;
   /** Many timed passes in a row had work and moved nothing. */
@@ -193,6 +199,10 @@ export interface NodeFacts {
   /** Replicas that were dropped to the end in this life of the node. */
   readonly replicaDrops: number;
   readonly placement: PlacementFacts;
+  /** Planned moves of leaderships that began here, by what for and how they ended. */
+  readonly leaderTransfers: readonly TransferCount[];
+  /** Bytes of snapshots that travelled, by direction and receiver. */
+  readonly snapshotBytes: readonly SnapshotBytes[];
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];

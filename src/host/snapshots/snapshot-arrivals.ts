@@ -12,6 +12,7 @@ import type { PartitionId } from "../../base/ids.js";
 import { isMember } from "../../raft/state/membership.js";
 import type { BeginFrame, SnapshotCode, SnapshotFrame } from "./snapshot-frames.js";
 import { SnapshotReceiver } from "./snapshot-receiver.js";
+import type { SnapshotTally } from "./snapshot-tally.js";
 import type { InstallOrder, SnapshotGroup, SnapshotDeps } from "./snapshot-types.js";
 
 /** What a sender says. */
@@ -38,6 +39,7 @@ export class SnapshotArrivals {
   /** `onEnd` is called when a group may have rows that nobody needs any more. */
   constructor(
     private readonly deps: SnapshotDeps,
+    private readonly tally: SnapshotTally,
     private readonly send: (to: number, frame: SnapshotFrame) => void,
     private readonly onEnd: (group: SnapshotGroup) => void,
   ) {}
@@ -72,8 +74,10 @@ export class SnapshotArrivals {
       if (isTold && frame.kind === "chunk") return;
       return this.tell(from, frame, isTold ? told.code : "unknown");
     }
-    if (frame.kind === "chunk") receiver.take(frame, nowMs);
-    else if (frame.kind === "query") receiver.query();
+    if (frame.kind === "chunk") {
+      this.tally.count("in", group.members.membership, this.deps.nodeId, frame.bytes.length);
+      receiver.take(frame, nowMs);
+    } else if (frame.kind === "query") receiver.query();
     else if (!receiver.isOffered) receiver.abandon("unknown");
   }
 

@@ -249,7 +249,7 @@ export class SnapshotSender {
       const { session, group } = this;
       const frame = { kind: "chunk", group: group.partition, session, sequence, bytes } as const;
       if (!this.link.send(this.to, frame)) return false;
-      this.link.charge(bytes.length);
+      this.link.charge(group, this.to, bytes.length);
       this.sentBytes += bytes.length;
       this.sendFrom = sequence + 1;
     }

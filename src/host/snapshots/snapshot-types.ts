@@ -44,7 +44,8 @@ export interface SnapshotLink {
   nextSession(): number;
   /** More chunks may be made now, by the rate. */
   maySend(): boolean;
-  charge(bytes: number): void;
+  /** So many bytes left for `to`. */
+  charge(group: SnapshotGroup, to: number, bytes: number): void;
 }
 
 /** What the transfers of a node need of it. */

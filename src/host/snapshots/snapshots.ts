@@ -17,6 +17,7 @@ import { SnapshotArrivals } from "./snapshot-arrivals.js";
 import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
 import { SendRate } from "./snapshot-limits.js";
 import { SnapshotSender } from "./snapshot-sender.js";
+import { type SnapshotBytes, SnapshotTally } from "./snapshot-tally.js";
 import type { SnapshotGroup, SnapshotLink, SnapshotDeps } from "./snapshot-types.js";
 
 export type { SnapshotGroup, SnapshotDeps } from "./snapshot-types.js";
@@ -68,6 +69,7 @@ export class Snapshots {
   private readonly link: SnapshotLink;
   private readonly rate: SendRate;
   private sessions: number;
+  private readonly tally = new SnapshotTally();
   /** Frames that could not be read. */
   badFrames = 0;
   /** Snapshots that another node installed from here. */
@@ -84,10 +86,13 @@ export class Snapshots {
       send: (to, frame) => deps.sendBulk(to, encodeSnapshotFrame(frame)),
       nextSession: () => ++this.sessions,
       maySend: () => this.rate.allows(deps.nowMs()),
-      charge: (bytes) => this.rate.charge(bytes),
+      charge: (group, to, bytes) => {
+        this.rate.charge(bytes);
+        this.tally.count("out", group.members.membership, to, bytes);
+      },
     };
     const send = (to: number, frame: SnapshotFrame): void => void this.link.send(to, frame);
-    this.arrivals = new SnapshotArrivals(deps, send, (group) => this.added(group));
+    this.arrivals = new SnapshotArrivals(deps, this.tally, send, (group) => this.added(group));
   }
 
   /** Snapshots installed here in this life. */
@@ -205,6 +210,11 @@ export class Snapshots {
   linkUp(node: number): void {
     const nowMs = this.deps.nowMs();
     for (const sender of this.outgoing.values()) if (sender.to === node) sender.linkUp(nowMs);
+  }
+
+  /** Bytes that travelled in this life, by direction and receiver. */
+  bytesMoved(): readonly SnapshotBytes[] {
+    return this.tally.all();
   }
 
   facts(): readonly TransferFacts[] {

@@ -107,6 +107,7 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   family(lines, "svc_replica_drops_total", "counter", "Replicas that left this node for good");
   lines.push(`svc_replica_drops_total ${node.replicaDrops}`);
   placementLines(lines, node.placement);
+  travelLines(lines, node);
   const strays = "svc_stray_frames_total";
   family(lines, strays, "counter", "Messages for no replica of this node, by reason");
   for (const [reason, count] of Object.entries(node.strays)) {
@@ -138,6 +139,25 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   }
 }
 
+/** Leaderships and snapshots that went from node to node. */
+export function travelLines(
+  lines: string[],
+  { leaderTransfers, snapshotBytes }: Pick<NodeFacts, "leaderTransfers" | "snapshotBytes">,
+): void {
+  const transfers = "svc_leader_transfers_total";
+  const ended = "Planned moves of leaderships that began here, by what for and how they ended";
+  family(lines, transfers, "counter", ended);
+  for (const { reason, result, count } of leaderTransfers) {
+    lines.push(`${transfers}{reason="${reason}",result="${result}"} ${count}`);
+  }
+  const images = "svc_image_bytes_total";
+  const travelled = "Bytes of snapshots that travelled, to learners and to voters that fell behind";
+  family(lines, images, "counter", travelled);
+  for (const { direction, class: kind, bytes } of snapshotBytes) {
+    lines.push(`${images}{direction="${direction}",class="${kind}"} ${bytes}`);
+  }
+}
+
 /** What the allocator does, where the meta partition is led. */
 export function placementLines(lines: string[], facts: PlacementFacts): void {
   const moves = "svc_placement_moves_total";
@@ -150,6 +170,12 @@ export function placementLines(lines: string[], facts: PlacementFacts): void {
   for (const [result, count] of Object.entries(facts.passes)) {
     lines.push(`${passes}{result="${result}"} ${count}`);
   }
+  const inFlight = "svc_placement_in_flight";
+  family(lines, inFlight, "gauge", "Partitions with a replica on its way, by what for");
+  for (const [kind, count] of facts.inFlight) lines.push(`${inFlight}{class="${kind}"} ${count}`);
+  const oldest = "svc_placement_oldest_transition_seconds";
+  family(lines, oldest, "gauge", "For so long the longest of them is on its way");
+  lines.push(`${oldest} ${facts.oldestTransitionMs / 1000}`);
   const waiting = "svc_placement_waiting";
   family(lines, waiting, "gauge", "Partitions that wait, by reason; on the leader of meta");
   for (const [reason, count] of facts.waiting) {

@@ -299,7 +299,9 @@ export class Server {
       );
       const led = registry.all.filter(({ replica }) => transfers.isNeeded(replica));
       const chosen = isAll ? led : led.slice(-1);
-      const ordered = chosen.filter(({ replica }) => transfers.order(replica, node.nowMs()));
+      const ordered = chosen.filter(({ replica }) =>
+        transfers.order(replica, node.nowMs(), "balance"),
+      );
       told(ordered.map(({ group }) => group));
     });
   }

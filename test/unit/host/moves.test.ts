@@ -37,6 +37,13 @@ function serverOf(cluster: Cluster): number {
   return server;
 }
 
+/** Planned moves that ended on any node, by reason and result. */
+function transfers(cluster: Cluster, name: string): number {
+  const counts = [...cluster.nodes.values()].flatMap((node) => node.facts().leaderTransfers);
+  const its = counts.filter(({ reason, result }) => `${reason} ${result}` === name);
+  return its.reduce((sum, { count }) => sum + count, 0);
+}
+
 function lock(cluster: Cluster, owner: string): LockOutcome {
   let result: ProposalResult | null = null;
   groupOf(cluster, serverOf(cluster)).propose(
@@ -132,7 +139,7 @@ void t.test("P-197 C12 what is under way when leadership moves is applied, not u
     const to = heirOf(cluster);
     for (let each = 0; each < 5; each++) ask();
     cluster.world(from).timer.step();
-    t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
+    t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true, reason: "balance" }));
     cluster.passUntil(() => {
       ask();
       return cluster.serverOf(PARTITION) === to;
@@ -143,6 +150,7 @@ void t.test("P-197 C12 what is under way when leadership moves is applied, not u
     results.map((end) => (end.status === "refused" ? end.reason : end.status)),
   );
   for (const end of ["applied", "not-leader"]) ends.delete(end);
+  t.equal(transfers(cluster, "balance moved"), 20, "each move is counted");
   t.same([...ends], [], "what was not begun goes to the next leader");
   t.end();
 });
@@ -168,7 +176,7 @@ void t.test("C13 L15 K19 a planned move carries ephemeral locks and entries", (t
   const grantedMs = cluster.nowMs;
   for (let move = 0; move < 3; move++) {
     const to = heirOf(cluster);
-    t.ok(replicaOf(cluster, serverOf(cluster)).moveTo({ to, mustCarry: true }));
+    t.ok(replicaOf(cluster, serverOf(cluster)).moveTo({ to, mustCarry: true, reason: "balance" }));
     cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
     t.match(ephemeral(cluster, tryLock("held", "b")), { type: LockType.busy });
     t.match(ephemeral(cluster, tryLock("held", "a")), { type: LockType.locked, token: 0n });
@@ -207,7 +215,7 @@ void t.test("C13 a late order of a move that was given up inherits nothing", (t)
     return writer.take();
   };
   const { term } = replicaOf(cluster, from).core;
-  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
+  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: true, reason: "balance" }));
   cluster.passUntil(() => late.length > 0);
   t.equal(
     groupOf(cluster, from).ephemeral,
@@ -216,6 +224,7 @@ void t.test("C13 a late order of a move that was given up inherits nothing", (t)
   );
   cluster.passUntil(() => groupOf(cluster, from).ephemeral !== null);
   t.equal(replicaOf(cluster, from).core.term, term, "the move came to nothing");
+  t.equal(transfers(cluster, "balance failed"), 1);
   t.match(ephemeral(cluster, tryLock("before", "b")), { type: LockType.busy }, "it goes on");
   t.match(ephemeral(cluster, tryLock("after", "a")), { type: LockType.locked });
   cluster.network.filter = (_from, bytes) => bytes;
@@ -244,10 +253,13 @@ void t.test("C13 the balancer leaves a group whose ephemeral data does not fit",
     });
   }
   const to = heirOf(cluster);
-  t.notOk(replicaOf(cluster, from).moveTo({ to, mustCarry: true }));
+  t.notOk(replicaOf(cluster, from).moveTo({ to, mustCarry: true, reason: "balance" }));
   cluster.pass(3000);
   t.equal(serverOf(cluster), from);
-  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: false }), "others lose it");
+  t.ok(
+    replicaOf(cluster, from).moveTo({ to, mustCarry: false, reason: "balance" }),
+    "others lose it",
+  );
   cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
   t.equal(groupOf(cluster, to).ephemeral?.rows, 0);
   t.end();
@@ -267,7 +279,7 @@ void t.test("S9 a planned move hands the rest of blocks back, and logs the lease
   cluster.pass(30_000, 50);
   const clockMs = groupOf(cluster, from).leaseNowMs();
   const to = heirOf(cluster);
-  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: false }));
+  t.ok(replicaOf(cluster, from).moveTo({ to, mustCarry: false, reason: "balance" }));
   cluster.passUntil(() => cluster.serverOf(PARTITION) === to);
   t.equal(handedBack, 1);
   t.ok(groupOf(cluster, to).committedLeaseMs() >= clockMs);
@@ -286,7 +298,7 @@ void t.test("P-197 C12 who is made leader in the moment of its stop hands that o
     const cluster = quiet();
     const from = serverOf(cluster);
     const to = heirOf(cluster);
-    replicaOf(cluster, from).moveTo({ to, mustCarry: true });
+    replicaOf(cluster, from).moveTo({ to, mustCarry: true, reason: "balance" });
     // The signal comes at any point of the move.
     for (let step = 0; step < steps; step++) stepAll(cluster);
     const heir = cluster.node(to);

@@ -1,6 +1,13 @@
 /** Figures of a node: how busy it was lately, and which partitions lack replicas. */
 import t from "tap";
-import { placementLines, replicationLines } from "../../../src/server/metrics/metric-lines.js";
+import {
+  placementLines,
+  replicationLines,
+  travelLines,
+} from "../../../src/server/metrics/metric-lines.js";
+import { TransferTally } from "../../../src/host/requests/transfer-tally.js";
+import { SnapshotTally } from "../../../src/host/snapshots/snapshot-tally.js";
+import { emptyMembership } from "../../../src/raft/state/membership.js";
 import { RecentLoad } from "../../../src/server/metrics/recent-load.js";
 
 t.test("the load of the last seconds: the worse of two windows, then forgotten", (t) => {
@@ -51,6 +58,11 @@ t.test("P-093 what the allocator does is counted, and what waits has its reason"
   placementLines(lines, {
     passes: { ordered: 1, waiting: 2, settled: 3 },
     moves: [{ class: "repair", result: "accepted", count: 4 }],
+    inFlight: new Map([
+      ["repair", 2],
+      ["balance", 0],
+    ]),
+    oldestTransitionMs: 12_500,
     waiting: new Map([["no-node", 5]]),
     isIdle: true,
   });
@@ -61,9 +73,39 @@ t.test("P-093 what the allocator does is counted, and what waits has its reason"
       'svc_placement_passes_total{result="ordered"} 1',
       'svc_placement_passes_total{result="waiting"} 2',
       'svc_placement_passes_total{result="settled"} 3',
+      'svc_placement_in_flight{class="repair"} 2',
+      'svc_placement_in_flight{class="balance"} 0',
+      "svc_placement_oldest_transition_seconds 12.5",
       'svc_placement_waiting{reason="no-node"} 5',
       "svc_placement_idle_alarm 1",
     ],
   );
+  t.end();
+});
+
+t.test("moves of leaderships and bytes of snapshots are counted by what they are for", (t) => {
+  const lines: string[] = [];
+  const tally = new TransferTally();
+  tally.count("balance", "moved");
+  tally.count("balance", "moved");
+  tally.count("stop", "refused");
+  const snapshots = new SnapshotTally();
+  const membership = { ...emptyMembership, voters: [1, 2], learners: [3] };
+  snapshots.count("out", membership, 3, 100);
+  snapshots.count("out", membership, 2, 20);
+  snapshots.count("in", emptyMembership, 1, 7);
+  travelLines(lines, { leaderTransfers: tally.all(), snapshotBytes: snapshots.all() });
+  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 2);
+  t.same(
+    lines.filter((line) => !line.startsWith("#") && !line.endsWith(" 0")),
+    [
+      'svc_leader_transfers_total{reason="balance",result="moved"} 2',
+      'svc_leader_transfers_total{reason="stop",result="refused"} 1',
+      'svc_image_bytes_total{direction="out",class="learner"} 100',
+      'svc_image_bytes_total{direction="out",class="voter"} 20',
+      'svc_image_bytes_total{direction="in",class="learner"} 7',
+    ],
+  );
+  t.equal(lines.length, 4 + 15 + 4, "what did not happen is a zero");
   t.end();
 });

@@ -17,17 +17,21 @@ function placers(cluster: PlacedCluster) {
   return [...cluster.nodes.values()].map((node) => node["parts"].changes.placer);
 }
 
+function facts(cluster: PlacedCluster) {
+  return placers(cluster).map((placer) => placer.facts(cluster.nowMs));
+}
+
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
 function passes(cluster: PlacedCluster): number {
-  return sum(placers(cluster).flatMap((placer) => Object.values(placer.facts().passes)));
+  return sum(facts(cluster).flatMap((each) => Object.values(each.passes)));
 }
 
 /** That were accepted. */
 function orders(cluster: PlacedCluster): number {
-  const moves = placers(cluster).flatMap((placer) => placer.facts().moves);
+  const moves = facts(cluster).flatMap((each) => each.moves);
   return sum(moves.map(({ result, count }) => (result === "accepted" ? count : 0)));
 }
 
@@ -129,15 +133,25 @@ void t.test("P-093 what a dead node held is made anew elsewhere, and it rests th
   cluster.pass(5000);
   t.equal(orders(cluster), 0, "as founded nothing is to do");
   cluster.kill(2);
-  t.ok(
-    passWhile(cluster, () => !isSettled(cluster, 5, 3, 2), 240_000),
-    told(cluster, 5),
-  );
+  let [most, oldestMs] = [0, 0];
+  const isMoving = (): boolean => {
+    for (const { inFlight, oldestTransitionMs } of facts(cluster)) {
+      most = Math.max(most, inFlight.get("repair") ?? 0);
+      oldestMs = Math.max(oldestMs, oldestTransitionMs);
+    }
+    return !isSettled(cluster, 5, 3, 2);
+  };
+  t.ok(passWhile(cluster, isMoving, 240_000), told(cluster, 5));
+  t.ok(most >= 1 && most <= 3, `${most} repairs at a time`);
+  t.ok(oldestMs > 0 && oldestMs < 60_000, `${oldestMs} ms`);
   for (let partition = 1; partition <= 5; partition++) t.ok(write(cluster, partition, "new"));
   const before = orders(cluster);
   t.ok(before >= 3, `${before} orders`);
   cluster.pass(20_000);
   t.equal(orders(cluster), before, "then nothing moves any more");
+  for (const { inFlight, oldestTransitionMs } of facts(cluster)) {
+    t.same([sum([...inFlight.values()]), oldestTransitionMs], [0, 0], "nothing is on its way");
+  }
   t.end();
 });
 
@@ -147,14 +161,14 @@ void t.test("a node whose rebalancer is off begins nothing for a dead one", (t) 
   cluster.kill(2);
   cluster.pass(90_000);
   t.equal(orders(cluster), 0);
-  const waits = placers(cluster).flatMap((placer) => [...placer.facts().waiting.keys()]);
+  const waits = facts(cluster).flatMap(({ waiting }) => [...waiting.keys()]);
   t.same(waits, ["disabled"], "and says why");
   const told = [...cluster.nodes.values()].map((node) => node.partitionWaits());
   for (const each of told) {
     t.ok(each.length > 0 && each.every(({ why }) => why.includes("rebalancer is off")));
   }
   t.ok(
-    placers(cluster).every((placer) => !placer.facts().isIdle),
+    facts(cluster).every(({ isIdle }) => !isIdle),
     "what is switched off is no alarm",
   );
   t.end();
