@@ -8,14 +8,14 @@
  * "replicas": the leader's own replica goes, or another member has to lead before it can. "disk":
  * the disk hangs, or is full.
  */
-export const TRANSFER_REASONS = ["balance", "leave", "stop", "disk", "replicas"] as const;
+const TRANSFER_REASONS = ["balance", "leave", "stop", "disk", "replicas"] as const;
 export type TransferReason = (typeof TRANSFER_REASONS)[number];
 
 /**
  * "moved": the leadership ended as ordered. "refused": the heir would not, or did not answer.
  * "failed": the group serves on here, or another leader came first.
  */
-export const TRANSFER_RESULTS = ["moved", "refused", "failed"] as const;
+const TRANSFER_RESULTS = ["moved", "refused", "failed"] as const;
 export type TransferResult = (typeof TRANSFER_RESULTS)[number];
 
 export interface TransferCount {
