@@ -22,7 +22,8 @@ function memberOf(nodeId: number, role: "voter" | "leaving", isDead: boolean): M
 }
 
 function recordOf(partitionId: number, nodes: readonly number[]): PartitionRecord {
-  const kept = { role: "voter", incarnation: incarnation(0), replaces: 0 } as const;
+  const life = { incarnation: incarnation(0), since: placementGeneration(0) };
+  const kept = { role: "voter", ...life, replaces: 0 } as const;
   return {
     ...{ partitionId, state: "Active", mode: "placed", replicationOverride: 0, founders: [] },
     generation: placementGeneration(7),

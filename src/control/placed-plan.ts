@@ -19,10 +19,10 @@
  *
  * Pure. Invariants: 1. A step rests on one record, and never on an older one than an earlier step
  * did. 2. Only a replica whose role is "removing" is removed; one that is absent from the record
- * known here is left alone. 3. A removal is an entry of the log also where the node never got in.
- * 4. Majorities are counted in the configuration, never in the record. 5. The leader does not
- * remove itself: it hands over, with one voter to the one that has come. 6. Why nothing is done is
- * told (P-093).
+ * known here is left alone; a voter of it that the group is without is taken in again. 3. A removal
+ * is an entry of the log also where the node never got in. 4. Majorities are counted in the
+ * configuration, never in the record. 5. The leader does not remove itself: it hands over, with one
+ * voter to the one that has come. 6. Why nothing is done is told (P-093).
  */
 import { next, type ConfigIndex, type PlacementGeneration } from "../base/ids.js";
 import { MEMBERS_MAX, VOTERS_MAX } from "../base/limits.js";
@@ -106,7 +106,7 @@ export function nextListingStep(facts: PlacedPlanFacts, isWished: boolean): List
 
 /** The next step of a group that is placed. */
 export function nextPlacedChange(facts: PlacedPlanFacts): PlacedStep {
-  const { membership, record, placedGeneration } = facts;
+  const { record, placedGeneration } = facts;
   if (record.generation < placedGeneration) {
     return wait("older-record");
   }
@@ -114,19 +114,25 @@ export function nextPlacedChange(facts: PlacedPlanFacts): PlacedStep {
   if (held !== null) return held;
   if (dueReport(facts) !== null) return wait("not-told");
   let waiting: PlacedStep | null = null;
-  // Who goes makes room for who comes.
+  // Who is missing weakens the group; who goes makes room for who comes.
   const leaving = record.replicas.filter(({ role }) => role === "removing");
   const coming = record.replicas.filter(({ role }) => role === "learner");
-  for (const replica of [...leaving, ...coming]) {
+  for (const replica of [...missingVoters(facts), ...leaving, ...coming]) {
     const step = replica.role === "removing" ? departure(facts, replica) : arrival(facts, replica);
     if (step.kind !== "wait") return step;
     waiting ??= step;
   }
-  if (waiting !== null) return waiting;
-  const missing = record.replicas.find(({ nodeId }) => !membership.voters.includes(nodeId));
-  // The record counts on a voter that the group does not have: that is told, and nothing else.
-  if (missing !== undefined) return wait("voter-missing", missing.nodeId);
-  return { kind: "settled" };
+  return waiting ?? { kind: "settled" };
+}
+
+/**
+ * Voters of the record that the group is without: an order took back what this group had carried
+ * out already. They come as new ones do; what they had is with them.
+ */
+function missingVoters({ record, membership }: PlacedPlanFacts): readonly ReplicaRecord[] {
+  return record.replicas.filter(({ role, nodeId }) => {
+    return role === "voter" && !membership.voters.includes(nodeId);
+  });
 }
 
 /** A replica is to come: as a learner, and as a voter when it has caught up. */
@@ -153,11 +159,11 @@ function arrival(facts: PlacedPlanFacts, replica: ReplicaRecord): PlacedStep {
   return guarded(facts, changeOf(promotion, { kind: "remove", node: replaces }), nodeId, why);
 }
 
-/** A configuration that is not told yet, and knew of this life of the replica, is without it. */
-function isGone(facts: ReportFacts, { nodeId, incarnation }: ReplicaRecord): boolean {
+/** A configuration that is not told yet, and knew that the replica is to go, is without it. */
+function isGone(facts: ReportFacts, { nodeId, since }: ReplicaRecord): boolean {
   const { record, membership, configIndex, placedGeneration } = facts;
   if (allMembers(membership).includes(nodeId)) return false;
-  return placedGeneration >= incarnation && configIndex > record.configIndex;
+  return placedGeneration >= since && configIndex > record.configIndex;
 }
 
 /** What a report is made of. */
@@ -178,7 +184,9 @@ export function dueReport(facts: ReportFacts): ReplicaReport | null {
   const listed = new Set(record.replicas.map(({ nodeId }) => nodeId));
   const hasStranger = allMembers(membership).some((node) => !listed.has(node));
   const hasNews = record.replicas.some((replica) => {
-    if (replica.role === "learner") return membership.voters.includes(replica.nodeId);
+    if (replica.role === "learner") {
+      return membership.voters.includes(replica.nodeId) && placedGeneration >= replica.since;
+    }
     return replica.role === "removing" && isGone(facts, replica);
   });
   if (!hasStranger && !hasNews) return null;

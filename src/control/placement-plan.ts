@@ -4,8 +4,8 @@
  * order out (placed-plan.ts) and reports what was applied.
  *
  * Classes in the order in which a partition is looked at: finish (a replica on its way that will
- * not arrive is cancelled), place (from full mode to a list: its leader does that), repair, drain,
- * trim, grow, balance. Steps are given by class, urgency, id.
+ * not arrive is cancelled, one that cannot go is kept), place (from full mode to a list: its leader
+ * does that), repair, drain, trim, grow, balance. Steps are given by class, urgency, id.
  *
  * Pure. Invariants: 1. One step for each partition in a pass, and none beside a replica on its way
  * (P-092). 2. No removal is ordered that would leave no live majority of the rest, and none below
@@ -15,6 +15,7 @@
  * is not has a reason in each pass (P-093). 6. Without the rebalancer nothing begins, but replicas
  * of a leaving member go where the rest can do without them.
  */
+import { VOTERS_MAX } from "../base/limits.js";
 import type { PartitionRecord, ReplicaChange } from "../machine/commands/command.js";
 import { planBalance } from "./placement-balance.js";
 import { byLoad, PlacementLedger, type Standing } from "./placement-ledger.js";
@@ -127,13 +128,19 @@ class Pass {
     this.steps.push({ class: kind, order: { partitionId, generation, change } });
   }
 
-  /** Nothing new beside a replica on its way; one that will not arrive goes again. */
+  /**
+   * Nothing new beside a replica on its way; one that will not arrive goes again, and one that
+   * cannot go stays.
+   */
   private finish(record: PartitionRecord, wished: number): void {
     const { partitionId, replicas } = record;
     const voters = replicas.filter(({ role, nodeId }) => {
       return role === "voter" && this.ledger.standing(nodeId) !== "dead";
     }).length;
     for (const { role, nodeId, replaces } of replicas) {
+      if (role === "removing" && this.isNeeded(record, nodeId)) {
+        return this.order(record, "finish", { kind: "keep", nodeId });
+      }
       if (role !== "learner") continue;
       const isLost = this.ledger.standing(nodeId) === "dead" || this.isStalled(partitionId);
       const isUseless = replaces === 0 && voters >= wished;
@@ -145,6 +152,19 @@ class Pass {
       return this.order(record, "finish", { kind: "cancel", nodeId });
     }
     this.wait(record, "finish", "replica-on-its-way");
+  }
+
+  /**
+   * Voters died since it was ordered to go, and only with it the group decides anything: it stays
+   * until they are replaced. The silent ones may come back; it waits for them.
+   */
+  private isNeeded({ partitionId, replicas }: PartitionRecord, nodeId: number): boolean {
+    const { ledger } = this;
+    const rest = replicas.filter(({ role }) => role === "voter");
+    const live = rest.filter((voter) => ledger.isLive(voter.nodeId)).length;
+    const hasDead = rest.some((voter) => ledger.standing(voter.nodeId) === "dead");
+    if (!this.view.isEnabled || !hasDead || live * 2 > rest.length) return false;
+    return ledger.leader(partitionId) !== 0 && ledger.isLive(nodeId) && rest.length < VOTERS_MAX;
   }
 
   private isStalled(partitionId: number): boolean {

@@ -43,7 +43,6 @@ export const GROUP_WAITS = {
   "no-heir": "nobody can take over from the leader, whose replica goes",
   "members-full": "the group has as many members as it may have",
   "voters-full": "the group has as many voters as it may have",
-  "voter-missing": "the configuration lacks a voter that the record lists",
 } as const;
 
 export type GroupWait = keyof typeof GROUP_WAITS;

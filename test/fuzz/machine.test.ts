@@ -252,8 +252,14 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
         mode: "placed",
         founders: [1, 2],
         replicas: [
-          { nodeId: 1, role: "voter", incarnation: incarnation(0), replaces: 0 },
-          { nodeId: 4, role: "learner", incarnation: incarnation(3), replaces: 1 },
+          {
+            ...{ nodeId: 1, role: "voter", incarnation: incarnation(0) },
+            ...{ since: placementGeneration(2), replaces: 0 },
+          },
+          {
+            ...{ nodeId: 4, role: "learner", incarnation: incarnation(3) },
+            ...{ since: placementGeneration(3), replaces: 1 },
+          },
         ],
         configIndex: configIndex(7),
       }),

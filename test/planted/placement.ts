@@ -114,8 +114,23 @@ export const placementBugs: readonly RecordBug[] = [
   ]),
   planner("P-205", "a removal of one that never came is no entry", GROUP, "P-097 P-205", [
     "placed-plan",
-    "return placedGeneration >= incarnation && configIndex > record.configIndex;",
+    "return placedGeneration >= since && configIndex > record.configIndex;",
     "return configIndex > 0;",
+  ]),
+  planner("P-092", "a voter that the group is without is waited for", GROUP, "P-092 a voter", [
+    "placed-plan",
+    "[...missingVoters(facts), ...leaving, ...coming]",
+    "[...leaving, ...coming]",
+  ]),
+  planner("P-092", "who is to go waits for the dead without end", WORLD, ANYTHING, [
+    "placement-plan",
+    'role === "removing" && this.isNeeded(record, nodeId)',
+    'role === "removing" && this.isNeeded(record, nodeId) && replaces < 0',
+  ]),
+  planner("P-106", "who was to go stays for a silence", PLAN, "P-091 P-093 class 0", [
+    "placement-plan",
+    'ledger.standing(voter.nodeId) === "dead");',
+    "!ledger.isLive(voter.nodeId));",
   ]),
   planner("P-205", "a partition is listed without a fence", WORLD, ANYTHING, [
     "placed-plan",

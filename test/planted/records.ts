@@ -91,10 +91,24 @@ export const recordBugs: readonly RecordBug[] = [
   ),
   placement(
     "P-205",
-    "a configuration from before an order counts as the end of it",
+    "what a report rests on is compared with the life of a replica, not with its role",
     REPORTS,
-    " || report.restsOn < life",
-    "",
+    "report.restsOn >= replica.since",
+    "report.restsOn >= replica.incarnation",
+  ),
+  placement(
+    "P-205",
+    "who is replaced is off the list before an entry rests on that",
+    "who leaves or is evicted",
+    'if (isReplaced) return [{ ...replica, role: "removing", since }];',
+    'if (isReplaced) return members.has(replica.nodeId) ? [{ ...replica, role: "removing", since }] : [];',
+  ),
+  placement(
+    "P-092",
+    "who stays makes a tenth voter",
+    "who leaves or is evicted",
+    '  if (record.replicas.filter(isVoter).length >= VOTERS_MAX) return "too-many-voters";\n  return withRole',
+    "  return withRole",
   ),
   placement(
     "P-094",
@@ -107,8 +121,8 @@ export const recordBugs: readonly RecordBug[] = [
     "P-097",
     "a replica that is added has the life of a founder",
     ORDERS,
-    "incarnation(next(record.generation))",
-    "FOUNDING_INCARNATION",
+    "const life = incarnation(since);",
+    "const life = FOUNDING_INCARNATION;",
   ),
   placement(
     "P-094",

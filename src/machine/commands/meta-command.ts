@@ -126,6 +126,8 @@ export interface ReplicaRecord {
   readonly nodeId: number;
   readonly role: ReplicaRole;
   readonly incarnation: Incarnation;
+  /** Generation at which it got its role: what a report says of it counts from there on. */
+  readonly since: PlacementGeneration;
   /** The voter that goes when this learner votes; 0 = none. */
   readonly replaces: number;
 }

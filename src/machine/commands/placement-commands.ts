@@ -22,7 +22,9 @@ export type ReplicaChange =
   /** A voter is to go. */
   | { readonly kind: "remove"; readonly nodeId: number }
   /** A learner is to go again. */
-  | { readonly kind: "cancel"; readonly nodeId: number };
+  | { readonly kind: "cancel"; readonly nodeId: number }
+  /** Who was to go stays, as a voter. */
+  | { readonly kind: "keep"; readonly nodeId: number };
 
 export interface ReplicaOrder {
   readonly partitionId: number;
@@ -46,8 +48,8 @@ export interface AppliedConfig {
 
 export interface ReplicaReport extends AppliedConfig {
   /**
-   * The newest record that this configuration rests on: who is absent was absent on purpose only if
-   * that record knew of it.
+   * The newest record that this configuration rests on: what it says of a replica is an answer to
+   * the role of that replica only if that record knew of the role.
    */
   readonly restsOn: PlacementGeneration;
 }
@@ -75,7 +77,7 @@ export interface PlacePartitionCommand {
 export type PlacementCommand =
   ChangeReplicasCommand | ReportReplicasCommand | PlacePartitionCommand;
 
-const CHANGES: readonly ReplicaChange["kind"][] = ["add", "remove", "cancel"];
+const CHANGES: readonly ReplicaChange["kind"][] = ["add", "remove", "cancel", "keep"];
 
 function writeOrder(writer: ByteWriter, { partitionId, generation, change }: ReplicaOrder): void {
   int32(writer, partitionId);

@@ -7,8 +7,10 @@
  * list only when a configuration that rests on its leaving is without it (P-205). 2. One replica at
  * a time is a learner or removing, but for what a partition brings along when it is placed (P-092).
  * 3. At least one voter stays. 4. Each change raises the record's generation by one, and what was
- * decided on another generation or an older configuration changes nothing (P-094). 5. A partition
- * in full mode has no list; once placed it stays so. 6. Lists ascend by node id.
+ * decided on another generation or an older configuration changes nothing (P-094). 5. A report
+ * changes the role of a replica only if it rests on the record that gave it that role: the same
+ * life may have had another one before. 6. A partition in full mode has no list; once placed it
+ * stays so. 7. Lists ascend by node id.
  */
 import {
   FOUNDING_INCARNATION,
@@ -38,7 +40,8 @@ import { isNodeId, isPartitionId, outcome } from "./meta-members.js";
 import { MetaReads } from "./meta-reads.js";
 import { encodeCluster, encodePartition } from "./meta-rows.js";
 
-const FOUNDING = { role: "voter", incarnation: FOUNDING_INCARNATION, replaces: 0 } as const;
+const FOUNDING_LIFE = { incarnation: FOUNDING_INCARNATION, since: NO_PLACEMENT } as const;
+const FOUNDING = { role: "voter", ...FOUNDING_LIFE, replaces: 0 } as const;
 
 /**
  * The record of a data partition when the cluster is founded by `nodes`, ascending: with a factor
@@ -82,9 +85,16 @@ function withRole(
   nodeId: number,
   role: ReplicaRecord["role"],
 ): readonly ReplicaRecord[] {
+  const since = next(record.generation);
   return record.replicas.map((replica) =>
-    replica.nodeId === nodeId ? { ...replica, role, replaces: 0 } : replica,
+    replica.nodeId === nodeId ? { ...replica, role, since, replaces: 0 } : replica,
   );
+}
+
+/** Who was to go stays: as it may have gone meanwhile, its group takes it in again if need be. */
+function kept(record: PartitionRecord, nodeId: number): MetaStatus | readonly ReplicaRecord[] {
+  if (record.replicas.filter(isVoter).length >= VOTERS_MAX) return "too-many-voters";
+  return withRole(record, nodeId, "voter");
 }
 
 function isEligible(reads: MetaReads, nodeId: number): boolean {
@@ -103,8 +113,9 @@ function added(
   const voters = replicas.filter(isVoter);
   if (replaces !== 0 && !voters.some((voter) => voter.nodeId === replaces)) return "invalid";
   if (replaces === 0 && voters.length >= VOTERS_MAX) return "too-many-voters";
-  const life = incarnation(next(record.generation));
-  const learner = { nodeId, role: "learner", incarnation: life, replaces } as const;
+  const since = next(record.generation);
+  const life = incarnation(since);
+  const learner = { nodeId, role: "learner", incarnation: life, since, replaces } as const;
   return byNode([...replicas, learner]);
 }
 
@@ -117,6 +128,9 @@ function changed(
   const listed = replicas.find((replica) => replica.nodeId === change.nodeId);
   if (change.kind === "cancel") {
     return listed?.role === "learner" ? withRole(record, change.nodeId, "removing") : "invalid";
+  }
+  if (change.kind === "keep") {
+    return listed?.role === "removing" ? kept(record, change.nodeId) : "invalid";
   }
   if (!replicas.every(isVoter)) return "busy";
   if (change.kind === "add") return added(reads, record, change);
@@ -140,11 +154,15 @@ function isConfig({ configIndex: index, voters, learners }: AppliedConfig): bool
   return nodes.every(isNodeId) && new Set(nodes).size === nodes.length;
 }
 
-function takenIn(config: AppliedConfig, known: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
+function takenIn(
+  config: AppliedConfig,
+  { generation, replicas: known }: Pick<PartitionRecord, "generation" | "replicas">,
+): readonly ReplicaRecord[] {
+  const since = next(generation);
   const listed = new Set(known.map(({ nodeId }) => nodeId));
   const of = (nodes: readonly number[], role: "voter" | "learner"): ReplicaRecord[] => {
     const strangers = nodes.filter((nodeId) => !listed.has(nodeId));
-    return strangers.map((nodeId) => ({ nodeId, ...FOUNDING, role }));
+    return strangers.map((nodeId) => ({ nodeId, ...FOUNDING, since, role }));
   };
   return [...of(config.voters, "voter"), ...of(config.learners, "learner")];
 }
@@ -156,20 +174,21 @@ function reported(record: PartitionRecord, report: ReplicaReport): Decision {
   if (report.configIndex === record.configIndex) return "unchanged";
   const voters = new Set(report.voters);
   const members = new Set([...report.voters, ...report.learners]);
-  const hasCome = ({ role, nodeId }: ReplicaRecord): boolean =>
-    role === "learner" && voters.has(nodeId);
+  const since = next(record.generation);
+  const answers = (replica: ReplicaRecord): boolean => report.restsOn >= replica.since;
+  const hasCome = (replica: ReplicaRecord): boolean =>
+    replica.role === "learner" && voters.has(replica.nodeId) && answers(replica);
   const replaced = new Set(record.replicas.filter(hasCome).map(({ replaces }) => replaces));
-  const replicas = record.replicas
-    .map((replica): ReplicaRecord => {
-      if (hasCome(replica)) return { ...replica, role: "voter", replaces: 0 };
-      const goes = isVoter(replica) && replaced.has(replica.nodeId);
-      return goes ? { ...replica, role: "removing" } : replica;
-    })
-    // A configuration from before the replica was ordered is without it, too, and says nothing.
-    .filter(({ role, nodeId, incarnation: life }) => {
-      return role !== "removing" || members.has(nodeId) || report.restsOn < life;
-    });
-  const strangers = takenIn(report, record.replicas);
+  const replicas = record.replicas.flatMap((replica): ReplicaRecord[] => {
+    if (hasCome(replica)) return [{ ...replica, role: "voter", since, replaces: 0 }];
+    const isReplaced = isVoter(replica) && replaced.has(replica.nodeId);
+    if (isReplaced) return [{ ...replica, role: "removing", since }];
+    // Who was told to go is gone. Where nine vote, who is replaced went with the same change: it is
+    // told to go first, so that no leader with an older record takes it in again.
+    const isGone = replica.role === "removing" && !members.has(replica.nodeId) && answers(replica);
+    return isGone ? [] : [replica];
+  });
+  const strangers = takenIn(report, record);
   const status = strangers.length === 0 ? "done" : "taken-in";
   const all = byNode([...replicas, ...strangers]);
   return { status, record: { ...record, replicas: all, configIndex: report.configIndex } };
@@ -179,7 +198,7 @@ function placed(record: PartitionRecord, order: PlacementOrder): Decision {
   if (!isConfig(order) || order.voters.length > VOTERS_MAX) return "invalid";
   if (record.mode === "placed") return "unchanged";
   if (order.generation !== record.generation) return "stale";
-  const replicas = byNode(takenIn(order, []));
+  const replicas = byNode(takenIn(order, { ...record, replicas: [] }));
   const place = { mode: "placed", replicas, configIndex: order.configIndex } as const;
   return { status: "done", record: { ...record, ...place } };
 }

@@ -11,6 +11,7 @@ import {
   FIRST_LEVEL,
   FOUNDING_INCARNATION,
   NO_CONFIG,
+  NO_PLACEMENT,
   configIndex,
   incarnation,
   level,
@@ -144,13 +145,13 @@ export function encodePartition(partition: PartitionRecord): Uint8Array {
   writeNodes(writer, partition.founders).length(partition.replicas.length);
   for (const replica of partition.replicas) {
     writer.uint32(replica.nodeId).uint8(replicaRoles.indexOf(replica.role));
-    writer.uint53(replica.incarnation).uint32(replica.replaces);
+    writer.uint53(replica.incarnation).uint53(replica.since).uint32(replica.replaces);
   }
   return writer.uint53(partition.configIndex).finish();
 }
 
 /** Bytes of one replica in its row. */
-const REPLICA_BYTES = 17;
+const REPLICA_BYTES = 25;
 
 function readReplicas(reader: ByteReader, generation: PlacementGeneration): ReplicaRecord[] {
   const count = reader.length();
@@ -163,16 +164,19 @@ function readReplicas(reader: ByteReader, generation: PlacementGeneration): Repl
     const nodeId = reader.uint32();
     const role = replicaRoles[reader.uint8()];
     const life = incarnation(reader.uint53());
+    const since = placementGeneration(reader.uint53());
     const replaces = reader.uint32();
     const before = replicas[at - 1]?.nodeId ?? 0;
     const isNode = nodeId > before && nodeId <= NODE_ID_MAX;
-    // Who replaces nobody, or a learner alone; and no replica is younger than its record.
+    // Who replaces nobody, or a learner alone; and no role is older than its replica, or younger
+    // than its record.
     const isPlausible = replaces === 0 || (role === "learner" && replaces <= NODE_ID_MAX);
-    if (role === undefined || !isNode || !isPlausible || life > generation) {
+    const isInOrder = life <= since && since <= generation;
+    if (role === undefined || !isNode || !isPlausible || !isInOrder) {
       reader.fail();
       return [];
     }
-    replicas.push({ nodeId, role, incarnation: life, replaces });
+    replicas.push({ nodeId, role, incarnation: life, since, replaces });
   }
   return replicas;
 }
@@ -180,7 +184,7 @@ function readReplicas(reader: ByteReader, generation: PlacementGeneration): Repl
 /** Where a list of nodes was all that a row said of its replicas. */
 function replicasOfNodes(nodes: readonly number[]): ReplicaRecord[] {
   const founding = { role: "voter", incarnation: FOUNDING_INCARNATION, replaces: 0 } as const;
-  return nodes.map((nodeId) => ({ nodeId, ...founding }));
+  return nodes.map((nodeId) => ({ nodeId, ...founding, since: NO_PLACEMENT }));
 }
 
 export function decodePartition(bytes: Uint8Array): PartitionRecord | null {

@@ -20,6 +20,7 @@ import { KnownPeers } from "../../../src/host/cluster/known-peers.js";
 import { decodeIdentity, encodeIdentity } from "../../../src/host/storage/identity.js";
 import { decodeReplicaRow, encodeReplicaRow } from "../../../src/host/storage/replica-row.js";
 import { decodeEntry, encodeEntry } from "../../../src/machine/commands/codec.js";
+import type { ReplicaRecord } from "../../../src/machine/commands/command.js";
 import {
   EMPTY_GROUP_RECORD,
   type GroupRecord,
@@ -59,6 +60,17 @@ import { type Format, format } from "./format.js";
 
 const STAMP = { n: -3, l: 1_700_000_000_123, c: 4_000_000_000 };
 const LATER = { n: 7, l: 1_700_000_000_999, c: 1 };
+function replica(
+  nodeId: number,
+  role: ReplicaRecord["role"],
+  life: number,
+  since: number,
+  replaces = 0,
+): ReplicaRecord {
+  const lived = { incarnation: incarnation(life), since: placementGeneration(since) };
+  return { nodeId, role, ...lived, replaces };
+}
+
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
 const NAME = "caf\u00e9/\u65e5\u672c";
@@ -309,9 +321,9 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
         mode: "placed",
         founders: [1, 2, 3],
         replicas: [
-          { nodeId: 1, role: "voter", incarnation: incarnation(0), replaces: 0 },
-          { nodeId: 2, role: "removing", incarnation: incarnation(3), replaces: 0 },
-          { nodeId: 4, role: "learner", incarnation: incarnation(30), replaces: 2 },
+          replica(1, "voter", 0, 0),
+          replica(2, "removing", 3, 29),
+          replica(4, "learner", 30, 30, 2),
         ],
         configIndex: configIndex(88),
       },

@@ -41,7 +41,9 @@ export function replicasOf(text: string): ReplicaRecord[] {
     const [node, role = "voter", , replaces = "0"] = part.split(" ");
     const life = incarnation(role === "learner" ? 2 : 0);
     const kind = role as ReplicaRecord["role"];
-    return { nodeId: Number(node), role: kind, incarnation: life, replaces: Number(replaces) };
+    const since = placementGeneration({ voter: 0, learner: 2, removing: 4 }[kind]);
+    const rest = { incarnation: life, since, replaces: Number(replaces) };
+    return { nodeId: Number(node), role: kind, ...rest };
   });
 }
 
@@ -88,7 +90,7 @@ function changeInWords(change: ReplicaChange): string {
   if (change.kind === "add") {
     return `+${change.nodeId}${change.replaces === 0 ? "" : ` for ${change.replaces}`}`;
   }
-  return `${change.kind === "cancel" ? "x" : "-"}${change.nodeId}`;
+  return `${{ cancel: "x", remove: "-", keep: "=" }[change.kind]}${change.nodeId}`;
 }
 
 export function stepInWords({ class: kind, order }: PlacementStep): string {

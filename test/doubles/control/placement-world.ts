@@ -82,6 +82,7 @@ export class PlacementWorld {
   readonly seen = {
     steps: 0,
     cancels: 0,
+    keeps: 0,
     stale: 0,
     elections: 0,
     drops: 0,
@@ -186,21 +187,7 @@ export class PlacementWorld {
   get isQuiet(): boolean {
     const { lastPlan } = this;
     if (lastPlan?.steps.length !== 0) return false;
-    return lastPlan.waits.every(({ class: kind, partitionId }) => {
-      const group = this.groups.find(({ partition }) => partition === partitionId) as WorldGroup;
-      return kind === "finish" ? this.isWedged(group) : kind !== "place";
-    });
-  }
-
-  /**
-   * With an even factor: a voter died while another was on its way out, and the rest could not decide anything
-   * without the one that goes. It goes when the dead one is back.
-   */
-  isWedged({ partition }: WorldGroup): boolean {
-    const replicas = this.now.records.get(partition)?.replicas ?? [];
-    const rest = replicas.filter(({ role }) => role === "voter");
-    const live = rest.filter(({ nodeId }) => this.isUp(nodeId)).length;
-    return rest.length < replicas.length && rest.length % 2 === 0 && live * 2 === rest.length;
+    return lastPlan.waits.every(({ class: kind }) => kind !== "finish" && kind !== "place");
   }
 
   wished(record: PartitionRecord): number {
@@ -424,6 +411,12 @@ export class PlacementWorld {
       `${kind} ${JSON.stringify(change)}: ${record.replicas.map(inShort).join()}`;
     this.seen.steps++;
     if (change.kind === "cancel") return void this.seen.cancels++;
+    if (change.kind === "keep") {
+      this.seen.keeps++;
+      const voters = record.replicas.filter(({ role }) => role === "voter");
+      if (voters.every(({ nodeId }) => this.isUp(nodeId))) throw new Error(`no need: ${story()}`);
+      return;
+    }
     if (record.replicas.some(({ role }) => role !== "voter"))
       throw new Error(`two on their way: ${story()}`);
     const about = members.find(({ nodeId }) => nodeId === change.nodeId);

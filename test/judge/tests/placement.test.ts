@@ -20,16 +20,21 @@ import { NoLiveEviction } from "../checkers/replicas/no-live-eviction.js";
 import { SingleMover } from "../checkers/replicas/single-mover.js";
 import { WhyTold } from "../checkers/replicas/why-told.js";
 
-function voter(nodeId: number, life = 0): ReplicaRecord {
-  return { nodeId, role: "voter", incarnation: incarnation(life), replaces: 0 };
+function replica(nodeId: number, role: ReplicaRecord["role"], life: number, since: number) {
+  const lived = { incarnation: incarnation(life), since: placementGeneration(since) };
+  return { nodeId, role, ...lived, replaces: 0 };
+}
+
+function voter(nodeId: number, life = 0, since = life): ReplicaRecord {
+  return replica(nodeId, "voter", life, since);
 }
 
 function learner(nodeId: number, life: number, replaces = 0): ReplicaRecord {
-  return { nodeId, role: "learner", incarnation: incarnation(life), replaces };
+  return { ...replica(nodeId, "learner", life, life), replaces };
 }
 
-function removing(nodeId: number, life = 0): ReplicaRecord {
-  return { nodeId, role: "removing", incarnation: incarnation(life), replaces: 0 };
+function removing(nodeId: number, life = 0, since = 5): ReplicaRecord {
+  return replica(nodeId, "removing", life, since);
 }
 
 /** A record of partition 1, which is placed. */
@@ -95,7 +100,7 @@ t.test("P-094 records change by orders and reports", (t) => {
   const next = (replicas: readonly ReplicaRecord[], more: Partial<PartitionRecord> = {}) =>
     record(5, replicas, { configIndex: from.configIndex, ...more });
   const coming = record(4, [...two, learner(3, 4, 1)], { configIndex: from.configIndex });
-  const going = record(4, [voter(1), removing(2)], { configIndex: from.configIndex });
+  const going = record(4, [voter(1), removing(2, 0, 4)], { configIndex: from.configIndex });
   const full = { ...foundedPartition(1, [1, 2], 0), founders: from.founders };
   const legal: [PartitionRecord, PartitionRecord, string][] = [
     [from, next(two, { replicationOverride: 3 }), "factors"],
@@ -104,9 +109,10 @@ t.test("P-094 records change by orders and reports", (t) => {
     [from, next([...two, learner(3, 5, 2)]), "orders"],
     [from, next([voter(1), removing(2)]), "orders"],
     [coming, next([...two, removing(3, 4)]), "orders"],
-    [coming, next([removing(1), voter(2), voter(3, 4)], later), "reports"],
+    [going, next([voter(1), voter(2, 0, 5)]), "orders"],
+    [coming, next([removing(1), voter(2), voter(3, 4, 5)], later), "reports"],
     [going, next([voter(1)], later), "reports"],
-    [full, record(2, two, later), "lists"],
+    [full, record(2, [voter(1, 0, 2), voter(2, 0, 2)], later), "lists"],
   ];
   for (const [one, other, edge] of legal) t.equal(edgeOf(one, other), edge, JSON.stringify(other));
   const illegal: [PartitionRecord, PartitionRecord, string][] = [
@@ -119,7 +125,9 @@ t.test("P-094 records change by orders and reports", (t) => {
     [coming, next([...two, learner(3, 4, 1), learner(4, 5)]), "two at once"],
     [coming, next([voter(1), removing(2), learner(3, 4, 1)]), "one goes beside it"],
     [coming, next(two, later), "a learner is off the list before it was told to go"],
-    [going, next([voter(1), voter(2)]), "who goes stays"],
+    [going, next([voter(1), voter(2)]), "who goes stays, as if it never was to go"],
+    [going, next([voter(1), voter(2, 0, 5)], later), "by a report"],
+    [coming, next([removing(1), voter(2), voter(3, 4)], later), "a role of the past"],
     [going, next([voter(1)]), "gone without a report"],
     [from, next([voter(1, 5), voter(2)]), "another life"],
     [full, record(2, [removing(1)], later), "listed as going"],

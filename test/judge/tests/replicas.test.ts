@@ -16,7 +16,8 @@ import { message } from "../../doubles/raft/fresh.js";
 /** A record of partition 1 with these replicas: [node, life]. */
 function record(generation: number, ...lives: readonly [number, number][]): PartitionRecord {
   const replicas = lives.map(([nodeId, life]) => {
-    return { nodeId, role: "voter", incarnation: incarnation(life), replaces: 0 } as const;
+    const lived = { incarnation: incarnation(life), since: placementGeneration(life) };
+    return { nodeId, role: "voter", ...lived, replaces: 0 } as const;
   });
   const founded = foundedPartition(1, [1, 2], 2);
   return { ...founded, generation: placementGeneration(generation), replicas };

@@ -21,7 +21,7 @@ export interface PlacerPlan {
 }
 
 export class Placer {
-  readonly counts = { orders: 0, done: 0, again: 0, cancelled: 0 };
+  readonly counts = { orders: 0, done: 0, again: 0, cancelled: 0, kept: 0 };
   private readonly prng: Prng;
   /** "partition/node": had a replica once. */
   private readonly former = new Set<string>();
@@ -105,6 +105,7 @@ export class Placer {
     this.counts.done++;
     for (const { nodeId } of replicas) this.former.add(`${id}/${nodeId}`);
     if (change.kind === "cancel") this.counts.cancelled++;
+    if (change.kind === "keep") this.counts.kept++;
     if (change.kind === "add" && this.former.has(`${id}/${change.nodeId}`)) this.counts.again++;
   }
 
@@ -114,7 +115,9 @@ export class Placer {
     if (learner !== undefined) {
       return prng.chance(1, 6) ? { kind: "cancel", nodeId: learner.nodeId } : null;
     }
-    if (replicas.some(({ role }) => role !== "voter")) return null;
+    const going = replicas.find(({ role }) => role === "removing");
+    if (going !== undefined)
+      return prng.chance(1, 3) ? { kind: "keep", nodeId: going.nodeId } : null;
     const listed = replicas.map(({ nodeId }) => nodeId);
     const one = <T>(list: readonly T[]): T | null =>
       list[prng.below(Math.max(1, list.length))] ?? null;

@@ -112,7 +112,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [100, 500, 2000],
     clients: [2, 5],
     hasPlacer: true,
-    needs: { "replicas done": 5, "replicas again": 2 },
+    needs: { "replicas done": 5, "replicas again": 2, "replicas kept": 1 },
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

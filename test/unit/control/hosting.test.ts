@@ -11,7 +11,8 @@ import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 
 function replica(nodeId: number, role: ReplicaRecord["role"] = "voter", life = 0): ReplicaRecord {
-  return { nodeId, role, incarnation: incarnation(life), replaces: 0 };
+  const lived = { incarnation: incarnation(life), since: placementGeneration(life) };
+  return { nodeId, role, ...lived, replaces: 0 };
 }
 
 function placed(generation: number, replicas: readonly ReplicaRecord[]): PartitionRecord {
@@ -81,7 +82,7 @@ t.test(
     t.match(nextPlacedChange(facts(record, membershipOf([1, 2], [4]), behind)), { kind: "wait" });
     const dead = { isLive: (node: number) => node === 1 };
     t.match(nextPlacedChange(facts(record, membershipOf([1, 2], [4]), dead)), { kind: "wait" });
-    const untold = { configIndex: configIndex(9) };
+    const untold = { configIndex: configIndex(9), placedGeneration: placementGeneration(5) };
     const done = nextPlacedChange(facts(record, membershipOf([1, 2, 4]), untold));
     t.match(done, { kind: "wait", reason: "not-told" });
     const newer = { placedGeneration: placementGeneration(6) };

@@ -118,6 +118,29 @@ t.test("P-091 P-093 class 0: nothing beside a replica on its way; a lost one goe
   const stalled = { groups: new Map([[1, group(1, { advancedMs: NOW_MS - 600_000 })]]) };
   const nearly = { groups: new Map([[1, group(1, { advancedMs: NOW_MS - 599_999 })]]) };
   const waits = ["1 finish: replica-on-its-way"];
+  const stays = ["1 finish =3"];
+  const goes = [placed(1, "1, 2, 3 removing")];
+  const off = { isEnabled: false };
+  const unled = { groups: new Map([[1, group(0)]]) };
+  const wide = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 removing";
+  const halfDead = [6, 7, 8, 9, 5].reduce((members, id) => but(members, id, dead), lines(11));
+  const keeps: readonly Row[] = [
+    ["one goes, and a voter that stays is dead", 2, but(five, 2, dead), goes, stays],
+    ["is evicted", 2, but(five, 2, evicted), goes, stays],
+    ["it leaves, too", 2, but(but(five, 2, dead), 3, leaving), goes, stays],
+    ["is only silent: it may come back", 2, but(five, 2, silent), goes, waits],
+    ["it is dead itself", 2, but(but(five, 2, dead), 3, dead), goes, waits],
+    [
+      "the rest decides without it",
+      3,
+      but(five, 1, dead),
+      [placed(1, "1, 2, 3 removing, 4")],
+      waits,
+    ],
+    ["there is no leader: it does not vote", 2, but(five, 2, dead), goes, waits, unled],
+    ["nothing is moved", 2, but(five, 2, dead), goes, waits, off],
+    ["nobody votes beside nine", 9, halfDead, [placed(1, wide)], waits],
+  ];
   check(t, [
     ["it comes", 3, five, [placed(1, coming)], waits],
     ["one goes", 3, five, [placed(1, "1, 2, 3, 4 removing")], waits],
@@ -126,6 +149,7 @@ t.test("P-091 P-093 class 0: nothing beside a replica on its way; a lost one goe
     ["is evicted", 3, but(five, 4, evicted), [placed(1, coming)], ["1 finish x4"]],
     ["leaves", 3, but(five, 4, leaving), [placed(1, coming)], ["1 finish x4"]],
     ["has left", 3, lines(3), [placed(1, coming)], ["1 finish x4"]],
+    ...keeps,
     ["is silent: it may come back", 3, but(five, 4, silent), [placed(1, coming)], waits],
     ["10 minutes without progress", 3, five, [placed(1, coming)], ["1 finish x4"], stalled],
     ["a little less", 3, five, [placed(1, coming)], waits, nearly],

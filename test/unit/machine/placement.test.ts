@@ -24,6 +24,7 @@ t.setTimeout(240_000);
 const add = (nodeId: number, replaces = 0): ReplicaChange => ({ kind: "add", nodeId, replaces });
 const remove = (nodeId: number): ReplicaChange => ({ kind: "remove", nodeId });
 const cancel = (nodeId: number): ReplicaChange => ({ kind: "cancel", nodeId });
+const keep = (nodeId: number): ReplicaChange => ({ kind: "keep", nodeId });
 
 t.test(
   "founding with a factor: founders take turns, nobody has two more than another (5.4)",
@@ -93,6 +94,24 @@ t.test("P-092 P-094 the orders: every edge and every refusal", (t) => {
     ["a cancel of a voter", [], orders(1, cancel(2)), "invalid 1", start],
     ["a cancel of nobody", [], orders(1, cancel(4)), "invalid 1", start],
     ["a cancel of one that goes", [orders(1, remove(2))], orders(2, cancel(2)), "invalid 2", going],
+    [
+      "one that was to go stays",
+      [orders(1, remove(2))],
+      orders(2, keep(2)),
+      "done 3",
+      "3 at 0: 1 voter, 2 voter, 3 voter",
+    ],
+    [
+      "so does a learner that was cancelled: it votes, or will",
+      [orders(1, add(4, 3)), orders(2, cancel(4))],
+      orders(3, keep(4)),
+      "done 4",
+      "4 at 0: 1 voter, 2 voter, 3 voter, 4 voter@2",
+    ],
+    ["an old keep", [orders(1, remove(2))], orders(1, keep(2)), "stale 2", going],
+    ["a keep of a voter", [], orders(1, keep(2)), "invalid 1", start],
+    ["a keep of a learner", [orders(1, add(4, 3))], orders(2, keep(4)), "invalid 2", begun],
+    ["a keep of nobody", [], orders(1, keep(4)), "invalid 1", start],
     ["an unknown partition", [], orders(1, add(4), 2), "unknown-partition 0", start],
     ["no partition", [], orders(1, add(4), 0), "unknown-partition 0", start],
     ["a negative one", [], orders(1, add(4), -1), "unknown-partition 0", start],
@@ -133,7 +152,12 @@ t.test("who leaves or is evicted gets no replica; the last voter stays; nine vot
   t.equal(full.item(orders(1, add(10))), "too-many-voters 1");
   t.equal(full.item(orders(1, add(10, 9))), "done 2", "in one joint change");
   t.equal(full.item(report(4, [1, 2, 3, 4, 5, 6, 7, 8, 10])), "done 3");
-  t.equal(full.record().replicas.length, VOTERS_MAX, "in and out with one report");
+  t.match(full.now(), /8 voter, 9 removing, 10 voter@2$/, "in and out with one change");
+  t.equal(full.item(orders(3, keep(9))), "too-many-voters 3");
+  t.equal(full.item(report(5, [1, 2, 3, 4, 5, 6, 7, 8, 10], [], 2)), "done 4");
+  t.equal(full.record().replicas.length, VOTERS_MAX + 1, "until an entry rests on its going");
+  t.equal(full.item(report(6, [1, 2, 3, 4, 5, 6, 7, 8, 10], [], 3)), "done 5");
+  t.equal(full.record().replicas.length, VOTERS_MAX);
   const everywhere = new MetaBench(3, 0);
   t.equal(everywhere.item(orders(1, add(3))), "not-placed 1");
   t.equal(everywhere.item(report(9, [1, 2, 3])), "not-placed 1");
@@ -190,6 +214,27 @@ t.test("P-094 P-096 the reports: every edge, whatever their order", (t) => {
       report(7, [1, 2, 3], [], 1),
       "done 4",
       "4 at 7: 1 voter, 2 voter, 3 voter, 4 removing@2",
+    ],
+    [
+      "from before it was to go: it was taken in again since, in the same life",
+      [orders(1, remove(2)), orders(2, keep(2)), orders(3, remove(2))],
+      report(7, [1, 3], [], 2),
+      "done 5",
+      "5 at 7: 1 voter, 2 removing, 3 voter",
+    ],
+    [
+      "of that removal itself",
+      [orders(1, remove(2)), orders(2, keep(2)), orders(3, remove(2))],
+      report(9, [1, 3], [], 4),
+      "done 5",
+      "5 at 9: 1 voter, 3 voter",
+    ],
+    [
+      "from before one stays",
+      [orders(1, remove(2)), orders(2, keep(2))],
+      report(7, [1, 3], [], 2),
+      "done 4",
+      "4 at 7: 1 voter, 2 voter, 3 voter",
     ],
     [
       "a voter that is not there",
@@ -314,7 +359,7 @@ class FakeGroup {
   restsOn = 0;
   voters: Set<number>;
   learners = new Set<number>();
-  /** Removals that were proposed already: a record asks for an entry once. */
+  /** Removals that were proposed already: an order asks for an entry once. */
   private readonly left = new Set<string>();
   readonly reports: Command[] = [];
 
@@ -329,19 +374,20 @@ class FakeGroup {
   /** A leader that applied `record` takes its next step, unless it knows that it knows too little. */
   step(record: PartitionRecord): void {
     if (record.generation < this.restsOn) return;
-    for (const { nodeId, role, incarnation } of record.replicas) {
-      const life = `${nodeId}@${incarnation}`;
-      if (role === "learner" && !this.members.includes(nodeId)) {
+    for (const { nodeId, role, since } of record.replicas) {
+      const order = `${nodeId}@${since}`;
+      // A voter that is not there was to go, and stays.
+      if (role !== "removing" && !this.members.includes(nodeId)) {
         this.learners.add(nodeId);
         return this.changed(record);
       }
-      if (role === "learner" && this.learners.delete(nodeId)) {
+      if (role !== "removing" && this.learners.delete(nodeId)) {
         this.voters.add(nodeId);
         return this.changed(record);
       }
-      if (role === "removing" && (this.members.includes(nodeId) || !this.left.has(life))) {
+      if (role === "removing" && (this.members.includes(nodeId) || !this.left.has(order))) {
         if (this.voters.size === 1 && this.voters.has(nodeId)) continue;
-        this.left.add(life);
+        this.left.add(order);
         this.voters.delete(nodeId);
         this.learners.delete(nodeId);
         return this.changed(record);
@@ -360,7 +406,7 @@ t.test(
   "P-083 P-092 P-094 P-205 any orders and reports, late and twice: the record stays lawful",
   (t) => {
     const seeds = Number(process.env["SVC_PLACEMENT_SEEDS"] ?? 400);
-    const seen = { moves: 0, cancels: 0, stale: 0, comebacks: 0, lateReports: 0 };
+    const seen = { moves: 0, cancels: 0, keeps: 0, stale: 0, comebacks: 0, lateReports: 0 };
     for (let seed = 1; seed <= seeds; seed++) {
       const prng = new Prng(seed);
       const nodes = 2 + prng.below(5);
@@ -381,15 +427,20 @@ t.test(
           status = bench.item(group.reports[group.reports.length - 1 - back] as Command);
         } else {
           const node = 1 + prng.below(nodes + 1);
-          const kind = prng.below(6);
           const voters = before.replicas.filter(({ role }) => role === "voter");
           const other = voters[prng.below(voters.length)]?.nodeId ?? 0;
-          const change =
-            kind < 3
-              ? add(node, prng.chance(1, 2) ? other : 0)
-              : kind < 5
-                ? remove(node)
-                : cancel(node);
+          const goes = before.replicas.find(({ role }) => role === "removing")?.nodeId ?? node;
+          const comes = add(node, prng.chance(1, 2) ? other : 0);
+          const changes = [
+            comes,
+            comes,
+            comes,
+            remove(node),
+            remove(node),
+            cancel(node),
+            keep(goes),
+          ];
+          const change = changes[prng.below(changes.length)] as ReplicaChange;
           const generation = before.generation - (prng.chance(1, 4) ? prng.below(3) : 0);
           const old = issued[prng.below(Math.max(1, issued.length))];
           const command = old !== undefined && prng.chance(1, 5) ? old : orders(generation, change);
@@ -397,6 +448,7 @@ t.test(
           status = bench.item(command);
           if (status.startsWith("done") && command.kind === "change-replicas") {
             if (command.items[0]?.change.kind === "cancel") seen.cancels++;
+            if (command.items[0]?.change.kind === "keep") seen.keeps++;
             if (command.items[0]?.generation !== before.generation)
               t.fail(`late: seed ${seed}, ${at}`);
           }

@@ -135,6 +135,7 @@ const voter: ReplicaRecord = {
   nodeId: 2,
   role: "voter",
   incarnation: FOUNDING_INCARNATION,
+  since: NO_PLACEMENT,
   replaces: 0,
 };
 const placed: PartitionRecord = {
@@ -146,8 +147,14 @@ const placed: PartitionRecord = {
   founders: [1, 2, 3],
   replicas: [
     voter,
-    { nodeId: 3, role: "removing", incarnation: incarnation(8), replaces: 0 },
-    { nodeId: NODE_ID_MAX, role: "learner", incarnation: incarnation(9), replaces: 2 },
+    {
+      ...{ nodeId: 3, role: "removing", incarnation: incarnation(7) },
+      ...{ since: placementGeneration(8), replaces: 0 },
+    },
+    {
+      ...{ nodeId: NODE_ID_MAX, role: "learner", incarnation: incarnation(9) },
+      ...{ since: placementGeneration(9), replaces: 2 },
+    },
   ],
   configIndex: configIndex(2 ** 44),
 };
@@ -189,7 +196,9 @@ t.test("P-131 a partition's row: all three versions, bounds", (t) => {
   t.equal(changed({ founders: Array.from({ length: 10 }, (_, at) => at + 1) }), null);
   t.equal(only({ nodeId: 0 }), null);
   t.equal(only({ nodeId: NODE_ID_MAX + 1 }), null);
-  t.equal(only({ incarnation: incarnation(10) }), null, "younger than its record");
+  t.ok(only({ incarnation: incarnation(2), since: placementGeneration(2) }));
+  t.equal(only({ incarnation: incarnation(2) }), null, "a role before its life");
+  t.equal(only({ since: placementGeneration(10) }), null, "younger than its record");
   t.equal(only({ replaces: 1 }), null, "a voter replaces nobody");
   t.equal(only({ role: "learner", replaces: NODE_ID_MAX + 1 }), null);
   for (const [what, at] of [

@@ -2,7 +2,7 @@
  * Operations of a node from which groups leave, and which does not host all of them.
  */
 import t from "tap";
-import { FOUNDING_INCARNATION } from "../../../src/base/ids.js";
+import { FOUNDING_INCARNATION, NO_PLACEMENT } from "../../../src/base/ids.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
@@ -52,7 +52,7 @@ t.test("a node that hosts nothing of a partition asks those that have a replica 
   const key = generationPrefix(group, generation) + String.fromCharCode(RowKind.partition);
   const replicas = ([2, 3, 4] as const).map((nodeId): ReplicaRecord => {
     const role = nodeId === 2 ? "learner" : "voter";
-    return { nodeId, role, incarnation: FOUNDING_INCARNATION, replaces: 0 };
+    return { nodeId, role, incarnation: FOUNDING_INCARNATION, since: NO_PLACEMENT, replaces: 0 };
   });
   const record = { ...foundedPartition(2, [2, 3, 4], 3), replicas };
   trio.host["parts"].registry.memtable.put(key + uint32Key(2), encodePartition(record));

@@ -1,7 +1,7 @@
 /**
  * Property (P-094): each change of a partition's record is one of those that there are: a factor, a
  * list, an order about one replica, or a report of what was applied; and raises its generation by
- * one.
+ * one, which is noted with each role that it gives.
  *
  * Invariant: where a generation between two was not seen, nothing is said about them.
  */
@@ -19,6 +19,7 @@ function isSame(one: ReplicaRecord, other: ReplicaRecord | undefined): boolean {
   return (
     one.role === other?.role &&
     one.incarnation === other.incarnation &&
+    one.since === other.since &&
     one.replaces === other.replaces
   );
 }
@@ -47,8 +48,9 @@ function isOrder(from: PartitionRecord, to: PartitionRecord): boolean {
     const isFree = replaces === 0 || goes?.role === "voter";
     return isQuiet && isFree && role === "learner" && Number(incarnation) === to.generation;
   }
-  const goes = after.role === "removing" && after.incarnation === before.incarnation;
-  if (!goes || after.replaces !== 0) return false;
+  if (after.incarnation !== before.incarnation || after.replaces !== 0) return false;
+  if (before.role === "removing") return after.role === "voter";
+  if (after.role !== "removing") return false;
   return before.role === "learner" || (isQuiet && from.replicas.length > 1);
 }
 
@@ -68,6 +70,12 @@ function isReport(from: PartitionRecord, to: PartitionRecord): boolean {
   });
 }
 
+/** Who has another role, or is new, has it since now. */
+function isDated(from: PartitionRecord, to: PartitionRecord): boolean {
+  const changes = changesOf(from.replicas, to.replicas);
+  return changes.every(([, after]) => after === undefined || after.since === to.generation);
+}
+
 function isList(from: PartitionRecord, to: PartitionRecord): boolean {
   const isFounding = to.replicas.every(({ role, incarnation, replaces }) => {
     return role !== "removing" && incarnation === 0 && replaces === 0;
@@ -78,7 +86,7 @@ function isList(from: PartitionRecord, to: PartitionRecord): boolean {
 /** Which kind of change it is; null = none that there is. */
 export function edgeOf(from: PartitionRecord, to: PartitionRecord): Edge | null {
   const isFixed = from.founders.join() === to.founders.join() && from.state === to.state;
-  if (!isFixed) return null;
+  if (!isFixed || !isDated(from, to)) return null;
   if (from.mode !== to.mode) {
     return from.replicationOverride === to.replicationOverride && isList(from, to) ? "lists" : null;
   }

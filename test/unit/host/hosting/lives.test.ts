@@ -3,7 +3,7 @@
  * listened to.
  */
 import t from "tap";
-import { FOUNDING_INCARNATION, incarnation } from "../../../../src/base/ids.js";
+import { FOUNDING_INCARNATION, NO_PLACEMENT, incarnation } from "../../../../src/base/ids.js";
 import { Prng } from "../../../../src/base/prng.js";
 import { PeerLives } from "../../../../src/host/replication/peer-lives.js";
 import {
@@ -73,7 +73,7 @@ t.test("P-089 what a former life says, or is told, is not listened to", (t) => {
   t.equal(lives.strayReason(3, 0, 5), null);
   t.equal(lives.strayReason(3, 0, 0), "receiver-life", "told to a life before this one");
   t.equal(lives.strayReason(3, 0, 6), "receiver-life", "or to one that is none here");
-  const replica = { nodeId: 3, role: "learner", replaces: 0 } as const;
+  const replica = { nodeId: 3, role: "learner", since: NO_PLACEMENT, replaces: 0 } as const;
   lives.learn([{ ...replica, incarnation: incarnation(8) }]);
   t.equal(lives.strayReason(3, 0, 5), "sender-life", "an acknowledgement of the life before");
   t.equal(lives.strayReason(3, 8, 5), null);
