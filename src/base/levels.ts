@@ -72,6 +72,7 @@ const COMMANDS = {
   "change-replicas": { 1: 2 },
   "report-replicas": { 1: 2 },
   "place-partition": { 1: 2 },
+  "evict-member": { 1: 2 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** What lies on disks and in snapshots: since which level each version is written. */

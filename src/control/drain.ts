@@ -7,7 +7,8 @@
  * last replica nobody can take. 2. A drain is told as one only when replicas were there and all
  * have gone to others. 3. What is left of a drain has its reason (P-093).
  */
-import type { PartitionRecord, ReplicaOrder } from "../machine/commands/command.js";
+import type { PlacementGeneration } from "../base/ids.js";
+import type { PartitionRecord, ReplicaOrder, ReplicaRecord } from "../machine/commands/command.js";
 import { decideLeave, type LeaveDecision, type LeaveFacts } from "./membership.js";
 import { PlacementLedger } from "./placement-ledger.js";
 import type { PlacementReason } from "./placement-reasons.js";
@@ -73,18 +74,24 @@ export function drainLeft(
   });
 }
 
-/**
- * What is taken back when a drain took too long: learners on the way in place of the node. What has
- * moved stays moved.
- */
-export function cancelsOfDrain(
+/** A replica on its way. */
+export interface Arrival extends Pick<ReplicaRecord, "nodeId" | "incarnation"> {
+  readonly partitionId: number;
+  readonly generation: PlacementGeneration;
+}
+
+/** The replicas on their way in place of the node's. */
+export function arrivalsFor(
   partitions: readonly PartitionRecord[],
   nodeId: number,
-): readonly ReplicaOrder[] {
-  return partitions.flatMap(({ partitionId, generation, replicas }) => {
+): readonly Arrival[] {
+  return namedIn(partitions, nodeId).flatMap(({ partitionId, generation, replicas }) => {
     const coming = replicas.find(({ role, replaces }) => role === "learner" && replaces === nodeId);
     if (coming === undefined) return [];
-    const change = { kind: "cancel", nodeId: coming.nodeId } as const;
-    return [{ partitionId, generation, change }];
+    return [{ partitionId, generation, nodeId: coming.nodeId, incarnation: coming.incarnation }];
   });
+}
+
+export function cancelOf({ partitionId, generation, nodeId }: Arrival): ReplicaOrder {
+  return { partitionId, generation, change: { kind: "cancel", nodeId } };
 }

@@ -10,6 +10,7 @@
  * needs now.
  */
 import type { Member, PartitionRecord } from "../machine/commands/command.js";
+import type { Membership } from "../raft/state/types.js";
 import type { LeaveDecision } from "./membership.js";
 
 type Line = Pick<Member, "nodeId" | "role">;
@@ -50,13 +51,13 @@ export interface EvictionFacts {
   readonly servesMeta: boolean;
   /** Of this node and the voters that answered in time: who heard the member lately. */
   readonly heardBy: readonly number[];
-  /** See `partitionsAtRisk`; those in full mode and meta among them. */
-  readonly atRisk: readonly number[];
+  /** A partition, or meta, decides nothing without it: see `partitionsAtRisk`, `groupsAtRisk`. */
+  readonly isNeeded: boolean;
 }
 
 /** What speaks first against the removal of a member that is gone; `remove` when nothing does. */
 export function decideEviction(facts: EvictionFacts): LeaveDecision | "RefusedStillAlive" {
-  const { members, nodeId, servesMeta, heardBy, atRisk } = facts;
+  const { members, nodeId, servesMeta, heardBy, isNeeded } = facts;
   if (members === null) return "NotInitialized";
   if (!members.some((member) => member.nodeId === nodeId)) return "NotAMember";
   if (!servesMeta) return "NoLeader";
@@ -64,7 +65,23 @@ export function decideEviction(facts: EvictionFacts): LeaveDecision | "RefusedSt
   const others = members.filter((member) => member.nodeId !== nodeId);
   if (others.some(({ role }) => role === "leaving")) return "RefusedDrainInProgress";
   const isLast = !others.some(({ role }) => role === "voter");
-  return isLast || atRisk.length > 0 ? "RefusedInsufficientVoters" : "remove";
+  return isLast || isNeeded ? "RefusedInsufficientVoters" : "remove";
+}
+
+/**
+ * Groups that follow the member list, count the node in, and in which the other voters that are
+ * live are no majority.
+ */
+export function groupsAtRisk(
+  memberships: readonly Membership[],
+  nodeId: number,
+  isLive: (node: number) => boolean,
+): readonly Membership[] {
+  return memberships.filter(({ voters, learners }) => {
+    if (!voters.includes(nodeId) && !learners.includes(nodeId)) return false;
+    const others = voters.filter((node) => node !== nodeId);
+    return others.filter((node) => isLive(node)).length * 2 <= others.length;
+  });
 }
 
 /**

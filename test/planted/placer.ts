@@ -49,11 +49,19 @@ export const placerBugs: readonly RecordBug[] = [
     "return registry.all.map(({ replica }) => replica.members.membership);",
   ),
   placing(
+    "P-096",
+    "whom a leaving node called in still comes when the node stays",
+    "P-096 whoever hears that its drain",
+    "called-in",
+    "if (left.length === 0) return true;",
+    "if (left.length >= 0) return true;",
+  ),
+  placing(
     "P-095",
     "a member is removed by force whose vote a placed partition needs",
     "P-095 nobody is removed whose vote",
     "member-removal",
-    'decision === "remove" && atRisk.length > 0 ?',
-    'decision === "remove" && atRisk.length > 99 ?',
+    "...partitionsAtRisk(metaReads?.partitions() ?? [], member, isLive),",
+    "...partitionsAtRisk([], member, isLive),",
   ),
 ];

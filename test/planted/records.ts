@@ -40,6 +40,19 @@ function level(
 }
 
 export const recordBugs: readonly RecordBug[] = [
+  {
+    name: "whoever is removed by force takes its role back",
+    pitfall: "P-095",
+    edits: [
+      edit(
+        "src/machine/meta/meta-members.ts",
+        "if (member.evicted || !mayBecome(member.role, role))",
+        "if (!mayBecome(member.role, role))",
+      ),
+    ],
+    file: "machine/placement.test",
+    test: "P-095 a removal by force",
+  },
   placement(
     "P-092",
     "two replicas of a partition are on their way at once",

@@ -136,6 +136,7 @@ export class ClusterChanges {
       servesMeta: () => this.meta()?.replica.leadership.isServing === true,
       memberships,
       isLinked,
+      evictsFromLevel: settings.permits.commands["evict-member"] ?? 0,
       hearing: this.hearing,
       ...both,
     });

@@ -9,16 +9,17 @@
  * Invariants: 1. "Committed" is told only when the removal is committed: until then the process
  * must not end. 2. One call at a time, the others after it; each ends by its deadline. 3.
  * Repeating is safe: every step is a no-op when it was done (P-094). 4. A drain that takes too
- * long ends with the former role, unless the removal won (P-096): when the call ended before that
- * was committed, it is gone on with, or left to the next call.
+ * long ends with the former role, unless the removal won (P-096), and then with no replica on its
+ * way in place of this node's: when the call ended before that was committed, it is gone on with,
+ * or left to the next call.
  */
-import { cancelsOfDrain, decideDrain, isDrained } from "../../control/drain.js";
+import { decideDrain, isDrained } from "../../control/drain.js";
 import { type LeaveDecision, type LeaveFacts, decideLeave } from "../../control/membership.js";
 import type { PlacementView } from "../../control/placement-view.js";
-import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
+import { CalledIn } from "./called-in.js";
 import type { MetaResult } from "./meta-proposals.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
 
@@ -68,11 +69,11 @@ interface Call {
   readonly done: LeaveDone;
 }
 
-/** Longest pause between tries to give the role back after the call (ms), and their number. */
+/** Longest pause between tries to take the leave back after the call (ms), and their number. */
 const OWED_PAUSE_MAX_MS = 10_000;
 const OWED_TRIES_MAX = 1000;
 
-type Phase = "deciding" | "marking" | "draining" | "restoring";
+type Phase = "deciding" | "marking" | "draining" | "restoring" | "cancelling";
 
 export class Leaving {
   private calls: Call[] = [];
@@ -85,8 +86,10 @@ export class Leaving {
   /** A record named this node when the call looked first, and replicas may be moved. */
   private isDrain = false;
   private formerRole: MemberRole = "voter";
-  /** The role is to be given back although no call waits for it: tries left. */
+  /** The leave is to be taken back although no call waits for it: tries left. */
   private owedTries = 0;
+  /** The role is back: what else is to be taken back. */
+  private calledIn: CalledIn | null = null;
   /** Another node refused this one's data directory as that of a former member. */
   isRemoved = false;
   /** What the call ends with when the former role is back. */
@@ -116,11 +119,12 @@ export class Leaving {
     this.expireWaiting(nowMs);
     // After the mark the removal that was asked for is through; before it, an earlier one is.
     if (this.isRemoved) return this.end(this.phase === "deciding" ? "NotAMember" : "Committed");
-    if (nowMs >= call.deadlineMs) return this.end("Timeout");
+    if (nowMs >= call.deadlineMs) return this.expire();
     if (this.onItsWay || nowMs < this.nextMs) return;
     this.nextMs = nowMs + PAUSE_MS;
     if (this.phase === "deciding") this.decide(call, nowMs);
     else if (this.phase === "restoring") this.restore(nowMs);
+    else if (this.phase === "cancelling") this.cancel(nowMs);
     else if (nowMs >= this.drainEndMs) this.phase = "restoring";
     else if (this.isGone()) this.end("Committed");
     else this.mark(nowMs);
@@ -203,6 +207,7 @@ export class Leaving {
     this.drainEndMs = Math.min(nowMs + call.drainMs, call.deadlineMs - RESERVE_MS);
     this.phase = "marking";
     this.owedTries = 0;
+    this.calledIn = null;
     this.mark(nowMs);
   }
 
@@ -232,32 +237,44 @@ export class Leaving {
   private restore(nowMs: number): void {
     this.propose(this.formerRole, nowMs, (result) => {
       if (result.status !== "applied") return;
-      const isRemoved = result.outcome === "not-a-member";
-      if (!isRemoved) this.cancelArrivals(nowMs);
-      this.end(isRemoved ? "Committed" : this.refusal);
+      if (result.outcome === "not-a-member") return this.end("Committed");
+      // Whoever is removed by force leaves, whatever became of its own call.
+      if (result.outcome === "invalid") return this.end("Timeout");
+      this.calledIn = new CalledIn(this.deps, result.version);
+      this.phase = "cancelling";
+      this.cancel(nowMs);
     });
   }
 
-  /** Replicas on their way in place of this node's are not wanted any more; what moved stays. */
-  private cancelArrivals(nowMs: number): void {
-    const records = this.deps.metaReads()?.partitions() ?? [];
-    const items = cancelsOfDrain(records, this.deps.nodeId).slice(0, PLACEMENT_ITEMS_MAX);
-    if (items.length === 0) return;
-    const command = { kind: "change-replicas", items } as const;
-    this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, () => undefined);
+  private cancel(nowMs: number): void {
+    if (this.calledIn?.step(nowMs) === false) return;
+    this.calledIn = null;
+    this.end(this.refusal);
+  }
+
+  /** The call ends, done or not. */
+  private expire(): void {
+    this.end(this.phase === "cancelling" ? this.refusal : "Timeout");
   }
 
   /**
-   * No call is served. The former role is proposed until it is committed; behind whatever was on
-   * its way when the call ended, because that may be the mark.
+   * No call is served. The former role is proposed until it is committed, behind whatever was on
+   * its way when the call ended, because that may be the mark; then the rest is taken back.
    */
   private giveBack(nowMs: number): void {
     if (this.owedTries === 0 || this.onItsWay || nowMs < this.nextMs) return;
     this.owedTries--;
     const pauseMs = PAUSE_MS * 2 ** Math.min(10, OWED_TRIES_MAX - this.owedTries);
     this.nextMs = nowMs + Math.min(OWED_PAUSE_MAX_MS, pauseMs);
+    if (this.calledIn !== null) {
+      if (this.calledIn.step(nowMs)) this.owedTries = 0;
+      return;
+    }
     this.propose(this.formerRole, nowMs, (result) => {
-      if (result.status === "applied") this.owedTries = 0;
+      if (result.status !== "applied") return;
+      const isBack = result.outcome === "done" || result.outcome === "unchanged";
+      if (isBack) this.calledIn = new CalledIn(this.deps, result.version);
+      else this.owedTries = 0;
     });
   }
 
@@ -275,7 +292,8 @@ export class Leaving {
 
   private end(outcome: LeaveOutcome): void {
     // Until the former role is known to be committed, this node may be marked.
-    if (outcome === "Timeout" && this.phase !== "deciding") this.owedTries = OWED_TRIES_MAX;
+    const isOwed = outcome === "Timeout" || this.calledIn !== null;
+    if (isOwed && this.phase !== "deciding") this.owedTries = OWED_TRIES_MAX;
     const call = this.calls.shift();
     const hasDrained = this.isDrain && outcome === "Committed";
     if (call !== undefined) this.deps.soon(() => call.done(outcome, hasDrained));

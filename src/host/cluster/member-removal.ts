@@ -12,13 +12,12 @@
  * at a time, the others after it; each ends by its deadline, exactly once and in no turn. 4.
  * Nothing is taken back: after "Timeout" the removal goes on.
  */
-import { decideLeave } from "../../control/membership.js";
-import { partitionsAtRisk } from "../../control/silence.js";
+import { decideEviction, groupsAtRisk, partitionsAtRisk } from "../../control/silence.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { Membership } from "../../raft/state/types.js";
 import type { Hearing } from "./hearing.js";
 import type { LeaveDone, LeaveOutcome } from "./leaving.js";
-import type { MetaResult } from "./meta-proposals.js";
+import type { MetaProposal, MetaResult } from "./meta-proposals.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
 
 export interface MemberRemovalDeps {
@@ -31,6 +30,8 @@ export interface MemberRemovalDeps {
   /** Memberships of the groups hosted here that follow the member list. */
   memberships(): readonly Membership[];
   isLinked(node: number): boolean;
+  /** Since which level of the cluster a removal by force is told from a leave. */
+  readonly evictsFromLevel: number;
   readonly hearing: Pick<Hearing, "isHeard" | "ask">;
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -109,26 +110,19 @@ export class MemberRemoval {
     const metaReads = deps.metaReads();
     const founded = metaReads !== null && metaReads.cluster() !== null;
     const members = founded ? metaReads.members() : null;
-    const isListed = members?.some(({ nodeId }) => nodeId === member) === true;
     const isAlive = member === deps.nodeId || deps.hearing.isHeard(member);
-    if (isListed && deps.servesMeta() && isAlive) return "RefusedStillAlive";
-    const named = deps.memberships().filter(({ voters, learners }) => {
-      return voters.includes(member) || learners.includes(member);
-    });
-    const atRisk = partitionsAtRisk(
-      isListed ? (metaReads?.partitions() ?? []) : [],
-      member,
-      (node) => this.isLive(node),
-    );
-    const others = named.map(({ voters }) => voters.filter((node) => node !== member));
-    const decision = decideLeave({
+    const isLive = (node: number): boolean => this.isLive(node);
+    const atRisk = [
+      ...partitionsAtRisk(metaReads?.partitions() ?? [], member, isLive),
+      ...groupsAtRisk(deps.memberships(), member, isLive),
+    ];
+    return decideEviction({
       members,
       nodeId: member,
-      metaLed: deps.servesMeta(),
-      otherVoters: others.map((voters) => voters.length),
-      liveOtherVoters: others.map((voters) => voters.filter((node) => this.isLive(node)).length),
+      servesMeta: deps.servesMeta(),
+      heardBy: isAlive ? [deps.nodeId] : [],
+      isNeeded: atRisk.length > 0,
     });
-    return decision === "remove" && atRisk.length > 0 ? "RefusedInsufficientVoters" : decision;
   }
 
   private isLive(node: number): boolean {
@@ -149,10 +143,13 @@ export class MemberRemoval {
     });
   }
 
-  /** Makes the role leaving: from then on the removal goes on by itself. */
+  /** Makes it leave, for good: from then on the removal goes on by itself. */
   private mark(call: Call, nowMs: number): void {
+    const { member: nodeId } = call;
     this.onItsWay = true;
-    const command = { kind: "set-member-role", nodeId: call.member, role: "leaving" } as const;
+    const command: MetaProposal = this.mayEvict()
+      ? { kind: "evict-member", nodeId }
+      : { kind: "set-member-role", nodeId, role: "leaving" };
     this.deps.proposeOnMeta(command, nowMs + PATIENCE_MS, (result) => {
       if (call !== this.calls[0]) return;
       this.onItsWay = false;
@@ -174,12 +171,16 @@ export class MemberRemoval {
     }
   }
 
+  private mayEvict(): boolean {
+    return (this.deps.metaReads()?.cluster()?.level ?? 0) >= this.deps.evictsFromLevel;
+  }
+
   private watch(call: Call): void {
     const metaReads = this.deps.metaReads();
     if (metaReads === null || metaReads.cluster() === null) return;
     const member = metaReads.member(call.member);
     if (member === null) this.end("Committed");
-    // It came back and took its role back: everything is to be asked again.
+    // At level 1 it may come back and take its role back: everything is to be asked again.
     else if (member.role !== "leaving") this.phase = "asking";
   }
 

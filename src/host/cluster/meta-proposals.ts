@@ -24,9 +24,9 @@ export interface MetaProposalRule {
   readonly maxBytes: number;
   /**
    * "linked": also who is no member, and hears that; "member": whom the leader's member list names;
-   * "itself": the node that the command is about.
+   * "itself": the node that the command is about; "nobody": the leader alone decides to propose it.
    */
-  readonly from: "linked" | "member" | "itself";
+  readonly from: "linked" | "member" | "itself" | "nobody";
   /**
    * "always": it says what it was decided on, and a late copy changes nothing. "once": a late copy
    * could undo what came after, so that each ask is remembered and carried out once.
@@ -43,6 +43,7 @@ export const META_PROPOSALS: Readonly<Record<MetaProposal["kind"], MetaProposalR
   "update-member": { maxBytes: MEMBER_BYTES, from: "itself", repeats: "once" },
   "add-member": { maxBytes: MEMBER_BYTES, from: "linked", repeats: "once" },
   "set-member-role": { maxBytes: 64, from: "linked", repeats: "once" },
+  "evict-member": { maxBytes: 64, from: "nobody", repeats: "once" },
   "remove-member": { maxBytes: 64, from: "linked", repeats: "once" },
   "raise-level": { maxBytes: 64, from: "member", repeats: "always" },
   "change-replicas": { maxBytes: 2048, from: "member", repeats: "always" },
@@ -63,6 +64,7 @@ export function isMetaProposal(command: Command): command is MetaProposal {
 export function maySend(from: number, isMember: boolean, command: MetaProposal): boolean {
   const rule = META_PROPOSALS[command.kind];
   if (rule.from === "member") return isMember;
+  if (rule.from === "nobody") return false;
   return rule.from === "linked" || ("nodeId" in command && command.nodeId === from);
 }
 

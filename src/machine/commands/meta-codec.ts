@@ -154,5 +154,11 @@ export const META_COMMANDS: CommandCodecs<MetaCommand> = {
       membershipVersion: membershipVersion(reader.uint53()),
     }),
   },
+  "evict-member": {
+    number: 76,
+    version: 1,
+    write: (writer, command) => int32(writer, command.nodeId),
+    read: (reader) => ({ kind: "evict-member", nodeId: reader.int32() }),
+  },
   ...PLACEMENT_COMMANDS,
 };

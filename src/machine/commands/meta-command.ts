@@ -83,6 +83,14 @@ export interface SetMemberRoleCommand {
   readonly nodeId: number;
   readonly role: MemberRole;
 }
+/**
+ * Takes a member out by force: it is leaving from now on, and stays so. Only the leader of meta
+ * proposes it, after it asked whether anybody hears the member.
+ */
+export interface EvictMemberCommand {
+  readonly kind: "evict-member";
+  readonly nodeId: number;
+}
 export interface RemoveMemberCommand {
   readonly kind: "remove-member";
   readonly nodeId: number;
@@ -206,6 +214,7 @@ export type MetaCommand =
   | UpdateMemberCommand
   | AddMemberCommand
   | SetMemberRoleCommand
+  | EvictMemberCommand
   | RemoveMemberCommand
   | SetReplicationFactorCommand
   | RegisterRangeCommand

@@ -7,7 +7,7 @@
  * another one is refused until the member was removed (P-090). 3. A removed id comes back only with
  * a data directory that no former life of it had (P-096, P-097). 4. At most VOTERS_MAX members
  * vote, one at least stays, and one at a time is leaving. 5. Every member supports the level of the
- * cluster (P-030).
+ * cluster (P-030). 6. Who is evicted never gets a role again: it leaves (P-095).
  */
 import { assert, unreachable } from "../../base/assert.js";
 import { isWellFormedText } from "../../base/bytes.js";
@@ -24,9 +24,11 @@ import {
 import type {
   AddMemberCommand,
   ClusterRecord,
+  EvictMemberCommand,
   Member,
   MemberRole,
   MetaOutcome,
+  MetaStatus,
   ProgramLevels,
   RemoveMemberCommand,
   SetMemberRoleCommand,
@@ -38,7 +40,11 @@ import { MetaReads } from "./meta-reads.js";
 import { encodeCluster, encodeFormerMember, encodeMember } from "./meta-rows.js";
 
 export type MemberCommand =
-  UpdateMemberCommand | AddMemberCommand | SetMemberRoleCommand | RemoveMemberCommand;
+  | UpdateMemberCommand
+  | AddMemberCommand
+  | SetMemberRoleCommand
+  | EvictMemberCommand
+  | RemoveMemberCommand;
 
 const NO_ITEMS: MetaOutcome["items"] = [];
 
@@ -170,16 +176,36 @@ function setRole(
   const member = isNodeId(nodeId) ? reads.member(nodeId) : null;
   if (member === null) return outcome("not-a-member", version);
   if (member.role === role) return outcome("unchanged", version);
-  if (!mayBecome(member.role, role)) return outcome("invalid", version);
+  if (member.evicted || !mayBecome(member.role, role)) return outcome("invalid", version);
+  const refusal = roleRefusal(reads, nodeId, role);
+  if (refusal !== null) return outcome(refusal, version);
+  storeMember(context, { ...member, role });
+  return raiseVersion(context, cluster);
+}
+
+/** What the others say against a role of a member. */
+function roleRefusal(reads: MetaReads, nodeId: number, role: MemberRole): MetaStatus | null {
   const others = reads.members().filter((other) => other.nodeId !== nodeId);
   const voters = others.filter((other) => other.role === "voter").length;
   const leaving = others.filter((other) => other.role === "leaving").length;
-  if (role === "voter" && voters + leaving >= VOTERS_MAX) {
-    return outcome("too-many-voters", version);
-  }
-  if (role === "leaving" && leaving > 0) return outcome("drain-in-progress", version);
-  if (role !== "voter" && voters === 0) return outcome("last-voter", version);
-  storeMember(context, { ...member, role });
+  if (role === "voter" && voters + leaving >= VOTERS_MAX) return "too-many-voters";
+  if (role === "leaving" && leaving > 0) return "drain-in-progress";
+  return role !== "voter" && voters === 0 ? "last-voter" : null;
+}
+
+function evictMember(
+  context: DecisionContext,
+  cluster: ClusterRecord,
+  { nodeId }: EvictMemberCommand,
+): MetaOutcome {
+  const version = cluster.membershipVersion;
+  const reads = new MetaReads(context.rows);
+  const member = isNodeId(nodeId) ? reads.member(nodeId) : null;
+  if (member === null) return outcome("not-a-member", version);
+  if (member.evicted) return outcome("unchanged", version);
+  const refusal = roleRefusal(reads, nodeId, "leaving");
+  if (refusal !== null) return outcome(refusal, version);
+  storeMember(context, { ...member, role: "leaving", evicted: true });
   return raiseVersion(context, cluster);
 }
 
@@ -222,6 +248,8 @@ export function applyMember(context: DecisionContext, command: MemberCommand): M
       return addMember(context, cluster, command);
     case "set-member-role":
       return setRole(context, cluster, command);
+    case "evict-member":
+      return evictMember(context, cluster, command);
     case "remove-member":
       return removeMember(context, cluster, command);
     default:

@@ -169,6 +169,7 @@ export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
   "update-member": applyMember,
   "add-member": applyMember,
   "set-member-role": applyMember,
+  "evict-member": applyMember,
   "remove-member": applyMember,
   "set-replication-factor": setReplicationFactor,
   "register-range": registerRange,

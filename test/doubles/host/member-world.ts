@@ -187,6 +187,9 @@ export class MemberNode {
       servesMeta: serves,
       memberships: () => world.groups.map((group) => group.membership),
       isLinked,
+      get evictsFromLevel() {
+        return world.evictsFromLevel;
+      },
       hearing: this.hearing,
       proposeOnMeta: this.metaProposer.propose,
     });
@@ -267,6 +270,8 @@ export class MemberWorld {
   hears: (by: number, node: number) => boolean = () => true;
   /** Groups change nobody while this is set. */
   changesHeld = false;
+  /** Removals by force are told from leaves. */
+  evictsFromLevel = 1;
   /** The replicas at the leader of the meta partition are up to date. */
   isFresh = true;
   /** Time that a new member of a group takes to catch up. */

@@ -1,7 +1,7 @@
 /** Silence, death, removal by force and leaving where partitions are placed: decisions as tables. */
 import t from "tap";
 import { membershipVersion } from "../../../src/base/ids.js";
-import { cancelsOfDrain, decideDrain, drainLeft, isDrained } from "../../../src/control/drain.js";
+import { arrivalsFor, decideDrain, drainLeft, isDrained } from "../../../src/control/drain.js";
 import { nextMemberChange } from "../../../src/control/membership.js";
 import { planPlacement } from "../../../src/control/placement-plan.js";
 import type { MemberView, PlacementView } from "../../../src/control/placement-view.js";
@@ -59,7 +59,7 @@ t.test(
   "P-095 removal by force: not of who is heard by anybody, not where a vote is needed",
   (t) => {
     const members = listed("voter", "voter", "voter");
-    const facts = { members, nodeId: 3, servesMeta: true, heardBy: [], atRisk: [] };
+    const facts = { members, nodeId: 3, servesMeta: true, heardBy: [], isNeeded: false };
     t.equal(decideEviction(facts), "remove");
     t.equal(decideEviction({ ...facts, members: null }), "NotInitialized");
     t.equal(decideEviction({ ...facts, nodeId: 9 }), "NotAMember");
@@ -68,7 +68,7 @@ t.test(
     t.equal(decideEviction({ ...facts, heardBy: [2] }), "RefusedStillAlive", "linked to another");
     const others = listed("voter", "leaving", "voter");
     t.equal(decideEviction({ ...facts, members: others }), "RefusedDrainInProgress");
-    t.equal(decideEviction({ ...facts, atRisk: [7] }), "RefusedInsufficientVoters");
+    t.equal(decideEviction({ ...facts, isNeeded: true }), "RefusedInsufficientVoters");
     const last = listed("learner", "learner", "voter");
     t.equal(decideEviction({ ...facts, members: last }), "RefusedInsufficientVoters");
     const marked = listed("voter", "voter", "leaving");
@@ -164,9 +164,8 @@ t.test("P-096 a member is removed when no record names it; drained; what is left
     { partitionId: 1, reason: "no-node" },
     { partitionId: 2, reason: null },
   ]);
-  t.strictSame(
-    cancelsOfDrain([placed(1, "1, 2, 3 learner for 1"), placed(2, "1, 2, 3 learner")], 1),
-    [{ partitionId: 1, generation: 5, change: { kind: "cancel", nodeId: 3 } }],
-  );
+  t.strictSame(arrivalsFor([placed(1, "1, 2, 3 learner for 1"), placed(2, "1, 2, 3 learner")], 1), [
+    { partitionId: 1, generation: 5, nodeId: 3, incarnation: 2 },
+  ]);
   t.end();
 });

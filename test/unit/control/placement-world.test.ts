@@ -4,7 +4,7 @@
  */
 import t from "tap";
 import { Prng } from "../../../src/base/prng.js";
-import { cancelsOfDrain, decideDrain } from "../../../src/control/drain.js";
+import { arrivalsFor, cancelOf, decideDrain } from "../../../src/control/drain.js";
 import { wishedVoters } from "../../../src/control/group-plan.js";
 import { PlacementWorld } from "../../doubles/control/placement-world.js";
 
@@ -71,7 +71,7 @@ function trouble(world: PlacementWorld, prng: Prng, most: number): void {
     case 9: {
       if (role !== "leaving" || !prng.chance(1, 2)) return;
       world.decide({ kind: "set-member-role", nodeId: id, role: "voter" });
-      const items = cancelsOfDrain([...world.now.records.values()], id);
+      const items = arrivalsFor([...world.now.records.values()], id).map(cancelOf);
       if (items.length > 0) world.decide({ kind: "change-replicas", items });
       return;
     }

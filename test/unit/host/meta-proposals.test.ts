@@ -65,6 +65,7 @@ function largest(): readonly MetaProposal[] {
     { kind: "update-member", ...member },
     { kind: "add-member", ...member },
     { kind: "set-member-role", nodeId: NODE_ID_MAX, role: "leaving" },
+    { kind: "evict-member", nodeId: NODE_ID_MAX },
     { kind: "remove-member", nodeId: NODE_ID_MAX },
     {
       kind: "raise-level",
@@ -127,6 +128,15 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
     [2, [], line("b:1") as MetaProposal, [line("c:1")]],
     [2, [], add("b:1") as MetaProposal, [add("c:1")]],
     [2, [], role("leaving") as MetaProposal, [role("voter")]],
+    [
+      2,
+      [],
+      { kind: "evict-member", nodeId: 3 },
+      [
+        { kind: "remove-member", nodeId: 3 },
+        { kind: "add-member", ...newMember(3, "h3:1", "another") },
+      ],
+    ],
     [
       2,
       [add("h4:1")],
@@ -214,6 +224,9 @@ t.test("P-128 each may send what the table lets it: itself, members, whoever is 
   t.ok(maySend(2, true, line));
   t.notOk(maySend(3, true, line), "nobody changes the line of another");
   t.ok(maySend(3, false, { kind: "set-member-role", nodeId: 2, role: "leaving" }));
+  for (const from of [2, 3]) {
+    t.notOk(maySend(from, true, { kind: "evict-member", nodeId: 2 }), "who asks has to lead meta");
+  }
   for (const command of [
     orders(1, { kind: "cancel", nodeId: 2 }),
     report(1, [1]),

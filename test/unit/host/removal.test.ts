@@ -174,6 +174,38 @@ t.test("P-094 the removal goes on when its call, its leader or its node is gone"
   t.end();
 });
 
+t.test("P-095 whoever is removed by force keeps no role, and hears so from its own leave", (t) => {
+  const world = founded(3);
+  for (const group of world.groups) world.elect(group, 1);
+  world.kill(3);
+  pass(world, HEARD_WITHIN_MS + BEAT_MS);
+  world.changesHeld = true;
+  const ends: LeaveOutcome[] = [];
+  world.node(1).removal.remove(3, world.nowMs + 60_000, (end) => void ends.push(end));
+  t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
+  t.equal(world.node(1).machine.meta.member(3)?.evicted, true);
+  world.node(3).isUp = true;
+  t.equal(leave(world, 3, 2000), "Timeout", "it is not told that it stays");
+  t.equal(world.memberRoles(), "1 voter, 2 voter, 3 leaving");
+  world.changesHeld = false;
+  t.ok(world.run(() => ends.length === 1));
+  t.strictSame(ends, ["Committed"]);
+  t.end();
+});
+
+t.test("P-095 below its level a removal by force is a leave as any other", (t) => {
+  const world = founded(3);
+  world.evictsFromLevel = 2;
+  for (const group of world.groups) world.elect(group, 1);
+  world.kill(3);
+  pass(world, HEARD_WITHIN_MS + BEAT_MS);
+  world.changesHeld = true;
+  world.node(1).removal.remove(3, world.nowMs + 60_000, () => undefined);
+  t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
+  t.equal(world.node(1).machine.meta.member(3)?.evicted, false);
+  t.end();
+});
+
 t.test("P-095 a member that comes back while it is removed leaves as a living one", (t) => {
   const world = founded(3);
   for (const group of world.groups) world.elect(group, 1);

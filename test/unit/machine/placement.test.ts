@@ -130,6 +130,38 @@ t.test("P-092 P-094 the orders: every edge and every refusal", (t) => {
   t.end();
 });
 
+t.test("P-095 a removal by force: it leaves for good, one at a time, and never the last", (t) => {
+  const bench = new MetaBench(3, 3);
+  const evict = (nodeId: number): string => bench.meta({ kind: "evict-member", nodeId }).status;
+  const role = (nodeId: number, to: "voter" | "learner" | "leaving"): string =>
+    bench.meta({ kind: "set-member-role", nodeId, role: to }).status;
+  const line = (nodeId: number): string => {
+    const { role: its, evicted } = bench.machine.meta.member(nodeId) ?? {};
+    return `${its} ${evicted}`;
+  };
+  t.equal(evict(0), "not-a-member");
+  t.equal(evict(9), "not-a-member");
+  const { membershipVersion: before = 0 } = bench.machine.meta.cluster() ?? {};
+  t.equal(evict(3), "done");
+  t.equal(line(3), "leaving true");
+  t.equal(bench.machine.meta.cluster()?.membershipVersion, before + 1);
+  t.equal(evict(3), "unchanged");
+  t.equal(bench.machine.meta.cluster()?.membershipVersion, before + 1, "a repeat is none");
+  t.equal(evict(2), "drain-in-progress");
+  t.equal(role(3, "voter"), "invalid", "it gets no role again");
+  t.equal(role(3, "learner"), "invalid");
+  t.equal(role(3, "leaving"), "unchanged");
+  t.equal(line(3), "leaving true");
+  t.equal(bench.meta({ kind: "remove-member", nodeId: 3 }).status, "done");
+  t.equal(role(2, "leaving"), "done");
+  t.equal(evict(2), "done", "who leaves may be gone, too");
+  t.equal(line(2), "leaving true");
+  t.equal(bench.meta({ kind: "remove-member", nodeId: 2 }).status, "done");
+  t.equal(evict(1), "last-voter");
+  t.equal(line(1), "voter false");
+  t.end();
+});
+
 t.test("who leaves or is evicted gets no replica; the last voter stays; nine vote", (t) => {
   for (const line of [{ role: "leaving" }, { evicted: true }] as const) {
     const bench = new MetaBench(4, 3);

@@ -1,5 +1,6 @@
 /** The allocator at work in whole clusters: what the leader of meta orders, and that it gets there and rests. */
 import t from "tap";
+import { decodeSnapshotFrame } from "../../../../src/host/snapshots/snapshot-frames.js";
 import type { HostSettings } from "../../../../src/host/settings.js";
 import { inShort } from "../../../doubles/machine/placement.js";
 import { PlacedCluster } from "../../../doubles/host/placing.js";
@@ -218,6 +219,41 @@ void t.test("P-096 a drain that takes too long gives the role back and calls nob
   t.end();
 });
 
+void t.test(
+  "P-096 whoever hears that its drain took too long has nobody coming in its place",
+  (t) => {
+    const cluster = new PlacedCluster(4, 1, { ...PLACING, initialPartitions: 4 }).ready();
+    cluster.pass(40_000);
+    const leaver = 2;
+    // No snapshot gets anywhere.
+    cluster.network.filter = (_from, bytes) => (decodeSnapshotFrame(bytes) === null ? bytes : null);
+    const coming = (): string[] => {
+      const records = [1, 2, 3, 4].map((partition) => cluster.record(partition));
+      return records.flatMap(({ partitionId, replicas }) => {
+        const learners = replicas.filter(({ role, replaces }) => {
+          return role === "learner" && replaces === leaver;
+        });
+        return learners.map(({ nodeId }) => `${nodeId} comes to ${partitionId}`);
+      });
+    };
+    const seen = new Set<string>();
+    let end = "";
+    const node = cluster.node(leaver);
+    node.leave(cluster.nowMs + 30_000, 10_000, (outcome) => {
+      end = outcome;
+    });
+    const isOpen = (): boolean => {
+      for (const one of coming()) seen.add(one);
+      return end === "";
+    };
+    t.ok(passWhile(cluster, isOpen, 60_000));
+    t.equal(end, "DrainTimedOut");
+    t.ok(seen.size > 0, "somebody was called in");
+    t.same(coming(), [], "and is not on the way any more");
+    t.end();
+  },
+);
+
 void t.test("a node whose last replica nobody may take does not leave", (t) => {
   const off = { ...PLACING, rebalancerEnabled: false, initialPartitions: 4 };
   const cluster = new PlacedCluster(4, 1, off).ready();
@@ -246,6 +282,11 @@ void t.test("P-095 a member that is gone is removed, and its replicas are made e
   t.equal(orders(cluster), 0);
   t.equal(remove(cluster, 2, 60_000), "Committed");
   t.ok(isSettled(cluster, 5, 3, 2), told(cluster, 5));
+  const moves = facts(cluster).flatMap((each) => each.moves);
+  const accepted = (kind: string): number =>
+    sum(moves.map((each) => (each.class === kind && each.result === "accepted" ? each.count : 0)));
+  t.equal(accepted("repair"), 3, "what a member that is gone had is made anew first");
+  t.equal(accepted("drain"), 0);
   t.end();
 });
 
