@@ -27,7 +27,7 @@ export interface Program {
 }
 
 const LEVEL_MIN = 1;
-const LEVEL_MAX = 1;
+const LEVEL_MAX = 2;
 const PROTOCOL_MIN = 4;
 const PROTOCOL_MAX = 4;
 /** Highest level or protocol that can be told. */
@@ -156,7 +156,7 @@ const OPERATIONS = {
 } as const satisfies Readonly<Record<string, number>>;
 
 /** The release that brought each level, level 1 first. */
-const LEVEL_RELEASES: readonly string[] = ["0.1"];
+const LEVEL_RELEASES: readonly string[] = ["0.1", "0.2"];
 
 /** What a data directory says of the level that its data may be of. */
 export interface StoredLevel {

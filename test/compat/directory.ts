@@ -121,11 +121,8 @@ export async function freezeDirectory(release: string): Promise<void> {
   }
 }
 
-/** What a node of this program says on the directory of `release`, and what one of that said. */
-export async function askFrozen(
-  release: string,
-  path: string,
-): Promise<{ readonly found: readonly Said[]; readonly wanted: readonly Said[] }> {
+/** Puts the directory of `release` at `path`; what a node of that release said on it. */
+export function unpackFrozen(release: string, path: string): readonly Said[] {
   const packed = JSON.parse(gunzipSync(readFileSync(fileOf(release))).toString()) as Packed;
   for (const [name, { sizeBytes, content }] of Object.entries(packed.files)) {
     const file = join(path, name);
@@ -133,5 +130,14 @@ export async function askFrozen(
     writeFileSync(file, Buffer.from(content, "base64"), { mode: 0o600 });
     truncateSync(file, sizeBytes);
   }
-  return { found: await ask(path, LOOKS), wanted: packed.answers };
+  return packed.answers;
+}
+
+/** What a node of this program says on the directory of `release`, and what one of that said. */
+export async function askFrozen(
+  release: string,
+  path: string,
+): Promise<{ readonly found: readonly Said[]; readonly wanted: readonly Said[] }> {
+  const wanted = unpackFrozen(release, path);
+  return { found: await ask(path, LOOKS), wanted };
 }

@@ -114,18 +114,14 @@ Cluster
   --initial-cluster-partitions integer 16
     data partitions at bootstrap = hash pool size, 1 to 1024
   --raft-replication-factor integer 0
-    replicas per partition, 0 = every voter, max 9
-    unavailable: it has no effect in this version
+    replicas per partition, 0 = every voter, max 9; committed when the cluster is founded
   --raft-enable-placement-rebalancer boolean -
     move replicas toward the factor; drain on leave
-    unavailable: in this version every voter hosts every partition; there is nothing to rebalance
     default: true if the factor > 0
   --raft-placement-pass-interval duration 5s
     pause between rebalancer passes
-    unavailable: it has no effect in this version
   --raft-dead-member-timeout duration 5m
     silence after which a member's replicas are replaced, 0 = never by itself
-    unavailable: it has no effect in this version
   --raft-decommission-drain-timeout duration 120000ms
     longest drain on leave, else DrainTimedOut
   --raft-enable-leader-balancer boolean true

@@ -6,7 +6,6 @@
  * remembers nothing: what is next follows from the records.
  */
 import { assert } from "../../../src/base/assert.js";
-import { permitsOf } from "../../../src/base/levels.js";
 import { type PartitionId, partitionId } from "../../../src/base/ids.js";
 import type { Replica } from "../../../src/host/group/replica.js";
 import type { Node } from "../../../src/host/node.js";
@@ -37,8 +36,7 @@ export function rowOf(node: Node, partition: number): ReplicaRow | null {
 
 export class PlacedCluster extends Cluster {
   constructor(size: number, replicationFactor: number, settings: Partial<HostSettings> = {}) {
-    const permits = permitsOf({}, {});
-    super(size, { replicationFactor, initialPartitions: 2, flushAgeMs: 50, permits, ...settings });
+    super(size, { replicationFactor, initialPartitions: 2, flushAgeMs: 50, ...settings });
   }
 
   /** The node that serves meta. */

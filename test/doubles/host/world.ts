@@ -418,7 +418,7 @@ export class World {
   /** Opens a node and waits until it is ready. */
   ready(overrides: Partial<HostSettings> = {}): Node {
     const node = this.open(overrides);
-    for (let round = 0; round < 100 && !node.health().ready; round++) this.pass(50);
+    for (let round = 0; round < 100 && !isSettled(node); round++) this.pass(50);
     assert(node.health().ready, `the node becomes ready: ${String(node.health().reason)}`);
     return node;
   }
@@ -438,6 +438,13 @@ export class World {
 }
 
 /** A world with one ready node, and the group that "a" lies in. */
+/** Ready, and its groups are at the level that the cluster was founded at. */
+function isSettled(node: Node): boolean {
+  if (!node.health().ready) return false;
+  const level = node.metaGroup().machine.meta.cluster()?.level ?? 0;
+  return node.groups().every(({ machine }) => machine.level >= level);
+}
+
 export function single(settings: Partial<HostSettings> = {}): {
   readonly world: World;
   readonly node: Node;

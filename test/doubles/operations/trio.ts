@@ -5,7 +5,6 @@
  */
 import { assert } from "../../../src/base/assert.js";
 import { partitionId } from "../../../src/base/ids.js";
-import { permitsOf } from "../../../src/base/levels.js";
 import { FRAME_MAX_BYTES } from "../../../src/base/limits.js";
 import type {
   Group,
@@ -22,6 +21,7 @@ import type { DataAnswer } from "../../../src/operations/api/answers.js";
 import type { AnswerOf } from "../../../src/operations/api/kinds.js";
 import { Operations } from "../../../src/operations/operations.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
+import type { HostSettings } from "../../../src/host/settings.js";
 import type { OperationsSettings } from "../../../src/operations/api/settings.js";
 import { RequestTally } from "../../../src/operations/admission/tally.js";
 import { type Frame, Inbox } from "../../../src/operations/wire/frames.js";
@@ -135,9 +135,9 @@ export class Trio {
 
   private readonly requestTimeoutMs: number;
 
-  constructor(settings: Partial<OperationsSettings> = {}) {
+  constructor(settings: Partial<OperationsSettings> = {}, host: Partial<HostSettings> = {}) {
     ({ requestTimeoutMs: this.requestTimeoutMs } = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings });
-    this.world = new World({ permits: permitsOf({}, {}) });
+    this.world = new World(host);
     this.host = this.world.ready();
     const groups = this.host.groups();
     groups.forEach((group) => this.leaders.set(group.partition, 1 + (group.partition % 3)));

@@ -196,15 +196,15 @@ export const ADMINISTRATION_STEPS: readonly Step[] = [
     /^Node NODE {2}Outcome RefusedInsufficientVoters {2}Membership version 1\n/,
     { left: false, outcome: "RefusedInsufficientVoters", drained: false },
   ),
-  step("--cluster-finalize", 0, /^Already finalized: level 1\.$/, {
+  step("--cluster-finalize", 0, /^Already finalized: level 2\.$/, {
     success: true,
     status: "AlreadyFinalized",
-    level: 1,
+    level: 2,
   }),
   step("--cluster-finalize --level 9", 1, /^Refused: status InvalidInput — .+/, {
     success: false,
     status: "InvalidInput",
-    level: 1,
+    level: 2,
   }),
   step(
     "--cluster-placement",

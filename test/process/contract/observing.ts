@@ -1,5 +1,6 @@
 /** Contract 3.8: probes, metrics, the OpenAPI document. */
 import type { Test } from "tap";
+import { VERSION } from "../../../src/base/generated/version.js";
 import type { Node } from "./node.js";
 import { CONTRACT_PATHS } from "./table.js";
 import { http1, post } from "./wire.js";
@@ -24,7 +25,10 @@ export async function observing(t: Test, node: Node): Promise<void> {
     const verbose = (await http1(http, "/readyz?verbose")).text.trimEnd().split("\n");
     const names = ["initialized", "membership", "leaders", "applied", "storage", "shutdown"];
     t.same(verbose, [...names.map((name) => `[+]${name} ok`), "ok"]);
-    t.match(await http1(http, "/"), { status: 200, text: /^svc-server 0\.1\.0\s*$/ });
+    t.match(await http1(http, "/"), {
+      status: 200,
+      text: new RegExp(`^svc-server ${VERSION}\\s*$`),
+    });
   });
 
   await t.test("metrics have their names and labels, and move", async (t) => {
@@ -61,7 +65,7 @@ export async function observing(t: Test, node: Node): Promise<void> {
     t.equal(valueOf(after, "svc_raft_pending_proposals", 'partition="3"'), 0);
     t.ok((valueOf(after, "svc_raft_term", 'partition="0"') ?? 0) >= 1);
     t.ok((valueOf(after, "svc_raft_leader_changes_total", 'partition="0"') ?? 0) >= 1);
-    t.equal(valueOf(after, "svc_build_info", 'version="0.1.0"'), 1);
+    t.equal(valueOf(after, "svc_build_info", `version="${VERSION}"`), 1);
     t.match(after, /^# TYPE svc_snapshots_total counter$/m);
     t.match(after, /^# TYPE svc_backup_last_success_timestamp_seconds gauge$/m);
     t.not(valueOf(after, "svc_backup_last_success_timestamp_seconds"), null);

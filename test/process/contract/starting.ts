@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { Test } from "tap";
+import { VERSION } from "../../../src/base/generated/version.js";
 import { ServerProcess, serverMain, sleep, temporaryDirectory } from "../cluster/server-process.js";
 import { startNode } from "./node.js";
 import { GrpcCaller, http1, post, type Reply } from "./wire.js";
@@ -44,7 +45,7 @@ const SAFE = ["--storage=memory", "--grpc-port=0", "--https-port=0"];
 
 export async function starting(t: Test): Promise<void> {
   await t.test("9: what ends at once", async (t) => {
-    t.match(run(["--version"]), { code: 0, output: "svc-server 0.1.0\n" });
+    t.match(run(["--version"]), { code: 0, output: `svc-server ${VERSION}\n` });
     t.match(run(["--help"]), { code: 0, output: /--grpc-port[\s\S]*SVC_GRPC_PORT/ });
     const hash = run(["--print-token-hash"], {}, "0123456789abcdef\n");
     t.match(hash, {
@@ -131,7 +132,7 @@ export async function starting(t: Test): Promise<void> {
     t.match(addresses, { grpc: "off", https: "off" });
     t.match(
       server.output,
-      /^svc-server 0\.1\.0 listening grpc=off https=off http=127\.0\.0\.1:\d+ peer=\S+ node=7\n/,
+      /^svc-server \S+ listening grpc=off https=off http=127\.0\.0\.1:\d+ peer=\S+ node=7\n/,
     );
     const base = `http://${addresses.http}`;
     t.match((await http1(base, "/v1/cluster/routing")).body, {

@@ -19,7 +19,6 @@ import {
 } from "./workplan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
-import { permitsOf } from "../../../src/base/levels.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
 import type { PlacerPlan } from "../members/placer.js";
@@ -172,8 +171,7 @@ function placedPlan(prng: Prng): {
     placementPassEveryMs: pick(prng, [500, 2000]),
     deadMemberMs: pick(prng, [0, 3000, 10_000]),
   };
-  // Whatever the level of the cluster permits.
-  return { placer, host: { replicationFactor, permits: permitsOf({}, {}), ...allocator } };
+  return { placer, host: { replicationFactor, ...allocator } };
 }
 
 function keysOf(profile: Profile, drawn: number): number {

@@ -120,7 +120,7 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
   const comes = orders(1, { kind: "add", nodeId: 3, replaces: 0 });
   const wide = (nodeId: number, endpoint: string): MetaCommand => {
     const node = newMember(nodeId, endpoint, `s${nodeId}`);
-    return { kind: "update-member", ...node, levelMax: level(2) };
+    return { kind: "update-member", ...node, levelMax: level(3) };
   };
   const widen = [1, 2, 3].map((nodeId) => wide(nodeId, `h${nodeId}:1`));
   /** Of each kind: what goes before, the command, and what comes between it and its late copy. */

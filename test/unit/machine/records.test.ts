@@ -36,6 +36,7 @@ import type {
   PartitionRecord,
   ReplicaRecord,
 } from "../../../src/machine/commands/command.js";
+import { UNKNOWN_PROGRAM } from "../../../src/machine/commands/meta-codec.js";
 import {
   EMPTY_GROUP_RECORD,
   decodeGroupRecord,
@@ -116,7 +117,13 @@ t.test("P-131 a member's row: all three versions, bounds", (t) => {
   t.strictSame(decodeMember(encodeMember(today)), today);
   isStrict(t, encodeMember(today), 3, decodeMember);
   const first = written((writer) => writer.uint8(1).uint32(7).text("h:7").uint8(1).uint53(3));
-  const before = { ...newMember(7, "h:7", ""), role: "voter", joinedVersion: 3, evicted: false };
+  const before = {
+    ...newMember(7, "h:7", ""),
+    ...UNKNOWN_PROGRAM,
+    role: "voter",
+    joinedVersion: 3,
+    evicted: false,
+  };
   t.strictSame(decodeMember(first), before);
   const second = written((writer) =>
     writer.uint8(2).uint32(7).text("h:7").uint8(2).uint53(3).text("disk"),
@@ -299,7 +306,7 @@ t.test("P-131 commands of earlier versions are still read", (t) => {
     const decoded = decodeEntry(writer.finish());
     return decoded.ok ? decoded.value.commands[0] : undefined;
   };
-  const update = { kind: "update-member", ...newMember(7, "h:7", "") };
+  const update = { kind: "update-member", ...newMember(7, "h:7", ""), ...UNKNOWN_PROGRAM };
   t.strictSame(
     old((writer) => writer.uint8(65).uint8(1).int32(7).text("h:7")),
     update,
@@ -320,14 +327,14 @@ t.test("P-131 commands of earlier versions are still read", (t) => {
     old((writer) => {
       writer.uint8(64).uint8(1).text("c").int32(2).int32(0).length(1).int32(7).text("h:7");
     }),
-    { ...founding, members: [newMember(7, "h:7", "")] },
+    { ...founding, members: [{ ...newMember(7, "h:7", ""), ...UNKNOWN_PROGRAM }] },
   );
   t.strictSame(
     old((writer) => {
       writer.uint8(64).uint8(2).text("c").int32(2).int32(0).length(1);
       writer.int32(7).text("h:7").text("s");
     }),
-    { ...founding, members: [newMember(7, "h:7", "s")] },
+    { ...founding, members: [{ ...newMember(7, "h:7", "s"), ...UNKNOWN_PROGRAM }] },
   );
   t.equal(
     old((writer) => writer.uint8(69).uint8(3).int32(7).text("h:7").text("s")),

@@ -3,6 +3,7 @@
  * the pure planners behind them.
  */
 import t from "tap";
+import { VERSION } from "../../../src/base/generated/version.js";
 import { decideLeave } from "../../../src/control/membership.js";
 import type { Member } from "../../../src/machine/commands/command.js";
 import {
@@ -40,7 +41,7 @@ t.test("5.1: health before and after initialisation, shutting down, fatal fault"
     initialized: false,
     reason: "not-initialized",
     localRole: "not-member",
-    version: "0.1.0",
+    version: VERSION,
   });
   t.same(view(early.operations, "cluster.membership", {}), {
     membershipVersion: 0,
@@ -63,7 +64,7 @@ t.test("5.1: health before and after initialisation, shutting down, fatal fault"
     localRole: "voter",
     hostedPartitions: 4,
     partitionsWithoutLeader: 0,
-    version: "0.1.0",
+    version: VERSION,
     uptimeMs: 70,
   });
   const names = ["initialized", "membership", "leaders", "applied", "storage", "shutdown"];

@@ -26,7 +26,7 @@ const extend = {
 } as const;
 
 t.test("U8 every node answers so until the partition is at the level", (t) => {
-  const trio = new Trio({ permits });
+  const trio = new Trio({ permits }, { entryLevel: 1 });
   trio.ask(1, set("a", "v"));
   const early: readonly DataRequest[] = [
     extend,
@@ -59,7 +59,7 @@ t.test("U8 every node answers so until the partition is at the level", (t) => {
 });
 
 t.test("U8 an administrative call goes by the level of the cluster", (t) => {
-  const trio = new Trio({ permits });
+  const trio = new Trio({ permits }, { entryLevel: 1 });
   const ends: unknown[] = [];
   const context = { deadlineMs: 1e9, forwardHops: 0, requestId: "" };
   trio.node(2).administration["cluster.placement"]({}, context, (end) => void ends.push(end));

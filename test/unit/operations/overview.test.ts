@@ -1,5 +1,7 @@
 /** All members at a glance, by what they reported (contract 5.7). */
 import t from "tap";
+import { VERSION } from "../../../src/base/generated/version.js";
+import { PROGRAM } from "../../../src/base/levels.js";
 import type { NodeReport } from "../../../src/host/reports/node-report.js";
 import { World } from "../../doubles/host/world.js";
 import { newMember } from "../../doubles/machine/members.js";
@@ -51,7 +53,7 @@ t.test("5.7: a node that founds nothing yet stands alone", async (t) => {
   const alone = new Bench({ clientEndpoint: "http://n1" });
   t.match(view(alone.operations, "cluster.overview", {}), {
     initialized: true,
-    level: 1,
+    level: PROGRAM.levels.max,
     metaLeaderNodeId: 1,
     partitions: 4,
     partitionsWithoutLeader: 0,
@@ -59,7 +61,7 @@ t.test("5.7: a node that founds nothing yet stands alone", async (t) => {
     nodes: [
       {
         ...{ nodeId: 1, endpoint: "127.0.0.1:8084", clientEndpoint: "http://n1", role: "voter" },
-        ...{ ready: true, reason: "", version: "0.1.0", ageMs: 0 },
+        ...{ ready: true, reason: "", version: VERSION, ageMs: 0 },
         ...{ hostedPartitions: 4, leadingPartitions: 4 },
       },
     ],

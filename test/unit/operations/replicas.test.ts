@@ -3,7 +3,6 @@
  * operators are told of partitions that are not as they should be.
  */
 import t from "tap";
-import { permitsOf } from "../../../src/base/levels.js";
 import type { Command } from "../../../src/machine/commands/command.js";
 import { World } from "../../doubles/host/world.js";
 import { newMember } from "../../doubles/machine/members.js";
@@ -83,7 +82,7 @@ t.test(
 t.test(
   "5.4: a factor above the cluster is accepted; 0 clears; the present one is a success",
   async (t) => {
-    const bench = new Bench({}, new World({ permits: permitsOf({}, {}) }));
+    const bench = new Bench();
     const context = { deadlineMs: 1e9, forwardHops: 0, requestId: "t" };
     const change = (replicationFactor: number) => {
       const request = { partitionId: 2, replicationFactor };

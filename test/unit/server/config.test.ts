@@ -196,10 +196,6 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
 
 t.test("flags without effect are refused unless at their default (P-165)", (t) => {
   const given = {
-    "--raft-replication-factor": ["3", "0"],
-    "--raft-enable-placement-rebalancer": ["true", "false"],
-    "--raft-placement-pass-interval": ["6s", "5000ms"],
-    "--raft-dead-member-timeout": ["1m", "5m"],
     "--range-split-threshold": ["50", "100000"],
     "--range-collection-interval": ["10s", "60s"],
     "--pitr-window": ["2h", "1h"],
@@ -235,6 +231,17 @@ t.test(
       drainTimeoutMs: 120_000,
     });
     t.match(configure(["--raft-replication-factor=0"]), { replicationFactorGiven: true });
+    const placed = configure(["--raft-replication-factor=3", "--raft-dead-member-timeout=1m"]);
+    t.match(placed, { replicationFactor: 3, enableRebalancer: true, deadMemberTimeoutMs: 60_000 });
+    const byHand = ["--raft-replication-factor=3", "--raft-enable-placement-rebalancer=false"];
+    t.match(configure(byHand), { replicationFactor: 3, enableRebalancer: false });
+    const overrides = configure(["--raft-enable-placement-rebalancer"]);
+    t.match(overrides, { replicationFactor: 0, enableRebalancer: true }, "factors of partitions");
+    const off = "--raft-enable-placement-rebalancer=false";
+    t.match(refused([off, "--raft-dead-member-timeout=1m"]), /rebalancer is off/);
+    t.match(refused(["--raft-dead-member-timeout=1m"]), /rebalancer is off/);
+    t.match(refused(["--raft-replication-factor=10"]), /it must be 0 to 9/);
+    t.match(refused(["--raft-placement-pass-interval=10ms"]), /100 to 3600000/);
     const raw = readFlags([], {});
     if (!raw.ok) throw new Error(raw.message);
     const { values } = raw.value;

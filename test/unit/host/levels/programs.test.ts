@@ -1,6 +1,6 @@
 /** Levels and protocols on the host: who is let in, what is spoken, and what the log says of it. */
 import t from "tap";
-import { PROGRAM, type Program } from "../../../../src/base/levels.js";
+import { PROGRAM, type Program, rangeText } from "../../../../src/base/levels.js";
 import { PeerPrograms } from "../../../../src/host/cluster/peer-programs.js";
 import type { LogFields } from "../../../../src/ports.js";
 import { Cluster, address, helloOf } from "../../../doubles/host/peerworld.js";
@@ -68,7 +68,7 @@ t.test("U7 disjoint ranges are refused, and the log names both, once", (t) => {
     refusal: "protocol",
     ownVersion: PROGRAM.version,
     ownProtocols: String(PROGRAM.protocols.max),
-    ownLevels: String(PROGRAM.levels.max),
+    ownLevels: rangeText(PROGRAM.levels),
     version: "9.9",
     protocols: `${PROGRAM.protocols.max + 1} to ${PROGRAM.protocols.max + 2}`,
     levels: `${PROGRAM.levels.max + 1} to ${PROGRAM.levels.max + 2}`,
@@ -106,7 +106,7 @@ t.test("U7 a joiner of another range is refused, with both ranges", (t) => {
   const { protocols, levels } = LATER;
   t.strictSame(told, [
     `refused: The programs do not fit: its version 9.9 supports protocol ${protocols.min} to ${protocols.max}, ${own} ${PROGRAM.protocols.max}.`,
-    `refused: The programs do not fit: its version 9.9 supports level ${levels.min} to ${levels.max}, ${own} ${PROGRAM.levels.max}.`,
+    `refused: The programs do not fit: its version 9.9 supports level ${levels.min} to ${levels.max}, ${own} ${rangeText(PROGRAM.levels)}.`,
   ]);
   t.end();
 });
