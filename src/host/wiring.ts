@@ -205,7 +205,6 @@ export class NodeParts implements TurnParts {
       admits: () => !this.flusher.storeFull && ports.log.space() === "available",
       mayApply: (leads) => this.flusher.mayApply(leads),
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
-      flushSoon: () => this.flusher.flushSoon(() => undefined),
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
       wake: (replica) => turn.wake(replica),

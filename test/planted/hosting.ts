@@ -85,6 +85,28 @@ export const hostingBugs: readonly RecordBug[] = [
     ),
   ),
   hosting(
+    "P-084",
+    "a removal is reported that its leader alone knows to be committed",
+    COME_AND_GO,
+    "P-084 a replica goes",
+    edit(
+      "src/host/reports/replica-reports.ts",
+      "      if (!group.members.isEstablished) {\n",
+      "      if (!group.members.isEstablished && atMs < 0) {\n",
+    ),
+  ),
+  hosting(
+    "P-084",
+    "the entry of a change is enough to establish it",
+    COME_AND_GO,
+    "P-084 a replica goes",
+    edit(
+      "src/host/group/group-members.ts",
+      "this.core.commitIndex > lastIndex",
+      "this.core.commitIndex >= lastIndex",
+    ),
+  ),
+  hosting(
     "P-097",
     "a replica goes by a map that is older than itself",
     HOSTING,

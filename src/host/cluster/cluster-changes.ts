@@ -174,6 +174,7 @@ export class ClusterChanges {
       placed: () => this.reconcile.placed,
       activeGroups: () => activeGroups.all(),
       find: (partition) => registry.find(partition)?.replica ?? null,
+      wake: (partition) => this.unquiesce(partition),
       propose: (command, deadlineMs, done) =>
         this.metaAccess.proposeOnMeta(command, deadlineMs, done),
     });

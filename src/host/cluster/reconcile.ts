@@ -40,10 +40,11 @@ export interface ReconcileGroup {
     readonly membershipIndex: ConfigIndex;
     readonly placedGeneration: PlacementGeneration;
   };
-  /** What of it is durable in the store. */
-  readonly flushedIndex: number;
   moveTo(order: MoveOrder): boolean;
   readonly members: {
+    /** No restart and no death of a minority makes its majority forget the last change. */
+    readonly isEstablished: boolean;
+    establish(nowMs: number): void;
     propose(ordered: ConfigPayload, nowMs: number, done: (result: MembershipResult) => void): void;
   };
 }
@@ -286,8 +287,10 @@ export class Reconcile {
       this.carryOut(group, watch, change, step.generation, nowMs);
       return false;
     }
-    // A restart here must not go back to a configuration before the listed one.
-    if (group.flushedIndex < step.item.configIndex) return false;
+    if (!group.members.isEstablished) {
+      group.members.establish(nowMs);
+      return false;
+    }
     watch.waitingFor = "its replicas are being listed";
     watch.waitingSinceMs = nowMs;
     watch.notBeforeMs = nowMs + PLACE_AGAIN_MS;

@@ -38,8 +38,6 @@ export interface GroupDeps<Replica> {
   intakeOpen(): boolean;
   /** Memory has room for rows of another entry of a group that this node leads, or follows. */
   mayApply(leads: boolean): boolean;
-  /** What is applied so far is to be made durable in the store, soon. */
-  flushSoon(): void;
   /** New callers are turned away: the node stops. */
   isStopping(): boolean;
   /** A turn is wanted at `atMs` at the latest. */

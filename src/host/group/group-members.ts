@@ -3,7 +3,10 @@
  *
  * Invariants: 1. A change takes effect when it is applied, in the core and in the group's record
  * together (P-084). 2. One proposed change is followed at a time; its proposer hears "applied" only
- * when that very entry was applied (P-086).
+ * when that very entry was applied (P-086). 3. A change is *established* when it is committed and a
+ * majority of the new members cannot forget that: each of them has a later entry on its disk that
+ * was appended when the change was committed, and with it the commit index. Whoever of them is left
+ * elects by the new members, also when the leader is gone that alone knew first.
  */
 import { assert } from "../../base/assert.js";
 import { EMPTY_BYTES } from "../../base/bytes.js";
@@ -32,6 +35,8 @@ interface PendingChange {
 
 export class GroupMembers {
   private pending: PendingChange | null = null;
+  /** The last change that was applied since the start: in which term, and where the log ended. */
+  private readonly changed = { term: 0, lastIndex: 0 };
 
   constructor(
     private readonly nodeId: number,
@@ -49,6 +54,28 @@ export class GroupMembers {
     const { voters, votersOutgoing, learners } = this.core.membership;
     if (votersOutgoing.length > 0 || learners.length > 0) return false;
     return voters.length === 1 && voters[0] === this.nodeId;
+  }
+
+  /**
+   * On a serving leader: the last change is established. One that was applied before its term is
+   * since its first entry: that one was appended behind it.
+   */
+  get isEstablished(): boolean {
+    const { term, lastIndex } = this.changed;
+    return term !== this.core.term || this.core.commitIndex > lastIndex;
+  }
+
+  /** On a serving leader: sees to it that an entry follows the last change. May be repeated. */
+  establish(nowMs: number): void {
+    if (this.core.term !== this.changed.term) return;
+    if (this.core.lastIndex > this.changed.lastIndex) return;
+    const result = this.core.propose([0]);
+    if (!result.ok || result.kind !== "appended") return;
+    this.proposals.add({
+      ...{ index: result.firstIndex, term: result.term },
+      ...{ kind: EntryKindCode.normal, payload: EMPTY_BYTES, stamp: null },
+      ...{ commands: [], waiters: [], sizeBytes: 0, proposedAtMs: nowMs },
+    });
   }
 
   /**
@@ -85,6 +112,8 @@ export class GroupMembers {
     assert(entry.kind !== EntryKindCode.normal, "a membership change is an entry of its own kind");
     const membership = this.core.applyConfigChange(entry.index, ordered.change);
     this.machine.applyMembership(entry, encodeMembership(membership), ordered.generation);
+    this.changed.term = this.core.term;
+    this.changed.lastIndex = this.core.lastIndex;
     const { pending } = this;
     if (pending !== null && pending.index <= entry.index) {
       const isSame = pending.index === entry.index && pending.term === entry.term;

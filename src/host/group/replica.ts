@@ -371,14 +371,8 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     return this.cache.at(index, term);
   }
 
-  /**
-   * A configuration of a placed group is made durable at once: when a replica that it is without is
-   * dropped, nobody is left whom a voter could ask that has forgotten how it was decided.
-   */
   applyMembership(entry: LogEntry): boolean {
-    const isApplied = this.members.apply(entry);
-    if (this.machine.placedGeneration > 0) this.shared.flushSoon();
-    return isApplied;
+    return this.members.apply(entry);
   }
 
   onLoaded(): void {

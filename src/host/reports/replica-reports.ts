@@ -2,11 +2,12 @@
  * Tells the partition map which configuration each placed group really has: the leader of a group
  * reports what was applied, again and again until its own map shows it.
  *
- * Invariants: 1. Only what is applied, and durably so here, is reported, never while two
- * configurations decide together, and never by a leader whose record is older than the
- * configuration (P-205). 2. A report says what it rests on: late and repeated ones change nothing
- * (P-094). 3. Groups that are on every node are never reported; while there are no others a tick
- * costs nothing. 4. One command tells of up to PLACEMENT_ITEMS_MAX groups.
+ * Invariants: 1. Only what is applied and established is reported (P-084): a replica that is gone
+ * is dropped, and nobody may have to ask for its vote again. Never while two configurations decide
+ * together, and never by a leader whose record is older than the configuration (P-205). 2. A report
+ * says what it rests on: late and repeated ones change nothing (P-094). 3. Groups that are on every
+ * node are never reported; while there are no others a tick costs nothing. 4. One command tells of
+ * up to PLACEMENT_ITEMS_MAX groups.
  */
 import {
   type ConfigIndex,
@@ -27,15 +28,18 @@ import type { Membership } from "../../raft/state/types.js";
 export interface LedGroup {
   readonly partition: PartitionId;
   readonly leadership: { readonly isServing: boolean };
-  readonly members: { readonly membership: Membership };
+  readonly members: {
+    readonly membership: Membership;
+    /** No restart and no death of a minority makes its majority forget it. */
+    readonly isEstablished: boolean;
+    establish(nowMs: number): void;
+  };
   readonly machine: {
     /** Of the applied configuration. */
     readonly membershipIndex: ConfigIndex;
     /** Highest generation of the record that an applied configuration rests on. */
     readonly placedGeneration: PlacementGeneration;
   };
-  /** What of it is durable in the store. */
-  readonly flushedIndex: number;
 }
 
 export interface ReplicaReportsDeps {
@@ -44,6 +48,8 @@ export interface ReplicaReportsDeps {
   /** Those of this node's groups that were run since the last tick. */
   activeGroups(): Iterable<LedGroup>;
   find(partition: PartitionId): LedGroup | null;
+  /** Ends a sleep of the group and gives it a turn. */
+  wake(partition: PartitionId): void;
   /** Has the command decided by whoever leads the meta partition; `done` may come late. */
   propose(command: ReportReplicasCommand, deadlineMs: number, done: () => void): void;
 }
@@ -71,10 +77,18 @@ export class ReplicaReports {
     if (this.due.size === 0) return;
     let items: ReplicaReport[] = [];
     for (const [partition, atMs] of this.due) {
-      const report = this.reportOf(partition, placed);
-      if (report === null) this.due.delete(partition);
-      // What a restart here could forget is not told: whom it would ask again might be gone.
-      if (report === null || report === "unflushed" || atMs > nowMs) continue;
+      const group = this.deps.find(partition);
+      const report = group === null ? null : reportOf(group, placed.get(partition));
+      if (group === null || report === null) {
+        this.due.delete(partition);
+        continue;
+      }
+      if (!group.members.isEstablished) {
+        group.members.establish(nowMs);
+        this.deps.wake(partition);
+        continue;
+      }
+      if (atMs > nowMs) continue;
       this.due.set(partition, nowMs + AGAIN_MS);
       items.push(report);
       if (items.length < PLACEMENT_ITEMS_MAX) continue;
@@ -102,22 +116,14 @@ export class ReplicaReports {
       if (leadership.isServing && placed.has(partition)) look(partition);
     }
   }
+}
 
-  /** null when there is nothing to report, or not by this node. */
-  private reportOf(
-    partition: PartitionId,
-    placed: ReadonlyMap<number, PartitionRecord>,
-  ): ReplicaReport | "unflushed" | null {
-    const record = placed.get(partition) ?? null;
-    const group = this.deps.find(partition);
-    if (record === null || group?.leadership.isServing !== true) return null;
-    const { membershipIndex: configIndex, placedGeneration } = group.machine;
-    if (group.flushedIndex < configIndex) return "unflushed";
-    return dueReport({
-      record,
-      membership: group.members.membership,
-      configIndex,
-      placedGeneration,
-    });
-  }
+/** null when there is nothing to report, or not by this node. */
+function reportOf(
+  { leadership, members, machine }: LedGroup,
+  record: PartitionRecord | undefined,
+): ReplicaReport | null {
+  if (record === undefined || !leadership.isServing) return null;
+  const { membershipIndex: configIndex, placedGeneration } = machine;
+  return dueReport({ record, membership: members.membership, configIndex, placedGeneration });
 }

@@ -227,7 +227,6 @@ export class MemberNode {
       partition: group.partition,
       leadership: { isServing },
       machine: { placedGeneration: NO_PLACEMENT, membershipIndex: configIndex(group.changes) },
-      flushedIndex: group.changes,
       core: {
         term: group.term,
         status: () => world.statusOf(group),
@@ -238,6 +237,8 @@ export class MemberNode {
         return true;
       },
       members: {
+        isEstablished: true,
+        establish: () => undefined,
         propose: ({ change }, _nowMs, done) =>
           world.changes.push({ by: nodeId, group, change, done }),
       },

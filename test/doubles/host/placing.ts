@@ -94,7 +94,7 @@ export class PlacedCluster extends Cluster {
   report(partition: number): void {
     const id = this.serverOf(partition);
     const replica = id === null ? null : replicaOf(this.node(id), partition);
-    if (replica === null) return;
+    if (replica?.members.isEstablished !== true) return;
     const { voters, votersOutgoing, learners } = replica.members.membership;
     if (votersOutgoing.length > 0) return;
     const { membershipIndex: configIndex, placedGeneration: restsOn } = replica.machine;

@@ -64,13 +64,8 @@ export const replicaBugs: readonly Mutation[] = [
   host("P-084", "a replica is reported gone before that is durable", "placed", [
     edit(
       "src/host/reports/replica-reports.ts",
-      '    if (group.flushedIndex < configIndex) return "unflushed";\n',
-      "",
-    ),
-    edit(
-      "src/host/group/replica.ts",
-      "    if (this.machine.placedGeneration > 0) this.shared.flushSoon();\n",
-      "",
+      "      if (!group.members.isEstablished) {\n",
+      "      if (!group.members.isEstablished && atMs < 0) {\n",
     ),
   ]),
 ];

@@ -314,11 +314,13 @@ class Reporting {
   placed = new Map<number, PartitionRecord>();
   readonly groups = new Map<number, MutableGroup>();
   readonly sent: ReportReplicasCommand[] = [];
+  readonly woken: number[] = [];
   nowMs = 0;
   readonly reports = new ReplicaReports({
     placed: () => this.placed,
     activeGroups: () => this.groups.values(),
     find: (partition) => this.groups.get(partition) ?? null,
+    wake: (partition) => void this.woken.push(partition),
     propose: (command) => void this.sent.push(command),
   });
 
@@ -330,8 +332,14 @@ class Reporting {
         membershipIndex: configIndex(index),
         placedGeneration: placementGeneration(restsOn),
       },
-      members: { membership: { ...NOBODY, voters } },
-      flushedIndex: index,
+      members: {
+        membership: { ...NOBODY, voters },
+        isEstablished: true,
+        entries: 0,
+        establish() {
+          this.entries++;
+        },
+      },
     };
     this.groups.set(partition, group);
     return group;
@@ -353,19 +361,29 @@ class Reporting {
 }
 
 interface MutableGroup extends LedGroup {
-  flushedIndex: number;
   readonly leadership: { isServing: boolean };
-  readonly members: { membership: Membership };
+  readonly members: {
+    membership: Membership;
+    isEstablished: boolean;
+    entries: number;
+    establish(): void;
+  };
 }
 
-t.test("P-084 what a restart of the leader could forget is not reported", (t) => {
+t.test("P-084 what restarts and a death could make a group forget is not reported", (t) => {
   const world = new Reporting();
-  const group = world.group(1, 20, [1, 2, 4]);
-  group.flushedIndex = 19;
+  const { members } = world.group(1, 20, [1, 2, 4]);
+  members.isEstablished = false;
   world.record(1, 3, 10);
   for (let at = 0; at < 5; at++) t.strictSame(world.tick(), []);
-  group.flushedIndex = 20;
-  t.equal(world.tick().length, 1, "as soon as it is durable");
+  t.equal(members.entries, 5, "an entry is asked for");
+  t.strictSame(world.woken, [1, 1, 1, 1, 1], "of a group that may sleep");
+  members.isEstablished = true;
+  t.equal(world.tick().length, 1, "as soon as it is established");
+  world.record(1, 4, 20);
+  members.isEstablished = false;
+  world.tick(1000);
+  t.equal(members.entries, 5, "nothing is asked for where nothing is to be reported");
   t.end();
 });
 

@@ -8,10 +8,13 @@ import { Prng } from "../../../../src/base/prng.js";
 import {
   FrameRoom,
   NO_BEAT_SIGN,
+  type RaftItem,
   RaftFrameWriter,
+  readRaftFrame,
 } from "../../../../src/host/replication/raft-frames.js";
 import { type ProposalResult } from "../../../../src/host/group/group.js";
 import { setCommand } from "../../../doubles/host/world.js";
+import { withoutGroups } from "../../../doubles/host/peerworld.js";
 import { PlacedCluster, replicaOf, rowOf } from "../../../doubles/host/placing.js";
 
 const P: PartitionId = partitionId(1);
@@ -134,6 +137,33 @@ void t.test("P-084 who is left of two voters knows after a restart that it is al
   cluster.start(2);
   cluster.passUntil(() => cluster.serverOf(P) === 2);
   t.ok(has(cluster, 2, "first"));
+  t.end();
+});
+
+void t.test("P-084 a replica goes when a majority of the rest cannot forget its removal", (t) => {
+  const cluster = new PlacedCluster(5, 4).ready();
+  cluster.passUntil(() => cluster.serverOf(P) !== null);
+  t.ok(write(cluster, "first"));
+  cluster.pass(500);
+  const leader = cluster.serverOf(P) ?? 0;
+  const others = [1, 2, 3, 4].filter((id) => id !== leader);
+  const [goes = 0] = others;
+  const known = replicaOf(cluster.node(leader), P)?.core.lastIndex ?? 0;
+  // Nobody hears from the leader that the removal is committed.
+  cluster.network.filter = (from, bytes) => {
+    let tellsIt = false;
+    const look = ({ group, message: { commit } }: RaftItem): void => {
+      if (group === P && commit > known) tellsIt = true;
+    };
+    if (from === leader) readRaftFrame(bytes, 1, 2, look);
+    return tellsIt ? withoutGroups(bytes, (group) => group === P) : bytes;
+  };
+  t.equal(cluster.order(P, { kind: "remove", nodeId: goes }), "done");
+  for (let at = 0; at < 100 && cluster.hosts(P).includes(goes); at++) cluster.pass(10);
+  cluster.kill(leader);
+  cluster.network.filter = (_from, bytes) => bytes;
+  cluster.passUntil(() => others.includes(cluster.serverOf(P) ?? 0));
+  t.ok(write(cluster, "again"), "one of three is dead");
   t.end();
 });
 
