@@ -61,12 +61,27 @@ export function sequenceHashText(name: string): string {
 
 const scratch = new Uint8Array(4096);
 const encoder = new TextEncoder();
+/** Up to this length a loop over ASCII is faster than the encoder. */
+const LOOP_LENGTH_MAX = 64;
+
+/** ASCII of `text` at the start of the scratch buffer; false: it is no ASCII. */
+function writeAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 0x7f) return false;
+    scratch[at] = unit;
+  }
+  return true;
+}
 
 /** UTF-8 of `text` at the start of the scratch buffer or in bytes of its own. */
 function utf8(text: string): { readonly bytes: Uint8Array; readonly size: number } {
   if (text.length * 3 > scratch.length) {
     const bytes = encodeText(text);
     return { bytes, size: bytes.length };
+  }
+  if (text.length <= LOOP_LENGTH_MAX && writeAscii(text)) {
+    return { bytes: scratch, size: text.length };
   }
   return { bytes: scratch, size: encoder.encodeInto(text, scratch).written };
 }

@@ -71,18 +71,15 @@ export class Dispatch {
     finish: Finish,
     elsewhere: (partition: PartitionId) => void,
   ): void {
-    const { placement, ports } = this.serving;
+    const { placement } = this.serving;
     const fail = this.failOf(request, finish, elsewhere);
-    const notAtLevel = (): void => {
-      ports.timer.soon(() => fail("mustRetry", "not-available-at-level", null));
-    };
     const family = familyOf(request);
     if (isOf(request, "sequence", family)) {
       const found = placement.sequencePlace(request.name);
       if (found === null) return this.unhosted(request, fail, elsewhere);
       const { group, name } = found;
       if (!group.isLeader()) return elsewhere(group.partition);
-      if (!this.serving.permits(request.kind, group)) return notAtLevel();
+      if (!this.serving.permits(request.kind, group)) return this.notAtLevel(fail);
       const place = placement.here(group);
       const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
       if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
@@ -93,13 +90,17 @@ export class Dispatch {
     const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition);
-    if (!this.serving.permits(request.kind, place.group)) return notAtLevel();
+    if (!this.serving.permits(request.kind, place.group)) return this.notAtLevel(fail);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
     if (isOf(request, "lock", family)) return executeLock(attempt, request);
     if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"
       ? readBucket(attempt, request)
       : readRange(attempt, request);
+  }
+
+  private notAtLevel(fail: Fail): void {
+    this.serving.ports.timer.soon(() => fail("mustRetry", "not-available-at-level", null));
   }
 
   private placeOf(request: KeyRequest | RequestOf<"lock">, family: Family): Place | null {

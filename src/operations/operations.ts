@@ -32,6 +32,7 @@ import type { OperationsSettings } from "./api/settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
+import { TurnClock } from "./admission/turn-clock.js";
 import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving/serving.js";
@@ -58,8 +59,9 @@ export class Operations implements OperationsPort {
   /** A call is being taken in; no answer may be given meanwhile. */
   private taking = false;
   private fault: string | null = null;
-  /** Negative: nothing was answered in this turn. */
-  private answersAtMs = -1;
+  /** Requests that are taken in in one turn share one time; so do answers, which leave together. */
+  private readonly starts: TurnClock;
+  private readonly answers: TurnClock;
 
   /**
    * `kernels`: `createKernels(...)` of wasm fits. Attaches itself to every group of `node`, now and
@@ -79,6 +81,8 @@ export class Operations implements OperationsPort {
     this.replicas = replicas;
     this.admission = new Admission(node, settings.inflightMax);
     this.slow = new SlowRequests(ports.logger);
+    this.starts = new TurnClock(ports.clock, ports.timer);
+    this.answers = new TurnClock(ports.clock, ports.timer);
     this.dispatch = new Dispatch(this.serving);
     this.executions = new Executions(this.serving, this.dispatch, this.admission);
   }
@@ -118,15 +122,6 @@ export class Operations implements OperationsPort {
     look();
   }
 
-  /** When the answers of this turn are given: they leave together, and share one time. */
-  private answeringMs(): number {
-    if (this.answersAtMs < 0) {
-      this.answersAtMs = this.ports.clock.monotonicMs();
-      this.ports.timer.soon(() => (this.answersAtMs = -1));
-    }
-    return this.answersAtMs;
-  }
-
   execute<R extends DataRequest>(
     request: R,
     given: RequestContext,
@@ -134,11 +129,15 @@ export class Operations implements OperationsPort {
   ): void {
     const nested = this.taking;
     this.taking = true;
-    const startMs = this.ports.clock.monotonicMs();
-    // Front ends bound it; nobody waits for longer because one of them was mistaken.
-    const latestMs = startMs + this.settings.requestTimeoutMs;
-    const isBounded = given.deadlineMs <= latestMs;
-    const context = isBounded ? given : withDeadline(given, latestMs);
+    const { requestTimeoutMs } = this.settings;
+    let startMs = this.starts.nowMs();
+    let context = given;
+    if (given.deadlineMs > startMs + requestTimeoutMs) {
+      // Front ends bound it; nobody waits for longer because one of them was mistaken.
+      startMs = this.starts.look();
+      const latestMs = startMs + requestTimeoutMs;
+      if (given.deadlineMs > latestMs) context = withDeadline(given, latestMs);
+    }
     const kind = KIND_NUMBERS[request.kind];
     let ended = false;
     const finish: Finish = (answer) => {
@@ -146,7 +145,7 @@ export class Operations implements OperationsPort {
       assert(!ended, "a request is answered once");
       ended = true;
       this.admission.leave();
-      const nowMs = this.answeringMs();
+      const nowMs = this.answers.nowMs();
       const durationMs = Math.max(0, nowMs - startMs);
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
       this.slow.answered(request.kind, answer.type, given, durationMs, nowMs);

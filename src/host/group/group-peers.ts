@@ -90,8 +90,8 @@ export class GroupPeers implements InboxObserver {
   }
 
   /** Something is wanted of this group, or a member came or went. */
-  unquiesce(): void {
-    this.quiescence.wake(this.parts.clock.monotonicMs());
+  unquiesce(nowMs: number = this.parts.clock.monotonicMs()): void {
+    this.quiescence.wake(nowMs);
   }
 
   before(message: Message): void {

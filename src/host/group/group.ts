@@ -82,8 +82,8 @@ export class Group {
     const { replica, shared } = this;
     if (!replica.leadership.isLeading) return this.refuse(done, "not-leader");
     if (!shared.admits()) return this.refuse(done, "overloaded");
-    replica.peers.unquiesce();
     const nowMs = shared.ports.clock.monotonicMs();
+    replica.peers.unquiesce(nowMs);
     const waiter = { command, sizeBytes, deadlineMs, done };
     if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
