@@ -2,7 +2,7 @@
  * The worlds that are made for one thing each: what they are for happens in them, and nothing else goes wrong.
  */
 import t from "tap";
-import { PROFILES } from "./plan/profiles.js";
+import { type Profile, PROFILES, expectedOf } from "./plan/profiles.js";
 import { runSeed } from "./run/seedrun.js";
 
 t.setTimeout(240_000);
@@ -17,7 +17,7 @@ const WORLDS = {
   heavy: 2,
   stuck: 3,
   tombs: 3,
-  placed: 3,
+  placed: 8,
   levels: 5,
 } as const;
 
@@ -34,10 +34,14 @@ for (const [name, seeds] of Object.entries(WORLDS)) {
       t.same(violations, [], replay);
       for (const [what, count] of Object.entries(evidence)) seen[what] = (seen[what] ?? 0) + count;
     }
-    const needs = Object.entries(PROFILES[name]?.needs ?? {});
-    t.ok(needs.length > 0, "it says what it needs");
-    for (const [what, least] of needs) {
-      const count = seen[`the world of ${name}: ${what}`] ?? 0;
+    const profile = PROFILES[name] as Profile;
+    const needs = Object.entries(profile.needs ?? {}).map(([what, least]) => {
+      return [`the world of ${name}: ${what}`, least] as const;
+    });
+    const expected = Object.entries(expectedOf(profile, seeds));
+    t.ok(needs.length + expected.length > 0, "it says what it needs");
+    for (const [what, least] of [...needs, ...expected]) {
+      const count = seen[what] ?? 0;
       t.ok(count >= least, `${what}: ${count} of ${least}`);
     }
     t.end();

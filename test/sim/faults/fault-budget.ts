@@ -6,10 +6,11 @@
  * was asked to leave is gone, and a joiner that was lost votes. 2. Each group counts for itself,
  * and each half of a joint configuration. 3. The newest configuration that any node applied counts.
  */
+import { VOTERS_MAX } from "../../../src/base/limits.js";
 import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Node } from "../../../src/host/node.js";
 import { membershipOfVoters } from "../../../src/host/replication/config-entries.js";
-import type { Member } from "../../../src/machine/commands/command.js";
+import type { Member, PartitionRecord } from "../../../src/machine/commands/command.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import type { GroupSample, Observer } from "../world/observe.js";
 import type { Server } from "../world/server.js";
@@ -17,6 +18,11 @@ import type { Server } from "../world/server.js";
 export interface SeenMembers {
   readonly version: number;
   readonly members: readonly Member[];
+}
+
+export interface SeenMap {
+  readonly version: number;
+  readonly records: readonly PartitionRecord[];
 }
 
 interface Place {
@@ -29,15 +35,19 @@ interface Place {
 export class Atlas {
   /** The newest member list that any node applied. */
   seenMembers: SeenMembers = { version: 0, members: [] };
+  /** The newest partition map that any node applied. */
+  seenMap: SeenMap = { version: 0, records: [] };
   /** Asked to leave, and not yet answered for good. */
   readonly leaving = new Set<Server>();
+  /** Somebody may be about to remove them, living or not: they count as lost. */
+  readonly doomed = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
   private readonly places = new Map<number, Place>();
 
   constructor(
     private readonly servers: readonly Server[],
     founders: number,
-    private readonly observer: Pick<Observer, "members" | "membership" | "records">,
+    private readonly observer: Pick<Observer, "members" | "membership" | "records" | "cluster">,
   ) {
     const ids = Array.from({ length: founders }, (_, at) => at + 1);
     this.configs.set(META_PARTITION, { index: 0, membership: membershipOfVoters(ids) });
@@ -63,17 +73,21 @@ export class Atlas {
     }
     if (group.partition !== META_PARTITION) return;
     const cluster = machine.meta.cluster();
-    const map = cluster?.mapVersion ?? 0;
-    if (map !== place.mapVersion) {
-      place.mapVersion = map;
-      this.observer.records?.(machine.meta.partitions());
-    }
     const version = cluster?.membershipVersion ?? 0;
-    if (version === place.membershipVersion) return;
-    place.membershipVersion = version;
-    const members = machine.meta.members();
-    if (version > this.seenMembers.version) this.seenMembers = { version, members };
-    this.observer.members?.(sample.node, life, version, JSON.stringify(members));
+    if (version !== place.membershipVersion) {
+      place.membershipVersion = version;
+      const members = machine.meta.members();
+      if (version > this.seenMembers.version) this.seenMembers = { version, members };
+      this.observer.members?.(sample.node, life, version, JSON.stringify(members));
+      const factor = cluster?.replicationFactor ?? 0;
+      this.observer.cluster?.({ version, members, factor }, sample.atMs);
+    }
+    const map = cluster?.mapVersion ?? 0;
+    if (map === place.mapVersion) return;
+    place.mapVersion = map;
+    const records = machine.meta.partitions();
+    if (map > this.seenMap.version) this.seenMap = { version: map, records };
+    this.observer.records?.(records, map, sample.atMs);
   }
 
   private sawConfig(sample: GroupSample, index: number, membership: Membership): void {
@@ -92,6 +106,12 @@ export class Atlas {
 
   roleOf(nodeId: number): Member["role"] | null {
     return this.seenMembers.members.find((member) => member.nodeId === nodeId)?.role ?? null;
+  }
+
+  /** No more voters may be listed: who joins stays a learner. */
+  get hasAllVoters(): boolean {
+    const voters = this.seenMembers.members.filter(({ role }) => role === "voter");
+    return voters.length >= VOTERS_MAX;
   }
 
   /** Votes in some group, or counts as a voter of the member list. */
@@ -119,7 +139,11 @@ export class Atlas {
 
   private survives(lost: ReadonlySet<Server>, gone: ReadonlySet<Server>): boolean {
     const isHealthy = (server: Server): boolean =>
-      !server.isDamaged && !server.isLost && !server.isRetired && !lost.has(server);
+      !server.isDamaged &&
+      !server.isLost &&
+      !server.isRetired &&
+      !this.doomed.has(server) &&
+      !lost.has(server);
     const stands = (voters: readonly number[]): boolean => {
       const counted = this.servers.filter((server) => {
         if ((gone.has(server) || this.leaving.has(server)) && isHealthy(server)) return false;
@@ -130,10 +154,43 @@ export class Atlas {
       const healthy = counted.filter(isHealthy);
       return healthy.length * 2 > counted.length;
     };
-    for (const { membership } of this.configs.values()) {
+    const isMajority = (voters: readonly number[]): boolean => {
+      const healthy = this.servers.filter((each) => {
+        return voters.includes(each.nodeId) && isHealthy(each);
+      });
+      return healthy.length * 2 > voters.length;
+    };
+    for (const [partition, { membership }] of this.configs) {
       const { voters, votersOutgoing } = membership;
+      const record = this.recordOf(partition);
+      if (record !== null) {
+        const leaving = [...gone, ...this.leaving].map(({ nodeId }) => nodeId);
+        if (outcomesOf(membership, record, leaving).every((each) => isMajority(each))) continue;
+        return false;
+      }
       if (!stands(voters) || (votersOutgoing.length > 0 && !stands(votersOutgoing))) return false;
     }
     return true;
   }
+
+  /** Of a placed partition; null in full mode, and of meta. */
+  private recordOf(partition: number): PartitionRecord | null {
+    const record = this.seenMap.records.find(({ partitionId }) => partitionId === partition);
+    return record?.mode === "placed" ? record : null;
+  }
+}
+
+/** Who may vote in a placed group, now and when what is under way is through. */
+function outcomesOf(
+  { voters, votersOutgoing, learners }: Membership,
+  { replicas }: PartitionRecord,
+  leaving: readonly number[],
+): readonly (readonly number[])[] {
+  const coming = replicas.filter(({ role }) => role === "learner");
+  const going = replicas.filter(({ role }) => role === "removing").map(({ nodeId }) => nodeId);
+  const replaced = coming.map(({ replaces }) => replaces);
+  const all = [...new Set([...voters, ...learners, ...coming.map(({ nodeId }) => nodeId)])];
+  const rest = all.filter((node) => !going.includes(node) && !replaced.includes(node));
+  const stay = rest.filter((node) => !leaving.includes(node));
+  return [voters, votersOutgoing, all, rest, stay].filter(({ length }) => length > 0);
 }

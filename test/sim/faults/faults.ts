@@ -9,7 +9,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Atlas } from "./fault-budget.js";
 import { Disaster } from "./disaster.js";
-import type { FaultKind, OperatorKind, UpgradeKind } from "./kinds.js";
+import type { FaultKind, OperatorKind, PlacementKind, UpgradeKind } from "./kinds.js";
 import { spoilDisk } from "./disk.js";
 import { loseDisk, rollBack } from "./loss.js";
 import { spoilNetwork } from "./network.js";
@@ -23,9 +23,10 @@ import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 
 type Heal = () => void;
+type AnyKind = FaultKind | OperatorKind | UpgradeKind | PlacementKind;
 
 export class Faults implements Scene {
-  readonly seen: Partial<Record<FaultKind | OperatorKind | UpgradeKind, number>> = {};
+  readonly seen: Partial<Record<AnyKind, number>> = {};
   /** Numbers given out so far. */
   count = 0;
   readonly repairs: Repairs;
@@ -44,11 +45,13 @@ export class Faults implements Scene {
     readonly servers: readonly Server[],
     readonly network: SimNetwork,
     private readonly atlas: Atlas,
+    /** A member was removed by force. */
+    removed: () => void = () => undefined,
   ) {
     this.prng = world.prng("faults");
     this.restarts = world.prng("restarts");
     this.rests = world.prng("rests");
-    this.repairs = new Repairs(world, servers);
+    this.repairs = new Repairs(world, servers, removed);
     const { disaster, faults } = plan;
     const isOff = disaster === null || !faults.includes("lose-majority");
     this.disaster = isOff ? null : new Disaster(this, disaster);
@@ -85,7 +88,7 @@ export class Faults implements Scene {
   }
 
   /** Fault `number` did something. `node`: 0 = to nobody in particular. */
-  saw(kind: FaultKind | OperatorKind | UpgradeKind, number: number, node: number): void {
+  saw(kind: AnyKind, number: number, node: number): void {
     this.seen[kind] = (this.seen[kind] ?? 0) + 1;
     this.world.trace.mix(number);
     this.world.say(node, `FAULT ${number}: ${kind}`);
@@ -117,6 +120,11 @@ export class Faults implements Scene {
 
   repair(server: Server): void {
     this.repairs.begin(server);
+  }
+
+  /** Its machine is gone for good. */
+  scrap(server: Server): void {
+    this.repairs.scrap(server);
   }
 
   readonly until = (afterMs: number, heal: Heal): void => {

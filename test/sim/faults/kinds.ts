@@ -105,6 +105,17 @@ export const UPGRADE_KINDS = {
   finalize: {},
 } as const;
 
+/** What whoever looks after placement does, on a schedule of their own. */
+export const PLACEMENT_KINDS = {
+  /** A partition is to have so many replicas, or as many as the others. */
+  "set-factor": {},
+  /** A machine is gone for good; somebody has its node removed. */
+  "lose-machine": {},
+  /** Somebody asks for the removal of a member that lives. */
+  "remove-living": {},
+} as const;
+
+export type PlacementKind = keyof typeof PLACEMENT_KINDS;
 export type OperatorKind = keyof typeof OPERATOR_KINDS;
 export type UpgradeKind = keyof typeof UPGRADE_KINDS;
 export type FaultKind = keyof typeof FAULT_KINDS | keyof typeof SPECIAL_FAULTS;

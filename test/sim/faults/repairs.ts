@@ -17,13 +17,17 @@ import { administer } from "../../doubles/operations/administration.js";
 const REMOVE_WITHIN_MS = 15_000;
 
 export class Repairs {
-  readonly counts = { "nodes replaced": 0, "remove calls": 0 };
+  readonly counts = { "nodes replaced": 0, "remove calls": 0, "machines removed": 0 };
   private readonly open = new Set<Server>();
+  /** Machines that are gone for good: somebody takes them off the member list. */
+  private readonly scrapped = new Set<Server>();
   private readonly prng: Prng;
 
   constructor(
     private readonly world: World,
     private readonly servers: readonly Server[],
+    /** A member was removed by force, and is no member any more. */
+    private readonly removed: () => void = () => undefined,
   ) {
     this.prng = world.prng("repairs");
   }
@@ -35,8 +39,16 @@ export class Repairs {
     this.later(() => this.remove(server), 500, 5000);
   }
 
+  /** The machine of `server` is gone for good: its operator took it away, or it died. */
+  scrap(server: Server): void {
+    if (this.scrapped.has(server)) return;
+    this.scrapped.add(server);
+    this.later(() => this.remove(server), 500, 5000);
+  }
+
   /** What was begun and is not at its end; null when there is nothing. */
   unfinished(): string | null {
+    for (const { nodeId } of this.scrapped) return `node ${nodeId} is still removed`;
     for (const { nodeId } of this.open) return `node ${nodeId} is still replaced`;
     return null;
   }
@@ -47,6 +59,7 @@ export class Repairs {
 
   /** True: nothing is left to do. */
   private isDone(server: Server): boolean {
+    if (this.scrapped.has(server)) return false;
     if (server.isDamaged && !server.isLost) return false;
     if (this.open.delete(server) && !server.isLost) this.counts["nodes replaced"]++;
     return true;
@@ -55,7 +68,8 @@ export class Repairs {
   private remove(server: Server): void {
     if (this.isDone(server)) return;
     const able = this.servers.filter(({ running, isDamaged }) => {
-      return !isDamaged && running?.node.shuttingDown === false;
+      const isMember = running?.operations.health().reason !== "not-a-member";
+      return !isDamaged && running?.node.shuttingDown === false && isMember;
     });
     const again = (): void => this.later(() => this.remove(server), 300, 1500);
     const asked = able[this.prng.below(Math.max(1, able.length))];
@@ -66,7 +80,10 @@ export class Repairs {
         return this.later(() => this.remove(server), REMOVE_WITHIN_MS, REMOVE_WITHIN_MS);
       }
       this.world.say(asked.nodeId, `answers the removal of ${server.nodeId}: ${answer.outcome}`);
-      if (answer.left || answer.outcome === "NotAMember") this.bringBack(server);
+      if (answer.left) this.removed();
+      const isGone = answer.left || answer.outcome === "NotAMember";
+      if (isGone && this.scrapped.delete(server)) this.counts["machines removed"]++;
+      else if (isGone) this.bringBack(server);
       else again();
     });
   }

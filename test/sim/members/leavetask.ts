@@ -29,7 +29,8 @@ export class LeaveTask {
     readonly server: Server,
     private readonly drainMs: number,
     private readonly prng: Prng,
-    private readonly ended: (how: LeaveEnd) => void,
+    /** `isDrained`: its replicas have gone to others. */
+    private readonly ended: (how: LeaveEnd, isDrained: boolean) => void,
   ) {}
 
   start(): void {
@@ -40,9 +41,9 @@ export class LeaveTask {
     this.world.schedule(100 + this.prng.below(1500), () => this.ask());
   }
 
-  private end(how: LeaveEnd): void {
+  private end(how: LeaveEnd, isDrained = false): void {
     this.isOver = true;
-    this.ended(how);
+    this.ended(how, isDrained);
   }
 
   private ask(): void {
@@ -50,7 +51,7 @@ export class LeaveTask {
     if (this.isOver) return;
     // A member whose disk was lost waits to be taken in, and knows of nothing that it could leave.
     const isEmpty = server.isDamaged && server.rows.get(IDENTITY_KEY) === undefined;
-    if (server.isLost || isEmpty) return this.end("lost");
+    if (server.isLost || server.isRetired || isEmpty) return this.end("lost");
     const { running } = server;
     if (running === null || running.node.shuttingDown) return this.later();
     const { life, operations } = running;
@@ -71,12 +72,12 @@ export class LeaveTask {
   }
 
   private take(answer: LeaveAnswer): void {
-    const { outcome, left, retryable } = answer;
+    const { outcome, left, retryable, drained } = answer;
     this.world.say(this.server.nodeId, `answers the leave: ${outcome}`);
     // A member whose disk was lost knows of no cluster that it could leave.
     const isEmpty = outcome === "NotInitialized" && this.server.isDamaged;
     if (isEmpty) this.end("lost");
-    else if (left) this.end("left");
+    else if (left) this.end("left", drained);
     else if (retryable) this.later();
     else this.end("needed");
   }

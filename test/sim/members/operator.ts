@@ -22,6 +22,15 @@ import type { World } from "../world/world.js";
 /** Machines of a world, those of the past included. */
 const MACHINES_MAX = 14;
 
+/** Told of who leaves. */
+export interface OperatorEvents {
+  leaveAsked(node: number): void;
+  /** `node` was told that it has left. */
+  left(node: number, isDrained: boolean): void;
+}
+
+const NOBODY: OperatorEvents = { leaveAsked: () => undefined, left: () => undefined };
+
 export class Operator {
   readonly counts = {
     left: 0,
@@ -47,6 +56,7 @@ export class Operator {
     private readonly atlas: Atlas,
     /** Builds a machine with the next node id. */
     private readonly build: () => Server,
+    private readonly told: OperatorEvents = NOBODY,
   ) {
     this.prng = world.prng("operators");
   }
@@ -140,23 +150,32 @@ export class Operator {
     const able = this.servers.filter((server) => {
       const isAsked = [...tasks].some((task) => task.server === server);
       const isThere = !server.isLost && !server.isRetired && atlas.roleOf(server.nodeId) !== null;
-      return isThere && !isAsked && atlas.mayLeave(server, members.least);
+      const isFree = !isAsked && !atlas.doomed.has(server);
+      return isThere && isFree && atlas.mayLeave(server, members.least);
     });
     const server = this.one(able, prng);
     if (server === null) return;
     const own = prng.fork("task");
-    const task: LeaveTask = new LeaveTask(this.world, server, members.drainMs, own, (how) => {
-      tasks.delete(task);
-      atlas.leaving.delete(server);
-      this.counts.leaveCalls += task.calls;
-      if (how === "needed") this.counts.needed++;
-      if (how !== "left") return;
-      this.counts.left++;
-      this.gone.add(server);
-      this.retire(server, own.chance(1, 2) ? 1000 : 0);
-    });
+    const task: LeaveTask = new LeaveTask(
+      this.world,
+      server,
+      members.drainMs,
+      own,
+      (how, isDrained) => {
+        tasks.delete(task);
+        atlas.leaving.delete(server);
+        this.counts.leaveCalls += task.calls;
+        if (how === "needed") this.counts.needed++;
+        if (how !== "left") return;
+        this.counts.left++;
+        this.told.left(server.nodeId, isDrained);
+        this.gone.add(server);
+        this.retire(server, own.chance(1, 2) ? 1000 : 0);
+      },
+    );
     tasks.add(task);
     atlas.leaving.add(server);
+    this.told.leaveAsked(server.nodeId);
     task.start();
     done(server.nodeId);
   }

@@ -4,21 +4,13 @@
  *
  * It knows the newest partition map that any node has applied, and remembers nothing but which nodes
  * once had a replica. Invariants: 1. It orders what apply accepts or refuses, never around it. 2. In
- * peace nothing new is ordered, and what was ordered comes to its end.
+ * peace nothing new is ordered.
  */
-import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Prng } from "../../../src/base/prng.js";
-import { groupRecordKey, groupPrefix } from "../../../src/machine/store/keys.js";
 import type { PartitionRecord, ReplicaChange } from "../../../src/machine/commands/command.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
-
-export interface PlacerPlan {
-  /** Mean time between two orders (ms). */
-  readonly everyMs: number;
-  /** Replicas of a partition that orders leave at most. */
-  readonly most: number;
-}
+import type { HandPlan } from "./placementplan.js";
 
 export class Placer {
   readonly counts = { orders: 0, done: 0, again: 0, cancelled: 0, kept: 0 };
@@ -29,8 +21,10 @@ export class Placer {
 
   constructor(
     private readonly world: World,
-    private readonly plan: PlacerPlan,
+    private readonly plan: HandPlan,
     private readonly servers: readonly Server[],
+    /** What makes the generation after this one is ordered here. */
+    private readonly ordered: (partition: number, generation: number) => void,
   ) {
     this.prng = world.prng("placer");
   }
@@ -45,23 +39,6 @@ export class Placer {
 
   settle(): void {
     this.isOver = true;
-  }
-
-  /** What was ordered and is not at its end; null when there is nothing. */
-  unfinished(): string | null {
-    for (const record of this.records()) {
-      const { partitionId: id, replicas } = record;
-      const open = replicas.find(({ role }) => role !== "voter");
-      if (open !== undefined) return `replica ${open.nodeId} of partition ${id} is ${open.role}`;
-      for (const server of this.servers) {
-        const isListed = replicas.some(({ nodeId }) => nodeId === server.nodeId);
-        const isHosted = (server.running?.node.group(partitionId(id)) ?? null) !== null;
-        const what = `partition ${id} of node ${server.nodeId}`;
-        if (isListed !== isHosted) return isListed ? `${what} is not there` : `${what} is there`;
-        if (!isListed && isKept(server, id)) return `${what} is not deleted`;
-      }
-    }
-    return null;
   }
 
   /** The newest that any node has applied. */
@@ -90,6 +67,7 @@ export class Placer {
     const { partitionId: id, generation } = record;
     const items = [{ partitionId: id, generation, change }];
     this.counts.orders++;
+    this.ordered(id, generation);
     life.enter(() => {
       const deadlineMs = node.nowMs() + 2000;
       const command = { kind: "change-replicas", items } as const;
@@ -121,24 +99,17 @@ export class Placer {
     const listed = replicas.map(({ nodeId }) => nodeId);
     const one = <T>(list: readonly T[]): T | null =>
       list[prng.below(Math.max(1, list.length))] ?? null;
-    const others = this.servers
-      .map(({ nodeId }) => nodeId)
-      .filter((node) => !listed.includes(node));
+    const able = this.servers.filter(({ isDamaged, isLost, isRetired }) => {
+      return !isDamaged && !isLost && !isRetired;
+    });
+    const others = able.map(({ nodeId }) => nodeId).filter((node) => !listed.includes(node));
     const known = others.filter((node) => this.former.has(`${id}/${node}`));
     const goes = one(listed) ?? 0;
     const comes = prng.chance(2, 3) ? (one(known) ?? one(others)) : one(others);
     const isFull = listed.length >= this.plan.most;
-    if (comes === null || (listed.length > 1 && prng.chance(1, 5))) {
-      return listed.length > 1 ? { kind: "remove", nodeId: goes } : null;
+    if (comes === null || (listed.length > this.plan.least && prng.chance(1, 5))) {
+      return listed.length > this.plan.least ? { kind: "remove", nodeId: goes } : null;
     }
     return { kind: "add", nodeId: comes, replaces: isFull || prng.chance(2, 3) ? goes : 0 };
   }
-}
-
-/** The disk of `server` holds something of a partition. */
-function isKept({ rows, running }: Server, id: number): boolean {
-  if (id === META_PARTITION || running === null) return false;
-  if (rows.value(groupRecordKey(id)) !== null) return true;
-  const prefix = groupPrefix(id);
-  return rows.keyAt(rows.seek(prefix))?.startsWith(prefix) === true;
 }

@@ -21,7 +21,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
-import type { PlacerPlan } from "../members/placer.js";
+import { type PlacerPlan, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
 import {
@@ -155,25 +155,6 @@ function disasterOf(seed: number, profile: Profile, founders: number): DisasterP
   return prng.chance(1, 2) ? disasterPlan(prng, founders) : null;
 }
 
-/** With how many replicas each partition begins, and how they are moved. */
-function placedPlan(prng: Prng): {
-  readonly placer: PlacerPlan;
-  readonly host: Partial<HostSettings>;
-} {
-  const replicationFactor = pick(prng, [1, 2, 3, 3]);
-  const placer = {
-    everyMs: pick(prng, [300, 1000, 3000]),
-    most: replicationFactor + prng.below(2),
-  };
-  // Beside the hand that moves replicas, the node that leads meta puts them where they belong.
-  const allocator = {
-    rebalancerEnabled: prng.chance(2, 3),
-    placementPassEveryMs: pick(prng, [500, 2000]),
-    deadMemberMs: pick(prng, [0, 3000, 10_000]),
-  };
-  return { placer, host: { replicationFactor, ...allocator } };
-}
-
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -224,7 +205,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       jitterMs: pick(prng, [0.1, 1, 20]),
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
-    members,
+    members: placed === null ? members : placed.members,
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
     placer: placed?.placer ?? null,
     disaster: disasterOf(seed, profile, nodes),

@@ -42,6 +42,11 @@ export interface Profile {
    * else it was not this world.
    */
   readonly needs?: Readonly<Record<string, number>>;
+  /**
+   * Of what checkers saw, so much is expected of a hundred seeds, and of a smaller sweep the part of
+   * it: else these were not the worlds that the profile is for.
+   */
+  readonly expects?: Readonly<Record<string, number>>;
   /** In half of the seeds the disks of a majority are emptied. */
   readonly losesMajorities?: boolean;
   /** What a row costs that a read of many keys looks at (ms); absent: nothing. */
@@ -54,7 +59,7 @@ const ALL_FAULTS = Object.keys(FAULT_KINDS) as (keyof typeof FAULT_KINDS)[];
 /** What one node alone survives without losing anything. */
 const LONELY_FAULTS = ALL_FAULTS.filter((kind) => !FAULT_KINDS[kind].needsPeers);
 
-/** What no disk is lost or damaged by: of some groups there is one copy. */
+/** What no disk is damaged by: of some groups there is one copy. */
 const WHOLE_DISKS = ALL_FAULTS.filter((kind) => {
   return !["bit-flip", "row-flip", "stray-write", "wipe"].includes(kind);
 });
@@ -68,7 +73,17 @@ const GRANTS = { lock: 6, extend: 1, unlock: 2, create: 1, next: 6, set: 4, get:
 const LOSSES = Array.from({ length: 4 }, () => "lose-disk" as const);
 const SLOWNESS = Array.from({ length: 4 }, () => "slow" as const);
 const READERS = { readers: 3, bucket: 1, range: 1, "scan-all": 1, "scan-local": 1 };
+/** The property under which the world counts what happened to replicas. */
+const WENT = "what placement went through";
 const ROLLBACKS = Array.from({ length: 4 }, () => "roll-back" as const);
+
+/** What `seeds` seeds of a profile must have shown at least, by kind of evidence. */
+export function expectedOf({ expects = {} }: Profile, seeds: number): Record<string, number> {
+  const parts = Object.entries(expects).map(([name, count]) => {
+    return [name, Math.floor((count * seeds) / 100)] as const;
+  });
+  return Object.fromEntries(parts);
+}
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   one: {
@@ -102,17 +117,25 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     hasOperators: true,
   },
   /**
-   * Replicas on some nodes only, which come, go and come again by a hand that moves them at random
-   * and, in most seeds, by the allocator, under all faults that leave the disks whole.
+   * Replicas on some nodes only, which come, go and come again: moved by the allocator, in half of
+   * the seeds by a hand at random too, while factors are set, nodes join and leave, and disks and
+   * machines are lost for good.
    */
   placed: {
     name: "placed",
-    nodes: [4, 5, 6],
-    faults: WHOLE_DISKS,
-    thinkMs: [100, 500, 2000],
-    clients: [2, 5],
+    nodes: [5, 5, 5, 6, 7, 9, 12],
+    faults: [...WHOLE_DISKS, "lose-disk"],
+    thinkMs: [300, 1000, 3000],
+    clients: [2, 4],
     hasPlacer: true,
-    needs: { "replicas done": 5, "replicas again": 2, "replicas kept": 1 },
+    faultEveryMs: [2000, 5000, 15_000, 40_000],
+    expects: {
+      ...{ [`${WENT}: moves`]: 200, [`${WENT}: leader changes inside a move`]: 50 },
+      ...{ [`${WENT}: replicas that come again`]: 20, [`${WENT}: drains`]: 20 },
+      ...{ [`${WENT}: removals by force`]: 10, [`${WENT}: frames of former lives`]: 20 },
+      [`${WENT}: replicas kept`]: 5,
+      ...Object.fromEntries([1, 2, 3, 4, 5].map((count) => [`${WENT}: partitions of ${count}`, 5])),
+    },
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

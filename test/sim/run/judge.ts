@@ -16,7 +16,9 @@ import { checkNothingGranted } from "../../judge/checkers/clients/nothing-grante
 import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "../plan/plan.js";
+import type { HostSettings } from "../../../src/host/settings.js";
 import { NodeChecks } from "../world/nodechecks.js";
+import type { ReplicaWorld } from "../world/replica-checks.js";
 import { type Profile, PROFILES } from "../plan/profiles.js";
 import { type RunOptions, type RunResult, runPlan, lookEveryMs } from "./run.js";
 
@@ -128,6 +130,12 @@ function worldOf(profile: Profile, result: RunResult, verdicts: readonly Verdict
   return findings.verdict();
 }
 
+/** null: replicas are on all nodes. */
+function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | null {
+  if (placer === null) return null;
+  return { hasAllocator: host.rebalancerEnabled, receiversMax: host.snapshots.receiversMax };
+}
+
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
   const host = hostSettingsOf(plan, 1, "");
@@ -146,7 +154,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     electionEndMs,
     lookEveryMs(plan),
     plan.upgrades !== null,
-    plan.placer !== null,
+    replicaWorldOf(plan, host),
   );
   const result = runPlan(plan, {
     ...options,

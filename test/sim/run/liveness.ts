@@ -9,14 +9,17 @@ import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Atlas } from "../faults/fault-budget.js";
 import type { Faults } from "../faults/faults.js";
 import type { Operator } from "../members/operator.js";
-import type { Placer } from "../members/placer.js";
+import type { Keeper } from "../members/keeper.js";
+import type { Plan } from "../plan/plan.js";
+import { newestMeta, unplaced } from "./placement-peace.js";
 import type { Server } from "../world/server.js";
 
 export interface PeaceView {
   readonly servers: readonly Server[];
   readonly atlas: Atlas;
   readonly operator: Operator | null;
-  readonly placer: Pick<Placer, "unfinished"> | null;
+  readonly keeper: Pick<Keeper, "unfinished"> | null;
+  readonly plan: Plan;
   readonly faults: Pick<Faults, "repairs">;
   /** Nodes that were removed and taken in again. */
   readonly replaced: number;
@@ -24,8 +27,8 @@ export interface PeaceView {
 
 /** Why the cluster is not whole; null when it is. */
 export function unsettled(view: PeaceView): string | null {
-  const { servers, atlas, operator, placer, faults, replaced } = view;
-  const unfinished = operator?.unfinished() ?? placer?.unfinished() ?? faults.repairs.unfinished();
+  const { servers, atlas, operator, keeper, faults, replaced, plan } = view;
+  const unfinished = operator?.unfinished() ?? keeper?.unfinished() ?? faults.repairs.unfinished();
   if (unfinished !== null) return unfinished;
   const digests = new Map<string, string>();
   const served = new Set<number>();
@@ -56,7 +59,9 @@ export function unsettled(view: PeaceView): string | null {
   for (const partition of wanted) {
     if (!served.has(partition)) return `partition ${partition} has no serving leader`;
   }
-  return operator === null && replaced === 0 ? null : strangers(servers, atlas, wanted);
+  const isFixed = operator === null && keeper === null && replaced === 0;
+  const stranger = isFixed ? null : strangers(servers, atlas, wanted);
+  return stranger ?? (plan.placer === null ? null : unplaced(servers, plan));
 }
 
 /**
@@ -83,6 +88,11 @@ function strangers(
   atlas: Atlas,
   partitions: ReadonlySet<number>,
 ): string | null {
+  const records = newestMeta(servers)?.partitions() ?? [];
+  const placed = new Set(
+    records.filter(({ mode }) => mode === "placed").map(({ partitionId }) => partitionId),
+  );
+  const common = [...partitions].filter((partition) => !placed.has(partition));
   for (const { nodeId, isLost, isDamaged, isRetired, running } of servers) {
     if (isRetired) {
       if (atlas.roleOf(nodeId) !== null) return `node ${nodeId} left and is in the member list`;
@@ -90,15 +100,16 @@ function strangers(
     }
     if (isLost || isDamaged || isRetired || running === null) continue;
     const role = atlas.roleOf(nodeId);
+    if (role === "learner" && atlas.hasAllVoters) continue;
     if (role !== "voter") return `node ${nodeId} is ${role ?? "no member"} and no voter`;
     const { meta } = running.node.metaGroup().machine;
     const version = meta.cluster()?.membershipVersion ?? 0;
     if (version !== atlas.seenMembers.version) {
       return `node ${nodeId} knows member list ${version}, not ${atlas.seenMembers.version}`;
     }
-    const hosted = running.node.groups().length;
-    if (hosted !== partitions.size) return `node ${nodeId} hosts ${hosted} of ${partitions.size}`;
-    for (const partition of partitions) {
+    const hosted = running.node.groups().filter(({ partition }) => !placed.has(partition)).length;
+    if (hosted !== common.length) return `node ${nodeId} hosts ${hosted} of ${common.length}`;
+    for (const partition of common) {
       const config = atlas.configOf(partition);
       if (config === null || config.votersOutgoing.length > 0) {
         return `partition ${partition} is in the middle of a change`;

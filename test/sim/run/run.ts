@@ -19,7 +19,10 @@ import { Operator } from "../members/operator.js";
 import { Upgrades } from "../members/upgrades.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { seenEntry } from "../world/seen-entry.js";
+import { Keeper } from "../members/keeper.js";
 import { Placer } from "../members/placer.js";
+import type { EntryHook } from "../world/logmirror.js";
+import { lookAtPlacement, passesOf, peaceOf, versionsOf } from "./placement-peace.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import { unsettled, unsettledLoss } from "./liveness.js";
 import type { Plan } from "../plan/plan.js";
@@ -37,6 +40,10 @@ const MEMBERS_PEACE_MS = 120_000;
 const LOST_PEACE_MS = 15_000;
 /** Pause between the starts of nodes that join (ms). */
 const JOIN_EVERY_MS = 100;
+/** And when replicas move: a pair of partition and node may rest for five minutes meanwhile (ms). */
+const PLACED_PEACE_MS = 600_000;
+/** Passes of the allocator in which nothing more may happen. */
+const QUIET_PASSES = 22;
 /** Clients ask on for this long in peace, then fall silent. */
 const LAST_CALLS_MS = 3000;
 
@@ -96,8 +103,10 @@ class Run {
   readonly operator: Operator | null;
   /** null: all nodes run the same program. */
   readonly upgrades: Upgrades | null;
-  /** null: nobody moves replicas. */
+  /** null: nobody moves replicas by hand. */
   readonly placer: Placer | null;
+  /** null: nobody sets factors, or loses machines. */
+  readonly keeper: Keeper | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -115,12 +124,14 @@ class Run {
     this.network = new SimNetwork(this.world, { ...plan.network, silenceMs, keepsFrames });
     for (let count = 1; count <= plan.nodes; count++) this.build();
     this.atlas = new Atlas(this.servers, plan.nodes, this.checks);
-    this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas);
+    this.faults = new Faults(this.world, plan, this.servers, this.network, this.atlas, () => {
+      this.checks.replicas?.removedByForce();
+    });
     this.operator = this.makeOperator();
     this.upgrades = this.makeUpgrades();
     for (const server of this.servers) this.upgrades?.built(server);
-    const { placer } = plan;
-    this.placer = placer === null ? null : new Placer(this.world, placer, this.servers);
+    this.placer = this.makePlacer();
+    this.keeper = this.makeKeeper();
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -139,8 +150,11 @@ class Run {
       recovered: (...recovered) => this.checks.recovered?.(...recovered),
       sent: (...frame) => this.checks.sent?.(...frame),
       started: (server) => this.started(server),
-      wiped: (server) => this.checks.wiped?.(server.nodeId),
-      entry: (...entry) => this.checks.entry?.(...entry),
+      wiped: (server) => {
+        this.checks.wiped?.(server.nodeId);
+        this.checks.replicas?.gone(server.nodeId, this.world.nowMs);
+      },
+      entry: (node, ...entry) => this.entry(node, ...entry),
       admitted: (server, level) => {
         this.checks.admittedAt?.(server.nodeId, server.runs.levels.max, level);
         this.admitted++;
@@ -159,6 +173,7 @@ class Run {
       },
       ended: (server, why) => {
         this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
+        this.checks.replicas?.gone(server.nodeId, this.world.nowMs);
         this.faults.restartLater(server);
       },
     });
@@ -173,7 +188,25 @@ class Run {
     const { members } = plan;
     if (members === null) return null;
     const build = (): Server => this.build();
-    return new Operator(world, plan, members, servers, faults, atlas, build);
+    const { replicas } = this.checks;
+    return new Operator(world, plan, members, servers, faults, atlas, build, replicas);
+  }
+
+  private makePlacer(): Placer | null {
+    const { world, plan, servers, checks } = this;
+    const hand = plan.placer?.hand ?? null;
+    if (hand === null) return null;
+    return new Placer(world, hand, servers, (partition, generation) => {
+      checks.replicas?.orderedByHand(partition, generation);
+    });
+  }
+
+  private makeKeeper(): Keeper | null {
+    const { world, plan, servers, faults, atlas, checks } = this;
+    if (plan.placer === null) return null;
+    const { keeper } = plan.placer;
+    const refused = (): void => checks.replicas?.removalRefused();
+    return new Keeper(world, plan, keeper, servers, faults, atlas, refused);
   }
 
   private makeUpgrades(): Upgrades | null {
@@ -195,6 +228,13 @@ class Run {
     const { nodeId, runs, storedLevel } = server;
     this.checks.openedLevel?.(nodeId, runs.levels.max, storedLevel);
     this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
+    if (!server.isDamaged) this.checks.replicas?.back(server.nodeId);
+  }
+
+  private entry(node: number, ...entry: Parameters<EntryHook>): void {
+    const [group, index, term, previousTerm, digest, isConfig] = entry;
+    this.checks.entry?.(node, group, index, term, previousTerm, digest);
+    if (isConfig) this.checks.replicas?.configWritten(group, index, term, this.world.nowMs);
   }
 
   violate(text: string): void {
@@ -253,6 +293,7 @@ class Run {
       this.operator?.start();
       this.upgrades?.start();
       this.placer?.start();
+      this.keeper?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -295,6 +336,9 @@ class Run {
         this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
         this.checks.caughtUp?.(nodeId, snapshotsOf(server), this.lagOf(server));
       }
+      if (this.checks.replicas !== undefined && this.plan.placer !== null) {
+        lookAtPlacement(this.servers, this.network, this.checks.replicas, this.world.nowMs);
+      }
       this.measure();
     });
   }
@@ -324,23 +368,38 @@ class Run {
     world.say(0, "all faults end");
     this.operator?.settle();
     this.placer?.settle();
+    this.keeper?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
-    const isMoved = this.operator !== null || this.placer !== null;
-    const isFixed = !isMoved && this.plan.joiners === 0 && this.replaced === 0;
-    const peaceMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
+    const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
+    const changesMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
+    const peaceMs = this.plan.placer === null ? changesMs : PLACED_PEACE_MS;
     const startMs = world.nowMs;
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
     while (world.nowMs < startMs + peaceMs && !world.hasEnded) {
       world.run(world.nowMs + 500);
       const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
-      if (this.unsettled() === null && world.nowMs >= startMs + leastMs) return;
+      if (world.nowMs >= startMs + leastMs && this.unsettled() === null) return this.rest();
     }
     const reason = this.unsettled();
     if (reason !== null && !world.hasEnded) {
       this.violate(`the healed cluster does not come to rest in ${peaceMs} ms: ${reason}`);
     }
+  }
+
+  /** Replicas are where they belong: they stay there. */
+  private rest(): void {
+    const { world, servers, plan } = this;
+    const { replicas } = this.checks;
+    if (plan.placer === null || replicas === undefined) return;
+    replicas.settled(peaceOf(servers, plan));
+    for (const server of servers) replicas.strays(server.strays);
+    const before = versionsOf(servers);
+    const passes = passesOf(servers);
+    const endMs = world.nowMs + QUIET_PASSES * (plan.host.placementPassEveryMs ?? 0) + 1000;
+    world.run(endMs);
+    replicas.rested(before, versionsOf(servers), passesOf(servers) - passes);
   }
 
   /** Nodes that somebody removed and took in again, or is about to. */
@@ -381,6 +440,9 @@ class Run {
     }
     for (const [name, count] of Object.entries(this.placer?.counts ?? {})) {
       add(`replicas ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.keeper?.counts ?? {})) {
+      add(`placement ${name}`, count);
     }
     for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
       add(`losses ${name}`, count);

@@ -3,11 +3,12 @@
  *
  * Invariants: 1. Which child ran a seed changes nothing of its result. 2. A child that dies costs
  * its seed, which has failed then, and nothing else. 3. A checker that saw too little over the
- * whole sweep is told as vacuous.
+ * whole sweep is told as vacuous, and so is what a profile expects of so many seeds.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { PlanOverrides } from "../plan/plan.js";
+import { PROFILES, expectedOf } from "../plan/profiles.js";
 import { type SeedReport, lostSeed, runSeed } from "./seedrun.js";
 
 export interface SweepOptions {
@@ -60,6 +61,7 @@ class Tally {
   readonly evidence = new Map<string, number>();
   private readonly minimum: Record<string, number> = {};
   private readonly failed: SeedReport[] = [];
+  private readonly seedsOf = new Map<string, number>();
   seeds = 0;
   private simulatedMs = 0;
   private events = 0;
@@ -69,6 +71,7 @@ class Tally {
 
   take(report: SeedReport): void {
     this.seeds++;
+    add(this.seedsOf, { [report.profile]: 1 });
     this.simulatedMs += report.simulatedMs;
     this.events += report.events;
     this.undecided += report.undecided.length;
@@ -80,9 +83,20 @@ class Tally {
     if (report.violations.length > 0) this.failed.push(report);
   }
 
+  /** What the profiles that ran are expected to show. */
+  private expected(): Record<string, number> {
+    const expected = new Map<string, number>();
+    for (const [name, seeds] of this.seedsOf) {
+      const profile = PROFILES[name];
+      if (profile !== undefined) add(expected, expectedOf(profile, seeds));
+    }
+    return Object.fromEntries(expected);
+  }
+
   result(): SweepResult {
     const { failed, seeds, simulatedMs, events, runMs, usedMs, undecided } = this;
-    const { numbers, evidence, minimum } = this;
+    const { numbers, evidence } = this;
+    const minimum = { ...this.minimum, ...this.expected() };
     const vacuous = Object.keys(minimum).filter(
       (name) => (evidence.get(name) ?? 0) < (minimum[name] ?? 0),
     );

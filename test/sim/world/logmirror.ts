@@ -24,7 +24,12 @@ export type EntryHook = (
   term: number,
   previousTerm: number,
   digest: number,
+  /** It changes the members of the group. */
+  isConfig: boolean,
 ) => void;
+
+/** Number of an entry that changes no members; see ports.ts. */
+const NORMAL_ENTRY = 0;
 
 class GroupTerms {
   /** Terms of the entries above `floor`, in order. */
@@ -142,7 +147,8 @@ export class LogMirror implements LogPort {
       for (const entry of write.entries) {
         const previous = group.at(entry.index - 1) ?? 0;
         group.terms.push(entry.term);
-        this.onEntry(write.group, entry.index, entry.term, previous, digestOf(entry));
+        const isConfig = entry.kind !== NORMAL_ENTRY;
+        this.onEntry(write.group, entry.index, entry.term, previous, digestOf(entry), isConfig);
         this.onPayload?.(write.group, entry);
       }
       written = group.writes(first.index, first.index + write.entries.length - 1);

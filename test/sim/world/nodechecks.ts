@@ -6,11 +6,7 @@
  */
 import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
 import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
-import { type Heard, AcksOfOneLife } from "../../judge/checkers/replicas/acks-of-one-life.js";
-import { BornOfMap } from "../../judge/checkers/replicas/born-of-map.js";
-import { DroppedAfterRemoval } from "../../judge/checkers/replicas/dropped-after-removal.js";
-import { OneVotePerTerm } from "../../judge/checkers/replicas/one-vote-per-term.js";
-import { SnapshotFirst } from "../../judge/checkers/replicas/snapshot-first.js";
+import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import { BoundedSize, type SizeBounds } from "../../judge/checkers/nodes/bounded-size.js";
 import { ConfigSteps } from "../../judge/checkers/nodes/config-steps.js";
 import { DurableMajority } from "../../judge/checkers/nodes/durable-majority.js";
@@ -34,9 +30,9 @@ import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
 import { MemberLists } from "../../judge/checkers/nodes/member-lists.js";
 import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
 import type { Verdict } from "../../judge/checkers/verdict.js";
-import type { PartitionRecord } from "../../../src/machine/commands/command.js";
 import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
+import { ReplicaChecks, type ReplicaWorld } from "./replica-checks.js";
 
 /** The slowest clock of a world is so much too slow; see the faults of clocks. */
 const CLOCK_SLOW = 0.05;
@@ -66,6 +62,7 @@ interface Seen {
 export class NodeChecks implements Observer {
   /** When which leader began to serve. */
   readonly leaderships = new Leaderships();
+  readonly replicas: ReplicaChecks;
   private readonly elections = new ElectionSafety();
   private readonly durable = new DurableMajority();
   private readonly completeness = new LeaderCompleteness();
@@ -84,11 +81,6 @@ export class NodeChecks implements Observer {
   private readonly catchUp: CatchUp;
   private readonly levels: LevelChecks | null;
   private readonly lateExpiry: LateExpiry;
-  private readonly born: BornOfMap;
-  private readonly drops: DroppedAfterRemoval;
-  private readonly acks: AcksOfOneLife;
-  private readonly votes: OneVotePerTerm;
-  private readonly snapshotFirst: SnapshotFirst;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
   private known = 0;
@@ -109,7 +101,7 @@ export class NodeChecks implements Observer {
     /** Nodes run different programs. */
     hasUpgrades = false,
     /** Replicas come and go by the map: the checkers of that must see some of it. */
-    hasPlacer = false,
+    replicas: ReplicaWorld | null = null,
   ) {
     // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
     const slackMs = 2 * electionEndMs + 2000;
@@ -123,12 +115,7 @@ export class NodeChecks implements Observer {
     this.memberLists = new MemberLists(none);
     this.configs = new ConfigSteps(none);
     this.leaders = new LeadersVote(none);
-    const few = hasPlacer ? undefined : {};
-    this.born = new BornOfMap(few);
-    this.drops = new DroppedAfterRemoval(few);
-    this.acks = new AcksOfOneLife(few);
-    this.snapshotFirst = new SnapshotFirst(few);
-    this.votes = new OneVotePerTerm(few);
+    this.replicas = new ReplicaChecks(replicas);
     // The log of a node alone has no other to be compared with.
     this.matching = new LogMatching(nodes > 1 ? 100 : 0);
     // A node alone tells nobody anything.
@@ -148,11 +135,7 @@ export class NodeChecks implements Observer {
 
   sample(sample: GroupSample): void {
     const { node, life, partition: group, term, appliedIndex, commitIndex } = sample;
-    const { incarnation, installedIndex: installed, leading } = sample;
-    this.born.replica(node, group, incarnation);
-    this.drops.replica(node, group, incarnation);
-    const begun = { node, group, incarnation, applied: appliedIndex, installed, leading };
-    this.snapshotFirst.observe(begun);
+    const { incarnation } = sample;
     const key = node * 4096 + group;
     let seen = this.last.get(key);
     if (seen === undefined || seen.life !== life || seen.incarnation !== incarnation) {
@@ -160,6 +143,7 @@ export class NodeChecks implements Observer {
       this.last.set(key, seen);
     }
     this.founding.term(group, term);
+    this.replicas.sample(sample, sample.leading && (!seen.leading || seen.term !== term));
     if (sample.serving) this.leaderships.serves(group, term, sample.atMs, sample.inherits);
     if (sample.leading && (!seen.leading || seen.term !== term)) {
       this.elections.leader(group, term, node);
@@ -203,24 +187,27 @@ export class NodeChecks implements Observer {
   }
 
   membership(...seen: Parameters<ConfigSteps["membership"]>): void {
+    const [, , group, index, membership] = seen;
     this.configs.membership(...seen);
     this.leaders.membership(...seen);
+    this.replicas.membership(group, index, membership);
   }
 
-  records(records: readonly PartitionRecord[]): void {
-    for (const record of records) {
-      this.born.record(record);
-      this.drops.record(record);
-    }
+  records(...seen: Parameters<ReplicaChecks["records"]>): void {
+    this.replicas.records(...seen);
+  }
+
+  cluster(...seen: Parameters<ReplicaChecks["cluster"]>): void {
+    this.replicas.cluster(...seen);
   }
 
   heard(heard: Heard): void {
-    this.acks.heard(heard);
+    this.replicas.acks.heard(heard);
     this.tell();
   }
 
   dropped(node: number, group: number): void {
-    this.drops.dropped(node, group);
+    this.replicas.drops.dropped(node, group);
     this.tellNow();
   }
 
@@ -249,7 +236,7 @@ export class NodeChecks implements Observer {
     readRaftFrame(bytes, node, to, ({ group, message }) => {
       this.promises.sent(node, group, message, log);
       this.outdated.sent(node, group, message);
-      this.votes.sent(node, group, message);
+      this.replicas.votes.sent(node, group, message);
     });
     if (this.promises.isBroken) this.tellNow();
   }
@@ -270,7 +257,7 @@ export class NodeChecks implements Observer {
   }
 
   private forget(node: number): void {
-    this.votes.forgot(node);
+    this.replicas.votes.forgot(node);
     this.logs.delete(node);
     this.neverBack.wiped(node);
   }
@@ -332,8 +319,7 @@ export class NodeChecks implements Observer {
     const ofLogs = [elections, durable, completeness, matching, neverBack, equality, sizes];
     const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
-    const ofReplicas = [this.born, this.drops, this.acks, this.votes, this.snapshotFirst];
-    const all = [...ofLogs, memberLists, configs, leaders, ...own, ...ofReplicas];
+    const all = [...ofLogs, memberLists, configs, leaders, ...own, ...this.replicas.all];
     return [...all, ...(this.levels?.all ?? [])].map((checker) => checker.verdict());
   }
 

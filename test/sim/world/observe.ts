@@ -14,10 +14,11 @@ import type { Membership } from "../../../src/raft/state/types.js";
 import type { SeenEntry } from "../../judge/checkers/levels/permitted-entries.js";
 import type { Directory } from "../../judge/checkers/nodes/one-founding.js";
 import type { ReadTurnSeen } from "../../judge/checkers/nodes/read-turns.js";
-import type { PartitionRecord } from "../../../src/machine/commands/command.js";
+import type { Member, PartitionRecord } from "../../../src/machine/commands/command.js";
 import { replicaRowKey, decodeReplicaRow } from "../../../src/host/storage/replica-row.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import type { LogMirror } from "./logmirror.js";
+import type { ReplicaObserver } from "./replica-observer.js";
 
 export interface GroupSample {
   readonly atMs: number;
@@ -79,8 +80,18 @@ export interface NodeMeasure {
   readonly isTroubled: boolean;
 }
 
+/** The cluster as a member list says it. */
+export interface SeenCluster {
+  readonly version: number;
+  readonly members: readonly Member[];
+  /** Replicas of each partition; 0 = all voters. */
+  readonly factor: number;
+}
+
 /** Told of everything that a checker of nodes may want. All members are cheap to leave out. */
 export interface Observer {
+  /** Told where replicas are on some nodes only. */
+  readonly replicas?: ReplicaObserver;
   sample?(sample: GroupSample): void;
   entry?(
     node: number,
@@ -111,7 +122,9 @@ export interface Observer {
     membership: Membership,
   ): void;
   /** A life of a node has another partition map applied. */
-  records?(records: readonly PartitionRecord[]): void;
+  records?(records: readonly PartitionRecord[], mapVersion: number, atMs: number): void;
+  /** A life of a node has another member list applied; told before the map of the same moment. */
+  cluster?(seen: SeenCluster, atMs: number): void;
   /** A replica takes in a message of another one. */
   heard?(heard: Heard): void;
   /** The log of a node forgets a group. */

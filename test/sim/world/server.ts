@@ -113,6 +113,8 @@ export class Server {
   seeds: (() => readonly number[]) | null = null;
   /** Snapshots that came to this machine and were taken, in all lives. */
   snapshotsInstalled = 0;
+  /** Frames of former lives of replicas that came to this machine, in the lives that ended. */
+  private straysBefore = 0;
   /** Its disk was put back as it was some lives ago. */
   isOutdated = false;
   /** Was taken in again after its disk was lost. */
@@ -151,6 +153,13 @@ export class Server {
     if (inode === undefined) return FIRST_LEVEL;
     const text = Buffer.from(inode.bytes).toString("utf8");
     return (JSON.parse(text) as { readonly level: number }).level;
+  }
+
+  /** Frames of former lives of replicas that came to this machine and were dropped. */
+  get strays(): number {
+    const strays = this.running?.node.facts().strays;
+    if (strays === undefined) return this.straysBefore;
+    return this.straysBefore + strays["receiver-life"] + strays["sender-life"];
   }
 
   get isJoiner(): boolean {
@@ -197,6 +206,7 @@ export class Server {
     world.say(this.nodeId, `ends: ${why}`);
     life.end();
     this.snapshotsInstalled += this.running?.node.facts().snapshotsInstalled ?? 0;
+    this.straysBefore = this.strays;
     this.life = null;
     this.running = null;
     this.network.lifeEnded(this.nodeId, kind === "kill");
