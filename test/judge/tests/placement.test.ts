@@ -84,6 +84,8 @@ t.test("P-092 one replica moves at a time", (t) => {
   checker.membership(1, 4, config([1, 2, 3]));
   checker.membership(1, 6, config([2, 3]));
   t.equal(checker.verdict().kind, "pass");
+  checker.record(record(4, [voter(1), removing(5), removing(6), learner(3, 2)]));
+  t.equal(checker.verdict().kind, "pass", "who was brought along may go");
   checker.record(record(3, [removing(1), learner(3, 2)]));
   checker.record(record(3, [removing(1), learner(3, 2)]));
   t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
@@ -229,6 +231,7 @@ t.test("P-096 who has left is not needed", (t) => {
   checker.record(record(2, [voter(1), voter(2)]));
   checker.membership(1, 4, config([1, 2]));
   checker.membership(1, 2, config([1, 3]));
+  checker.record(record(3, [voter(1), voter(2), learner(3, 0)]));
   checker.left(3, true);
   checker.settled([1], new Set([1]));
   t.match(checker.verdict(), { kind: "pass", seen: { drained: 1 } });

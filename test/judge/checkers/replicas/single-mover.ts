@@ -3,7 +3,7 @@
  * voters of its group change by one at a time, or by one for another in a joint change.
  *
  * Invariant: learners that a partition brings along when it is listed are its members already, and
- * do not count until they are told to go.
+ * do not count; not when they go, either, for nobody counts on them.
  */
 import type { PartitionRecord } from "../../../../src/machine/commands/command.js";
 import type { Membership } from "../../../../src/raft/state/types.js";
@@ -20,6 +20,8 @@ export class SingleMover {
   /** Of each group that is placed, by index. */
   private readonly steps = new Map<number, Step[]>();
   private readonly placed = new Set<number>();
+  /** "partition/node": was brought along as a learner. */
+  private readonly brought = new Set<string>();
 
   constructor(minimum: Readonly<Record<string, number>> = { moves: 5, "changes of voters": 5 }) {
     this.findings = new Findings("one replica moves at a time", minimum);
@@ -32,8 +34,12 @@ export class SingleMover {
     if (seen === undefined) this.seen.set(partitionId, (seen = new Set()));
     if (seen.has(generation)) return;
     seen.add(generation);
-    const moving = replicas.filter(({ role, incarnation }) => {
-      return role === "removing" || (role === "learner" && incarnation > 0);
+    for (const { nodeId, role, incarnation } of replicas) {
+      if (role === "learner" && incarnation === 0) this.brought.add(`${partitionId}/${nodeId}`);
+    }
+    const moving = replicas.filter(({ nodeId, role, incarnation }) => {
+      const isBrought = incarnation === 0 && this.brought.has(`${partitionId}/${nodeId}`);
+      return role !== "voter" && !isBrought;
     });
     if (moving.length > 0) this.findings.count("moves");
     if (moving.length <= 1) return;
