@@ -158,6 +158,9 @@ export class ReplicaChecks implements ReplicaObserver {
       this.once(`${place}/${incarnation}`, role === "voter" && incarnation > 0, "moves");
       const isAgain = role === "learner" && this.counted.has(`held ${place}`);
       this.once(`again ${place}/${incarnation}`, isAgain, "replicas that come again");
+      const before = known?.replicas.find((replica) => replica.nodeId === nodeId)?.role;
+      const isKept = before === "removing" && role === "voter";
+      this.once(`kept ${place}/${generation}`, isKept, "replicas kept");
       if (role === "voter") this.counted.add(`held ${place}`);
     }
     if (replicas.every(({ role }) => role === "voter")) {
