@@ -214,7 +214,8 @@ class ClusterScan {
       untilMs,
       isOver: (thenMs) => this.plan(thenMs) !== null,
       resume: (came) => {
-        if (came) this.step(after);
+        // Somebody to ask is found at any time; whether there still is time is another matter.
+        if (came && ports.clock.monotonicMs() < context.deadlineMs) this.step(after);
         else retry();
       },
     });

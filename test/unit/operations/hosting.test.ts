@@ -6,7 +6,8 @@ import { FOUNDING_INCARNATION, NO_PLACEMENT } from "../../../src/base/ids.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
-import { get } from "../../doubles/operations/fixture.js";
+import type { DataRequest } from "../../../src/operations/api/requests.js";
+import { get, scanAll } from "../../doubles/operations/fixture.js";
 import { Trio } from "../../doubles/operations/trio.js";
 import { newMember } from "../../doubles/machine/members.js";
 import type { Command, ReplicaRecord } from "../../../src/machine/commands/command.js";
@@ -60,10 +61,13 @@ t.test("a node that hosts nothing of a partition asks those that have a replica 
   t.end();
 });
 
-/** Asks for what nobody leads; by how much the answer comes behind its deadline (ms). */
-function lateBy(requestTimeoutMs: number): number {
+/**
+ * Asks one of `nodes` nodes for what nobody leads; by how much the answer comes behind its deadline
+ * (ms).
+ */
+function lateBy(request: DataRequest, requestTimeoutMs: number, nodes: number): number {
   const trio = new Trio({ requestTimeoutMs, leaderWaitMs: 5000 });
-  for (const id of [2, 3]) {
+  for (let id = 2; id <= nodes; id++) {
     const add = { kind: "add-member", ...newMember(id, `n${id}:8084`, `disk${id}`) } as const;
     for (const command of [add, { kind: "set-member-role", nodeId: id, role: "voter" } as const]) {
       trio.host.metaGroup().propose(command, 500, 1e9, () => undefined);
@@ -74,10 +78,10 @@ function lateBy(requestTimeoutMs: number): number {
     trio.unhosted.add(`1/${partition}`);
     trio["leaders"].set(partition, 0);
   }
-  // One has just said no, the other is found unreachable, again and again.
-  trio.fate = ({ to }) => (to === 3 ? "refused" : "arrives");
+  // One has just said no, others are found unreachable, again and again.
+  trio.fate = ({ to }) => (to >= 3 ? "refused" : "arrives");
   const { timer } = trio.world;
-  const ends = trio.post(1, get("a"));
+  const ends = trio.post(1, request);
   const startMs = timer.nowMs;
   while (ends.length === 0 && timer.nowMs < startMs + 5000) trio.world.pass(10);
   return timer.nowMs - startMs - requestTimeoutMs;
@@ -85,9 +89,14 @@ function lateBy(requestTimeoutMs: number): number {
 
 t.test("C9 whoever asks in turn for a partition that nobody leads ends at its deadline", (t) => {
   const late: string[] = [];
-  for (let timeoutMs = 200; timeoutMs < 2000; timeoutMs += 45) {
-    const byMs = lateBy(timeoutMs);
-    if (byMs > 50) late.push(`${timeoutMs} ms: ${byMs} ms late`);
+  for (const [request, nodes] of [
+    [get("a"), 3],
+    [scanAll("a"), 9],
+  ] as const) {
+    for (let timeoutMs = 200; timeoutMs < 2000; timeoutMs += 45) {
+      const byMs = lateBy(request, timeoutMs, nodes);
+      if (byMs > 50) late.push(`${request.kind}, ${timeoutMs} ms: ${byMs} ms late`);
+    }
   }
   t.strictSame(late, []);
   t.end();
