@@ -29,7 +29,7 @@ export interface Program {
 const LEVEL_MIN = 1;
 const LEVEL_MAX = 2;
 const PROTOCOL_MIN = 4;
-const PROTOCOL_MAX = 4;
+const PROTOCOL_MAX = 5;
 /** Highest level or protocol that can be told. */
 export const RANGE_END = 65_535;
 
@@ -80,7 +80,7 @@ const STORED_FORMATS = {
   entry: { 1: 1 },
   "configuration entry": { 2: 1 },
   "configuration of a group": { 1: 1 },
-  "group record": { 3: 1 },
+  "group record": { 3: 1, 4: 2 },
   "cluster row": { 2: 1 },
   "member row": { 3: 1 },
   "former member row": { 1: 1 },
@@ -105,7 +105,7 @@ const SPOKEN_FORMATS = {
   "raft frame": { 4: 4 },
   "snapshot frame": { 2: 4 },
   "call frame": { 1: 4 },
-  "node report": { 1: 4 },
+  "node report": { 1: 4, 2: 5 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** Operations of clients and administrators: since which level they are carried out. */

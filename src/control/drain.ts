@@ -21,6 +21,11 @@ function namedIn(partitions: readonly PartitionRecord[], nodeId: number): Partit
   });
 }
 
+/** Whether the record of a placed partition names the node, in whatever role. */
+export function isNamed(partitions: readonly PartitionRecord[], nodeId: number): boolean {
+  return namedIn(partitions, nodeId).length > 0;
+}
+
 /** Partitions that can neither do without the replica of `nodeId` nor have it somewhere else. */
 function stuckPartitions(view: PlacementView, nodeId: number): readonly number[] {
   const ledger = new PlacementLedger(view, view.rests);

@@ -115,8 +115,15 @@ class Pass {
     const voters = record.replicas.map(({ nodeId }) => nodeId);
     // Spare voters: how many more may be lost before nothing is decided any more.
     const spare = live - Math.floor(count / 2) - 1;
-    const urgency = first === "repair" ? spare : first === "grow" ? count : 0;
+    const urgency = this.urgency(record, first, spare);
     this.cases.push({ record, class: first, urgency, classes, voters, live, wished });
+  }
+
+  /** The smallest is drained first: most replicas are safe soonest. */
+  private urgency(record: PartitionRecord, kind: PlacementClass, spare: number): number {
+    if (kind === "repair") return spare;
+    if (kind === "drain") return this.view.groups.get(record.partitionId)?.sizeBytes ?? 0;
+    return kind === "grow" ? record.replicas.length : 0;
   }
 
   private wait(record: PartitionRecord, kind: PlacementClass, reason: PlacementReason): void {

@@ -121,6 +121,7 @@ export class NodeParts implements TurnParts {
       nodeId: settings.nodeId,
       nowMs: () => ports.clock.monotonicMs(),
       linked: () => this.peers.linked(),
+      protocolWith: (node) => this.links.protocolWith(node),
       own: (nowMs) => ownReport.make(nowMs),
       ownWaits: () => this.ownWaits(),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
@@ -364,6 +365,7 @@ export class NodeParts implements TurnParts {
     const replicas = (): Replica[] => registry.all.map(({ replica }) => replica);
     return new OwnReport({
       nodeId: settings.nodeId,
+      rebalances: settings.rebalancerEnabled,
       bootNumber: () => this.links.bootNumber,
       metaIndex: () => registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
       groups: replicas,

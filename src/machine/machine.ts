@@ -23,6 +23,7 @@ import { contextOf, type DecisionContext } from "./decision/context.js";
 import { StateDigest } from "./store/digest.js";
 import {
   EMPTY_GROUP_RECORD,
+  SIZED_FROM_LEVEL,
   decodeGroupRecord,
   encodeGroupRecord,
   type GroupRecord,
@@ -85,19 +86,21 @@ export class Machine {
     this.installedAt = { index: record.installedIndex, term: record.installedTerm };
     this.chain = new StateDigest(record.chainLow, record.chainHigh);
     this.effects = new StateDigest(record.effectsLow, record.effectsHigh);
-    this.groupRows = this.openRows();
+    this.groupRows = this.openRows(record.dataBytes ?? 0);
     this.dataReads = new DataReads(this.groupRows);
     this.metaReads = new MetaReads(this.groupRows);
     this.context = contextOf(this.groupRows, record);
     this.detach = memtable.onFreeze(() => this.writeRecord());
   }
 
-  private openRows(): GroupRows {
-    return new GroupRows(
-      this.memtable,
-      generationPrefix(this.group, this.generation),
-      this.effects,
-    );
+  private openRows(dataBytes: number): GroupRows {
+    const prefix = generationPrefix(this.group, this.generation);
+    return new GroupRows(this.memtable, prefix, this.effects, dataBytes);
+  }
+
+  /** Names and values of all rows, about. */
+  get dataBytes(): number {
+    return this.groupRows.dataBytes;
   }
 
   /** Position of the last snapshot installed here. */
@@ -253,6 +256,7 @@ export class Machine {
       level: this.context.level,
       installedIndex: this.installedAt.index,
       installedTerm: this.installedAt.term,
+      dataBytes: this.context.level < SIZED_FROM_LEVEL ? null : this.groupRows.dataBytes,
       effectsLow: this.effects.low,
       effectsHigh: this.effects.high,
       chainLow: this.chain.low,
@@ -321,7 +325,7 @@ export class Machine {
     this.installedAt = { index: record.appliedIndex, term: record.appliedTerm };
     this.chain.set(record.chainLow, record.chainHigh);
     this.effects.set(record.effectsLow, record.effectsHigh);
-    this.groupRows = this.openRows();
+    this.groupRows = this.openRows(sink.dataBytes);
     this.dataReads = new DataReads(this.groupRows);
     this.metaReads = new MetaReads(this.groupRows);
     this.context = contextOf(this.groupRows, record);

@@ -120,17 +120,13 @@ export class ClusterChanges {
     this.leaving = new Leaving({
       nodeId,
       memberships,
-      placement: (atMs) => this.placer.sketch(atMs),
+      placement: (atMs) => this.placer.sketch(atMs, this.rebalances()),
+      rebalances: () => this.rebalances(),
       isLive: isLinked,
       ...both,
     });
-    this.hearing = new Hearing({
-      nowMs,
-      soon,
-      isLinked,
-      send: (to, bytes) => deps.sendControl(to, bytes),
-      tickSoon,
-    });
+    const send = (to: number, bytes: Uint8Array): boolean => deps.sendControl(to, bytes);
+    this.hearing = new Hearing({ nowMs, soon, isLinked, send, tickSoon });
     this.removal = new MemberRemoval({
       nodeId,
       servesMeta: () => this.meta()?.replica.leadership.isServing === true,
@@ -271,6 +267,14 @@ export class ClusterChanges {
   stop(): void {
     this.leaving.stop();
     this.removal.stop();
+  }
+
+  /** Whether moves begin is for the leader of meta to say (contract 5.4). */
+  private rebalances(): boolean {
+    const { settings, reports } = this.deps;
+    const leader = this.meta()?.replica.leadership.leader ?? 0;
+    const told = leader === settings.nodeId ? null : reports().of(leader);
+    return told?.report.placement?.rebalances ?? settings.rebalancerEnabled;
   }
 
   private meta(): Hosted | null {

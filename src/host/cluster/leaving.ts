@@ -13,7 +13,7 @@
  * way in place of this node's: when the call ended before that was committed, it is gone on with,
  * or left to the next call.
  */
-import { decideDrain, isDrained } from "../../control/drain.js";
+import { decideDrain, isDrained, isNamed } from "../../control/drain.js";
 import { type LeaveDecision, type LeaveFacts, decideLeave } from "../../control/membership.js";
 import type { PlacementView } from "../../control/placement-view.js";
 import type { MemberRole } from "../../machine/commands/command.js";
@@ -49,6 +49,8 @@ export interface LeavingDeps {
   memberships(): readonly Membership[];
   /** Placed partitions as seen here; null while there are none. */
   placement(nowMs: number): PlacementView | null;
+  /** Replicas are moved, as the leader of meta says: without that they only go. */
+  rebalances(): boolean;
   isLive(node: number): boolean;
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -83,7 +85,7 @@ export class Leaving {
   /** When the call that is served looked first; Infinity before. */
   private lookedMs = Infinity;
   private onItsWay = false;
-  /** A record named this node when the call looked first, and replicas may be moved. */
+  /** A record named this node when the call looked first, and replicas have been moved since. */
   private isDrain = false;
   private formerRole: MemberRole = "voter";
   /** The leave is to be taken back although no call waits for it: tries left. */
@@ -127,7 +129,10 @@ export class Leaving {
     else if (this.phase === "cancelling") this.cancel(nowMs);
     else if (nowMs >= this.drainEndMs) this.phase = "restoring";
     else if (this.isGone()) this.end("Committed");
-    else this.mark(nowMs);
+    else {
+      this.isDrain &&= this.deps.rebalances();
+      this.mark(nowMs);
+    }
   }
 
   /**
@@ -185,12 +190,7 @@ export class Leaving {
       liveOtherVoters: others.map((voters) => voters.filter((node) => deps.isLive(node)).length),
     });
     if (this.lookedMs === Infinity && view !== null) {
-      const isListed = view.partitions.some(({ replicas }) =>
-        replicas.some(({ nodeId }) => {
-          return nodeId === deps.nodeId;
-        }),
-      );
-      this.isDrain = isDrained(isListed, view.isEnabled);
+      this.isDrain = isDrained(isNamed(view.partitions, deps.nodeId), view.isEnabled);
     }
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;

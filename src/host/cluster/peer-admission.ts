@@ -133,6 +133,12 @@ export class PeerAdmission implements PeerEvents {
     return this.hellos.get(node)?.clientEndpoint ?? "";
   }
 
+  /** What is spoken with a linked node; 0 = nothing. */
+  protocolWith(node: number): number {
+    const program = this.programOf(node);
+    return program === null ? 0 : this.programs.protocolWith(program);
+  }
+
   /** What a linked node supports; null when it is not linked. */
   programOf(node: number): Program | null {
     return this.deps.outbox.isUp(node) ? (this.hellos.get(node)?.program ?? null) : null;

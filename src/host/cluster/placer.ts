@@ -33,7 +33,7 @@ import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";
 import type { CoreStatus } from "../../raft/state/types.js";
 import type { PartitionWait } from "../reports/node-report.js";
-import type { HeardReport } from "../reports/node-reports.js";
+import type { HeardReport, Lead } from "../reports/node-reports.js";
 import type { PlacementFacts } from "../requests/results.js";
 import type { ProposeOnMeta } from "./meta-proposer.js";
 import { isWithin } from "./reconcile.js";
@@ -41,6 +41,7 @@ import { isWithin } from "./reconcile.js";
 /** One group of this node; a replica is one. */
 export interface OwnGroup {
   readonly leadership: { readonly isServing: boolean };
+  readonly machine: { readonly dataBytes: number };
   readonly core: { readonly term: number; status(): CoreStatus };
 }
 
@@ -64,7 +65,7 @@ export interface PlacerDeps {
     readonly taken: number;
     of(node: number): HeardReport | null;
     /** The other node that says it leads a partition; 0 when none does. */
-    leaderOf(partition: number): number;
+    leadOf(partition: number): Lead | null;
   };
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -163,16 +164,16 @@ export class Placer {
 
   /**
    * Placed partitions as any node sees them, whoever leads meta: what is linked now is live. Null
-   * while nothing is placed.
+   * while nothing is placed. `isEnabled`: replicas are moved, as far as is known here.
    */
-  sketch(nowMs: number): PlacementView | null {
+  sketch(nowMs: number, isEnabled: boolean): PlacementView | null {
     const { deps } = this;
     const reign = new Reign(0, nowMs, deps.everyMs);
     const records = this.read(reign, nowMs);
     if (records?.partitions.some(({ mode }) => mode === "placed") !== true) return null;
     this.noteLinks(reign, records.members, nowMs);
     const view = this.view(reign, records, nowMs);
-    return { ...view, isEnabled: deps.isEnabled && records.isNeeded };
+    return { ...view, isEnabled: isEnabled && records.isNeeded };
   }
 
   /** Once per tick, inside a turn. */
@@ -351,14 +352,18 @@ export class Placer {
     nowMs: number,
   ): ReadonlyMap<number, PlacedGroupView> {
     const groups = new Map<number, PlacedGroupView>();
+    const told = this.deps.reports();
     for (const record of partitions) {
       if (record.mode !== "placed") continue;
       const { partitionId: id } = record;
-      const isOwn = this.deps.find(partitionId(id))?.leadership.isServing === true;
-      const leader = isOwn ? this.deps.nodeId : this.deps.reports().leaderOf(id);
+      const own = this.deps.find(partitionId(id));
+      const isOwn = own?.leadership.isServing === true;
+      const lead = isOwn ? null : told.leadOf(id);
+      const leader = isOwn ? this.deps.nodeId : (lead?.node ?? 0);
+      const sizeBytes = isOwn ? own.machine.dataBytes : (lead?.sizeBytes ?? 0);
       const learner = record.replicas.find(({ role }) => role === "learner");
       if (learner === undefined) {
-        groups.set(id, { leader, sizeBytes: 0, hasSnapshot: false, advancedMs: nowMs });
+        groups.set(id, { leader, sizeBytes, hasSnapshot: false, advancedMs: nowMs });
         continue;
       }
       const arrival = reports.get(leader)?.report.arrivals.find(({ partition, nodeId }) => {
@@ -366,7 +371,7 @@ export class Placer {
       });
       const advancedMs = reign.progress.advanced(id, learner, arrival, nowMs);
       const hasSnapshot = arrival?.hasSnapshot === true;
-      groups.set(id, { leader, sizeBytes: 0, hasSnapshot, advancedMs });
+      groups.set(id, { leader, sizeBytes, hasSnapshot, advancedMs });
     }
     return groups;
   }

@@ -8,11 +8,15 @@
  */
 import { assert } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { SINCE } from "../../base/levels.js";
 import { MEMBERS_MAX, NODE_REPORT_MAX_BYTES, PARTITIONS_MAX } from "../../base/limits.js";
 import { ControlMark } from "../replication/control-marks.js";
 
 const MARK = ControlMark.report;
-const VERSION = 1;
+/** Since version 2 a report tells of placement. */
+const VERSION = 2;
+/** Since which protocol it does. */
+const PLACEMENT_PROTOCOL = SINCE.spoken["node report"][VERSION];
 
 /** Replicas on their way that one report tells of: the most urgent ones are what counts. */
 export const ARRIVALS_MAX = 256;
@@ -45,6 +49,14 @@ export interface UnlinkedNode {
   readonly nodeId: number;
   /** For so long, as far as it was missed (ms). */
   readonly forMs: number;
+}
+
+/** What the leader of meta needs of it to place replicas, and whoever leaves to know what comes. */
+export interface PlacementReport {
+  /** Its --raft-enable-placement-rebalancer. */
+  readonly rebalances: boolean;
+  /** Names and values in each partition that it leads, in their order (bytes), to about a tenth. */
+  readonly leadingBytes: readonly number[];
 }
 
 export interface NodeReport {
@@ -88,6 +100,8 @@ export interface NodeReport {
   readonly logSyncP99Ms: number;
   /** Members that it has no link with, by node id. */
   readonly unlinked: readonly UnlinkedNode[];
+  /** Null: not told, as by version 1. */
+  readonly placement: PlacementReport | null;
 }
 
 /** Whether `bytes`, from the lane "control", are a report. */
@@ -103,9 +117,16 @@ function uint32(value: number): number {
   return Math.min(UINT32_MAX, Math.max(0, Math.round(value)));
 }
 
+/** The report as it is told over links of that protocol. */
+export function spokenReport(report: NodeReport, protocol: number): NodeReport {
+  return protocol < PLACEMENT_PROTOCOL ? { ...report, placement: null } : report;
+}
+
 /** The frame of a report. */
 export function encodeNodeReport(report: NodeReport): Uint8Array {
-  const writer = new ByteWriter(FRAME_BYTES).uint8(MARK).uint8(VERSION);
+  const { placement } = report;
+  const writer = new ByteWriter(FRAME_BYTES).uint8(MARK);
+  writer.uint8(placement === null ? VERSION - 1 : VERSION);
   writer.uint53(report.bootNumber).uint53(report.metaIndex);
   writer.boolean(report.isReady).text(report.reason.slice(0, WHY_MAX)).uint53(report.uptimeMs);
   writer.uint32(uint32(report.requestsPerSecond)).uint32(uint32(report.failedPerSecond));
@@ -136,6 +157,9 @@ export function encodeNodeReport(report: NodeReport): Uint8Array {
     writer.length(nodeId - last).uint32(uint32(forMs));
     last = nodeId;
   }
+  if (placement !== null) writePlacement(writer, placement);
+  const isSized = placement === null || placement.leadingBytes.length === report.leading.length;
+  assert(isSized, "every partition that is led has a size");
   assert(writer.sizeBytes <= NODE_REPORT_MAX_BYTES, "every report fits its frame");
   return writer.finish();
 }
@@ -144,8 +168,10 @@ export function encodeNodeReport(report: NodeReport): Uint8Array {
 export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
   if (bytes.length > NODE_REPORT_MAX_BYTES) return null;
   const reader = new ByteReader(bytes);
-  if (reader.uint8() !== MARK || reader.uint8() !== VERSION) return null;
-  const report: NodeReport = {
+  if (reader.uint8() !== MARK) return null;
+  const version = reader.uint8();
+  if (version !== VERSION && version !== VERSION - 1) return null;
+  const report: Omit<NodeReport, "placement"> = {
     bootNumber: reader.uint53(),
     metaIndex: reader.uint53(),
     isReady: reader.boolean(),
@@ -169,7 +195,9 @@ export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
     waits: readWaits(reader),
     unlinked: readUnlinked(reader),
   };
-  return reader.isComplete() ? report : null;
+  const count = report.leading.length;
+  const placement = version === VERSION ? readPlacement(reader, count) : null;
+  return reader.isComplete() ? { ...report, placement } : null;
 }
 
 /** How many follow; more than there can be, or than the bytes hold, is a fault. */
@@ -185,6 +213,36 @@ function readNext(reader: ByteReader, last: number): number {
   const step = reader.length();
   if (step === 0) reader.fail();
   return last + step;
+}
+
+/** Steps from one size to the next on a scale of powers of two: sizes are told to about a tenth. */
+const STEPS = 4;
+const CLASSES_MAX = 53 * STEPS + 1;
+
+/** 0 for nothing, and then one more for each step. */
+function sizeClass(bytes: number): number {
+  return bytes < 1 ? 0 : Math.min(CLASSES_MAX, 1 + Math.round(STEPS * Math.log2(bytes)));
+}
+
+/** A size of that class (bytes). */
+function bytesOf(sizeClass: number): number {
+  return sizeClass === 0 ? 0 : Math.round(2 ** ((sizeClass - 1) / STEPS));
+}
+
+function writePlacement(writer: ByteWriter, { rebalances, leadingBytes }: PlacementReport): void {
+  writer.boolean(rebalances);
+  for (const bytes of leadingBytes) writer.uint8(sizeClass(bytes));
+}
+
+function readPlacement(reader: ByteReader, count: number): PlacementReport {
+  const rebalances = reader.boolean();
+  const leadingBytes: number[] = [];
+  for (let at = 0; at < count && !reader.failed; at++) {
+    const read = reader.uint8();
+    if (read > CLASSES_MAX) reader.fail();
+    leadingBytes.push(bytesOf(read));
+  }
+  return { rebalances, leadingBytes };
 }
 
 function readLeading(reader: ByteReader): readonly number[] {

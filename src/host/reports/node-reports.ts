@@ -13,6 +13,7 @@ import {
   decodeNodeReport,
   encodeNodeReport,
   isNodeReport,
+  spokenReport,
 } from "./node-report.js";
 
 /** Pause between two reports of a node when something big changed (ms). */
@@ -23,6 +24,8 @@ export interface NodeReportsDeps {
   nowMs(): number;
   /** The linked nodes. */
   linked(): Iterable<number>;
+  /** What is spoken with a linked node. */
+  protocolWith(node: number): number;
   /** What this node has to tell now. */
   own(nowMs: number): NodeReport;
   /** What partitions wait for, as this node knows. */
@@ -37,6 +40,12 @@ export interface HeardReport {
   readonly ageMs: number;
 }
 
+/** Who leads a partition, by its own word, and how large it says that the partition is. */
+export interface Lead {
+  readonly node: number;
+  readonly sizeBytes: number;
+}
+
 interface Kept {
   readonly report: NodeReport;
   readonly atMs: number;
@@ -45,7 +54,7 @@ interface Kept {
 export class NodeReports {
   private readonly kept = new Map<number, Kept>();
   /** Who said last that it leads a partition; null when it is to be made anew. */
-  private leaders: Map<number, number> | null = null;
+  private leaders: Map<number, Lead> | null = null;
   private toldMs = -Infinity;
   private hasNews = false;
   /** Frames that could not be read. */
@@ -67,8 +76,14 @@ export class NodeReports {
     if (linked.length === 0) return;
     this.toldMs = nowMs;
     this.hasNews = false;
-    const frame = encodeNodeReport(this.deps.own(nowMs));
-    for (const node of linked) this.deps.send(node, frame);
+    const report = this.deps.own(nowMs);
+    const frames = new Map<number, Uint8Array>();
+    for (const node of linked) {
+      const protocol = this.deps.protocolWith(node);
+      const frame = frames.get(protocol) ?? encodeNodeReport(spokenReport(report, protocol));
+      frames.set(protocol, frame);
+      this.deps.send(node, frame);
+    }
   }
 
   /** Takes a frame of the lane "control" if it is a report; false: it is not. */
@@ -111,16 +126,22 @@ export class NodeReports {
 
   /** The other node that says it leads `partition`; 0 when none does. */
   leaderOf(partition: number): number {
-    const leaders = this.leaders ?? this.gatherLeaders();
-    const node = leaders.get(partition) ?? 0;
-    return node === 0 || this.fresh(node, this.deps.nowMs()) === null ? 0 : node;
+    return this.leadOf(partition)?.node ?? 0;
+  }
+
+  /** As the other node that leads `partition` says; null when none does. */
+  leadOf(partition: number): Lead | null {
+    const lead = (this.leaders ?? this.gatherLeaders()).get(partition);
+    return lead === undefined || this.fresh(lead.node, this.deps.nowMs()) === null ? null : lead;
   }
 
   /** The latest word counts: reports are kept in the order in which they came. */
-  private gatherLeaders(): ReadonlyMap<number, number> {
-    const leaders = new Map<number, number>();
+  private gatherLeaders(): ReadonlyMap<number, Lead> {
+    const leaders = new Map<number, Lead>();
     for (const [node, { report }] of this.kept) {
-      for (const partition of report.leading) leaders.set(partition, node);
+      for (const [at, partition] of report.leading.entries()) {
+        leaders.set(partition, { node, sizeBytes: report.placement?.leadingBytes[at] ?? 0 });
+      }
     }
     this.leaders = leaders;
     return leaders;

@@ -22,6 +22,7 @@ export interface ReportedGroup {
   readonly partition: PartitionId;
   readonly leadership: { readonly isServing: boolean };
   readonly members: { readonly membership: Membership };
+  readonly machine: { readonly dataBytes: number };
   readonly core: { status(): CoreStatus };
 }
 
@@ -47,6 +48,8 @@ export interface NodeLoad {
 
 export interface OwnReportDeps {
   readonly nodeId: number;
+  /** Its --raft-enable-placement-rebalancer. */
+  readonly rebalances: boolean;
   bootNumber(): number;
   /** Applied index of the meta partition. */
   metaIndex(): number;
@@ -125,6 +128,10 @@ export class OwnReport {
       loopLagP99Ms: load.loopLagP99Ms,
       logSyncP99Ms: load.logSyncP99Ms,
       unlinked: this.unlinked(nowMs),
+      placement: {
+        rebalances: deps.rebalances,
+        leadingBytes: serving.map(({ machine }) => machine.dataBytes),
+      },
     };
   }
 

@@ -6,6 +6,7 @@
  * Floors, lease clock and counters never fall within one incarnation of the group.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { SINCE } from "../../base/levels.js";
 import { NO_STAMP, type Hlc } from "../../base/hlc.js";
 import {
   FIRST_LEVEL,
@@ -21,10 +22,13 @@ import {
 import { LEVEL_NUMBER_MAX } from "../../base/limits.js";
 
 /**
- * Since version 2 a record tells the last installed snapshot, since version 3 level and placement;
- * those before had none (P-131).
+ * Since version 2 a record tells the last installed snapshot, since version 3 level and placement,
+ * since version 4 its size; those before had none (P-131).
  */
-const VERSION = 3;
+const VERSION = 4;
+
+/** Since which level of the group its record tells its size. */
+export const SIZED_FROM_LEVEL = SINCE.stored["group record"][VERSION];
 
 export interface GroupRecord {
   /** Which generation of rows is the group's state. */
@@ -57,6 +61,8 @@ export interface GroupRecord {
    */
   readonly installedIndex: number;
   readonly installedTerm: number;
+  /** Names and values of all rows, about: each replica counts for itself; null = not told. */
+  readonly dataBytes: number | null;
   /** Halves of the digest over all effects. */
   readonly effectsLow: number;
   readonly effectsHigh: number;
@@ -81,6 +87,7 @@ export const EMPTY_GROUP_RECORD: GroupRecord = {
   level: FIRST_LEVEL,
   installedIndex: 0,
   installedTerm: 0,
+  dataBytes: null,
   effectsLow: 0,
   effectsHigh: 0,
   chainLow: 0,
@@ -97,7 +104,9 @@ export function readStamp(reader: ByteReader): Hlc {
 
 export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   const writer = new ByteWriter(192);
-  writer.uint8(VERSION).uint32(record.generation).uint32(record.lastGeneration);
+  const { dataBytes } = record;
+  const version = dataBytes === null ? VERSION - 1 : VERSION;
+  writer.uint8(version).uint32(record.generation).uint32(record.lastGeneration);
   writer.uint53(record.appliedIndex).uint53(record.appliedTerm).uint53(record.leaseMs);
   writeStamp(writer, record.stamp);
   writer.int64(record.tokenFloor).int64(record.ephemeralFloor).uint53(record.nextLife);
@@ -106,6 +115,7 @@ export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   writer.uint53(record.membershipIndex);
   writer.uint53(record.placedGeneration).uint32(record.level);
   writer.uint53(record.installedIndex).uint53(record.installedTerm);
+  if (dataBytes !== null) writer.uint53(dataBytes);
   writer.int32(record.effectsLow).int32(record.effectsHigh);
   writer.int32(record.chainLow).int32(record.chainHigh);
   return writer.finish();
@@ -132,6 +142,7 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
     installedIndex: version === 1 ? 0 : reader.uint53(),
     installedTerm: version === 1 ? 0 : reader.uint53(),
+    dataBytes: version < 4 ? null : reader.uint53(),
     effectsLow: reader.int32(),
     effectsHigh: reader.int32(),
     chainLow: reader.int32(),

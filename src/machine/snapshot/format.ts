@@ -24,11 +24,17 @@ const MARK_END = 0;
 const MARK_ROW = 1;
 
 /**
- * The part of a group record that belongs to the state; generations and installs are the node's own
- * affair.
+ * The part of a group record that belongs to the state; generations, installs and sizes are the
+ * node's own affair.
  */
 export function snapshotRecord(record: GroupRecord): Uint8Array {
-  const own = { generation: 0, lastGeneration: 0, installedIndex: 0, installedTerm: 0 };
+  const own = {
+    generation: 0,
+    lastGeneration: 0,
+    installedIndex: 0,
+    installedTerm: 0,
+    dataBytes: null,
+  };
   return encodeGroupRecord({ ...record, ...own });
 }
 

@@ -40,6 +40,8 @@ export class RestoreSink {
   private record: GroupRecord | null = null;
   private state: "open" | "done" | "broken" = "open";
   private highest = -1n;
+  /** Names and values of the rows taken so far. */
+  dataBytes = 0;
 
   constructor(memtable: Memtable, group: number, generation: number) {
     this.memtable = memtable;
@@ -102,6 +104,7 @@ export class RestoreSink {
       if (token > this.highest) this.highest = token;
     }
     this.memtable.insert(key, value);
+    this.dataBytes += name.length + value.length;
     return true;
   }
 

@@ -3,7 +3,9 @@
  * never a whole store key.
  *
  * Invariants: 1. Every change goes through the digest, so that replicas with equal digests made
- * equal changes. 2. A name part never leaves its kind: scans end with the kind.
+ * equal changes. 2. A name part never leaves its kind: scans end with the kind. 3. What the rows
+ * take is counted, with hardly a read of its own from the store: exact but for kept revisions that
+ * are dropped, which count as large as those that were kept lately.
  */
 import { present } from "../../base/assert.js";
 import type { StateDigest } from "./digest.js";
@@ -31,6 +33,9 @@ const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
 for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
 const NO_PREFIXES: readonly ByteKey[] = [];
 
+/** Revisions that the average size of kept ones goes by. */
+const KEPT_COUNTED = 32;
+
 export class GroupRows implements Rows {
   private readonly memtable: Memtable;
   private readonly digest: StateDigest | null;
@@ -43,18 +48,30 @@ export class GroupRows implements Rows {
   private lastKind = -1;
   private lastName: ByteKey = "";
   private lastKey: ByteKey = "";
+  /** Of the row of `lastKey`, as it was read or written last; null = there is none. */
+  private lastBytes: number | null = null;
+  /** Of the revisions kept lately, on average; -1 = none was. */
+  private keptBytes = -1;
+  private countedBytes: number;
 
   /**
    * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
-   * none.
+   * none. `dataBytes`: names and values of the rows that are there.
    */
   constructor(
     memtable: Memtable,
     readonly prefix: ByteKey,
     digest: StateDigest | null,
+    dataBytes = 0,
   ) {
     this.memtable = memtable;
     this.digest = digest;
+    this.countedBytes = dataBytes;
+  }
+
+  /** Names and values of all rows, about. */
+  get dataBytes(): number {
+    return this.countedBytes;
   }
 
   private prefixOf(kind: number): ByteKey {
@@ -77,25 +94,58 @@ export class GroupRows implements Rows {
   }
 
   get(kind: number, name: ByteKey): Uint8Array | null {
-    return this.memtable.get(this.key(kind, name));
+    const key = this.key(kind, name);
+    const value = this.memtable.get(key);
+    if (kind !== RowKind.history) this.lastBytes = value === null ? null : value.length;
+    return value;
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
+    const isKnown = this.isLast(kind, name);
     const key = this.key(kind, name);
+    const before = isKnown ? this.lastBytes : (this.memtable.get(key)?.length ?? null);
     this.memtable.put(key, value);
+    this.count(kind, name, before, value.length);
     this.takeIn(kind, name, key, value);
   }
 
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
     const key = this.key(kind, name);
     this.memtable.insert(key, value);
+    this.count(kind, name, null, value.length);
     this.takeIn(kind, name, key, value);
   }
 
   delete(kind: number, name: ByteKey): void {
+    const isKnown = this.isLast(kind, name);
     const key = this.key(kind, name);
+    const before = isKnown ? this.lastBytes : this.bytesOf(kind, key);
     this.memtable.delete(key);
+    this.count(kind, name, before, null);
     this.takeIn(kind, name, key, null);
+  }
+
+  /** The row of `lastKey`, whose size is at hand. */
+  private isLast(kind: number, name: ByteKey): boolean {
+    return kind === this.lastKind && name === this.lastName;
+  }
+
+  /** A kept revision is cold: it is not read for its size when others tell it. */
+  private bytesOf(kind: number, key: ByteKey): number | null {
+    if (kind === RowKind.history && this.keptBytes >= 0) return Math.round(this.keptBytes);
+    return this.memtable.get(key)?.length ?? null;
+  }
+
+  private count(kind: number, name: ByteKey, before: number | null, after: number | null): void {
+    const nameBytes = name.length;
+    const was = before === null ? 0 : nameBytes + before;
+    const is = after === null ? 0 : nameBytes + after;
+    this.countedBytes = Math.max(0, this.countedBytes + is - was);
+    if (kind !== RowKind.history) this.lastBytes = after;
+    else if (after !== null) {
+      const { keptBytes } = this;
+      this.keptBytes = keptBytes < 0 ? after : keptBytes + (after - keptBytes) / KEPT_COUNTED;
+    }
   }
 
   private takeIn(kind: number, name: ByteKey, key: ByteKey, value: Uint8Array | null): void {

@@ -122,6 +122,7 @@ const MOVE_FRAMES: readonly MoveFrame[] = [
 
 const REPORT: NodeReport = {
   ...{ bootNumber: 3, metaIndex: 99, replicas: 5, learners: 1, leading: [1, 4, 200] },
+  placement: { rebalances: true, leadingBytes: [0, 4096, 2 ** 20] },
   arrivals: [{ partition: 4, nodeId: 3, matchIndex: 7, snapshotChunks: 2, hasSnapshot: true }],
   waits: [{ partition: 4, why: "node 3 takes its snapshot" }],
   ...{ isReady: false, reason: "not-initialized", uptimeMs: 123_000 },
@@ -285,7 +286,7 @@ export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
     () => FAREWELL,
     (bytes) => (new Inbox(1).open(bytes)?.direction === "farewell" ? "farewell" : null),
   ),
-  "node report": format(1, [REPORT], encodeNodeReport, decodeNodeReport),
+  "node report": format(2, [REPORT], encodeNodeReport, decodeNodeReport),
 };
 
 /** Frames that are known by their mark alone. */

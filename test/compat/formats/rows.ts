@@ -22,7 +22,6 @@ import { decodeReplicaRow, encodeReplicaRow } from "../../../src/host/storage/re
 import { decodeEntry, encodeEntry } from "../../../src/machine/commands/codec.js";
 import type { ReplicaRecord } from "../../../src/machine/commands/command.js";
 import {
-  EMPTY_GROUP_RECORD,
   type GroupRecord,
   decodeGroupRecord,
   encodeGroupRecord,
@@ -93,6 +92,7 @@ const RECORD: GroupRecord = {
   placedGeneration: placementGeneration(5),
   level: level(2),
   installedIndex: 10,
+  dataBytes: 2 ** 33,
   installedTerm: 2,
   effectsLow: -1,
   effectsHigh: 2 ** 31 - 1,
@@ -262,7 +262,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     encodeMembership,
     decodeMembership,
   ),
-  "group record": format(3, [EMPTY_GROUP_RECORD, RECORD], encodeGroupRecord, decodeGroupRecord),
+  "group record": format(4, [RECORD], encodeGroupRecord, decodeGroupRecord),
   "cluster row": format(
     2,
     [

@@ -168,6 +168,7 @@ export class MemberNode {
       metaLeader: leader,
       memberships: () => world.groups.map((group) => group.membership),
       placement: () => null,
+      rebalances: () => false,
       isLive: (node) => world.isUp(node),
       proposeOnMeta: this.metaProposer.propose,
     });

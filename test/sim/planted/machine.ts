@@ -191,8 +191,8 @@ const snapshots: readonly Mutation[] = [
   bug("P-057", "a snapshot lacks the token floor", "three", [
     edit(
       "src/machine/snapshot/format.ts",
-      "const own = { generation: 0,",
-      "const own = { tokenFloor: 0n, generation: 0,",
+      "    generation: 0,\n    lastGeneration: 0,",
+      "    tokenFloor: 0n,\n    generation: 0,\n    lastGeneration: 0,",
     ),
   ]),
   bug("P-102", "a snapshot lacks the remembered allocations", "three", [
@@ -217,8 +217,8 @@ const snapshots: readonly Mutation[] = [
   bug("P-042", "after a snapshot is installed reads look at the rows of before", "three", [
     edit(
       "src/machine/machine.ts",
-      "    this.groupRows = this.openRows();\n    this.dataReads = new DataReads(this.groupRows);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
-      "    this.groupRows = this.openRows();\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
+      "    this.groupRows = this.openRows(sink.dataBytes);\n    this.dataReads = new DataReads(this.groupRows);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
+      "    this.groupRows = this.openRows(sink.dataBytes);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
     ),
   ]),
   bug("P-061", "an installed snapshot leaves the lease clock where it was", "three", [

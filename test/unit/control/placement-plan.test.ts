@@ -281,6 +281,23 @@ t.test("P-096 drain: a replica in place of the leaver's, or none where the rest 
       [placed(1, "1, 2, 3, 4, 5", { replicationOverride: 4 })],
       ["1 trim -4"],
     ],
+    [
+      "the smallest first",
+      3,
+      l3,
+      [placed(1, "1, 2, 3"), placed(2, "1, 2, 3"), placed(4, "1, 2, 3")],
+      [
+        ...["2 drain +4 for 3", "4 drain +5 for 3", "1 drain: leader-busy"],
+        "balance: others-first",
+      ],
+      {
+        groups: new Map([
+          [1, group(1, { sizeBytes: 5000 })],
+          [2, group(1, { sizeBytes: 40 })],
+          [4, group(1, { sizeBytes: 50 })],
+        ]),
+      },
+    ],
     ["rebalancer off: it goes", 3, l3, [placed(1, "1, 2, 3")], ["1 drain -3"], off],
     ["off: not the last one", 1, l3, [placed(1, "3")], ["1 drain: majority-at-risk"], off],
     [

@@ -10,6 +10,7 @@ import {
   PARTITIONS_MAX,
   PLACEMENT_ITEMS_MAX,
 } from "../../../src/base/limits.js";
+import { PROGRAM } from "../../../src/base/levels.js";
 import { Prng } from "../../../src/base/prng.js";
 import { ControlMark } from "../../../src/host/replication/control-marks.js";
 import {
@@ -63,6 +64,7 @@ const PLAIN: NodeReport = {
     { nodeId: 4, forMs: 1000 },
     { nodeId: 9, forMs: 0 },
   ],
+  placement: { rebalances: true, leadingBytes: [0, 1, 4096, 2 ** 40] },
 };
 
 /** Every list as long as it may be, every number as large. */
@@ -100,6 +102,10 @@ function largest(): NodeReport {
     unlinked: Array.from({ length: MEMBERS_MAX }, (_, at) => {
       return { nodeId: firstNode + at, forMs: 2 ** 32 - 1 };
     }),
+    placement: {
+      rebalances: false,
+      leadingBytes: Array.from({ length: PARTITIONS_MAX }, () => 2 ** 52),
+    },
   };
 }
 
@@ -112,6 +118,12 @@ t.test("a report goes and comes whole, the largest in one bounded frame", (t) =>
   const spread = Array.from({ length: PARTITIONS_MAX }, (_, at) => (at + 1) * 2 ** 19);
   const leading = { ...largest(), leading: spread };
   t.ok(encodeNodeReport(leading).length <= NODE_REPORT_MAX_BYTES, "far apart, too");
+  for (const bytes of [1, 5, 999, 1 << 20, 123_456_789, Number.MAX_SAFE_INTEGER]) {
+    const placement = { rebalances: true, leadingBytes: [bytes] };
+    const frame = encodeNodeReport({ ...PLAIN, leading: [3], placement });
+    const told = decodeNodeReport(frame)?.placement?.leadingBytes[0] ?? 0;
+    t.ok(Math.abs(told - bytes) <= Math.max(1, 0.1 * bytes), `${bytes} bytes are told as ${told}`);
+  }
   const busy = decodeNodeReport(encodeNodeReport({ ...PLAIN, loopLagP99Ms: 2 ** 40 }));
   const long = { partition: 1, why: "x".repeat(1000) };
   const cut = decodeNodeReport(encodeNodeReport({ ...PLAIN, waits: [long] }));
@@ -155,16 +167,22 @@ class Bench {
   linked = [2, 3];
   readonly sent: { readonly to: number; readonly atMs: number }[] = [];
   made = 0;
+  /** The last frame to each. */
+  readonly last = new Map<number, Uint8Array>();
   readonly reports = new NodeReports({
     nodeId: 1,
     nowMs: () => this.nowMs,
     linked: () => this.linked,
+    protocolWith: (node) => (node === 3 ? PROGRAM.protocols.min : PROGRAM.protocols.max),
     own: () => {
       this.made++;
       return PLAIN;
     },
     ownWaits: () => PLAIN.waits,
-    send: (to) => this.sent.push({ to, atMs: this.nowMs }),
+    send: (to, bytes) => {
+      this.sent.push({ to, atMs: this.nowMs });
+      this.last.set(to, bytes);
+    },
   });
 
   pass(ms: number): void {
@@ -178,6 +196,16 @@ class Bench {
     return this.reports.frame(from, encodeNodeReport({ ...PLAIN, ...report }));
   }
 }
+
+t.test("U7 whoever speaks an earlier protocol hears nothing of placement", (t) => {
+  const bench = new Bench();
+  bench.pass(100);
+  const of = (node: number) => decodeNodeReport(bench.last.get(node) ?? new Uint8Array());
+  t.strictSame(of(2), PLAIN);
+  t.strictSame(of(3), { ...PLAIN, placement: null });
+  t.equal(bench.made, 1, "one report, twice written");
+  t.end();
+});
 
 t.test("a node tells all others at a pace, sooner when something changed", (t) => {
   const bench = new Bench();
@@ -236,6 +264,7 @@ t.test("a report counts for a while, and not after one of a later start", (t) =>
 
 t.test("a report is made of what the parts of a node say", (t) => {
   const group = (partition: number, isServing: boolean, learners: readonly number[]) => {
+    const machine = { dataBytes: 1000 * partition };
     const progress = learners.map((id): PeerProgress => {
       const at = {
         match: 40 + id,
@@ -250,6 +279,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
     return {
       partition: partitionId(partition),
       leadership: { isServing },
+      machine,
       members: { membership: { ...NOBODY, voters: [1, 2], learners } },
       core: { status: () => ({ progress }) as unknown as CoreStatus },
     };
@@ -262,6 +292,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   let active: typeof groups = [];
   const own = new OwnReport({
     nodeId: 1,
+    rebalances: true,
     bootNumber: () => 2,
     metaIndex: () => 70,
     groups: () => groups,
@@ -286,6 +317,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   commands = 700;
   t.strictSame(own.make(4000), {
     ...{ bootNumber: 2, metaIndex: 70, replicas: 3, learners: 1, leading: [0, 1, 3] },
+    placement: { rebalances: true, leadingBytes: [0, 1000, 3000] },
     ...{ isReady: true, reason: "", uptimeMs: 8000, requestsPerSecond: 9, failedPerSecond: 1 },
     arrivals: [
       { partition: 0, nodeId: 9, matchIndex: 49, snapshotChunks: 0, hasSnapshot: true },

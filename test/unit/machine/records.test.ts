@@ -234,19 +234,23 @@ t.test("P-131 a range's row: both versions", (t) => {
   t.end();
 });
 
-t.test("P-131 P-030 a group's record: all three versions, bounds", (t) => {
+t.test("P-131 P-030 a group's record: all four versions, bounds", (t) => {
   const record = {
     ...EMPTY_GROUP_RECORD,
     ...{ appliedIndex: 9, membership: Uint8Array.from([1, 2]), membershipIndex: configIndex(3) },
     ...{ installedIndex: 7, installedTerm: 6, chainHigh: 5 },
-    ...{ placedGeneration: placementGeneration(2 ** 40), level: level(4) },
+    ...{ placedGeneration: placementGeneration(2 ** 40), level: level(4), dataBytes: 2 ** 41 },
   };
-  const bytes = encodeGroupRecord(record);
-  t.strictSame(decodeGroupRecord(bytes), record);
-  isStrict(t, bytes, 3, decodeGroupRecord);
+  const newest = encodeGroupRecord(record);
+  t.strictSame(decodeGroupRecord(newest), record);
+  isStrict(t, newest, 4, decodeGroupRecord);
+  const unsized = { ...record, dataBytes: null };
+  const bytes = encodeGroupRecord(unsized);
+  t.equal(bytes[0], 3, "without a size as before");
+  t.strictSame(decodeGroupRecord(bytes), unsized);
   // Placement and level (12 bytes) stand before the installed position (16) and the lanes (16).
   const second = Uint8Array.from([2, ...bytes.slice(1, -44), ...bytes.slice(-32)]);
-  const before = { ...record, placedGeneration: NO_PLACEMENT, level: FIRST_LEVEL };
+  const before = { ...unsized, placedGeneration: NO_PLACEMENT, level: FIRST_LEVEL };
   t.strictSame(decodeGroupRecord(second), before);
   const first = Uint8Array.from([1, ...bytes.slice(1, -44), ...bytes.slice(-16)]);
   t.strictSame(decodeGroupRecord(first), { ...before, installedIndex: 0, installedTerm: 0 });

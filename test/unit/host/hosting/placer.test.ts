@@ -3,7 +3,7 @@ import t from "tap";
 import { decodeSnapshotFrame } from "../../../../src/host/snapshots/snapshot-frames.js";
 import type { HostSettings } from "../../../../src/host/settings.js";
 import { inShort } from "../../../doubles/machine/placement.js";
-import { PlacedCluster } from "../../../doubles/host/placing.js";
+import { PlacedCluster, replicaOf } from "../../../doubles/host/placing.js";
 import { setCommand } from "../../../doubles/host/world.js";
 
 t.setTimeout(240_000);
@@ -207,6 +207,34 @@ for (const factor of [1, 3]) {
     }
     t.end();
   });
+}
+
+for (const leads of [false, true]) {
+  void t.test(
+    `5.3 the leader of meta says whether it is a drain: rebalancer ${leads ? "on" : "off"}`,
+    (t) => {
+      const settings = { ...PLACING, rebalancerEnabled: !leads, initialPartitions: 5 };
+      const cluster = new PlacedCluster(5, 3, settings).ready();
+      for (const id of [1, 3, 4, 5]) {
+        cluster.kill(id);
+        cluster.start(id, { rebalancerEnabled: leads });
+        cluster.ready();
+      }
+      cluster.pass(35_000);
+      const leader = cluster.serverOf(0) ?? 0;
+      if (leader === 2) {
+        replicaOf(cluster.node(2), 0)?.moveTo({ to: 3, mustCarry: false, reason: "balance" });
+        t.ok(passWhile(cluster, () => [2, null].includes(cluster.serverOf(0)), 20_000));
+        cluster.pass(6000);
+      }
+      const { length } = [1, 2, 3, 4, 5].filter((partition) =>
+        cluster.hosts(partition).includes(2),
+      );
+      t.equal(length, 3, "it has replicas");
+      t.same(leave(cluster, 2, 120_000), { outcome: "Committed", drained: leads });
+      t.end();
+    },
+  );
 }
 
 void t.test("P-096 a drain that takes too long gives the role back and calls nobody in", (t) => {

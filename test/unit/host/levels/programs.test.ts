@@ -67,7 +67,7 @@ t.test("U7 disjoint ranges are refused, and the log names both, once", (t) => {
     endpoint: by.endpoint,
     refusal: "protocol",
     ownVersion: PROGRAM.version,
-    ownProtocols: String(PROGRAM.protocols.max),
+    ownProtocols: rangeText(PROGRAM.protocols),
     ownLevels: rangeText(PROGRAM.levels),
     version: "9.9",
     protocols: `${PROGRAM.protocols.max + 1} to ${PROGRAM.protocols.max + 2}`,
@@ -105,7 +105,7 @@ t.test("U7 a joiner of another range is refused, with both ranges", (t) => {
   const own = `version ${PROGRAM.version} here`;
   const { protocols, levels } = LATER;
   t.strictSame(told, [
-    `refused: The programs do not fit: its version 9.9 supports protocol ${protocols.min} to ${protocols.max}, ${own} ${PROGRAM.protocols.max}.`,
+    `refused: The programs do not fit: its version 9.9 supports protocol ${protocols.min} to ${protocols.max}, ${own} ${rangeText(PROGRAM.protocols)}.`,
     `refused: The programs do not fit: its version 9.9 supports level ${levels.min} to ${levels.max}, ${own} ${rangeText(PROGRAM.levels)}.`,
   ]);
   t.end();
