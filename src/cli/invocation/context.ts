@@ -166,22 +166,28 @@ export class RunContext {
   readonly signal: AbortSignal;
   /** True for a line of the shell: stdin is not the operation's. */
   readonly isShell: boolean;
+  /** Shows how far the operation is; null where nobody sees that. */
+  readonly show: ((text: string) => void) | null;
   private readonly deadlineMs: number;
   private readonly wipe: () => void;
 
-  /** `wipe`: called before something is printed, to take away what shows progress. */
+  /**
+   * `progress`: what shows on a terminal how far it is, and is taken away before something is
+   * printed; null: nothing does.
+   */
   constructor(
     clients: Clients,
     signal: AbortSignal,
     limitMs: number | null,
-    wipe: () => void,
+    progress: Progress | null,
     isShell: boolean,
   ) {
     this.clients = clients;
     this.endpoints = clients.settings.endpoints;
     this.signal = signal;
     this.deadlineMs = limitMs === null ? NO_LIMIT : performance.now() + limitMs;
-    this.wipe = wipe;
+    this.wipe = () => progress?.end();
+    this.show = progress?.isSeen === true ? (text) => progress.update(text) : null;
     this.isShell = isShell;
   }
 

@@ -1,6 +1,7 @@
 /** Membership and placement, carried out. */
 import type { LeaveResult, PartitionPlacement, Placement } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
+import { whileDraining } from "./drain-progress.js";
 import { tableLines } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
 
@@ -45,10 +46,12 @@ function leaveLines(who: string, isOther: boolean, answer: LeaveResult): string[
 async function leave(values: OptionValues, context: RunContext): Promise<Outcome> {
   const member = values.number("--member");
   const endpoint = context.endpoints[0] as string;
-  const answer =
+  const client = await (member === null ? context.clientOf(endpoint) : context.client());
+  const answer = await whileDraining(context, client, member, () =>
     member === null
-      ? await (await context.clientOf(endpoint)).cluster.leave(context.calling())
-      : await (await context.client()).cluster.removeMember(member, context.calling());
+      ? client.cluster.leave(context.calling())
+      : client.cluster.removeMember(member, context.calling()),
+  );
   const who = member === null ? `Node ${endpoint}` : `Member ${member}`;
   return outcome(answer.left, leaveLines(who, member !== null, answer), answer);
 }

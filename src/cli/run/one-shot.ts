@@ -60,8 +60,7 @@ export async function carryOut(
   const limitMs = limitOf(command, values, settings);
   const attempt = (): Promise<Outcome> =>
     clients.whileWaiting(limitMs, (progress) => {
-      const wipe = (): void => progress.end();
-      return run(values, new RunContext(clients, signal, limitMs, wipe, isShell));
+      return run(values, new RunContext(clients, signal, limitMs, progress, isShell));
     });
   try {
     return await attempt();

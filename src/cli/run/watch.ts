@@ -91,10 +91,7 @@ export async function watchOperation(
       const startedMs = performance.now();
       const head = `every ${STEP_MS / 1000} s, Ctrl+C ends; ${new Date().toTimeString().slice(0, 8)}`;
       try {
-        last = await run(
-          values,
-          new RunContext(clients, stop.signal, limitMs, () => undefined, false),
-        );
+        last = await run(values, new RunContext(clients, stop.signal, limitMs, null, false));
         draw([head, "", ...last.lines], last.paint);
       } catch (error) {
         if (stop.signal.aborted) break;

@@ -24,6 +24,11 @@ export class Progress {
     }
   }
 
+  /** Somebody may see it. */
+  get isSeen(): boolean {
+    return process.stderr.isTTY;
+  }
+
   /** Says something more exact from now on. */
   update(text: string): void {
     this.text = text;

@@ -240,10 +240,16 @@ export class Leaving {
       if (result.outcome === "not-a-member") return this.end("Committed");
       // Whoever is removed by force leaves, whatever became of its own call.
       if (result.outcome === "invalid") return this.end("Timeout");
+      if (result.outcome === "too-many-voters") return this.learnAgain();
       this.calledIn = new CalledIn(this.deps, result.version);
       this.phase = "cancelling";
       this.cancel(nowMs);
     });
+  }
+
+  /** Marked in an earlier life of the process, which alone knew the role: it was no voter's. */
+  private learnAgain(): void {
+    this.formerRole = "learner";
   }
 
   private cancel(nowMs: number): void {
@@ -272,6 +278,7 @@ export class Leaving {
     }
     this.propose(this.formerRole, nowMs, (result) => {
       if (result.status !== "applied") return;
+      if (result.outcome === "too-many-voters") return this.learnAgain();
       const isBack = result.outcome === "done" || result.outcome === "unchanged";
       if (isBack) this.calledIn = new CalledIn(this.deps, result.version);
       else this.owedTries = 0;

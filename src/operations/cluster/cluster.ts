@@ -175,11 +175,11 @@ export class Cluster {
     const { node, settings } = this.serving;
     const end = (outcome: LeaveAnswer["outcome"], drained = false): void =>
       done(this.leaveAnswer(outcome, drained));
-    if (member === 0 || member === settings.nodeId) {
-      return node.leave(context.deadlineMs, settings.drainTimeoutMs, end);
-    }
     const latestMs = this.serving.ports.clock.monotonicMs() + settings.drainTimeoutMs;
     const deadlineMs = Math.min(context.deadlineMs, latestMs + LEAVE_EXTRA_MS);
+    if (member === 0 || member === settings.nodeId) {
+      return node.leave(deadlineMs, settings.drainTimeoutMs, end);
+    }
     removeMember(this.serving, member, withDeadline(context, deadlineMs), end);
   }
 

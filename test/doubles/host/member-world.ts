@@ -133,7 +133,7 @@ export class MemberNode {
     this.clusterMembers.connect({
       proposeOnMeta: this.metaProposer.propose,
       clusterView: () =>
-        clusterOf(world.groups.map(({ membership }) => ({ membership, isFresh: true }))),
+        clusterOf(world.groups.map(({ membership }) => ({ membership, isFresh: world.isFresh }))),
     });
     const reads = () => this.machine.meta;
     this.reconcile = new Reconcile({

@@ -421,6 +421,23 @@ t.test("P-096 a drain that takes too long gives the role back; a retry resumes",
   t.end();
 });
 
+t.test("P-096 beyond nine voters the role that comes back is that of a learner", (t) => {
+  const world = founded(9);
+  world.add(10, "s10");
+  t.match(join(world, 1, 10, "s10"), { status: "accepted" });
+  t.ok(world.run(() => world.memberRoles().includes("10 learner")));
+  // Nobody sees all groups: the member list does not go on.
+  world.isFresh = false;
+  world.node(10).leaving.leave(world.nowMs + 90_000, 60_000, () => undefined);
+  t.ok(world.run(() => world.memberRoles().includes("10 leaving")));
+  // Its process ends, and the next one knows nothing of the role before.
+  world.nodes.delete(10);
+  world.add(10, "s10");
+  t.equal(leave(world, 10, 3000), "DrainTimedOut");
+  t.match(world.memberRoles(), /10 learner$/);
+  t.end();
+});
+
 t.test("P-096 a node that was removed while it was away answers its leave", (t) => {
   const world = founded(3);
   for (const id of [1, 2]) world.node(id).isUp = false;
