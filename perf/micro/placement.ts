@@ -1,15 +1,26 @@
 /**
- * One pass of the planner of placement over 25 nodes and 2,000 partitions, in processor time: with nothing to do, and
- * with more to do than may be begun at once.
+ * One pass of the allocator over 25 nodes and 2,000 partitions, in processor time: of the planner alone, with nothing to
+ * do and with more to do than may be begun at once; and of the node that leads meta, with reports, records and view.
  *
  * Run: node dist/perf/micro/placement.js [--tiny]
  */
 import { pathToFileURL } from "node:url";
 import { PARTITIONS_MAX } from "../../src/base/limits.js";
-import { configIndex, incarnation, placementGeneration } from "../../src/base/ids.js";
+import {
+  META_PARTITION,
+  configIndex,
+  incarnation,
+  level as clusterLevel,
+  placementGeneration,
+} from "../../src/base/ids.js";
 import { planPlacement } from "../../src/control/placement-plan.js";
 import type { MemberView, PlacementPlan, PlacementView } from "../../src/control/placement-view.js";
+import { Placer } from "../../src/host/cluster/placer.js";
+import { type NodeReport, encodeNodeReport } from "../../src/host/reports/node-report.js";
+import { NodeReports } from "../../src/host/reports/node-reports.js";
 import type { PartitionRecord } from "../../src/machine/commands/command.js";
+import type { MetaReads } from "../../src/machine/meta/meta-reads.js";
+import type { CoreStatus } from "../../src/raft/state/types.js";
 
 const NOW_MS = 10_000_000;
 const FACTOR = 3;
@@ -104,6 +115,102 @@ export function measured(
   });
 }
 
+/** A node that leads meta and hosts no placed partition: 24 others report. */
+class Leading {
+  nowMs = 1_000_000;
+  commits = 0;
+  readonly reports: NodeReports;
+  readonly placer: Placer;
+  private readonly frames: readonly (readonly [number, Uint8Array])[];
+
+  constructor(nodes: number, partitions: number) {
+    const { partitions: records, members } = viewOf({ name: "" }, nodes, partitions);
+    const level = clusterLevel(2);
+    const cluster = { replicationFactor: FACTOR, level, mapVersion: 1, membershipVersion: 1 };
+    const reads = { cluster: () => cluster, members: () => members, partitions: () => records };
+    this.frames = members.slice(1).map(({ nodeId }) => {
+      const led = records.filter(({ partitionId }) => 2 + (partitionId % (nodes - 1)) === nodeId);
+      const leading = led.map(({ partitionId }) => partitionId);
+      return [nodeId, encodeNodeReport(reportOf(leading))];
+    });
+    this.reports = new NodeReports({
+      nodeId: 1,
+      nowMs: () => this.nowMs,
+      linked: () => [],
+      protocolWith: () => 0,
+      own: () => reportOf([]),
+      ownWaits: () => [],
+      send: () => undefined,
+    });
+    const progress = members.map(({ nodeId }) => ({ id: nodeId, state: "replicate", match: 9 }));
+    const meta = {
+      leadership: { isServing: true },
+      machine: { dataBytes: 0 },
+      core: { term: 1, status: () => ({ lastIndex: 9, progress }) as unknown as CoreStatus },
+    };
+    this.placer = new Placer({
+      ...{ nodeId: 1, isEnabled: true, everyMs: 5000, deadAfterMs: 300_000, fromLevel: 2 },
+      logger: { log: () => undefined },
+      metaReads: () => reads as unknown as MetaReads,
+      find: (partition) => (partition === META_PARTITION ? meta : null),
+      isLinked: () => true,
+      unlinkedMs: () => 0,
+      reports: () => this.reports,
+      proposeOnMeta: () => void this.commits++,
+    });
+  }
+
+  /** The others report, one in each tick; every tick makes a pass. */
+  run(ticks: number): void {
+    for (let tick = 0; tick < ticks; tick++) {
+      const [from, frame] = this.frames[tick % this.frames.length] ?? [0, new Uint8Array()];
+      this.nowMs += 100;
+      this.reports.frame(from, frame);
+      this.placer.tick(this.nowMs);
+    }
+  }
+
+  get passes(): number {
+    return Object.values(this.placer.facts(this.nowMs).passes).reduce((sum, count) => sum + count);
+  }
+}
+
+function reportOf(leading: readonly number[]): NodeReport {
+  return {
+    ...{ bootNumber: 1, isReady: true, reason: "", uptimeMs: 1, requestsPerSecond: 0 },
+    ...{ failedPerSecond: 0, metaIndex: 9, replicas: 240, learners: 0, leading, arrivals: [] },
+    ...{ waits: [], snapshotsIn: 0, snapshotsOut: 0, logBytes: 1, storeBytes: 1 },
+    ...{ storeMaxBytes: 0, isFull: false, writesPerSecond: 0, loopLagP99Ms: 0, logSyncP99Ms: 0 },
+    ...{ unlinked: [], placement: { rebalances: true, leadingBytes: leading.map(() => 1000) } },
+  };
+}
+
+export interface NodePasses {
+  readonly passes: number;
+  readonly commits: number;
+  /** Processor time of one tick with a report and a pass: median and longest of the rounds (ms). */
+  readonly medianMs: number;
+  readonly longestMs: number;
+}
+
+/** What passes cost the leader of meta while nothing is to do. */
+export function measuredNode(nodes: number, partitions: number, rounds: number): NodePasses {
+  const leading = new Leading(nodes, partitions);
+  // Until everybody has reported, and has been live for long enough.
+  leading.run(20 * nodes);
+  const before = leading.passes;
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const used = process.cpuUsage();
+    leading.run(nodes);
+    const { user, system } = process.cpuUsage(used);
+    times.push((user + system) / 1000 / nodes);
+  }
+  times.sort((a, b) => a - b);
+  const figures = { medianMs: times[times.length >> 1] ?? 0, longestMs: times.at(-1) ?? 0 };
+  return { passes: leading.passes - before, commits: leading.commits, ...figures };
+}
+
 function print(title: string, rows: readonly Measured[]): void {
   process.stdout.write(`\n### ${title}\n\n`);
   process.stdout.write(
@@ -117,14 +224,22 @@ function print(title: string, rows: readonly Measured[]): void {
   }
 }
 
+function printNode(title: string, { passes, commits, medianMs, longestMs }: NodePasses): void {
+  const times = `${medianMs.toFixed(2)} ms of processor time (longest ${longestMs.toFixed(2)} ms)`;
+  process.stdout.write(
+    `\nOn the leader of meta, ${title}, nothing to do: a report and a pass take ${times};\n`,
+  );
+  process.stdout.write(`${passes} passes, ${commits} commits.\n`);
+}
+
 const started = process.argv[1];
 if (started !== undefined && pathToFileURL(started).href === import.meta.url) {
-  if (process.argv.includes("--tiny")) print("Placement, 5 x 20", measured(5, 20, 1, 1));
-  else {
+  if (process.argv.includes("--tiny")) {
+    print("Placement, 5 x 20", measured(5, 20, 1, 1));
+    printNode("5 x 20", measuredNode(5, 20, 1));
+  } else {
     print("Placement, 25 nodes x 2,000 partitions", measured(25, 2000, 15, 10));
-    print(
-      `Placement, 25 nodes x ${PARTITIONS_MAX} partitions`,
-      measured(25, PARTITIONS_MAX, 15, 10),
-    );
+    printNode("25 nodes x 2,000 partitions", measuredNode(25, 2000, 15));
+    print(`25 nodes x ${PARTITIONS_MAX} partitions`, measured(25, PARTITIONS_MAX, 15, 10));
   }
 }

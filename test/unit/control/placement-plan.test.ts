@@ -18,7 +18,7 @@ import {
   type PlacementView,
 } from "../../../src/control/placement-view.js";
 import type { PartitionRecord } from "../../../src/machine/commands/command.js";
-import { measured } from "../../../perf/micro/placement.js";
+import { measured, measuredNode } from "../../../perf/micro/placement.js";
 import {
   NOW_MS,
   dead,
@@ -612,6 +612,8 @@ t.test("P-094 a failed pair rests 5 min, doubled to an hour, forgotten when it i
 t.test("the measured passes have to do what their names say", (t) => {
   const steps = measured(25, 200, 1, 1).map(({ plan }) => plan.steps.length);
   t.strictSame(steps, [0, 6, 6, 4, 64, 50]);
+  const { passes, commits } = measuredNode(25, 200, 1);
+  t.strictSame([passes, commits], [25, 0], "a pass with each report, and no commit");
   t.end();
 });
 
