@@ -6,12 +6,12 @@ import t from "tap";
 import { type Growth, measureGrowth } from "./run/growth.js";
 import { growthHead, growthLine, short } from "./run/growthtable.js";
 import { judge } from "./run/judge.js";
-import { parseOptions, sizesOf } from "./plan/options.js";
+import { parseOptions, sizeText, sizesOf } from "./plan/options.js";
 import { planOf } from "./plan/plan.js";
 import { replayCommand } from "./run/report.js";
 
 function measured(groups: number): Growth {
-  return measureGrowth({ seed: 1, nodes: 3, groups, idleMs: 10_000, loadMs: 800 });
+  return measureGrowth({ seed: 1, nodes: 3, groups, factor: 0, idleMs: 10_000, loadMs: 800 });
 }
 
 t.test("cost per group does not grow with the groups", (t) => {
@@ -35,11 +35,23 @@ t.test("cost per group does not grow with the groups", (t) => {
   t.end();
 });
 
+t.test("with a factor a node holds its share, and joiners get theirs", (t) => {
+  const growth = measureGrowth({
+    ...{ seed: 1, nodes: 11, groups: 22, factor: 3 },
+    ...{ idleMs: 1000, loadMs: 1000 },
+  });
+  t.equal(growth.most, 6, "66 replicas on eleven nodes, of which two joined");
+  t.equal(growth.replicas, 66 + 11, "and meta on each");
+  t.ok(growth.load.operations > 50, "operations were answered");
+  t.end();
+});
+
 t.test("P-013 a broken link wakes only groups that one of its ends leads", (t) => {
   const { broken, replicas } = measureGrowth({
     seed: 1,
     nodes: 7,
     groups: 30,
+    factor: 0,
     idleMs: 100,
     loadMs: 100,
   });
@@ -60,12 +72,17 @@ t.test("the profile wide in small passes every checker", (t) => {
 
 t.test("the command line and the table", (t) => {
   t.strictSame(sizesOf("3x5,9x2000"), [
-    { nodes: 3, groups: 5 },
-    { nodes: 9, groups: 2000 },
+    { nodes: 3, groups: 5, factor: 0 },
+    { nodes: 9, groups: 2000, factor: 0 },
   ]);
-  for (const wrong of ["3", "3x", "x", "3x4x5", "axb"]) t.throws(() => sizesOf(wrong), wrong);
+  t.strictSame(sizesOf("25x2000x3").map(sizeText), ["25x2000x3"]);
+  t.strictSame(sizesOf("3x5").map(sizeText), ["3x5"]);
+  for (const wrong of ["3", "3x", "x", "3x4x5x6", "3x4x0", "axb"])
+    t.throws(() => sizesOf(wrong), wrong);
   t.equal(parseOptions([]).growth, null);
-  t.strictSame(parseOptions(["--grow", "--sizes", "1x2"]).growth, [{ nodes: 1, groups: 2 }]);
+  t.strictSame(parseOptions(["--grow", "--sizes", "1x2"]).growth, [
+    { nodes: 1, groups: 2, factor: 0 },
+  ]);
   t.equal(parseOptions(["--groups", "7"]).overrides.groups, 7);
   t.strictSame([0.12345, 1.23456, 12.3456, 1234.5, 7, Infinity].map(short), [
     "0.123",
@@ -88,8 +105,11 @@ t.test("the command line and the table", (t) => {
   const line = growthLine({
     nodes: 1,
     groups: 1,
+    factor: 0,
     replicas: 1,
+    most: 1,
     start: stretch,
+    spread: stretch,
     idle: stretch,
     broken: stretch,
     load: stretch,

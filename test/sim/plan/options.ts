@@ -27,6 +27,8 @@ export interface Options {
 export interface GrowthSize {
   readonly nodes: number;
   readonly groups: number;
+  /** Replicas of each data partition; 0 = on every node. */
+  readonly factor: number;
 }
 
 /** Nodes and groups of a growth without sizes. */
@@ -49,7 +51,7 @@ export const USAGE = `npm run sim -- [options]
   --record FILE   appends what a sweep showed to a file, as one line
   --totals FILE   prints what all sweeps of such a file showed together, as tables
   --grow          measures how cost grows with nodes and groups, and prints a table
-  --sizes A,B     what it measures, as nodes x groups (default
+  --sizes A,B     what it measures, as nodes x groups, or nodes x groups x replicas (default
                   ${GROWTH_SIZES})`;
 
 const VALUED = [
@@ -68,17 +70,21 @@ const VALUED = [
   "totals",
 ];
 
-/** "9x500,9x2000" for nodes and groups. */
+/** "9x500,25x2000x3" for nodes, groups and, if any, replicas of each. */
 export function sizesOf(text: string): GrowthSize[] {
   return text.split(",").map((size) => {
-    const [nodes, groups, more] = size.split("x").map(Number);
-    const isSize = (number: number | undefined): number is number =>
-      Number.isSafeInteger(number) && (number ?? 0) >= 1;
-    if (!isSize(nodes) || !isSize(groups) || more !== undefined) {
+    const numbers = size.split("x").map(Number);
+    const isSize = (number: number): boolean => Number.isSafeInteger(number) && number >= 1;
+    const [nodes = 0, groups = 0, factor = 0] = numbers;
+    if (numbers.length < 2 || numbers.length > 3 || !numbers.every(isSize)) {
       throw new Error(`no size of a cluster: ${size}`);
     }
-    return { nodes, groups };
+    return { nodes, groups, factor };
   });
+}
+
+export function sizeText({ nodes, groups, factor }: GrowthSize): string {
+  return factor === 0 ? `${nodes}x${groups}` : `${nodes}x${groups}x${factor}`;
 }
 
 /** Throws an Error that says what is wrong. */

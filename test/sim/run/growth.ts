@@ -13,6 +13,7 @@ import { setFlagsFromString } from "node:v8";
 import { FencedStore } from "../../judge/checkers/clients/fenced-store.js";
 import { Client, type ClientCounts } from "../clients/client.js";
 import { HistoryRecorder } from "../../judge/history.js";
+import type { HostSettings } from "../../../src/host/settings.js";
 import { SimNetwork } from "../net/network.js";
 import { type Plan, planOf } from "../plan/plan.js";
 import { Server } from "../world/server.js";
@@ -24,12 +25,17 @@ const START_WITHIN_MS = 120_000;
 /** Groups go to sleep, and what the start left is flushed (simulated ms). */
 const SETTLE_MS = 40_000;
 const LOOK_EVERY_MS = 50;
+/** Replicas that are not spread after so long never will be (simulated ms). */
+const SPREAD_WITHIN_MS = 10_800_000;
+const SPREAD_LOOK_MS = 1000;
 const BROKEN_MS = 10_000;
 
 export interface GrowthOptions {
   readonly seed: number;
   readonly nodes: number;
   readonly groups: number;
+  /** Replicas of each data partition; 0 = on every node. */
+  readonly factor: number;
   /** Length of the windows in which traffic is measured (simulated ms). */
   readonly idleMs: number;
   readonly loadMs: number;
@@ -61,9 +67,14 @@ export interface ReplicaMemory {
 export interface Growth {
   readonly nodes: number;
   readonly groups: number;
+  readonly factor: number;
   readonly replicas: number;
+  /** Replicas of data partitions on the node that has most. */
+  readonly most: number;
   /** From the first process to the moment in which every group was served and every node ready. */
   readonly start: KeySpan;
+  /** From then on until the replicas are spread evenly; nothing where they are on every node. */
+  readonly spread: KeySpan;
   readonly idle: KeySpan;
   /** The ten seconds after the link between two nodes broke, of an idle cluster. */
   readonly broken: KeySpan;
@@ -83,6 +94,12 @@ const CALM: Pick<Plan, "network" | "disk" | "segmentBytes" | "thinkMs" | "reques
   requestTimeoutMs: 10_000,
 };
 
+const PLACING: Partial<HostSettings> = {
+  rebalancerEnabled: true,
+  placementPassEveryMs: 5000,
+  deadMemberMs: 300_000,
+};
+
 interface Mark {
   readonly nowMs: number;
   readonly events: number;
@@ -94,9 +111,10 @@ interface Mark {
 }
 
 /** The light workload of the profile "wide" on another number of nodes and groups. */
-export function growthPlan({ seed, nodes, groups }: GrowthOptions): Plan {
+export function growthPlan({ seed, nodes, groups, factor }: GrowthOptions): Plan {
   const plan = planOf(seed, "wide", { nodes, groups, faults: [] });
-  return { ...plan, ...CALM };
+  const placing = factor === 0 ? {} : { ...PLACING, replicationFactor: factor };
+  return { ...plan, ...CALM, host: { ...plan.host, ...placing } };
 }
 
 class GrowingWorld {
@@ -185,6 +203,36 @@ class GrowingWorld {
     return served.size === (this.plan.host.initialPartitions ?? 0) + 1;
   }
 
+  /** Waits until no node has two replicas more than another, and nothing is on its way. */
+  spread(): KeySpan {
+    const begin = this.mark();
+    const { world } = this;
+    while (!this.isSpread()) {
+      if (world.nowMs > SPREAD_WITHIN_MS) throw new Error("replicas are not spread evenly");
+      world.run(world.nowMs + SPREAD_LOOK_MS);
+    }
+    return this.since(begin);
+  }
+
+  private isSpread(): boolean {
+    const meta = this.servers[0]?.running?.node.metaGroup().machine.meta;
+    const records = meta?.partitions().filter(({ mode }) => mode === "placed") ?? [];
+    if (records.length === 0) return true;
+    const counts = new Map(meta?.members().map(({ nodeId }) => [nodeId, 0]));
+    for (const { replicas } of records) {
+      for (const { nodeId, role } of replicas) {
+        if (role !== "voter") return false;
+        counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
+      }
+    }
+    return Math.max(...counts.values()) - Math.min(...counts.values()) < 2;
+  }
+
+  /** Replicas of data partitions on the node that has most. */
+  most(): number {
+    return Math.max(...this.servers.map(({ running }) => (running?.node.groups().length ?? 1) - 1));
+  }
+
   idle(forMs: number): KeySpan {
     const begin = this.mark();
     this.world.run(this.world.nowMs + forMs);
@@ -259,6 +307,7 @@ export function measureGrowth(options: GrowthOptions): Growth {
   const before = memoryUsed(collect);
   const growing = new GrowingWorld(growthPlan(options));
   const start = guarded(() => growing.start());
+  const spread = guarded(() => growing.spread());
   guarded(() => growing.idle(SETTLE_MS));
   const idle = guarded(() => growing.idle(options.idleMs));
   const after = memoryUsed(collect);
@@ -273,7 +322,8 @@ export function measureGrowth(options: GrowthOptions): Growth {
     log: log / replicas,
     store: store / replicas,
   };
-  const { nodes, groups } = options;
+  const { nodes, groups, factor } = options;
+  const size = { nodes, groups, factor, replicas, most: growing.most() };
   const traceHash = growing.world.trace.hash();
-  return { nodes, groups, replicas, start, idle, broken, load, quiesced, memory, traceHash };
+  return { ...size, start, spread, idle, broken, load, quiesced, memory, traceHash };
 }

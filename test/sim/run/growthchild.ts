@@ -4,7 +4,7 @@ import { growthLine } from "./growthtable.js";
 import { sizesOf } from "../plan/options.js";
 
 const [seed, size] = process.argv.slice(2);
-for (const { nodes, groups } of sizesOf(size ?? "")) {
-  const options = { seed: Number(seed), nodes, groups, idleMs: 20_000, loadMs: 10_000 };
+for (const each of sizesOf(size ?? "")) {
+  const options = { seed: Number(seed), ...each, idleMs: 20_000, loadMs: 10_000 };
   process.stdout.write(`${growthLine(measureGrowth(options))}\n`);
 }

@@ -25,7 +25,10 @@ export function short(value: number): string {
 const COLUMNS: readonly Column[] = [
   { title: "nodes", cell: ({ nodes }) => `${nodes}` },
   { title: "groups", cell: ({ groups }) => `${groups}` },
+  { title: "factor", cell: ({ factor }) => `${factor}` },
+  { title: "most replicas/node", cell: ({ most }) => `${most}` },
   { title: "start ms", cell: ({ start }) => short(start.simulatedMs) },
+  { title: "spread ms", cell: ({ spread }) => short(spread.simulatedMs) },
   { title: "start cpu ms", cell: ({ start }) => short(start.usedMs) },
   { title: "start frames/node", cell: ({ start, nodes }) => short(start.frames / nodes) },
   { title: "start B/replica", cell: ({ start, replicas }) => short(start.bytes / replicas) },

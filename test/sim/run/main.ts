@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { growthHead } from "./growthtable.js";
 import { type Judged, judge } from "./judge.js";
-import { type GrowthSize, type Options, USAGE, parseOptions } from "../plan/options.js";
+import { type GrowthSize, sizeText, type Options, USAGE, parseOptions } from "../plan/options.js";
 import { planOf } from "../plan/plan.js";
 import { record, totals } from "./record.js";
 import { TIMELINE_LINES, replayCommand, summary, writeTimeline } from "./report.js";
@@ -104,8 +104,8 @@ function grow(sizes: readonly GrowthSize[], seed: number): number {
   for (const line of growthHead()) print(line);
   // Each size in a process of its own: what the one before left in memory is not measured.
   const script = fileURLToPath(new URL("./growthchild.js", import.meta.url));
-  for (const { nodes, groups } of sizes) {
-    const child = spawnSync(process.execPath, [script, `${seed}`, `${nodes}x${groups}`]);
+  for (const size of sizes) {
+    const child = spawnSync(process.execPath, [script, `${seed}`, sizeText(size)]);
     print(child.status === 0 ? child.stdout.toString().trimEnd() : child.stderr.toString());
     if (child.status !== 0) return 1;
   }
