@@ -14,6 +14,8 @@ export interface HealthInput {
   /** This node's role in the member list; null when it is not listed. */
   readonly role: MemberRole | null;
   readonly groups: readonly GroupHealth[];
+  /** Groups that the partition map places here and that are still to be made. */
+  readonly comingGroups: number;
   readonly logFull: boolean;
   readonly storeFull: boolean;
   /** Groups whose apply waits until the store has taken what is in memory. */
@@ -30,6 +32,11 @@ function isCaughtUp(group: GroupHealth): boolean {
   return group.leading ? group.serving : group.leaderNode !== 0 && group.caughtUp;
 }
 
+/** Groups that do not have yet what they are to have. */
+function behind({ groups, comingGroups }: HealthInput): number {
+  return groups.filter((group) => !isCaughtUp(group)).length + comingGroups;
+}
+
 function reasonOf(input: HealthInput): string | null {
   if (input.fatalFault !== null) return `fatal-fault: ${input.fatalFault}`;
   if (input.stopping) return "shutting-down";
@@ -37,7 +44,7 @@ function reasonOf(input: HealthInput): string | null {
   if (input.role === null) return "not-a-member";
   if (input.role === "leaving") return "leaving";
   if (input.groups.some((group) => group.leaderNode === 0)) return "partitions-without-leader";
-  if (!input.groups.every(isCaughtUp)) return "catching-up";
+  if (behind(input) > 0) return "catching-up";
   return null;
 }
 
@@ -56,7 +63,8 @@ export function healthFacts(input: HealthInput): HealthFacts {
 /** The single checks behind it, and those that do not make a node unready but an operator wants. */
 export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
   const leaderless = input.groups.filter((group) => group.leaderNode === 0).length;
-  const behind = input.groups.filter((group) => !isCaughtUp(group)).length;
+  const missing = behind(input);
+  const total = input.groups.length + input.comingGroups;
   const stuck = input.oldestEntryMs > input.stuckAfterMs;
   const age = `oldest unapplied entry: ${Math.round(input.oldestEntryMs)} ms`;
   const check = (name: string, ok: boolean, detail: string): ReadyCheck => ({ name, ok, detail });
@@ -66,7 +74,7 @@ export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
     check("initialized", input.initialized, input.initialized ? "yes" : "no roster yet"),
     check("member", input.role !== null && input.role !== "leaving", input.role ?? "not listed"),
     check("leaders", leaderless === 0, `${leaderless} of ${input.groups.length} without leader`),
-    check("caught-up", behind === 0, `${behind} of ${input.groups.length} behind`),
+    check("caught-up", missing === 0, `${missing} of ${total} behind`),
     check("log-space", !input.logFull, input.logFull ? "full: writes are refused" : "available"),
     check("store-space", !input.storeFull, input.storeFull ? "full: writes refused" : "available"),
     check("apply-room", input.heldGroups === 0, `${input.heldGroups} groups wait for the store`),

@@ -289,6 +289,7 @@ export class Node {
       initialized: this.initialized,
       role: this.parts.changes.isRemoved ? null : this.lastRole,
       groups: groups.map(({ replica }) => groupHealth(replica)),
+      comingGroups: this.registry.comingCount,
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,
       heldGroups: this.heldGroups(),

@@ -98,6 +98,11 @@ export class GroupRegistry {
     return this.follower?.hasWork ?? false;
   }
 
+  /** Replicas that the map places here and that are still to be made. */
+  get comingCount(): number {
+    return this.follower?.comingCount ?? 0;
+  }
+
   /** Replicas that were dropped to the end in this life of the node. */
   get drops(): number {
     return this.follower?.drops ?? 0;

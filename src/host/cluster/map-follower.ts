@@ -91,6 +91,11 @@ export class MapFollower {
     return this.lives.hasWork;
   }
 
+  /** Replicas that the map places here and that are still to be made. */
+  get comingCount(): number {
+    return this.lives.comingCount;
+  }
+
   /** Replicas that were dropped to the end in this life of the node. */
   get drops(): number {
     return this.lives.drops;

@@ -79,6 +79,11 @@ export class ReplicaLives {
     return this.coming.has(partition) || this.rows.get(partition)?.state === "dropping";
   }
 
+  /** Lives that have not begun yet. */
+  get comingCount(): number {
+    return this.coming.size;
+  }
+
   /** Begins a life; it is one when `changed` is called. */
   come(partition: PartitionId, life: Incarnation): void {
     assert(!this.isBusy(partition), "one life at a time");

@@ -6,7 +6,8 @@
 import t from "tap";
 import { Prng } from "../../../src/base/prng.js";
 import { grpcClient, restClient, type Call, type CallResult, type Client } from "./clients.js";
-import { Findings, KeyOracle, LockOracle, SequenceOracle, type Send } from "./crash-workload.js";
+import { createSequences, makeObjects, step, verifyAll } from "./crash-objects.js";
+import { Findings, type Send } from "./crash-workload.js";
 import { ServerProcess, endAll, nodeFlags, sleep, temporaryDirectory } from "./server-process.js";
 
 const OPERATIONS = Number(process.env["SVC_CRASH_OPERATIONS"] ?? 200_000);
@@ -60,44 +61,6 @@ class Target {
   }
 }
 
-interface Objects {
-  readonly sequences: readonly SequenceOracle[];
-  readonly locks: readonly LockOracle[];
-  readonly keys: readonly KeyOracle[];
-}
-
-function step(
-  worker: number,
-  serial: number,
-  draw: Prng,
-  objects: Objects,
-  send: Send,
-): Promise<void> {
-  const sequence = objects.sequences[draw.below(objects.sequences.length)] as SequenceOracle;
-  const lock = objects.locks[draw.below(objects.locks.length)] as LockOracle;
-  // Keys belong to one worker each: a single writer makes "the last acknowledged write" a plain fact.
-  const key = objects.keys[worker * 2 + draw.below(2)] as KeyOracle;
-  const who = `w${worker}.${serial}`;
-  switch (draw.below(10)) {
-    case 0:
-    case 1:
-      return sequence.next(send, 1, who);
-    case 2:
-      return sequence.next(send, 1 + draw.below(20), who);
-    case 3:
-      return sequence.keyedNext(send, who, who);
-    case 4:
-    case 5:
-      return lock.cycle(send, who, draw);
-    case 6:
-      return key.verify(send);
-    case 7:
-      return draw.chance(1, 4) ? key.remove(send) : key.set(send);
-    default:
-      return key.set(send);
-  }
-}
-
 /** Lets the workers in, or holds them back between two steps so that a look at everything is undisturbed. */
 class Gate {
   stopping = false;
@@ -127,13 +90,6 @@ class Gate {
   }
 }
 
-async function verifyAll(objects: Objects, send: Send): Promise<void> {
-  await Promise.all([
-    ...objects.sequences.map((sequence) => sequence.verify(send)),
-    ...objects.keys.map((key) => key.verify(send)),
-  ]);
-}
-
 t.setTimeout(600_000);
 
 t.test(
@@ -151,19 +107,8 @@ t.test(
     await target.start();
 
     const findings = new Findings();
-    const objects: Objects = {
-      sequences: Array.from({ length: 6 }, (_, at) => new SequenceOracle(`orders-${at}`, findings)),
-      locks: Array.from({ length: 24 }, (_, at) => new LockOracle(`jobs/${at}`, findings)),
-      keys: Array.from(
-        { length: WORKERS * 2 },
-        (_, at) => new KeyOracle(`data/${at % 7}/${at}`, findings),
-      ),
-    };
-    for (const [at, sequence] of objects.sequences.entries()) {
-      // Small and large blocks: the small ones reserve often, size 1 reserves each time.
-      const blockSize = [1, 5, 100, null][at % 4] ?? null;
-      await target.sender(0)({ op: "create", name: sequence.name, blockSize });
-    }
+    const objects = makeObjects(WORKERS, findings);
+    await createSequences(objects, target.sender(0));
 
     const gate = new Gate();
     const workers = Array.from({ length: WORKERS }, async (_, worker) => {

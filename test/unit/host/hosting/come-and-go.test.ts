@@ -65,6 +65,30 @@ void t.test("a cluster with a factor is hosted by the records of its founding", 
 });
 
 void t.test(
+  "5.1 a node is not ready before the replicas that the map places on it are there",
+  (t) => {
+    const cluster = new PlacedCluster(4, 3, { initialPartitions: 4 });
+    const node = cluster.node(2);
+    const { store } = cluster.world(2);
+    store.automatic = false;
+    // A replica is made when its row is durable: nothing is, once the map is known.
+    cluster.passUntil(() => {
+      if (!node.initialized) store.finish();
+      return node.initialized;
+    });
+    cluster.pass(3000);
+    t.match(node.health(), { ready: false, reason: "catching-up", hostedPartitions: 1 });
+    const check = node.checks().find(({ name }) => name === "caught-up");
+    t.match(check, { ok: false, detail: "3 of 4 behind" });
+    store.automatic = true;
+    store.finish();
+    cluster.passUntil(() => node.health().ready);
+    t.match(node.health(), { hostedPartitions: 4 });
+    t.end();
+  },
+);
+
+void t.test(
   "P-097 a replica comes with a snapshot, goes durably, and comes again as another",
   (t) => {
     const cluster = new PlacedCluster(4, 2).ready();
