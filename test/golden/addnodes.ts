@@ -76,6 +76,7 @@ function configFor(command: Command, id: number): CoreConfig {
     stepDownOnRemoval: flag("step-down-on-removal"),
     cautiousTransfer: flag("cautious-transfer"),
     announceCommits: !flag("quiet-commits"),
+    votesTellCommit: false,
     readMode: readMode(command),
     maxMessageBytes,
     maxInflightMessages: limit("inflight"),

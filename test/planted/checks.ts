@@ -104,8 +104,35 @@ function sendsTheSnapshotAskedFor(library: Library): string | null {
   return kinds.includes("snapshot") ? null : `a need of a snapshot is met with ${kinds.join(", ")}`;
 }
 
+/** A candidate has a change in its log, and a voter says that it is committed, or speaks of another log. */
+function learnsOfAChangeByVotes(library: Library): string | null {
+  for (const logTerm of [1, 2]) {
+    const core = new library.RaftCore(library.defaultConfig(1, 1), {
+      hardState: { term: 3, vote: 0, commit: 1 },
+      floorIndex: 0,
+      floorTerm: 0,
+      termRuns: [{ first: 1, term: 1 }],
+      lastIndex: 3,
+      configChanges: [{ index: 2, kind: "configChangeV2" }],
+      sizeRuns: [{ first: 1, sizeBytes: 3 }],
+      appliedIndex: 1,
+      awaitsSnapshot: false,
+      membership,
+    });
+    core.campaign();
+    core.step({ ...fromLeader, kind: "preVoteAnswer", term: 4, logTerm, index: 0, commit: 2 });
+    const { role, commitIndex } = core;
+    if (logTerm === 1 && (role !== "follower" || commitIndex !== 2)) {
+      return `a ${role} that has committed ${commitIndex} asks members of the past`;
+    }
+    if (logTerm === 2 && commitIndex !== 1) return "what another log says is taken over";
+  }
+  return null;
+}
+
 /** Each answers what is wrong with the core, or null. */
 export const checks = {
+  learnsOfAChangeByVotes,
   commitsOnlyWhatWasVerified,
   keepsTheTermAtTheFloor,
   sendsTheSnapshotAskedFor,

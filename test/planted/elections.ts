@@ -122,4 +122,28 @@ export const elections: readonly Mutation[] = [
     ],
     catcher: byGolden("members/change_in_tail_across_restart.txt"),
   },
+  {
+    name: "the campaign goes on over a change that a voter knew to be committed",
+    pitfall: "P-084",
+    edits: [
+      edit(
+        "src/raft/roles/election.ts",
+        "  return log.changes.hasWithin(log.applied, log.committed);\n}",
+        "  return false;\n}",
+      ),
+    ],
+    catcher: { by: "check", check: "learnsOfAChangeByVotes" },
+  },
+  {
+    name: "what a voter with another log has committed counts here",
+    pitfall: "P-084",
+    edits: [
+      edit(
+        "src/raft/roles/election.ts",
+        "  if (!log.matches(commit, logTerm)) return false;\n",
+        "",
+      ),
+    ],
+    catcher: byWalk({ founders: 3 }),
+  },
 ];

@@ -13,7 +13,7 @@ import { rowOf, writtenRows } from "./table.js";
 t.setTimeout(300_000);
 
 /** Exact: no bug leaves the list unseen. */
-const BUGS = 45;
+const BUGS = 47;
 
 /** The same search, as far as it had to go for the bug. Scenarios have a test of their own. */
 function searchOfTheRealCore(catcher: Catcher, effort: number): string | null {

@@ -14,6 +14,8 @@
  *    written.
  * 6. Who awaits its first snapshot grants nothing: its log says nothing of what the group
  *    committed.
+ * 7. What a voter knows to be committed is committed here too where the logs agree at that
+ *    position; with a membership change among it the campaign ends, until that is applied.
  */
 import { allVoters } from "../state/membership.js";
 import { broadcastAppend } from "./replication.js";
@@ -60,14 +62,30 @@ export function answerVote(raft: RaftState, message: Message): void {
   const kind = asking ? "preVoteAnswer" : "voteAnswer";
   const draft = raft.post(kind, message.from, grant ? message.term : raft.term);
   draft.reject = !grant;
+  if (raft.config.votesTellCommit) {
+    draft.commit = raft.log.committed;
+    draft.logTerm = raft.log.terms.termOf(draft.commit) ?? 0;
+  }
   if (grant && !asking) {
     raft.electionElapsed = 0;
     raft.vote = message.from;
   }
 }
 
+/** Whether the voter knew of a committed membership change that is not applied here. */
+function learnCommit({ config, log }: RaftState, { commit, logTerm }: Message): boolean {
+  if (!config.votesTellCommit || commit <= log.committed) return false;
+  if (!log.matches(commit, logTerm)) return false;
+  log.commitTo(commit);
+  return log.changes.hasWithin(log.applied, log.committed);
+}
+
 /** Counts an answer to this node's own (pre-)election. */
 export function countVote(raft: RaftState, message: Message): void {
+  if (learnCommit(raft, message)) {
+    becomeFollower(raft, raft.term, noNode);
+    return;
+  }
   raft.tracker.recordVote(message.from, !message.reject);
   switch (raft.tracker.voteResult()) {
     case "won":

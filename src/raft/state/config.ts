@@ -37,6 +37,13 @@ export interface CoreConfig {
    * membership change is always told at once.
    */
   readonly announceCommits: boolean;
+  /**
+   * Whether answers to (pre-)votes say how far their sender knows the log to be committed, and the
+   * candidate takes that over where its log is the same. So it learns of a membership change which
+   * it does not know to be committed, and does not go on asking for the votes of those who left.
+   * The model does not.
+   */
+  readonly votesTellCommit: boolean;
   /** `leaseBased` needs checkQuorum. */
   readonly readMode: "safe" | "leaseBased";
   /**
@@ -84,6 +91,7 @@ export function defaultConfig(id: NodeId, seed: number): CoreConfig {
     stepDownOnRemoval: true,
     cautiousTransfer: true,
     announceCommits: false,
+    votesTellCommit: true,
     readMode: "safe",
     maxMessageBytes: 1 << 20,
     maxInflightMessages: 64,

@@ -477,6 +477,67 @@ t.test("P-084 P-086 membership changes: kinds survive a restart, refusals are ty
   t.end();
 });
 
+t.test("P-084 a candidate learns from any voter that a change in its log is committed", (t) => {
+  const change = {
+    version: 2,
+    transition: "auto",
+    operations: [{ kind: "remove", node: 1 }],
+  } as const;
+  const restarted = (id: number, terms: readonly number[], commit: number): RaftCore =>
+    makeCore(
+      {
+        ...{
+          terms,
+          membership: membershipOf([1, 2, 3, 4]),
+          hardState: { term: 1, vote: 0, commit },
+        },
+        configChanges: [{ index: 2, kind: "configChangeV2" }],
+      },
+      { id, preVote: true },
+    );
+  // The leader, 2, is gone for good, and 1 was removed. 4 has more of the log, and knows less of it.
+  const knows = restarted(3, [1, 1, 1], 2);
+  const longer = restarted(4, [1, 1, 1, 1], 1);
+  const applyAll = (core: RaftCore): void => {
+    const { committed } = core.takeEffects();
+    if (committed === null) return;
+    if (committed.first <= 2 && committed.last >= 2) core.applyConfigChange(2, change);
+    core.applied(committed.last);
+  };
+  const ask = (from: RaftCore, of: RaftCore): void => {
+    from.campaign();
+    for (let round = 0; round < 4; round++) {
+      const sent = settle(from).filter(({ to }) => to === of.id);
+      for (const one of sent) of.step(one);
+      for (const answer of settle(of)) if (answer.to === from.id) from.step(answer);
+    }
+  };
+  applyAll(knows);
+  t.strictSame(knows.membership.voters, [2, 3, 4]);
+  applyAll(longer);
+  ask(knows, longer);
+  t.equal(knows.role, "preCandidate", "its log is too short");
+  t.equal(longer.commitIndex, 1, "who is asked learns nothing");
+  longer.campaign();
+  const [asked] = settle(longer).filter(({ to }) => to === 3);
+  knows.step(asked as Message);
+  const [answer] = settle(knows);
+  t.match(answer, { kind: "preVoteAnswer", reject: false, commit: 2, logTerm: 1 });
+  longer.step({ ...(answer as Message), logTerm: 9 });
+  t.equal(longer.commitIndex, 1, "what is in another log says nothing of this one");
+  longer.campaign();
+  settle(longer);
+  longer.step(answer as Message);
+  t.equal(longer.role, "follower", "the old members are asked no more");
+  t.equal(longer.commitIndex, 2);
+  longer.campaign();
+  t.equal(longer.role, "follower", "not before the change is applied");
+  applyAll(longer);
+  ask(longer, knows);
+  t.equal(longer.role, "leader", "two of three are enough");
+  t.end();
+});
+
 t.test("P-036 P-037 one function decides between append, snapshot and silence", (t) => {
   const start = { floorIndex: 10, floorTerm: 1, terms: [1, 1], appliedIndex: 12 } as const;
   const core = makeCore({ ...start, membership: membershipOf([1, 2, 3]) });

@@ -248,9 +248,11 @@ export class World {
     const before = node.commit;
     node.commit = commitIndex;
     const { history, counts } = this;
-    if (role === "leader" && history.leaders[term] !== node.id) history.leads(node, counts);
+    const led = role === "leader" && history.leaders[term] === node.id;
+    if (role === "leader" && !led) history.leads(node, counts);
     if (commitIndex === before) return;
     history.commits(node, before, counts);
-    if (role === "leader") history.counted(node, this.nodes);
+    // The vote that makes a leader may tell what is committed; only a leader counts.
+    if (led) history.counted(node, this.nodes);
   }
 }
