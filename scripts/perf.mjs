@@ -16,7 +16,7 @@ const parts = new Set([
   "grpc-driver.ts",
   "grpc-items.ts",
   "lean-http2.ts",
-  "three-nodes.ts",
+  "local-nodes.ts",
   "grpc-options.ts",
   "grpc-tally.ts",
 ]);

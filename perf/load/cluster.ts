@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
-import { ThreeNodes } from "./three-nodes.js";
+import { LocalNodes } from "./local-nodes.js";
 
 const ROUNDS = 3;
 const driver = join(dirname(fileURLToPath(import.meta.url)), "grpc-driver.js");
@@ -142,7 +142,7 @@ function ratioRow(
 
 printMachine();
 const version = etcdVersion();
-const nodes = await ThreeNodes.start([]);
+const nodes = await LocalNodes.start([]);
 let etcd: EtcdNodes | null = null;
 try {
   if (version !== null) etcd = await EtcdNodes.start();

@@ -9,7 +9,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { sleep, temporaryDirectory } from "../../test/process/cluster/server-process.js";
 import { etcdAnswers } from "./etcd-calls.js";
-import { freePort } from "./three-nodes.js";
+import { freePort } from "./local-nodes.js";
 
 const READY_WAIT_MS = 60_000;
 const LOG_KEPT_CHARACTERS = 16 * 1024;

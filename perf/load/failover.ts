@@ -1,6 +1,7 @@
 /**
  * From the SIGKILL of a node to the first acknowledged write on every partition that it led, at
- * default timeouts. Run: npm run perf -- load/failover (SVC_PERF_KILLS: how many kills, 20).
+ * default timeouts. Run: npm run perf -- load/failover (SVC_PERF_KILLS: how many kills, 20;
+ * SVC_PERF_NODES and SVC_PERF_FACTOR: of placed partitions).
  *
  * A writer per partition asks the two other nodes in turn, over REST, each try with a deadline of
  * its own; the time of a kill is that of its slowest partition.
@@ -8,9 +9,12 @@
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
 import { median, printMachine, printTable } from "./report.js";
-import { ThreeNodes } from "./three-nodes.js";
+import { LocalNodes } from "./local-nodes.js";
 
 const KILLS = Number(process.env["SVC_PERF_KILLS"] ?? 20);
+const NODES = Number(process.env["SVC_PERF_NODES"] ?? 3);
+/** Replicas of each partition; 0 = on every node. */
+const FACTOR = Number(process.env["SVC_PERF_FACTOR"] ?? 0);
 const PARTITIONS = 16;
 const TRY_MS = 1000;
 const GIVE_UP_MS = 20_000;
@@ -51,7 +55,7 @@ async function firstWriteMs(ports: readonly number[], key: string, startMs: numb
 
 printMachine();
 const keys = keysByPartition();
-const nodes = await ThreeNodes.start([]);
+const nodes = await LocalNodes.start([`--raft-replication-factor=${FACTOR}`], NODES);
 const rows: string[][] = [];
 const times: number[] = [];
 try {

@@ -4,13 +4,13 @@
  */
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { phaseSeconds, printMachine, printTable } from "./report.js";
-import { ThreeNodes } from "./three-nodes.js";
+import { LocalNodes } from "./local-nodes.js";
 
 const PARTITIONS = 1000;
 const SETTLE_SECONDS = 15;
 
 printMachine();
-const nodes = await ThreeNodes.start([`--initial-cluster-partitions=${PARTITIONS}`]);
+const nodes = await LocalNodes.start([`--initial-cluster-partitions=${PARTITIONS}`]);
 try {
   await sleep(SETTLE_SECONDS * 1000);
   const seconds = phaseSeconds(30);

@@ -1,10 +1,11 @@
 /**
- * Three real nodes on loopback for the measurements: started together, known by their ports, killed
- * and restarted by id.
+ * Real nodes on loopback for the measurements: started together, known by their ports, killed and
+ * restarted by id; others join them.
  *
  * Owns its processes and their data. Invariants: 1. Ports are free when they are drawn; a start that
  * meets a taken one fails loudly. 2. Only processes started here are ended.
  */
+import { rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import {
@@ -32,25 +33,46 @@ export function freePort(): Promise<number> {
   });
 }
 
-export class ThreeNodes {
-  readonly ids = [1, 2, 3] as const;
+export class LocalNodes {
   private readonly directory = temporaryDirectory();
   private readonly processes = new Map<number, ServerProcess>();
+  readonly ports = new Map<number, NodePorts>();
 
   private constructor(
-    readonly ports: ReadonlyMap<number, NodePorts>,
+    private readonly founders: number,
     private readonly flags: readonly string[],
   ) {}
 
-  static async start(flags: readonly string[]): Promise<ThreeNodes> {
-    const ports = new Map<number, NodePorts>();
-    for (const id of [1, 2, 3]) {
-      ports.set(id, { peer: await freePort(), grpc: await freePort(), http: await freePort() });
-    }
-    const nodes = new ThreeNodes(ports, flags);
+  /** Founds a cluster of nodes 1 to `founders`. */
+  static async start(flags: readonly string[], founders = 3): Promise<LocalNodes> {
+    const nodes = new LocalNodes(founders, flags);
+    for (let id = 1; id <= founders; id++) await nodes.draw(id);
     for (const id of nodes.ids) nodes.begin(id);
     await nodes.ready();
     return nodes;
+  }
+
+  private async draw(id: number): Promise<void> {
+    const [peer, grpc, http] = [await freePort(), await freePort(), await freePort()];
+    this.ports.set(id, { peer, grpc, http });
+  }
+
+  get ids(): readonly number[] {
+    return [...this.ports.keys()];
+  }
+
+  /** A node with an empty directory joins; it may have the id of one that left. */
+  async join(id: number): Promise<void> {
+    this.ports.delete(id);
+    rmSync(this.pathOf(id), { recursive: true, force: true });
+    const through = [...this.ports.values()].map(({ peer }) => `127.0.0.1:${peer}`).join(",");
+    await this.draw(id);
+    this.launch(id, `--join=${through}`);
+  }
+
+  /** SIGTERM; returns when the process is gone. */
+  async stop(id: number): Promise<void> {
+    await this.processes.get(id)?.stop();
   }
 
   portsOf(id: number): NodePorts {
@@ -59,24 +81,31 @@ export class ThreeNodes {
     return ports;
   }
 
-  /** Starts the process of a node, with the data that it has. */
+  /** Starts the process of a founder, with the data that it has. */
   begin(id: number): void {
+    const founders = [...this.ports].filter(([each]) => each <= this.founders);
+    const members = founders.map(([each, at]) => `${each}=127.0.0.1:${at.peer}`).join(",");
+    this.launch(id, `--initial-cluster=${members}`);
+  }
+
+  private pathOf(id: number): string {
+    return join(this.directory.path, String(id));
+  }
+
+  private launch(id: number, first: string): void {
     const { peer, grpc, http } = this.portsOf(id);
-    const members = [...this.ports].map(([each, at]) => `${each}=127.0.0.1:${at.peer}`).join(",");
-    this.processes.set(
-      id,
-      new ServerProcess([
-        `--raft-nodeid=${id}`,
-        `--initial-cluster=${members}`,
-        `--peer-port=${peer}`,
-        `--grpc-port=${grpc}`,
-        `--http-port=${http}`,
-        "--https-port=off",
-        "--log-level=error",
-        `--storage-path=${join(this.directory.path, String(id))}`,
-        ...this.flags,
-      ]),
-    );
+    const flags = [
+      `--raft-nodeid=${id}`,
+      first,
+      `--peer-port=${peer}`,
+      `--grpc-port=${grpc}`,
+      `--http-port=${http}`,
+      "--https-port=off",
+      "--log-level=error",
+      `--storage-path=${this.pathOf(id)}`,
+      ...this.flags,
+    ];
+    this.processes.set(id, new ServerProcess(flags));
   }
 
   /** SIGKILL; returns when the process is gone. */
@@ -84,10 +113,10 @@ export class ThreeNodes {
     await this.processes.get(id)?.kill();
   }
 
-  /** Waits until every node says that it is ready. */
-  async ready(): Promise<void> {
+  /** Waits until every node, or each of these, says that it is ready. */
+  async ready(ids: readonly number[] = this.ids): Promise<void> {
     const endMs = performance.now() + 120_000;
-    for (const id of this.ids) {
+    for (const id of ids) {
       while (!(await this.isReady(id))) {
         if (performance.now() > endMs) throw new Error(`node ${id} does not become ready`);
         await sleep(50);
