@@ -117,5 +117,10 @@ t.test("a snapshot comes first", (t) => {
   first.observe({ ...begun, applied: 1 });
   first.observe({ ...begun, leading: true });
   t.match(first.verdict(), { kind: "fail", violationCount: 2 });
+  first.votes(3, 1, 4);
+  first.votes(3, 1, 0);
+  t.equal(first.verdict().violationCount, 2, "it has one by now");
+  first.votes(3, 1, 6);
+  t.equal(first.verdict().violationCount, 3, "a voter without any");
   t.end();
 });

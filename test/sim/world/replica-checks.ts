@@ -62,6 +62,10 @@ export class ReplicaChecks implements ReplicaObserver {
   private readonly asked = new Set<number>();
   private readonly newest = new Map<number, PartitionRecord>();
   private readonly counted = new Set<string>();
+  private readonly voters = new Map<
+    number,
+    { readonly index: number; readonly voters: readonly number[] }
+  >();
   private readonly generations = new Map<number, Set<number>>();
 
   /** null: replicas are on all nodes, and what is looked at need not be seen. */
@@ -176,10 +180,23 @@ export class ReplicaChecks implements ReplicaObserver {
   }
 
   membership(group: number, index: number, membership: Membership): void {
+    this.noteVoters(group, index, membership);
     this.inMap.membership(group, index, membership);
     this.mover.membership(group, index, membership);
     this.majority.membership(group, index, membership);
     this.drained.membership(group, index, membership);
+  }
+
+  /** Who votes since the newest configuration. */
+  private noteVoters(group: number, index: number, { voters }: Membership): void {
+    const known = this.voters.get(group);
+    if (known !== undefined && known.index >= index) return;
+    this.voters.set(group, { index, voters });
+    const replicas = this.newest.get(group)?.replicas ?? [];
+    for (const { nodeId, incarnation } of replicas) {
+      if (!voters.includes(nodeId) || known?.voters.includes(nodeId) !== false) continue;
+      this.snapshotFirst.votes(nodeId, group, incarnation);
+    }
   }
 
   // ReplicaObserver -----------------------------------------------------------------------------
