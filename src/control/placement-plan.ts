@@ -9,7 +9,8 @@
  *
  * Pure. Invariants: 1. One step for each partition in a pass, and none beside a replica on its way
  * (P-092). 2. No removal is ordered that would leave no live majority of the rest, and none below
- * the factor but for a member that leaves while nothing may be moved. 3. Who leaves, is evicted or
+ * the factor but for a member that leaves while nothing may be moved, or that was removed by force
+ * and has no successor. 3. Who leaves, is evicted or
  * dead gets no replica. 4. Balance lowers the sum of the squares of the counts by two or more with
  * each move: it ends, and at a difference of one nothing moves (P-106). 5. What is to be done and
  * is not has a reason in each pass (P-093). 6. Without the rebalancer nothing begins, but replicas
@@ -213,7 +214,7 @@ class Pass {
     if (!this.view.isEnabled) return this.remove(one, goers);
     switch (kind) {
       case "repair":
-        return this.add(one, this.firstOf(one, "dead"));
+        return this.repair(one);
       case "drain":
         return this.drain(one);
       case "trim":
@@ -231,6 +232,16 @@ class Pass {
 
   private firstOf({ voters }: Case, standing: Standing): number {
     return voters.find((nodeId) => this.ledger.standing(nodeId) === standing) ?? 0;
+  }
+
+  /** What never comes back goes without a successor where no live node could be one (P-095). */
+  private repair(one: Case): Outcome {
+    const outcome = this.add(one, this.firstOf(one, "dead"));
+    if (typeof outcome !== "string" || this.ledger.hasTarget(one.record)) return outcome;
+    const gone = one.voters.filter((nodeId) => {
+      return this.ledger.state(nodeId)?.view.evicted !== false;
+    });
+    return gone.length === 0 ? outcome : this.remove(one, gone);
   }
 
   private drain(one: Case): Outcome {

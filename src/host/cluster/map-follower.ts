@@ -120,9 +120,12 @@ export class MapFollower {
     const row = this.lives.row(partition);
     if (row === null) return foundingBeginning(this.deps.founderIds(), this.deps.isJoiner());
     const { incarnation, term, vote, lastGeneration } = row;
-    const founders = incarnation > 0 ? [] : present(record, "a founder's record is known").founders;
-    const isAdded = incarnation > 0;
-    return { founders, incarnation, isAdded, term, vote, firstGeneration: lastGeneration + 1 };
+    const known = { term, vote, firstGeneration: lastGeneration + 1 };
+    if (incarnation > 0) return { founders: [], incarnation, isAdded: true, ...known };
+    const { founders } = present(record, "a founder's record is known");
+    if (founders.length > 0) return { founders, incarnation, isAdded: false, ...known };
+    // It was on every node before it was listed: it begins as it would have begun there.
+    return { ...foundingBeginning(this.deps.founderIds(), this.deps.isJoiner()), ...known };
   }
 
   /** Brings what is hosted in line with the map, where that changed. */

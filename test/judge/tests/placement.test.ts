@@ -210,6 +210,15 @@ t.test("P-096 removals leave as many as there are to be", (t) => {
     drain.record(record(2, removal), 0);
     t.equal(drain.verdict().violationCount, count, `moved: ${isMoved}`);
   }
+  const force = new NeverBelowFactor(true, {});
+  force.cluster(
+    leaving.map((line) => ({ ...line, evicted: line.role === "leaving" })),
+    3,
+    0,
+  );
+  force.record(record(1, voters), 0);
+  force.record(record(2, removal), 0);
+  t.equal(force.verdict().kind, "pass", "it was removed by force");
   const late = new NeverBelowFactor(true, {});
   late.cluster(three.slice(0, 2), 0, 0);
   late.cluster(three, 0, 5000);

@@ -68,14 +68,15 @@ t.test("replicas go after their removal", (t) => {
 });
 
 t.test("answers count for one life", (t) => {
-  const lives = { fromLife: 4, toLife: 0, ownLife: 0, knownLife: 4 };
+  const lives = { fromLife: 4, toLife: 0, ownLife: 0, knownLife: 4, term: 7, ownTerm: 7 };
   const answer: Heard = { node: 1, from: 2, group: 1, kind: "appendAnswer", ...lives };
   const acks = new AcksOfOneLife({ answers: 1, "of later lives": 1 });
   acks.heard({ ...answer, fromLife: 0, knownLife: 0 });
   t.equal(acks.verdict().kind, "vacuous");
   acks.heard(answer);
   acks.heard({ ...answer, kind: "vote", knownLife: 0 });
-  t.equal(acks.verdict().kind, "pass", "a request of a life that is news");
+  acks.heard({ ...answer, fromLife: 6, term: 6 });
+  t.equal(acks.verdict().kind, "pass", "a request of a life that is news, a late answer");
   for (const bad of [{ knownLife: 5 }, { knownLife: 3 }, { ownLife: 2 }, { toLife: 1 }]) {
     const broken = new AcksOfOneLife();
     broken.heard({ ...answer, ...bad });

@@ -30,7 +30,8 @@ export interface KeeperPlan {
 export interface PlacerPlan {
   /** null: nobody moves replicas but the nodes. */
   readonly hand: HandPlan | null;
-  readonly keeper: KeeperPlan;
+  /** null: nobody sets factors, or loses machines. */
+  readonly keeper: KeeperPlan | null;
 }
 
 export interface PlacedPlan {
@@ -48,6 +49,13 @@ const OPERATORS: readonly OperatorKind[] = [
   ...(["leave", "leave", "leave", "join", "join", "rejoin"] as const),
   ...(["transfer", "transfer", "start-the-gone", "rolling-restart"] as const),
 ];
+
+/** Three replicas of each partition, which nobody moves but the nodes, as they ship. */
+export const SPREAD: PlacedPlan = {
+  placer: { hand: null, keeper: null },
+  members: null,
+  host: { replicationFactor: 3, rebalancerEnabled: true },
+};
 
 export function placedPlan(prng: Prng): PlacedPlan {
   const replicationFactor = pick(prng, [0, 1, 2, 3, 3, 3, 4, 5]);

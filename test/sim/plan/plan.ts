@@ -21,7 +21,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
-import { type PlacerPlan, placedPlan } from "../members/placementplan.js";
+import { type PlacedPlan, type PlacerPlan, SPREAD, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
 import {
@@ -155,6 +155,11 @@ function disasterOf(seed: number, profile: Profile, founders: number): DisasterP
   return prng.chance(1, 2) ? disasterPlan(prng, founders) : null;
 }
 
+function placedPlanOf(seed: number, { hasPlacer, isSpread }: Profile): PlacedPlan | null {
+  if (isSpread === true) return SPREAD;
+  return hasPlacer === true ? placedPlan(new Prng(seed).fork("placer")) : null;
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -172,7 +177,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const chosen = fewOf(drawn, new Prng(seed).fork("few"));
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
-  const placed = profile.hasPlacer === true ? placedPlan(new Prng(seed).fork("placer")) : null;
+  const placed = placedPlanOf(seed, profile);
   const plan: Plan = {
     seed,
     profile: profileName,

@@ -18,6 +18,8 @@ export interface Profile {
   readonly hasUpgrades?: boolean;
   /** Partitions have replicas on some nodes only, which are moved by hand. */
   readonly hasPlacer?: boolean;
+  /** Each partition has three replicas, which the allocator spreads over all nodes. */
+  readonly isSpread?: boolean;
   /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
   readonly nodes: readonly number[];
   /** Faults that the profile may switch on. */
@@ -161,6 +163,21 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     // long.
     segmentBytes: 4 << 20,
     ticks: 10_000,
+  },
+  /**
+   * The same with three replicas of each partition, and as many partitions as are spread over nodes
+   * that join within the time of peace.
+   */
+  "wide-placed": {
+    name: "wide-placed",
+    nodes: [25],
+    faults: ["kill", "isolate", "link-break"],
+    thinkMs: [500],
+    clients: [20],
+    host: { ...DEFAULT_HOST_SETTINGS, initialPartitions: 200 },
+    segmentBytes: 4 << 20,
+    ticks: 10_000,
+    isSpread: true,
   },
   /**
    * Days of a cluster that sleeps most of the time: what goes by clocks and counters, and groups

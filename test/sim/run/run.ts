@@ -203,8 +203,8 @@ class Run {
 
   private makeKeeper(): Keeper | null {
     const { world, plan, servers, faults, atlas, checks } = this;
-    if (plan.placer === null) return null;
-    const { keeper } = plan.placer;
+    const keeper = plan.placer?.keeper ?? null;
+    if (keeper === null) return null;
     const refused = (): void => checks.replicas?.removalRefused();
     return new Keeper(world, plan, keeper, servers, faults, atlas, refused);
   }

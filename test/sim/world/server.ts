@@ -362,7 +362,8 @@ export class Server {
       replica.receive = (item) => {
         const { group, fromLife, toLife, message } = item;
         const { kind, from } = message;
-        const known = { ownLife: replica.lives.own, knownLife: replica.lives.of(from) };
+        const lives = { ownLife: replica.lives.own, knownLife: replica.lives.of(from) };
+        const known = { ...lives, term: message.term, ownTerm: replica.core.term };
         events.heard?.({ node: nodeId, from, group, kind, fromLife, toLife, ...known });
         receive(item);
       };

@@ -251,6 +251,27 @@ t.test("P-092 repair: by a majority that lives, the most endangered first", (t) 
   t.end();
 });
 
+t.test("P-095 who is removed by force and has no successor goes all the same", (t) => {
+  const lost = (sixth: Partial<MemberView>): MemberView[] => {
+    return but(but(lines(6), 4, evicted), 6, sixth);
+  };
+  const all = [placed(1, "1, 2, 3, 4, 5")];
+  check(t, [
+    ["the other one is dead, too", 5, lost(dead), all, ["1 repair -4"]],
+    ["one that is silent may stay so", 5, lost(silent), all, ["1 repair -4"]],
+    [
+      "one that lives may soon take it",
+      5,
+      lost({ report: null }),
+      all,
+      ["1 repair: nodes-not-ready"],
+    ],
+    ["one takes it", 5, lost({}), all, ["1 repair +6 for 4"]],
+    ["who is but dead may come back", 5, but(lines(5), 4, dead), all, ["1 repair: no-node"]],
+  ]);
+  t.end();
+});
+
 t.test("P-096 drain: a replica in place of the leaver's, or none where the rest is enough", (t) => {
   const l3 = but(five, 3, leaving);
   const off = { isEnabled: false };

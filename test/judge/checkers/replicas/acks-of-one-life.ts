@@ -3,7 +3,8 @@
  * counts it for, and was said to the life that hears it.
  *
  * A request of a later life than is known is news: the map of the hearer may be old. An answer of
- * one is not: it was asked of somebody else.
+ * one is not: it was asked of somebody else. An answer of an earlier term counts for nothing
+ * (P-002): it may be of a life that came and went before the process of the hearer began.
  */
 import type { MessageKind } from "../../../../src/raft/state/types.js";
 import { Findings, type Verdict } from "../verdict.js";
@@ -19,6 +20,9 @@ export interface Heard {
   /** The hearer's own life, and that of the sender as it knows it. */
   readonly ownLife: number;
   readonly knownLife: number;
+  /** Of the message, and of the hearer. */
+  readonly term: number;
+  readonly ownTerm: number;
 }
 
 const ANSWERS: readonly MessageKind[] = [
@@ -35,7 +39,7 @@ export class AcksOfOneLife {
     this.findings = new Findings("answers count for one life", minimum);
   }
 
-  heard({ node, from, group, kind, fromLife, toLife, ownLife, knownLife }: Heard): void {
+  heard({ node, from, group, kind, fromLife, toLife, ownLife, knownLife, ...terms }: Heard): void {
     const isAnswer = ANSWERS.includes(kind);
     if (isAnswer) this.findings.count("answers");
     if (isAnswer && fromLife + toLife > 0) this.findings.count("of later lives");
@@ -43,7 +47,8 @@ export class AcksOfOneLife {
     if (toLife !== ownLife) {
       this.findings.violation(`${where} is for life ${toLife}, it is in life ${ownLife}`);
     }
-    if (fromLife < knownLife || (isAnswer && fromLife !== knownLife)) {
+    const isLate = isAnswer && terms.term < terms.ownTerm;
+    if (fromLife < knownLife || (isAnswer && !isLate && fromLife !== knownLife)) {
       this.findings.violation(`${where}, life ${fromLife}, counts for life ${knownLife}`);
     }
   }

@@ -1,7 +1,7 @@
 /**
  * Property (P-096): no order to remove a replica leaves a partition with fewer voters than it is to
- * have; but for a member that leaves while nothing may be moved, and for what somebody ordered by
- * hand.
+ * have; but for a member that is removed by force, one that leaves while nothing may be moved, and
+ * for what somebody ordered by hand.
  *
  * Invariants: 1. What is to be is reckoned here, from the committed factor and the member list. 2.
  * An order was decided on the member list of a moment before: the lowest of the last ones counts.
@@ -17,6 +17,8 @@ const VOTERS_MAX = 9;
 export interface Line {
   readonly nodeId: number;
   readonly role: string;
+  /** It is removed by force. */
+  readonly evicted?: boolean;
 }
 
 interface Listed {
@@ -74,8 +76,9 @@ export class NeverBelowFactor {
     const rest = to.replicas.filter(isVoter).length;
     const wished = this.wishedOf(to, atMs);
     if (rest >= wished) return;
-    const role = this.members.find(({ nodeId }) => nodeId === goes.nodeId)?.role;
-    if (!this.isMoved && (role === undefined || role === "leaving")) return;
+    const line = this.members.find(({ nodeId }) => nodeId === goes.nodeId);
+    if (line === undefined || line.evicted === true) return;
+    if (!this.isMoved && line.role === "leaving") return;
     const where = `partition ${to.partitionId}, generation ${to.generation}`;
     const text = `node ${goes.nodeId} is to go, ${rest} of ${wished} voters stay`;
     this.findings.violation(`${where}: ${text}`);

@@ -4,6 +4,7 @@
  */
 import t from "tap";
 import { type PartitionId, configIndex, partitionId } from "../../../../src/base/ids.js";
+import { PROGRAM } from "../../../../src/base/levels.js";
 import { Prng } from "../../../../src/base/prng.js";
 import {
   FrameRoom,
@@ -13,8 +14,10 @@ import {
   readRaftFrame,
 } from "../../../../src/host/replication/raft-frames.js";
 import { type ProposalResult } from "../../../../src/host/group/group.js";
+import type { JoinAnswer } from "../../../../src/ports.js";
+import type { Membership } from "../../../../src/raft/state/types.js";
 import { setCommand } from "../../../doubles/host/world.js";
-import { withoutGroups } from "../../../doubles/host/peerworld.js";
+import { address, farFounder, withoutGroups } from "../../../doubles/host/peerworld.js";
 import { PlacedCluster, replicaOf, rowOf } from "../../../doubles/host/placing.js";
 
 const P: PartitionId = partitionId(1);
@@ -149,6 +152,39 @@ void t.test("a partition that was on every node goes and comes once it is placed
   }
   cluster.passUntil(() => cluster.hosts(P).join() === "2,3,4" && cluster.serverOf(P) !== null);
   t.ok(write(cluster, "again"));
+  t.end();
+});
+
+void t.test("P-097 a joiner hears of a partition only when it has been listed", (t) => {
+  const cluster = new PlacedCluster(3, 0).ready();
+  cluster.passUntil(() => cluster.serverOf(P) !== null);
+  for (let at = 0; at < 5; at++) t.ok(write(cluster, `before${at}`));
+  const { endpoint } = address(4);
+  const request = {
+    nodeId: 4,
+    storageId: "s4",
+    endpoint,
+    storage: "lmdb",
+    program: PROGRAM,
+  } as const;
+  const answers: JoinAnswer[] = [];
+  cluster.world(1).peers?.events?.joinAsked(request, (answer) => void answers.push(answer));
+  const config = (): Membership | undefined => {
+    const id = cluster.serverOf(P);
+    return id === null ? undefined : replicaOf(cluster.node(id), P)?.members.membership;
+  };
+  cluster.passUntil(() => config()?.learners.includes(4) === true);
+  const { generation } = cluster.record(P);
+  const rest = { configIndex: configIndex(0), voters: [1, 2, 3], learners: [4] };
+  const items = [{ partitionId: P, generation, ...rest }];
+  t.equal(cluster.decide({ kind: "place-partition", items }), "done");
+  t.equal(cluster.told(P), "1 voter, 2 voter, 3 voter, 4 learner");
+  cluster.start(4, { founders: [1, 2, 3].map(farFounder) });
+  cluster.passUntil(() => replicaOf(cluster.node(4), P) !== null);
+  t.equal(replicaOf(cluster.node(4), P)?.core.status().membership.voters.length, 3);
+  cluster.passUntil(() => cluster.told(P) === "1 voter, 2 voter, 3 voter");
+  cluster.passUntil(() => cluster.hosts(P).join() === "1,2,3");
+  t.ok(write(cluster, "after"), "nobody needs it, and it goes");
   t.end();
 });
 
