@@ -142,7 +142,9 @@ export class Faults implements Scene {
     // Below and above election timeouts and leases.
     const most = [10, 300, 3000, 12_000][prng.below(4)] as number;
     const delayMs = 1 + prng.below(most);
-    if (this.isOver) this.world.schedule(10, () => server.start());
+    // Who waits to be replaced is refused again and again.
+    const soonMs = server.isUnderRepair ? 1000 : 10;
+    if (this.isOver) this.world.schedule(soonMs, () => server.start());
     else this.until(delayMs, () => server.start());
   }
 

@@ -36,6 +36,7 @@ export class Repairs {
   begin(server: Server): void {
     if (this.open.has(server)) return;
     this.open.add(server);
+    server.isUnderRepair = true;
     this.later(() => this.remove(server), 500, 5000);
   }
 
@@ -62,6 +63,7 @@ export class Repairs {
     if (this.scrapped.has(server)) return false;
     if (server.isDamaged && !server.isLost) return false;
     if (this.open.delete(server) && !server.isLost) this.counts["nodes replaced"]++;
+    server.isUnderRepair = false;
     return true;
   }
 
@@ -94,6 +96,7 @@ export class Repairs {
     if (!cameBack && this.isDone(server)) return;
     if (cameBack || server.isOutdated) {
       this.open.add(server);
+      server.isUnderRepair = true;
       server.wipe();
       server.start();
     }

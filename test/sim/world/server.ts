@@ -117,6 +117,8 @@ export class Server {
   private straysBefore = 0;
   /** Its disk was put back as it was some lives ago. */
   isOutdated = false;
+  /** Its disk was lost, and somebody has it removed and brings it back. */
+  isUnderRepair = false;
   /** Was taken in again after its disk was lost. */
   isReadmitted = false;
   /** Of this directory, the latest last. */
@@ -340,7 +342,7 @@ export class Server {
       return this.end("kill", `refused to join: ${why}`);
     }
     if (!this.isWiped) this.events.violation(`node ${this.nodeId} may not join: ${why}`);
-    this.isLost = true;
+    this.isLost = !this.isUnderRepair;
     this.end("kill", `refused to join: ${why}`);
   }
 
