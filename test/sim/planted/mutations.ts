@@ -10,8 +10,7 @@ import { memberBugs } from "./members.js";
 import type { Mutation } from "./mutation.js";
 import { WHY_OPEN } from "./open.js";
 import { operationBugs } from "./operations.js";
-import { placementBugs } from "./placements.js";
-import { replicaBugs } from "./replicas.js";
+import { placementBugs, replicaBugs } from "./replicas.js";
 
 /** All of them, from the bottom of the tower to the top. */
 const planted: readonly Mutation[] = [
