@@ -60,8 +60,8 @@ export const hostingBugs: readonly RecordBug[] = [
     "a founder of a one-voter group",
     edit(
       "src/host/cluster/map-follower.ts",
-      "const founders = incarnation > 0 ? [] :",
-      "const founders = incarnation > 0 ? [this.deps.nodeId] :",
+      "return { founders: [], incarnation,",
+      "return { founders: [this.deps.nodeId], incarnation,",
     ),
     edit(
       "src/host/storage/recovery.ts",

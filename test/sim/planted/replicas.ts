@@ -27,8 +27,8 @@ export const replicaBugs: readonly Mutation[] = [
   host("P-088", "a replica that was added begins with its own vote", "placed", [
     edit(
       "src/host/cluster/map-follower.ts",
-      "const founders = incarnation > 0 ? [] :",
-      "const founders = incarnation > 0 ? [this.deps.nodeId] :",
+      "return { founders: [], incarnation,",
+      "return { founders: [this.deps.nodeId], incarnation,",
     ),
     edit(
       "src/host/storage/recovery.ts",
