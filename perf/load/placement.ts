@@ -142,7 +142,7 @@ interface Window {
 
 async function fill(nodes: LocalNodes, names: readonly string[]): Promise<number> {
   const value = Buffer.alloc(VALUE_BYTES, 7).toString("base64");
-  const each = Math.round((MIB_EACH << 20) / VALUE_BYTES);
+  const each = Math.round((MIB_EACH * 2 ** 20) / VALUE_BYTES);
   const keys = names.flatMap((name) =>
     Array.from({ length: each }, (_, at) => `${name}/data-${at}`),
   );
