@@ -143,7 +143,9 @@ function findFounders(
   port: SimPeers,
   found: (founders: readonly Founder[], entryLevel: number) => void,
 ): void {
-  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([], FIRST_LEVEL);
+  // What a directory says of its level outlives a start; without such a file its one program does.
+  const known = server.plan.upgrades === null ? server.runs.levels.max : FIRST_LEVEL;
+  if (server.rows.get(IDENTITY_KEY) !== undefined) return found([], known);
   port.standing = () => ({ state: "empty", founders: [] });
   entering.enter(CLUSTER_ID, server.storageId, (entered) => {
     if (entered.kind === "refused") return server.joinRefused(entered.reason);
