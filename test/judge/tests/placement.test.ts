@@ -141,10 +141,13 @@ t.test("P-094 records change by orders and reports", (t) => {
   checker.record(record(9, [voter(1)]));
   t.equal(checker.verdict().kind, "vacuous", "what lies between was not seen");
   checker.record(next([voter(1), removing(2)]));
+  checker.ordered(1, 4, 5);
   t.equal(checker.verdict().kind, "pass");
+  checker.ordered(1, 3, 5);
+  t.equal(checker.verdict().violationCount, 1, "it was too late");
   checker.record(record(6, [voter(1), voter(2)], { configIndex: from.configIndex }));
   checker.record(record(4, [voter(1)], { configIndex: from.configIndex }));
-  t.match(checker.verdict(), { kind: "fail", violationCount: 2 });
+  t.match(checker.verdict(), { kind: "fail", violationCount: 3 });
   t.end();
 });
 

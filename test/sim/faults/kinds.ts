@@ -75,6 +75,8 @@ export const SPECIAL_FAULTS = {
   "roll-back": {},
   /** The disks of a majority of the founders are emptied. */
   "lose-majority": {},
+  /** A node takes in nothing of the meta partition for a while: what it knows of the cluster is old. */
+  "meta-deaf": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

@@ -44,6 +44,13 @@ export function strikeSpecially(
       });
       return true;
     }
+    case "meta-deaf":
+      if (server.isDeafToMeta) return false;
+      server.isDeafToMeta = true;
+      scene.until(World.between(prng, 500, 12_000), () => {
+        server.isDeafToMeta = false;
+      });
+      return true;
     case "garbage":
       return sendGarbage(scene, server, prng);
     case "replay":

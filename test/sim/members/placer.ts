@@ -12,19 +12,28 @@ import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 import type { HandPlan } from "./placementplan.js";
 
+/** Told of what is ordered by hand. */
+export interface HandEvents {
+  /** An order leaves that was decided on `generation` of the record. */
+  orderedByHand(partition: number, generation: number): void;
+  /** It was carried out, and made generation `made`. */
+  orderDone(partition: number, generation: number, made: number): void;
+}
+
 export class Placer {
   readonly counts = { orders: 0, done: 0, again: 0, cancelled: 0, kept: 0 };
   private readonly prng: Prng;
   /** "partition/node": had a replica once. */
   private readonly former = new Set<string>();
+  /** What the last order for a partition was decided on. */
+  private readonly older = new Map<number, PartitionRecord>();
   private isOver = false;
 
   constructor(
     private readonly world: World,
     private readonly plan: HandPlan,
     private readonly servers: readonly Server[],
-    /** What makes the generation after this one is ordered here. */
-    private readonly ordered: (partition: number, generation: number) => void,
+    private readonly told: HandEvents,
   ) {
     this.prng = world.prng("placer");
   }
@@ -58,23 +67,30 @@ export class Placer {
 
   private act(): void {
     const records = this.records();
-    const record = records[this.prng.below(Math.max(1, records.length))];
-    const change = record === undefined ? null : this.changeOf(record);
+    const newest = records[this.prng.below(Math.max(1, records.length))];
+    if (newest === undefined) return;
+    // Now and then what was decided on an older record, which is too late.
+    const older = this.older.get(newest.partitionId);
+    const record = older !== undefined && this.prng.chance(1, 8) ? older : newest;
+    this.older.set(newest.partitionId, newest);
+    const change = this.changeOf(record);
     const meta = this.servers.find(({ running }) => running?.node.metaGroup().isServing());
     const running = meta?.running ?? null;
-    if (record === undefined || change === null || running === null) return;
+    if (change === null || running === null) return;
     const { life, node } = running;
     const { partitionId: id, generation } = record;
     const items = [{ partitionId: id, generation, change }];
     this.counts.orders++;
-    this.ordered(id, generation);
+    this.told.orderedByHand(id, generation);
     life.enter(() => {
       const deadlineMs = node.nowMs() + 2000;
       const command = { kind: "change-replicas", items } as const;
       node.metaGroup().proposeFinal(command, 200, deadlineMs, (result) => {
         const outcome = result.status === "applied" ? result.outcome : null;
-        const isDone = outcome?.kind === "meta" && outcome.items[0]?.status === "done";
-        if (isDone) this.noteDone(record, change);
+        const [item] = outcome?.kind === "meta" ? outcome.items : [];
+        if (item?.status !== "done") return;
+        this.told.orderDone(id, generation, item.generation);
+        this.noteDone(record, change);
       });
     });
   }
@@ -90,12 +106,15 @@ export class Placer {
   private changeOf({ partitionId: id, replicas }: PartitionRecord): ReplicaChange | null {
     const { prng } = this;
     const learner = replicas.find(({ role }) => role === "learner");
-    if (learner !== undefined) {
+    // Now and then an order beside a replica that is on its way, which is refused.
+    const isHasty = prng.chance(1, 4);
+    if (learner !== undefined && !isHasty) {
       return prng.chance(1, 6) ? { kind: "cancel", nodeId: learner.nodeId } : null;
     }
     const going = replicas.find(({ role }) => role === "removing");
-    if (going !== undefined)
+    if (going !== undefined && !isHasty) {
       return prng.chance(1, 3) ? { kind: "keep", nodeId: going.nodeId } : null;
+    }
     const listed = replicas.map(({ nodeId }) => nodeId);
     const one = <T>(list: readonly T[]): T | null =>
       list[prng.below(Math.max(1, list.length))] ?? null;

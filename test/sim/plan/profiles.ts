@@ -126,7 +126,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   placed: {
     name: "placed",
     nodes: [5, 5, 5, 6, 7, 9, 12],
-    faults: [...WHOLE_DISKS, "lose-disk", "replay", "replay"],
+    faults: [...WHOLE_DISKS, "lose-disk", "replay", "replay", "meta-deaf", "meta-deaf"],
     thinkMs: [300, 1000, 3000],
     clients: [2, 4],
     hasPlacer: true,

@@ -196,9 +196,8 @@ class Run {
     const { world, plan, servers, checks } = this;
     const hand = plan.placer?.hand ?? null;
     if (hand === null) return null;
-    return new Placer(world, hand, servers, (partition, generation) => {
-      checks.replicas?.orderedByHand(partition, generation);
-    });
+    const nobody = { orderedByHand: () => undefined, orderDone: () => undefined };
+    return new Placer(world, hand, servers, checks.replicas ?? nobody);
   }
 
   private makeKeeper(): Keeper | null {

@@ -218,6 +218,10 @@ export class ReplicaChecks implements ReplicaObserver {
     this.bounded.ordered(partition, generation);
   }
 
+  orderDone(...done: Parameters<LegalEdges["ordered"]>): void {
+    this.edges.ordered(...done);
+  }
+
   leaveAsked(node: number): void {
     this.asked.add(node);
   }

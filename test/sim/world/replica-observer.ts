@@ -28,6 +28,8 @@ export interface ReplicaObserver {
   back(node: number): void;
   /** Somebody orders by hand what makes the generation after `generation`. */
   orderedByHand(partition: number, generation: number): void;
+  /** It was carried out, and made generation `made`. */
+  orderDone(partition: number, generation: number, made: number): void;
   /** A node asks to leave by itself. */
   leaveAsked(node: number): void;
   /** It was told that it has left. */

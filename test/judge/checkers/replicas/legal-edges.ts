@@ -125,6 +125,14 @@ export class LegalEdges {
     this.compare(record, known.get(generation + 1));
   }
 
+  /** An order that was decided on `generation` was carried out, and made generation `made`. */
+  ordered(partition: number, generation: number, made: number): void {
+    this.findings.count("orders by hand");
+    if (made === generation + 1) return;
+    const text = `an order decided on generation ${generation} makes ${made}`;
+    this.findings.violation(`partition ${partition}: ${text}`);
+  }
+
   private compare(from: PartitionRecord | undefined, to: PartitionRecord | undefined): void {
     if (from === undefined || to === undefined) return;
     const edge = edgeOf(from, to);
