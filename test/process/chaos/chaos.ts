@@ -1,6 +1,6 @@
 /**
  * A chaos run: real nodes, clients that record what they see, faults one after the other, a quiet end in which everything
- * is read once more, and the verdict of each checker. `npm run chaos -- --minutes M --seed S [--nodes N]`.
+ * is read once more, and the verdict of each checker. `npm run chaos -- --minutes M --seed S [--nodes N] [--factor F]`.
  *
  * Invariants: 1. Only processes of this run are touched. 2. The run is green only when every checker passes: too little
  * seen, or undecided, is not green (P-166, P-167).
@@ -13,7 +13,7 @@ import { sleep } from "../cluster/server-process.js";
 import { HISTORY_CHECKS, checkHistory, withDrift } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
-import { ChaosFaults } from "./faults.js";
+import { ChaosFaults, type FaultKind } from "./faults.js";
 import { BLOCK_SIZE, ChaosNodes, WIPED_WORDS } from "./nodes.js";
 import { ChaosWorkload } from "./workload.js";
 
@@ -23,7 +23,11 @@ const OPEN_SHARE = 0.05;
 export interface ChaosOptions {
   readonly seed: number;
   readonly nodes: number;
+  /** Replicas of each partition; 0 = every node has all. */
+  readonly factor?: number;
   readonly durationMs: number;
+  /** Exactly these, one after the other; else what is drawn until the time is over. */
+  readonly kinds?: readonly FaultKind[];
   readonly clients: number;
   readonly say: (text: string) => void;
 }
@@ -42,7 +46,7 @@ const DRIFT = 0.001;
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, say } = options;
   const prng = new Prng(seed);
-  const nodes = await ChaosNodes.start(options.nodes);
+  const nodes = await ChaosNodes.start(options.nodes, options.factor);
   say(`${options.nodes} nodes are ready, seed ${seed}`);
   try {
     const history = new HistoryRecorder(2_000_000);
@@ -52,7 +56,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
     const pace = prng.fork("pace");
-    const stuck = await disturb(faults, deadline, pace);
+    const stuck = await disturb(faults, options.kinds ?? null, deadline, pace);
     const termsAfter = await nodes.terms();
     const losesDisk = options.nodes > 1 && stuck === null;
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
@@ -64,7 +68,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const verdicts = [
       ...judge(recorded),
       workload.store.verdict(),
-      effects(faults, nodes, termsAfter - termsBefore),
+      effects(options, faults, nodes, termsAfter - termsBefore),
       served(unserved, stuck),
       ...wiped,
     ];
@@ -88,12 +92,14 @@ function judge(history: History): Verdict[] {
 /** Faults until the deadline. Says what went wrong when the nodes did not come back after one; null when they did. */
 async function disturb(
   faults: ChaosFaults,
+  kinds: readonly FaultKind[] | null,
   deadlineMs: number,
   pace: Prng,
 ): Promise<string | null> {
   try {
     await sleep(1000);
-    while (performance.now() < deadlineMs) {
+    for (const kind of kinds ?? []) await faults.inject(kind);
+    while (kinds === null && performance.now() < deadlineMs) {
       await faults.inject();
       await sleep(500 + pace.below(2000));
     }
@@ -131,9 +137,18 @@ function served(unserved: number, stuck: string | null): Verdict {
 }
 
 /** P-167: the faults must have had an effect that can be seen. */
-function effects(faults: ChaosFaults, nodes: ChaosNodes, termsRisen: number): Verdict {
-  const isCluster = nodes.count > 1;
-  const minimum = { faults: 3, "terms risen": isCluster ? 1 : 0, "links known": isCluster ? 1 : 0 };
+function effects(
+  { kinds }: ChaosOptions,
+  faults: ChaosFaults,
+  nodes: ChaosNodes,
+  termsRisen: number,
+): Verdict {
+  const least = nodes.count > 1 ? 1 : 0;
+  const wanted = Object.fromEntries((kinds ?? []).map((kind) => [kind, 1]));
+  const minimum = {
+    ...{ faults: kinds?.length ?? 3, "terms risen": least, "links known": least },
+    ...wanted,
+  };
   const findings = new Findings("faults had effects", minimum);
   for (const [kind, count] of faults.injected) {
     findings.count("faults", count);
@@ -157,7 +172,7 @@ function report(
   const { ok, refused, unknown } = workload.outcomes;
   const passed = allPass(verdicts, OPEN_SHARE);
   const lines = [
-    `seed ${options.seed}, ${options.nodes} nodes, ${options.durationMs / 1000} s, ${options.clients} clients`,
+    `seed ${options.seed}, ${options.nodes} nodes, factor ${nodes.factor}, ${options.clients} clients`,
     `operations ${history.attempts.length}: ok ${ok}, refused ${refused}, unknown ${unknown}`,
     `unknown because: ${counts(workload.unknownReasons)}`,
     `faults: ${counts(faults.injected)}`,
@@ -188,6 +203,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   const outcome = await runChaos({
     seed: numberOf(argv, "--seed", 1),
     nodes: numberOf(argv, "--nodes", 3),
+    factor: argv.includes("--factor") ? numberOf(argv, "--factor", 3) : 0,
     durationMs: numberOf(argv, "--minutes", 1) * 60_000,
     clients: numberOf(argv, "--clients", 24),
     say,

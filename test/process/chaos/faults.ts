@@ -7,9 +7,10 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { sleep } from "../cluster/server-process.js";
+import { ChaosMoves, MOVE_KINDS, type MoveKind } from "./moves.js";
 import type { ChaosNodes } from "./nodes.js";
 
-export const FAULT_KINDS = [
+const PLAIN_KINDS = [
   "kill",
   "kill all",
   "pause",
@@ -24,7 +25,11 @@ export const FAULT_KINDS = [
   "full disk",
   "clock jump",
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+export type FaultKind = (typeof PLAIN_KINDS)[number] | MoveKind;
+
+function isMove(kind: FaultKind): kind is MoveKind {
+  return (MOVE_KINDS as readonly FaultKind[]).includes(kind);
+}
 
 const NEEDS_PEERS: ReadonlySet<FaultKind> = new Set([
   "isolate",
@@ -39,18 +44,26 @@ export class ChaosFaults {
   readonly injected = new Map<FaultKind, number>();
   readonly unavailable = new Map<FaultKind, number>();
   private waiting: FaultKind[] = [];
+  private readonly moves: ChaosMoves;
 
   constructor(
     private readonly nodes: ChaosNodes,
     private readonly prng: Prng,
     private readonly say: (text: string) => void,
-  ) {}
+  ) {
+    this.moves = new ChaosMoves(nodes, prng.fork("moves"), say);
+  }
+
+  private get possible(): readonly FaultKind[] {
+    const { count, factor } = this.nodes;
+    const plain = PLAIN_KINDS.filter((kind) => count > 1 || !NEEDS_PEERS.has(kind));
+    return factor === 0 ? plain : [...plain, ...MOVE_KINDS];
+  }
 
   /** Each kind comes before any comes again. */
   private draw(): FaultKind {
     if (this.waiting.length === 0) {
-      const possible = FAULT_KINDS.filter((kind) => this.nodes.count > 1 || !NEEDS_PEERS.has(kind));
-      this.waiting = possible.slice();
+      this.waiting = [...this.possible];
       for (let at = this.waiting.length - 1; at > 0; at--) {
         const other = this.prng.below(at + 1);
         const moved = this.waiting[at] as FaultKind;
@@ -61,8 +74,9 @@ export class ChaosFaults {
     return this.waiting.pop() as FaultKind;
   }
 
-  async inject(): Promise<void> {
-    const kind = this.draw();
+  /** `chosen`: else it is drawn. */
+  async inject(chosen?: FaultKind): Promise<void> {
+    const kind = chosen ?? this.draw();
     const node = 1 + this.prng.below(this.nodes.count);
     const lastsMs = 2500 + this.prng.below(3000);
     this.say(`${kind}, node ${node}, ${lastsMs} ms`);
@@ -73,6 +87,11 @@ export class ChaosFaults {
 
   private async carryOut(kind: FaultKind, node: number, lastsMs: number): Promise<boolean> {
     const { nodes } = this;
+    if (isMove(kind)) {
+      const done = await this.moves.carryOut(kind, node);
+      await nodes.allReady();
+      return done;
+    }
     switch (kind) {
       case "kill":
         await nodes.kill(node);
@@ -119,7 +138,11 @@ export class ChaosFaults {
     return true;
   }
 
-  private async disturbNetwork(kind: FaultKind, node: number, lastsMs: number): Promise<void> {
+  private async disturbNetwork(
+    kind: Exclude<FaultKind, MoveKind>,
+    node: number,
+    lastsMs: number,
+  ): Promise<void> {
     const { nodes } = this;
     const { network } = nodes;
     const others = nodes.all.filter((other) => other !== node);

@@ -29,6 +29,8 @@ export interface NodePorts {
 /** Longest handling time that the nodes are told (ms). */
 export const REQUEST_TIMEOUT_MS = 5000;
 export const BLOCK_SIZE = 50;
+/** Where replicas move: soon, and away from who is gone. */
+const PLACED_FLAGS = ["--raft-placement-pass-interval=1s", "--raft-dead-member-timeout=10s"];
 
 /** Size of the file system of the node whose disk can be filled: the log, the state file, and something to fill. */
 const SMALL_DISK = "600m";
@@ -61,10 +63,14 @@ export class ChaosNodes {
   /** What nodes that ended by themselves said last. */
   readonly lastWords: string[] = [];
 
-  private constructor(readonly count: number) {}
+  private constructor(
+    readonly count: number,
+    readonly factor: number,
+  ) {}
 
-  static async start(count: number): Promise<ChaosNodes> {
-    const nodes = new ChaosNodes(count);
+  /** `factor`: replicas of each partition; 0 = every node has all. */
+  static async start(count: number, factor = 0): Promise<ChaosNodes> {
+    const nodes = new ChaosNodes(count, factor);
     const members: string[] = [];
     for (let node = 1; node <= count; node++) {
       const ports = { grpc: await freePort(), http: await freePort(), peer: await freePort() };
@@ -85,6 +91,25 @@ export class ChaosNodes {
 
   get all(): number[] {
     return Array.from({ length: this.count }, (_, at) => at + 1);
+  }
+
+  get partitions(): number {
+    return this.factor === 0 ? 4 : 8;
+  }
+
+  /** The node with that peer endpoint; 0 = none. */
+  nodeAt(endpoint: string): number {
+    return this.all.find((node) => this.network.addresses.get(node) === endpoint) ?? 0;
+  }
+
+  /** The node with that client endpoint; 0 = none. */
+  nodeServing(endpoint: string): number {
+    return this.all.find((node) => endpoint.endsWith(`:${this.ports.get(node)?.grpc}`)) ?? 0;
+  }
+
+  /** What the process of a node has said last. */
+  log(node: number): string {
+    return this.processes.get(node)?.log ?? "";
   }
 
   isRunning(node: number): boolean {
@@ -110,7 +135,8 @@ export class ChaosNodes {
             `--advertised-peer-endpoint=${this.network.addresses.get(node)}`,
           ]
         : []),
-      "--initial-cluster-partitions=4",
+      `--initial-cluster-partitions=${this.partitions}`,
+      ...(this.factor === 0 ? [] : [`--raft-replication-factor=${this.factor}`, ...PLACED_FLAGS]),
       `--request-timeout=${REQUEST_TIMEOUT_MS}ms`,
       `--sequencer-block-size=${BLOCK_SIZE}`,
       "--sequencer-block-lease=1s",
@@ -184,7 +210,7 @@ export class ChaosNodes {
    */
   async wipe(node: number): Promise<string | null> {
     await this.kill(node);
-    rmSync(join(this.directory.path, `node${node}`, "data"), { recursive: true, force: true });
+    this.empty(node);
     this.launch(node);
     const server = this.processes.get(node) as ServerProcess;
     const endMs = performance.now() + WIPED_WAIT_MS;
@@ -195,6 +221,11 @@ export class ChaosNodes {
     const words = server.output === "" ? server.log : null;
     await this.kill(node);
     return words;
+  }
+
+  /** The data of a node that does not run is gone for good. */
+  empty(node: number): void {
+    rmSync(join(this.directory.path, `node${node}`, "data"), { recursive: true, force: true });
   }
 
   /** Fills the disk of `fillable` to the last byte. */
