@@ -249,6 +249,7 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => registry.find(partition)?.replica ?? null,
+      isForBalance: (partition, to) => this.changes.isForBalance(partition, to),
       mayHold: (level) => this.levelMark.covers(level),
       mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),

@@ -269,6 +269,18 @@ export class ClusterChanges {
     this.removal.stop();
   }
 
+  /** The replica of `node` comes in place of one that is sound, as far as is known here. */
+  isForBalance(partition: PartitionId, node: number): boolean {
+    const record = this.reconcile.placed.get(partition);
+    const replaces = record?.replicas.find(({ nodeId }) => nodeId === node)?.replaces ?? 0;
+    const leaver = replaces === 0 ? null : this.deps.metaReads()?.member(replaces);
+    if (leaver === null || leaver === undefined || leaver.evicted) return false;
+    return (
+      leaver.role !== "leaving" &&
+      (replaces === this.deps.settings.nodeId || this.deps.isLinked(replaces))
+    );
+  }
+
   /** Whether moves begin is for the leader of meta to say (contract 5.4). */
   private rebalances(): boolean {
     const { settings, reports } = this.deps;

@@ -24,6 +24,8 @@ export interface SnapshotSettings {
   readonly receiversMax: number;
   /** What all snapshots sent may take of the disk and the network (bytes per second). */
   readonly bytesPerSecond: number;
+  /** And those of them that are sent for balance alone. */
+  readonly balanceBytesPerSecond: number;
   /** Silence after which the sender asks where the receiver is. */
   readonly askAfterMs: number;
   /** Longest time without progress. */
@@ -48,6 +50,7 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   sendersMax: 2,
   receiversMax: 4,
   bytesPerSecond: 64 << 20,
+  balanceBytesPerSecond: 16 << 20,
   askAfterMs: 500,
   progressMs: 10_000,
   totalMs: 600_000,

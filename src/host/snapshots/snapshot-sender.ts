@@ -223,7 +223,7 @@ export class SnapshotSender {
 
   private get mayMake(): boolean {
     if (this.madeLast || this.kept.length >= this.link.settings.windowChunks) return false;
-    return this.link.maySend();
+    return this.link.maySend(this.group, this.to);
   }
 
   /** False: the snapshot was overrun by changes. */

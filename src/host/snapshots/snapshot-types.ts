@@ -42,8 +42,8 @@ export interface SnapshotLink {
   send(to: number, frame: SnapshotFrame): boolean;
   /** A number that no session of this node had before, as far as can be told. */
   nextSession(): number;
-  /** More chunks may be made now, by the rate. */
-  maySend(): boolean;
+  /** More chunks may be made for `to` now, by the rates. */
+  maySend(group: SnapshotGroup, to: number): boolean;
   /** So many bytes left for `to`. */
   charge(group: SnapshotGroup, to: number, bytes: number): void;
 }
@@ -60,6 +60,8 @@ export interface SnapshotDeps {
   /** Queues a frame on the lane "bulk"; false: it was dropped. */
   sendBulk(to: number, bytes: Uint8Array): boolean;
   find(partition: PartitionId): SnapshotGroup | null;
+  /** The replica of `to` comes for balance alone: nobody is the safer for it. */
+  isForBalance(partition: PartitionId, to: number): boolean;
   /** Data of `level` may be written here; false: not yet. */
   mayHold(level: number): boolean;
   /** A transfer was announced between lives that are over, or not known. */

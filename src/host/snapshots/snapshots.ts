@@ -68,6 +68,7 @@ export class Snapshots {
   private sweeping: SnapshotGroup[] = [];
   private readonly link: SnapshotLink;
   private readonly rate: SendRate;
+  private readonly balanceRate: SendRate;
   private sessions: number;
   private readonly tally = new SnapshotTally();
   /** Frames that could not be read. */
@@ -78,6 +79,7 @@ export class Snapshots {
   constructor(private readonly deps: SnapshotDeps) {
     const { settings, logger } = deps;
     this.rate = new SendRate(settings.bytesPerSecond, deps.nowMs());
+    this.balanceRate = new SendRate(settings.balanceBytesPerSecond, deps.nowMs());
     // Numbers of an earlier life of this node must not come again.
     this.sessions = deps.sessionSeed * 2 ** 20;
     this.link = {
@@ -85,9 +87,14 @@ export class Snapshots {
       logger,
       send: (to, frame) => deps.sendBulk(to, encodeSnapshotFrame(frame)),
       nextSession: () => ++this.sessions,
-      maySend: () => this.rate.allows(deps.nowMs()),
+      maySend: ({ partition }, to) => {
+        const nowMs = deps.nowMs();
+        if (!this.rate.allows(nowMs)) return false;
+        return !deps.isForBalance(partition, to) || this.balanceRate.allows(nowMs);
+      },
       charge: (group, to, bytes) => {
         this.rate.charge(bytes);
+        if (deps.isForBalance(group.partition, to)) this.balanceRate.charge(bytes);
         this.tally.count("out", group.members.membership, to, bytes);
       },
     };

@@ -150,6 +150,8 @@ export class Side {
   readonly lines: string[] = [];
   installs = 0;
   fillRows = 2000;
+  /** What it sends is for balance. */
+  balances = false;
   private flushes: (() => void)[] = [];
   private logWork: (() => void)[] = [];
   readonly log: FakeLog;
@@ -226,6 +228,7 @@ export class Side {
       nowMs: () => this.lane.nowMs,
       sendBulk: (to, bytes) => this.lane.send(this.nodeId, to, bytes),
       find: (partition) => this.groups.get(partition) ?? null,
+      isForBalance: () => this.balances,
       mayFill: () => this.memtable.rows < this.fillRows,
       flushSoon: (done) => void this.flushes.push(done),
       mayHold: () => true,

@@ -327,6 +327,21 @@ t.test(
   },
 );
 
+t.test("P-106 snapshots for balance keep to a rate of their own", (t) => {
+  const tookMs = (balances: boolean): number => {
+    const rates = { bytesPerSecond: 40_000, balanceBytesPerSecond: 10_000, chunkBytes: 600 };
+    const world = pair(300, rates);
+    world.leader.balances = balances;
+    const beganMs = world.lane.nowMs;
+    order(world);
+    t.ok(world.lane.run(() => isInstalled(world)));
+    return world.lane.nowMs - beganMs;
+  };
+  const ratio = tookMs(true) / tookMs(false);
+  t.ok(ratio > 3 && ratio < 5, `${ratio} times as long`);
+  t.end();
+});
+
 t.test("P-035 P-037 busy writes: bounded memory, at most two snapshots", (t) => {
   const world = pair(300);
   const { lane, leader, follower } = world;

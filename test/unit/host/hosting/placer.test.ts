@@ -2,6 +2,7 @@
 import t from "tap";
 import { decodeSnapshotFrame } from "../../../../src/host/snapshots/snapshot-frames.js";
 import type { HostSettings } from "../../../../src/host/settings.js";
+import { partitionId } from "../../../../src/base/ids.js";
 import { inShort } from "../../../doubles/machine/placement.js";
 import { PlacedCluster, replicaOf } from "../../../doubles/host/placing.js";
 import { setCommand } from "../../../doubles/host/world.js";
@@ -188,6 +189,24 @@ function leave(cluster: PlacedCluster, node: number, drainMs: number): Left {
   passWhile(cluster, () => left === null, drainMs + 30_000);
   return left ?? { outcome: "open", drained: undefined };
 }
+
+void t.test("P-106 which snapshots are for balance, as the leader of the group knows", (t) => {
+  const cluster = new PlacedCluster(5, 3, { ...PLACING, initialPartitions: 5 }).ready();
+  const { replicas } = cluster.record(1);
+  const [a = 0, b = 0] = replicas.map(({ nodeId }) => nodeId);
+  const target = [1, 2, 3, 4, 5].find((id) => !replicas.some(({ nodeId }) => nodeId === id)) ?? 0;
+  const says = (): boolean => cluster.node(a)["parts"].changes.isForBalance(partitionId(1), target);
+  t.notOk(says(), "it does not come");
+  t.equal(cluster.order(1, { kind: "add", nodeId: target, replaces: b }), "done");
+  t.ok(
+    passWhile(cluster, () => !says(), 2000),
+    `a sound one goes: ${cluster.told(1)}`,
+  );
+  cluster.kill(b);
+  cluster.pass(3000);
+  t.notOk(says(), "one that may be dead is replaced");
+  t.end();
+});
 
 for (const factor of [1, 3]) {
   void t.test(`P-083 a node that leaves hands all its replicas over, factor ${factor}`, (t) => {
