@@ -8,21 +8,15 @@
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { type Server, type Socket, connect, createServer } from "node:net";
 
-/** Finds the node whose process owns the near end of a connection; 0 when it is none of them. */
-function dialler(remotePort: number, localPort: number, pids: ReadonlyMap<number, number>): number {
-  const port = (value: number): string => value.toString(16).toUpperCase().padStart(4, "0");
-  const near = `0100007F:${port(remotePort)}`;
-  const far = `0100007F:${port(localPort)}`;
-  const line = readFileSync("/proc/net/tcp", "utf8")
-    .split("\n")
-    .find((text) => text.includes(`${near} ${far}`));
-  const inode = line?.trim().split(/\s+/)[9];
-  if (inode === undefined) return 0;
+/** The sockets of each node's process, by their inodes. */
+function socketsOf(pids: ReadonlyMap<number, number>): ReadonlyMap<string, number> {
+  const nodes = new Map<string, number>();
   for (const [node, pid] of pids) {
     try {
       for (const file of readdirSync(`/proc/${pid}/fd`)) {
         try {
-          if (readlinkSync(`/proc/${pid}/fd/${file}`) === `socket:[${inode}]`) return node;
+          const target = readlinkSync(`/proc/${pid}/fd/${file}`);
+          if (target.startsWith("socket:")) nodes.set(target.slice(8, -1), node);
         } catch {
           // Closed meanwhile.
         }
@@ -31,15 +25,34 @@ function dialler(remotePort: number, localPort: number, pids: ReadonlyMap<number
       // The process has ended.
     }
   }
-  return 0;
+  return nodes;
 }
 
+/** Inodes of the connections of this machine, by "near far". */
+function connections(): ReadonlyMap<string, string> {
+  const inodes = new Map<string, string>();
+  for (const line of readFileSync("/proc/net/tcp", "utf8").split("\n")) {
+    const [, near, far, , , , , , , inode] = line.trim().split(/\s+/);
+    if (inode !== undefined) inodes.set(`${near} ${far}`, inode);
+  }
+  return inodes;
+}
+
+function addressText(port: number): string {
+  return `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** All who dialled since the last look are looked up at once: it costs more than all that the proxies do (ms). */
+const LOOK_EVERY_MS = 50;
 /** A process that has just dialled may not show its connection yet. */
-const SECOND_LOOK_MS = 100;
+const LOOKS_MAX = 3;
 
 interface Pair {
   /** 0: not known, or not yet. */
   from: number;
+  /** As the kernel lists its near end. */
+  readonly line: string;
+  looks: number;
   readonly to: number;
   readonly near: Socket;
   readonly far: Socket;
@@ -48,6 +61,9 @@ interface Pair {
 export class ChaosNetwork {
   private readonly servers: Server[] = [];
   private readonly pairs = new Set<Pair>();
+  /** Of these it is not known yet who dialled. */
+  private readonly unknown = new Set<Pair>();
+  private looking: NodeJS.Timeout | null = null;
   /** Directions that are held, as "from>to"; 0 stands for a dialler that was not found. */
   private readonly held = new Set<string>();
   private readonly delays = new Map<string, number>();
@@ -97,24 +113,16 @@ export class ChaosNetwork {
   }
 
   async close(): Promise<void> {
+    if (this.looking !== null) clearTimeout(this.looking);
     for (const pair of [...this.pairs]) pair.near.destroy();
     for (const server of this.servers) await new Promise((resolve) => server.close(resolve));
   }
 
   private accept(to: number, port: number, near: Socket): void {
-    const ports = [near.remotePort ?? 0, near.localPort ?? 0] as const;
-    const from = dialler(...ports, this.pids);
     const far = connect({ host: "127.0.0.1", port });
-    const pair: Pair = { from, to, near, far };
+    const line = `${addressText(near.remotePort ?? 0)} ${addressText(near.localPort ?? 0)}`;
+    const pair: Pair = { from: 0, to, near, far, line, looks: 0 };
     this.pairs.add(pair);
-    const look = (): void => {
-      if (pair.from === 0) pair.from = dialler(...ports, this.pids);
-      if (pair.from === 0) this.strangers++;
-      else this.known++;
-      this.settlePair(pair);
-    };
-    if (from === 0) setTimeout(look, SECOND_LOOK_MS);
-    else look();
     const end = (): void => {
       this.pairs.delete(pair);
       near.destroy();
@@ -127,7 +135,25 @@ export class ChaosNetwork {
     }
     this.carry(near, far, () => `${pair.from}>${to}`);
     this.carry(far, near, () => `${to}>${pair.from}`);
-    this.settlePair(pair);
+    // Nothing passes before it is known whose it is.
+    near.pause();
+    far.pause();
+    this.unknown.add(pair);
+    this.looking ??= setTimeout(() => this.look(), LOOK_EVERY_MS);
+  }
+
+  private look(): void {
+    this.looking = null;
+    const [inodes, nodes] = [connections(), socketsOf(this.pids)];
+    for (const pair of this.unknown) {
+      pair.from = nodes.get(inodes.get(pair.line) ?? "") ?? 0;
+      if (pair.from === 0 && ++pair.looks < LOOKS_MAX && !pair.near.destroyed) continue;
+      this.unknown.delete(pair);
+      if (pair.from === 0) this.strangers++;
+      else this.known++;
+      this.settlePair(pair);
+    }
+    if (this.unknown.size > 0) this.looking = setTimeout(() => this.look(), LOOK_EVERY_MS);
   }
 
   private carry(source: Socket, target: Socket, direction: () => string): void {
@@ -142,7 +168,7 @@ export class ChaosNetwork {
   }
 
   private settle(): void {
-    for (const pair of this.pairs) this.settlePair(pair);
+    for (const pair of this.pairs) if (!this.unknown.has(pair)) this.settlePair(pair);
   }
 
   private settlePair({ from, to, near, far }: Pair): void {
