@@ -126,8 +126,11 @@ export class Placer {
     const goes = one(listed) ?? 0;
     const comes = prng.chance(2, 3) ? (one(known) ?? one(others)) : one(others);
     const isFull = listed.length >= this.plan.most;
-    if (comes === null || (listed.length > this.plan.least && prng.chance(1, 5))) {
-      return listed.length > this.plan.least ? { kind: "remove", nodeId: goes } : null;
+    // Nobody takes a voter away while another one is gone for good.
+    const isWhole = listed.every((node) => able.some(({ nodeId }) => nodeId === node));
+    const hasSpare = isWhole && listed.length > this.plan.least;
+    if (comes === null || (hasSpare && prng.chance(1, 5))) {
+      return hasSpare ? { kind: "remove", nodeId: goes } : null;
     }
     return { kind: "add", nodeId: comes, replaces: isFull || prng.chance(2, 3) ? goes : 0 };
   }

@@ -2,6 +2,7 @@
  * Planted bugs of replicas that come and go by the partition map, and come again; and of where they
  * are: orders, reports, the next step of a group, balance, drains and removals by force.
  */
+import type { PlanOverrides } from "../plan/plan.js";
 import { edit, plantedIn, type Mutation } from "./mutation.js";
 
 const host = plantedIn("host");
@@ -74,6 +75,11 @@ export const replicaBugs: readonly Mutation[] = [
   ]),
 ];
 
+/** Leaders that know old records: they hear nothing of meta, and leaderships change. */
+const DEAF: PlanOverrides = {
+  faults: ["meta-deaf", "meta-deaf", "meta-deaf", "kill-leader", "strand-leader"],
+};
+
 const RECORDS = "src/machine/meta/meta-placement.ts";
 const GROUP = "src/control/placed-plan.ts";
 const PLAN = "src/control/placement-plan.ts";
@@ -116,32 +122,44 @@ export const placementBugs: readonly Mutation[] = [
       'this.put(partition, { ...last, state: "dropping", lastGeneration: 0 });',
     ),
   ]),
-  control("P-097", "a member goes because the record known here is without it", "placed", [
-    edit(
-      GROUP,
-      "  if (dueReport(facts) !== null) return",
-      "  const listed = record.replicas.map(({ nodeId }) => nodeId);\n" +
-        "  const absent = facts.membership.voters.find((node) => !listed.includes(node));\n" +
-        "  if (absent !== undefined) {\n" +
-        '    const change = changeOf({ kind: "remove", node: absent });\n' +
-        '    return guarded(facts, change, absent, "absent");\n' +
-        "  }\n" +
+  control(
+    "P-097",
+    "a member goes because the record known here is without it",
+    "placed",
+    [
+      edit(
+        GROUP,
         "  if (dueReport(facts) !== null) return",
-    ),
-    edit(
-      GROUP,
-      "  if (record.generation < placedGeneration) {\n    return wait",
-      "  if (record.generation < 0) {\n    return wait",
-    ),
-  ]),
-  control("P-205", "a leader whose record is older than its configuration plans on", "placed", [
-    edit(
-      GROUP,
-      "  if (record.generation < placedGeneration) {\n    return wait",
-      "  if (record.generation < 0) {\n    return wait",
-    ),
-    edit(GROUP, " || record.generation < placedGeneration) return null;", ") return null;"),
-  ]),
+        "  const listed = record.replicas.map(({ nodeId }) => nodeId);\n" +
+          "  const absent = facts.membership.voters.find((node) => !listed.includes(node));\n" +
+          "  if (absent !== undefined) {\n" +
+          '    const change = changeOf({ kind: "remove", node: absent });\n' +
+          '    return guarded(facts, change, absent, "absent");\n' +
+          "  }\n" +
+          "  if (dueReport(facts) !== null) return",
+      ),
+      edit(
+        GROUP,
+        "  if (record.generation < placedGeneration) {\n    return wait",
+        "  if (record.generation < 0) {\n    return wait",
+      ),
+    ],
+    DEAF,
+  ),
+  control(
+    "P-205",
+    "a leader whose record is older than its configuration plans on",
+    "placed",
+    [
+      edit(
+        GROUP,
+        "  if (record.generation < placedGeneration) {\n    return wait",
+        "  if (record.generation < 0) {\n    return wait",
+      ),
+      edit(GROUP, " || record.generation < placedGeneration) return null;", ") return null;"),
+    ],
+    DEAF,
+  ),
   machine("P-092", "two replicas of a partition are on their way at once", "placed", [
     edit(RECORDS, '  if (!replicas.every(isVoter)) return "busy";\n', ""),
   ]),
