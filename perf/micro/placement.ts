@@ -149,7 +149,14 @@ class Leading {
       core: { term: 1, status: () => ({ lastIndex: 9, progress }) as unknown as CoreStatus },
     };
     this.placer = new Placer({
-      ...{ nodeId: 1, isEnabled: true, everyMs: 5000, deadAfterMs: 300_000, fromLevel: 2 },
+      ...{
+        nodeId: 1,
+        startedMs: 0,
+        isEnabled: true,
+        everyMs: 5000,
+        deadAfterMs: 300_000,
+        fromLevel: 2,
+      },
       logger: { log: () => undefined },
       metaReads: () => reads as unknown as MetaReads,
       find: (partition) => (partition === META_PARTITION ? meta : null),

@@ -65,7 +65,7 @@ export const MOVES_MAX = 64;
 export const BALANCE_MOVES_MAX = 4;
 /** Replicas on their way to one node, and for balance alone. */
 export const ARRIVING_MAX = 4;
-export const BALANCE_ARRIVING_MAX = 1;
+export const BALANCE_ARRIVING_MAX = 3;
 /** New replicas that one node feeds with a snapshot at a time. */
 export const SNAPSHOTS_LEAVING_MAX = 2;
 /** Dropped replicas whose rows a node deletes beside each other. */

@@ -375,6 +375,7 @@ export class NodeParts implements TurnParts {
       isLinked: (node) => this.peers.isUp(node),
       unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
       transfers: () => this.snapshots.facts(),
+      transferCount: () => this.snapshots.transferCount,
       waits: () => this.ownWaits(),
       isFull: () => this.flusher.storeFull || ports.log.space() === "full",
       health: () => {
@@ -416,6 +417,7 @@ export class NodeParts implements TurnParts {
         unquiesce(node);
         this.snapshots.linkUp(node);
         failover.linkUp(node);
+        this.changes.linkUp(node);
         this.reports.changed();
       },
       linkDown: (node) => {

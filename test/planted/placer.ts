@@ -21,8 +21,8 @@ export const placerBugs: readonly RecordBug[] = [
     "whoever is linked now was always live",
     "P-096 a drain that takes too long",
     "placer",
-    "reign.liveSinceMs.set(nodeId, nowMs)",
-    "reign.liveSinceMs.set(nodeId, -Infinity)",
+    "this.linkedSinceMs.set(node, nowMs)",
+    "this.linkedSinceMs.set(node, -Infinity)",
   ),
   placing(
     "P-093",

@@ -181,6 +181,7 @@ export class ClusterChanges {
     const { settings, logger, registry } = deps;
     return new Placer({
       nodeId: settings.nodeId,
+      startedMs: deps.nowMs(),
       isEnabled: settings.rebalancerEnabled,
       everyMs: settings.placementPassEveryMs,
       deadAfterMs: settings.deadMemberMs,
@@ -220,6 +221,10 @@ export class ClusterChanges {
     else if (isHearingFrame(bytes)) this.hearing.frame(from, bytes);
     else return false;
     return true;
+  }
+
+  linkUp(node: number): void {
+    this.placer.linkUp(node, this.deps.nowMs());
   }
 
   linkDown(node: number): void {

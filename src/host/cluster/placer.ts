@@ -3,10 +3,11 @@
  * becomes the view of a pass, and what the pass orders becomes commands.
  *
  * Invariants: 1. Only the serving leader of meta orders; of an earlier leadership nothing counts,
- * neither rests nor measurements (P-094). 2. One command at a time, of at most PLACEMENT_ITEMS_MAX
- * orders; the next pass waits until it is decided. 3. A turn runs one pass at most, and passes that
- * changes ask for have a pause between them. 4. A cluster in which nothing is placed, and nothing
- * is to be, costs a comparison for each tick. 5. Work that does not move is told (P-093).
+ * neither rests nor plans (P-094): only how long this node has heard others goes on. 2. One command
+ * at a time, of at most PLACEMENT_ITEMS_MAX orders; the next pass waits until it is decided. 3. A
+ * turn runs one pass at most, and passes that changes ask for have a pause between them. 4. A
+ * cluster in which nothing is placed, and nothing is to be, costs a comparison for each tick. 5.
+ * Work that does not move is told (P-093).
  */
 import type { ClusterRecord, Member, PartitionRecord } from "../../machine/commands/command.js";
 import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
@@ -47,6 +48,8 @@ export interface OwnGroup {
 
 export interface PlacerDeps {
   readonly nodeId: number;
+  /** When the process began (ms of the monotonic clock). */
+  readonly startedMs: number;
   readonly isEnabled: boolean;
   /** Pause between two timed passes (ms). */
   readonly everyMs: number;
@@ -94,7 +97,6 @@ class Reign {
   records: Records | null = null;
   rests: Rests = new Map();
   plan: PlacementPlan | null = null;
-  readonly liveSinceMs = new Map<number, number>();
   readonly progress = new MoveProgress();
   reportsTaken = -1;
   isDirty = true;
@@ -116,6 +118,8 @@ class Reign {
 
 export class Placer {
   private reign: Reign | null = null;
+  /** Since when the links stand that stand now. */
+  private readonly linkedSinceMs = new Map<number, number>();
   private readonly passes = { ordered: 0, waiting: 0, settled: 0 };
   private readonly accepted = new Map<PlacementClass, number>();
   private readonly refused = new Map<PlacementClass, number>();
@@ -171,7 +175,6 @@ export class Placer {
     const reign = new Reign(0, nowMs, deps.everyMs);
     const records = this.read(reign, nowMs);
     if (records?.partitions.some(({ mode }) => mode === "placed") !== true) return null;
-    this.noteLinks(reign, records.members, nowMs);
     const view = this.view(reign, records, nowMs);
     return { ...view, isEnabled: isEnabled && records.isNeeded };
   }
@@ -182,7 +185,6 @@ export class Placer {
     if (reign === null) return;
     const records = this.read(reign, nowMs);
     if (records?.isNeeded !== true) return;
-    this.noteLinks(reign, records.members, nowMs);
     const { taken } = this.deps.reports();
     if (taken !== reign.reportsTaken) reign.isDirty = true;
     reign.reportsTaken = taken;
@@ -192,9 +194,15 @@ export class Placer {
     if (isTimed || isDue) this.pass(reign, records, isTimed, nowMs);
   }
 
-  /** A link that comes back between two looks was broken all the same. */
+  /** A node is heard from now on; also while another node leads meta. */
+  linkUp(node: number, nowMs: number): void {
+    this.linkedSinceMs.set(node, nowMs);
+    if (this.reign !== null) this.reign.isDirty = true;
+  }
+
   linkDown(node: number): void {
-    if (this.reign?.liveSinceMs.delete(node) === true) this.reign.isDirty = true;
+    this.linkedSinceMs.delete(node);
+    if (this.reign !== null) this.reign.isDirty = true;
   }
 
   private reignNow(nowMs: number): Reign | null {
@@ -229,16 +237,6 @@ export class Placer {
     const isSameMap = known?.cluster.mapVersion === cluster.mapVersion;
     if (!isSameMap) reign.progress.note(partitions, known === null, nowMs);
     return reign.records;
-  }
-
-  private noteLinks(reign: Reign, members: readonly Member[], nowMs: number): void {
-    for (const { nodeId } of members) {
-      const isLive = nodeId === this.deps.nodeId || this.deps.isLinked(nodeId);
-      if (isLive === reign.liveSinceMs.has(nodeId)) continue;
-      if (isLive) reign.liveSinceMs.set(nodeId, nowMs);
-      else reign.liveSinceMs.delete(nodeId);
-      reign.isDirty = true;
-    }
   }
 
   private pass(reign: Reign, records: Records, isTimed: boolean, nowMs: number): void {
@@ -318,7 +316,7 @@ export class Placer {
       return {
         ...{ nodeId, role, evicted, isDead: dead.has(nodeId) },
         isCaughtUp: nodeId === deps.nodeId || !isBehind,
-        liveSinceMs: reign.liveSinceMs.get(nodeId) ?? Infinity,
+        liveSinceMs: this.liveSinceMs(nodeId, nowMs),
         report: loadOf(reports.get(nodeId), nowMs),
       };
     });
@@ -331,6 +329,13 @@ export class Placer {
       groups: this.groups(reign, records.partitions, reports, nowMs),
       rests: reign.rests,
     };
+  }
+
+  /** How long a node has been heard is this node's own measurement, whoever leads meta. */
+  private liveSinceMs(node: number, nowMs: number): number {
+    if (node === this.deps.nodeId) return this.deps.startedMs;
+    if (!this.deps.isLinked(node)) return Infinity;
+    return this.linkedSinceMs.get(node) ?? nowMs;
   }
 
   private silenceMs(

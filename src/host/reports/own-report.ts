@@ -63,6 +63,8 @@ export interface OwnReportDeps {
   /** How long a node has not been linked (ms). */
   unlinkedMs(node: number, nowMs: number): number;
   transfers(): readonly TransferFacts[];
+  /** How many there are. */
+  transferCount(): number;
   /** Steps of partitions that this node is to take, and what they wait for. */
   waits(): readonly PartitionWait[];
   isFull(): boolean;
@@ -76,6 +78,7 @@ export class OwnReport {
   /** What is led here, as the looks at ticks saw it: making a report is no look. */
   private readonly led = new Set<number>();
   private wasFull = false;
+  private transfers = 0;
   private commands = 0;
   private countedMs = -Infinity;
   private writesPerSecond = 0;
@@ -85,8 +88,11 @@ export class OwnReport {
   /** Whether something changed that others choose by; once per tick. */
   hasNews(): boolean {
     const isFull = this.deps.isFull();
-    let hasNews = isFull !== this.wasFull;
+    const transfers = this.deps.transferCount();
+    // Who has taken its snapshots gets the next ones.
+    let hasNews = isFull !== this.wasFull || transfers < this.transfers;
     this.wasFull = isFull;
+    this.transfers = transfers;
     for (const { partition, leadership } of this.deps.activeGroups()) {
       if (leadership.isServing === this.led.has(partition)) continue;
       hasNews = true;

@@ -219,6 +219,11 @@ export class Snapshots {
     for (const sender of this.outgoing.values()) if (sender.to === node) sender.linkUp(nowMs);
   }
 
+  /** Snapshots on their way from here and to here. */
+  get transferCount(): number {
+    return this.outgoing.size + this.arrivals.size;
+  }
+
   /** Bytes that travelled in this life, by direction and receiver. */
   bytesMoved(): readonly SnapshotBytes[] {
     return this.tally.all();

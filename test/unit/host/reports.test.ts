@@ -289,6 +289,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   const moving = { index: 7, chunks: 3, heldBytes: 0 };
   let commands = 100;
   let isFull = false;
+  let transferCount = 2;
   let active: typeof groups = [];
   const own = new OwnReport({
     nodeId: 1,
@@ -304,6 +305,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
       { partition: partitionId(3), peer: 5, direction: "out", ...moving },
       { partition: partitionId(2), peer: 2, direction: "in", ...moving },
     ],
+    transferCount: () => transferCount,
     waits: () => [{ partition: 3, why: "node 5 comes" }],
     isFull: () => isFull,
     health: () => ({ isReady: true, reason: "", uptimeMs: 8000 }),
@@ -338,6 +340,11 @@ t.test("a report is made of what the parts of a node say", (t) => {
   t.equal(own.hasNews(), false, "is told once");
   isFull = true;
   t.equal(own.hasNews(), true, "no room for writes any more");
+  transferCount = 3;
+  t.equal(own.hasNews(), false, "a snapshot more was ordered by who knows it");
+  transferCount = 2;
+  t.equal(own.hasNews(), true, "one less makes room");
+  t.equal(own.hasNews(), false);
   t.end();
 });
 

@@ -208,6 +208,20 @@ void t.test("P-106 which snapshots are for balance, as the leader of the group k
   t.end();
 });
 
+void t.test("P-094 a drain goes on at once when another node leads meta", (t) => {
+  const cluster = new PlacedCluster(5, 1, { ...PLACING, initialPartitions: 5 }).ready();
+  cluster.pass(40_000);
+  for (let moves = 0; moves < 2; moves++) {
+    const leader = cluster.serverOf(0) ?? 0;
+    const to = (leader % 5) + 1;
+    replicaOf(cluster.node(leader), 0)?.moveTo({ to, mustCarry: false, reason: "balance" });
+    t.ok(passWhile(cluster, () => cluster.serverOf(0) !== to, 20_000));
+  }
+  const leaver = cluster.serverOf(0) ?? 0;
+  t.same(leave(cluster, leaver, 15_000), { outcome: "Committed", drained: true });
+  t.end();
+});
+
 for (const factor of [1, 3]) {
   void t.test(`P-083 a node that leaves hands all its replicas over, factor ${factor}`, (t) => {
     const settings = { ...PLACING, initialPartitions: 5 };
