@@ -204,6 +204,9 @@ export const placementBugs: readonly Mutation[] = [
       "const isNamed = placedOn.size < 0;",
     ),
   ]),
+  control("P-092", "a voter that the group is without is waited for", "placed", [
+    edit(GROUP, "[...missingVoters(facts), ...leaving, ...coming]", "[...leaving, ...coming]"),
+  ]),
   control("P-092", "majorities are counted in the record", "placed", [
     edit(
       GROUP,

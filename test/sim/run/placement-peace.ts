@@ -70,7 +70,7 @@ export function unplaced(servers: readonly Server[], plan: Plan): string | null 
   if (meta === null) return "nobody knows the partition map";
   const placement = placementOf(meta);
   for (const record of placement.records) {
-    const reason = unhosted(servers, record);
+    const reason = unhosted(servers, record) ?? unlike(servers, record);
     if (reason !== null) return reason;
   }
   const { rebalancerEnabled, leaderBalanceEveryMs } = plan.host;
@@ -97,6 +97,23 @@ function unhosted(servers: readonly Server[], record: PartitionRecord): string |
     const what = `partition ${id} of node ${server.nodeId}`;
     if (isListed !== isHosted) return isListed ? `${what} is not there` : `${what} is there`;
     if (!isListed && isKept(server, id)) return `${what} is not deleted`;
+  }
+  return null;
+}
+
+/** The group, as its leader knows it, has other voters than the record lists. */
+function unlike(
+  servers: readonly Server[],
+  { partitionId: id, replicas }: PartitionRecord,
+): string | null {
+  for (const { running } of servers) {
+    const group = running?.node.group(partitionId(id));
+    if (group?.isServing() !== true) continue;
+    const { voters } = group["replica"].members.membership;
+    const listed = replicas.map(({ nodeId }) => nodeId);
+    if (voters.join() !== listed.join()) {
+      return `voters of partition ${id} are ${voters.join()}, its record lists ${listed.join()}`;
+    }
   }
   return null;
 }

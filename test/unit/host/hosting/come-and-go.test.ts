@@ -17,7 +17,12 @@ import { type ProposalResult } from "../../../../src/host/group/group.js";
 import type { JoinAnswer } from "../../../../src/ports.js";
 import type { Membership } from "../../../../src/raft/state/types.js";
 import { setCommand } from "../../../doubles/host/world.js";
-import { address, farFounder, withoutGroups } from "../../../doubles/host/peerworld.js";
+import {
+  type FalseNetwork,
+  address,
+  farFounder,
+  withoutGroups,
+} from "../../../doubles/host/peerworld.js";
 import { PlacedCluster, replicaOf, rowOf } from "../../../doubles/host/placing.js";
 
 const P: PartitionId = partitionId(1);
@@ -200,6 +205,45 @@ void t.test("P-084 who is left of two voters knows after a restart that it is al
   t.end();
 });
 
+/** A filter of the network: what a node says of partition 1 is lost once it has committed more. */
+function keepsQuiet(node: number, committed: number): FalseNetwork["filter"] {
+  return (from, bytes) => {
+    let tellsIt = false;
+    const look = ({ group, message: { commit } }: RaftItem): void => {
+      if (group === P && commit > committed) tellsIt = true;
+    };
+    if (from === node) readRaftFrame(bytes, 1, 2, look);
+    return tellsIt ? withoutGroups(bytes, (group) => group === P) : bytes;
+  };
+}
+
+void t.test("P-092 a replica that was removed already and is to stay comes back as it was", (t) => {
+  const cluster = new PlacedCluster(4, 3).ready();
+  cluster.passUntil(() => cluster.serverOf(P) !== null);
+  t.ok(write(cluster, "first"));
+  cluster.pass(500);
+  const leader = cluster.serverOf(P) ?? 0;
+  const goes = [1, 2, 3].find((id) => id !== leader) ?? 0;
+  const votersOf = (id: number): string =>
+    replicaOf(cluster.node(id), P)?.members.membership.voters.join() ?? "";
+  const known = replicaOf(cluster.node(leader), P)?.core.lastIndex ?? 0;
+  cluster.network.filter = keepsQuiet(leader, known);
+  t.equal(cluster.order(P, { kind: "remove", nodeId: goes }), "done");
+  cluster.passUntil(() => !votersOf(leader).includes(`${goes}`));
+  t.equal(cluster.order(P, { kind: "keep", nodeId: goes }), "done");
+  cluster.network.filter = (_from, bytes) => bytes;
+  t.equal(cluster.told(P), "1 voter, 2 voter, 3 voter");
+  cluster.passUntil(() => {
+    const server = cluster.serverOf(P);
+    return server !== null && votersOf(server) === "1,2,3";
+  });
+  t.ok(write(cluster, "again"));
+  cluster.passUntil(() => has(cluster, goes, "again"));
+  t.equal(replicaOf(cluster.node(goes), P)?.machine.installed.index, 0, "by the log");
+  t.equal(cluster.told(P), "1 voter, 2 voter, 3 voter", "nothing was reported");
+  t.end();
+});
+
 void t.test("P-084 a replica goes when a majority of the rest cannot forget its removal", (t) => {
   const cluster = new PlacedCluster(5, 4).ready();
   cluster.passUntil(() => cluster.serverOf(P) !== null);
@@ -210,14 +254,7 @@ void t.test("P-084 a replica goes when a majority of the rest cannot forget its 
   const [goes = 0] = others;
   const known = replicaOf(cluster.node(leader), P)?.core.lastIndex ?? 0;
   // Nobody hears from the leader that the removal is committed.
-  cluster.network.filter = (from, bytes) => {
-    let tellsIt = false;
-    const look = ({ group, message: { commit } }: RaftItem): void => {
-      if (group === P && commit > known) tellsIt = true;
-    };
-    if (from === leader) readRaftFrame(bytes, 1, 2, look);
-    return tellsIt ? withoutGroups(bytes, (group) => group === P) : bytes;
-  };
+  cluster.network.filter = keepsQuiet(leader, known);
   t.equal(cluster.order(P, { kind: "remove", nodeId: goes }), "done");
   for (let at = 0; at < 100 && cluster.hosts(P).includes(goes); at++) cluster.pass(10);
   cluster.kill(leader);
