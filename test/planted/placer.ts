@@ -50,6 +50,22 @@ export const placerBugs: readonly RecordBug[] = [
   ),
   placing(
     "P-096",
+    "whoever leaves says by its own flag whether it is a drain",
+    "5.3 the leader of meta says whether it is a drain: rebalancer on",
+    "cluster-changes",
+    "return told?.report.placement?.rebalances ?? settings.rebalancerEnabled;",
+    "return told === undefined || settings.rebalancerEnabled;",
+  ),
+  placing(
+    "P-094",
+    "a new leader of meta begins to hear the nodes anew",
+    "P-094 a drain goes on at once",
+    "placer",
+    "return this.linkedSinceMs.get(node) ?? nowMs;",
+    "return Math.max(this.linkedSinceMs.get(node) ?? nowMs, this.reign?.sinceMs ?? nowMs);",
+  ),
+  placing(
+    "P-096",
     "whom a leaving node called in still comes when the node stays",
     "P-096 whoever hears that its drain",
     "called-in",

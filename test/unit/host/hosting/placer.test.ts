@@ -209,7 +209,7 @@ void t.test("P-106 which snapshots are for balance, as the leader of the group k
 });
 
 void t.test("P-094 a drain goes on at once when another node leads meta", (t) => {
-  const cluster = new PlacedCluster(5, 1, { ...PLACING, initialPartitions: 5 }).ready();
+  const cluster = new PlacedCluster(5, 4, { ...PLACING, initialPartitions: 5 }).ready();
   cluster.pass(40_000);
   for (let moves = 0; moves < 2; moves++) {
     const leader = cluster.serverOf(0) ?? 0;
