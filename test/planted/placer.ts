@@ -53,8 +53,8 @@ export const placerBugs: readonly RecordBug[] = [
     "whoever leaves says by its own flag whether it is a drain",
     "5.3 the leader of meta says whether it is a drain: rebalancer on",
     "cluster-changes",
-    "return told?.report.placement?.rebalances ?? settings.rebalancerEnabled;",
-    "return told === undefined || settings.rebalancerEnabled;",
+    "if (leader === settings.nodeId) return settings.rebalancerEnabled;",
+    "if (leader >= 0) return settings.rebalancerEnabled;",
   ),
   placing(
     "P-094",

@@ -120,7 +120,8 @@ export class ClusterChanges {
     this.leaving = new Leaving({
       nodeId,
       memberships,
-      placement: (atMs) => this.placer.sketch(atMs, this.rebalances()),
+      placement: (atMs) =>
+        this.placer.sketch(atMs, this.rebalances() ?? settings.rebalancerEnabled),
       rebalances: () => this.rebalances(),
       isLive: isLinked,
       ...both,
@@ -286,12 +287,12 @@ export class ClusterChanges {
     );
   }
 
-  /** Whether moves begin is for the leader of meta to say (contract 5.4). */
-  private rebalances(): boolean {
+  /** Whether moves begin is for the leader of meta to say (contract 5.4); null = not known. */
+  private rebalances(): boolean | null {
     const { settings, reports } = this.deps;
     const leader = this.meta()?.replica.leadership.leader ?? 0;
-    const told = leader === settings.nodeId ? null : reports().of(leader);
-    return told?.report.placement?.rebalances ?? settings.rebalancerEnabled;
+    if (leader === settings.nodeId) return settings.rebalancerEnabled;
+    return reports().of(leader)?.report.placement?.rebalances ?? null;
   }
 
   private meta(): Hosted | null {

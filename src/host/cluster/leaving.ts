@@ -49,8 +49,8 @@ export interface LeavingDeps {
   memberships(): readonly Membership[];
   /** Placed partitions as seen here; null while there are none. */
   placement(nowMs: number): PlacementView | null;
-  /** Replicas are moved, as the leader of meta says: without that they only go. */
-  rebalances(): boolean;
+  /** Replicas are moved, as the leader of meta says; false: they only go; null: not known. */
+  rebalances(): boolean | null;
   isLive(node: number): boolean;
   readonly proposeOnMeta: ProposeOnMeta;
 }
@@ -130,7 +130,7 @@ export class Leaving {
     else if (nowMs >= this.drainEndMs) this.phase = "restoring";
     else if (this.isGone()) this.end("Committed");
     else {
-      this.isDrain &&= this.deps.rebalances();
+      if (this.deps.rebalances() === false) this.isDrain = false;
       this.mark(nowMs);
     }
   }
