@@ -255,31 +255,41 @@ t.test("P-096 who has left is not needed", (t) => {
 });
 
 t.test("P-095 nobody who is heard is removed", (t) => {
-  const look = (checker: NoLiveEviction, links: readonly string[], seconds = 15): void => {
-    for (let at = 0; at <= seconds; at++) {
-      checker.look({ atMs: at * 1000, metaLeader: 1, links: new Set(links) });
+  /** Looks of twenty seconds: `early` until eight before the end, then `late`. */
+  const looked = (early: readonly string[], late: readonly string[] = early): NoLiveEviction => {
+    const checker = new NoLiveEviction({ removals: 1 });
+    for (let at = 0; at <= 20; at++) {
+      checker.look({ atMs: at * 1000, metaLeader: 1, links: new Set(at < 12 ? early : late) });
     }
+    return checker;
   };
-  const silent = new NoLiveEviction({ removals: 1 });
+  const silent = looked(["1/2", "2/1"]);
   silent.refused();
-  look(silent, ["1/2", "2/1"]);
   t.equal(silent.verdict().kind, "vacuous");
-  silent.removed(3, 15_000);
+  silent.removed(3, 20_000);
   t.equal(silent.verdict().kind, "pass");
-  for (const links of [["1/3"], ["1/2", "2/3"]]) {
-    const heard = new NoLiveEviction();
-    look(heard, links);
-    heard.removed(3, 15_000);
-    t.equal(heard.verdict().kind, "fail", links.join(" "));
+  for (const [early, late] of [
+    [["1/3"], []],
+    [["2/3"], ["1/2"]],
+  ] as const) {
+    const heard = looked(early, late);
+    heard.removed(3, 20_000);
+    t.equal(heard.verdict().kind, "fail", early.join());
   }
-  const unheard = new NoLiveEviction();
-  look(unheard, ["2/3"]);
-  unheard.removed(3, 15_000);
-  t.equal(unheard.verdict().kind, "pass", "who hears it is not heard");
-  const shortly = new NoLiveEviction();
-  look(shortly, ["1/3"], 5);
-  shortly.removed(3, 5000);
-  t.equal(shortly.verdict().kind, "pass", "not for long enough to be sure");
+  const unasked = looked(["2/3", "1/2"], []);
+  unasked.removed(3, 20_000);
+  t.equal(unasked.verdict().kind, "pass", "who heard it cannot answer");
+  const forgot = looked(["1/3"], []);
+  forgot.began(1, 15_000);
+  forgot.removed(3, 20_000);
+  t.equal(forgot.verdict().kind, "pass", "who heard it was started since");
+  const news = looked([], ["1/3"]);
+  news.removed(3, 20_000);
+  t.equal(news.verdict().kind, "pass", "it came back after it was decided");
+  const other = looked(["1/3"], []);
+  other.look({ atMs: 20_500, metaLeader: 2, links: new Set() });
+  other.removed(3, 21_000);
+  t.equal(other.verdict().kind, "pass", "who decided does not lead any more");
   t.end();
 });
 

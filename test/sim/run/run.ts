@@ -228,6 +228,7 @@ class Run {
     this.checks.openedLevel?.(nodeId, runs.levels.max, storedLevel);
     this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
     if (!server.isDamaged) this.checks.replicas?.back(server.nodeId);
+    this.checks.replicas?.began(server.nodeId, this.world.nowMs);
   }
 
   private entry(node: number, ...entry: Parameters<EntryHook>): void {

@@ -213,6 +213,10 @@ export class ReplicaChecks implements ReplicaObserver {
     this.majority.back(node);
   }
 
+  began(node: number, atMs: number): void {
+    this.evictions.began(node, atMs);
+  }
+
   orderedByHand(partition: number, generation: number): void {
     this.factor.ordered(partition, generation);
     this.bounded.ordered(partition, generation);

@@ -26,6 +26,8 @@ export interface ReplicaObserver {
   /** The process of a node is down, or what runs there is not the member that it was. */
   gone(node: number, atMs: number): void;
   back(node: number): void;
+  /** A process of a node is open. */
+  began(node: number, atMs: number): void;
   /** Somebody orders by hand what makes the generation after `generation`. */
   orderedByHand(partition: number, generation: number): void;
   /** It was carried out, and made generation `made`. */

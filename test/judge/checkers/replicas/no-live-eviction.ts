@@ -1,16 +1,19 @@
 /**
- * Property (P-095): nobody is removed by force whom the leader of meta hears, itself or through
- * another node that it hears.
+ * Property (P-095): nobody is removed by force whom the leader of meta heard within half a minute,
+ * itself or through another node that answers it.
  *
- * Invariant: who hears whom is looked at now and then; only what every look of some time showed
- * counts, the last one before the removal included.
+ * Invariants: 1. Who hears whom is looked at now and then; looks of shortly before the removal say
+ * only who could answer: it was decided some seconds before it was seen. 2. A process remembers what
+ * it heard as long as it runs.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
-/** Who was heard in every look of so long was heard when the removal was decided (ms). */
-const SURELY_MS = 12_000;
+/** A removal is seen at most so long after it was decided (ms). */
+const DECIDED_WITHIN_MS = 8000;
+/** Who was heard so long before it was seen was heard lately when it was decided (ms). */
+const HEARD_WITHIN_MS = 24_000;
 
-/** One look: who has heard whom without a break, as far as both were undisturbed. */
+/** One look: who has a link with whom, as far as both are undisturbed. */
 export interface Look {
   readonly atMs: number;
   /** Who leads meta; 0 = nobody does. */
@@ -21,22 +24,25 @@ export interface Look {
 
 export class NoLiveEviction {
   private readonly findings: Findings;
-  private since = new Map<string, number>();
-  private leader = 0;
-  private leaderSinceMs = 0;
+  private looks: Look[] = [];
+  /** When the present process of a node began. */
+  private readonly beganMs = new Map<number, number>();
 
   constructor(minimum: Readonly<Record<string, number>> = { removals: 1 }) {
     this.findings = new Findings("nobody who is heard is removed", minimum);
   }
 
-  look({ atMs, metaLeader, links }: Look): void {
-    const before = this.since;
-    this.since = new Map([...links].map((link) => [link, before.get(link) ?? atMs]));
-    if (metaLeader !== this.leader) this.leaderSinceMs = atMs;
-    this.leader = metaLeader;
+  look(look: Look): void {
+    this.looks.push(look);
+    this.looks = this.looks.filter(({ atMs }) => atMs >= look.atMs - HEARD_WITHIN_MS);
   }
 
-  /** Somebody asks for the removal of `node`, which refuses for a living one. */
+  /** The process of `node` begins. */
+  began(node: number, atMs: number): void {
+    this.beganMs.set(node, atMs);
+  }
+
+  /** Somebody asks for the removal of a member, which is refused for a living one. */
   refused(): void {
     this.findings.count("refused");
   }
@@ -44,19 +50,22 @@ export class NoLiveEviction {
   /** `node` is to leave, and did not ask for it itself. */
   removed(node: number, atMs: number): void {
     this.findings.count("removals");
-    const { leader } = this;
-    const isSure = (from: number, to: number): boolean => {
-      const sinceMs = this.since.get(`${from}/${to}`);
-      return sinceMs !== undefined && sinceMs <= atMs - SURELY_MS;
+    const late = this.looks.filter((look) => look.atMs >= atMs - DECIDED_WITHIN_MS);
+    const early = this.looks.filter((look) => look.atMs < atMs - DECIDED_WITHIN_MS);
+    const leader = late[0]?.metaLeader ?? 0;
+    if (leader === 0 || late.some(({ metaLeader }) => metaLeader !== leader)) return;
+    const answers = (other: number): boolean => {
+      return other === leader || late.every(({ links }) => links.has(`${leader}/${other}`));
     };
-    if (leader === 0 || this.leaderSinceMs > atMs - SURELY_MS) return;
-    const heard = [...this.since.keys()].map((link) => Number(link.split("/")[0]));
-    const by = [...new Set(heard)].find((other) => {
-      return isSure(other, node) && (other === leader || isSure(leader, other));
-    });
-    if (by === undefined) return;
-    const text = `node ${node} is removed by force, and node ${by} hears it`;
-    this.findings.violation(`${text}; node ${leader} leads meta`);
+    for (const { atMs: lookMs, links } of early) {
+      for (const link of links) {
+        const [by, heard] = link.split("/").map(Number) as [number, number];
+        const remembers = (this.beganMs.get(by) ?? 0) <= lookMs;
+        if (heard !== node || !remembers || !answers(by)) continue;
+        const text = `node ${node} is removed by force, and node ${by} heard it at ${lookMs} ms`;
+        return this.findings.violation(`${text}; node ${leader} leads meta`);
+      }
+    }
   }
 
   verdict(): Verdict {
