@@ -124,6 +124,24 @@ export const recordBugs: readonly RecordBug[] = [
     "  return withRole",
   ),
   placement(
+    "P-205",
+    "who has left the cluster is listed as one that comes",
+    "P-205 who leaves is not listed",
+    "return mayCome ? replica : ",
+    "return mayCome || replica.replaces === 0 ? replica : ",
+  ),
+  {
+    ...{ name: "a member that was listed meanwhile is removed", pitfall: "P-205" },
+    edits: [
+      edit(
+        "src/machine/meta/meta-members.ts",
+        '  if (isListed(reads, nodeId)) return outcome("busy", version);\n',
+        '  if (isListed(reads, -nodeId)) return outcome("busy", version);\n',
+      ),
+    ],
+    ...{ file: "machine/placement.test", test: "P-205 who leaves is not listed" },
+  },
+  placement(
     "P-094",
     "who was replaced stays",
     REPORTS,

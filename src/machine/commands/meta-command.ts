@@ -202,7 +202,7 @@ export type MetaStatus =
   | "stale"
   /** A member's program does not support the level. */
   | "level-unsupported"
-  /** A replica of the partition is on its way in or out (P-092). */
+  /** A replica of the partition is on its way in or out (P-092), or a list names the member. */
   | "busy"
   /** The partition is in full mode: its replicas follow the member list. */
   | "not-placed"

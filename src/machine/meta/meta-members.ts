@@ -209,6 +209,14 @@ function evictMember(
   return raiseVersion(context, cluster);
 }
 
+/** A placed partition names the node, in whatever role. */
+function isListed(reads: MetaReads, nodeId: number): boolean {
+  return reads.partitions().some(({ mode, state, replicas }) => {
+    if (mode === "full" || state === "Removed") return false;
+    return replicas.some((replica) => replica.nodeId === nodeId);
+  });
+}
+
 function removeMember(
   context: DecisionContext,
   cluster: ClusterRecord,
@@ -223,6 +231,8 @@ function removeMember(
   if (others.some((other) => other.role === "leaving")) {
     return outcome("drain-in-progress", version);
   }
+  // A list of replicas may have come since this was decided on.
+  if (isListed(reads, nodeId)) return outcome("busy", version);
   if (!others.some((other) => other.role === "voter")) return outcome("last-voter", version);
   const earlier = reads.formerMember(nodeId)?.storageIds ?? [];
   const storageIds = member.storageId === "" ? [...earlier] : [...earlier, member.storageId];

@@ -194,11 +194,16 @@ function reported(record: PartitionRecord, report: ReplicaReport): Decision {
   return { status, record: { ...record, replicas: all, configIndex: report.configIndex } };
 }
 
-function placed(record: PartitionRecord, order: PlacementOrder): Decision {
+/** A learner that the group is about to let go, or was, does not come with the list: it goes. */
+function placed(reads: MetaReads, record: PartitionRecord, order: PlacementOrder): Decision {
   if (!isConfig(order) || order.voters.length > VOTERS_MAX) return "invalid";
   if (record.mode === "placed") return "unchanged";
   if (order.generation !== record.generation) return "stale";
-  const replicas = byNode(takenIn(order, { ...record, replicas: [] }));
+  const listed = takenIn(order, { ...record, replicas: [] });
+  const replicas = byNode(listed).map((replica): ReplicaRecord => {
+    const mayCome = isVoter(replica) || isEligible(reads, replica.nodeId);
+    return mayCome ? replica : { ...replica, role: "removing" };
+  });
   const place = { mode: "placed", replicas, configIndex: order.configIndex } as const;
   return { status: "done", record: { ...record, ...place } };
 }
@@ -233,7 +238,7 @@ function decideAll(context: DecisionContext, command: PlacementCommand): readonl
     case "report-replicas":
       return decideEach(context, command.items, reported);
     case "place-partition":
-      return decideEach(context, command.items, placed);
+      return decideEach(context, command.items, (record, item) => placed(reads, record, item));
   }
 }
 

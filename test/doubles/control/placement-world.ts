@@ -428,7 +428,14 @@ export class PlacementWorld {
     }
     const rest = record.replicas.filter(({ nodeId }) => nodeId !== change.nodeId);
     const isLeaver = about === undefined || about.role === "leaving";
-    if (rest.length < this.wished(record) && (this.isEnabled || !isLeaver)) {
+    const couldTake = members.some(({ nodeId, role, evicted, isDead }) => {
+      const isFree = record.replicas.every((replica) => replica.nodeId !== nodeId);
+      return isFree && role !== "leaving" && !evicted && !isDead && this.isUp(nodeId);
+    });
+    // Who never comes back goes where nobody could come instead.
+    const isLost = (about?.evicted ?? true) && !couldTake;
+    const mayFall = isLost || (isLeaver && !this.isEnabled);
+    if (rest.length < this.wished(record) && !mayFall) {
       throw new Error(`below the factor: ${story()}`);
     }
     const live = rest.filter(({ nodeId }) => this.isUp(nodeId)).length;

@@ -284,6 +284,8 @@ t.test("P-092 nine voters: in and out is one joint change, the leader hands over
   const nine = [1, 2, 3, 4, 5, 6, 7, 8, 9];
   const coming = (replaces: number): string => `${nine.join(", ")}, 10 learner for ${replaces}`;
   const config = membership(nine, [10]);
+  const cancelled = `${nine.join(", ")}, 10 removing`;
+  const joined = membership([1, 2, 3, 4, 5, 6, 7, 8, 10]);
   check(t, [
     ["both", coming(9), config, "addVoter 10, remove 9"],
     ["of a dead one", coming(9), config, "addVoter 10, remove 9", { dead: [9] }],
@@ -303,6 +305,9 @@ t.test("P-092 nine voters: in and out is one joint change, the leader hands over
       "report 12 1,2,3,4,5,6,7,8,10| on 5",
       { at: 12 },
     ],
+    ["cancelled meanwhile: the old one comes again", cancelled, joined, "addLearner 9"],
+    ["the new one makes room", cancelled, membership([...joined.voters], [9]), "remove 10"],
+    ["and the old one votes", nine.join(", "), membership(nine.slice(0, 8), [9]), "addVoter 9"],
   ]);
   t.end();
 });

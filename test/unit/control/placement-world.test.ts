@@ -32,9 +32,20 @@ function isLossBearable(world: PlacementWorld, lost: number): boolean {
   });
 }
 
+/** Whom others count on: voters of partitions of which a replica is on its way out. */
+function neededNow({ now }: PlacementWorld): readonly number[] {
+  const losing = [...now.records.values()].filter(({ replicas }) => {
+    return replicas.some(({ role }) => role === "removing");
+  });
+  const voters = losing.flatMap(({ replicas }) => replicas.filter(({ role }) => role === "voter"));
+  return voters.map(({ nodeId }) => nodeId);
+}
+
 function trouble(world: PlacementWorld, prng: Prng, most: number): void {
   const ids = [...world.nodes.keys()].filter((id) => !world.node(id).isGone);
-  const id = ids[prng.below(ids.length)] ?? 1;
+  const needed = neededNow(world).filter((id) => ids.includes(id));
+  const from = needed.length > 0 && prng.chance(1, 2) ? needed : ids;
+  const id = from[prng.below(from.length)] ?? 1;
   const { members } = world.now;
   const role = members.find(({ nodeId }) => nodeId === id)?.role;
   switch (prng.below(14)) {

@@ -131,7 +131,7 @@ t.test("P-092 P-094 the orders: every edge and every refusal", (t) => {
 });
 
 t.test("P-095 a removal by force: it leaves for good, one at a time, and never the last", (t) => {
-  const bench = new MetaBench(3, 3);
+  const bench = new MetaBench(3, 0);
   const evict = (nodeId: number): string => bench.meta({ kind: "evict-member", nodeId }).status;
   const role = (nodeId: number, to: "voter" | "learner" | "leaving"): string =>
     bench.meta({ kind: "set-member-role", nodeId, role: to }).status;
@@ -335,6 +335,23 @@ t.test("from full mode to a list, once; a node that came meanwhile is taken in",
   t.equal(bench.item(report(8, [1, 2, 3], [5], 4)), "done 6");
   t.equal(bench.item(report(9, [1, 2, 3], [], 6)), "done 7");
   t.equal(bench.now(), "7 at 9: 1 voter, 2 voter, 3 voter");
+  t.end();
+});
+
+t.test("P-205 who leaves is not listed as one that comes; who is listed is not removed", (t) => {
+  const bench = new MetaBench(5, 0);
+  const remove1 = { kind: "remove-member", nodeId: 1 } as const;
+  t.match(bench.meta(remove1), { status: "done" });
+  bench.setMember(2, { role: "leaving" });
+  const config = place(1, 6, [3, 4], [1, 2, 5]);
+  t.equal(bench.item(config), "done 2");
+  t.equal(bench.now(), "2 at 6: 1 removing, 2 removing, 3 voter, 4 voter, 5 learner");
+  const remove2 = { kind: "remove-member", nodeId: 2 } as const;
+  t.match(bench.meta(remove2), { status: "busy" }, "decided before it was listed");
+  t.equal(bench.item(report(8, [3, 4], [2, 5])), "done 3");
+  t.match(bench.meta(remove2), { status: "busy" });
+  t.equal(bench.item(report(9, [3, 4], [5])), "done 4");
+  t.match(bench.meta(remove2), { status: "done" });
   t.end();
 });
 

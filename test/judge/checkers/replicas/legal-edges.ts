@@ -77,8 +77,9 @@ function isDated(from: PartitionRecord, to: PartitionRecord): boolean {
 }
 
 function isList(from: PartitionRecord, to: PartitionRecord): boolean {
-  const isFounding = to.replicas.every(({ role, incarnation, replaces }) => {
-    return role !== "removing" && incarnation === 0 && replaces === 0;
+  // A learner that is about to leave the cluster, or has left it, is listed as one that goes.
+  const isFounding = to.replicas.every(({ incarnation, replaces }) => {
+    return incarnation === 0 && replaces === 0;
   });
   return from.mode === "full" && to.replicas.some(isVoter) && isFounding;
 }

@@ -34,8 +34,11 @@ export class SingleMover {
     if (seen === undefined) this.seen.set(partitionId, (seen = new Set()));
     if (seen.has(generation)) return;
     seen.add(generation);
+    // All replicas have their roles since the same generation: the list is new.
+    const isNew = replicas.every(({ since }) => since === replicas[0]?.since);
     for (const { nodeId, role, incarnation } of replicas) {
-      if (role === "learner" && incarnation === 0) this.brought.add(`${partitionId}/${nodeId}`);
+      const comesAlong = role === "learner" || (role === "removing" && isNew);
+      if (comesAlong && incarnation === 0) this.brought.add(`${partitionId}/${nodeId}`);
     }
     const moving = replicas.filter(({ nodeId, role, incarnation }) => {
       const isBrought = incarnation === 0 && this.brought.has(`${partitionId}/${nodeId}`);
