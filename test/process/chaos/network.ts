@@ -147,8 +147,10 @@ export class ChaosNetwork {
     const [inodes, nodes] = [connections(), socketsOf(this.pids)];
     for (const pair of this.unknown) {
       pair.from = nodes.get(inodes.get(pair.line) ?? "") ?? 0;
-      if (pair.from === 0 && ++pair.looks < LOOKS_MAX && !pair.near.destroyed) continue;
+      const isGone = pair.near.destroyed || pair.far.destroyed;
+      if (pair.from === 0 && ++pair.looks < LOOKS_MAX && !isGone) continue;
       this.unknown.delete(pair);
+      if (isGone) continue;
       if (pair.from === 0) this.strangers++;
       else this.known++;
       this.settlePair(pair);
