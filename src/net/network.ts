@@ -41,6 +41,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
   /** Peers that were named before the start. */
   private early: readonly PeerAddress[] = [];
   private events: PeerEvents | null = null;
+  private isHeld = false;
+  private heldStart: (() => void) | null = null;
   private linkSettings: LinkSettings | null = null;
   private closing: (() => void) | null = null;
   private isClosed = false;
@@ -91,8 +93,26 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
     return this.closing === null && this.settings.standing() !== null;
   }
 
+  /** From now on a start takes effect with `release`: what others are told is not known yet. */
+  hold(): void {
+    assert(this.events === null, "what was started is not held");
+    this.isHeld = true;
+  }
+
+  release(): void {
+    const { heldStart } = this;
+    this.isHeld = false;
+    this.heldStart = null;
+    if (this.closing === null) heldStart?.();
+  }
+
   start(events: PeerEvents, boot: PeerBoot): void {
     assert(this.events === null && this.closing === null, "a peer port is started once");
+    if (this.isHeld) {
+      assert(this.heldStart === null, "a peer port is started once");
+      this.heldStart = () => this.start(events, boot);
+      return;
+    }
     this.events = events;
     const { settings } = this;
     this.linkSettings = { ...settings, hello: () => ({ ...settings.profile(), ...boot }) };

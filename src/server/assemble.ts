@@ -328,6 +328,7 @@ export async function startServer(
     return giveUp(listeners);
   }
   addresses = listeners.value.addresses;
+  peers.network?.release();
   health?.serves(serving);
   tellStarted(config, stack.value, logger, audit);
   const below = { node, disk, peers, operations: serving, audit };

@@ -127,8 +127,11 @@ export async function gather(context: RunContext): Promise<readonly NodeReport[]
     if (answers === null) return report;
     known.add(readEndpoint(answers.routing.localEndpoint) ?? "");
     if (settings.node !== null) return report;
-    for (const leader of answers.routing.leaders) {
-      const learned = readEndpoint(leader.endpoint);
+    // Who leads nothing is found by what the nodes know of each other.
+    const named = answers.routing.leaders.map(({ endpoint }) => endpoint);
+    const listed = (answers.overview?.nodes ?? []).map(({ clientEndpoint }) => clientEndpoint);
+    for (const endpoint of new Set([...named, ...listed])) {
+      const learned = readEndpoint(endpoint);
       if (learned !== null && isAsSafe(learned, url, settings)) begin(learned);
     }
     return report;

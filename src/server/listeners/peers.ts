@@ -202,6 +202,8 @@ export async function openPeers(
     return bound;
   }
   const network = bound.value;
+  // Others are told where clients find this node, and that is known once the listeners are open.
+  network?.hold();
   const address = network === null ? null : hostAndPort(config.peerHost, network.port);
   const endpoint = address === null ? "" : (config.advertisedPeerEndpoint ?? address);
   self.endpoint = endpoint;

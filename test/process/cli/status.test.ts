@@ -46,6 +46,8 @@ interface Day {
   readonly replicas?: readonly (readonly number[])[];
   /** Indexes of nodes that get a replica, by partition. */
   readonly arriving?: Readonly<Record<number, number>>;
+  /** Indexes of nodes of which it tells where their clients go. */
+  readonly listed?: readonly number[];
   /** What the node tells of all others. */
   readonly alarms?: readonly string[];
 }
@@ -93,15 +95,18 @@ function tell(index: number, day: Day = {}): void {
       })),
     }),
   );
-  if (day.alarms === undefined) node.answers.delete("GetOverview");
+  const listed = day.listed?.map((at) => {
+    return { NodeId: at + 1, Endpoint: peer(at), ClientEndpoint: nodes[at]?.endpoint ?? "" };
+  });
+  if (day.alarms === undefined && listed === undefined) node.answers.delete("GetOverview");
   else {
     const own = { NodeId: index + 1, Version: "0.7", UptimeMs: 61_000, Reason: "catching-up" };
     node.answers.set(
       "GetOverview",
       reply(cluster.GrpcGetOverviewResponse, {
         LocalNodeId: index + 1,
-        Nodes: [{ NodeId: 77 }, own],
-        Alarms: day.alarms,
+        Nodes: listed ?? [{ NodeId: 77 }, own],
+        Alarms: day.alarms ?? [],
       }),
     );
   }
@@ -171,6 +176,15 @@ t.test("three nodes, found from one of them", async (t) => {
   const one = await batch.run(["--node", first.endpoint, "--cluster-status"]);
   t.match(one, { exit: 1, stdout: /^UNCLEAR: 3 node\(s\), 1 ready, 2 not asked;/ });
   t.match(one.stdout, "Nobody knows whether node 2 (127.0.0.1:9002), node 3 (127.0.0.1:9003) live");
+});
+
+t.test("nodes that lead nothing are found by what one of them tells of all", async (t) => {
+  const leaders = LEADERS.map(() => 0);
+  for (const index of [0, 1, 2]) tell(index, { leaders, listed: [0, 1, 2] });
+  const { text, document } = await status(t, 0, first.endpoint);
+  t.match(text, /^healthy: 3 node\(s\), 3 ready;/);
+  t.match(text, /ready {2}3 {2}Voter {2}0 {2}6 {2}127\.0\.0\.1:9003 {2}http:\/\/node-3/);
+  t.match(document, { healthy: true, unseen: [] });
 });
 
 t.test("one node down: its partitions, what is left, exit code 1", async (t) => {

@@ -105,9 +105,8 @@ t.test("5.4 a cluster is founded with a factor of three", async (t) => {
     }
     const ask = () => runCli(["-c", `http://${grpc}`, "--cluster-status"]);
     let status = await ask();
-    // Until all have heard of each other it says who is missing.
+    // Until all have heard of each other it says what is missing.
     for (let tries = 0; tries < 30 && status.exit !== 0; tries++) status = await ask();
-    t.comment(status.stdout, status.stderr);
     t.match(status, {
       exit: 0,
       stdout: /Replication: 3 replicas of each partition; rebalancer enabled/,

@@ -62,3 +62,30 @@ t.test("P-164 without a certificate of the peers' CA nobody is let in", async (t
   await until("a client without a certificate is cut off", () => plain.destroyed);
   for (const node of [one, three]) await closePort(node.port);
 });
+
+t.test("5.7 nobody is greeted before it is known where clients find the node", async (t) => {
+  const [one, endpoint] = await nodeWith(1, null);
+  let twoEndpoint = "";
+  let clientEndpoint = "";
+  const settings = peerSettings(2, () => twoEndpoint);
+  const profile = () => ({ ...settings.profile(), clientEndpoint });
+  const network = await openNetwork({ ...settings, profile });
+  twoEndpoint = `127.0.0.1:${network.port}`;
+  network.hold();
+  const two = new PeerNode(2, network).start();
+  two.peers({ nodeId: 1, endpoint });
+  one.peers({ nodeId: 2, endpoint: twoEndpoint });
+  await sleep(300);
+  for (const node of [one, two]) t.strictSame(node.happened, [], "no link, and nobody was judged");
+  clientEndpoint = "http://two:8083";
+  network.release();
+  await until("they are linked", () => one.isUp(2) && two.isUp(1));
+  t.equal(one.hellos.get(2)?.clientEndpoint, clientEndpoint);
+  for (const node of [one, two]) await closePort(node.port);
+  const late = await openNetwork(peerSettings(3, () => ""));
+  late.hold();
+  new PeerNode(3, late).start();
+  await closePort(late);
+  late.release();
+  t.notOk(late.isServing, "one that was closed meanwhile stays so");
+});
