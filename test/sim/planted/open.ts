@@ -96,4 +96,37 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "the lease clock of a former leadership runs on while others lead",
     "seen by some seeds until the worlds changed, and not by 24 of today's",
   ],
+  [
+    "a replica goes by a map that is older than itself",
+    "a store has the row of a replica only together with the map that made it; `test/unit/control/hosting.test.ts` finds it",
+  ],
+  [
+    "rows of a new life are swept with those of the former",
+    "a replica comes again only when all that it had is deleted; `test/unit/host/hosting/come-and-go.test.ts` finds it",
+  ],
+  [
+    "a member goes because the record known here is without it",
+    "a leader must be elected on an old record in the middle of a move; `test/unit/control/hosting.test.ts` finds it",
+  ],
+  [
+    "a leader whose record is older than its configuration plans on",
+    "a leader must be elected on an old record in the middle of a move; `test/unit/control/placed-group.test.ts` finds it",
+  ],
+  [
+    "the report of an old leader counts",
+    "a report is compared with the roles that it answers as well; `test/unit/machine/placement.test.ts` finds it",
+  ],
+  [
+    "a learner on a member that is gone is waited for",
+    "its machine must be lost in the second in which it gets a replica; `test/unit/control/placement-plan.test.ts` finds it",
+  ],
+  [
+    "who leaves is a target of new replicas",
+    "apply refuses replicas on a member that leaves; `test/unit/control/placement-plan.test.ts` finds it",
+  ],
+  [
+    "majorities are counted in the record",
+    "a majority must be lost in the moment in which record and configuration differ; `test/unit/control/placed-group.test.ts` finds it",
+  ],
+  ["a group that left keeps its sequence blocks", "not tried in enough seeds yet"],
 ]);

@@ -19,8 +19,8 @@ export function unspread(groups: readonly Led[]): string | null {
     const own = leads.get(leader) ?? 0;
     const other = voters.find((node) => own - (leads.get(node) ?? 0) >= 2);
     if (other === undefined) continue;
-    const counts = `node ${leader} leads ${own}, node ${other} ${leads.get(other) ?? 0}`;
-    return `${counts} and could lead partition ${partition}`;
+    const counts = `node ${leader} leads ${own} and node ${other} ${leads.get(other) ?? 0}`;
+    return `${counts}: it could lead partition ${partition}`;
   }
   return null;
 }
