@@ -179,6 +179,17 @@ export const hostingBugs: readonly RecordBug[] = [
     ),
   ),
   hosting(
+    "P-148",
+    "a node is ready before its replicas have come",
+    COME_AND_GO,
+    "P-148 5.1 a node is not ready",
+    edit(
+      "src/host/health.ts",
+      "isCaughtUp(group)).length + comingGroups;",
+      "isCaughtUp(group)).length + comingGroups * 0;",
+    ),
+  ),
+  hosting(
     "P-042",
     "a part of the node keeps a replica that left",
     COME_AND_GO,

@@ -73,7 +73,7 @@ void t.test("a cluster with a factor is hosted by the records of its founding", 
 });
 
 void t.test(
-  "5.1 a node is not ready before the replicas that the map places on it are there",
+  "P-148 5.1 a node is not ready before the replicas that the map places on it are there",
   (t) => {
     const cluster = new PlacedCluster(4, 3, { initialPartitions: 4 });
     const node = cluster.node(2);
