@@ -69,10 +69,6 @@ export function unplaced(servers: readonly Server[], plan: Plan): string | null 
   const meta = newestMeta(servers);
   if (meta === null) return "nobody knows the partition map";
   const placement = placementOf(meta);
-  for (const record of placement.records) {
-    const reason = unhosted(servers, record) ?? unlike(servers, record);
-    if (reason !== null) return reason;
-  }
   const { rebalancerEnabled, leaderBalanceEveryMs } = plan.host;
   if (rebalancerEnabled === true) {
     const full = meta.partitions().find((record) => {
@@ -81,6 +77,11 @@ export function unplaced(servers: readonly Server[], plan: Plan): string | null 
     });
     if (full !== undefined) return `partition ${full.partitionId} is not listed`;
     const reason = unconverged(placement);
+    if (reason !== null) return reason;
+  }
+  // Looks at the disk of every node: last, for it costs most.
+  for (const record of placement.records) {
+    const reason = unhosted(servers, record) ?? unlike(servers, record);
     if (reason !== null) return reason;
   }
   return (leaderBalanceEveryMs ?? 0) > 0 ? unspread(ledGroups(servers)) : null;
