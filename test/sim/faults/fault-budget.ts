@@ -160,6 +160,12 @@ export class Atlas {
       });
       return healthy.length * 2 > voters.length;
     };
+    // A group that nobody has applied anything of begins with the voters of its record.
+    const isBegun = ({ mode, partitionId: id, replicas }: PartitionRecord): boolean => {
+      const isKnown = mode === "full" || this.configs.has(id);
+      return isKnown || isMajority(replicas.map(({ nodeId }) => nodeId));
+    };
+    if (!this.seenMap.records.every(isBegun)) return false;
     for (const [partition, { membership }] of this.configs) {
       const { voters, votersOutgoing } = membership;
       const record = this.recordOf(partition);

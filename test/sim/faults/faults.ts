@@ -189,7 +189,9 @@ export class Faults implements Scene {
     this.isFounded ||= this.servers.every(({ isJoiner, rows }) => {
       return isJoiner || rows.get(IDENTITY_KEY) !== undefined;
     });
-    if (!this.isFounded || !this.atlas.mayLose(server)) return false;
+    // Which groups a node has a copy of, only the partition map says.
+    const isMapped = this.plan.placer === null || this.atlas.seenMap.version > 0;
+    if (!this.isFounded || !isMapped || !this.atlas.mayLose(server)) return false;
     if (kind === "lose-disk" || kind === "roll-back") return this.takeAway(kind, server, prng);
     if (kind === "wipe") {
       // Who left and is started by mistake would join anew with an empty disk, and then be taken
