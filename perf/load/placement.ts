@@ -20,7 +20,7 @@ const VALUE_BYTES = 64 << 10;
 const TRY_MS = 5000;
 /** A node gets replicas when it has been live for so long (ms). */
 const LIVE_MS = 32_000;
-const GIVE_UP_MS = 240_000;
+const GIVE_UP_MS = 1000 * Number(process.env["SVC_PERF_GIVE_UP_SECONDS"] ?? 240);
 
 /** Key spaces by partition, one each. */
 function namesByPartition(): Map<number, string> {
@@ -42,12 +42,14 @@ async function post(port: number, path: string, body: object, timeoutMs: number)
   return (await answer.json()) as object;
 }
 
-async function set(port: number, key: string, value: string): Promise<boolean> {
+/** "" when it is done; else what came of it. */
+async function set(port: number, key: string, value: string): Promise<string> {
   try {
     const answer = await post(port, "/v1/kv/try-set", { key, value }, TRY_MS);
-    return (answer as { type?: number }).type === 0;
-  } catch {
-    return false;
+    const { type } = answer as { type?: number | string };
+    return type === 0 ? "" : `type ${type}`;
+  } catch (error) {
+    return error instanceof Error ? error.name : "error";
   }
 }
 
@@ -101,7 +103,7 @@ async function balanced(nodes: LocalNodes, sinceMs: number): Promise<number> {
 /** Callers in a closed loop on the nodes that stay. */
 class Foreground {
   private times: number[] = [];
-  private failed = 0;
+  private failed = new Map<string, number>();
   private sinceMs = performance.now();
   private isOver = false;
   private readonly loops: Promise<void>[];
@@ -119,9 +121,9 @@ class Foreground {
     for (let call = at; !this.isOver; call++) {
       const beganMs = performance.now();
       const port = ports[call % ports.length] as number;
-      const isDone = await set(port, `${names[call % names.length]}/fg-${at}`, value);
-      if (isDone) this.times.push(performance.now() - beganMs);
-      else this.failed++;
+      const end = await set(port, `${names[call % names.length]}/fg-${at}`, value);
+      if (end === "") this.times.push(performance.now() - beganMs);
+      else this.failed.set(end, (this.failed.get(end) ?? 0) + 1);
     }
   }
 
@@ -133,10 +135,14 @@ class Foreground {
     const at = (part: number): number => sorted[Math.floor(sorted.length * part)] ?? Number.NaN;
     const window = {
       ...{ name, seconds, perSecond: sorted.length / seconds },
-      ...{ p50: at(0.5), p99: at(0.99), failed: this.failed },
+      ...{
+        p50: at(0.5),
+        p99: at(0.99),
+        failed: [...this.failed].map(([end, count]) => `${count} x ${end}`).join(", "),
+      },
     };
     this.times = [];
-    this.failed = 0;
+    this.failed = new Map();
     this.sinceMs = nowMs;
     return window;
   }
@@ -153,7 +159,7 @@ interface Window {
   readonly perSecond: number;
   readonly p50: number;
   readonly p99: number;
-  readonly failed: number;
+  readonly failed: string;
 }
 
 async function fill(nodes: LocalNodes, names: readonly string[]): Promise<number> {
@@ -167,7 +173,7 @@ async function fill(nodes: LocalNodes, names: readonly string[]): Promise<number
   const writer = async (): Promise<void> => {
     for (let at = next++; at < keys.length; at = next++) {
       const port = nodes.portsOf(1 + (at % (NODES - 1))).http;
-      while (!(await set(port, keys[at] as string, value))) await sleep(50);
+      while ((await set(port, keys[at] as string, value)) !== "") await sleep(50);
     }
   };
   await Promise.all(Array.from({ length: 8 }, writer));
@@ -246,7 +252,7 @@ try {
     head,
     windows.map(({ name, seconds, perSecond, p50, p99, failed }) => [
       ...[name, seconds.toFixed(0), thousands(perSecond)],
-      ...[p50.toFixed(1), p99.toFixed(1), String(failed)],
+      ...[p50.toFixed(1), p99.toFixed(1), failed === "" ? "0" : failed],
     ]),
   );
   const of = (name: string, read: (window: Window) => number): number =>

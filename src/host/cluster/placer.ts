@@ -139,6 +139,8 @@ export class Placer {
     ]);
     const waiting = new Map<string, number>();
     for (const { reason } of reign?.plan?.waits ?? []) add(waiting, reason);
+    const balance = reign?.plan?.balance ?? null;
+    if (balance !== null) add(waiting, balance);
     const isIdle = (reign?.idle ?? 0) >= IDLE_PASSES_ALARM;
     const known = reign?.plan?.inFlight;
     const inFlight = new Map(PLACEMENT_CLASSES.map((kind) => [kind, known?.get(kind) ?? 0]));

@@ -160,7 +160,10 @@ export interface PlacementFacts {
   readonly inFlight: ReadonlyMap<string, number>;
   /** For so long the longest of them is on its way, as far as this leadership saw (ms). */
   readonly oldestTransitionMs: number;
-  /** Partitions that waited in the last pass, by reason; empty where meta is not led. */
+  /**
+   * Partitions that waited in the last pass, by reason, and balance as one more; empty where meta
+   * is not led.
+   */
   readonly waiting: ReadonlyMap<string, number>;
   /** Many timed passes in a row had work and moved nothing. */
   readonly isIdle: boolean;

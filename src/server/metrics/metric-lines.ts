@@ -177,7 +177,12 @@ export function placementLines(lines: string[], facts: PlacementFacts): void {
   family(lines, oldest, "gauge", "For so long the longest of them is on its way");
   lines.push(`${oldest} ${facts.oldestTransitionMs / 1000}`);
   const waiting = "svc_placement_waiting";
-  family(lines, waiting, "gauge", "Partitions that wait, by reason; on the leader of meta");
+  family(
+    lines,
+    waiting,
+    "gauge",
+    "Partitions that wait, and balance, by reason; on the leader of meta",
+  );
   for (const [reason, count] of facts.waiting) {
     lines.push(`${waiting}{reason="${reason}"} ${count}`);
   }

@@ -190,6 +190,18 @@ function leave(cluster: PlacedCluster, node: number, drainMs: number): Left {
   return left ?? { outcome: "open", drained: undefined };
 }
 
+void t.test("P-093 why nothing is balanced is told beside what partitions wait for", (t) => {
+  const cluster = new PlacedCluster(3, 2, PLACING).ready();
+  cluster.pass(3000);
+  const placer = placers(cluster).find(({ plan }) => plan !== null);
+  const reign = placer?.["reign"] ?? null;
+  if (placer === undefined || reign?.plan === null || reign === null) throw new Error("no pass");
+  t.same([...placer.facts(cluster.nowMs).waiting], [], "all is even");
+  reign.plan = { ...reign.plan, balance: "nodes-lagging" };
+  t.same([...placer.facts(cluster.nowMs).waiting], [["nodes-lagging", 1]]);
+  t.end();
+});
+
 void t.test("P-106 which snapshots are for balance, as the leader of the group knows", (t) => {
   const cluster = new PlacedCluster(5, 3, { ...PLACING, initialPartitions: 5 }).ready();
   const { replicas } = cluster.record(1);
