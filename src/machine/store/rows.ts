@@ -35,6 +35,12 @@ const NO_PREFIXES: readonly ByteKey[] = [];
 
 /** Revisions that the average size of kept ones goes by. */
 const KEPT_COUNTED = 32;
+/** The size of a row that is not there. */
+const NO_ROW = -1;
+
+function sizeOf(value: Uint8Array | null): number {
+  return value === null ? NO_ROW : value.length;
+}
 
 export class GroupRows implements Rows {
   private readonly memtable: Memtable;
@@ -48,8 +54,8 @@ export class GroupRows implements Rows {
   private lastKind = -1;
   private lastName: ByteKey = "";
   private lastKey: ByteKey = "";
-  /** Of the row of `lastKey`, as it was read or written last; null = there is none. */
-  private lastBytes: number | null = null;
+  /** Of the row of `lastKey`, as it was read or written last; NO_ROW = there is none. */
+  private lastBytes = NO_ROW;
   /** Of the revisions kept lately, on average; -1 = none was. */
   private keptBytes = -1;
   private countedBytes: number;
@@ -96,14 +102,14 @@ export class GroupRows implements Rows {
   get(kind: number, name: ByteKey): Uint8Array | null {
     const key = this.key(kind, name);
     const value = this.memtable.get(key);
-    if (kind !== RowKind.history) this.lastBytes = value === null ? null : value.length;
+    if (kind !== RowKind.history) this.lastBytes = sizeOf(value);
     return value;
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
     const isKnown = this.isLast(kind, name);
     const key = this.key(kind, name);
-    const before = isKnown ? this.lastBytes : (this.memtable.get(key)?.length ?? null);
+    const before = isKnown ? this.lastBytes : sizeOf(this.memtable.get(key));
     this.memtable.put(key, value);
     this.count(kind, name, before, value.length);
     this.takeIn(kind, name, key, value);
@@ -112,7 +118,7 @@ export class GroupRows implements Rows {
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
     const key = this.key(kind, name);
     this.memtable.insert(key, value);
-    this.count(kind, name, null, value.length);
+    this.count(kind, name, NO_ROW, value.length);
     this.takeIn(kind, name, key, value);
   }
 
@@ -121,7 +127,7 @@ export class GroupRows implements Rows {
     const key = this.key(kind, name);
     const before = isKnown ? this.lastBytes : this.bytesOf(kind, key);
     this.memtable.delete(key);
-    this.count(kind, name, before, null);
+    this.count(kind, name, before, NO_ROW);
     this.takeIn(kind, name, key, null);
   }
 
@@ -131,18 +137,20 @@ export class GroupRows implements Rows {
   }
 
   /** A kept revision is cold: it is not read for its size when others tell it. */
-  private bytesOf(kind: number, key: ByteKey): number | null {
+  private bytesOf(kind: number, key: ByteKey): number {
     if (kind === RowKind.history && this.keptBytes >= 0) return Math.round(this.keptBytes);
-    return this.memtable.get(key)?.length ?? null;
+    return sizeOf(this.memtable.get(key));
   }
 
-  private count(kind: number, name: ByteKey, before: number | null, after: number | null): void {
-    const nameBytes = name.length;
-    const was = before === null ? 0 : nameBytes + before;
-    const is = after === null ? 0 : nameBytes + after;
-    this.countedBytes = Math.max(0, this.countedBytes + is - was);
+  private count(kind: number, name: ByteKey, before: number, after: number): void {
+    // Most writes replace a row by one of its size.
+    if (before !== after) {
+      const was = before === NO_ROW ? 0 : name.length + before;
+      const is = after === NO_ROW ? 0 : name.length + after;
+      this.countedBytes = Math.max(0, this.countedBytes + is - was);
+    }
     if (kind !== RowKind.history) this.lastBytes = after;
-    else if (after !== null) {
+    else if (after !== NO_ROW) {
       const { keptBytes } = this;
       this.keptBytes = keptBytes < 0 ? after : keptBytes + (after - keptBytes) / KEPT_COUNTED;
     }
