@@ -26,6 +26,8 @@ import {
 import { PlacedCluster, replicaOf, rowOf } from "../../../doubles/host/placing.js";
 
 const P: PartitionId = partitionId(1);
+/** A replica comes, goes and has come again within so many steps. */
+const STEPS = 1400;
 /** Moments at which a node dies. */
 const DEATHS = Number(process.env["SVC_HOSTING_DEATHS"] ?? 100);
 
@@ -418,11 +420,21 @@ function dieAfter(steps: number): string | null {
 
 void t.test("P-097 a node that dies at any moment of coming and going goes on there", (t) => {
   const seen = new Map<string, number>();
-  for (let at = 0; at < DEATHS; at++) {
-    const steps = Math.floor((at * 1400) / DEATHS);
-    const state = dieAfter(steps) ?? "later";
-    seen.set(state, (seen.get(state) ?? 0) + 1);
-  }
+  /** Dies at `count` moments from `first` to `end`; the last one before the replica was back. */
+  const dieBetween = (first: number, end: number, count: number): number => {
+    let before = first;
+    for (let at = 0; at < count; at++) {
+      const steps = first + Math.floor((at * (end - first)) / count);
+      const state = dieAfter(steps) ?? "later";
+      seen.set(state, (seen.get(state) ?? 0) + 1);
+      if (state !== "live again" && state !== "later") before = steps;
+    }
+    return before;
+  };
+  const before = dieBetween(0, STEPS, DEATHS);
+  // Going takes few steps of all: a closer look at these.
+  const gapSteps = Math.ceil(STEPS / DEATHS);
+  dieBetween(before - gapSteps, before + gapSteps, Math.ceil(DEATHS / 4));
   const states = ["live", "dropping", "gone", "live again"];
   t.ok(
     states.every((state) => (seen.get(state) ?? 0) > 0),
