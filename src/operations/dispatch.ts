@@ -43,16 +43,17 @@ export class Dispatch {
 
   /** Carries out an acceptable request that was admitted. */
   execute(request: DataRequest, context: RequestContext, finish: Finish): void {
-    if (!isSingle(request) && !this.serving.permits(request.kind, null)) {
-      const answer = endAnswer(request.kind, "mustRetry", NOWHERE, "not-available-at-level");
-      return this.serving.ports.timer.soon(() => finish(answer));
-    }
-    if (isSingle(request)) {
-      this.single(request, context.deadlineMs, finish, (partition) => {
+    const family = familyOf(request);
+    if (isSingle(request, family)) {
+      const elsewhere = (partition: PartitionId): void => {
         if (mayForward(context)) this.forward(request, partition, context, finish);
         else this.sendBack(request, finish);
-      });
-      return;
+      };
+      return this.single(request, context.deadlineMs, finish, elsewhere, family);
+    }
+    if (!this.serving.permits(request.kind, null)) {
+      const answer = endAnswer(request.kind, "mustRetry", NOWHERE, "not-available-at-level");
+      return this.serving.ports.timer.soon(() => finish(answer));
     }
     const { serving } = this;
     if (isOf(request, "many")) return executeMany(serving, request, context, finish);
@@ -70,10 +71,10 @@ export class Dispatch {
     deadlineMs: number,
     finish: Finish,
     elsewhere: (partition: PartitionId) => void,
+    family: Family = familyOf(request),
   ): void {
     const { placement } = this.serving;
     const fail = this.failOf(request, finish, elsewhere);
-    const family = familyOf(request);
     if (isOf(request, "sequence", family)) {
       const found = placement.sequencePlace(request.name);
       if (found === null) return this.unhosted(request, fail, elsewhere);

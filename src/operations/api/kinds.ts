@@ -49,8 +49,11 @@ export function isOf<F extends Family>(
   return family === wanted;
 }
 
-export function isSingle(request: DataRequest): request is SingleRequest {
-  const family = familyOf(request);
+/** `family`: as for `isOf`. */
+export function isSingle(
+  request: DataRequest,
+  family: Family = familyOf(request),
+): request is SingleRequest {
   return family !== "many" && family !== "scan";
 }
 
