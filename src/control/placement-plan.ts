@@ -10,11 +10,11 @@
  * Pure. Invariants: 1. One step for each partition in a pass, and none beside a replica on its way
  * (P-092). 2. No removal is ordered that would leave no live majority of the rest, and none below
  * the factor but for a member that leaves while nothing may be moved, or that was removed by force
- * and has no successor. 3. Who leaves, is evicted or
- * dead gets no replica. 4. Balance lowers the sum of the squares of the counts by two or more with
- * each move: it ends, and at a difference of one nothing moves (P-106). 5. What is to be done and
- * is not has a reason in each pass (P-093). 6. Without the rebalancer nothing begins, but replicas
- * of a leaving member go where the rest can do without them.
+ * and has no successor. 3. Who leaves, is evicted or dead gets no replica. 4. Balance lowers the
+ * sum of the squares of the counts by two or more with each move: it ends, and at a difference of
+ * one nothing moves (P-106). 5. What is to be done and is not has a reason in each pass (P-093). 6.
+ * Without the rebalancer nothing begins, but replicas of a leaving member go where the rest can do
+ * without them.
  */
 import { VOTERS_MAX } from "../base/limits.js";
 import type { PartitionRecord, ReplicaChange } from "../machine/commands/command.js";

@@ -67,7 +67,7 @@ export interface PlacerDeps {
     /** Reports of others that were taken in. */
     readonly taken: number;
     of(node: number): HeardReport | null;
-    /** The other node that says it leads a partition; 0 when none does. */
+    /** As the other node that leads a partition says; null when none does. */
     leadOf(partition: number): Lead | null;
   };
   readonly proposeOnMeta: ProposeOnMeta;
