@@ -2,7 +2,7 @@
  * Which of the planted bugs a run tries: with SVC_PLANTED=all every one (`npm run planted`), else a part of them, another
  * one each day, so that `npm test` keeps its bound and every bug is tried within PARTS days. SVC_PLANTED=N is part N.
  */
-const PARTS = 4;
+const PARTS = 6;
 const DAY_MS = 86_400_000;
 
 const given = process.env["SVC_PLANTED"];
