@@ -92,6 +92,17 @@ t.test("P-092 one replica moves at a time", (t) => {
   checker.membership(1, 9, config([2, 3, 4, 5]));
   checker.membership(1, 5, config([1, 2, 3]));
   t.equal(checker.verdict().violationCount, 2, "two voters came at once");
+  const late = new SingleMover({});
+  late.record(
+    record(
+      1,
+      [1, 2, 3, 4].map((each) => voter(each)),
+      { configIndex: configIndex(30) },
+    ),
+  );
+  late.membership(1, 6, config([1, 2]));
+  late.membership(1, 36, config([1, 2, 3, 4]));
+  t.equal(late.verdict().violationCount, 0, "a late node applies what was before the list");
   t.end();
 });
 

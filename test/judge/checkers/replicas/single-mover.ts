@@ -2,8 +2,9 @@
  * Property (P-092): of the replicas of a partition one at a time is on its way in or out, and the
  * voters of its group change by one at a time, or by one for another in a joint change.
  *
- * Invariant: learners that a partition brings along when it is listed are its members already, and
- * do not count; not when they go, either, for nobody counts on them.
+ * Invariants: 1. Learners that a partition brings along when it is listed are its members already,
+ * and do not count; not when they go, either, for nobody counts on them. 2. What a late node applies
+ * of the time before the list says nothing: what lay between was not looked at.
  */
 import type { PartitionRecord } from "../../../../src/machine/commands/command.js";
 import type { Membership } from "../../../../src/raft/state/types.js";
@@ -19,7 +20,8 @@ export class SingleMover {
   private readonly seen = new Map<number, Set<number>>();
   /** Of each group that is placed, by index. */
   private readonly steps = new Map<number, Step[]>();
-  private readonly placed = new Set<number>();
+  /** Since which configuration each partition is placed. */
+  private readonly placed = new Map<number, number>();
   /** "partition/node": was brought along as a learner. */
   private readonly brought = new Set<string>();
 
@@ -27,9 +29,9 @@ export class SingleMover {
     this.findings = new Findings("one replica moves at a time", minimum);
   }
 
-  record({ partitionId, generation, mode, replicas }: PartitionRecord): void {
+  record({ partitionId, generation, mode, replicas, configIndex }: PartitionRecord): void {
     if (mode !== "placed") return;
-    this.placed.add(partitionId);
+    if (!this.placed.has(partitionId)) this.placed.set(partitionId, configIndex);
     let seen = this.seen.get(partitionId);
     if (seen === undefined) this.seen.set(partitionId, (seen = new Set()));
     if (seen.has(generation)) return;
@@ -52,7 +54,7 @@ export class SingleMover {
 
   /** Some node has applied the configuration of the entry at `index`. */
   membership(group: number, index: number, membership: Membership): void {
-    if (!this.placed.has(group)) return;
+    if (index < (this.placed.get(group) ?? Infinity)) return;
     let steps = this.steps.get(group);
     if (steps === undefined) this.steps.set(group, (steps = []));
     let at = steps.length;
