@@ -13,6 +13,7 @@ const parts = new Set([
   "etcd-calls.ts",
   "etcd-items.ts",
   "etcd-nodes.ts",
+  "drive.ts",
   "grpc-driver.ts",
   "grpc-items.ts",
   "lean-http2.ts",

@@ -4,37 +4,17 @@
  * three-node etcd, in turns round by round, where etcd is installed.
  * Run: npm run perf -- load/cluster
  */
-import { spawn } from "node:child_process";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
+import { type DriverReport, drive } from "./drive.js";
 import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 import { LocalNodes } from "./local-nodes.js";
 
 const ROUNDS = 3;
-const driver = join(dirname(fileURLToPath(import.meta.url)), "grpc-driver.js");
+const seconds = phaseSeconds(4);
 
-interface Report {
-  readonly operationsPerSecond: number;
-  readonly outcomes: Readonly<Record<string, number>>;
-  readonly errors: number;
-  readonly latencyMs: { readonly p50: number; readonly p99: number };
-}
-
-/** Runs the driver as a process of its own and returns what it printed. */
-function drive(port: number, flags: readonly string[]): Promise<Report> {
-  return new Promise((resolve, reject) => {
-    const seconds = String(phaseSeconds(4));
-    const all = [driver, "--address", `127.0.0.1:${port}`, "--seconds", seconds, ...flags];
-    const child = spawn(process.execPath, all, { stdio: ["ignore", "pipe", "inherit"] });
-    let output = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-    child.on("close", (code) => {
-      if (code === 0) resolve(JSON.parse(output) as Report);
-      else reject(new Error(`the driver ended with ${String(code)}: ${output}`));
-    });
-  });
+function driveAt(port: number, flags: readonly string[]): Promise<DriverReport> {
+  return drive(`127.0.0.1:${port}`, seconds, flags);
 }
 
 interface Shape {
@@ -100,16 +80,16 @@ const SHAPES: readonly Shape[] = [
   { title: "get (linearizable), 256 in flight, batched", flags: streamed("get", 256, 64) },
 ];
 
-type Figure = (report: Report) => number;
+type Figure = (report: DriverReport) => number;
 const rate: Figure = (report) => report.operationsPerSecond;
 const p50: Figure = (report) => report.latencyMs.p50;
 const p99: Figure = (report) => report.latencyMs.p99;
 
-function middle(reports: readonly Report[], pick: Figure): number {
+function middle(reports: readonly DriverReport[], pick: Figure): number {
   return median(reports.map(pick));
 }
 
-function row(title: string, reports: readonly Report[]): string[] {
+function row(title: string, reports: readonly DriverReport[]): string[] {
   const rates = reports.map(rate);
   return [
     title,
@@ -124,10 +104,10 @@ function row(title: string, reports: readonly Report[]): string[] {
 /** How both compare: the medians, and the ratios of each round, which saw the same machine. */
 function ratioRow(
   { title, aim }: Shape,
-  own: readonly Report[],
-  etcd: readonly Report[],
+  own: readonly DriverReport[],
+  etcd: readonly DriverReport[],
 ): string[] {
-  const ratios = own.map((report, round) => rate(report) / rate(etcd[round] as Report));
+  const ratios = own.map((report, round) => rate(report) / rate(etcd[round] as DriverReport));
   return [
     title,
     thousands(middle(own, rate)),
@@ -151,13 +131,13 @@ try {
   const etcdRows: string[][] = [];
   const ratios: string[][] = [];
   for (const shape of SHAPES) {
-    const reports: Report[] = [];
-    const besides: Report[] = [];
+    const reports: DriverReport[] = [];
+    const besides: DriverReport[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const id = (round % 3) + 1;
-      reports.push(await drive(nodes.portsOf(id).grpc, shape.flags));
+      reports.push(await driveAt(nodes.portsOf(id).grpc, shape.flags));
       if (etcd === null || shape.etcd === undefined) continue;
-      besides.push(await drive(etcd.clientPort(id), shape.etcd));
+      besides.push(await driveAt(etcd.clientPort(id), shape.etcd));
     }
     rows.push(row(shape.title, reports));
     if (besides.length === 0) continue;

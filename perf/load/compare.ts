@@ -1,17 +1,18 @@
 /**
  * Processor time of the server for each operation, of another built tree and of this one: fresh
  * processes in turn, each with all kinds of load one after another, and a pause before each phase so
- * that nothing is left of the one before. Run: SVC_PERF_BASE=<built tree> npm run perf -- load/compare
+ * that nothing is left of the one before. The driver is this tree's. Run: SVC_PERF_BASE=<built tree> npm run perf -- load/compare
  */
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   ServerProcess,
   endAll,
+  sleep,
   temporaryDirectory,
 } from "../../test/process/cluster/server-process.js";
+import { drive } from "./drive.js";
 import { median, phaseSeconds, printMachine, printTable } from "./report.js";
 
 const SHAPES = {
@@ -27,35 +28,13 @@ const ROUNDS = 4;
 const PAUSE_MS = 3000;
 /** A unit of /proc/<pid>/stat. */
 const CLOCK_TICK_MS = 10;
-const here = dirname(fileURLToPath(import.meta.url));
-const own = join(here, "..", "..", "..");
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const own = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 
 /** User and system time of a process and its threads (ms). */
 function processorMs(pid: number): number {
   const [, rest = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
   const fields = rest.split(" ");
   return (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
-}
-
-/** Runs the driver, this tree's for both; operations per second. */
-function drive(address: string, kind: Kind, seconds: number): Promise<number> {
-  const flags = ["--address", address, "--seconds", String(seconds), ...SHAPES[kind]];
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(here, "grpc-driver.js"), ...flags], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let output = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-    child.on("close", (code) => {
-      if (code !== 0) reject(new Error(`the driver ended with ${String(code)}: ${output}`));
-      else
-        resolve(
-          (JSON.parse(output) as { readonly operationsPerSecond: number }).operationsPerSecond,
-        );
-    });
-  });
 }
 
 /** Microseconds for each operation of each kind, of one life of a server of `tree`. */
@@ -70,14 +49,17 @@ async function measure(tree: string): Promise<Map<Kind, number[]>> {
   );
   const { grpc } = await server.addresses();
   const seconds = phaseSeconds(2);
-  for (const kind of KINDS) await drive(grpc, kind, seconds);
+  for (const kind of KINDS) await drive(grpc, seconds, SHAPES[kind]);
   const found = new Map<Kind, number[]>();
   for (const kind of [...KINDS, ...KINDS]) {
     await sleep(PAUSE_MS);
     const before = processorMs(server.child.pid ?? 0);
-    const perSecond = await drive(grpc, kind, seconds);
+    const { operationsPerSecond } = await drive(grpc, seconds, SHAPES[kind]);
     const usedMs = processorMs(server.child.pid ?? 0) - before;
-    found.set(kind, [...(found.get(kind) ?? []), (usedMs * 1000) / (perSecond * seconds)]);
+    found.set(kind, [
+      ...(found.get(kind) ?? []),
+      (usedMs * 1000) / (operationsPerSecond * seconds),
+    ]);
   }
   server.child.kill("SIGTERM");
   await server.ended;

@@ -3,42 +3,17 @@
  * per second through the batch streams, unary `next` against a no-op method, and how many commands
  * share one durable write. Run: npm run perf -- load/grpc
  */
-import { spawn } from "node:child_process";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import {
   ServerProcess,
   endAll,
   temporaryDirectory,
 } from "../../test/process/cluster/server-process.js";
+import { type DriverReport, drive } from "./drive.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
 const ROUNDS = 3;
-const driver = join(dirname(fileURLToPath(import.meta.url)), "grpc-driver.js");
-
-interface Report {
-  readonly operationsPerSecond: number;
-  readonly outcomes: Readonly<Record<string, number>>;
-  readonly errors: number;
-  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly p999: number };
-}
-
-/** Runs the driver as a process of its own and returns what it printed. */
-function drive(address: string, ...flags: string[]): Promise<Report> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      [driver, "--address", address, "--seconds", String(phaseSeconds(4)), ...flags],
-      { stdio: ["ignore", "pipe", "inherit"] },
-    );
-    let output = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-    child.on("close", (code) => {
-      if (code === 0) resolve(JSON.parse(output) as Report);
-      else reject(new Error(`the driver ended with ${String(code)}: ${output}`));
-    });
-  });
-}
+const seconds = phaseSeconds(4);
+const UNARY = ["--mode", "unary", "--inflight", "64"];
 
 type Counters = ReadonlyMap<string, number>;
 
@@ -94,9 +69,9 @@ try {
   const { grpc, http } = await server.ready();
   const rows: string[][] = [];
   for (const { title, flags } of STREAMS) {
-    const reports: Report[] = [];
+    const reports: DriverReport[] = [];
     const before = await counters(http);
-    for (let round = 0; round < ROUNDS; round++) reports.push(await drive(grpc, ...flags));
+    for (let round = 0; round < ROUNDS; round++) reports.push(await drive(grpc, seconds, flags));
     const after = await counters(http);
     const syncs = grown(before, after, "svc_wal_sync_duration_seconds_count");
     const commands = grown(before, after, "svc_raft_batch_entries_sum");
@@ -113,7 +88,7 @@ try {
   const unary = { noop: [] as number[], next: [] as number[] };
   for (let round = 0; round < ROUNDS; round++) {
     for (const kind of ["noop", "next"] as const) {
-      const report = await drive(grpc, "--mode", "unary", "--kind", kind, "--inflight", "64");
+      const report = await drive(grpc, seconds, [...UNARY, "--kind", kind]);
       unary[kind].push(report.operationsPerSecond);
     }
   }
