@@ -5,7 +5,7 @@ import { setup } from "./setup.mjs";
 
 await setup();
 
-// Tries every planted bug, of which `npm test` tries a part: `npm run planted`. Takes about half an hour.
+// Tries every planted bug, of which `npm test` tries a part: `npm run planted`. Takes about a quarter of an hour.
 const files = [
   ...filesBelow(join(root, "test/planted"), [".test.ts"]),
   ...filesBelow(join(root, "test/sim/planted"), [".test.ts"]),

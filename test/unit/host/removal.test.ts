@@ -22,6 +22,16 @@ function remove(world: MemberWorld, member: number, boundMs = 60_000): LeaveOutc
   return outcomes[0] ?? "open";
 }
 
+/** Node 3 has been silent for long enough, and nothing that is ordered now is carried out. */
+function withSilentThird(): ReturnType<typeof founded> {
+  const world = founded(3);
+  for (const group of world.groups) world.elect(group, 1);
+  world.kill(3);
+  pass(world, HEARD_WITHIN_MS + BEAT_MS);
+  world.changesHeld = true;
+  return world;
+}
+
 t.test("P-095 a dead member is removed, and its place is filled by a new node", (t) => {
   const world = founded(3);
   for (const group of world.groups) world.elect(group, 1);
@@ -175,11 +185,7 @@ t.test("P-094 the removal goes on when its call, its leader or its node is gone"
 });
 
 t.test("P-095 whoever is removed by force keeps no role, and hears so from its own leave", (t) => {
-  const world = founded(3);
-  for (const group of world.groups) world.elect(group, 1);
-  world.kill(3);
-  pass(world, HEARD_WITHIN_MS + BEAT_MS);
-  world.changesHeld = true;
+  const world = withSilentThird();
   const ends: LeaveOutcome[] = [];
   world.node(1).removal.remove(3, world.nowMs + 60_000, (end) => void ends.push(end));
   t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
@@ -194,12 +200,8 @@ t.test("P-095 whoever is removed by force keeps no role, and hears so from its o
 });
 
 t.test("P-095 below its level a removal by force is a leave as any other", (t) => {
-  const world = founded(3);
+  const world = withSilentThird();
   world.evictsFromLevel = 2;
-  for (const group of world.groups) world.elect(group, 1);
-  world.kill(3);
-  pass(world, HEARD_WITHIN_MS + BEAT_MS);
-  world.changesHeld = true;
   world.node(1).removal.remove(3, world.nowMs + 60_000, () => undefined);
   t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
   t.equal(world.node(1).machine.meta.member(3)?.evicted, false);
@@ -207,11 +209,7 @@ t.test("P-095 below its level a removal by force is a leave as any other", (t) =
 });
 
 t.test("P-095 a member that comes back while it is removed leaves as a living one", (t) => {
-  const world = founded(3);
-  for (const group of world.groups) world.elect(group, 1);
-  world.kill(3);
-  pass(world, HEARD_WITHIN_MS + BEAT_MS);
-  world.changesHeld = true;
+  const world = withSilentThird();
   const ends: LeaveOutcome[] = [];
   world.node(1).removal.remove(3, world.nowMs + 60_000, (end) => void ends.push(end));
   t.ok(world.run(() => world.memberRoles().includes("3 leaving")));
