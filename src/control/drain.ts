@@ -9,21 +9,14 @@
  */
 import type { PlacementGeneration } from "../base/ids.js";
 import type { PartitionRecord, ReplicaOrder, ReplicaRecord } from "../machine/commands/command.js";
+import { isListed } from "../machine/meta/replica-list.js";
 import { decideLeave, type LeaveDecision, type LeaveFacts } from "./membership.js";
 import { PlacementLedger } from "./placement-ledger.js";
 import type { PlacementReason } from "./placement-reasons.js";
 import type { PlacementPlan, PlacementView } from "./placement-view.js";
 
-/** Placed partitions whose record names the node, in whatever role. */
 function namedIn(partitions: readonly PartitionRecord[], nodeId: number): PartitionRecord[] {
-  return partitions.filter(({ state, replicas }) => {
-    return state !== "Removed" && replicas.some((replica) => replica.nodeId === nodeId);
-  });
-}
-
-/** Whether the record of a placed partition names the node, in whatever role. */
-export function isNamed(partitions: readonly PartitionRecord[], nodeId: number): boolean {
-  return namedIn(partitions, nodeId).length > 0;
+  return partitions.filter((record) => isListed(record, nodeId));
 }
 
 /** Partitions that can neither do without the replica of `nodeId` nor have it somewhere else. */

@@ -15,6 +15,7 @@ import {
   SNAPSHOTS_LEAVING_MAX,
 } from "../base/limits.js";
 import type { PartitionRecord } from "../machine/commands/command.js";
+import { isListed } from "../machine/meta/replica-list.js";
 import type { PlacementReason } from "./placement-reasons.js";
 import {
   restKey,
@@ -65,10 +66,6 @@ function hasRoom({ isFull, storeBytes, storeMaxBytes }: ReportedLoad): boolean {
 export function byLoad(a: NodeState, b: NodeState): number {
   const bytes = (a.report?.storeBytes ?? 0) - (b.report?.storeBytes ?? 0);
   return a.replicas - b.replicas || bytes || a.view.nodeId - b.view.nodeId;
-}
-
-function isListed({ replicas }: PartitionRecord, nodeId: number): boolean {
-  return replicas.some((replica) => replica.nodeId === nodeId);
 }
 
 export class PlacementLedger {

@@ -10,6 +10,7 @@
  * needs now.
  */
 import type { Member, PartitionRecord } from "../machine/commands/command.js";
+import { isListed } from "../machine/meta/replica-list.js";
 import type { Membership } from "../raft/state/types.js";
 import type { LeaveDecision } from "./membership.js";
 
@@ -94,9 +95,9 @@ export function partitionsAtRisk(
   nodeId: number,
   isLive: (node: number) => boolean,
 ): readonly number[] {
-  const isAtRisk = ({ mode, state, replicas }: PartitionRecord): boolean => {
-    if (mode === "full" || state === "Removed") return false;
-    if (!replicas.some((replica) => replica.nodeId === nodeId)) return false;
+  const isAtRisk = (record: PartitionRecord): boolean => {
+    if (!isListed(record, nodeId)) return false;
+    const { replicas } = record;
     const counts = (replica: PartitionRecord["replicas"][number]): boolean =>
       replica.role === "voter" || replica.nodeId === nodeId || !isLive(replica.nodeId);
     const voters = replicas.filter(counts).map((replica) => replica.nodeId);

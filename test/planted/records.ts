@@ -135,8 +135,8 @@ export const recordBugs: readonly RecordBug[] = [
     edits: [
       edit(
         "src/machine/meta/meta-members.ts",
-        '  if (isListed(reads, nodeId)) return outcome("busy", version);\n',
-        '  if (isListed(reads, -nodeId)) return outcome("busy", version);\n',
+        "some((record) => isListed(record, nodeId));",
+        "some((record) => isListed(record, -nodeId));",
       ),
     ],
     ...{ file: "machine/placement.test", test: "P-205 who leaves is not listed" },

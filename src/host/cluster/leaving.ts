@@ -13,11 +13,12 @@
  * way in place of this node's: when the call ended before that was committed, it is gone on with,
  * or left to the next call.
  */
-import { decideDrain, isDrained, isNamed } from "../../control/drain.js";
+import { decideDrain, isDrained } from "../../control/drain.js";
 import { type LeaveDecision, type LeaveFacts, decideLeave } from "../../control/membership.js";
 import type { PlacementView } from "../../control/placement-view.js";
 import type { MemberRole } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
+import { isListed } from "../../machine/meta/replica-list.js";
 import type { Membership } from "../../raft/state/types.js";
 import { CalledIn } from "./called-in.js";
 import type { MetaResult } from "./meta-proposals.js";
@@ -190,7 +191,8 @@ export class Leaving {
       liveOtherVoters: others.map((voters) => voters.filter((node) => deps.isLive(node)).length),
     });
     if (this.lookedMs === Infinity && view !== null) {
-      this.isDrain = isDrained(isNamed(view.partitions, deps.nodeId), view.isEnabled);
+      const isNamed = view.partitions.some((record) => isListed(record, deps.nodeId));
+      this.isDrain = isDrained(isNamed, view.isEnabled);
     }
     this.lookedMs = Math.min(this.lookedMs, nowMs);
     const isElecting = decision === "NoLeader" && nowMs - this.lookedMs < ELECTION_PATIENCE_MS;

@@ -37,6 +37,7 @@ import type {
 import type { DecisionContext } from "../decision/context.js";
 import { RowKind, uint32Key } from "../store/keys.js";
 import { MetaReads } from "./meta-reads.js";
+import { isListed } from "./replica-list.js";
 import { encodeCluster, encodeFormerMember, encodeMember } from "./meta-rows.js";
 
 export type MemberCommand =
@@ -209,14 +210,6 @@ function evictMember(
   return raiseVersion(context, cluster);
 }
 
-/** A placed partition names the node, in whatever role. */
-function isListed(reads: MetaReads, nodeId: number): boolean {
-  return reads.partitions().some(({ mode, state, replicas }) => {
-    if (mode === "full" || state === "Removed") return false;
-    return replicas.some((replica) => replica.nodeId === nodeId);
-  });
-}
-
 function removeMember(
   context: DecisionContext,
   cluster: ClusterRecord,
@@ -232,7 +225,8 @@ function removeMember(
     return outcome("drain-in-progress", version);
   }
   // A list of replicas may have come since this was decided on.
-  if (isListed(reads, nodeId)) return outcome("busy", version);
+  const isNamed = reads.partitions().some((record) => isListed(record, nodeId));
+  if (isNamed) return outcome("busy", version);
   if (!others.some((other) => other.role === "voter")) return outcome("last-voter", version);
   const earlier = reads.formerMember(nodeId)?.storageIds ?? [];
   const storageIds = member.storageId === "" ? [...earlier] : [...earlier, member.storageId];
