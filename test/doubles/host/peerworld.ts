@@ -17,6 +17,7 @@ import {
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
   Founder,
+  JoinRequest,
   PeerAddress,
   PeerBoot,
   PeerEvents,
@@ -295,6 +296,13 @@ export function founder(nodeId: number): Founder {
 /** A founder as a joiner hears of it. */
 export function farFounder(nodeId: number): Founder {
   return { nodeId, endpoint: "", storageId: "" };
+}
+
+/** What a node asks with that wants to join, as `Cluster` has it. */
+export function joinRequest(nodeId: number, changes: Partial<JoinRequest> = {}): JoinRequest {
+  const { endpoint } = address(nodeId);
+  const own = { nodeId, storageId: `s${nodeId}`, endpoint };
+  return { ...own, storage: "lmdb", program: PROGRAM, ...changes };
 }
 
 /** What a node says in a handshake, as `Cluster` has it. */

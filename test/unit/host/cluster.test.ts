@@ -11,6 +11,7 @@ import type { MetaReads } from "../../../src/machine/meta/meta-reads.js";
 import {
   Cluster,
   address,
+  joinRequest,
   farFounder,
   helloOf,
   withoutGroups,
@@ -331,15 +332,7 @@ function membersOf(cluster: Cluster, id: number): string {
 function join(cluster: Cluster, id: number, through: number): void {
   let answer: JoinAnswer | null = null;
   const ask = (): void => {
-    const storage = "lmdb" as const;
-    const request = {
-      nodeId: id,
-      storageId: `s${id}`,
-      endpoint: address(id).endpoint,
-      storage,
-      program: PROGRAM,
-    };
-    cluster.node(through).links.joinAsked(request, (got) => (answer = got));
+    cluster.node(through).links.joinAsked(joinRequest(id), (got) => (answer = got));
   };
   const isIn = (): boolean => {
     if (answer?.status === "accepted") return true;
@@ -454,14 +447,7 @@ void t.test("P-162 a node that has closed its rows is called by others, and read
   links.linkUp(stranger);
   links.refused(address(2), "storage-lost", PROGRAM);
   const answers: string[] = [];
-  const request = {
-    nodeId: 9,
-    endpoint: "n9:1",
-    storageId: "s9",
-    storage: "lmdb",
-    program: PROGRAM,
-  } as const;
-  links.joinAsked(request, ({ status }) => answers.push(status));
+  links.joinAsked(joinRequest(9, { endpoint: "n9:1" }), ({ status }) => answers.push(status));
   for (const lane of ["control", "log", "bulk", "calls"] as const) {
     for (let first = 0; first < 256; first++) links.frame(2, lane, new Uint8Array([first, 0, 1]));
   }

@@ -2,12 +2,11 @@
  * Joins and leaves of whole nodes over a false network: snapshots, promotions, transfer, removal.
  */
 import t from "tap";
-import { PROGRAM } from "../../../src/base/levels.js";
 import { Prng } from "../../../src/base/prng.js";
 import type { LeaveOutcome } from "../../../src/host/cluster/leaving.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import type { JoinAnswer } from "../../../src/ports.js";
-import { Cluster, address, farFounder, withoutGroups } from "../../doubles/host/peerworld.js";
+import { Cluster, farFounder, joinRequest, withoutGroups } from "../../doubles/host/peerworld.js";
 import { propose } from "../../doubles/host/world.js";
 
 function write(cluster: Cluster, text: string, results: ProposalResult[]): void {
@@ -35,15 +34,10 @@ function join(
   storageId = `s${nodeId}`,
 ): JoinAnswer | null {
   let answer: JoinAnswer | null = null;
-  const { endpoint } = address(nodeId);
-  cluster
-    .world(via)
-    .peers?.events?.joinAsked(
-      { nodeId, storageId, endpoint, storage: "lmdb", program: PROGRAM },
-      (end) => {
-        answer = end;
-      },
-    );
+  const request = joinRequest(nodeId, { storageId });
+  cluster.world(via).peers?.events?.joinAsked(request, (end) => {
+    answer = end;
+  });
   cluster.passUntil(() => answer !== null);
   return answer;
 }
@@ -177,14 +171,7 @@ void t.test("5.2 the only founder comes back empty: it elects itself in no group
   cluster.worlds.delete(1);
   cluster.passUntil(() => memberRoles(cluster, 2) === "2 voter", 30_000);
   const answers: JoinAnswer[] = [];
-  const { endpoint } = address(1);
-  const request = {
-    nodeId: 1,
-    storageId: "anew",
-    endpoint,
-    storage: "lmdb",
-    program: PROGRAM,
-  } as const;
+  const request = joinRequest(1, { storageId: "anew" });
   cluster.node(2).links.joinAsked(request, (end) => void answers.push(end));
   cluster.passUntil(() => answers.length > 0);
   t.match(answers, [{ status: "accepted", founders: [1] }]);
@@ -231,14 +218,7 @@ void t.test("P-097 an id comes back with an empty disk", (t) => {
   let refused = 0;
   while (answer === null) {
     const answers: JoinAnswer[] = [];
-    const { endpoint } = address(4);
-    const request = {
-      nodeId: 4,
-      storageId: "anew",
-      endpoint,
-      storage: "lmdb",
-      program: PROGRAM,
-    } as const;
+    const request = joinRequest(4, { storageId: "anew" });
     cluster.world(1).peers?.events?.joinAsked(request, (end) => void answers.push(end));
     cluster.passUntil(() => answers.length > 0);
     if (answers[0]?.status === "accepted") answer = answers[0];

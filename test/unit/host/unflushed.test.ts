@@ -3,12 +3,11 @@
  * it leads, without anything waiting for ever: installs, stops, elections, changes of membership.
  */
 import t from "tap";
-import { PROGRAM } from "../../../src/base/levels.js";
 import { partitionId } from "../../../src/base/ids.js";
 import type { ProposalResult } from "../../../src/host/group/group.js";
 import type { GroupRegistry } from "../../../src/host/cluster/group-registry.js";
 import type { Node } from "../../../src/host/node.js";
-import { Cluster, address } from "../../doubles/host/peerworld.js";
+import { Cluster, joinRequest } from "../../doubles/host/peerworld.js";
 import { World, propose } from "../../doubles/host/world.js";
 
 const ROWS_MAX = 60;
@@ -270,15 +269,7 @@ void t.test("P-192 an install and a change of members go on while apply is held"
   cluster.pass(500);
   // A joiner gets snapshots of all groups, and its store is slow from the begin.
   let answer: string | null = null;
-  const { endpoint } = address(4);
-  const request = {
-    nodeId: 4,
-    storageId: "s4",
-    endpoint,
-    storage: "lmdb",
-    program: PROGRAM,
-  } as const;
-  cluster.world(1).peers?.events?.joinAsked(request, ({ status }) => (answer = status));
+  cluster.world(1).peers?.events?.joinAsked(joinRequest(4), ({ status }) => (answer = status));
   cluster.passUntil(() => answer !== null);
   t.equal(answer, "accepted");
   cluster.start(4);

@@ -4,7 +4,6 @@
  */
 import t from "tap";
 import { type PartitionId, configIndex, partitionId } from "../../../../src/base/ids.js";
-import { PROGRAM } from "../../../../src/base/levels.js";
 import { Prng } from "../../../../src/base/prng.js";
 import {
   FrameRoom,
@@ -19,7 +18,7 @@ import type { Membership } from "../../../../src/raft/state/types.js";
 import { setCommand } from "../../../doubles/host/world.js";
 import {
   type FalseNetwork,
-  address,
+  joinRequest,
   farFounder,
   withoutGroups,
 } from "../../../doubles/host/peerworld.js";
@@ -166,16 +165,8 @@ void t.test("P-097 a joiner hears of a partition only when it has been listed", 
   const cluster = new PlacedCluster(3, 0).ready();
   cluster.passUntil(() => cluster.serverOf(P) !== null);
   for (let at = 0; at < 5; at++) t.ok(write(cluster, `before${at}`));
-  const { endpoint } = address(4);
-  const request = {
-    nodeId: 4,
-    storageId: "s4",
-    endpoint,
-    storage: "lmdb",
-    program: PROGRAM,
-  } as const;
   const answers: JoinAnswer[] = [];
-  cluster.world(1).peers?.events?.joinAsked(request, (answer) => void answers.push(answer));
+  cluster.world(1).peers?.events?.joinAsked(joinRequest(4), (answer) => void answers.push(answer));
   const config = (): Membership | undefined => {
     const id = cluster.serverOf(P);
     return id === null ? undefined : replicaOf(cluster.node(id), P)?.members.membership;

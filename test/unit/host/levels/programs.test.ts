@@ -3,7 +3,7 @@ import t from "tap";
 import { PROGRAM, type Program, rangeText } from "../../../../src/base/levels.js";
 import { PeerPrograms } from "../../../../src/host/cluster/peer-programs.js";
 import type { LogFields } from "../../../../src/ports.js";
-import { Cluster, address, helloOf } from "../../../doubles/host/peerworld.js";
+import { Cluster, address, helloOf, joinRequest } from "../../../doubles/host/peerworld.js";
 
 const LATER: Program = {
   levels: { min: PROGRAM.levels.max + 1, max: PROGRAM.levels.max + 2 },
@@ -94,10 +94,8 @@ t.test("U7 a node of another range is not let in, and nobody ends for it", (t) =
 t.test("U7 a joiner of another range is refused, with both ranges", (t) => {
   const cluster = new Cluster(1).ready();
   const told: string[] = [];
-  const { endpoint } = address(4);
-  const joiner = { nodeId: 4, storageId: "s4", endpoint, storage: "lmdb" } as const;
   for (const program of [LATER, { ...LATER, protocols: PROGRAM.protocols }]) {
-    cluster.node(1).links.joinAsked({ ...joiner, program }, (answer) => {
+    cluster.node(1).links.joinAsked(joinRequest(4, { program }), (answer) => {
       told.push(answer.status === "accepted" ? "accepted" : `${answer.status}: ${answer.reason}`);
     });
   }

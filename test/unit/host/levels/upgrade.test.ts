@@ -5,7 +5,7 @@ import type { FinalizeResult } from "../../../../src/host/cluster/finalizing.js"
 import { Node } from "../../../../src/host/node.js";
 import type { ProposalResult } from "../../../../src/host/group/group.js";
 import type { HostSettings } from "../../../../src/host/settings.js";
-import { Cluster, address } from "../../../doubles/host/peerworld.js";
+import { Cluster, address, joinRequest } from "../../../doubles/host/peerworld.js";
 
 const OLD: Program = { ...PROGRAM, levels: { min: 1, max: 1 }, version: "1.0" };
 const NEW: Program = { ...PROGRAM, levels: { min: 1, max: 2 }, version: "2.0" };
@@ -194,12 +194,10 @@ t.test("U3 a joiner that lacks the level of the cluster is not let in", (t) => {
   const cluster = clusterOf(1, NEW);
   t.match(finalize(cluster), { status: "Finalized", level: 2 });
   const told: string[] = [];
-  const { endpoint } = address(4);
-  const joiner = { nodeId: 4, storageId: "s4", endpoint, storage: "lmdb" } as const;
-  cluster.node(1).links.joinAsked({ ...joiner, program: OLD }, (answer) => {
+  cluster.node(1).links.joinAsked(joinRequest(4, { program: OLD }), (answer) => {
     told.push(answer.status === "refused" ? answer.reason : answer.status);
   });
-  cluster.node(1).links.joinAsked({ ...joiner, program: NEW }, (answer) => {
+  cluster.node(1).links.joinAsked(joinRequest(4, { program: NEW }), (answer) => {
     told.push(answer.status === "accepted" ? `level ${answer.level}` : answer.status);
   });
   cluster.passUntil(() => told.length === 2);
