@@ -50,6 +50,20 @@ export function rangeGeneration(value: number): RangeGeneration {
   return value as RangeGeneration;
 }
 
+/** One move of a key range: the map version at which it began. */
+export type MoveId = Branded<number, "MoveId">;
+
+export function moveId(value: number): MoveId {
+  return value as MoveId;
+}
+
+/** Of a move: 1, 2, … each time it begins anew, by decision of the meta partition alone. */
+export type Attempt = Branded<number, "Attempt">;
+
+export function attempt(value: number): Attempt {
+  return value as Attempt;
+}
+
 /**
  * One life of a replica on a node: the generation of the record at which it was added; 0 = it was
  * there from the founding on, or came while the partition was on every node.

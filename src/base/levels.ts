@@ -90,6 +90,7 @@ const STORED_FORMATS = {
   "sequence row": { 1: 1 },
   "allocation row": { 1: 1 },
   "value row": { 1: 1 },
+  "ownership row": { 1: 2 },
   "snapshot chunk": { 1: 1 },
   "log segment": { 1: 1 },
   "data directory": { 2: 1 },

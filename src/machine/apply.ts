@@ -11,6 +11,7 @@ import type {
   KvOutcome,
   LockCommand,
   LockOutcome,
+  MovedOutcome,
   Outcome,
 } from "./commands/command.js";
 import type { DecisionContext, Rule, Rules } from "./decision/context.js";
@@ -21,8 +22,11 @@ import { META_RULES } from "./meta/meta.js";
 import { updateSequence } from "./sequences/sequence-update.js";
 import { SEQUENCE_RULES } from "./sequences/sequences.js";
 
+/** What a decision in memory comes to. */
+export type EphemeralOutcome = LockOutcome | KvOutcome | MovedOutcome;
+
 /** Locks and key/value: the commands that ephemeral tables know too. */
-const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, LockOutcome | KvOutcome> = {
+const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
   ...LOCK_RULES,
   ...KV_RULES,
 };
@@ -40,9 +44,8 @@ const RULES: Rules<Command, Outcome> = {
 export function applyEphemeral(
   context: DecisionContext,
   command: LockCommand | KvCommand,
-): LockOutcome | KvOutcome {
-  const rule: Rule<LockCommand | KvCommand, LockOutcome | KvOutcome> =
-    EPHEMERAL_RULES[command.kind];
+): EphemeralOutcome {
+  const rule: Rule<LockCommand | KvCommand, EphemeralOutcome> = EPHEMERAL_RULES[command.kind];
   return rule(context, command);
 }
 

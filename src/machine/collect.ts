@@ -6,7 +6,8 @@
  * order. Invariants: 1. Held locks and live values are never touched, however long idle. 2.
  * Dropping a lock lifts the floor above it. 3. A value leaves together with its history: when the
  * slice is used up in between, the row stays with what is left. 4. One slice drops at most `limit`
- * rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows.
+ * rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows. 5. Keys that the group
+ * does not own are passed over.
  */
 import type { CollectCommand, CollectOutcome } from "./commands/command.js";
 import type { DecisionContext } from "./decision/context.js";
@@ -105,7 +106,11 @@ function collectCandidate(
   limit: number,
 ): { readonly dropped: number; readonly finished: boolean } {
   const { kind, name, value } = candidate;
-  if (kind === RowKind.value) return collectValue(context, candidate, command, limit);
+  if (kind === RowKind.value) {
+    // What a move fills or takes away is for the move alone: it counts what it has there.
+    if (!context.ownership.owns(name)) return { dropped: 0, finished: true };
+    return collectValue(context, candidate, command, limit);
+  }
   const drop =
     kind === RowKind.lock
       ? dropIdleLock(context, name, value, Math.max(0, command.lockRetentionMs))

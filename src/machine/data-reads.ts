@@ -3,7 +3,8 @@
  *
  * Pure: the host proves leadership and gives a committed lease time. Invariants: 1. Expiry is
  * judged by `ended` with the time given. 2. An exact revision is found or reported missing, never
- * approximated.
+ * approximated. 3. Buckets and pages show keys that the group owns; who asks for one key asks
+ * first whether it is the group's.
  */
 import type { SequenceRecord } from "./commands/command.js";
 import { readValue, type KvReadMode } from "./kv/kv-reads.js";
@@ -17,6 +18,7 @@ import type {
   PageReading,
   RangeQuery,
 } from "./decision/reading.js";
+import type { OwnedKeys } from "./ownership/ownership.js";
 import type { ReadableRows } from "./store/rows.js";
 import {
   readSequence,
@@ -25,11 +27,10 @@ import {
 } from "./sequences/sequences.js";
 
 export class DataReads {
-  private readonly rows: ReadableRows;
-
-  constructor(rows: ReadableRows) {
-    this.rows = rows;
-  }
+  constructor(
+    private readonly rows: ReadableRows,
+    private readonly owned: OwnedKeys,
+  ) {}
 
   /** L10, L11. */
   getLock(resource: string, nowMs: number): LockReading {
@@ -64,16 +65,16 @@ export class DataReads {
 
   /** K12, K13: all live keys of a bucket, or "too-large" beyond `maxBytes`. */
   bucket(bucket: string, nowMs: number, maxBytes: number): BucketReading {
-    return readBucket(this.rows, bucket, nowMs, maxBytes);
+    return readBucket(this.rows, this.owned, bucket, nowMs, maxBytes);
   }
 
   /** K15, K17: live keys beginning with `prefix`; with `tombstones` also deleted ones. */
   prefixPage(prefix: string, bounds: PageBounds, nowMs: number, tombstones: boolean): PageReading {
-    return readPrefixPage(this.rows, prefix, bounds, nowMs, tombstones);
+    return readPrefixPage(this.rows, this.owned, prefix, bounds, nowMs, tombstones);
   }
 
   /** K16. */
   rangePage(query: RangeQuery, bounds: PageBounds, nowMs: number): PageReading {
-    return readRangePage(this.rows, query, bounds, nowMs);
+    return readRangePage(this.rows, this.owned, query, bounds, nowMs);
   }
 }

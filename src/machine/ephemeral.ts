@@ -12,22 +12,21 @@ import { assert } from "../base/assert.js";
 import { FIRST_LEVEL } from "../base/ids.js";
 import { INT64_MAX } from "../base/int64.js";
 import { STORE_KEY_MAX_BYTES, type StorePort } from "../ports.js";
-import { applyEphemeral } from "./apply.js";
+import { type EphemeralOutcome, applyEphemeral } from "./apply.js";
 import { collectRows } from "./collect.js";
-import type {
-  EntryStamp,
-  KvCommand,
-  KvOutcome,
-  LockCommand,
-  LockOutcome,
-} from "./commands/command.js";
+import type { EntryStamp, KvCommand, LockCommand } from "./commands/command.js";
 import type { DecisionContext } from "./decision/context.js";
 import { DataReads } from "./data-reads.js";
 import { type Hlc, NO_STAMP, compareHlc } from "../base/hlc.js";
-import { type ByteKey, RowKind, fromByteKey, toByteKey } from "./store/keys.js";
+import { trimRevisions } from "./kv/kept-revisions.js";
+import { wholeKvRow } from "./kv/kv.js";
+import { bucketSpan } from "./kv/pages.js";
+import { type ByteKey, RowKind, fromByteKey, historyKey, toByteKey } from "./store/keys.js";
 import { Memtable } from "./store/memtable.js";
 import { isWholeRow } from "./snapshot/row-check.js";
 import { GroupRows } from "./store/rows.js";
+import { isOwned } from "./ownership/ownership-row.js";
+import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 
 /** The kinds of rows that such a table has. */
@@ -45,6 +44,9 @@ export interface EphemeralHead {
   readonly stamp: Hlc;
   readonly nextLife: number;
 }
+
+/** Of an ownership: no version. */
+const NEVER_DROPPED = -1;
 
 /** Tokens that one leadership may grant per lock. */
 export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
@@ -65,6 +67,8 @@ export interface EphemeralOptions {
   readonly term: number;
   /** Bound of the table (bytes). */
   readonly maxBytes: number;
+  /** Which keys are the group's; without it, all are. */
+  readonly ownership?: Ownership;
 }
 
 export class EphemeralTable {
@@ -72,6 +76,8 @@ export class EphemeralTable {
   private readonly memtable: Memtable;
   private readonly context: DecisionContext;
   private readonly maxBytes: number;
+  /** Of the ownership, when rows of keys that are not the group's were dropped last. */
+  private ownedVersion: number;
 
   constructor(options: EphemeralOptions) {
     const first = options.floor + BigInt(options.term - 1) * EPHEMERAL_TOKENS_PER_TERM;
@@ -80,9 +86,12 @@ export class EphemeralTable {
     this.maxBytes = options.maxBytes;
     this.memtable = new Memtable({ store: emptyStore, cacheBytes: 0, copiesValues: true });
     const rows = new GroupRows(this.memtable, "", null);
-    this.reads = new DataReads(rows);
+    const ownership = options.ownership ?? new Ownership(true);
+    this.ownedVersion = ownership.version;
+    this.reads = new DataReads(rows, ownership);
     this.context = {
       rows,
+      ownership,
       nowMs: 0,
       stamp: NO_STAMP,
       tokenFloor: first,
@@ -134,6 +143,7 @@ export class EphemeralTable {
    */
   takeOver(rows: readonly EphemeralRow[], head: EphemeralHead): boolean {
     const { context } = this;
+    this.ownedVersion = NEVER_DROPPED;
     for (const { key, value } of rows) {
       const kind = key[0] ?? 0;
       if (!KINDS.has(kind) || key.length > STORE_KEY_MAX_BYTES || !isWholeRow(kind, value)) {
@@ -147,9 +157,36 @@ export class EphemeralTable {
     return true;
   }
 
+  /**
+   * Drops what the table has of keys that the group owns no more: they are lost, as by a change of
+   * leader (K19), and do not come back with the keys. To be called whenever entries were applied.
+   */
+  dropMoved(): void {
+    const { rows, ownership } = this.context;
+    if (ownership.version === this.ownedVersion) return;
+    this.ownedVersion = ownership.version;
+    for (const { keySpace } of ownership.all().filter((row) => !isOwned(row))) {
+      const span = bucketSpan(keySpace);
+      if (span === null) continue;
+      const moved: (readonly [ByteKey, Uint8Array])[] = [];
+      rows.scan(RowKind.value, span.first, span.last, (key, value) => {
+        if (!ownership.owns(key)) moved.push([key, value]);
+        return true;
+      });
+      for (const [key, value] of moved) {
+        const { kept } = wholeKvRow(value);
+        for (const revision of trimRevisions(kept, 0, Infinity).dropped) {
+          rows.delete(RowKind.history, historyKey(key, revision));
+        }
+        rows.delete(RowKind.value, key);
+      }
+    }
+  }
+
   /** As Machine.pointInTimeView. */
   pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.memtable, "", span, maxHeldBytes);
+    const { memtable, context } = this;
+    return pointInTimeValues(memtable, "", context.ownership, span, maxHeldBytes);
   }
 
   get rows(): number {
@@ -160,7 +197,7 @@ export class EphemeralTable {
    * Decides one command at the lease time given. "full": no room for a new row; nothing was done
    * (overload).
    */
-  apply(command: LockCommand | KvCommand, stamp: EntryStamp): LockOutcome | KvOutcome | "full" {
+  apply(command: LockCommand | KvCommand, stamp: EntryStamp): EphemeralOutcome | "full" {
     const { context } = this;
     if (stamp.leaseMs > context.nowMs) context.nowMs = stamp.leaseMs;
     context.stamp = stamp.stamp;

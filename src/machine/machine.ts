@@ -29,18 +29,21 @@ import {
   type GroupRecord,
 } from "./commands/group-record.js";
 import { SnapshotSource } from "./snapshot/source.js";
-import { generationPrefix, groupRecordKey } from "./store/keys.js";
+import { generationPrefix, groupRecordKey, textToByteKey } from "./store/keys.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Memtable } from "./store/memtable.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
+import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 
 export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
 export class Machine {
   readonly group: PartitionId;
+  /** Which keys are the group's: of its rows, for as long as the machine is there. */
+  readonly ownership: Ownership;
   private readonly memtable: Memtable;
   private readonly detach: () => void;
   private readonly recordKey: string;
@@ -65,8 +68,9 @@ export class Machine {
   /**
    * Loads the group's record from the memtable, or starts an empty group, with `firstGeneration` of
    * rows: above all that the group ever had here. A damaged record is an assertion: the node stops.
+   * `ownsByDefault`: the group is of the hash pool, and owns every key that no row takes from it.
    */
-  constructor(memtable: Memtable, group: PartitionId, firstGeneration = 0) {
+  constructor(memtable: Memtable, group: PartitionId, firstGeneration = 0, ownsByDefault = true) {
     this.memtable = memtable;
     this.group = group;
     this.recordKey = groupRecordKey(group);
@@ -87,9 +91,11 @@ export class Machine {
     this.chain = new StateDigest(record.chainLow, record.chainHigh);
     this.effects = new StateDigest(record.effectsLow, record.effectsHigh);
     this.groupRows = this.openRows(record.dataBytes ?? 0);
-    this.dataReads = new DataReads(this.groupRows);
+    this.ownership = new Ownership(ownsByDefault);
+    this.ownership.load(this.groupRows);
+    this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows);
-    this.context = contextOf(this.groupRows, record);
+    this.context = contextOf(this.groupRows, this.ownership, record);
     this.detach = memtable.onFreeze(() => this.writeRecord());
   }
 
@@ -168,7 +174,16 @@ export class Machine {
 
   /** Values as they are now, for reading in slices; null for no span. The caller closes it. */
   pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
-    return pointInTimeValues(this.memtable, this.groupRows.prefix, span, maxHeldBytes);
+    const { memtable, groupRows, ownership } = this;
+    return pointInTimeValues(memtable, groupRows.prefix, ownership, span, maxHeldBytes);
+  }
+
+  /**
+   * Whether a key is the group's now. A read or write of one that is not is for another group, and
+   * did nothing here. `key`: of legal form.
+   */
+  owns(key: string): boolean {
+    return this.ownership.isWhole || this.ownership.owns(textToByteKey(key));
   }
 
   /** Reads of the meta partition's records. */
@@ -326,10 +341,11 @@ export class Machine {
     this.chain.set(record.chainLow, record.chainHigh);
     this.effects.set(record.effectsLow, record.effectsHigh);
     this.groupRows = this.openRows(sink.dataBytes);
-    this.dataReads = new DataReads(this.groupRows);
+    this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows);
-    this.context = contextOf(this.groupRows, record);
+    this.context = contextOf(this.groupRows, this.ownership, record);
     this.moved = true;
+    this.ownership.load(this.groupRows);
   }
 
   /** Stops taking part in freezes: the group leaves this node, or the node ends. */

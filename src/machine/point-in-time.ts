@@ -4,7 +4,7 @@
  * Watches the memtable: a row of the span that is about to change and was not read yet is kept
  * as it was. Owned by whoever opened it, who closes it.
  *
- * Invariants: 1. Every read shows the moment of opening. 2. Rows kept are bounded: beyond the bound
+ * Invariants: 1. Every read shows the moment of opening, and the keys that were the group's then. 2. Rows kept are bounded: beyond the bound
  * `overrun` is true and what is read means nothing. 3. A closed view keeps and costs nothing.
  */
 import { DataReads } from "./data-reads.js";
@@ -12,6 +12,7 @@ import { RowKind, type ByteKey } from "./store/keys.js";
 import { HeldRows } from "./store/held-rows.js";
 import type { ChangeWatcher, Memtable, RowVisitor } from "./store/memtable.js";
 import type { KeySpan } from "./kv/pages.js";
+import type { Ownership, OwnedKeys } from "./ownership/ownership.js";
 import type { ReadableRows } from "./store/rows.js";
 
 export type { KeySpan } from "./kv/pages.js";
@@ -42,12 +43,13 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
     kind: number,
     first: ByteKey,
     last: ByteKey,
+    owned: OwnedKeys,
     private readonly maxHeldBytes: number,
   ) {
     this.first = this.key(kind, first);
     this.last = this.key(kind, last);
     this.held = new HeldRows(memtable);
-    this.reads = new DataReads(this);
+    this.reads = new DataReads(this, owned);
     this.unwatch = memtable.watch(this);
   }
 
@@ -82,10 +84,12 @@ class PointInTimeRows implements ReadableRows, ChangeWatcher, PointInTimeReads {
 export function pointInTimeValues(
   memtable: Memtable,
   prefix: ByteKey,
+  ownership: Ownership,
   span: KeySpan | null,
   maxHeldBytes: number,
 ): PointInTimeReads | null {
   if (span === null) return null;
   const { first, last } = span;
-  return new PointInTimeRows(memtable, prefix, RowKind.value, first, last, maxHeldBytes);
+  const owned = ownership.view();
+  return new PointInTimeRows(memtable, prefix, RowKind.value, first, last, owned, maxHeldBytes);
 }

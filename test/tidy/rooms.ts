@@ -15,6 +15,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   raft: [["state"], ["roles"]],
   machine: [
     ["commands", "store"],
+    ["ownership"],
     ["decision"],
     ["locks", "sequences", "kv", "meta"],
     ["snapshot"],

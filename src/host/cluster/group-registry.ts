@@ -353,7 +353,13 @@ export class GroupRegistry {
   ): Result<null, StartRefusal> {
     assert(!this.byPartition.has(partition), "a partition is hosted once");
     const { shared } = this;
-    const machine = new Machine(this.memtable, partition, beginning.firstGeneration);
+    const { firstGeneration } = beginning;
+    const machine = new Machine(
+      this.memtable,
+      partition,
+      firstGeneration,
+      this.isOfPool(partition),
+    );
     const recovered = this.recoveredOf(partition, machine, found);
     if (!recovered.ok) return recovered;
     const restored = restoredState(recovered.value, machine, beginning);
@@ -384,6 +390,13 @@ export class GroupRegistry {
     for (const hook of this.groupHooks) hook(group);
     for (const hook of this.addedHooks) hook(replica);
     return ok(null);
+  }
+
+  /** Whether keys are placed in the partition by their hash: those of the founding, and meta. */
+  private isOfPool(partition: PartitionId): boolean {
+    if (partition === META_PARTITION) return true;
+    const cluster = this.find(META_PARTITION)?.replica.machine.meta.cluster() ?? null;
+    return partition <= present(cluster, "data partitions come with the cluster").dataPartitions;
   }
 
   /** Keeps the order by partition. Groups come in that order but for the meta group at the most. */

@@ -6,10 +6,11 @@
  * alone, never by a message (P-097). 2. A replica of a placed partition is made when its row is
  * durable, and begins with the founders of the record or awaits a snapshot. 3. What recovery found
  * of a log is of the life that was open then: one that comes later begins without it. 4. While the
- * map stays as it is, following it costs one read.
+ * map stays as it is, following it costs one read. 5. No data partition is hosted before the record
+ * of the cluster is applied: it says which keys the partition owns.
  */
 import { present } from "../../base/assert.js";
-import { type MapVersion, type PartitionId, partitionId } from "../../base/ids.js";
+import { META_PARTITION, type MapVersion, type PartitionId, partitionId } from "../../base/ids.js";
 import type { Result } from "../../base/result.js";
 import { type KnownLife, hostingStep } from "../../control/hosting.js";
 import type { ClusterRecord, PartitionRecord } from "../../machine/commands/command.js";
@@ -108,12 +109,19 @@ export class MapFollower {
   recovers(partition: PartitionId, recovered: RecoveredGroupLog | null): Beginning | null {
     const row = this.lives.row(partition);
     if (row !== null && row.state !== "live") return null;
-    const record = row === null ? null : (this.deps.reads()?.partition(partition) ?? null);
-    if (row === null || row.incarnation > 0 || record !== null) {
-      return this.beginningOf(partition, record);
+    if (this.isFounded(partition)) {
+      const record = row === null ? null : (this.deps.reads()?.partition(partition) ?? null);
+      if (row === null || row.incarnation > 0 || record !== null) {
+        return this.beginningOf(partition, record);
+      }
     }
     if (recovered !== null) this.unhosted.set(partition, recovered);
     return null;
+  }
+
+  /** What the group owns by default is known only with the cluster's record. */
+  private isFounded(partition: PartitionId): boolean {
+    return partition === META_PARTITION || (this.deps.reads()?.cluster() ?? null) !== null;
   }
 
   private beginningOf(partition: PartitionId, record: PartitionRecord | null): Beginning {
@@ -166,8 +174,11 @@ export class MapFollower {
 
   /** A replica whose life has begun and which is not made: it waited for its row, or its record. */
   private takeUp(partition: PartitionId, record: PartitionRecord): HostedReplica | null {
-    if (this.lives.row(partition)?.state !== "live") return null;
     const recovered = this.unhosted.get(partition) ?? null;
+    const row = this.lives.row(partition);
+    const isBegun =
+      row === null ? recovered !== null && record.mode === "full" : row.state === "live";
+    if (!isBegun) return null;
     this.unhosted.delete(partition);
     return this.deps.host(partition, this.beginningOf(partition, record), recovered);
   }

@@ -91,8 +91,8 @@ export class Leadership {
 
   /** A table as a leadership in `term` begins with. */
   emptyTable(term: number): EphemeralTable {
-    const { ephemeralFloor: floor } = this.machine;
-    return new EphemeralTable({ floor, term, maxBytes: this.ephemeralBytesMax });
+    const { ephemeralFloor: floor, ownership } = this.machine;
+    return new EphemeralTable({ floor, term, maxBytes: this.ephemeralBytesMax, ownership });
   }
 
   addReset(hook: ResetHook): void {
@@ -117,9 +117,11 @@ export class Leadership {
 
   /** Serves as soon as an own-term entry is applied. Returns true when that is now. */
   noteApplied(): boolean {
-    if (this.serving) return false;
     const nowMs = this.ports.clock.monotonicMs();
+    // A leader too: keys that were adopted bring stamps along.
     this.stamps.seen(this.machine.lastStamp, nowMs);
+    this.table?.dropMoved();
+    if (this.serving) return false;
     if (this.leadingTerm === 0) return false;
     if (this.machine.appliedTerm !== this.leadingTerm) return false;
     this.serving = true;

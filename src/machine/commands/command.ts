@@ -9,7 +9,7 @@
  */
 import type { Hlc } from "../../base/hlc.js";
 import type { CollectOutcome, DoneOutcome, GroupCommand, LevelOutcome } from "./group-commands.js";
-import type { KvCommand, KvOutcome } from "./kv-commands.js";
+import type { KvCommand, KvOutcome, MovedOutcome } from "./kv-commands.js";
 import type { LockCommand, LockOutcome } from "./lock-commands.js";
 import type { MetaCommand, MetaOutcome } from "./meta-command.js";
 import type { AllocationOutcome, SequenceCommand, SequenceOutcome } from "./sequence-commands.js";
@@ -44,6 +44,7 @@ export type Outcome =
   | SequenceOutcome
   | AllocationOutcome
   | KvOutcome
+  | MovedOutcome
   | MetaOutcome
   | CollectOutcome
   | LevelOutcome

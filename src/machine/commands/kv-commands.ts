@@ -46,6 +46,11 @@ export interface KvDeleteCommand {
   readonly revisionsRetained: number;
 }
 
+/** The key is not the group's: it moved, or is about to move, to another one. Nothing was done. */
+export interface MovedOutcome {
+  readonly kind: "moved";
+}
+
 export const KvState = { undefined: 0, set: 1, deleted: 2 } as const;
 
 export interface KvOutcome {

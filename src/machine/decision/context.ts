@@ -8,10 +8,13 @@ import type { Hlc } from "../../base/hlc.js";
 import type { Level } from "../../base/ids.js";
 import { INT64_MAX } from "../../base/int64.js";
 import type { GroupRecord } from "../commands/group-record.js";
+import type { Ownership } from "../ownership/ownership.js";
 import type { Rows } from "../store/rows.js";
 
 export interface DecisionContext {
   readonly rows: Rows;
+  /** Which keys are the group's. */
+  readonly ownership: Ownership;
   /** Lease clock of the entry (ms). */
   nowMs: number;
   /** Stamp of the entry. */
@@ -27,9 +30,10 @@ export interface DecisionContext {
 }
 
 /** The context of a group as its record says. */
-export function contextOf(rows: Rows, record: GroupRecord): DecisionContext {
+export function contextOf(rows: Rows, ownership: Ownership, record: GroupRecord): DecisionContext {
   return {
     rows,
+    ownership,
     nowMs: record.leaseMs,
     stamp: record.stamp,
     tokenFloor: record.tokenFloor,

@@ -5,7 +5,8 @@
  * Pure decisions over the rows of the context. Invariants: 1. A key's revisions go on through
  * delete and expiry as long as its row is there. 2. A revision becomes a history row only when it
  * was live, not expired and not set with SET_NO_REVISION. 3. A refusal changes nothing. 4. One
- * command drops at most DROPS_MAX history rows.
+ * command drops at most DROPS_MAX history rows. 5. A key that the group does not own is not
+ * touched, however old the map was that led here (P-100).
  */
 import { present } from "../../base/assert.js";
 import { EMPTY_BYTES, equalBytes } from "../../base/bytes.js";
@@ -19,6 +20,7 @@ import {
   type KvExtendCommand,
   type KvOutcome,
   type KvSetCommand,
+  type MovedOutcome,
 } from "../commands/command.js";
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, historyKey, type ByteKey } from "../store/keys.js";
@@ -45,6 +47,8 @@ const FLAGS_ALL =
   KvFlag.ifNotExists |
   KvFlag.ifEqualToValue |
   KvFlag.ifEqualToRevision;
+
+const MOVED: MovedOutcome = { kind: "moved" };
 
 function outcome(type: number, revision: number, lastModified: Hlc): KvOutcome {
   return { kind: "kv", type, revision, lastModified };
@@ -133,9 +137,10 @@ function moveHistory(
   for (const dropped of change.dropped) rows.delete(RowKind.history, historyKey(key, dropped));
 }
 
-function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome {
+function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome | MovedOutcome {
   const key = kvKey(command.key);
   if (key === null || !isSettable(command)) return bare(KvType.invalidInput);
+  if (!context.ownership.owns(key)) return MOVED;
   const { rows, nowMs } = context;
   const bytes = rows.get(RowKind.value, key);
   const row = bytes === null ? null : wholeKvRow(bytes);
@@ -162,9 +167,10 @@ function kvSet(context: DecisionContext, command: KvSetCommand): KvOutcome {
 }
 
 /** K8. The revision stays; the time of the last change is that of the extension. */
-function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome {
+function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome | MovedOutcome {
   const key = kvKey(command.key);
   if (key === null || !isLeaseDuration(command.expiresMs)) return bare(KvType.invalidInput);
+  if (!context.ownership.owns(key)) return MOVED;
   const { rows, nowMs, stamp } = context;
   const bytes = rows.get(RowKind.value, key);
   const row = bytes === null ? null : wholeKvRow(bytes);
@@ -175,9 +181,10 @@ function kvExtend(context: DecisionContext, command: KvExtendCommand): KvOutcome
 }
 
 /** K9, K10. */
-function kvDelete(context: DecisionContext, command: KvDeleteCommand): KvOutcome {
+function kvDelete(context: DecisionContext, command: KvDeleteCommand): KvOutcome | MovedOutcome {
   const key = kvKey(command.key);
   if (key === null || !isRetained(command.revisionsRetained)) return bare(KvType.invalidInput);
+  if (!context.ownership.owns(key)) return MOVED;
   const { rows, nowMs, stamp } = context;
   const bytes = rows.get(RowKind.value, key);
   if (bytes === null) return bare(KvType.doesNotExist);
@@ -192,7 +199,7 @@ function kvDelete(context: DecisionContext, command: KvDeleteCommand): KvOutcome
   return outcome(KvType.deleted, revision, stamp);
 }
 
-export const KV_RULES: Rules<KvCommand, KvOutcome> = {
+export const KV_RULES: Rules<KvCommand, KvOutcome | MovedOutcome> = {
   "kv-set": kvSet,
   "kv-extend": kvExtend,
   "kv-delete": kvDelete,

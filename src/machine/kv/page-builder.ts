@@ -4,12 +4,14 @@
  *
  * Invariants: 1. A page has at least one item if there is one within the visits. 2. `next` is set
  * exactly when there is another item, or when the visits ran out before that was known. 3. `next`
- * is the last key looked at whose item, if it has one, is in the page.
+ * is the last key looked at whose item, if it has one, is in the page. 4. Keys of other groups are
+ * passed over.
  */
 import { KvState } from "../commands/command.js";
 import { byteKeyToText, fromByteKey, type ByteKey } from "../store/keys.js";
 import { isLive, wholeKvRow } from "./kv.js";
 import type { Page, PageItem } from "../decision/reading.js";
+import type { OwnedKeys } from "../ownership/ownership.js";
 
 /** What an item costs beside its key and value (bytes): revision, stamps, framing. */
 const ITEM_OVERHEAD_BYTES = 64;
@@ -20,6 +22,7 @@ export function visitsOf(sizeBytes: number): number {
 }
 
 export class PageBuilder {
+  private readonly owned: OwnedKeys;
   private readonly items: PageItem[] = [];
   private readonly nowMs: number;
   private readonly limit: number;
@@ -33,12 +36,14 @@ export class PageBuilder {
 
   /** `limit` 0: no bound by number. */
   constructor(
+    owned: OwnedKeys,
     nowMs: number,
     limit: number,
     maxBytes: number,
     maxVisits: number,
     tombstones: boolean,
   ) {
+    this.owned = owned;
     this.nowMs = nowMs;
     this.limit = limit;
     this.maxBytes = maxBytes;
@@ -68,6 +73,7 @@ export class PageBuilder {
 
   /** Offers a row. False when the page is complete: the row is then not in it. */
   offer(key: ByteKey, bytes: Uint8Array): boolean {
+    if (!this.owned.owns(key)) return this.pass(key, bytes.length);
     const row = wholeKvRow(bytes);
     const live = isLive(row, this.nowMs);
     if (!live && !(this.tombstones && row.deleted)) return this.pass(key, bytes.length);

@@ -4,9 +4,10 @@
  * Rows lie in key order. The bucket B holds the key B itself (when B has no `/`) and the keys B/x
  * without a further `/`; keys of deeper buckets lie between them and are jumped over. Invariants:
  * 1. All bounds are byte-wise and half-open. 2. A bucket is compared as a whole component. 3. A
- * page continues strictly above its cursor.
+ * page continues strictly above its cursor. 4. Keys that the group does not own are not shown.
  */
 import { RowKind, keySuccessor, nameKey, toByteKey, type ByteKey } from "../store/keys.js";
+import type { OwnedKeys } from "../ownership/ownership.js";
 import { kvKey } from "../store/names.js";
 import { PageBuilder } from "./page-builder.js";
 import type { BucketReading, PageBounds, PageReading, RangeQuery } from "../decision/reading.js";
@@ -47,6 +48,7 @@ function isPageBounds(bounds: PageBounds): boolean {
 
 export function readPrefixPage(
   rows: ReadableRows,
+  owned: OwnedKeys,
   prefixText: string,
   bounds: PageBounds,
   nowMs: number,
@@ -55,7 +57,7 @@ export function readPrefixPage(
   const prefix = kvKey(prefixText);
   if (prefix === null || !isPageBounds(bounds)) return invalid;
   const { limit, maxBytes, maxVisits } = bounds;
-  const builder = new PageBuilder(nowMs, limit, maxBytes, maxVisits, tombstones);
+  const builder = new PageBuilder(owned, nowMs, limit, maxBytes, maxVisits, tombstones);
   const after = bounds.after === null ? prefix : above(toByteKey(bounds.after));
   const first = larger(prefix, after);
   const last = keySuccessor(prefix);
@@ -146,13 +148,14 @@ export function rangeSpan(query: RangeQuery, after: Uint8Array | null): KeySpan 
 /** K13, K14: everything or "too-large", never a part. */
 export function readBucket(
   rows: ReadableRows,
+  owned: OwnedKeys,
   bucketText: string,
   nowMs: number,
   maxBytes: number,
 ): BucketReading {
   const bucket = kvKey(bucketText);
   if (bucket === null) return invalid;
-  const builder = new PageBuilder(nowMs, 0, maxBytes, Number.MAX_SAFE_INTEGER, false);
+  const builder = new PageBuilder(owned, nowMs, 0, maxBytes, Number.MAX_SAFE_INTEGER, false);
   scanBucket(rows, bucket, { first: "", last: null }, builder);
   const page = builder.page();
   if (page.next !== null || page.sizeBytes > maxBytes) return { kind: "too-large" };
@@ -183,6 +186,7 @@ function rangeInterval(query: RangeQuery, after: Uint8Array | null): Interval | 
 
 export function readRangePage(
   rows: ReadableRows,
+  owned: OwnedKeys,
   query: RangeQuery,
   bounds: PageBounds,
   nowMs: number,
@@ -192,7 +196,7 @@ export function readRangePage(
   const interval = rangeInterval(query, bounds.after);
   if (interval === null) return invalid;
   const { limit, maxBytes, maxVisits } = bounds;
-  const builder = new PageBuilder(nowMs, limit, maxBytes, maxVisits, false);
+  const builder = new PageBuilder(owned, nowMs, limit, maxBytes, maxVisits, false);
   scanBucket(rows, bucket, interval, builder);
   return { kind: "page", page: builder.page() };
 }

@@ -14,6 +14,7 @@ import {
   decodePartition,
   decodeRange,
 } from "../meta/meta-rows.js";
+import { decodeOwnership } from "../ownership/ownership-row.js";
 import { decodeAllocationRow, decodeSequenceRow } from "../sequences/sequence-row.js";
 
 const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
@@ -23,6 +24,7 @@ const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
   [RowKind.sequenceOrder, (bytes) => bytes],
   [RowKind.value, decodeKvRow],
   [RowKind.history, decodeKvRow],
+  [RowKind.ownership, decodeOwnership],
   [RowKind.cluster, decodeCluster],
   [RowKind.member, decodeMember],
   [RowKind.partition, decodePartition],

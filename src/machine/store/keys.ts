@@ -19,6 +19,7 @@
  * | sequenceOrder | life u64, ordinal u64 | the idempotency key with that ordinal: eviction order |
  * | value | key | latest revision of a key, tombstones included, and which older ones are kept |
  * | history | key size u16, key, revision u64 | one older revision |
+ * | ownership | key space size u16, key space, 0 or (1, start key) | who has an interval |
  * | cluster | (empty) | cluster record (meta partition only, as all below) |
  * | member | node id u32 | one member |
  * | partition | partition id u32 | one partition of the map |
@@ -45,6 +46,7 @@ export const RowKind = {
   sequenceOrder: 0x22,
   value: 0x30,
   history: 0x31,
+  ownership: 0x32,
   cluster: 0x40,
   member: 0x41,
   partition: 0x42,
@@ -210,7 +212,7 @@ export function sequenceOrderKey(life: number, ordinal: number): ByteKey {
   return uint53Key(life) + uint53Key(ordinal);
 }
 
-/** What the descriptors of one key space begin with. */
+/** What the descriptors of one key space begin with, and the rows of their ownership. */
 export function rangePrefix(keySpace: ByteKey): ByteKey {
   return uint16Key(keySpace.length) + keySpace;
 }

@@ -168,7 +168,8 @@ export class GroupRows implements Rows {
   }
 
   scan(kind: number, first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
-    const prefix = this.prefixOf(kind);
+    // A scan makes its prefix itself: opening a group scans, and most groups keep no rows.
+    const prefix = this.prefix + String.fromCharCode(kind);
     const end = last === null ? this.prefix + String.fromCharCode(kind + 1) : prefix + last;
     const size = prefix.length;
     this.memtable.scan(prefix + first, end, (key, value) => visit(key.slice(size), value));

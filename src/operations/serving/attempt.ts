@@ -8,7 +8,13 @@
  */
 import { assert } from "../../base/assert.js";
 import type { Applied, ProposalResult } from "../../host/requests/results.js";
-import type { Command, KvCommand, LockCommand, Outcome } from "../../machine/commands/command.js";
+import type {
+  Command,
+  KvCommand,
+  LockCommand,
+  MovedOutcome,
+  Outcome,
+} from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { Refusal } from "../api/answers.js";
 import type { CommonEnd, Origin } from "../api/shapes.js";
@@ -94,6 +100,7 @@ export class Attempt<T> {
       if (table === null) return this.moved();
       const outcome = table.apply(command, group.nextStamp());
       if (outcome === "full") return this.fail("mustRetry", "overloaded", null);
+      if (outcome.kind === "moved") return this.moved();
       assert(isOutcome(outcome, kind), "an outcome is of the kind that its command has");
       then(outcome);
     });
@@ -106,6 +113,10 @@ export class Attempt<T> {
   ): OutcomeOf<Kind> | null {
     if (!this.isApplied(result)) return null;
     const { outcome } = result;
+    if (isMoved(outcome)) {
+      this.moved();
+      return null;
+    }
     assert(isOutcome(outcome, kind), "an outcome is of the kind that its command has");
     return outcome;
   }
@@ -130,6 +141,11 @@ export class Attempt<T> {
     else this.fail("mustRetry", result.reason, null);
     return false;
   }
+}
+
+/** The key is another group's: nothing was done here. */
+function isMoved(outcome: Outcome): outcome is MovedOutcome {
+  return outcome.kind === "moved";
 }
 
 function isOutcome<Kind extends Outcome["kind"]>(

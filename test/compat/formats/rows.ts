@@ -1,10 +1,12 @@
 /** What lies in the state store, in entries and in snapshots. */
 import { encodeText } from "../../../src/base/bytes.js";
 import {
+  attempt,
   configIndex,
   incarnation,
   level,
   mapVersion,
+  moveId,
   membershipVersion,
   placementGeneration,
   rangeGeneration,
@@ -46,6 +48,7 @@ import {
   encodePartition,
   encodeRange,
 } from "../../../src/machine/meta/meta-rows.js";
+import { decodeOwnership, encodeOwnership } from "../../../src/machine/ownership/ownership-row.js";
 import {
   decodeAllocationRow,
   decodeSequenceRow,
@@ -430,6 +433,27 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     ],
     encodeKvRow,
     readKv,
+  ),
+  "ownership row": format(
+    1,
+    (["leaving", "left", "arriving", "closed", "here"] as const).map((state, at) => ({
+      keySpace: NAME,
+      startKey: at === 0 ? null : `${NAME}/b`,
+      endKey: at === 1 ? null : `${NAME}/c`,
+      state,
+      generation: rangeGeneration(2 ** 40),
+      moveId: moveId(8),
+      attempt: attempt(5),
+      nextImport: 2 ** 33,
+      keys: 12,
+      digestLow: 2 ** 32 - 1,
+      digestHigh: 1,
+      stamp: at === 4 ? LATER : STAMP,
+      purgedTo: at === 1 ? `${NAME}/bb` : null,
+      isPurged: at === 0,
+    })),
+    encodeOwnership,
+    decodeOwnership,
   ),
   "snapshot chunk": format(1, CHUNKS, writeChunk, readChunkOf),
   "replica of a node": format(

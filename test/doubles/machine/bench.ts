@@ -23,10 +23,10 @@ export class Bench {
   readonly memtable: Memtable;
   readonly machine: Machine;
 
-  constructor(store = new FakeStore(), group = 1) {
+  constructor(store = new FakeStore(), group = 1, ownsByDefault = true) {
     this.store = store;
     this.memtable = new Memtable({ store, cacheBytes: 4096 });
-    this.machine = new Machine(this.memtable, partitionId(group));
+    this.machine = new Machine(this.memtable, partitionId(group), 0, ownsByDefault);
   }
 
   /** Applies one entry at this lease time. */

@@ -3,6 +3,7 @@ import t from "tap";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import { NO_RUNS, encodeKvRow } from "../../../src/machine/kv/kv-row.js";
 import { PageBuilder } from "../../../src/machine/kv/page-builder.js";
+import { EVERY_KEY } from "../../../src/machine/ownership/ownership.js";
 import { TURN_VISITS } from "../../../src/operations/admission/slices.js";
 import { ReadTurns } from "../checkers/nodes/read-turns.js";
 import { ReadMeter, metered } from "../../sim/world/readmeter.js";
@@ -33,7 +34,7 @@ t.test("P-193 the meter counts rows that were looked at, whatever the page was t
   const meter = new ReadMeter();
   const { offer, pass } = Object.getOwnPropertyDescriptors(PageBuilder.prototype);
   const count = (): void => {
-    const page = new PageBuilder(0, 2, 1 << 20, 10, false);
+    const page = new PageBuilder(EVERY_KEY, 0, 2, 1 << 20, 10, false);
     t.ok(page.offer("a", row(true)));
     t.ok(page.offer("b", row(false, 3000)));
     t.ok(page.offer("c", row(false)));

@@ -217,15 +217,15 @@ const snapshots: readonly Mutation[] = [
   bug("P-042", "after a snapshot is installed reads look at the rows of before", "three", [
     edit(
       "src/machine/machine.ts",
-      "    this.groupRows = this.openRows(sink.dataBytes);\n    this.dataReads = new DataReads(this.groupRows);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
-      "    this.groupRows = this.openRows(sink.dataBytes);\n    this.metaReads = new MetaReads(this.groupRows);\n    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
+      "    this.groupRows = this.openRows(sink.dataBytes);\n    this.dataReads = new DataReads(this.groupRows, this.ownership);\n",
+      "    this.groupRows = this.openRows(sink.dataBytes);\n",
     ),
   ]),
   bug("P-061", "an installed snapshot leaves the lease clock where it was", "three", [
     edit(
       "src/machine/machine.ts",
-      "    this.context = contextOf(this.groupRows, record);\n    this.moved = true;\n",
-      "    this.context = contextOf(this.groupRows, { ...record, leaseMs: this.context.nowMs });\n    this.moved = true;\n",
+      "    this.context = contextOf(this.groupRows, this.ownership, record);\n    this.moved = true;\n",
+      "    this.context = contextOf(this.groupRows, this.ownership, { ...record, leaseMs: this.context.nowMs });\n    this.moved = true;\n",
     ),
   ]),
   bug(

@@ -38,6 +38,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "sequence row": ["src/machine/sequences/sequence-row.ts VERSION"],
   "allocation row": ["src/machine/sequences/sequence-row.ts VERSION"],
   "value row": ["src/machine/kv/kv-row.ts VERSION"],
+  "ownership row": ["src/machine/ownership/ownership-row.ts VERSION"],
   "snapshot chunk": ["src/machine/snapshot/format.ts VERSION"],
   "log segment": ["src/disk/log/records.ts LOG_FORMAT_VERSION"],
   "data directory": ["src/disk/data-directory.ts STORAGE_FORMAT_VERSION"],

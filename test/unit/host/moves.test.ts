@@ -10,6 +10,7 @@ import {
   RaftFrameWriter,
   readRaftFrame,
 } from "../../../src/host/replication/raft-frames.js";
+import type { EphemeralOutcome } from "../../../src/machine/apply.js";
 import type { HostSettings } from "../../../src/host/settings.js";
 import {
   type KvCommand,
@@ -108,7 +109,7 @@ function quiet(settings: Partial<HostSettings> = {}): Cluster {
 }
 
 /** Decides a command in the memory of the node that serves. */
-function ephemeral(cluster: Cluster, command: LockCommand | KvCommand): LockOutcome | KvOutcome {
+function ephemeral(cluster: Cluster, command: LockCommand | KvCommand): EphemeralOutcome {
   const group = groupOf(cluster, serverOf(cluster));
   const outcome = group.ephemeral?.apply(command, group.nextStamp());
   if (outcome === undefined || outcome === "full") throw new Error("the table takes it");
