@@ -60,6 +60,8 @@ export function moveId(value: number): MoveId {
 /** Of a move: 1, 2, … each time it begins anew, by decision of the meta partition alone. */
 export type Attempt = Branded<number, "Attempt">;
 
+export const FIRST_ATTEMPT = 1 as Attempt;
+
 export function attempt(value: number): Attempt {
   return value as Attempt;
 }

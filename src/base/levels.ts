@@ -73,6 +73,11 @@ const COMMANDS = {
   "report-replicas": { 1: 2 },
   "place-partition": { 1: 2 },
   "evict-member": { 1: 2 },
+  "begin-move": { 1: 2 },
+  "retry-move": { 1: 2 },
+  "cut-range": { 1: 2 },
+  "abort-move": { 1: 2 },
+  "finish-move": { 1: 2 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** What lies on disks and in snapshots: since which level each version is written. */
@@ -86,6 +91,8 @@ const STORED_FORMATS = {
   "former member row": { 1: 1 },
   "partition row": { 3: 1 },
   "range row": { 2: 1 },
+  "leaving key space row": { 1: 2 },
+  "range move row": { 1: 2 },
   "lock row": { 1: 1 },
   "sequence row": { 1: 1 },
   "allocation row": { 1: 1 },

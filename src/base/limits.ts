@@ -38,8 +38,19 @@ export const HEALTH_CONNECTIONS_MAX = 64;
 export const HEALTH_REQUEST_MS = 2000;
 /** Data partitions that a cluster is founded with, by its flag. */
 export const INITIAL_PARTITIONS_MAX = 1024;
-/** Data partitions of a cluster: more than it may be founded with, since ranges can be split. */
+/**
+ * Living data partitions of a cluster: more than it may be founded with, since ranges can be split.
+ */
 export const PARTITIONS_MAX = 4096;
+/** Ids go up to here, and none is used twice. */
+export const PARTITION_ID_MAX = 2_147_483_647;
+/** Records of removed partitions that are kept: those of the highest ids. */
+export const REMOVED_PARTITIONS_KEPT = 256;
+/** Moves of key ranges under way in a cluster. */
+export const RANGE_MOVES_MAX = 8;
+/** How often a move begins anew before it is given up, and how long each attempt may take (ms). */
+export const RANGE_ATTEMPTS_MAX = 5;
+export const RANGE_ATTEMPT_MS = 600_000;
 export const REPLICATION_FACTOR_MAX = 9;
 export const NODE_ID_MAX = 65_535;
 /** Voters of the cluster, and so of any group; further nodes stay learners (contract 11). */

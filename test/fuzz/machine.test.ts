@@ -10,18 +10,20 @@ import t, { type Test } from "tap";
 import { encodeText } from "../../src/base/bytes.js";
 import {
   FIRST_LEVEL,
+  attempt,
   configIndex,
   incarnation,
   level,
   mapVersion,
   membershipVersion,
+  moveId,
   placementGeneration,
   rangeGeneration,
   topologyVersion,
 } from "../../src/base/ids.js";
 import { Prng } from "../../src/base/prng.js";
 import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
-import type { Command, Outcome } from "../../src/machine/commands/command.js";
+import type { Command, Outcome, RangeMove } from "../../src/machine/commands/command.js";
 import { decodeCursor, encodeCursor } from "../../src/machine/kv/cursor.js";
 import { decodeGroupRecord, encodeGroupRecord } from "../../src/machine/commands/group-record.js";
 import { decodeKvRow, encodeKvRow } from "../../src/machine/kv/kv-row.js";
@@ -38,6 +40,12 @@ import {
   encodePartition,
   encodeRange,
 } from "../../src/machine/meta/meta-rows.js";
+import {
+  decodeLeaving,
+  decodeMove,
+  encodeLeaving,
+  encodeMove,
+} from "../../src/machine/meta/range-rows.js";
 import {
   decodeAllocationRow,
   decodeSequenceRow,
@@ -221,6 +229,11 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
   };
   const generation = rangeGeneration(1);
   const descriptor = { startKey: "a", endKey: null, partitionId: 1, generation };
+  const move: RangeMove = {
+    ...{ moveId: moveId(4), kind: "merge", keySpace: "k", startKey: "a", endKey: null },
+    ...{ source: 1, target: 2, generation, attempt: attempt(2), phase: "cut", reason: "none" },
+    ...{ sourceDone: false, targetDone: true, deadlineLeaseMs: 9 },
+  };
   const record = { ...new Bench().machine.record(), membership: bytes("m") };
   const cluster = {
     clusterId: "c",
@@ -274,6 +287,8 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
       }),
     ],
     ["range row", decodeRange, encodeRange({ keySpace: "k", descriptor, changedLeaseMs: 5 })],
+    ["range move row", decodeMove, encodeMove(move)],
+    ["leaving key space row", decodeLeaving, encodeLeaving()],
     ["group record", decodeGroupRecord, encodeGroupRecord(record)],
   ];
   for (const [name, decode, valid] of targets) {

@@ -1,6 +1,6 @@
 /**
- * Planted bugs of what apply decides about the records of the cluster: placement and levels. Each is caught by a test of
- * `test/unit/machine/` that is run on a copy of the tree with the bug.
+ * Planted bugs of what apply decides about the records of the cluster: placement, levels and key ranges. Each is caught
+ * by a test of `test/unit/machine/` that is run on a copy of the tree with the bug.
  */
 import { edit, type Planted } from "./edits.js";
 
@@ -14,6 +14,7 @@ export interface RecordBug extends Planted {
 }
 
 const PLACEMENT = "src/machine/meta/meta-placement.ts";
+const RANGE_MOVES = "P-100 P-103 P-104 P-105 any commands";
 const LEVELS = "src/machine/meta/meta-levels.ts";
 const ORDERS = "P-092 P-094 the orders";
 const REPORTS = "P-094 P-096 the reports";
@@ -37,6 +38,16 @@ function level(
   ...edits: RecordBug["edits"]
 ): RecordBug {
   return { name, pitfall, edits, file: "machine/levels.test", test };
+}
+
+function range(
+  pitfall: string,
+  name: string,
+  test: string,
+  [source, find, replace]: readonly [source: string, find: string, replace: string],
+): RecordBug {
+  const edits = [edit(`src/machine/meta/${source}.ts`, find, replace)];
+  return { name, pitfall, edits, file: "machine/meta-ranges.test", test };
 }
 
 export const recordBugs: readonly RecordBug[] = [
@@ -228,4 +239,34 @@ export const recordBugs: readonly RecordBug[] = [
       "",
     ),
   ),
+  range("P-100", "a cut does not compare the attempt", RANGE_MOVES, [
+    "meta-ranges",
+    'if (move.attempt !== command.attempt || move.phase === "aborting") {',
+    'if (move.phase === "aborting") {',
+  ]),
+  range("P-100", "a move is cut after it was aborted", RANGE_MOVES, [
+    "meta-ranges",
+    'if (move.attempt !== command.attempt || move.phase === "aborting") {',
+    "if (move.attempt !== command.attempt) {",
+  ]),
+  range("P-103", "the id of a failed split is used again", RANGE_MOVES, [
+    "range-begin",
+    "existing?.partitionId ?? cluster.nextPartitionId",
+    "existing?.partitionId ?? reads.livingPartitions() + 1",
+  ]),
+  range("P-103", "two moves take keys from one partition", RANGE_MOVES, [
+    "range-begin",
+    'if (state !== "Active" || !replicas',
+    "if (!replicas",
+  ]),
+  range("P-105", "ranges are merged that do not touch", "P-105 a merge", [
+    "range-begin",
+    "return ![ranges[at - 1], ranges[at + 1]].some(",
+    "return !ranges.some(",
+  ]),
+  range("P-107", "descriptors go with one range away", RANGE_MOVES, [
+    "meta-ranges",
+    "existing.every(({ partitionId })",
+    "existing.some(({ partitionId })",
+  ]),
 ];

@@ -14,10 +14,11 @@ import type {
   MetaStatus,
   PlacementCommand,
   RaiseLevelCommand,
+  RangeMoveCommand,
 } from "../../machine/commands/command.js";
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 
-export type MetaProposal = MemberCommand | PlacementCommand | RaiseLevelCommand;
+export type MetaProposal = MemberCommand | PlacementCommand | RaiseLevelCommand | RangeMoveCommand;
 
 export interface MetaProposalRule {
   /** What is larger is refused, where it is sent and where it arrives. */
@@ -36,6 +37,8 @@ export interface MetaProposalRule {
 
 /** An address and a data directory of a node, with what its program is. */
 const MEMBER_BYTES = 2600;
+/** A key space. */
+const RANGE_BYTES = 1100;
 /** Members of one group, or a few replicas of 64. */
 const REPLICAS_BYTES = 8192;
 
@@ -49,6 +52,11 @@ export const META_PROPOSALS: Readonly<Record<MetaProposal["kind"], MetaProposalR
   "change-replicas": { maxBytes: 2048, from: "member", repeats: "always" },
   "report-replicas": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
   "place-partition": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
+  "begin-move": { maxBytes: 3 * RANGE_BYTES, from: "nobody", repeats: "once" },
+  "retry-move": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },
+  "cut-range": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },
+  "abort-move": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },
+  "finish-move": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },
 };
 
 /** The largest of them (bytes). */
@@ -101,6 +109,9 @@ const STATUS_NUMBERS: Readonly<Record<MetaStatus, number>> = {
   busy: 15,
   "not-placed": 16,
   "taken-in": 17,
+  pending: 18,
+  "too-many-partitions": 19,
+  "too-many-attempts": 20,
 };
 const STATUSES = Object.keys(STATUS_NUMBERS) as MetaStatus[];
 

@@ -20,6 +20,7 @@ export * from "./kv-commands.js";
 export * from "./lock-commands.js";
 export type * from "./meta-command.js";
 export type * from "./placement-commands.js";
+export type * from "./range-meta-commands.js";
 export * from "./sequence-commands.js";
 
 /** What every command of one log entry shares; set by the leader when the batch is cut. */

@@ -9,6 +9,7 @@ import { FIRST_LEVEL, level, membershipVersion } from "../../base/ids.js";
 import { type CommandCodecs, int32, text } from "./fields.js";
 import type { MemberRole, MetaCommand, NewMember, ProgramLevels } from "./meta-command.js";
 import { PLACEMENT_COMMANDS } from "./placement-commands.js";
+import { RANGE_MOVE_COMMANDS } from "./range-meta-commands.js";
 
 /** Roles by their stored number, which never changes its meaning. */
 export const STORED_ROLES: readonly MemberRole[] = ["learner", "voter", "leaving"];
@@ -161,4 +162,5 @@ export const META_COMMANDS: CommandCodecs<MetaCommand> = {
     read: (reader) => ({ kind: "evict-member", nodeId: reader.int32() }),
   },
   ...PLACEMENT_COMMANDS,
+  ...RANGE_MOVE_COMMANDS,
 };

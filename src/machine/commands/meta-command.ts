@@ -16,6 +16,7 @@ import type {
   TopologyVersion,
 } from "../../base/ids.js";
 import type { PlacementCommand } from "./placement-commands.js";
+import type { RangeMoveCommand } from "./range-meta-commands.js";
 
 /** What the program of a node supports. */
 export interface ProgramLevels {
@@ -101,11 +102,13 @@ export interface SetReplicationFactorCommand {
   /** 0 clears the override. */
   readonly replicationFactor: number;
 }
+/** Routes a key space by ranges: one over all of it. Takes back that it leaves. */
 export interface RegisterRangeCommand {
   readonly kind: "register-range";
   readonly keySpace: string;
   readonly partitionId: number;
 }
+/** Ends that, once every range is back at the hash partition; until then the key space leaves. */
 export interface UnregisterRangeCommand {
   readonly kind: "unregister-range";
   readonly keySpace: string;
@@ -202,12 +205,20 @@ export type MetaStatus =
   | "stale"
   /** A member's program does not support the level. */
   | "level-unsupported"
-  /** A replica of the partition is on its way in or out (P-092), or a list names the member. */
+  /**
+   * A replica of the partition is on its way in or out (P-092), a list names the member, or moves
+   * of ranges that are under way leave no room for this one.
+   */
   | "busy"
   /** The partition is in full mode: its replicas follow the member list. */
   | "not-placed"
   /** Done, and the configuration had a member that the record did not know: an alarm. */
-  | "taken-in";
+  | "taken-in"
+  /** The key space leaves, and does so by itself: ranges of it are still away. */
+  | "pending"
+  | "too-many-partitions"
+  /** The move has begun anew as often as it may. */
+  | "too-many-attempts";
 
 export type MetaCommand =
   | FoundClusterCommand
@@ -220,4 +231,5 @@ export type MetaCommand =
   | RegisterRangeCommand
   | UnregisterRangeCommand
   | RaiseLevelCommand
-  | PlacementCommand;
+  | PlacementCommand
+  | RangeMoveCommand;

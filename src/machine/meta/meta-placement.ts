@@ -24,6 +24,7 @@ import { MEMBERS_MAX, PLACEMENT_ITEMS_MAX, VOTERS_MAX } from "../../base/limits.
 import type {
   AppliedConfig,
   ItemOutcome,
+  Member,
   MetaOutcome,
   MetaStatus,
   PartitionRecord,
@@ -65,6 +66,30 @@ export function foundedPartition(
     mode: factor === 0 ? "full" : "placed",
     founders,
     replicas: founders.map((nodeId) => ({ nodeId, ...FOUNDING })),
+    configIndex: NO_CONFIG,
+  };
+}
+
+/**
+ * The record of a partition that takes keys of `source`, all of whose replicas vote: the same rules
+ * and the same voters, which begin it.
+ */
+export function bornPartition(
+  partitionId: number,
+  source: PartitionRecord,
+  members: readonly Member[],
+): PartitionRecord {
+  const { mode, replicationOverride, replicas } = source;
+  const voters = mode === "placed" ? replicas : members.filter(({ role }) => role === "voter");
+  const founders = voters.map(({ nodeId }) => nodeId);
+  return {
+    partitionId,
+    state: "Splitting",
+    generation: placementGeneration(1),
+    replicationOverride,
+    mode,
+    founders,
+    replicas: mode === "placed" ? founders.map((nodeId) => ({ nodeId, ...FOUNDING })) : [],
     configIndex: NO_CONFIG,
   };
 }

@@ -4,8 +4,8 @@
  * Owns the lists that it decoded last: many ask for them at each change, and at each call.
  * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by
  * bytes, descriptors by start key with the open start first. 2. null = the cluster is not founded,
- * never an empty record. 3. Members and partitions are decoded once for each version of the list:
- * every command that changes one of its rows raises the version.
+ * never an empty record. 3. Lists are decoded once for each version of members or map: every
+ * command that changes one of their rows raises the version.
  */
 import { present } from "../../base/assert.js";
 import type { MapVersion, MembershipVersion } from "../../base/ids.js";
@@ -16,9 +16,11 @@ import type {
   Member,
   PartitionRecord,
   RangeDescriptor,
+  RangeMove,
 } from "../commands/command.js";
 import {
   RowKind,
+  byteKeyToText,
   keySuccessor,
   nameKey,
   rangePrefix,
@@ -33,6 +35,7 @@ import {
   decodeRange,
   type RangeRow,
 } from "./meta-rows.js";
+import { decodeMove } from "./range-rows.js";
 import type { ReadableRows } from "../store/rows.js";
 
 /** The descriptors of one key space, by start key. */
@@ -51,6 +54,9 @@ export class MetaReads {
   private readonly rows: ReadableRows;
   private memberList: Decoded<MembershipVersion, Member> = { version: null, items: [] };
   private partitionMap: Decoded<MapVersion, PartitionRecord> = { version: null, items: [] };
+  private rangeList: Decoded<MapVersion, RangeRow> = { version: null, items: [] };
+  private spaceList: Decoded<MapVersion, KeySpaceRanges> = { version: null, items: [] };
+  private moveList: Decoded<MapVersion, RangeMove> = { version: null, items: [] };
 
   constructor(rows: ReadableRows) {
     this.rows = rows;
@@ -102,6 +108,21 @@ export class MetaReads {
     return this.partitionMap.items;
   }
 
+  /** Partitions that are not removed. */
+  livingPartitions(): number {
+    return this.partitions().filter(({ state }) => state !== "Removed").length;
+  }
+
+  /**
+   * There was a partition of that id, and it is removed for good: it owns nothing, and nobody hosts
+   * it. The records of long removed ones are gone, and no id is used twice (P-103).
+   */
+  isRemoved(partitionId: number): boolean {
+    const record = this.partition(partitionId);
+    if (record !== null) return record.state === "Removed";
+    return partitionId >= 1 && partitionId < (this.cluster()?.nextPartitionId ?? 0);
+  }
+
   /** Descriptors of one key space by start key; empty when it is not registered or not a name. */
   ranges(keySpace: string): readonly RangeDescriptor[] {
     const key = nameKey(keySpace);
@@ -112,15 +133,62 @@ export class MetaReads {
 
   /** All registered key spaces in byte order. */
   keySpaces(): readonly KeySpaceRanges[] {
-    const spaces = new Map<string, RangeDescriptor[]>();
-    for (const { keySpace, descriptor } of this.rangeRows("", null)) {
-      const descriptors = spaces.get(keySpace);
-      if (descriptors === undefined) spaces.set(keySpace, [descriptor]);
-      else descriptors.push(descriptor);
+    const version = this.cluster()?.mapVersion ?? null;
+    if (version !== this.spaceList.version) {
+      const spaces = new Map<string, RangeDescriptor[]>();
+      for (const { keySpace, descriptor } of this.allRanges()) {
+        const descriptors = spaces.get(keySpace);
+        if (descriptors === undefined) spaces.set(keySpace, [descriptor]);
+        else descriptors.push(descriptor);
+      }
+      const items: KeySpaceRanges[] = [];
+      for (const [keySpace, descriptors] of spaces) items.push({ keySpace, descriptors });
+      items.sort((a, b) => compareText(a.keySpace, b.keySpace));
+      this.spaceList = { version, items };
     }
-    const sorted: KeySpaceRanges[] = [];
-    for (const [keySpace, descriptors] of spaces) sorted.push({ keySpace, descriptors });
-    return sorted.sort((a, b) => compareText(a.keySpace, b.keySpace));
+    return this.spaceList.items;
+  }
+
+  /** The descriptors of all key spaces, those of one together and by start key, with their age. */
+  allRanges(): readonly RangeRow[] {
+    const version = this.cluster()?.mapVersion ?? null;
+    if (version !== this.rangeList.version) {
+      this.rangeList = { version, items: this.rangeRows("", null) };
+    }
+    return this.rangeList.items;
+  }
+
+  /** The move of a range of the key space that is under way. */
+  move(keySpace: string): RangeMove | null {
+    const key = nameKey(keySpace);
+    const bytes = key === null ? null : this.rows.get(RowKind.rangeMove, key);
+    return bytes === null ? null : present(decodeMove(bytes), "the row of a move is whole");
+  }
+
+  /** All moves under way, by key space. */
+  moves(): readonly RangeMove[] {
+    const version = this.cluster()?.mapVersion ?? null;
+    if (version !== this.moveList.version) {
+      const items = this.all(RowKind.rangeMove, decodeMove, "the row of a move is whole");
+      this.moveList = { version, items };
+    }
+    return this.moveList.items;
+  }
+
+  /** The key space is to be unregistered once all of it is back at its hash partition. */
+  isLeaving(keySpace: string): boolean {
+    const key = nameKey(keySpace);
+    return key !== null && this.rows.get(RowKind.leavingKeySpace, key) !== null;
+  }
+
+  /** The key spaces that are. */
+  leavingKeySpaces(): readonly string[] {
+    const found: string[] = [];
+    this.rows.scan(RowKind.leavingKeySpace, "", null, (name) => {
+      found.push(byteKeyToText(name));
+      return true;
+    });
+    return found;
   }
 
   private rangeRows(first: ByteKey, last: ByteKey | null): readonly RangeRow[] {

@@ -1,32 +1,27 @@
 /**
- * Commands of the meta partition: founding, replication factors, registration of key spaces; those
- * about members are next door.
+ * Commands of the meta partition: founding and replication factors; those about members, replicas
+ * and key ranges are next door.
  *
  * Pure decisions over the rows of the context. Invariants: 1. Founding happens once. 2. Each change
  * of the member list raises membershipVersion by one, each change of a partition or a range raises
- * mapVersion by one. 3. Descriptors tile their key space after every change. 4. A repeat is
- * "unchanged".
+ * mapVersion by one. 3. A repeat is "unchanged".
  */
-import { assert, present } from "../../base/assert.js";
-import { mapVersion, membershipVersion, next, rangeGeneration } from "../../base/ids.js";
+import { mapVersion, membershipVersion, next } from "../../base/ids.js";
 import {
   LEVEL_NUMBER_MAX,
   PARTITIONS_MAX,
   REPLICATION_FACTOR_MAX,
   VOTERS_MAX,
 } from "../../base/limits.js";
-import { hashPartition, keySpaceHashText } from "../../base/routing.js";
 import type {
   ClusterRecord,
   FoundClusterCommand,
   MetaCommand,
   MetaOutcome,
-  RegisterRangeCommand,
   SetReplicationFactorCommand,
-  UnregisterRangeCommand,
 } from "../commands/command.js";
 import type { DecisionContext, Rules } from "../decision/context.js";
-import { RowKind, nameKey, rangeKey, uint32Key } from "../store/keys.js";
+import { RowKind, uint32Key } from "../store/keys.js";
 import { raiseLevel } from "./meta-levels.js";
 import {
   applyMember,
@@ -38,15 +33,9 @@ import {
   supports,
 } from "./meta-members.js";
 import { applyPlacement, foundedPartition } from "./meta-placement.js";
+import { RANGE_RULES } from "./meta-ranges.js";
 import { MetaReads } from "./meta-reads.js";
-import {
-  FIRST_TOPOLOGY,
-  encodeCluster,
-  encodeMember,
-  encodePartition,
-  encodeRange,
-} from "./meta-rows.js";
-import { isRangeKeySpace, tilingFault } from "./range-map.js";
+import { FIRST_TOPOLOGY, encodeCluster, encodeMember, encodePartition } from "./meta-rows.js";
 
 function isFactor(factor: number): boolean {
   return Number.isInteger(factor) && factor >= 0 && factor <= REPLICATION_FACTOR_MAX;
@@ -120,50 +109,6 @@ function setReplicationFactor(
   return outcome("done", generation);
 }
 
-function registerRange(context: DecisionContext, command: RegisterRangeCommand): MetaOutcome {
-  const { keySpace, partitionId } = command;
-  const name = nameKey(keySpace);
-  if (name === null || !isRangeKeySpace(keySpace)) return outcome("invalid");
-  const reads = new MetaReads(context.rows);
-  const cluster = reads.cluster();
-  if (cluster === null) return outcome("not-founded");
-  const existing = reads.ranges(keySpace);
-  const first = existing[0];
-  if (first !== undefined) return outcome("unchanged", first.generation);
-  const partition = isPartitionId(partitionId) ? reads.partition(partitionId) : null;
-  if (partition === null || partition.state === "Removed") return outcome("unknown-partition");
-  const generation = rangeGeneration(1);
-  const descriptor = { startKey: null, endKey: null, partitionId, generation };
-  assert(tilingFault([descriptor]) === null, "descriptors tile their key space");
-  const row = encodeRange({ keySpace, descriptor, changedLeaseMs: context.nowMs });
-  context.rows.insert(RowKind.range, rangeKey(name, null), row);
-  storeCluster(context, { ...cluster, mapVersion: next(cluster.mapVersion) });
-  return outcome("done", 1);
-}
-
-function unregisterRange(context: DecisionContext, command: UnregisterRangeCommand): MetaOutcome {
-  const { keySpace } = command;
-  const name = nameKey(keySpace);
-  if (name === null || !isRangeKeySpace(keySpace)) return outcome("invalid");
-  const reads = new MetaReads(context.rows);
-  const cluster = reads.cluster();
-  if (cluster === null) return outcome("not-founded");
-  const existing = reads.ranges(keySpace);
-  if (existing.length === 0) return outcome("unchanged");
-  // Its keys are placed by hash again: none may lie anywhere else.
-  const home = hashPartition(keySpaceHashText(keySpace), cluster.dataPartitions);
-  if (existing.some(({ partitionId }) => partitionId !== home)) return outcome("range-elsewhere");
-  for (const { startKey } of existing) {
-    const start =
-      startKey === null || startKey === ""
-        ? startKey
-        : present(nameKey(startKey), "a bound is a key");
-    context.rows.delete(RowKind.range, rangeKey(name, start));
-  }
-  storeCluster(context, { ...cluster, mapVersion: next(cluster.mapVersion) });
-  return outcome("done");
-}
-
 export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
   "found-cluster": foundCluster,
   "update-member": applyMember,
@@ -172,10 +117,9 @@ export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
   "evict-member": applyMember,
   "remove-member": applyMember,
   "set-replication-factor": setReplicationFactor,
-  "register-range": registerRange,
-  "unregister-range": unregisterRange,
   "raise-level": raiseLevel,
   "change-replicas": applyPlacement,
   "report-replicas": applyPlacement,
   "place-partition": applyPlacement,
+  ...RANGE_RULES,
 };

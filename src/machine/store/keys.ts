@@ -25,6 +25,8 @@
  * | partition | partition id u32 | one partition of the map |
  * | range | key space size u16, key space, 0 or (1, start key) | one range descriptor |
  * | formerMember | node id u32 | a member that was removed |
+ * | leavingKeySpace | key space | its ranges are on their way back to its hash partition |
+ * | rangeMove | key space | the move of one of its ranges |
  *
  * Invariants: 1. All numbers in keys are big-endian, so that byte order is their order. 2. No two
  * rows share a key: a variable part is last or has its size in front. 3. A name of 1,024 bytes of
@@ -52,6 +54,8 @@ export const RowKind = {
   partition: 0x42,
   range: 0x43,
   formerMember: 0x44,
+  leavingKeySpace: 0x45,
+  rangeMove: 0x46,
 } as const;
 
 /** One more than the largest kind byte: bounds a table indexed by kind. */

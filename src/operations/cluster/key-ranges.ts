@@ -103,11 +103,6 @@ export class KeyRanges {
     const home = isRangeKeySpace(keySpace) ? this.serving.placement.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
-    if (this.descriptors(keySpace).some((range) => range.partitionId !== home)) {
-      return this.serving.ports.timer.soon(() => {
-        done(this.openRegister(keySpace, "range-elsewhere"));
-      });
-    }
     changeMeta(this.serving, { kind: "unregister-range", keySpace }, context, ({ status }) => {
       if (status !== "done" && status !== "unchanged") {
         return done(this.openRegister(keySpace, status));
@@ -139,8 +134,16 @@ export class KeyRanges {
       return this.registerAnswer(keySpace, "KeyRangeDisabled", false, false, reason);
     }
     if (status === "range-elsewhere") {
-      const reason = "A range lies outside the hash partition, and this version moves no data.";
+      const reason = "A range lies outside the hash partition, and at this level none is moved.";
       return this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
+    }
+    if (status === "pending") {
+      const reason = "Keys are still being moved back; ask again to wait for it.";
+      return this.registerAnswer(keySpace, "Indeterminate", false, false, reason);
+    }
+    if (status === "busy") {
+      const reason = "A range of the key space is being split, merged or moved.";
+      return this.registerAnswer(keySpace, "QuiesceWindowOpen", false, false, reason);
     }
     if (status !== null) {
       const reason = "The key space was refused.";

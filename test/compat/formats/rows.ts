@@ -22,7 +22,7 @@ import { KnownPeers } from "../../../src/host/cluster/known-peers.js";
 import { decodeIdentity, encodeIdentity } from "../../../src/host/storage/identity.js";
 import { decodeReplicaRow, encodeReplicaRow } from "../../../src/host/storage/replica-row.js";
 import { decodeEntry, encodeEntry } from "../../../src/machine/commands/codec.js";
-import type { ReplicaRecord } from "../../../src/machine/commands/command.js";
+import type { RangeMove, ReplicaRecord } from "../../../src/machine/commands/command.js";
 import {
   type GroupRecord,
   decodeGroupRecord,
@@ -50,6 +50,12 @@ import {
 } from "../../../src/machine/meta/meta-rows.js";
 import { decodeOwnership, encodeOwnership } from "../../../src/machine/ownership/ownership-row.js";
 import {
+  decodeLeaving,
+  decodeMove,
+  encodeLeaving,
+  encodeMove,
+} from "../../../src/machine/meta/range-rows.js";
+import {
   decodeAllocationRow,
   decodeSequenceRow,
   encodeAllocationRow,
@@ -60,6 +66,22 @@ import { type ByteKey, toByteKey } from "../../../src/machine/store/keys.js";
 import { EVERY_COMMAND } from "./commands.js";
 import { type Format, format } from "./format.js";
 
+const MOVE: RangeMove = {
+  moveId: moveId(1),
+  kind: "home",
+  keySpace: "k",
+  startKey: "k/a",
+  endKey: null,
+  source: 17,
+  target: 1,
+  generation: rangeGeneration(1),
+  attempt: attempt(1),
+  phase: "copying",
+  reason: "none",
+  sourceDone: false,
+  targetDone: false,
+  deadlineLeaseMs: 0,
+};
 const STAMP = { n: -3, l: 1_700_000_000_123, c: 4_000_000_000 };
 const LATER = { n: 7, l: 1_700_000_000_999, c: 1 };
 function replica(
@@ -350,6 +372,32 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     ],
     encodeRange,
     decodeRange,
+  ),
+  "leaving key space row": format(1, [true as const], encodeLeaving, decodeLeaving),
+  "range move row": format<RangeMove>(
+    1,
+    [
+      {
+        moveId: moveId(40),
+        kind: "split" as const,
+        keySpace: NAME,
+        startKey: "m",
+        endKey: null,
+        source: 3,
+        target: 2 ** 31 - 1,
+        generation: rangeGeneration(2),
+        attempt: attempt(5),
+        phase: "aborting" as const,
+        reason: "transfer-failed" as const,
+        sourceDone: false,
+        targetDone: true,
+        deadlineLeaseMs: 1_700_000_000_000,
+      },
+      { ...MOVE, kind: "home", endKey: "é" },
+      { ...MOVE, kind: "merge", startKey: null, phase: "cut", sourceDone: true },
+    ],
+    encodeMove,
+    decodeMove,
   ),
   "lock row": format(
     1,

@@ -34,6 +34,8 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "former member row": ["src/machine/meta/meta-rows.ts VERSION"],
   "partition row": ["src/machine/meta/meta-rows.ts VERSION_3"],
   "range row": ["src/machine/meta/meta-rows.ts VERSION_2"],
+  "leaving key space row": ["src/machine/meta/range-rows.ts VERSION"],
+  "range move row": ["src/machine/meta/range-rows.ts VERSION"],
   "lock row": ["src/machine/locks/lock-row.ts VERSION"],
   "sequence row": ["src/machine/sequences/sequence-row.ts VERSION"],
   "allocation row": ["src/machine/sequences/sequence-row.ts VERSION"],

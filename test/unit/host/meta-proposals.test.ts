@@ -1,10 +1,13 @@
 /** What may be sent to the leader of the meta partition: the table against the commands, and who is let. */
 import t from "tap";
 import {
+  attempt,
   configIndex,
   level,
   membershipVersion,
+  moveId,
   placementGeneration,
+  rangeGeneration,
 } from "../../../src/base/ids.js";
 import { ByteReader, ByteWriter } from "../../../src/base/codec.js";
 import {
@@ -12,6 +15,7 @@ import {
   MEMBERS_MAX,
   NAME_MAX_BYTES,
   NODE_ID_MAX,
+  PARTITION_ID_MAX,
   PLACEMENT_ITEMS_MAX,
   PROGRAM_VERSION_MAX_BYTES,
   VOTERS_MAX,
@@ -86,6 +90,23 @@ function largest(): readonly MetaProposal[] {
       items: all.map((partitionId) => ({ partitionId, ...config, generation })),
     },
     place(1, 7, ids(VOTERS_MAX), ids(MEMBERS_MAX).slice(VOTERS_MAX)),
+    ...largestMoves(name),
+  ];
+}
+
+function largestMoves(name: string): readonly MetaProposal[] {
+  const of = { keySpace: name, moveId: moveId(Number.MAX_SAFE_INTEGER) };
+  const last = attempt(Number.MAX_SAFE_INTEGER);
+  return [
+    {
+      ...{ kind: "begin-move", move: "merge", keySpace: name, startKey: name, endKey: name },
+      ...{ source: PARTITION_ID_MAX, target: PARTITION_ID_MAX - 1 },
+      generation: rangeGeneration(Number.MAX_SAFE_INTEGER),
+    },
+    { kind: "retry-move", ...of, attempt: last },
+    { kind: "cut-range", ...of, attempt: last },
+    { kind: "abort-move", ...of, reason: "transfer-failed" },
+    { kind: "finish-move", ...of, side: "target" },
   ];
 }
 
@@ -123,6 +144,24 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
     return { kind: "update-member", ...node, levelMax: level(3) };
   };
   const widen = [1, 2, 3].map((nodeId) => wide(nodeId, `h${nodeId}:1`));
+  const register: MetaCommand = { kind: "register-range", keySpace: "k", partitionId: 1 };
+  const splits: MetaProposal = {
+    ...{ kind: "begin-move", move: "split", keySpace: "k", startKey: "k/m", endKey: null },
+    ...{ source: 1, target: 0, generation: rangeGeneration(1) },
+  };
+  const merges: MetaProposal = {
+    ...{ ...splits, move: "merge", source: 2, target: 1 },
+    generation: rangeGeneration(2),
+  };
+  const of = { keySpace: "k", moveId: moveId(3) };
+  const retry = (ends: number): MetaProposal => {
+    return { kind: "retry-move", ...of, attempt: attempt(ends) };
+  };
+  const cut: MetaProposal = { kind: "cut-range", ...of, attempt: attempt(1) };
+  const abort: MetaProposal = { kind: "abort-move", ...of, reason: "deadline" };
+  const finish = (side: "source" | "target"): MetaProposal => {
+    return { kind: "finish-move", ...of, side };
+  };
   /** Of each kind: what goes before, the command, and what comes between it and its late copy. */
   const table: readonly [number, readonly MetaCommand[], MetaProposal, readonly MetaCommand[]][] = [
     [2, [], line("b:1") as MetaProposal, [line("c:1")]],
@@ -157,6 +196,11 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
       [orders(3, { kind: "remove", nodeId: 1 }), report(6, [2, 3])],
     ],
     [0, [], place(1, 4, [1, 2, 3]), [orders(2, { kind: "remove", nodeId: 1 })]],
+    [0, [register], splits, [abort, finish("source")]],
+    [0, [register, splits], retry(1), [retry(2)]],
+    [0, [register, splits], cut, [finish("source")]],
+    [0, [register, splits], abort, [finish("source"), splits]],
+    [0, [register, splits, cut, finish("source")], finish("target"), [merges]],
   ];
   t.strictSame(
     table.map(([, , { kind }]) => kind).sort(),
@@ -188,7 +232,7 @@ t.test("ends travel as they are: every status, up to 64 items; strict", (t) => {
     ...["done", "unchanged", "unknown-partition", "not-founded", "invalid", "range-elsewhere"],
     ...["not-a-member", "storage-lost", "was-removed", "too-many-members", "too-many-voters"],
     ...["last-voter", "drain-in-progress", "stale", "level-unsupported", "busy", "not-placed"],
-    "taken-in",
+    ...["taken-in", "pending", "too-many-partitions", "too-many-attempts"],
   ] as const;
   const of = (result: MetaResult): Uint8Array => {
     const writer = new ByteWriter();
