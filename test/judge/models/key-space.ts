@@ -29,6 +29,8 @@ export class KeySpaceModel implements Model<State> {
     if (!isKeySpace(keySpace)) return result?.type === "InvalidInput" ? [state] : [];
     // The cluster is not founded yet.
     if (result?.type === "KeyRangeDisabled") return state.isRegistered ? [] : [state];
+    // Nothing was begun, and what moves is registered.
+    if (result?.type === "QuiesceWindowOpen") return state.isRegistered ? [state] : [];
     // States are made anew: these answers do not tell whether anything was changed.
     if (kind === "unregister-range") {
       return result === null || result.type === "Removed" ? [{ isRegistered: false }] : [];

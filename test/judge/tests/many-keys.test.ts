@@ -211,6 +211,22 @@ t.test("6.3: a key space is registered and removed in one order", (test) => {
     "fail",
     "seeded twice",
   );
+  const busy = change("unregister-range", "QuiesceWindowOpen");
+  test.equal(
+    linear(historyOf([[1, 2, "a", busy]])),
+    "fail",
+    "what is not registered does not move",
+  );
+  test.equal(
+    linear(
+      historyOf([
+        [1, 2, "a", seeded],
+        [3, 4, "a", busy],
+        [5, 6, "a", change("register-range", "AlreadySeeded")],
+      ]),
+    ),
+    "pass",
+  );
   const open = change("unregister-range", "unknown");
   test.equal(
     linear(

@@ -318,7 +318,7 @@ t.test("what ranges went through is counted", (t) => {
   seen.leaderChanged("meta");
   seen.metaGone();
   seen.installed();
-  seen.imported(3, 1, 20, 300);
+  seen.imported(3, 1, 20);
   seen.went("backups of it");
   t.match(seen.verdict(), {
     kind: "pass",

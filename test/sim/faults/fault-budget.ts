@@ -161,12 +161,13 @@ export class Atlas {
       return healthy.length * 2 > voters.length;
     };
     // A group that nobody has applied anything of begins with the voters of its record.
-    const isBegun = ({ mode, partitionId: id, replicas }: PartitionRecord): boolean => {
-      const isKnown = mode === "full" || this.configs.has(id);
+    const isBegun = ({ mode, state, partitionId: id, replicas }: PartitionRecord): boolean => {
+      const isKnown = mode === "full" || state === "Removed" || this.configs.has(id);
       return isKnown || isMajority(replicas.map(({ nodeId }) => nodeId));
     };
     if (!this.seenMap.records.every(isBegun)) return false;
     for (const [partition, { membership }] of this.configs) {
+      if (this.isRemoved(partition)) continue;
       const { voters, votersOutgoing } = membership;
       const record = this.recordOf(partition);
       if (record !== null) {
@@ -177,6 +178,12 @@ export class Atlas {
       if (!stands(voters) || (votersOutgoing.length > 0 && !stands(votersOutgoing))) return false;
     }
     return true;
+  }
+
+  /** Nobody needs anything of it any more. */
+  private isRemoved(partition: number): boolean {
+    const record = this.seenMap.records.find(({ partitionId }) => partitionId === partition);
+    return record?.state === "Removed";
   }
 
   /** Of a placed partition; null in full mode, and of meta. */

@@ -9,9 +9,10 @@ import type { Prng } from "../../../src/base/prng.js";
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Atlas } from "./fault-budget.js";
 import { Disaster } from "./disaster.js";
-import type { FaultKind, OperatorKind, PlacementKind, UpgradeKind } from "./kinds.js";
+import type { FaultKind, OperatorKind, PlacementKind, RangeKind, UpgradeKind } from "./kinds.js";
 import { spoilDisk } from "./disk.js";
 import { loseDisk, rollBack } from "./loss.js";
+import { MoveMoments, aimAtMove } from "./moves.js";
 import { spoilNetwork } from "./network.js";
 import { strikeProcess } from "./process.js";
 import { strikeSpecially } from "./special.js";
@@ -23,12 +24,13 @@ import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 
 type Heal = () => void;
-type AnyKind = FaultKind | OperatorKind | UpgradeKind | PlacementKind;
+type AnyKind = FaultKind | OperatorKind | UpgradeKind | PlacementKind | RangeKind;
 
 export class Faults implements Scene {
   readonly seen: Partial<Record<AnyKind, number>> = {};
   /** Numbers given out so far. */
   count = 0;
+  readonly moments = new MoveMoments();
   readonly repairs: Repairs;
   readonly disaster: Disaster | null;
   private readonly prng: Prng;
@@ -97,6 +99,7 @@ export class Faults implements Scene {
   /** Ends all faults: everybody who is not lost for good is up again. */
   healAll(): void {
     this.isOver = true;
+    this.moments.clear();
     for (const heal of [...this.heals]) heal();
     for (const server of this.servers) {
       server.disk.hungUntilMs = 0;
@@ -163,6 +166,10 @@ export class Faults implements Scene {
       case "lose-majority":
         // Has a time of its own in the plan.
         return false;
+      case "strike-move":
+      case "part-move":
+      case "mute-meta":
+        return this.aim(kind, prng);
       default:
         return (
           strikeProcess(this, kind, server, prng) ||
@@ -171,6 +178,13 @@ export class Faults implements Scene {
           spoilNetwork(this, kind, server, prng)
         );
     }
+  }
+
+  /** Counts when its moment has come. */
+  private aim(kind: FaultKind, prng: Prng): boolean {
+    const number = this.count;
+    aimAtMove(this, kind, prng, (node) => this.saw(kind, number, node));
+    return false;
   }
 
   /** Counts when the process has stopped by itself, and handed over what it led. */

@@ -77,6 +77,12 @@ export const SPECIAL_FAULTS = {
   "lose-majority": {},
   /** A node takes in nothing of the meta partition for a while: what it knows of the cluster is old. */
   "meta-deaf": {},
+  /** When a move of a key range comes to a drawn phase, who leads its source, its target or meta is struck. */
+  "strike-move": {},
+  /** The same, and what is struck is the way between the two leaders of a move. */
+  "part-move": {},
+  /** When an interval is frozen, meta has no majority for a while. */
+  "mute-meta": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */
@@ -117,6 +123,19 @@ export const PLACEMENT_KINDS = {
   "remove-living": {},
 } as const;
 
+/** What whoever looks after key ranges does, on a schedule of their own. */
+export const RANGE_KINDS = {
+  /** A key space is to be routed by ranges. */
+  "register-space": {},
+  /** It is to be routed by its hash again; some time later it is registered anew. */
+  "unregister-space": {},
+  /** A range is to be split at a key. */
+  "split-space": {},
+  /** Small neighbours are to be folded. */
+  "merge-spaces": {},
+} as const;
+
+export type RangeKind = keyof typeof RANGE_KINDS;
 export type PlacementKind = keyof typeof PLACEMENT_KINDS;
 export type OperatorKind = keyof typeof OPERATOR_KINDS;
 export type UpgradeKind = keyof typeof UPGRADE_KINDS;

@@ -21,6 +21,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
+import { type RangePlan, rangePlan } from "../members/rangeplan.js";
 import { type PlacedPlan, type PlacerPlan, SPREAD, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
@@ -59,6 +60,8 @@ export interface Plan {
   readonly upgrades: UpgradePlan | null;
   /** null: nobody moves replicas. */
   readonly placer: PlacerPlan | null;
+  /** null: nobody moves key ranges. */
+  readonly ranges: RangePlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -178,6 +181,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
+  const ranges = profile.hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -195,6 +199,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...sleepSettings(new Prng(seed).fork("sleep")),
       ...profile.host,
       ...placed?.host,
+      ...(placed === null ? ranges?.host : {}),
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
@@ -213,6 +218,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     members: placed === null ? members : placed.members,
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
     placer: placed?.placer ?? null,
+    ranges,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
@@ -239,6 +245,7 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
     digestEveryEntries: 32,
     ...plan.host,
     ...(plan.upgrades === null ? {} : upgradeSettings(plan.upgrades)),
+    ...(plan.ranges === null ? {} : { ranges: plan.ranges.thresholds }),
     nodeId,
     endpoint: endpointOf(nodeId),
     clusterId: CLUSTER_ID,
@@ -249,6 +256,12 @@ export function hostSettingsOf(plan: Plan, nodeId: number, storageId: string): H
 
 function upgradeSettings({ autoFinalizeMs }: UpgradePlan): Partial<HostSettings> {
   return { permits: RAISED_PERMITS, autoFinalizeMs };
+}
+
+/** As every node of the plan is told them, by whichever floor. */
+function rangeSizes({ thresholds }: RangePlan): Partial<OperationsSettings> {
+  const { splitMinSize, mergeMinSize } = thresholds;
+  return { rangeSplitMinSize: splitMinSize, rangeMergeMinSize: mergeMinSize };
 }
 
 export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSettings {
@@ -269,5 +282,6 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     responseMaxBytes: work.responseMaxBytes,
     valueMaxBytes: work.valueMaxBytes,
     lockMaxLeaseMs: work.lockMaxLeaseMs,
+    ...(plan.ranges === null ? {} : rangeSizes(plan.ranges)),
   };
 }

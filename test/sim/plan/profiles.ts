@@ -18,6 +18,8 @@ export interface Profile {
   readonly hasUpgrades?: boolean;
   /** Partitions have replicas on some nodes only, which are moved by hand. */
   readonly hasPlacer?: boolean;
+  /** Key ranges are split, merged and moved home. */
+  readonly hasRanges?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
   readonly isSpread?: boolean;
   /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
@@ -79,6 +81,32 @@ const READERS = { readers: 3, bucket: 1, range: 1, "scan-all": 1, "scan-local": 
 const WENT = "what placement went through";
 const ROLLBACKS = Array.from({ length: 4 }, () => "roll-back" as const);
 
+/** The property under which the world counts what moves of key ranges went through. */
+const MOVED = "what ranges went through";
+/** The keys of the workload, everything that one does with them. */
+const KEY_WORK: Profile["operations"] = {
+  ...{ set: 10, "set-conditional": 6, "set-expiring": 4, "set-flags": 4, "kv-extend": 3 },
+  ...{ "kv-delete": 4, get: 8, exists: 2, "get-revision": 4, bucket: 4, range: 3 },
+  ...{ "scan-all": 3, "scan-local": 1, "set-many": 2, "delete-many": 1, "get-many": 2 },
+  ...{ "exists-many": 1, batch: 1, odd: 1, "ephemeral-set": 2, "ephemeral-get": 2 },
+  ...{ "ephemeral-delete": 1, lock: 1, unlock: 1, next: 1, create: 1 },
+};
+/** Aimed ones several times: they are what the moves of a world need. */
+const AIMED: readonly FaultKind[] = [
+  ...Array.from({ length: 8 }, () => "strike-move" as const),
+  ...(["part-move", "part-move", "part-move", "mute-meta", "mute-meta", "mute-meta"] as const),
+  ...(["away", "away", "meta-deaf"] as const),
+];
+/** What the moves of a hundred seeds must have gone through. */
+const MOVES_SEEN = {
+  ...{ [`${MOVED}: moves`]: 300, [`${MOVED}: aborted`]: 50, [`${MOVED}: retried attempts`]: 50 },
+  [`${MOVED}: leader changes between freeze and adopt`]: 30,
+  [`${MOVED}: freezes with meta's leader gone`]: 20,
+  ...{ [`${MOVED}: bytes of history moved`]: 100, [`${MOVED}: tombstones moved`]: 100 },
+  [`${MOVED}: snapshots in the middle of a move`]: 10,
+  ...{ [`${MOVED}: split moves`]: 50, [`${MOVED}: merge moves`]: 50, [`${MOVED}: home moves`]: 20 },
+};
+
 /** What `seeds` seeds of a profile must have shown at least, by kind of evidence. */
 export function expectedOf({ expects = {} }: Profile, seeds: number): Record<string, number> {
   const parts = Object.entries(expects).map(([name, count]) => {
@@ -138,6 +166,36 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
       [`${WENT}: replicas kept`]: 5,
       ...Object.fromEntries([1, 2, 3, 4, 5].map((count) => [`${WENT}: partitions of ${count}`, 5])),
     },
+  },
+  /**
+   * Key ranges that are split, merged and unregistered all the time, by hand or by the nodes, while
+   * clients work on few key spaces and faults are aimed at the moves.
+   */
+  ranges: {
+    name: "ranges",
+    nodes: [3, 3, 3, 4, 5, 6],
+    faults: [...WHOLE_DISKS, ...AIMED],
+    thinkMs: [30, 100, 300],
+    clients: [4, 8],
+    hasRanges: true,
+    operations: KEY_WORK,
+    keys: 40,
+    faultEveryMs: [300, 1000, 3000],
+    expects: MOVES_SEEN,
+  },
+  /** The same where partitions have replicas on some nodes only, and these come and go. */
+  "ranges-placed": {
+    name: "ranges-placed",
+    nodes: [5, 5, 6, 7],
+    faults: [...WHOLE_DISKS, ...AIMED, "lose-disk", "replay"],
+    thinkMs: [100, 300],
+    clients: [4],
+    hasRanges: true,
+    hasPlacer: true,
+    operations: KEY_WORK,
+    keys: 40,
+    faultEveryMs: [1000, 3000, 10_000],
+    expects: MOVES_SEEN,
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

@@ -13,11 +13,15 @@ import {
   withDrift,
 } from "../../judge/checkers/history-checks.js";
 import { checkNothingGranted } from "../../judge/checkers/clients/nothing-granted.js";
+import { throughMoves } from "../../judge/checkers/ranges/through-moves.js";
 import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
+import { hashPartition, keyHashText } from "../../../src/base/routing.js";
+import { BUCKETS } from "../clients/kv-requests.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "../plan/plan.js";
 import type { HostSettings } from "../../../src/host/settings.js";
 import { NodeChecks } from "../world/nodechecks.js";
+import type { RangeSetting } from "../world/range-checks.js";
 import type { ReplicaWorld } from "../world/replica-checks.js";
 import { type Profile, PROFILES } from "../plan/profiles.js";
 import { type RunOptions, type RunResult, runPlan, lookEveryMs } from "./run.js";
@@ -136,6 +140,27 @@ function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | nu
   return { hasAllocator: host.rebalancerEnabled, receiversMax: host.snapshots.receiversMax };
 }
 
+/** Keys of each key space that are looked at for who accepts them. */
+const PROBES = 16;
+
+/** null: nobody moves key ranges. */
+function rangeSettingOf({ ranges, keys }: Plan, host: HostSettings): RangeSetting | null {
+  if (ranges === null) return null;
+  const { initialPartitions, electionEndMs } = host;
+  const spaces = BUCKETS.slice(0, ranges.spaces);
+  return {
+    probes: spaces.flatMap((space) => {
+      return Array.from({ length: PROBES }, (_, at) => {
+        return `${space}/key-${Math.floor((at * keys) / PROBES)}`;
+      });
+    }),
+    homeOf: (key) => hashPartition(keyHashText(key), initialPartitions),
+    isAutomatic: ranges.isAutomatic,
+    drift: CLOCK_DRIFT,
+    slackMs: 2 * electionEndMs + 2000,
+  };
+}
+
 export function judge(plan: Plan, options: RunOptions = {}): Judged {
   let violate: (text: string) => void = () => undefined;
   const host = hostSettingsOf(plan, 1, "");
@@ -155,6 +180,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     lookEveryMs(plan),
     plan.upgrades !== null,
     replicaWorldOf(plan, host),
+    rangeSettingOf(plan, host),
   );
   const result = runPlan(plan, {
     ...options,
@@ -165,8 +191,11 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   });
   const before = process.cpuUsage();
   const partitions = host.initialPartitions;
-  const history = withLeaderships(result.history, checks.leaderships, partitions);
-  const ofHistory = checkHistory(history, historyOptions(plan));
+  const { ranges } = checks;
+  const moved = ranges?.movedSpaces;
+  const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
+  const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];
+  const ofHistory = [...checkHistory(history, historyOptions(plan)), ...ofMoves];
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
   const granted = checkNothingGranted(history, result.lostAtMs);
   const ofNodes = [...checks.verdicts(), fenced, granted];

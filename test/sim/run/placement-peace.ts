@@ -42,7 +42,9 @@ function isOwing({ isLost, isDamaged, isRetired }: Server): boolean {
 export function placementOf(meta: MetaReads): Placement {
   const members = meta.members().filter(({ evicted, role }) => !evicted && role !== "leaving");
   return {
-    records: meta.partitions().filter(({ mode }) => mode === "placed"),
+    records: meta.partitions().filter(({ mode, state }) => {
+      return mode === "placed" && state !== "Removed";
+    }),
     factor: meta.cluster()?.replicationFactor ?? 0,
     voters: members.filter(({ role }) => role === "voter").length,
     able: members.map(({ nodeId }) => nodeId),
@@ -120,7 +122,7 @@ function unlike(
 }
 
 /** The disk of `server` holds something of a partition. */
-function isKept({ rows, running }: Server, id: number): boolean {
+export function isKept({ rows, running }: Server, id: number): boolean {
   if (id === META_PARTITION || running === null) return false;
   if (rows.value(groupRecordKey(id)) !== null) return true;
   const prefix = groupPrefix(id);

@@ -21,6 +21,7 @@ import type { LogEntry } from "../../../src/ports.js";
 import { seenEntry } from "../world/seen-entry.js";
 import { Keeper } from "../members/keeper.js";
 import { Placer } from "../members/placer.js";
+import { RangeWorld } from "./range-world.js";
 import type { EntryHook } from "../world/logmirror.js";
 import { lookAtPlacement, passesOf, peaceOf, versionsOf } from "./placement-peace.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
@@ -107,6 +108,8 @@ class Run {
   readonly placer: Placer | null;
   /** null: nobody sets factors, or loses machines. */
   readonly keeper: Keeper | null;
+  /** null: nobody moves key ranges. */
+  readonly ranges: RangeWorld | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -132,6 +135,7 @@ class Run {
     for (const server of this.servers) this.upgrades?.built(server);
     this.placer = this.makePlacer();
     this.keeper = this.makeKeeper();
+    this.ranges = this.makeRanges();
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -160,7 +164,7 @@ class Run {
         this.admitted++;
         this.checks.admitted?.(server.nodeId);
       },
-      ...(this.plan.placer === null
+      ...(this.plan.placer === null && this.plan.ranges === null
         ? {}
         : { heard: (heard: Heard): void => this.checks.heard?.(heard) }),
       dropped: (...dropped) => this.checks.dropped?.(...dropped),
@@ -208,6 +212,13 @@ class Run {
     return new Keeper(world, plan, keeper, servers, faults, atlas, refused);
   }
 
+  private makeRanges(): RangeWorld | null {
+    const { world, plan, servers, network, faults, history, checks } = this;
+    const { ranges } = checks;
+    if (plan.ranges === null || ranges === undefined || ranges === null) return null;
+    return new RangeWorld(world, plan, plan.ranges, servers, network, faults, history, ranges);
+  }
+
   private makeUpgrades(): Upgrades | null {
     const { world, plan, servers, faults, checks } = this;
     const { upgrades } = plan;
@@ -229,11 +240,13 @@ class Run {
     this.checks.started?.(server.nodeId, server.lifeNumber, this.world.nowMs);
     if (!server.isDamaged) this.checks.replicas?.back(server.nodeId);
     this.checks.replicas?.began(server.nodeId, this.world.nowMs);
+    this.ranges?.opened(server);
   }
 
   private entry(node: number, ...entry: Parameters<EntryHook>): void {
     const [group, index, term, previousTerm, digest, isConfig] = entry;
     this.checks.entry?.(node, group, index, term, previousTerm, digest);
+    this.ranges?.tap.entry(group, index, term);
     if (isConfig) this.checks.replicas?.configWritten(group, index, term, this.world.nowMs);
   }
 
@@ -294,6 +307,7 @@ class Run {
       this.upgrades?.start();
       this.placer?.start();
       this.keeper?.start();
+      this.ranges?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -369,9 +383,14 @@ class Run {
     this.operator?.settle();
     this.placer?.settle();
     this.keeper?.settle();
+    this.ranges?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
-    const isFixed = this.operator === null && this.plan.joiners === 0 && this.replaced === 0;
+    const isFixed =
+      this.operator === null &&
+      this.ranges === null &&
+      this.plan.joiners === 0 &&
+      this.replaced === 0;
     const changesMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;
     const peaceMs = this.plan.placer === null ? changesMs : PLACED_PEACE_MS;
     const startMs = world.nowMs;
@@ -391,6 +410,7 @@ class Run {
   /** Replicas are where they belong: they stay there. */
   private rest(): void {
     const { world, servers, plan } = this;
+    this.ranges?.rest();
     const { replicas } = this.checks;
     if (plan.placer === null || replicas === undefined) return;
     replicas.settled(peaceOf(servers, plan));
@@ -421,7 +441,7 @@ class Run {
   private unsettled(): string | null {
     const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
     if (reason !== null) return reason;
-    const upgrade = this.upgrades?.unfinished() ?? null;
+    const upgrade = this.upgrades?.unfinished() ?? this.ranges?.unsettled() ?? null;
     if (upgrade !== null) return upgrade;
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
@@ -443,6 +463,9 @@ class Run {
     }
     for (const [name, count] of Object.entries(this.keeper?.counts ?? {})) {
       add(`placement ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.ranges?.ranger.counts ?? {})) {
+      add(`ranges ${name}`, count);
     }
     for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
       add(`losses ${name}`, count);

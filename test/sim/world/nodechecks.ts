@@ -32,6 +32,7 @@ import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
 import type { Verdict } from "../../judge/checkers/verdict.js";
 import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
+import { RangeChecks, type RangeSetting } from "./range-checks.js";
 import { ReplicaChecks, type ReplicaWorld } from "./replica-checks.js";
 
 /** The slowest clock of a world is so much too slow; see the faults of clocks. */
@@ -63,6 +64,7 @@ export class NodeChecks implements Observer {
   /** When which leader began to serve. */
   readonly leaderships = new Leaderships();
   readonly replicas: ReplicaChecks;
+  readonly ranges: RangeChecks | null;
   private readonly elections = new ElectionSafety();
   private readonly durable = new DurableMajority();
   private readonly completeness = new LeaderCompleteness();
@@ -102,6 +104,8 @@ export class NodeChecks implements Observer {
     hasUpgrades = false,
     /** Replicas come and go by the map: the checkers of that must see some of it. */
     replicas: ReplicaWorld | null = null,
+    /** Key ranges are moved. */
+    ranges: RangeSetting | null = null,
   ) {
     // Cut off, a leader takes two timeouts to notice; what runs is looked at once a second.
     const slackMs = 2 * electionEndMs + 2000;
@@ -116,6 +120,7 @@ export class NodeChecks implements Observer {
     this.configs = new ConfigSteps(none);
     this.leaders = new LeadersVote(none);
     this.replicas = new ReplicaChecks(replicas);
+    this.ranges = ranges === null ? null : new RangeChecks(ranges);
     // The log of a node alone has no other to be compared with.
     this.matching = new LogMatching(nodes > 1 ? 100 : 0);
     // A node alone tells nobody anything.
@@ -147,6 +152,7 @@ export class NodeChecks implements Observer {
     if (sample.serving) this.leaderships.serves(group, term, sample.atMs, sample.inherits);
     if (sample.leading && (!seen.leading || seen.term !== term)) {
       this.elections.leader(group, term, node);
+      this.ranges?.leaderChanged(group);
       this.founding.elected(node, group, term, sample.voters);
       this.outdated.leads(node, group, term);
       this.completeness.leader(node, group, term, sample.termAt);
@@ -320,7 +326,8 @@ export class NodeChecks implements Observer {
     const ofLosses = [this.founding, this.outdated, this.readTurns];
     const own = [this.promises, this.ownTerm, this.catchUp, this.lateExpiry, ...ofLosses];
     const all = [...ofLogs, memberLists, configs, leaders, ...own, ...this.replicas.all];
-    return [...all, ...(this.levels?.all ?? [])].map((checker) => checker.verdict());
+    const special = [...(this.levels?.all ?? []), ...(this.ranges?.all ?? [])];
+    return [...all, ...special].map((checker) => checker.verdict());
   }
 
   /** Ends the run at the first violation. Looked at only now and then where it costs. */

@@ -18,6 +18,7 @@ import type { Member, PartitionRecord } from "../../../src/machine/commands/comm
 import { replicaRowKey, decodeReplicaRow } from "../../../src/host/storage/replica-row.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import type { LogMirror } from "./logmirror.js";
+import type { RangeChecks } from "./range-checks.js";
 import type { ReplicaObserver } from "./replica-observer.js";
 
 export interface GroupSample {
@@ -92,6 +93,8 @@ export interface SeenCluster {
 export interface Observer {
   /** Told where replicas are on some nodes only. */
   readonly replicas?: ReplicaObserver;
+  /** Where key ranges are moved. */
+  readonly ranges?: RangeChecks | null;
   sample?(sample: GroupSample): void;
   entry?(
     node: number,

@@ -81,6 +81,12 @@ function hashTextOf(operation: Operation): string | null {
   return keySpaceHashText("key" in operation ? keySpaceOf(operation.key) : operation.prefix);
 }
 
+/** "" for what is in none. */
+function spaceOf(operation: Operation): string {
+  if ("key" in operation) return keySpaceOf(operation.key);
+  return "prefix" in operation ? operation.prefix : "";
+}
+
 /**
  * The history with the terms of answers about ephemeral locks and keys, and of allocations, where
  * they are certain.
@@ -89,12 +95,14 @@ export function withLeaderships(
   history: History,
   leaderships: Leaderships,
   partitions: number,
+  /** Key spaces that were moved: what was ephemeral in them went with each move (K19). */
+  moved: ReadonlySet<string> = new Set(),
 ): History {
   const attempts = history.attempts.map((attempt): Attempt => {
     const { operation, returnMs } = attempt;
     if (returnMs === null || endOrder(attempt) === Infinity) return attempt;
     const hashText = hashTextOf(operation);
-    if (hashText === null) return attempt;
+    if (hashText === null || moved.has(spaceOf(operation))) return attempt;
     const group = hashPartition(hashText, partitions);
     const { callMs } = attempt;
     const term =

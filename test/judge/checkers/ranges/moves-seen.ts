@@ -36,13 +36,11 @@ export class MovesSeen {
     this.findings.count("freezes with meta's leader gone");
   }
 
-  /** Items of an import that was taken in. */
-  imported(keys: number, tombstones: number, historyBytes: number, bytes: number): void {
-    this.findings.count("imports");
-    this.findings.count("keys imported", keys);
+  /** What a move brought to its target. */
+  imported(keys: number, tombstones: number, historyBytes: number): void {
+    this.findings.count("keys moved", keys);
     this.findings.count("tombstones moved", tombstones);
     this.findings.count("bytes of history moved", historyBytes);
-    this.findings.count("bytes moved", bytes);
   }
 
   /** A snapshot was installed where an interval is frozen, arriving or closed. */

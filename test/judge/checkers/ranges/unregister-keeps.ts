@@ -23,7 +23,7 @@ export class UnregisterKeeps {
     key: string,
     value: string,
     found: string | null,
-    when: "meanwhile" | "afterwards",
+    when: "meanwhile" | "afterwards" | "otherwise",
   ): void {
     if (!this.nodes.has(node)) this.findings.count("nodes");
     this.nodes.add(node);

@@ -1,0 +1,208 @@
+/**
+ * Faults aimed at moves of key ranges: they wait until a move comes to a phase, and strike whoever leads
+ * its source, its target or meta then.
+ *
+ * Invariants: 1. Each heals by itself. 2. What strikes does so between two events of the world, never
+ * inside the one that tells of the phase. 3. In peace nothing waits any more.
+ */
+import { META_PARTITION } from "../../../src/base/ids.js";
+import type { Prng } from "../../../src/base/prng.js";
+import type { Scene } from "./fault-context.js";
+import type { FaultKind } from "./kinds.js";
+import type { Server } from "../world/server.js";
+import { World } from "../world/world.js";
+
+export const MOVE_PHASES = [
+  ...(["begun", "opened", "imported", "frozen", "closed", "cut", "adopted", "released"] as const),
+  ...(["aborted", "unfrozen", "retried", "purged"] as const),
+] as const;
+export type MovePhase = (typeof MOVE_PHASES)[number];
+
+/** The two partitions of a move. */
+export interface MovePair {
+  readonly source: number;
+  readonly target: number;
+}
+
+type Strike = (move: MovePair) => void;
+
+/** Who waits for what moves come to. */
+export class MoveMoments {
+  private readonly waiting = new Map<MovePhase, Strike[]>();
+
+  once(phase: MovePhase, strike: Strike): void {
+    const list = this.waiting.get(phase) ?? [];
+    list.push(strike);
+    this.waiting.set(phase, list);
+  }
+
+  /** A move comes to `phase`: one of those that wait strikes. */
+  came(phase: MovePhase, move: MovePair): void {
+    this.waiting.get(phase)?.shift()?.(move);
+  }
+
+  clear(): void {
+    this.waiting.clear();
+  }
+}
+
+/** What most moves depend on comes several times. */
+const AIMS: readonly MovePhase[] = [...MOVE_PHASES, "frozen", "frozen", "frozen", "closed", "cut"];
+const ACTIONS = [
+  ...(["kill", "kill", "power-loss", "crash-inside", "pause", "isolate", "isolate"] as const),
+  ...(["away", "hand-over", "hand-over", "stop", "disk-hung", "store-hung", "disk-slow"] as const),
+] as const;
+type Action = (typeof ACTIONS)[number];
+
+/**
+ * Waits for a moment drawn by `prng`. `struck`: it came, and something was done. False: `kind` is none of
+ * these.
+ */
+export function aimAtMove(
+  scene: Scene,
+  kind: FaultKind,
+  prng: Prng,
+  struck: (node: number) => void,
+): boolean {
+  if (kind !== "strike-move" && kind !== "part-move" && kind !== "mute-meta") return false;
+  const phase =
+    kind === "mute-meta"
+      ? (["frozen", "closed"] as const)[prng.below(2)]
+      : AIMS[prng.below(AIMS.length)];
+  scene.moments.once(phase as MovePhase, (move) => {
+    const delayMs = prng.chance(1, 2) ? 0 : prng.below(40);
+    scene.world.schedule(delayMs, () => {
+      if (kind === "strike-move") strike(scene, move, prng, struck);
+      else if (kind === "part-move") part(scene, move, prng, struck);
+      else muteMeta(scene, prng, struck);
+    });
+  });
+  return true;
+}
+
+/** Who leads `partition` as the newest leader. */
+function leaderOf(scene: Scene, partition: number): Server | null {
+  let found: Server | null = null;
+  let term = -1;
+  for (const server of scene.servers) {
+    const group = server.running?.node.groups().find((each) => each.partition === partition);
+    if (group?.isLeader() !== true || group.term() <= term) continue;
+    term = group.term();
+    found = server;
+  }
+  return found;
+}
+
+function strike(
+  scene: Scene,
+  { source, target }: MovePair,
+  prng: Prng,
+  struck: (node: number) => void,
+): void {
+  const whose = [source, target, META_PARTITION][prng.below(3)] as number;
+  const server = leaderOf(scene, whose);
+  if (server === null || server.isLost || server.isRetired) return;
+  const action = ACTIONS[prng.below(ACTIONS.length)] as Action;
+  scene.world.say(server.nodeId, `${action} of the leader of partition ${whose}`);
+  if (doIt(scene, action, server, prng)) struck(server.nodeId);
+}
+
+function doIt(scene: Scene, action: Action, server: Server, prng: Prng): boolean {
+  const { world } = scene;
+  const lastsMs = World.between(prng, 100, prng.chance(1, 2) ? 1500 : 8000);
+  switch (action) {
+    case "kill":
+    case "power-loss":
+      server.end(action, "struck in the middle of a move");
+      return true;
+    case "away":
+      scene.keepDown(server, lastsMs);
+      server.end("kill", "away from the middle of a move on");
+      return true;
+    case "crash-inside":
+      if (server.life === null) return false;
+      server.life.crashCountdown = 1 + prng.below(60);
+      return true;
+    case "pause":
+      return pause(scene, server, lastsMs);
+    case "isolate":
+      return isolate(scene, server, lastsMs);
+    case "hand-over":
+      server.handOver(prng.chance(1, 2), () => undefined);
+      return true;
+    case "stop":
+      if (server.running === null) return false;
+      server.stop(1000 + prng.below(3000));
+      return true;
+    case "disk-hung":
+      server.disk.hungUntilMs = Math.max(server.disk.hungUntilMs, world.nowMs + lastsMs);
+      return true;
+    case "store-hung":
+      server.rows.hungUntilMs = Math.max(server.rows.hungUntilMs, world.nowMs + lastsMs);
+      return true;
+    case "disk-slow":
+      if (server.disk.slowness > 1) return false;
+      server.disk.slowness = 10 + prng.below(40);
+      scene.until(lastsMs, () => {
+        server.disk.slowness = 1;
+      });
+      return true;
+  }
+}
+
+function pause(scene: Scene, server: Server, lastsMs: number): boolean {
+  const { life } = server;
+  if (life === null) return false;
+  const calm = server.disturb("paused in the middle of a move");
+  life.pause();
+  scene.network.silent(server.nodeId);
+  scene.until(lastsMs, () => {
+    life.resume();
+    scene.world.schedule(2000, calm);
+  });
+  return true;
+}
+
+function isolate(scene: Scene, server: Server, lastsMs: number): boolean {
+  for (const { nodeId, isRetired } of scene.servers) {
+    if (!isRetired && nodeId !== server.nodeId) cutBoth(scene, server.nodeId, nodeId, lastsMs);
+  }
+  return true;
+}
+
+function cutBoth(scene: Scene, a: number, b: number, lastsMs: number): void {
+  scene.until(lastsMs, scene.network.cut(a, b));
+  scene.until(lastsMs, scene.network.cut(b, a));
+}
+
+/** The two leaders of the move, or one of them and that of meta, do not hear each other. */
+function part(
+  scene: Scene,
+  { source, target }: MovePair,
+  prng: Prng,
+  struck: (node: number) => void,
+): void {
+  const ends = [source, target, META_PARTITION];
+  ends.splice(prng.below(ends.length), 1);
+  const [one, other] = ends.map((partition) => leaderOf(scene, partition)?.nodeId ?? 0);
+  if (one === undefined || other === undefined || one === other || one * other === 0) return;
+  const lastsMs = World.between(prng, 100, 6000);
+  if (prng.chance(1, 3)) scene.until(lastsMs, scene.network.cut(one, other));
+  else cutBoth(scene, one, other, lastsMs);
+  struck(one);
+}
+
+/** A majority takes in nothing of meta: every other group goes on. */
+function muteMeta(scene: Scene, prng: Prng, struck: (node: number) => void): void {
+  const able = scene.servers.filter(({ isRetired, isLost }) => !isRetired && !isLost);
+  const deaf = able.filter(({ isDeafToMeta }) => !isDeafToMeta);
+  const lastsMs = World.between(prng, 300, prng.chance(1, 2) ? 2000 : 10_000);
+  const count = Math.floor(able.length / 2) + 1;
+  for (const server of deaf.slice(0, count)) {
+    server.isDeafToMeta = true;
+    scene.until(lastsMs, () => {
+      server.isDeafToMeta = false;
+    });
+  }
+  if (deaf.length > 0) struck(0);
+}

@@ -1,0 +1,79 @@
+/**
+ * What a seed decides about key ranges: who changes them and how often, by hand or by themselves, how
+ * small they may be, and which faults are aimed at moves.
+ *
+ * Pure. Invariant: drawn from a generator of its own, so that the rest of a plan stays as it is.
+ */
+import type { Prng } from "../../../src/base/prng.js";
+import type { HostSettings } from "../../../src/host/settings.js";
+import type { RangeKind } from "../faults/kinds.js";
+
+/** When the nodes split and merge by themselves. */
+export interface RangeThresholds {
+  /** Live keys from which on a range is split; 0 = never. */
+  readonly splitThreshold: number;
+  /** Ranges with fewer are not split. */
+  readonly splitMinSize: number;
+  /** Neighbours with fewer together are merged; 0 = never. */
+  readonly mergeMinSize: number;
+  /** Pause between two looks at all ranges (ms). */
+  readonly collectionEveryMs: number;
+}
+
+export interface RangePlan {
+  readonly kinds: readonly RangeKind[];
+  /** Mean time between two actions (ms). */
+  readonly everyMs: number;
+  /** Of the key spaces of the workload, those that are routed by ranges. */
+  readonly spaces: number;
+  /** A call waits so long at most (ms). */
+  readonly callMs: number;
+  /** Somebody checks while key spaces are unregistered that no key is missed. */
+  readonly hasWitness: boolean;
+  /** Nodes split or merge by themselves. */
+  readonly isAutomatic: boolean;
+  readonly thresholds: RangeThresholds;
+  readonly host: Partial<HostSettings>;
+}
+
+function pick<T>(prng: Prng, list: readonly T[]): T {
+  return list[prng.below(list.length)] as T;
+}
+
+/** Splits several times: every other move needs one. */
+const BY_HAND: readonly RangeKind[] = [
+  ...(["split-space", "split-space", "split-space", "split-space", "split-space"] as const),
+  ...(["split-space", "merge-spaces", "merge-spaces", "unregister-space"] as const),
+  "register-space",
+];
+/** Where nodes do it by themselves: what only people do, and now and then a split. */
+const BESIDE: readonly RangeKind[] = [
+  ...(["register-space", "unregister-space", "split-space", "split-space"] as const),
+];
+/** No look in the time of a world. */
+const NEVER_MS = 86_400_000;
+
+export function rangePlan(prng: Prng): RangePlan {
+  const isAutomatic = prng.chance(2, 5);
+  const mergeMinSize = pick(prng, [2, 4, 6]);
+  return {
+    kinds: isAutomatic ? BESIDE : BY_HAND,
+    everyMs: isAutomatic ? pick(prng, [1000, 4000]) : pick(prng, [150, 400, 1200]),
+    spaces: 1 + prng.below(3),
+    callMs: pick(prng, [1000, 8000, 20_000]),
+    hasWitness: prng.chance(2, 3),
+    isAutomatic,
+    thresholds: {
+      splitThreshold: isAutomatic ? mergeMinSize * pick(prng, [4, 5]) : 0,
+      splitMinSize: pick(prng, [0, 0, 2, 5]),
+      mergeMinSize: isAutomatic ? mergeMinSize : pick(prng, [4, 20, 200]),
+      collectionEveryMs: isAutomatic ? pick(prng, [500, 2000]) : NEVER_MS,
+    },
+    host: {
+      initialPartitions: pick(prng, [1, 2, 3]),
+      // Whoever was away needs snapshots, of groups with rows of moves too.
+      compactEveryEntries: pick(prng, [10, 20, 100]),
+      compactKeepEntries: pick(prng, [0, 5, 50]),
+    },
+  };
+}
