@@ -120,6 +120,11 @@ t.test("P-102 the target has what the source had", (t) => {
     lost.adopted(FIRST, state(found));
     t.equal(lost.verdict().kind, "fail", `adopted: ${Object.keys(found).join()}`);
   }
+  const alarm = new SameState({});
+  alarm.aborted(FIRST, "deadline");
+  t.equal(alarm.verdict().kind, "pass");
+  alarm.aborted(FIRST, "mismatch");
+  t.equal(alarm.verdict().kind, "fail", "the copy was wrong");
   const unknown = new SameState({});
   unknown.adopted(FIRST, state(held));
   t.equal(unknown.verdict().kind, "fail", "adopted without a close");
@@ -195,8 +200,14 @@ t.test("P-104 ranges tile their key spaces", (t) => {
   }
   checker.map(3, new Map([["b", [range(null, "b/m", 1, 2), range("b/m", null, 4, 3)]]]));
   t.equal(checker.verdict().kind, "pass");
+  const merge = { ...SPLIT, kind: "merge", source: 4, target: 1 } as const;
+  checker.began(merge);
+  checker.began({ ...SPLIT, target: 9 });
+  t.match(checker.verdict(), { kind: "pass", seen: { merges: 1 } });
   checker.map(5, new Map([["b", whole]]));
-  t.equal(checker.verdict().kind, "fail", "a generation that goes back");
+  t.equal(checker.verdict().violationCount, 1, "a generation that goes back");
+  checker.began({ ...merge, target: 5 });
+  t.equal(checker.verdict().violationCount, 2, "no range of that partition is beside it");
   t.end();
 });
 

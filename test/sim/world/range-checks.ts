@@ -161,6 +161,7 @@ export class RangeChecks implements RangeListener {
     }
     if (kind === "abort-move" && isDone) {
       this.went.aborted(reason ?? "");
+      this.state.aborted(move, reason ?? "");
       this.onPhase("aborted", move);
     }
     if (kind === "finish-move" && machine.meta.move(keySpace)?.moveId !== moveId) {
@@ -176,6 +177,7 @@ export class RangeChecks implements RangeListener {
     const move: SeenMove = { moveId, kind, keySpace, startKey, endKey, source, target };
     this.moves.set(moveId, new FollowedMove(move));
     this.honest.began(move);
+    this.tiling.began(move);
     if (kind !== "home" && !this.hasCalls()) this.calm.began(`${kind} of ${keySpace}`, atMs);
     this.onPhase("begun", move);
   }

@@ -6,7 +6,7 @@
  */
 import { Findings, type Verdict } from "../verdict.js";
 import { type RangeState, difference, lossOf } from "./range-state.js";
-import { type SeenAttempt, attemptName, intervalText } from "./seen-moves.js";
+import { type SeenAttempt, type SeenInterval, attemptName, intervalText } from "./seen-moves.js";
 
 const MINIMUM = { moves: 10, keys: 50, "history rows": 10, tombstones: 5 };
 
@@ -53,6 +53,14 @@ export class SameState {
     const found = lossOf(closed.keys, state.keys);
     if (found !== null) this.findings.violation(`${where}: since it was closed ${found}`);
     this.forget(name);
+  }
+
+  /** An attempt that ends because count or digest differ is an alarm: its copy was wrong. */
+  aborted(move: SeenInterval, reason: string): void {
+    if (reason !== "mismatch") return;
+    this.findings.violation(
+      `${intervalText(move)} is given up: its copy is not what it was made of`,
+    );
   }
 
   private forget(name: string): void {

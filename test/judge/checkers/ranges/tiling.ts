@@ -1,17 +1,18 @@
 /**
  * Property (P-104): after each version of the map every registered key space is tiled by its ranges:
- * sorted by bytes, without gap, overlap or empty interval.
+ * sorted by bytes, without gap, overlap or empty interval; and only ranges that touch are merged.
  *
  * Written anew here, from the contract: it does not ask the code that it checks.
  */
 import { compareText } from "../../../../src/base/bytes.js";
 import { Findings, type Verdict } from "../verdict.js";
-import { type SeenRange, intervalText } from "./seen-moves.js";
+import { type SeenMove, type SeenRange, intervalText } from "./seen-moves.js";
 
 export class Tiling {
   private readonly findings: Findings;
   private readonly generations = new Map<string, number>();
   private version = -1;
+  private spaces: ReadonlyMap<string, readonly SeenRange[]> = new Map();
 
   constructor(minimum: Readonly<Record<string, number>> = { maps: 20, "of several ranges": 10 }) {
     this.findings = new Findings("ranges tile their key spaces", minimum);
@@ -21,6 +22,7 @@ export class Tiling {
   map(version: number, spaces: ReadonlyMap<string, readonly SeenRange[]>): void {
     if (version <= this.version) return;
     this.version = version;
+    this.spaces = spaces;
     this.findings.count("maps");
     for (const [keySpace, ranges] of spaces) {
       if (ranges.length > 1) this.findings.count("of several ranges");
@@ -28,6 +30,20 @@ export class Tiling {
       if (fault !== null) this.findings.violation(`version ${version}, ${keySpace}: ${fault}`);
       this.compareGenerations(version, ranges);
     }
+  }
+
+  /** A move begins, on the map as it was told last. */
+  began(move: SeenMove): void {
+    if (move.kind !== "merge") return;
+    this.findings.count("merges");
+    const ranges = this.spaces.get(move.keySpace) ?? [];
+    const neighbours = ranges.filter(({ startKey, endKey }) => {
+      const isBefore = endKey !== null && endKey === move.startKey;
+      return isBefore || (startKey !== null && startKey === move.endKey);
+    });
+    if (neighbours.some(({ partitionId }) => partitionId === move.target)) return;
+    const what = `${intervalText(move)} is merged into partition ${move.target}`;
+    this.findings.violation(`${what}, which has no range beside it`);
   }
 
   /** A range that another partition has is of a later generation. */
