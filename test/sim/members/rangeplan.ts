@@ -33,6 +33,8 @@ export interface RangePlan {
   /** Nodes split or merge by themselves. */
   readonly isAutomatic: boolean;
   readonly thresholds: RangeThresholds;
+  /** Instead of people a load that swings around both thresholds. */
+  readonly isSwinging: boolean;
   readonly host: Partial<HostSettings>;
 }
 
@@ -53,6 +55,14 @@ const BESIDE: readonly RangeKind[] = [
 /** No look in the time of a world. */
 const NEVER_MS = 86_400_000;
 
+/** Nobody changes ranges but the nodes. */
+export const SWINGING: RangePlan = {
+  ...{ kinds: [], everyMs: NEVER_MS, spaces: 1, callMs: 10_000, hasWitness: false },
+  ...{ isAutomatic: true, isSwinging: true },
+  thresholds: { splitThreshold: 40, splitMinSize: 0, mergeMinSize: 10, collectionEveryMs: 5000 },
+  host: { initialPartitions: 2 },
+};
+
 export function rangePlan(prng: Prng): RangePlan {
   const isAutomatic = prng.chance(2, 5);
   const mergeMinSize = pick(prng, [2, 4, 6]);
@@ -63,6 +73,7 @@ export function rangePlan(prng: Prng): RangePlan {
     callMs: pick(prng, [1000, 8000, 20_000]),
     hasWitness: prng.chance(2, 3),
     isAutomatic,
+    isSwinging: false,
     thresholds: {
       splitThreshold: isAutomatic ? mergeMinSize * pick(prng, [4, 5]) : 0,
       splitMinSize: pick(prng, [0, 0, 2, 5]),

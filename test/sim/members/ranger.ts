@@ -60,7 +60,7 @@ export class Ranger {
   start(): void {
     for (const space of this.spaces) this.registerFirst(space);
     this.witness?.start();
-    this.later();
+    if (this.ranges.kinds.length > 0) this.later();
   }
 
   settle(): void {

@@ -5,17 +5,14 @@
  * Invariants: 1. Nobody else touches its keys, and it deletes none. 2. A key is looked for from its
  * acknowledgement on. 3. In peace it goes on reading: what was moved last is looked for too.
  */
-import { decodeText, encodeText } from "../../../src/base/bytes.js";
+import { decodeText } from "../../../src/base/bytes.js";
 import type { Prng } from "../../../src/base/prng.js";
 import { KvType } from "../../../src/machine/commands/command.js";
-import type { DataAnswer } from "../../../src/operations/api/answers.js";
-import type { DataRequest } from "../../../src/operations/api/requests.js";
-import { outcomesOf } from "../../judge/answers.js";
-import type { HistoryRecorder, Operation, Outcome } from "../../judge/history.js";
-import { PERSISTENT } from "../clients/workload.js";
+import type { HistoryRecorder } from "../../judge/history.js";
 import type { Plan } from "../plan/plan.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { type Recording, onKey, setKey } from "./recorded.js";
 
 export interface WitnessEvents {
   /** What a node answers for a key whose value was acknowledged; null: there is none. */
@@ -31,17 +28,21 @@ export class RangeWitness {
   /** Keys that were acknowledged, with their key spaces. */
   private readonly known = new Map<string, string>();
   private readonly wanted: { readonly key: string; readonly keySpace: string }[] = [];
+  private readonly recording: Recording;
   private isOver = false;
+  /** Reads that are left to make in peace. */
+  private reads = 40;
 
   constructor(
     private readonly world: World,
-    private readonly plan: Plan,
+    plan: Plan,
     private readonly servers: readonly Server[],
     spaces: readonly string[],
-    private readonly history: HistoryRecorder,
+    history: HistoryRecorder,
     private readonly events: WitnessEvents,
   ) {
     this.prng = world.prng("witness");
+    this.recording = { world, plan, history, name: "witness" };
     for (const keySpace of spaces) {
       for (let at = 0; at < KEYS; at++) {
         // Between the keys of the workload.
@@ -59,9 +60,6 @@ export class RangeWitness {
     });
   }
 
-  /** Reads that are left to make in peace. */
-  private reads = 40;
-
   settle(): void {
     this.isOver = true;
   }
@@ -78,46 +76,17 @@ export class RangeWitness {
   }
 
   private set(server: Server, { key, keySpace }: { key: string; keySpace: string }): void {
-    const value = valueOf(key);
-    const plain = { compareValue: null, compareRevision: 0n, expiresMs: 0, flags: 0 };
-    const both = { key, durability: PERSISTENT, plain: true };
-    const operation: Operation = { kind: "kv-set", key, ephemeral: false, value, ...plain };
-    const request = { kind: "kv-set", value: encodeText(value), ...plain, ...both } as const;
-    this.ask(server, request, operation, (answer) => {
+    setKey(this.recording, server, key, valueOf(key), (answer) => {
       if (answer.kind === "kv" && answer.type === KvType.set) this.known.set(key, keySpace);
     });
   }
 
   private read(server: Server, key: string, keySpace: string): void {
-    const request = { kind: "kv-get", key, revision: -1n, durability: PERSISTENT } as const;
-    const latest = { ephemeral: false, expiresMs: 0, revision: -1n } as const;
-    const operation: Operation = { kind: "kv-get", key, ...latest };
-    this.ask(server, { ...request, plain: true }, operation, (answer) => {
+    onKey(this.recording, server, "kv-get", key, (answer) => {
       if (answer.kind !== "kv" || answer.refusal !== null) return;
       if (answer.type !== KvType.got && answer.type !== KvType.doesNotExist) return;
       const found = answer.value === null ? null : decodeText(answer.value);
       this.events.witnessed(server.nodeId, keySpace, key, valueOf(key), found);
-    });
-  }
-
-  private ask(
-    server: Server,
-    request: DataRequest,
-    operation: Operation,
-    told: (answer: DataAnswer) => void,
-  ): void {
-    const { running } = server;
-    const { history, world } = this;
-    if (running === null || history.isFull()) return;
-    const { life, operations } = running;
-    const id = history.call("witness", server.nodeId, operation, world.nowMs);
-    life.enter(() => {
-      const deadlineMs = life.monotonicMs() + this.plan.requestTimeoutMs;
-      const context = { deadlineMs, forwardHops: 0, requestId: "witness" };
-      operations.execute(request, context, (answer) => {
-        history.answered(id, outcomesOf(answer, 1)[0] as Outcome, world.nowMs);
-        told(answer);
-      });
     });
   }
 }

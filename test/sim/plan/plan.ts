@@ -21,7 +21,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
-import { type RangePlan, rangePlan } from "../members/rangeplan.js";
+import { type RangePlan, SWINGING, rangePlan } from "../members/rangeplan.js";
 import { type PlacedPlan, type PlacerPlan, SPREAD, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
@@ -163,6 +163,11 @@ function placedPlanOf(seed: number, { hasPlacer, isSpread }: Profile): PlacedPla
   return hasPlacer === true ? placedPlan(new Prng(seed).fork("placer")) : null;
 }
 
+function rangePlanOf(seed: number, { hasRanges, isSwinging }: Profile): RangePlan | null {
+  if (isSwinging === true) return SWINGING;
+  return hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -181,7 +186,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
-  const ranges = profile.hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
+  const ranges = rangePlanOf(seed, profile);
   const plan: Plan = {
     seed,
     profile: profileName,

@@ -20,6 +20,8 @@ export interface Profile {
   readonly hasPlacer?: boolean;
   /** Key ranges are split, merged and moved home. */
   readonly hasRanges?: boolean;
+  /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
+  readonly isSwinging?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
   readonly isSpread?: boolean;
   /** Those beyond the most that may vote join a cluster of so many founders, and stay learners. */
@@ -196,6 +198,21 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     keys: 40,
     faultEveryMs: [1000, 3000, 10_000],
     expects: MOVES_SEEN,
+  },
+  /** An hour of a load that swings around the sizes at which ranges are split and merged. */
+  "ranges-swing": {
+    name: "ranges-swing",
+    nodes: [3],
+    faults: [],
+    thinkMs: [30_000],
+    clients: [1],
+    isSwinging: true,
+    operations: { lock: 1, "get-lock": 1 },
+    ticks: 3_600_000,
+    needs: {
+      "automatic changes come to rest: hours of swinging": 1,
+      ...{ [`${MOVED}: split moves`]: 1, [`${MOVED}: merge moves`]: 1 },
+    },
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

@@ -14,6 +14,7 @@ import { leftOver, unended } from "../../judge/checkers/ranges/peace-of-ranges.j
 import type { Faults } from "../faults/faults.js";
 import { Ranger } from "../members/ranger.js";
 import type { RangePlan } from "../members/rangeplan.js";
+import { RangeSwing } from "../members/rangeswing.js";
 import type { SimNetwork } from "../net/network.js";
 import type { Plan } from "../plan/plan.js";
 import type { RangeChecks } from "../world/range-checks.js";
@@ -33,6 +34,7 @@ const QUIET_INTERVALS = 8;
 export class RangeWorld {
   readonly ranger: Ranger;
   readonly tap: RangeTap;
+  private readonly swing: RangeSwing | null;
   private isOver = false;
 
   constructor(
@@ -51,6 +53,10 @@ export class RangeWorld {
       told: (id, answer) => checks.told(id, answer),
       witnessed: (...seen) => checks.witnessed(...seen),
     });
+    const { thresholds, isSwinging } = ranges;
+    const [space] = this.ranger.spaces;
+    const swings = isSwinging && space !== undefined;
+    this.swing = swings ? new RangeSwing(world, plan, servers, space, thresholds, history) : null;
     checks.hasCalls = () => this.ranger.openCalls > 0;
     checks.onPhase = (phase, { moveId, kind, keySpace, source, target }) => {
       world.say(0, `move ${moveId}, ${kind} of ${keySpace} from ${source} to ${target}: ${phase}`);
@@ -60,6 +66,7 @@ export class RangeWorld {
 
   start(): void {
     this.ranger.start();
+    this.swing?.start();
     this.look();
   }
 
@@ -70,6 +77,9 @@ export class RangeWorld {
 
   settle(): void {
     this.ranger.settle();
+    if (this.swing === null) return;
+    this.swing.settle();
+    this.checks.swung(this.plan.ticks / 3_600_000);
   }
 
   // While it runs ---------------------------------------------------------------------------------

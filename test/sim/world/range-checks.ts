@@ -347,6 +347,12 @@ export class RangeChecks implements RangeListener {
     this.keeps.read(node, key, value, found, when);
   }
 
+  /** So many hours under a load that swings are over. */
+  swung(hours: number): void {
+    const counts = [...this.rangeCounts.values()].flat().map(({ count }) => count);
+    this.calm.swung(this.moves.size, Math.max(1, ...counts), hours);
+  }
+
   settled(peace: RangePeace): void {
     this.ends.settled(peace);
     this.leftOvers.settled(peace);
