@@ -28,6 +28,7 @@ import { GroupRows } from "./store/rows.js";
 import { isOwned } from "./ownership/ownership-row.js";
 import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
+import { ValueWatch } from "./value-watch.js";
 
 /** The kinds of rows that such a table has. */
 const KINDS: ReadonlySet<number> = new Set([RowKind.lock, RowKind.value, RowKind.history]);
@@ -187,6 +188,11 @@ export class EphemeralTable {
   pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
     const { memtable, context } = this;
     return pointInTimeValues(memtable, "", context.ownership, span, maxHeldBytes);
+  }
+
+  /** As Machine.watchValues, for as long as the table is that of its group. */
+  watchValues(span: KeySpan): ValueWatch {
+    return new ValueWatch(this.memtable, "", span, this.context.ownership, () => true);
   }
 
   get rows(): number {

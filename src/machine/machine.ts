@@ -37,6 +37,7 @@ import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
 import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
+import { ValueWatch } from "./value-watch.js";
 
 export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
@@ -176,6 +177,13 @@ export class Machine {
   pointInTimeView(span: KeySpan | null, maxHeldBytes: number): PointInTimeReads | null {
     const { memtable, groupRows, ownership } = this;
     return pointInTimeValues(memtable, groupRows.prefix, ownership, span, maxHeldBytes);
+  }
+
+  /** Tells from now on whether a value of the span changed. The caller closes it. */
+  watchValues(span: KeySpan): ValueWatch {
+    const { memtable, groupRows, ownership } = this;
+    const isCurrent = (): boolean => this.groupRows === groupRows;
+    return new ValueWatch(memtable, groupRows.prefix, span, ownership, isCurrent);
   }
 
   /**

@@ -6,22 +6,21 @@
  * What another node answered is given on as it is; only the hint says who forwarded (C11). 3. A
  * request that was forwarded already is not forwarded again.
  */
-import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer } from "./api/answers.js";
-import { Forwarder } from "./forwarding/forwarder.js";
-import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
+import { isReading } from "./forwarding/forwarded.js";
+import { type Elsewhere, Journey } from "./journey.js";
 import { executeKey } from "./kv/kv.js";
 import { readBucket } from "./kv/kv-bucket.js";
 import { executeMany } from "./kv/kv-many.js";
 import { readRange } from "./kv/kv-pages.js";
 import { scanCluster, scanLocal } from "./kv/kv-scan.js";
+import { readSpan } from "./kv/span-read.js";
 import { executeLock } from "./locks.js";
 import {
   type DataRequest,
   type RequestContext,
   type RequestOf,
   type SingleRequest,
-  bucketOf,
   familyOf,
   isOf,
   isSingle,
@@ -45,11 +44,14 @@ export class Dispatch {
   execute(request: DataRequest, context: RequestContext, finish: Finish): void {
     const family = familyOf(request);
     if (isSingle(request, family)) {
-      const elsewhere = (partition: PartitionId): void => {
-        if (mayForward(context)) this.forward(request, partition, context, finish);
-        else this.sendBack(request, finish);
+      const elsewhere: Elsewhere = (partition, isUnowned) => {
+        if (!mayForward(context)) return this.sendBack(request, finish);
+        const carryOut = (onward: Elsewhere): void => {
+          this.carryOut(request, context, finish, onward, family);
+        };
+        new Journey(this.serving, request, context, finish, carryOut).goOn(partition, isUnowned);
       };
-      return this.single(request, context.deadlineMs, finish, elsewhere, family);
+      return this.carryOut(request, context, finish, elsewhere, family);
     }
     if (!this.serving.permits(request.kind, null)) {
       const answer = endAnswer(request.kind, "mustRetry", NOWHERE, "not-available-at-level");
@@ -62,15 +64,38 @@ export class Dispatch {
     return scanLocal(serving, request, context.deadlineMs, fail, finish);
   }
 
+  /** As `single`; a bucket that lies in several ranges is read from all of them. */
+  private carryOut(
+    request: SingleRequest,
+    context: RequestContext,
+    finish: Finish,
+    elsewhere: Elsewhere,
+    family: Family,
+  ): void {
+    const { serving } = this;
+    const isSpread =
+      isOf(request, "bucket", family) && serving.placement.touchedRanges(request).length > 1;
+    if (!isSpread || !mayForward(context)) {
+      return this.single(request, context.deadlineMs, finish, elsewhere, family);
+    }
+    const fail = this.failOf(request, finish, null);
+    readSpan(serving, request, context, {
+      done: finish,
+      fail: (end, refusal) => fail(end, refusal, null),
+      unowned: (partition) => elsewhere(partition, true),
+    });
+  }
+
   /**
    * Carries `request` out if this node leads its partition, else calls `elsewhere`, with nothing
-   * done: in this turn, or later when the leadership is lost before anything happened.
+   * done: in this turn, or later when the leadership is lost, or the key moved, before anything
+   * happened.
    */
   single(
     request: SingleRequest,
     deadlineMs: number,
     finish: Finish,
-    elsewhere: (partition: PartitionId) => void,
+    elsewhere: Elsewhere,
     family: Family = familyOf(request),
   ): void {
     const { placement } = this.serving;
@@ -79,7 +104,7 @@ export class Dispatch {
       const found = placement.sequencePlace(request.name);
       if (found === null) return this.unhosted(request, fail, elsewhere);
       const { group, name } = found;
-      if (!group.isLeader()) return elsewhere(group.partition);
+      if (!group.isLeader()) return elsewhere(group.partition, false);
       if (!this.serving.permits(request.kind, group)) return this.notAtLevel(fail);
       const place = placement.here(group);
       const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
@@ -90,7 +115,7 @@ export class Dispatch {
     }
     const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
-    if (!place.group.isLeader()) return elsewhere(place.group.partition);
+    if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
     if (!this.serving.permits(request.kind, place.group)) return this.notAtLevel(fail);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
     if (isOf(request, "lock", family)) return executeLock(attempt, request);
@@ -108,25 +133,22 @@ export class Dispatch {
     const { placement } = this.serving;
     if (isOf(request, "lock", family)) return placement.lockPlace(request.resource);
     if (isOf(request, "key", family)) return placement.keyPlace(request.key);
-    return placement.bucketPlace(bucketOf(request));
+    return placement.bucketPlace(request);
   }
 
   /**
    * Ends `request` without a result, or sends it `elsewhere` where nothing was done or changed:
    * this node may still lead, while a move is under way, or lead again.
    */
-  private failOf(
-    request: DataRequest,
-    finish: Finish,
-    elsewhere: ((partition: PartitionId) => void) | null,
-  ): Fail {
+  private failOf(request: DataRequest, finish: Finish, elsewhere: Elsewhere | null): Fail {
     const { origins } = this.serving;
     return (end, refusal, executed) => {
-      const moved = end === "moved";
+      const isUnowned = end === "unowned";
+      const moved = end === "moved" || isUnowned;
       const retry = moved || (end === "mustRetry" && refusal === null);
       if (executed !== null && elsewhere !== null) {
         const mayRepeat = retry && isReading(request.kind) && !executed.isLeader();
-        if (moved || mayRepeat) return elsewhere(executed.partition);
+        if (moved || mayRepeat) return elsewhere(executed.partition, isUnowned);
       }
       let origin = NOWHERE;
       if (executed !== null && !(moved && !isReading(request.kind))) {
@@ -137,13 +159,9 @@ export class Dispatch {
   }
 
   /** The partition is hosted by other nodes, or there are no partitions yet. */
-  private unhosted(
-    request: SingleRequest,
-    fail: Fail,
-    elsewhere: (partition: PartitionId) => void,
-  ): void {
+  private unhosted(request: SingleRequest, fail: Fail, elsewhere: Elsewhere): void {
     const route = this.serving.placement.routeOf(request);
-    if (route !== null) return elsewhere(route.partition);
+    if (route !== null) return elsewhere(route.partition, false);
     this.serving.ports.timer.soon(() => fail("mustRetry", "not-initialized", null));
   }
 
@@ -153,35 +171,5 @@ export class Dispatch {
     const origin = this.serving.origins.elsewhere(route);
     const answer = endAnswer(request.kind, "mustRetry", origin, null);
     this.serving.ports.timer.soon(() => finish(answer));
-  }
-
-  private forward(
-    request: SingleRequest,
-    partition: PartitionId,
-    context: RequestContext,
-    finish: Finish,
-  ): void {
-    const { serving } = this;
-    const { requestId, deadlineMs } = context;
-    const mustRetry = (): void => {
-      const origin = serving.origins.elsewhere(serving.placement.routeOf(request));
-      finish(endAnswer(request.kind, "mustRetry", origin, null));
-    };
-    new Forwarder(serving, {
-      partition,
-      request,
-      requestId,
-      deadlineMs,
-      reading: isReading(request.kind),
-      here: (_group, moved) => this.single(request, deadlineMs, finish, moved),
-      answered: (answer) => {
-        if (isAnswerTo(request, answer)) finish(forwarded(answer, serving.settings.routingHints));
-        else mustRetry();
-      },
-      failed: (refusal) => {
-        if (refusal === null) mustRetry();
-        else finish(endAnswer(request.kind, "mustRetry", NOWHERE, refusal));
-      },
-    }).go();
   }
 }

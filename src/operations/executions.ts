@@ -29,10 +29,20 @@ import {
   isOf,
   isSingle,
 } from "./api/requests.js";
-import { readPart } from "./kv/scan-part.js";
+import { HeldWatches } from "./kv/held-watches.js";
+import type { ScanQuery } from "./kv/kv-merge.js";
+import { confirmWatch, holdEntries, toWireTiles } from "./kv/parts-read.js";
+import { type PartResult, readPart } from "./kv/scan-part.js";
 import type { Serving } from "./serving/serving.js";
 import { unexecuted } from "./api/shapes.js";
-import type { CallAnswer, CallItem, MetaCall, ScanPartRequest } from "./wire/calls.js";
+import type { OperationsSettings } from "./api/settings.js";
+import type {
+  CallAnswer,
+  CallItem,
+  MetaCall,
+  ScanPartRequest,
+  SpanPartRequest,
+} from "./wire/calls.js";
 import type { Frame } from "./wire/frames.js";
 
 type Reply = (answer: CallAnswer) => void;
@@ -40,20 +50,36 @@ type Reply = (answer: CallAnswer) => void;
 /** Asking again would not help: the request is none of this version. */
 const UNREADABLE: CallAnswer = { kind: "not-taken", leaderNode: 0, unreadable: true };
 
-/** True for what a scan of the cluster asks of a node. */
-function isScanPart({ prefix, limit, durability, after, partitions }: ScanPartRequest): boolean {
+/** True for what a page of several nodes asks of one. */
+function isScanPart(request: ScanPartRequest | SpanPartRequest): boolean {
+  const { prefix, limit, durability, after, partitions } = request;
   const known = durability === Durability.ephemeral || durability === Durability.persistent;
   if (!known || !isOpenName(prefix) || limit < 0 || limit > PAGE_LIMIT_MAX) return false;
   if (after !== null && after.length > NAME_MAX_BYTES) return false;
   return partitions.length > 0 && new Set(partitions).size === partitions.length;
 }
 
+function queryOfPart(
+  request: ScanPartRequest | SpanPartRequest,
+  { responseMaxBytes, pageBytes }: OperationsSettings,
+): ScanQuery {
+  const { prefix, limit, whole, durability } = request;
+  const bounds = request.kind === "span-part" ? request.bounds : null;
+  const range = bounds === null ? null : { bucket: prefix, ...bounds };
+  const maxBytes = whole ? responseMaxBytes : pageBytes;
+  return { prefix, range, limit, maxBytes, whole, durability, tombstones: false };
+}
+
 export class Executions {
+  private readonly watches: HeldWatches;
+
   constructor(
     private readonly serving: Serving,
     private readonly dispatch: Dispatch,
     private readonly admission: Admission,
-  ) {}
+  ) {
+    this.watches = new HeldWatches(serving.ports);
+  }
 
   /** Begins with every call of a frame from `from`. */
   take(from: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
@@ -88,7 +114,10 @@ export class Executions {
     const context = { deadlineMs, forwardHops: 1, requestId };
     switch (request.kind) {
       case "scan-part":
+      case "span-part":
         return this.scanPart(request, refusal, deadlineMs, finish);
+      case "span-stands":
+        return this.spanStands(request.watch, deadlineMs, finish);
       case "remove-member":
         return this.removal(request.nodeId, nowMs + budgetMs, refusal, finish);
       case "finalize":
@@ -99,6 +128,10 @@ export class Executions {
       default:
         return this.data(request, refusal, context, finish);
     }
+  }
+
+  private notOwned(): CallAnswer {
+    return { kind: "not-owned", mapVersion: this.serving.placement.mapVersion };
   }
 
   private notTaken(partition: number): CallAnswer {
@@ -124,12 +157,13 @@ export class Executions {
       finish(isCut && !isLate ? unexecuted(request, "mustRetry", "shutting-down") : answer);
     };
     if (isSingle(request)) {
-      return dispatch.single(request, context.deadlineMs, done, (partition) => {
-        finish(this.notTaken(partition));
+      return dispatch.single(request, context.deadlineMs, done, (partition, isUnowned) => {
+        finish(isUnowned ? this.notOwned() : this.notTaken(partition));
       });
     }
     if (isOf(request, "scan")) return dispatch.execute(request, context, done);
-    executeMany(serving, request, context, done, () => {
+    executeMany(serving, request, context, done, (isUnowned) => {
+      if (isUnowned) return finish(this.notOwned());
       const [first] = request.items;
       const route = first === undefined ? null : serving.placement.keyRoute(first.key);
       finish(this.notTaken(route?.partition ?? META_PARTITION));
@@ -137,15 +171,18 @@ export class Executions {
   }
 
   private scanPart(
-    request: ScanPartRequest,
+    request: ScanPartRequest | SpanPartRequest,
     refusal: Refusal | null,
     deadlineMs: number,
     finish: (answer: CallAnswer) => void,
   ): void {
     const { serving } = this;
-    if (refusal !== null) {
-      return finish({ kind: "scan-part", end: "mustRetry", refusal, items: [], next: null });
-    }
+    const none = { items: [], next: null } as const;
+    const cut = (end: "mustRetry" | "aborted", why: Refusal | null): void => {
+      if (request.kind === "scan-part") finish({ kind: request.kind, end, refusal: why, ...none });
+      else finish({ kind: request.kind, end, refusal: why, ...none, spaces: [], watch: 0 });
+    };
+    if (refusal !== null) return cut("mustRetry", refusal);
     if (!isScanPart(request)) return finish(UNREADABLE);
     const groups: GroupAccess[] = [];
     for (const id of request.partitions) {
@@ -153,19 +190,38 @@ export class Executions {
       if (group?.isLeader() !== true) return finish(this.notTaken(id));
       groups.push(group);
     }
-    const { prefix, limit, whole, durability, after } = request;
-    const { responseMaxBytes, pageBytes } = serving.settings;
-    const maxBytes = whole ? responseMaxBytes : pageBytes;
-    const query = { prefix, limit, maxBytes, whole, durability, tombstones: false };
-    readPart({ serving, groups, query, after, deadlineMs }, false, (part) => {
+    const { after } = request;
+    const query = queryOfPart(request, serving.settings);
+    const isWatched = request.kind === "span-part" && request.isWatched;
+    if (request.kind === "span-part") holdEntries(groups, request.holdMs);
+    readPart({ serving, groups, query, after, deadlineMs, isWatched }, false, (part) => {
+      if (part.end === "page") return this.partRead(request, part, finish);
       // A scan changes nothing: it is asked for again, here or of the next leader.
       const lost = part.end === "mustRetry" && part.refusal === null;
       const moved = lost ? (groups.find((group) => !group.isLeader()) ?? groups[0]) : undefined;
-      if (part.end === "aborted") {
-        return finish({ ...part, end: "mustRetry", refusal: "shutting-down" });
-      }
-      finish(moved === undefined ? part : this.notTaken(moved.partition));
+      if (part.end === "aborted") return cut("mustRetry", "shutting-down");
+      if (moved === undefined) cut(part.end, part.refusal);
+      else finish(this.notTaken(moved.partition));
     });
+  }
+
+  private partRead(
+    { kind }: ScanPartRequest | SpanPartRequest,
+    part: Extract<PartResult, { readonly end: "page" }>,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const { items, next, spaces, watch } = part;
+    const page = { end: "page", refusal: null, items, next } as const;
+    if (kind === "scan-part") return finish({ kind, ...page });
+    const held = watch === null ? 0 : this.watches.keep(watch);
+    finish({ kind, ...page, spaces: toWireTiles(spaces), watch: held });
+  }
+
+  private spanStands(id: number, deadlineMs: number, finish: (answer: CallAnswer) => void): void {
+    const watch = this.watches.take(id);
+    const answer = (stands: boolean): void => finish({ kind: "span-stands", stands });
+    if (watch === null) answer(false);
+    else confirmWatch(this.serving, watch, deadlineMs, answer);
   }
 
   /** May take as long as the asker waits, which is more than a data request may. */

@@ -10,6 +10,7 @@ import {
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
+import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { recordBugs } from "./records.js";
@@ -22,6 +23,7 @@ const all = [
   ...placementBugs,
   ...placerBugs,
   ...reportBugs,
+  ...movedRangeBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

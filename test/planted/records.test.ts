@@ -11,6 +11,7 @@ import t from "tap";
 import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
 import { isAll, partOf, partText } from "./part.js";
+import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { type RecordBug, recordBugs } from "./records.js";
@@ -31,6 +32,7 @@ const bugs: readonly RecordBug[] = [
   ...placementBugs,
   ...placerBugs,
   ...reportBugs,
+  ...movedRangeBugs,
 ];
 
 const tried = partOf(bugs);

@@ -117,6 +117,13 @@ export class Group {
     this.shared.wakeAt(deadlineMs);
   }
 
+  /** Cuts no entries for up to `forMs`, if the last such pause is long over. Proves nothing. */
+  holdEntries(forMs: number): void {
+    const { replica, shared } = this;
+    replica.entryPause.begin(shared.ports.clock.monotonicMs(), forMs);
+    shared.wakeAt(replica.wakeAtMs);
+  }
+
   /** The leader's estimate of the lease clock now (ms); the committed value while not serving. */
   leaseNowMs(): number {
     return this.replica.leadership.leaseNowMs(this.shared.ports.clock.monotonicMs());

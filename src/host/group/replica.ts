@@ -20,6 +20,7 @@ import { Batcher, type Waiter } from "../requests/batcher.js";
 import { Proposer } from "./proposer.js";
 import type { GroupDeps } from "./group-deps.js";
 import { EffectsExecutor } from "./effects.js";
+import { EntryPause } from "./entry-pause.js";
 import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
 import { GroupMembers } from "./group-members.js";
@@ -60,6 +61,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   private started = false;
   /** It left this node: nothing of it runs any more. */
   isRetired = false;
+  readonly entryPause = new EntryPause();
   /** In the list of groups that the next turn runs. */
   isAwake = false;
   private floor: number;
@@ -162,12 +164,13 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** One turn of this group. */
   run(nowMs: number, slice: ApplySlice): void {
     if (this.isRetired) return;
+    this.entryPause.pass(nowMs);
     this.executor.run();
     this.stepInbox();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
       if (!this.isPaused) {
-        this.proposer.cut(nowMs);
+        if (!this.entryPause.isOn(nowMs)) this.proposer.cut(nowMs);
         if (this.reads.wantsRound) this.reads.begin(this.core);
       }
       this.executor.run();
@@ -187,7 +190,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Whether a turn would cut a batch now. */
   wantsCut(nowMs: number): boolean {
-    if (!this.leadership.isServing || this.isPaused) return false;
+    if (!this.leadership.isServing || this.isPaused || this.entryPause.isOn(nowMs)) return false;
     return this.batcher.isDue(nowMs, this.proposals.entryCount);
   }
 
@@ -229,6 +232,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
       this.proposals.earliestDeadlineMs,
       this.reads.earliestDeadlineMs,
       this.move.wakeAtMs,
+      this.entryPause.wakeAtMs,
     );
     if (this.shared.settings.lingerMs === 0) return deadlineMs;
     const lingers = this.proposals.entryCount === 0 && this.wantsLinger;

@@ -19,6 +19,7 @@ export type GroupAccess = Pick<
   | "advanceClock"
   | "leaseNowMs"
   | "nextStamp"
+  | "holdEntries"
   | "isServing"
   | "isLeader"
   | "leaderNode"

@@ -219,6 +219,12 @@ export type ManyResult = Pick<
   "type" | "value" | "revision" | "expires" | "lastModified" | "state"
 >;
 
+/**
+ * Type of an item for which nothing was done, because another partition has its key. It travels
+ * between nodes alone: the one that took the call in places the item anew.
+ */
+export const NOT_OWNED_ITEM = -1;
+
 /** An item that describes no value. */
 export function bareItem(type: number): ManyResult {
   return {

@@ -16,7 +16,7 @@ import type { Refusal } from "../api/answers.js";
 import type { CallResult, Calls } from "./calls.js";
 import type { Leaders } from "./leaders.js";
 import type { OperationsSettings } from "../api/settings.js";
-import type { CallAnswer, CallRequest, NotTaken } from "../wire/calls.js";
+import type { CallAnswer, CallRequest, NotOwned, NotTaken } from "../wire/calls.js";
 
 /** What all forwards of a node share. */
 export interface ForwardingDeps {
@@ -41,6 +41,8 @@ export interface ForwardTask {
   here(group: GroupAccess, moved: () => void): void;
   /** Another node answered. */
   answered(answer: CallAnswer): void;
+  /** Nothing was done: another partition has the keys. Of requests about keys. */
+  unowned?(): void;
   /** A MustRetry end: with a refusal nothing was done; without, that is not known to the caller. */
   failed(refusal: Refusal | null): void;
 }
@@ -158,6 +160,10 @@ export class Forwarder {
       deps.leaders.learn(task.partition, this.suggested);
       return this.go();
     }
+    if (answer.kind === "not-owned") {
+      deps.leaders.learn(task.partition, to);
+      return task.unowned === undefined ? task.failed(null) : task.unowned();
+    }
     // Whoever is about to stop hands its leadership on: the next leader is asked instead.
     const refusal = refusalOf(answer);
     if (refusal === "shutting-down" || refusal === "not-initialized") {
@@ -176,6 +182,6 @@ export class Forwarder {
 }
 
 /** Why the asked node refused; null when it did not, or knows no refusals for what it was asked. */
-function refusalOf(answer: Exclude<CallAnswer, NotTaken>): Refusal | null {
+function refusalOf(answer: Exclude<CallAnswer, NotTaken | NotOwned>): Refusal | null {
   return "refusal" in answer ? answer.refusal : null;
 }

@@ -10,6 +10,7 @@ import type { KvPageAnswer } from "../api/answers.js";
 import { latestEnded } from "./kv.js";
 import { failCut, gather } from "./kv-gather.js";
 import { pageItem } from "./kv-pages.js";
+import { wholeBucket } from "../api/page-query.js";
 import { Durability, type KvBucketRequest } from "../api/requests.js";
 import type { Attempt } from "../serving/attempt.js";
 import { emptyPage } from "../api/shapes.js";
@@ -21,7 +22,7 @@ export function readBucket(
 ): void {
   const { serving, group, origin } = attempt;
   const { responseMaxBytes } = serving.settings;
-  const query = { bucket, startKey: null, startInclusive: true, endKey: null, endInclusive: true };
+  const query = wholeBucket(bucket);
   const wanted = { query, durability, after: null, limit: 0, maxBytes: responseMaxBytes };
   const read = (advanced: boolean): void => {
     gather(attempt, wanted, (result) => {

@@ -4,7 +4,7 @@
  * Invariants: 1. Everything gathered is as it was in the turn of the first slice, which lies after
  * the proof of leadership. 2. A page that is full is given even when it cannot be told whether
  * anything follows it: then it says that there may be more. 3. Every view that was opened is
- * closed, on every path.
+ * closed, on every path. 4. The group owned all that was asked for in that turn.
  */
 import { present } from "../../base/assert.js";
 import { encodeText } from "../../base/bytes.js";
@@ -16,6 +16,7 @@ import type { KvPageAnswer } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { Durability } from "../api/requests.js";
 import type { Attempt } from "../serving/attempt.js";
+import { ownsSpan } from "./owned-spans.js";
 import type { Serving } from "../serving/serving.js";
 import { type TurnShare, SLICE_VISITS, SlicedShare } from "../admission/slices.js";
 
@@ -56,7 +57,15 @@ export interface Gathered {
 }
 
 /** Why nothing was gathered. */
-export type GatherCut = "invalid" | "overrun" | "late" | "stopping" | "overloaded" | "gone";
+export type GatherCut =
+  | "invalid"
+  | "overrun"
+  | "late"
+  | "stopping"
+  | "overloaded"
+  | "gone"
+  /** A part of it is another group's, or is about to be. */
+  | "unowned";
 
 /** Ends a request whose items were not gathered. */
 export function failCut(cut: GatherCut, attempt: Attempt<KvPageAnswer>): void {
@@ -64,6 +73,7 @@ export function failCut(cut: GatherCut, attempt: Attempt<KvPageAnswer>): void {
   else if (cut === "overloaded") attempt.fail("mustRetry", "overloaded", null);
   else if (cut === "stopping") attempt.fail("aborted", null, attempt.group);
   else if (cut === "gone") attempt.moved();
+  else if (cut === "unowned") attempt.unowned();
   else attempt.retry();
 }
 
@@ -121,6 +131,7 @@ class Gathering {
     const source = isLost ? null : sourceOf(group, wanted.durability);
     if (source === null) return this.end("gone");
     if (this.beganMs < 0) {
+      if (!ownsSpan(group.machine.ownership, wanted.query, this.after)) return this.end("unowned");
       this.nowMs = source.nowMs;
       // By what the leader's clock says at this instant, not when the last slice is through.
       this.beganMs = group.leaseNowMs();

@@ -5,10 +5,12 @@
  * Reads of one partition and durability share one round. 3. The values of one answer are bounded:
  * what does not fit ends as Errored and is to be asked for by itself. 4. The call ends when its
  * last item ended; a refusal that met every item is the refusal of the call. 5. The items of one
- * partition that another node leads go there together.
+ * partition that another node leads go there together. 6. Items whose keys moved meanwhile, with
+ * nothing done, are placed anew, together and after a pause; the others do not wait for them.
  */
 import { present } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
+import { KvType } from "../../machine/commands/command.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvAnswer, KvManyAnswer, Refusal } from "../api/answers.js";
@@ -27,8 +29,9 @@ import {
 import { ManyCall } from "./many-call.js";
 import { Attempt, type Fail } from "../serving/attempt.js";
 import type { Place, Route } from "../serving/placement.js";
+import { MovePauses } from "../serving/move-waits.js";
 import type { Serving } from "../serving/serving.js";
-import { type ManyResult, NOWHERE, type Origin } from "../api/shapes.js";
+import { type ManyResult, NOT_OWNED_ITEM, NOWHERE, type Origin, bareItem } from "../api/shapes.js";
 
 type KvManyRequest = RequestOf<"many">;
 type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
@@ -42,21 +45,24 @@ interface PlacedItem<R extends ItemRequest> {
 
 /**
  * Carries out one many-call that is acceptable as a whole. `sentBack` is called instead of `done`
- * when nothing was done for any item, because other nodes lead.
+ * when nothing was done for any item, because other nodes lead, or with `isUnowned` other
+ * partitions have the keys. Who gives it is a node: it reads of each item whether that is so.
  */
 export function executeMany(
   serving: Serving,
   request: KvManyRequest,
   context: RequestContext,
   done: (answer: KvManyAnswer) => void,
-  sentBack: (() => void) | null = null,
+  sentBack: ((isUnowned: boolean) => void) | null = null,
 ): void {
   const call: ManyCall = new ManyCall(request, serving.settings.clientEndpoint, (answer) => {
-    if (sentBack !== null && spread.undone === request.items.length) sentBack();
+    const { undone, unowned } = spread;
+    if (sentBack !== null && undone === request.items.length) sentBack(unowned > 0);
     else done(answer);
   });
   const budget = { leftBytes: serving.settings.responseMaxBytes };
-  const spread = new ManySpread(serving, request, context, call, budget);
+  const unownedType = sentBack === null ? KvType.mustRetry : NOT_OWNED_ITEM;
+  const spread = new ManySpread(serving, request, context, call, budget, unownedType);
   spread.begin();
 }
 
@@ -64,6 +70,13 @@ export function executeMany(
 class ManySpread {
   /** Items for which certainly nothing was done, and that may not be passed on from here. */
   undone = 0;
+  /** Those of them whose keys other partitions have. */
+  unowned = 0;
+  private readonly pauses: MovePauses;
+  /** Items that wait for a newer map, all together. */
+  private pausing: number[] = [];
+  /** Version of the map by which items were placed last. */
+  private usedVersion = -1;
   /** What the items that were passed on have spent on their way, so that bounces are bounded. */
   private readonly progressOfItem = new Map<number, ForwardProgress>();
 
@@ -73,30 +86,69 @@ class ManySpread {
     private readonly context: RequestContext,
     private readonly call: ManyCall,
     private readonly budget: ReadBudget,
-  ) {}
+    /** What an item ends as that may not be passed on from here, because its key is elsewhere. */
+    private readonly unownedType: number,
+  ) {
+    this.pauses = new MovePauses(serving.moveWaits, context.deadlineMs);
+  }
 
   begin(): void {
     const { serving, call } = this;
+    const acceptable: number[] = [];
+    this.request.items.forEach((item: ItemRequest, at) => {
+      if (isAcceptable(item, serving.settings)) acceptable.push(at);
+      else serving.ports.timer.soon(() => call.fail(at, "invalidInput", null, NOWHERE));
+    });
+    this.spread(acceptable);
+  }
+
+  /** Places the items at `places` by the present map, and begins with each. */
+  private spread(places: readonly number[]): void {
+    const { serving, call } = this;
     const here: number[] = [];
     const there = new Map<PartitionId, number[]>();
-    this.request.items.forEach((item: ItemRequest, at) => {
-      if (!isAcceptable(item, serving.settings)) {
-        return serving.ports.timer.soon(() => call.fail(at, "invalidInput", null, NOWHERE));
-      }
+    this.usedVersion = serving.placement.mapVersion;
+    for (const at of places) {
+      const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
       if (serving.placement.keyPlace(item.key)?.group.isLeader() === true) {
         here.push(at);
-        return;
+        continue;
       }
       const route = serving.placement.keyRoute(item.key);
       if (route === null) {
-        return serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
+        serving.ports.timer.soon(() => call.fail(at, "mustRetry", null, NOWHERE));
+        continue;
       }
-      const places = there.get(route.partition);
-      if (places === undefined) there.set(route.partition, [at]);
-      else places.push(at);
-    });
+      const others = there.get(route.partition);
+      if (others === undefined) there.set(route.partition, [at]);
+      else others.push(at);
+    }
     this.executeHere(here);
-    for (const [partition, places] of there) this.forward(partition, places);
+    for (const [partition, others] of there) this.forward(partition, others);
+  }
+
+  /** Nothing was done for the items at `places`, whose keys other partitions have. */
+  private placeAnew(places: readonly number[]): void {
+    if (!mayForward(this.context)) {
+      this.unowned += places.length;
+      this.undone += places.length;
+      return this.serving.ports.timer.soon(() => {
+        for (const at of places) this.call.end(at, bareItem(this.unownedType), NOWHERE);
+      });
+    }
+    const isPausing = this.pausing.length > 0;
+    this.pausing.push(...places);
+    if (isPausing) return;
+    const take = (): readonly number[] => {
+      const { pausing } = this;
+      this.pausing = [];
+      for (const at of pausing) this.progressOfItem.delete(at);
+      return pausing;
+    };
+    const over = (): void => {
+      for (const at of take()) this.call.fail(at, "mustRetry", null, NOWHERE);
+    };
+    this.pauses.next(this.usedVersion, () => this.spread(take()), over);
   }
 
   /** Carries out the items at `places`, whose partitions this node led a moment ago. */
@@ -136,11 +188,14 @@ class ManySpread {
     const items = batch.map(({ item }) => item);
     const fail = this.failOf(batch);
     const done = (readings: Readings): void => {
+      const unowned: number[] = [];
       readings.forEach((reading, number) => {
         const { at, origin } = present(batch[number], "every item has its reading");
-        if (reading === null) call.fail(at, "errored", null, origin);
+        if (reading === "unowned") unowned.push(at);
+        else if (reading === null) call.fail(at, "errored", null, origin);
         else call.end(at, readingResult(serving, group, reading), origin);
       });
+      if (unowned.length > 0) this.placeAnew(unowned);
     };
     const place = serving.placement.here(group);
     readKeys(new Attempt(serving, place, context.deadlineMs, fail, done), items, budget);
@@ -149,10 +204,11 @@ class ManySpread {
   /** Ends the items of `batch`, or passes them on where nothing was done or changed. */
   private failOf(batch: readonly PlacedItem<ItemRequest>[]): Fail {
     return (end, refusal, executed) => {
+      const places = batch.map(({ at }) => at);
+      if (end === "unowned") return this.placeAnew(places);
       const moved = end === "moved";
       const known = moved ? "mustRetry" : end;
       const retry = known === "mustRetry" && refusal === null;
-      const places = batch.map(({ at }) => at);
       if (executed !== null) {
         const mayRepeat = retry && isReading(this.request.kind) && !executed.isLeader();
         if (moved || mayRepeat) return this.forward(executed.partition, places);
@@ -188,6 +244,7 @@ class ManySpread {
         if (isManyOf(answer, places.length)) this.take(places, answer);
         else mustRetry(null);
       },
+      unowned: () => this.placeAnew(places),
       failed: mustRetry,
     };
     new Forwarder(serving, task, this.progressOf(places)).go();
@@ -211,8 +268,10 @@ class ManySpread {
   private take(places: readonly number[], answer: KvManyAnswer): void {
     const { budget, call } = this;
     const hints = this.serving.settings.routingHints;
+    const unowned: number[] = [];
     answer.items.forEach((item, number) => {
       const at = present(places[number], "every result has its item");
+      if (item.type === NOT_OWNED_ITEM) return void unowned.push(at);
       const hint = item.routeIndex === 0 ? null : (answer.routes[item.routeIndex - 1] ?? null);
       const origin = { servedFrom: item.servedFrom, route: forwardedRoute(hint, hints) };
       const { type, value, revision, expires, lastModified, state } = item;
@@ -222,6 +281,7 @@ class ManySpread {
       if (answer.refusal !== null) return call.fail(at, "mustRetry", answer.refusal, NOWHERE);
       call.end(at, { type, value, revision, expires, lastModified, state }, origin);
     });
+    if (unowned.length > 0) this.placeAnew(unowned);
   }
 
   private sendBack(places: readonly number[], route: Route | null): void {

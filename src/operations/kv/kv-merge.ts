@@ -4,16 +4,18 @@
  * Invariants: 1. Every partition is shown as it was in the turn in which the merge began, however
  * many turns the page takes. 2. A page is in key order; its `next` is the last key in it. 3. A page
  * holds at least one item if there is one. 4. A page that is to be whole is not cut: it is told
- * that it does not fit. 5. Every view that was opened is closed, on every path.
+ * that it does not fit. 5. Every view that was opened is closed, on every path, and every watch but
+ * that of a page, which is its taker's. 6. What the partitions own is as of that turn, too.
  */
 import { assert } from "../../base/assert.js";
 import { compareText, encodeText } from "../../base/bytes.js";
 import type { DataReads } from "../../machine/data-reads.js";
-import { prefixSpan } from "../../machine/kv/pages.js";
 import type { Page, PageItem } from "../../machine/decision/reading.js";
 import type { PointInTimeReads } from "../../machine/point-in-time.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { sourceOf } from "./kv-gather.js";
+import { SpanWatch } from "./span-watch.js";
+import { type SpaceTiles, type SpanQuery, joinTiles, spanOfQuery, tilesOf } from "./span-tiles.js";
 import { Durability } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 import { type TurnShare, SLICE_VISITS, SlicedShare } from "../admission/slices.js";
@@ -25,9 +27,8 @@ const SLICE_ITEMS = 512;
 /** What an item costs in a page beside its key and value, as the state machine counts it. */
 export const ITEM_OVERHEAD_BYTES = 64;
 
-/** What a scan looks for, in whichever partitions. */
-export interface ScanQuery {
-  readonly prefix: string;
+/** What a page looks for, in whichever partitions. */
+export interface ScanQuery extends SpanQuery {
   readonly tombstones: boolean;
   readonly limit: number;
   readonly durability: number;
@@ -45,6 +46,8 @@ export interface ScanRead {
   /** The key above which to begin; null = from the start. */
   readonly after: Uint8Array | null;
   readonly deadlineMs: number;
+  /** The page is looked at again: whoever gets it closes its watch. */
+  readonly isWatched: boolean;
 }
 
 export interface FoundItem {
@@ -57,6 +60,10 @@ export interface MergedPage {
   /** The last key in it; null when there is no more. */
   readonly next: Uint8Array | null;
   readonly sizeBytes: number;
+  /** What the partitions owned in that turn of the keys behind where it begins. */
+  readonly spaces: readonly SpaceTiles[];
+  /** Since that turn; null of a page that is not watched. */
+  readonly watch: SpanWatch | null;
 }
 
 /** One partition's part of the merge: a slice of its keys at a time. */
@@ -69,7 +76,7 @@ class Stream {
   constructor(
     readonly group: GroupAccess,
     private readonly source: { readonly reads: DataReads; readonly nowMs: number },
-    private readonly question: ScanQuestion,
+    private readonly query: ScanQuery,
     private after: Uint8Array | null,
   ) {}
 
@@ -90,25 +97,23 @@ class Stream {
   }
 
   private read(turn: TurnShare): Page {
-    const { prefix, sliceItems, tombstones } = this.question;
+    const { prefix, range, limit: itemsMax, tombstones } = this.query;
+    const limit = itemsMax > 0 ? Math.min(itemsMax, SLICE_ITEMS) : SLICE_ITEMS;
     const maxVisits = Math.min(turn.visitsLeft, SLICE_VISITS);
-    const limits = { limit: sliceItems, maxBytes: SLICE_BYTES, maxVisits };
-    const bounds = { after: this.after, ...limits };
+    const bounds = { after: this.after, limit, maxBytes: SLICE_BYTES, maxVisits };
+    const { nowMs } = this.source;
     const reads = this.view?.reads ?? this.source.reads;
-    const reading = reads.prefixPage(prefix, bounds, this.source.nowMs, tombstones);
-    assert(reading.kind === "page", "the prefix was found acceptable");
+    const reading =
+      range === null
+        ? reads.prefixPage(prefix, bounds, nowMs, tombstones)
+        : reads.rangePage(range, bounds, nowMs);
+    assert(reading.kind === "page", "the query was found acceptable");
     return reading.page;
   }
 
   take(): void {
     this.at++;
   }
-}
-
-interface ScanQuestion {
-  readonly prefix: string;
-  readonly tombstones: boolean;
-  readonly sliceItems: number;
 }
 
 interface Least {
@@ -143,6 +148,8 @@ class Merge {
   /** Of the leaderships that were proved: their tables are not those of later ones. */
   private readonly tables: readonly GroupAccess["ephemeral"][];
   private streams: readonly Stream[] | null = null;
+  private spaces: readonly SpaceTiles[] = [];
+  private watch: SpanWatch | null = null;
   private sizeBytes = 0;
   private lastKey: Uint8Array | null;
 
@@ -178,14 +185,17 @@ class Merge {
   /** Null: a partition's memory table is gone. */
   private open(): readonly Stream[] | null {
     const { groups, query, after } = this.read;
-    const { prefix, limit, durability, tombstones } = query;
-    const sliceItems = limit > 0 ? Math.min(limit, SLICE_ITEMS) : SLICE_ITEMS;
+    const { durability } = query;
     const streams: Stream[] = [];
     for (const [at, group] of groups.entries()) {
       const isLost = durability === Durability.ephemeral && group.ephemeral !== this.tables[at];
       const source = isLost ? null : sourceOf(group, durability);
       if (source === null) return null;
-      streams.push(new Stream(group, source, { prefix, tombstones, sliceItems }, after));
+      streams.push(new Stream(group, source, query, after));
+    }
+    this.spaces = joinTiles(groups.map(({ machine }) => tilesOf(machine.ownership, query, after)));
+    if (this.read.isWatched) {
+      this.watch = new SpanWatch(groups, durability, spanOfQuery(query, after));
     }
     return streams;
   }
@@ -207,10 +217,10 @@ class Merge {
 
   /** Other turns come in between: what is left to read is to stay as it is now. */
   private pause(streams: readonly Stream[]): void {
-    const { serving, query, deadlineMs } = this.read;
+    const { serving, deadlineMs } = this.read;
     if (serving.ports.clock.monotonicMs() >= deadlineMs) return this.stop("late");
     if (!this.share.hold(this.sizeBytes)) return this.stop("overloaded");
-    for (const stream of streams) stream.view ??= viewOf(serving, stream.group, query);
+    for (const stream of streams) stream.view ??= viewOf(this.read, stream.group);
     serving.sliced.next((turn) => this.slice(turn));
   }
 
@@ -221,21 +231,21 @@ class Merge {
   }
 
   private give(next: Uint8Array | null): void {
-    this.end({ found: this.found, next, sizeBytes: this.sizeBytes });
+    const { found, sizeBytes, spaces, watch } = this;
+    watch?.shows(found);
+    this.end({ found, next, sizeBytes, spaces, watch });
   }
 
   private end(result: MergedPage | MergeCut): void {
     for (const { view } of this.streams ?? []) view?.close();
     this.share.close();
+    if (typeof result === "string") this.watch?.close();
     this.then(result);
   }
 }
 
-function viewOf(
-  serving: Serving,
-  group: GroupAccess,
-  { prefix, durability }: ScanQuery,
-): PointInTimeReads | null {
-  const holder = durability === Durability.persistent ? group.machine : group.ephemeral;
-  return holder?.pointInTimeView(prefixSpan(prefix), serving.settings.responseMaxBytes) ?? null;
+function viewOf({ serving, query, after }: ScanRead, group: GroupAccess): PointInTimeReads | null {
+  const holder = query.durability === Durability.persistent ? group.machine : group.ephemeral;
+  const span = spanOfQuery(query, after);
+  return holder?.pointInTimeView(span, serving.settings.responseMaxBytes) ?? null;
 }

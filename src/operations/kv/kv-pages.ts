@@ -7,10 +7,10 @@
  */
 import { RANGE_PAGE_LIMIT_DEFAULT } from "../../base/limits.js";
 import { KvType } from "../../machine/commands/command.js";
-import { decodeCursor, encodeCursor } from "../../machine/kv/cursor.js";
 import type { PageItem } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { KvPageAnswer, KvPageItem } from "../api/answers.js";
+import { rangeAfter, rangeCursor, rangeQueryOf } from "../api/page-query.js";
 import { latestEnded } from "./kv.js";
 import { type Wanted, failCut, gather } from "./kv-gather.js";
 import { Durability, type KvRangeRequest } from "../api/requests.js";
@@ -23,28 +23,16 @@ export function pageItem(serving: Serving, group: GroupAccess, item: PageItem): 
   return { key, value, revision, expires: serving.expires(group, leaseEndMs), lastModified, state };
 }
 
-/** Text that is equal exactly for the same question. */
-export function queryText(...parts: readonly (string | number | boolean | null)[]): string {
-  return parts.map((part) => (part === null ? "-" : `${String(part).length}:${part}`)).join("");
-}
-
 /** Carries out one acceptable get-by-range. */
 export function readRange(attempt: Attempt<KvPageAnswer>, request: KvRangeRequest): void {
   const { serving, group, origin } = attempt;
-  const cursorQuery = rangeQueryText(request);
-  const after = request.cursor === null ? null : decodeCursor(cursorQuery, request.cursor);
-  if (request.cursor !== null && after === null) {
+  const after = rangeAfter(request);
+  if (after === "bad") {
     return serving.ports.timer.soon(() => attempt.fail("invalidInput", null, null));
   }
   const { durability } = request;
   const wanted: Wanted = {
-    query: {
-      bucket: request.prefix,
-      startKey: request.startKey,
-      startInclusive: request.startKey === null || request.startInclusive,
-      endKey: request.endKey,
-      endInclusive: request.endInclusive,
-    },
+    query: rangeQueryOf(request),
     durability,
     after,
     limit: request.limit === 0 ? RANGE_PAGE_LIMIT_DEFAULT : request.limit,
@@ -58,17 +46,12 @@ export function readRange(attempt: Attempt<KvPageAnswer>, request: KvRangeReques
         return attempt.advance(ended, () => read(true));
       }
       const items = result.items.map((item) => pageItem(serving, group, item));
-      const nextCursor = result.next === null ? null : encodeCursor(cursorQuery, result.next);
+      const nextCursor = result.next === null ? null : rangeCursor(request, result.next);
       const hasMore = result.next !== null;
       attempt.done({ ...emptyPage(KvType.got, origin), items, nextCursor, hasMore });
     });
   };
   attempt.confirm(() => read(false));
-}
-
-function rangeQueryText(request: KvRangeRequest): string {
-  const { prefix, startKey, startInclusive, endKey, endInclusive, durability } = request;
-  return queryText("range", prefix, startKey, startInclusive, endKey, endInclusive, durability);
 }
 
 /** The answer to a cursor that is not one of its query. */

@@ -5,24 +5,25 @@
  * Invariants: 1. What one answer shows of one partition was proved and read at one instant, by the
  * node that leads it. 2. A page is in key order over all partitions, and its cursor serves on every
  * node. 3. A page holds at least one item if there is one; an answer that is not paged is whole or
- * refused (K14). 4. A part that went nowhere is asked for again, a bounded number of times: a scan
- * changes nothing.
+ * refused (K14). 4. A page is given only if its parts own every key of it exactly once, by their
+ * own rows: a key that stays as it is comes once, whichever range moves meanwhile.
  */
-import { partitionId } from "../../base/ids.js";
+import type { PartitionId } from "../../base/ids.js";
 import { KvType } from "../../machine/commands/command.js";
 import { decodeCursor, encodeCursor } from "../../machine/kv/cursor.js";
-import type { GroupAccess } from "../api/host-view.js";
 import type { KvPageAnswer } from "../api/answers.js";
-import type { CallResult } from "../forwarding/calls.js";
 import type { ScanQuery } from "./kv-merge.js";
-import { badCursor, queryText } from "./kv-pages.js";
-import { type KvScanRequest, type RequestContext, mayForward } from "../api/requests.js";
+import { badCursor } from "./kv-pages.js";
+import { queryText } from "../api/page-query.js";
+import type { KvScanRequest, RequestContext } from "../api/requests.js";
+import { PartsRead, TRIES_MAX } from "./parts-read.js";
 import { type PagePart, combineParts, readPart } from "./scan-part.js";
 import type { OperationsSettings } from "../api/settings.js";
 import type { Fail } from "../serving/attempt.js";
 import type { Serving } from "../serving/serving.js";
 import { emptyPage } from "../api/shapes.js";
-import type { ScanPartAnswer } from "../wire/calls.js";
+import { MovePauses } from "../serving/move-waits.js";
+import { isTiled } from "./span-tiles.js";
 
 type Done = (answer: KvPageAnswer) => void;
 
@@ -37,7 +38,7 @@ function scanOf(request: KvScanRequest, settings: OperationsSettings): Scan {
   const cursorQuery = queryText(kind, prefix, durability, tombstones);
   const whole = limit === 0 && request.cursor === null;
   const maxBytes = whole ? settings.responseMaxBytes : settings.pageBytes;
-  return { prefix, limit, durability, tombstones, whole, maxBytes, cursorQuery };
+  return { prefix, range: null, limit, durability, tombstones, whole, maxBytes, cursorQuery };
 }
 
 /** The key above which `request` begins; "bad" for a cursor that is not one of it. */
@@ -66,7 +67,8 @@ export function scanLocal(
   const after = startOf(request, scan);
   if (after === "bad") return serving.ports.timer.soon(() => done(badCursor()));
   const groups = serving.placement.dataGroups().filter((group) => group.isServing());
-  readPart({ serving, groups, query: scan, after, deadlineMs }, true, (part) => {
+  const read = { serving, groups, query: scan, after, deadlineMs, isWatched: false };
+  readPart(read, true, (part) => {
     if (part.end !== "page") fail(part.end, part.refusal, null);
     else done(pageAnswer(serving, scan, combineParts([part], scan)));
   });
@@ -86,139 +88,42 @@ export function scanCluster(
   new ClusterScan(serving, scan, context, fail, done).step(after);
 }
 
-/** Who reads which partitions. */
-interface Plan {
-  readonly here: readonly GroupAccess[];
-  readonly there: ReadonlyMap<number, readonly number[]>;
-}
-
-/** Times that parts are asked for anew; the wait for leaders bounds it, too. */
-const TRIES_MAX = 32;
-/** A node that sent a part back, or lost it, is left alone so long (ms). */
-const AVOID_MS = 50;
-
 class ClusterScan {
+  private readonly parts: PartsRead;
+  private readonly pauses: MovePauses;
   private tries = 0;
-  private giveUpMs = 0;
-  private readonly avoided = new Map<number, number>();
 
   constructor(
     private readonly serving: Serving,
     private readonly scan: Scan,
-    private readonly context: RequestContext,
+    context: RequestContext,
     private readonly fail: Fail,
     private readonly done: Done,
-  ) {}
+  ) {
+    const { placement, moveWaits } = serving;
+    const partitions = (): readonly PartitionId[] => placement.servingPartitions();
+    this.parts = new PartsRead(serving, scan, context, partitions);
+    this.pauses = new MovePauses(moveWaits, context.deadlineMs);
+  }
 
   /** Reads on above `after`; the end never comes in the turn of the first call. */
   step(after: Uint8Array | null): void {
-    const { serving, scan, context } = this;
-    const nowMs = serving.ports.clock.monotonicMs();
-    const plan = this.plan(nowMs);
-    if (plan === null) return this.wait(after, nowMs);
-    const parts: PagePart[] = [];
-    let open = plan.there.size;
-    let again = false;
-    const failures: ScanPartAnswer[] = [];
-    const ended = (part: ScanPartAnswer | "again"): void => {
-      if (part === "again") again = true;
-      else if (part.end === "page") parts.push(part);
-      else failures.push(part);
-      open--;
-      if (open > 0) return;
-      const [failure] = failures;
-      if (failure !== undefined && failure.end !== "page") {
-        this.fail(failure.end, failure.refusal, null);
-      } else if (again) this.wait(after, serving.ports.clock.monotonicMs());
-      else this.combine(parts);
-    };
-    if (plan.here.length > 0 || plan.there.size === 0) {
-      open++;
-      const { deadlineMs } = context;
-      readPart({ serving, groups: plan.here, query: scan, after, deadlineMs }, false, (part) => {
-        const lost = part.end === "mustRetry" && part.refusal === null;
-        const isLate = serving.ports.clock.monotonicMs() >= deadlineMs;
-        ended(lost && mayForward(context) && !isLate ? "again" : part);
-      });
-    }
-    for (const [to, partitions] of plan.there) {
-      this.askPart(to, partitions, after, (result) => ended(this.partOf(to, result)));
-    }
-  }
-
-  private combine(parts: readonly PagePart[]): void {
     const { serving, scan } = this;
-    this.done(pageAnswer(serving, scan, combineParts(parts, scan)));
-  }
-
-  /** Null when a partition has no leader that could be asked now. */
-  private plan(nowMs: number): Plan | null {
-    const { serving } = this;
-    const { node, leaders, calls } = serving;
-    const here: GroupAccess[] = [];
-    const there = new Map<number, number[]>();
-    const isReachable = (to: number): boolean => calls.isReachable(to, nowMs);
-    for (const partition of serving.placement.dataPartitions()) {
-      const group = node.group(partition);
-      if (group?.isLeader() === true) {
-        here.push(group);
-        continue;
+    const usedVersion = serving.placement.mapVersion;
+    this.parts.read({ after, isWatched: false, holdMs: 0 }, (end) => {
+      if (end.kind === "failed") return this.fail(end.end, end.refusal, null);
+      const page = combineParts(end.parts, scan);
+      if (page !== "too-large" && !isTiled(page.spaces, scan, after, page.next)) {
+        return this.again(after, usedVersion);
       }
-      const to = leaders.other(partition, isReachable);
-      if (to === 0 || (this.avoided.get(to) ?? 0) > nowMs || !isReachable(to)) return null;
-      const partitions = there.get(to);
-      if (partitions === undefined) there.set(to, [partition]);
-      else partitions.push(partition);
-    }
-    if (there.size > 0 && !mayForward(this.context)) return null;
-    return { here, there };
-  }
-
-  private askPart(
-    to: number,
-    partitions: readonly number[],
-    after: Uint8Array | null,
-    then: (result: CallResult) => void,
-  ): void {
-    const { prefix, limit, whole, durability } = this.scan;
-    const { requestId, deadlineMs } = this.context;
-    const question = { partitions, prefix, after, limit, whole, durability };
-    const request = { kind: "scan-part", ...question } as const;
-    const partition = partitionId(partitions[0] ?? 0);
-    this.serving.calls.ask({ to, partition, request, requestId, deadlineMs }, then);
-  }
-
-  private partOf(to: number, result: CallResult): ScanPartAnswer | "again" {
-    const end = { kind: "scan-part", end: "mustRetry", items: [], next: null } as const;
-    if (result.status === "overloaded") return { ...end, refusal: "overloaded" };
-    if (result.status === "answered" && result.answer.kind === "scan-part") {
-      const { answer } = result;
-      const stops = answer.refusal !== null && answer.refusal !== "overloaded";
-      if (!stops) return answer;
-    }
-    this.avoided.set(to, this.serving.ports.clock.monotonicMs() + AVOID_MS);
-    return "again";
-  }
-
-  private wait(after: Uint8Array | null, nowMs: number): void {
-    const { serving, context } = this;
-    const { ports, leaders, node, settings } = serving;
-    const retry = (): void => {
-      this.fail("mustRetry", node.shuttingDown ? "shutting-down" : null, null);
-    };
-    if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
-    const untilMs = Math.min(this.giveUpMs, context.deadlineMs);
-    const given = serving.placement.dataPartitions().some((id) => leaders.isGivenUp(id));
-    if (given || !mayForward(context) || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
-    const taken = leaders.wait({
-      untilMs,
-      isOver: (thenMs) => this.plan(thenMs) !== null,
-      resume: (came) => {
-        // Somebody to ask is found at any time; whether there still is time is another matter.
-        if (came && ports.clock.monotonicMs() < context.deadlineMs) this.step(after);
-        else retry();
-      },
+      this.done(pageAnswer(serving, scan, page));
     });
-    if (!taken) ports.timer.soon(() => this.fail("mustRetry", "overloaded", null));
+  }
+
+  /** A range was on its way between two of the parts: what they show together has gaps. */
+  private again(after: Uint8Array | null, usedVersion: number): void {
+    const retry = (): void => this.fail("mustRetry", null, null);
+    if (++this.tries > TRIES_MAX) return this.serving.ports.timer.soon(retry);
+    this.pauses.next(usedVersion, () => this.step(after), retry);
   }
 }

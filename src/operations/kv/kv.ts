@@ -4,7 +4,8 @@
  * Invariants: 1. Persistent changes are decided in apply, ephemeral ones in the leader's table in
  * the turn of a confirmed round. 2. A read tells nothing about an expiry that the log has not seen:
  * it commits the clock first (P-051). 3. One turn reads a bounded number of bytes; a read that
- * comes too late for it joins a later round.
+ * comes too late for it joins a later round. 4. What is read is owned in the turn of the read: also
+ * when the clock was committed in between (P-100).
  */
 import { assert } from "../../base/assert.js";
 import type { KvOutcome } from "../../machine/commands/command.js";
@@ -38,7 +39,7 @@ export function changeKey(attempt: Attempt<KvAnswer>, request: KvChangeRequest):
     attempt.done(kvAnswer(type, revision, origin, null, lastModified));
   };
   if (request.durability === Durability.ephemeral) attempt.decideEphemeral(command, "kv", decided);
-  else attempt.decide(command, kvCommandSizeBytes(command), "kv", decided);
+  else attempt.decideKey(command, kvCommandSizeBytes(command), decided);
 }
 
 /** Carries out one acceptable get or exists. */
@@ -58,6 +59,7 @@ function readKey(attempt: Attempt<KvAnswer>, request: KvGetRequest): void {
     const isEphemeral = request.durability === Durability.ephemeral;
     const source = isEphemeral ? group.ephemeral : group.machine;
     if (source === null) return attempt.moved();
+    if (!group.machine.owns(request.key)) return attempt.unowned();
     const nowMs = isEphemeral ? ephemeralNowMs(group) : leaseMs;
     const reading = readCounted(readTurn, source, request, nowMs);
     const { leaseEndMs } = reading;
@@ -65,6 +67,7 @@ function readKey(attempt: Attempt<KvAnswer>, request: KvGetRequest): void {
       return answer(reading);
     }
     attempt.advance(leaseEndMs, (committedMs) => {
+      if (!group.machine.owns(request.key)) return attempt.unowned();
       answer(readCounted(readTurn, group.machine, request, committedMs));
     });
   });
@@ -91,7 +94,9 @@ export interface ReadBudget {
   leftBytes: number;
 }
 
-export type Readings = readonly (KvReading | null)[];
+/** "unowned": the group does not own the key, which was not looked at. */
+export type ItemReading = KvReading | "unowned" | null;
+export type Readings = readonly ItemReading[];
 
 /**
  * Reads several keys of one group and one durability, in slices when they are many. Null for those
@@ -115,10 +120,8 @@ export function readKeys(
     const before = budget.leftBytes;
     const read = new KeysRead(attempt, () => group.machine, requests, budget);
     read.begin(leaseMs, (readings) => {
-      const ended = latestEnded(
-        readings.filter((reading) => reading !== null),
-        group.leaseNowMs(),
-      );
+      const found = readings.filter((reading) => reading !== null && reading !== "unowned");
+      const ended = latestEnded(found, group.leaseNowMs());
       if (ended === null) return attempt.done(readings);
       budget.leftBytes = before;
       attempt.advance(ended, (committedMs) => read.begin(committedMs, attempt.done));
@@ -139,14 +142,14 @@ class KeysRead {
   ) {}
 
   begin(nowMs: number, then: (readings: Readings) => void): void {
-    const readings: (KvReading | null)[] = [];
+    const readings: ItemReading[] = [];
     this.attempt.serving.sliced.next((turn) => this.slice(turn, nowMs, readings, then));
   }
 
   private slice(
     turn: TurnShare,
     nowMs: number,
-    readings: (KvReading | null)[],
+    readings: ItemReading[],
     then: (readings: Readings) => void,
   ): void {
     const { attempt, requests, budget } = this;
@@ -156,6 +159,11 @@ class KeysRead {
     while (turn.visitsLeft > 0) {
       const request = requests[readings.length];
       if (request === undefined) break;
+      if (!group.machine.owns(request.key)) {
+        turn.visitsLeft--;
+        readings.push("unowned");
+        continue;
+      }
       const reading = budget.leftBytes > 0 ? readOne(source, request, nowMs) : null;
       const sizeBytes = reading?.value?.length ?? 0;
       turn.visitsLeft -= visitsOf(sizeBytes);

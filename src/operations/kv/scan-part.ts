@@ -5,7 +5,8 @@
  * Invariants: 1. Every partition that takes part is proved to lead before anything is read, and all
  * of a node are shown as they are in the one turn in which the merge begins, after the last proof
  * came in. 2. A page is in key order; its `next` is the last key that was considered in every
- * partition of every node: nothing is lost or doubled between pages.
+ * partition of every node: nothing is lost or doubled between pages. 3. A part says what its
+ * partitions owned in that turn.
  */
 import { compareBytes, compareText, encodeText } from "../../base/bytes.js";
 import type { GroupAccess } from "../api/host-view.js";
@@ -20,30 +21,34 @@ import {
 } from "./kv-merge.js";
 import { pageItem } from "./kv-pages.js";
 import { Durability } from "../api/requests.js";
-import type { ScanPartAnswer } from "../wire/calls.js";
+import type { SpanWatch } from "./span-watch.js";
+import { type SpaceTiles, joinTiles, tilesUpTo } from "./span-tiles.js";
 
 /** Items in key order, up to the last key that was considered; null when there is no more. */
 export interface PagePart {
   readonly items: readonly KvPageItem[];
   readonly next: Uint8Array | null;
+  /** What the partitions owned of the keys up to there. */
+  readonly spaces: readonly SpaceTiles[];
 }
 
-/** Every group of `read` must be proved to lead, or with `some` those that are take part. */
-export function readPart(
-  read: ScanRead,
-  some: boolean,
-  then: (part: ScanPartAnswer) => void,
-): void {
+export type PartResult =
+  | (PagePart & { readonly end: "page"; readonly watch: SpanWatch | null })
+  | { readonly end: "mustRetry" | "aborted"; readonly refusal: Refusal | null };
+
+/**
+ * Every group of `read` must be proved to lead, or with `some` those that are take part. Of a page
+ * that is watched, the watch is the taker's to close.
+ */
+export function readPart(read: ScanRead, some: boolean, then: (part: PartResult) => void): void {
   const { serving } = read;
-  const fail: FailPart = (end, refusal) => {
-    then({ kind: "scan-part", end, refusal, items: [], next: null });
-  };
+  const fail: FailPart = (end, refusal) => then({ end, refusal });
   proveAll(read, some, (proved) => {
     const refusal = serving.node.shuttingDown ? "shutting-down" : null;
     if (proved === null) return fail("mustRetry", refusal);
-    mergeFresh({ ...read, groups: proved }, fail, ({ found, next }) => {
+    mergeFresh({ ...read, groups: proved }, fail, ({ found, next, spaces, watch }) => {
       const items = found.map(({ group, item }) => pageItem(serving, group, item));
-      then({ kind: "scan-part", end: "page", refusal: null, items, next });
+      then({ end: "page", items, next, spaces: tilesUpTo(spaces, next), watch });
     });
   });
 }
@@ -51,8 +56,8 @@ export function readPart(
 type FailPart = (end: "mustRetry" | "aborted", refusal: Refusal | null) => void;
 
 /** Null: a group that must take part could not prove that it leads. */
-function proveAll(
-  { serving, groups, deadlineMs }: ScanRead,
+export function proveAll(
+  { serving, groups, deadlineMs }: Pick<ScanRead, "serving" | "groups" | "deadlineMs">,
   some: boolean,
   then: (proved: readonly GroupAccess[] | null) => void,
 ): void {
@@ -88,6 +93,7 @@ function mergeFresh(read: ScanRead, fail: FailPart, then: (merged: MergedPage) =
     const late = query.durability === Durability.persistent ? lateGroups(merged, groups) : [];
     let open = late.length;
     if (open === 0) return then(merged);
+    merged.watch?.close();
     let failed = false;
     for (const [group, endedMs] of late) {
       group.advanceClock(endedMs, deadlineMs, ({ status }) => {
@@ -125,6 +131,7 @@ export function combineParts(
   if (whole && parts.some(({ next }) => next !== null)) return "too-large";
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only;
+  const spaces = joinTiles(parts.map((part) => part.spaces));
   let reached: Uint8Array | null = null;
   for (const { next } of parts) {
     if (next !== null && (reached === null || compareBytes(next, reached) < 0)) reached = next;
@@ -135,12 +142,13 @@ export function combineParts(
   for (;;) {
     const least = leastOf(heads);
     const item = least?.items[least.at];
-    if (least === null || item === undefined) return { items, next: reached };
+    if (least === null || item === undefined) return { items, next: reached, spaces };
     const key = encodeText(item.key);
-    if (reached !== null && compareBytes(key, reached) > 0) return { items, next: reached };
+    if (reached !== null && compareBytes(key, reached) > 0) return { items, next: reached, spaces };
     const last = items.at(-1);
     const isFull = (limit > 0 && items.length >= limit) || sizeBytes >= maxBytes;
-    if (!whole && last !== undefined && isFull) return { items, next: encodeText(last.key) };
+    if (!whole && last !== undefined && isFull)
+      return { items, next: encodeText(last.key), spaces };
     least.at++;
     items.push(item);
     sizeBytes += key.length + (item.value?.length ?? 0) + ITEM_OVERHEAD_BYTES;

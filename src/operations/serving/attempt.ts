@@ -4,15 +4,16 @@
  *
  * Invariants: 1. State is read only in the turn of a confirmed round or of an applied command. 2. A
  * lease end that has passed by the leader's clock is committed to the log before anybody is told
- * (P-051). 3. An attempt ends once: by `done` or by `fail`.
+ * (P-051). 3. An attempt ends once: by `done` or by `fail`. 4. A key is looked at, and decided on,
+ * only in a turn in which the group owns it (P-100).
  */
 import { assert } from "../../base/assert.js";
 import type { Applied, ProposalResult } from "../../host/requests/results.js";
 import type {
   Command,
   KvCommand,
+  KvOutcome,
   LockCommand,
-  MovedOutcome,
   Outcome,
 } from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
@@ -23,10 +24,11 @@ import type { Serving } from "./serving.js";
 
 /**
  * Ends a request without a result of its own. With `executed` null nothing was done and nobody is
- * to be named. "moved": nothing was done because this node did not prove that it leads.
+ * to be named. "moved": nothing was done because this node did not prove that it leads; "unowned":
+ * nothing was done because the key is another partition's, or is about to be.
  */
 export type Fail = (
-  end: CommonEnd | "moved",
+  end: CommonEnd | "moved" | "unowned",
   refusal: Refusal | null,
   executed: GroupAccess | null,
 ) => void;
@@ -52,6 +54,11 @@ export class Attempt<T> {
   /** Ends it as one of which nothing was done here, because this node leads no more. */
   moved(): void {
     this.fail("moved", null, this.group);
+  }
+
+  /** Ends it as one of which nothing was done here, because the group does not own the key. */
+  unowned(): void {
+    this.fail("unowned", null, this.group);
   }
 
   /** Ends it as one that is to be repeated: nobody is told what became of it. */
@@ -88,6 +95,17 @@ export class Attempt<T> {
     });
   }
 
+  /**
+   * As `decide`, for a change of `command.key`. A group that does not own the key, as far as it was
+   * applied here, is not asked: its log would only say the same.
+   */
+  decideKey(command: KvCommand, sizeBytes: number, then: (outcome: KvOutcome) => void): void {
+    if (!this.group.machine.owns(command.key)) {
+      return this.serving.ports.timer.soon(() => this.unowned());
+    }
+    this.decide(command, sizeBytes, "kv", then);
+  }
+
   /** Applies `command` to the leader's own table, in the turn of a confirmed round (L16). */
   decideEphemeral<Kind extends "lock" | "kv">(
     command: LockCommand | KvCommand,
@@ -98,23 +116,24 @@ export class Attempt<T> {
     this.confirm(() => {
       const table = group.ephemeral;
       if (table === null) return this.moved();
+      if ("key" in command && !group.machine.owns(command.key)) return this.unowned();
       const outcome = table.apply(command, group.nextStamp());
       if (outcome === "full") return this.fail("mustRetry", "overloaded", null);
-      if (outcome.kind === "moved") return this.moved();
+      if (outcome.kind === "moved") return this.unowned();
       assert(isOutcome(outcome, kind), "an outcome is of the kind that its command has");
       then(outcome);
     });
   }
 
-  /** The outcome of an applied proposal; null after it failed for how the proposal ended. */
+  /** The outcome of an applied proposal; null after it failed for how that ended. */
   outcomeOf<Kind extends Outcome["kind"]>(
     result: ProposalResult,
     kind: Kind,
   ): OutcomeOf<Kind> | null {
     if (!this.isApplied(result)) return null;
     const { outcome } = result;
-    if (isMoved(outcome)) {
-      this.moved();
+    if (outcome.kind === "moved") {
+      this.unowned();
       return null;
     }
     assert(isOutcome(outcome, kind), "an outcome is of the kind that its command has");
@@ -141,11 +160,6 @@ export class Attempt<T> {
     else this.fail("mustRetry", result.reason, null);
     return false;
   }
-}
-
-/** The key is another group's: nothing was done here. */
-function isMoved(outcome: Outcome): outcome is MovedOutcome {
-  return outcome.kind === "moved";
 }
 
 function isOutcome<Kind extends Outcome["kind"]>(

@@ -3,10 +3,11 @@
  * whether or not this node hosts that, and its group on this node.
  *
  * Owns a copy of the range map, and the places that it found. Invariants: 1. Placement is a
- * function of the text and the committed map alone. 2. The copy is read again when the map changed.
- * 3. A node that closes its rows reads none.
+ * function of the text and the committed map alone. 2. The copy is read again when the version of
+ * the map grew; it never goes back (P-109). 3. A node that closes its rows reads none. 4. The map
+ * says where to ask first: whether a partition has a key is decided by the partition's own rows.
  */
-import { assert } from "../../base/assert.js";
+import { compareText } from "../../base/bytes.js";
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
 import { findRange } from "../../control/ranges.js";
 import {
@@ -18,7 +19,8 @@ import {
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import { trimWhiteSpace } from "../../machine/store/names.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
-import { type SingleRequest, bucketOf, isOf } from "../api/requests.js";
+import { type TextSpan, bucketSpanOf } from "../api/page-query.js";
+import { type RequestOf, type SingleRequest, bucketOf, isOf } from "../api/requests.js";
 import type { Origin } from "../api/shapes.js";
 import type { Origins } from "./origins.js";
 
@@ -47,10 +49,13 @@ const NO_RANGES: readonly RangeDescriptor[] = [];
 
 export class Placement {
   private readonly ranges = new Map<string, readonly RangeDescriptor[]>();
-  /** Applied index of the meta partition at which `ranges` was read. */
-  private rangesIndex = -1;
+  /** Applied index of the meta partition at which the version of the map was looked at. */
+  private seenIndex = -1;
+  /** Version of the map that `ranges` was read from; -1 before there is one. */
+  private seenVersion = -1;
 
   private readonly byGroup = new Map<number, Place>();
+  private readonly byRange = new Map<RangeDescriptor, Place>();
   private readonly sequences = new Map<string, SequencePlace>();
 
   constructor(
@@ -60,6 +65,7 @@ export class Placement {
     const forget = (group: GroupAccess): void => {
       this.sequences.clear();
       this.byGroup.delete(group.partition);
+      this.byRange.clear();
     };
     node.onGroup(forget);
     node.onGroupLeft(forget);
@@ -72,8 +78,13 @@ export class Placement {
     }
     if (isOf(request, "lock")) return this.hashed(lockHashText(request.resource));
     if (isOf(request, "key")) return this.keyRoute(request.key);
-    const bucket = bucketOf(request);
-    return this.routeIn(bucket, this.rangeOfBucket(bucket));
+    return this.routeIn(bucketOf(request), this.touchedRanges(request)[0] ?? null);
+  }
+
+  /** Version of the map that this node has applied; -1 before there is one. */
+  get mapVersion(): number {
+    this.refresh();
+    return this.seenVersion;
   }
 
   keyRoute(key: string): Route | null {
@@ -121,16 +132,36 @@ export class Placement {
     return this.placeIn(keySpace, this.rangeOf(keySpace, key));
   }
 
-  /** Where all keys of a bucket live. */
-  bucketPlace(bucket: string): Place | null {
-    return this.placeIn(bucket, this.rangeOfBucket(bucket));
+  /**
+   * Where the keys of a bucket that a request is about live, or the first of them when they lie in
+   * several ranges.
+   */
+  bucketPlace(request: RequestOf<"bucket">): Place | null {
+    return this.placeIn(bucketOf(request), this.touchedRanges(request)[0] ?? null);
+  }
+
+  /**
+   * The ranges that hold keys which a request about a bucket may show, in order; none when it is
+   * placed by hash.
+   */
+  touchedRanges(request: RequestOf<"bucket">): readonly RangeDescriptor[] {
+    const ranges = this.rangesOf(bucketOf(request));
+    if (ranges.length <= 1) return ranges;
+    const span = bucketSpanOf(request);
+    const touched = ranges.filter((range) => touches(range, span));
+    // Of a span without any key one range is as good as another.
+    return touched.length === 0 ? ranges.slice(0, 1) : touched;
   }
 
   private placeIn(keySpace: string, range: RangeDescriptor | null): Place | null {
     if (range === null) return this.routed(keySpaceHashText(keySpace));
+    const known = this.byRange.get(range);
+    if (known !== undefined) return known;
     const group = this.node.group(partitionId(range.partitionId));
     if (group === null) return null;
-    return { group, origin: this.origins.executed(group, range.generation) };
+    const place = { group, origin: this.origins.executed(group, range.generation) };
+    if (place.origin.servedFrom !== "") this.byRange.set(range, place);
+    return place;
   }
 
   private routed(hashText: string): Place | null {
@@ -163,29 +194,42 @@ export class Placement {
     return findRange(this.rangesOf(keySpace), key);
   }
 
-  /**
-   * The range of a whole bucket; null when it is placed by hash. No command splits a range: a
-   * bucket with two of them would have to be read in two places.
-   */
-  private rangeOfBucket(bucket: string): RangeDescriptor | null {
-    const ranges = this.rangesOf(bucket);
-    assert(ranges.length <= 1, "a bucket lies in one place");
-    return ranges[0] ?? null;
+  /** The descriptors of a key space as this node has applied them. */
+  private rangesOf(keySpace: string): readonly RangeDescriptor[] {
+    this.refresh();
+    return this.ranges.get(keySpace) ?? NO_RANGES;
+  }
+
+  /** Reads the map again when its version grew: what else meta applies leaves the copy alone. */
+  private refresh(): void {
+    const { machine } = this.node.metaGroup();
+    if (machine.appliedIndex === this.seenIndex || this.node.closing) return;
+    this.seenIndex = machine.appliedIndex;
+    const version = machine.meta.cluster()?.mapVersion ?? -1;
+    if (version <= this.seenVersion) return;
+    this.seenVersion = version;
+    this.ranges.clear();
+    this.byRange.clear();
+    for (const { keySpace, descriptors } of machine.meta.keySpaces()) {
+      this.ranges.set(keySpace, descriptors);
+    }
   }
 
   /**
-   * The descriptors of a key space as this node has applied them; read again when the map changed.
+   * The partitions that may have keys: those of the hash pool, and those that a range is on. One in
+   * the making has none before the map names it.
    */
-  private rangesOf(keySpace: string): readonly RangeDescriptor[] {
-    const { machine } = this.node.metaGroup();
-    if (machine.appliedIndex !== this.rangesIndex && !this.node.closing) {
-      this.rangesIndex = machine.appliedIndex;
-      this.ranges.clear();
-      for (const space of machine.meta.keySpaces()) {
-        this.ranges.set(space.keySpace, space.descriptors);
-      }
+  servingPartitions(): readonly PartitionId[] {
+    this.refresh();
+    const named = new Set<number>();
+    for (const ranges of this.ranges.values()) {
+      for (const { partitionId: id } of ranges) named.add(id);
     }
-    return this.ranges.get(keySpace) ?? NO_RANGES;
+    const { closing } = this.node;
+    const poolSize = closing
+      ? 0
+      : (this.node.metaGroup().machine.meta.cluster()?.dataPartitions ?? 0);
+    return this.dataPartitions().filter((id) => closing || id <= poolSize || named.has(id));
   }
 
   /** All data partitions of the cluster, hosted here or not. */
@@ -202,4 +246,13 @@ export class Placement {
 
 function inOrder(ids: Iterable<number>): readonly PartitionId[] {
   return [...ids].sort((left, right) => left - right).map(partitionId);
+}
+
+/** True when a key of the span may lie in the range. */
+function touches({ startKey, endKey }: RangeDescriptor, span: TextSpan): boolean {
+  const { low, high, isHighOpen } = span;
+  if (endKey !== null && low !== null && compareText(endKey, low) <= 0) return false;
+  if (startKey === null || high === null) return true;
+  const order = compareText(startKey, high);
+  return order < 0 || (order === 0 && !isHighOpen);
 }

@@ -17,6 +17,7 @@ import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
 import type { OperationsSettings } from "../api/settings.js";
 import { SlicedReads } from "../admission/slices.js";
+import { MoveWaits } from "./move-waits.js";
 import { Origins } from "./origins.js";
 import { Placement } from "./placement.js";
 
@@ -30,6 +31,8 @@ export class Serving implements ForwardingDeps {
   readonly placement: Placement;
   readonly origins: Origins;
   readonly calls: Calls;
+  /** Requests that wait for a newer map of the ranges. */
+  readonly moveWaits: MoveWaits;
   /** Who is trying for which lock; a quarter of the admission at most for one. */
   readonly contention: Contention;
   /** Reads of many rows: whose turn it is, and what they hold. */
@@ -52,6 +55,7 @@ export class Serving implements ForwardingDeps {
     this.calls = new Calls(ports, perPeerMax, leaderOf, settings.leaderWaitMs);
     this.origins = new Origins(settings, ports.clock, this.leaders, this.calls);
     this.placement = new Placement(node, this.origins);
+    this.moveWaits = new MoveWaits(ports, this.placement);
     this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
     const blockSettings = {
       defaultBlockSize: settings.sequencerBlockSize,

@@ -41,6 +41,34 @@ export interface ScanPartRequest {
   readonly durability: number;
 }
 
+/** Bounds of get-by-range in a bucket. */
+export interface SpanBounds {
+  readonly startKey: string | null;
+  readonly startInclusive: boolean;
+  readonly endKey: string | null;
+  readonly endInclusive: boolean;
+}
+
+/**
+ * As a scan part, of clusters whose level knows moves of key ranges: the part says what it owns.
+ */
+export interface SpanPartRequest extends Omit<ScanPartRequest, "kind"> {
+  readonly kind: "span-part";
+  /** Null: `prefix` is one of keys; else it is a bucket, of which these keys are asked for. */
+  readonly bounds: SpanBounds | null;
+  /** It will be asked whether the part stands. */
+  readonly isWatched: boolean;
+  /** The partitions are to cut no entries so long (ms), so that it does; 0 = they go on. */
+  readonly holdMs: number;
+}
+
+/** Whether a part that was read a moment ago would be read the same now. */
+export interface SpanStandsRequest {
+  readonly kind: "span-stands";
+  /** As the part named it. */
+  readonly watch: number;
+}
+
 /** A change of the committed key ranges, for the leader of the meta partition. */
 export interface RegisterRangeCall {
   readonly kind: "register-range";
@@ -64,7 +92,13 @@ export interface FinalizeCall {
 export type MetaCall = RegisterRangeCall | UnregisterRangeCall;
 
 export type CallRequest =
-  DataRequest | ScanPartRequest | MetaCall | RemoveMemberCall | FinalizeCall;
+  | DataRequest
+  | ScanPartRequest
+  | SpanPartRequest
+  | SpanStandsRequest
+  | MetaCall
+  | RemoveMemberCall
+  | FinalizeCall;
 
 export interface ScanPartAnswer {
   readonly kind: "scan-part";
@@ -73,6 +107,30 @@ export interface ScanPartAnswer {
   readonly items: readonly KvPageItem[];
   /** The last key considered in every one of the partitions; null when there is no more. */
   readonly next: Uint8Array | null;
+}
+
+/** Keys from `first` on, below `last`: UTF-8, or the bytes right behind one. */
+export interface WireSpan {
+  readonly first: Uint8Array;
+  readonly last: Uint8Array;
+}
+export interface WireTiles {
+  readonly keySpace: string;
+  readonly tiles: readonly WireSpan[];
+}
+
+export interface SpanPartAnswer extends Omit<ScanPartAnswer, "kind"> {
+  readonly kind: "span-part";
+  /** What the partitions owned when the part was read. */
+  readonly spaces: readonly WireTiles[];
+  /** Names what is watched; 0 = nothing is. */
+  readonly watch: number;
+}
+
+export interface SpanStandsAnswer {
+  readonly kind: "span-stands";
+  /** The part was the state of every instant since it was read. */
+  readonly stands: boolean;
 }
 
 export interface MetaAnswer {
@@ -103,8 +161,26 @@ export interface NotTaken {
   readonly unreadable: boolean;
 }
 
+/**
+ * Nothing was done, because the partition that the asker took for it does not own the key. Only of
+ * clusters whose level knows moves of key ranges.
+ */
+export interface NotOwned {
+  readonly kind: "not-owned";
+  /** Of the map that the node which was asked has applied. */
+  readonly mapVersion: number;
+}
+
 export type CallAnswer =
-  DataAnswer | ScanPartAnswer | MetaAnswer | RemovalAnswer | FinalizeAnswer | NotTaken;
+  | DataAnswer
+  | ScanPartAnswer
+  | SpanPartAnswer
+  | SpanStandsAnswer
+  | MetaAnswer
+  | RemovalAnswer
+  | FinalizeAnswer
+  | NotTaken
+  | NotOwned;
 
 const blocker = record<FinalizeBlocker>({
   nodeId: int32,
@@ -114,36 +190,51 @@ const blocker = record<FinalizeBlocker>({
   levelMax: int32,
 });
 
+/** Intervals that one part tells of, and key spaces: every range that a cluster may have. */
+const TILES_MAX = 16_384;
+
+const scanPart = {
+  partitions: list(int32, PARTITIONS_MAX),
+  prefix: text,
+  after: nullable(bytes),
+  limit: int32,
+  whole: boolean,
+  durability: int32,
+};
+
+const bounds = record<SpanBounds>({
+  startKey: nullable(text),
+  startInclusive: boolean,
+  endKey: nullable(text),
+  endInclusive: boolean,
+});
+
 export const callRequest = union<CallRequest>({
   ...DATA_REQUEST_KINDS,
-  "scan-part": [
-    100,
-    {
-      partitions: list(int32, PARTITIONS_MAX),
-      prefix: text,
-      after: nullable(bytes),
-      limit: int32,
-      whole: boolean,
-      durability: int32,
-    },
-  ],
+  "scan-part": [100, scanPart],
+  "span-part": [101, { ...scanPart, bounds: nullable(bounds), isWatched: boolean, holdMs: int32 }],
+  "span-stands": [102, { watch: int53 }],
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
   finalize: [113, { level: int32 }],
 });
 
+const partAnswer = {
+  end: oneOf<ScanPartAnswer["end"]>("page", "mustRetry", "aborted"),
+  refusal,
+  items: pageItems,
+  next: nullable(bytes),
+};
+
+const wireSpan = record<WireSpan>({ first: bytes, last: bytes });
+const wireTiles = record<WireTiles>({ keySpace: text, tiles: list(wireSpan, TILES_MAX) });
+
 export const callAnswer = union<CallAnswer>({
   ...DATA_ANSWER_KINDS,
-  "scan-part": [
-    100,
-    {
-      end: oneOf<ScanPartAnswer["end"]>("page", "mustRetry", "aborted"),
-      refusal,
-      items: pageItems,
-      next: nullable(bytes),
-    },
-  ],
+  "scan-part": [100, partAnswer],
+  "span-part": [101, { ...partAnswer, spaces: list(wireTiles, TILES_MAX), watch: int53 }],
+  "span-stands": [102, { stands: boolean }],
   meta: [110, { status: nullable(text), index: int53 }],
   removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
   finalize: [
@@ -156,6 +247,7 @@ export const callAnswer = union<CallAnswer>({
     },
   ],
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
+  "not-owned": [121, { mapVersion: int53 }],
 });
 
 /** One call as it travels. */

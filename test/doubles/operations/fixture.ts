@@ -68,6 +68,7 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     },
     leaseNowMs: () => group.leaseNowMs(),
     nextStamp: () => group.nextStamp(),
+    holdEntries: (forMs) => group.holdEntries(forMs),
     isServing: () => group.isServing(),
     isLeader: () => group.isLeader(),
     leaderNode: () => group.leaderNode(),

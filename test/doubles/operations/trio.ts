@@ -81,6 +81,7 @@ class FalseGroup implements GroupAccess {
   };
   leaseNowMs = () => this.group.leaseNowMs();
   nextStamp = () => this.group.nextStamp();
+  holdEntries = (forMs: number) => this.group.holdEntries(forMs);
   isServing = () => this.isLeader();
   isLeader = () => this.trio.leaderOf(this.partition) === this.nodeId;
   leaderNode = () => this.trio.known(this.nodeId, this.partition);

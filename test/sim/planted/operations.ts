@@ -43,8 +43,8 @@ export const operationBugs: readonly Mutation[] = [
   bug("P-032", "a write of unknown end is carried out again elsewhere", "three", [
     edit(
       "src/operations/dispatch.ts",
-      "        if (moved || mayRepeat) return elsewhere(executed.partition);\n",
-      "        if (retry) return elsewhere(executed.partition);\n",
+      "        if (moved || mayRepeat) return elsewhere(executed.partition, isUnowned);\n",
+      "        if (retry) return elsewhere(executed.partition, isUnowned);\n",
     ),
   ]),
   bug("P-033", "answers to the calls of a former life are taken", "three", [

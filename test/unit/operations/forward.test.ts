@@ -1049,7 +1049,7 @@ t.test("K15: pages of parts that ended anywhere hold every key once, in order", 
             state: 1,
           };
         });
-        return { items, next: ended ? null : encodeText(reached) };
+        return { items, next: ended ? null : encodeText(reached), spaces: [] };
       });
       const page = combineParts(parts, { limit, maxBytes: pageBytes, whole: false });
       if (page === "too-large") return t.fail("a paged scan is not refused");

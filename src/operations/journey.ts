@@ -1,0 +1,91 @@
+/**
+ * The way of one request that the node which took it in does not carry out at once: to the node
+ * that leads its partition, and when its keys move meanwhile, to the partition that has them then.
+ *
+ * Invariants: 1. It goes on only while it is certain that nothing was done, or when it changes
+ * nothing. 2. Each step is one hop from here (P-109): whoever is asked asks nobody else. 3. A move
+ * of a key range is waited for until the deadline of the request, and by nothing shorter (C12); a
+ * leader that is missing by what the forwarder allows, counted anew after each such wait. 4. A
+ * journey ends once.
+ */
+import type { PartitionId } from "../base/ids.js";
+import type { DataAnswer, Refusal } from "./api/answers.js";
+import type { RequestContext, SingleRequest } from "./api/requests.js";
+import { endAnswer } from "./api/shapes.js";
+import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
+import { type ForwardProgress, type ForwardTask, Forwarder } from "./forwarding/forwarder.js";
+import { MovePauses } from "./serving/move-waits.js";
+import type { Serving } from "./serving/serving.js";
+
+/**
+ * Told that nothing was done here: the node does not lead `partition`, or with `isUnowned` that
+ * partition does not own the keys.
+ */
+export type Elsewhere = (partition: PartitionId, isUnowned: boolean) => void;
+
+export class Journey {
+  private readonly pauses: MovePauses;
+  private progress: ForwardProgress = { tries: 0, giveUpMs: 0 };
+  /** Version of the map by which the request was placed last. */
+  private usedVersion: number;
+
+  /** `carryOut`: places the request by the present map and carries it out if that is led here. */
+  constructor(
+    private readonly serving: Serving,
+    private readonly request: SingleRequest,
+    private readonly context: RequestContext,
+    private readonly finish: (answer: DataAnswer) => void,
+    private readonly carryOut: (elsewhere: Elsewhere) => void,
+  ) {
+    this.pauses = new MovePauses(serving.moveWaits, context.deadlineMs);
+    this.usedVersion = serving.placement.mapVersion;
+  }
+
+  /** Goes on from where nothing was done. */
+  goOn(partition: PartitionId, isUnowned: boolean): void {
+    if (isUnowned) this.pause();
+    else this.forward(partition);
+  }
+
+  private pause(): void {
+    const again = (): void => {
+      this.progress = { tries: 0, giveUpMs: 0 };
+      this.usedVersion = this.serving.placement.mapVersion;
+      this.carryOut((partition, isUnowned) => this.goOn(partition, isUnowned));
+    };
+    this.pauses.next(this.usedVersion, again, () => this.mustRetry(null));
+  }
+
+  private forward(partition: PartitionId): void {
+    const { serving, request, finish } = this;
+    const { requestId, deadlineMs } = this.context;
+    this.usedVersion = serving.placement.mapVersion;
+    const task: ForwardTask = {
+      partition,
+      request,
+      requestId,
+      deadlineMs,
+      reading: isReading(request.kind),
+      here: (_group, moved) => {
+        this.carryOut((next, isUnowned) => {
+          if (!isUnowned && next === partition) moved();
+          else this.goOn(next, isUnowned);
+        });
+      },
+      answered: (answer) => {
+        if (isAnswerTo(request, answer)) finish(forwarded(answer, serving.settings.routingHints));
+        else this.mustRetry(null);
+      },
+      unowned: () => this.pause(),
+      failed: (refusal) => this.mustRetry(refusal),
+    };
+    new Forwarder(serving, task, this.progress).go();
+  }
+
+  /** With a refusal nothing is said of where to go. */
+  private mustRetry(refusal: Refusal | null): void {
+    const { placement, origins } = this.serving;
+    const route = refusal === null ? placement.routeOf(this.request) : null;
+    this.finish(endAnswer(this.request.kind, "mustRetry", origins.elsewhere(route), refusal));
+  }
+}

@@ -1,0 +1,40 @@
+/** A group that keeps its entries back for a moment: for how long, and how often. */
+import t from "tap";
+import { EntryPause } from "../../../src/host/group/entry-pause.js";
+import { World } from "../../doubles/host/world.js";
+
+t.test("P-193 a pause is short, and the next one far away", (t) => {
+  const pause = new EntryPause();
+  t.equal(pause.wakeAtMs, Infinity);
+  pause.begin(1000, 60_000);
+  t.equal(pause.wakeAtMs, 1100, "no longer than its bound, whoever asks");
+  pause.begin(1090, 100);
+  t.ok(pause.isOn(1099));
+  t.notOk(pause.isOn(1100), "who asks meanwhile shares it");
+  pause.pass(1100);
+  t.equal(pause.wakeAtMs, Infinity);
+  pause.begin(1499, 100);
+  t.notOk(pause.isOn(1499), "writers get four times as long");
+  pause.begin(1500, 100);
+  t.ok(pause.isOn(1500));
+  t.end();
+});
+
+t.test("C9 what is queued in a pause is cut when it ends", (t) => {
+  const world = new World();
+  const node = world.ready();
+  const group = world.group(node, "key");
+  const ends: string[] = [];
+  group.holdEntries(100);
+  const deadlineMs = world.timer.nowMs + 1000;
+  group.propose({ kind: "advance-clock" }, 10, deadlineMs, ({ status }) => void ends.push(status));
+  world.pass(90);
+  t.strictSame(ends, []);
+  let isRead = false;
+  group.read(deadlineMs, ({ status }) => (isRead = status === "confirmed"));
+  world.settle();
+  t.ok(isRead, "reads go on");
+  world.pass(20);
+  t.strictSame(ends, ["applied"]);
+  t.end();
+});
