@@ -46,8 +46,11 @@ export const PARTITIONS_MAX = 4096;
 export const PARTITION_ID_MAX = 2_147_483_647;
 /** Records of removed partitions that are kept: those of the highest ids. */
 export const REMOVED_PARTITIONS_KEPT = 256;
-/** Moves of key ranges under way in a cluster. */
+/** Moves of key ranges in a cluster at a time, and from or to groups that one node leads. */
 export const RANGE_MOVES_MAX = 8;
+export const RANGE_MOVES_PER_NODE = 2;
+/** A range that has changed is not changed again by itself for so long (lease time, ms). */
+export const RANGE_SETTLES_MS = 10_000;
 /** How often a move begins anew before it is given up, and how long each attempt may take (ms). */
 export const RANGE_ATTEMPTS_MAX = 5;
 export const RANGE_ATTEMPT_MS = 600_000;

@@ -1,6 +1,6 @@
 /**
- * Planted bugs of the planners of placement, each caught by a test of `test/unit/control/` that is run on a copy of the
- * tree with the bug, as those of the records are.
+ * Planted bugs of the planners of placement and of key ranges, each caught by a test of `test/unit/control/` that is run
+ * on a copy of the tree with the bug, as those of the records are.
  */
 import { edit } from "./edits.js";
 import type { RecordBug } from "./records.js";
@@ -10,6 +10,7 @@ const GROUP = "control/placed-group.test";
 const LEADERS = "control/leader-balance.test";
 const LEAVING = "control/leaving-placed.test";
 const WORLD = "control/placement-world.test";
+const RANGES = "control/range-plan.test";
 const ANYTHING = "P-083 P-092 P-093 P-094 P-205 whatever happened";
 
 function planner(
@@ -136,5 +137,25 @@ export const placementBugs: readonly RecordBug[] = [
     "placed-plan",
     "  if (placedGeneration < fence) {\n",
     "  if (placedGeneration < fence && !isWished) {\n",
+  ]),
+  planner("P-106", "neighbours merge up to the size that was set", RANGES, "P-105 P-106 merges", [
+    "range-plan",
+    "splitThreshold > 0 ? Math.min(mergeMinSize, splitThreshold / 4) : mergeMinSize",
+    "mergeMinSize",
+  ]),
+  planner("P-106", "what was not counted is empty", RANGES, "P-105 P-106 merges", [
+    "ranges",
+    "if (one === null || other === null || one + other >= sizeKeys)",
+    "if ((one ?? 0) + (other ?? 0) >= sizeKeys)",
+  ]),
+  planner("P-106", "a range changes again at once", RANGES, "6.3 splits", [
+    "ranges",
+    "return changedLeaseMs === 0 || nowLeaseMs - changedLeaseMs >= RANGE_SETTLES_MS;",
+    "return nowLeaseMs >= changedLeaseMs;",
+  ]),
+  planner("P-100", "a move whose target has no leader is waited for", RANGES, "P-100 a move", [
+    "range-plan",
+    "if (!isLate && !this.view.isTargetLost(move)) return;",
+    "if (!isLate) return;",
   ]),
 ];

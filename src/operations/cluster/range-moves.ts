@@ -7,8 +7,7 @@
  */
 import { partitionId } from "../../base/ids.js";
 import { PAGE_LIMIT_MAX } from "../../base/limits.js";
-import { findRange, isRangeKeySpace, splitRefusal } from "../../control/ranges.js";
-import { keySpaceOf } from "../../base/routing.js";
+import { type SplitCase, isRangeKeySpace, splitCase } from "../../control/ranges.js";
 import { KvType, type RangeDescriptor } from "../../machine/commands/command.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { MergeRangesAnswer, SplitRangeAnswer } from "../api/administration.js";
@@ -40,16 +39,10 @@ export class RangeMoves {
     }
     node.metaGroup().read(context.deadlineMs, (result) => {
       if (result.status !== "confirmed") return done(this.notLeading());
-      const descriptors = node.metaGroup().machine.meta.ranges(keySpace);
-      const range = findRange(descriptors, splitKey);
-      if (range === null) {
-        return done(refusal("NoRange", "The key space has no range that covers the key."));
-      }
-      if (splitRefusal(keySpace, descriptors, splitKey, keySpaceOf) !== null) {
-        const reason = "The split key is outside the key space, or the start of its range.";
-        return done(refusal("InvalidSplitKey", reason));
-      }
-      this.probe(keySpace, range, context, (count) => done(this.splitVerdict(count)));
+      const { meta } = node.metaGroup().machine;
+      const found = splitCase(keySpace, meta.ranges(keySpace), meta.move(keySpace), splitKey);
+      if (found.kind !== "begins") return done(notBegun(found));
+      this.probe(keySpace, found.range, context, (count) => done(this.splitVerdict(count)));
     });
   }
 
@@ -173,6 +166,23 @@ export class RangeMoves {
       });
     });
   }
+}
+
+const REASONS: Readonly<Record<Extract<SplitCase, { kind: "refused" }>["status"], string>> = {
+  NoRange: "The key space has no range that covers the key.",
+  InvalidSplitKey: "The split key is outside the key space, or the start of its range.",
+  UnsettledMovingIntents: "Rows of an earlier move of the key space are still being removed.",
+  ConcurrentSplit: "Another range of the key space is being split, merged or moved.",
+};
+
+/** The end of a split that finds a move of the key space, or no range to split. */
+function notBegun(found: Exclude<SplitCase, { kind: "begins" }>): SplitRangeAnswer {
+  if (found.kind === "refused") {
+    const { status } = found;
+    return { ...refusal(status, REASONS[status]), determinate: status !== "ConcurrentSplit" };
+  }
+  const reason = "The same split is under way; read the ranges again.";
+  return { ...refusal("Indeterminate", reason), determinate: false };
 }
 
 function refusal(status: string, reason: string): SplitRangeAnswer {

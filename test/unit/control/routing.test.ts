@@ -15,16 +15,11 @@ import {
   placementGroupOf,
   sequenceHashText,
 } from "../../../src/base/routing.js";
-import {
-  findRange,
-  isRangeKeySpace,
-  mapFault,
-  splitRefusal,
-  tilingFault,
-} from "../../../src/control/ranges.js";
+import { findRange, isRangeKeySpace, mapFault, splitCase } from "../../../src/control/ranges.js";
 import { xxh32 } from "../../../src/machine/store/digest.js";
-import { rangeGeneration } from "../../../src/base/ids.js";
-import type { RangeDescriptor } from "../../../src/machine/commands/command.js";
+import { attempt, moveId, rangeGeneration } from "../../../src/base/ids.js";
+import type { RangeDescriptor, RangeMove } from "../../../src/machine/commands/command.js";
+import { tilingFault } from "../../../src/machine/meta/range-map.js";
 
 const vectors: readonly [string, number, number, number, number, number][] = [
   ["", 0xeb497740, 0x4dc4251d, 2, 2, 225],
@@ -151,11 +146,6 @@ t.test("P-104 a key is found in exactly the range that holds it, by byte order",
     { numRuns: 5000 },
   );
   t.equal(findRange([], "a"), null);
-  const descriptors = tiling(["k/m"]);
-  t.equal(splitRefusal("k", descriptors, "k/m", keySpaceOf), "invalid-split-key");
-  t.equal(splitRefusal("k", descriptors, "k/n/o", keySpaceOf), "invalid-split-key");
-  t.equal(splitRefusal("k", descriptors, "k/n", keySpaceOf), null);
-  t.equal(splitRefusal("k", [], "k/n", keySpaceOf), "no-range");
   for (const [name, legal] of [
     ["a", true],
     ["", false],
@@ -166,6 +156,34 @@ t.test("P-104 a key is found in exactly the range that holds it, by byte order",
     t.equal(isRangeKeySpace(name), legal, name);
   }
   t.equal(isRangeKeySpace("x".repeat(1025)), false);
+  t.end();
+});
+
+t.test("6.3 a split by hand: what it finds, in the order of the contract", (t) => {
+  const descriptors = tiling(["k/m"]);
+  const move = (change: Partial<RangeMove>): RangeMove => ({
+    ...{ moveId: moveId(3), kind: "split", keySpace: "k", startKey: "k/p", endKey: null },
+    ...{ source: 2, target: 3, generation: rangeGeneration(1), attempt: attempt(1) },
+    ...{ phase: "copying", reason: "none", sourceDone: false, targetDone: false },
+    ...{ deadlineLeaseMs: 9, ...change },
+  });
+  const found = (key: string, running: RangeMove | null = null, ranges = descriptors): string => {
+    const one = splitCase("k", ranges, running, key);
+    if (one.kind === "refused") return one.status;
+    return one.kind === "runs" ? "runs" : `begins ${one.range.partitionId}`;
+  };
+  t.equal(found("k/n"), "begins 2");
+  t.equal(found("k/c"), "begins 1");
+  t.equal(found("k/n", null, []), "NoRange");
+  t.equal(found("k/m"), "InvalidSplitKey", "the start of a range");
+  t.equal(found("k/n/o"), "InvalidSplitKey", "of another key space");
+  t.equal(found("k/p", move({})), "runs");
+  t.equal(found("k/p", move({ phase: "cut" }), tiling(["k/m", "k/p"])), "runs", "it succeeded");
+  t.equal(found("k/p", move({ phase: "aborting" })), "UnsettledMovingIntents");
+  t.equal(found("k/n", move({})), "ConcurrentSplit");
+  t.equal(found("k/n", move({ phase: "cut" })), "UnsettledMovingIntents");
+  t.equal(found("k/m", move({})), "InvalidSplitKey");
+  t.equal(found("k/p", move({ kind: "home" })), "ConcurrentSplit", "another kind of move");
   t.end();
 });
 

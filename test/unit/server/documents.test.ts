@@ -69,7 +69,7 @@ t.test("the limits are the program's", (t) => {
     "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
     "living partitions of a cluster": `${limits.PARTITIONS_MAX}`,
     "records of removed partitions": `the newest ${limits.REMOVED_PARTITIONS_KEPT}`,
-    "moves of key ranges": `${limits.RANGE_MOVES_MAX} in a cluster, one for each key space`,
+    "moves of key ranges": `${limits.RANGE_MOVES_MAX} in a cluster, one for each key space, ${limits.RANGE_MOVES_PER_NODE} from or to groups that one node leads`,
     "attempts of a move": `${limits.RANGE_ATTEMPTS_MAX}, ${limits.RANGE_ATTEMPT_MS / 60_000} min each`,
     "voters of a cluster": `${limits.VOTERS_MAX}`,
     "members of a cluster": `${limits.MEMBERS_MAX}`,
