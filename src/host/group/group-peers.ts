@@ -3,7 +3,9 @@
  * may sleep.
  *
  * Invariants: 1. Everything that arrives is stepped in the order of arrival, in the group's own
- * turn. 2. What wakes a group is decided in `quiescence.ts` alone.
+ * turn. 2. What wakes a group is decided in `quiescence.ts` alone. 3. A granted vote tells what is
+ * known here of the leader's lease clock, in two members of the message that the core leaves at 0:
+ * who does not know them ignores them.
  */
 import type { RaftCore } from "../../raft/core.js";
 import type { Message } from "../../raft/state/types.js";
@@ -70,7 +72,13 @@ export class GroupPeers implements InboxObserver {
   }
 
   send(message: Message): void {
-    this.replication.send(message);
+    const isGrant = message.kind === "voteAnswer" && !message.reject;
+    this.replication.send(isGrant ? this.withLease(message) : message);
+  }
+
+  private withLease(grant: Message): Message {
+    const { term, leaseMs } = this.leadership.heardLease.latest;
+    return { ...grant, context: term, rejectHint: leaseMs };
   }
 
   /** Takes in a message of another node's core. */
@@ -101,6 +109,11 @@ export class GroupPeers implements InboxObserver {
   after(message: Message, sign: HeartbeatSign): void {
     const { core, leadership } = this;
     this.quiescence.after(message, this.parts.clock.monotonicMs());
+    if (message.kind === "voteAnswer" && !message.reject && message.term === core.term) {
+      const { context: term, rejectHint: leaseMs } = message;
+      leadership.heardLease.toldByVoter(message.term, { term, leaseMs });
+      return;
+    }
     // A heartbeat of the present leader, as stepping it has just shown.
     if (message.kind !== "heartbeat" || message.term !== core.term) return;
     if (message.from !== core.leader) return;

@@ -3,7 +3,9 @@
  * (contract T1 to T3).
  *
  * Heartbeats name the leader's clock. A sleeping group gets none: meanwhile the clock is taken to
- * have gone on as the monotonic clock of the leader's node did, which that node tells.
+ * have gone on as the monotonic clock of the leader's node did, which that node tells. Who votes for
+ * a candidate tells it what it has heard: the candidate may have been cut off from the leader, and
+ * of any majority somebody has heard it lately.
  *
  * Pure. Invariants: 1. The value is one that the clock of the leader of `term` had before now, or
  * would have had, had it gone on to lead: it is never ahead, so no lease is shortened. 2. It is of
@@ -17,6 +19,12 @@ import { assert } from "../../base/assert.js";
 export interface LeaseSign {
   readonly leaseMs: number;
   readonly nodeMs: number;
+}
+
+/** What a node heard of the lease clock of the leader of `term` (ms); zeros: nothing. */
+export interface HeardSign {
+  readonly term: number;
+  readonly leaseMs: number;
 }
 
 /** Of a leader that does not serve yet, and in messages that carry none. */
@@ -36,6 +44,17 @@ export class HeardLease {
     this.leaseMs = isOlder ? this.leaseMs : sign.leaseMs;
     this.nodeMs = isOlder ? Infinity : sign.nodeMs;
     this.term = term;
+  }
+
+  /** The latest that is known. */
+  get latest(): HeardSign {
+    return { term: this.term, leaseMs: this.leaseMs };
+  }
+
+  /** A voter of this node in `term` heard `sign`. */
+  toldByVoter(term: number, { term: ledIn, leaseMs }: HeardSign): void {
+    // A leader of a later term is none that this node follows.
+    if (ledIn < term) this.heard(ledIn, { leaseMs, nodeMs: Infinity });
   }
 
   /**

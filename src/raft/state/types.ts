@@ -148,7 +148,10 @@ export type MessageKind =
   | "readIndex"
   | "readIndexAnswer";
 
-/** One message between two cores. A field that a kind does not use is 0, false or null. */
+/**
+ * One message between two cores. A field that a kind does not use is 0, false or null; of a granted
+ * vote the host fills `rejectHint` and `context` on the wire, and no core looks at them.
+ */
 export interface Message {
   readonly kind: MessageKind;
   readonly from: NodeId;

@@ -95,6 +95,41 @@ for (const awake of [false, true]) {
   );
 }
 
+/** A frame without requests for (pre-)votes. */
+function withoutCampaigns(bytes: Uint8Array): Uint8Array | null {
+  const writer = new RaftFrameWriter(new FrameRoom());
+  const bad = readRaftFrame(bytes, 1, 2, ({ group, message, entries, sign }) => {
+    const isAsking = message.kind === "vote" || message.kind === "preVote";
+    if (!isAsking) writer.add(group, message, entries, sign);
+  });
+  return bad === 0 ? writer.take() : bytes;
+}
+
+for (const awake of [false, true]) {
+  const how = awake ? "awake" : "asleep";
+  void t.test(
+    `P-196 T1 T3 who votes for an heir that was cut off tells it the lease clock, ${how}`,
+    (t) => {
+      const cluster = quiet({ quiesceAfterMs: awake ? 0 : 1500 });
+      t.equal(lock(cluster, "dead").type, LockType.locked);
+      const [old, heir] = [serverOf(cluster), heirOf(cluster)];
+      cluster.pass(1000);
+      const voter = 6 - old - heir;
+      cluster.network.filter = (from, bytes) => (from === voter ? withoutCampaigns(bytes) : bytes);
+      cluster.network.cut(old, heir);
+      cluster.network.cut(heir, old);
+      cluster.pass(20_000, 50);
+      const clockMs = groupOf(cluster, old).leaseNowMs();
+      cluster.kill(old);
+      const leaderlessMs = cluster.passUntil(() => cluster.serverOf(PARTITION) === heir);
+      const heirMs = groupOf(cluster, heir).leaseNowMs();
+      t.ok(heirMs <= clockMs + leaderlessMs, "never ahead");
+      t.ok(heirMs > clockMs - 2000, `${heirMs} goes on at about ${clockMs}`);
+      t.end();
+    },
+  );
+}
+
 function replicaOf(cluster: Cluster, node: number): Replica {
   return groupOf(cluster, node)["replica"];
 }
