@@ -206,11 +206,11 @@ export class Faults implements Scene {
     // Which groups a node has a copy of, only the partition map says.
     const isMapped = this.plan.placer === null || this.atlas.seenMap.version > 0;
     if (!this.isFounded || !isMapped || !this.atlas.mayLose(server)) return false;
+    // Who left and is started by mistake would join anew with an empty disk, and then be taken away;
+    // nobody replaces it.
+    if (server.isRetired && ["wipe", "lose-disk", "roll-back"].includes(kind)) return false;
     if (kind === "lose-disk" || kind === "roll-back") return this.takeAway(kind, server, prng);
     if (kind === "wipe") {
-      // Who left and is started by mistake would join anew with an empty disk, and then be taken
-      // away.
-      if (server.isRetired) return false;
       server.isDamaged = true;
       server.wipe();
       return true;
