@@ -34,7 +34,8 @@ export function newestMeta(servers: readonly Server[]): MetaReads | null {
   return newest;
 }
 
-function isOwing({ isLost, isDamaged, isRetired }: Server): boolean {
+/** Whole, and expected to be up. */
+export function isOwing({ isLost, isDamaged, isRetired }: Server): boolean {
   return !isLost && !isDamaged && !isRetired;
 }
 

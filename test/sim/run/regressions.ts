@@ -65,6 +65,17 @@ export const REGRESSIONS: readonly Regression[] = [
     found: "a request for what nobody led waited beyond its deadline (operations/hosting.test.ts)",
   },
   {
+    seed: 3700010,
+    profile: "placed",
+    ticks: 16_000,
+    found: "an heir that was cut off began with an old lease clock (unit/host/moves.test.ts)",
+  },
+  {
+    seed: 3600034,
+    profile: "placed",
+    found: "peace ended before a replica on its way to a lost machine was given up (peace.test.ts)",
+  },
+  {
     seed: 1128,
     profile: "levels",
     found: "a founder that joined anew led groups whose only founder it had been (joins.test.ts)",
