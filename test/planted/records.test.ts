@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import t from "tap";
 import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
-import { isAll, partOf, partText } from "./part.js";
+import { planted as parts } from "./part.js";
 import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
@@ -35,10 +35,10 @@ const bugs: readonly RecordBug[] = [
   ...movedRangeBugs,
 ];
 
-const tried = partOf(bugs);
+const tried = parts.of(bugs);
 
-t.setTimeout(isAll ? 3_600_000 : 300_000);
-t.comment(partText);
+t.setTimeout(parts.isAll ? 3_600_000 : 300_000);
+t.comment(parts.text);
 
 /** The names of the tests of a file that fail in a tree with these modules. */
 async function failing(file: string, modules: ReadonlyMap<string, string>): Promise<string[]> {

@@ -33,6 +33,9 @@ export class Load {
   private readonly clients = new Map<number, readonly Client[]>();
   private readonly workers: Promise<void>[] = [];
   private isStopped = false;
+  /** Writers in the middle of a step, and what holds them back before the next one. */
+  private busy = 0;
+  private pause: Promise<void> | null = null;
 
   private constructor(count: number) {
     this.objects = makeObjects(count, this.findings);
@@ -69,6 +72,17 @@ export class Load {
     while (this.findings.operations < enough) await sleep(20);
   }
 
+  /** Lets the writers end their steps, looks at everything, and lets them go on; what was wrong so far. */
+  async look(): Promise<readonly string[]> {
+    let goOn = (): void => undefined;
+    this.pause = new Promise((resolve) => (goOn = resolve));
+    while (this.busy > 0) await sleep(10);
+    await verifyAll(this.objects, this.sender(0));
+    this.pause = null;
+    goOn();
+    return this.findings.violations;
+  }
+
   /** Ends the writers and looks at everything, through each node that is left; what was wrong. */
   async judge(): Promise<readonly string[]> {
     this.isStopped = true;
@@ -91,7 +105,10 @@ export class Load {
   private async work(worker: number, draw: Prng): Promise<void> {
     const send = this.sender(worker);
     for (let serial = 0; !this.isStopped; serial++) {
+      await this.pause;
+      this.busy++;
       await step(worker, serial, draw, this.objects, send);
+      this.busy--;
       await sleep(PAUSE_MS);
     }
   }

@@ -157,7 +157,7 @@ export class PlacedNodes {
   }
 
   /** The placement in short, for messages. */
-  private async told(by: number): Promise<string> {
+  async told(by: number): Promise<string> {
     const { partitions } = await this.placement(by);
     const lines = partitions.map(({ partitionId, replicas }) => {
       const list = replicas.map(({ endpoint, role }) => `${this.idOf(endpoint)} ${role}`);

@@ -3,7 +3,7 @@
  * seeds; the real code passes the very same runs; and the table of README.md has them all.
  */
 import t from "tap";
-import { isAll, partOf, partText } from "../../planted/part.js";
+import { planted as parts } from "../../planted/part.js";
 import { type Found, readFound } from "./found.js";
 import type { Mutation } from "./mutation.js";
 import { mutations, openMutations } from "./mutations.js";
@@ -12,8 +12,8 @@ import { PlantedTree } from "./plant.js";
 import { openRows, readmeText, rowOf, writtenRows } from "./table.js";
 import { Trials } from "./trials.js";
 
-t.setTimeout(isAll ? 3_600_000 : 300_000);
-t.comment(partText);
+t.setTimeout(parts.isAll ? 3_600_000 : 300_000);
+t.comment(parts.text);
 
 /** Seeds tried from the recorded one on: what a seed means changes with the simulator. */
 const SEEDS_MAX = 24;
@@ -52,7 +52,7 @@ async function hunt(mutation: Mutation, known: Found, real: PlantedTree | null):
 async function huntAll(): Promise<Hunt[]> {
   const found = readFound();
   const hunts: Hunt[] = [];
-  const left = [...partOf(mutations)];
+  const left = [...parts.of(mutations)];
   const work = async (): Promise<void> => {
     const real = await PlantedTree.grow(null);
     try {
