@@ -6,7 +6,8 @@ import t, { type Test } from "tap";
 import { runCli } from "../cli/programs.js";
 import { endAll } from "../cluster/server-process.js";
 import { type PartitionPlacement, PlacedNodes, eventually } from "../placement/placed-nodes.js";
-import { GrpcCaller, type Json, type Reply, http1, post } from "./wire.js";
+import { PlacedCallers } from "./placed-callers.js";
+import type { Json, Reply } from "./wire.js";
 
 t.setTimeout(240_000);
 t.teardown(endAll);
@@ -20,45 +21,7 @@ const FLAGS = [
 ];
 const LEAVER = 5;
 
-class Callers {
-  readonly grpc = new Map<number, GrpcCaller>();
-  private readonly http = new Map<number, string>();
-
-  constructor(readonly nodes: PlacedNodes) {}
-
-  async open(): Promise<this> {
-    for (const id of this.nodes.running) {
-      const { grpc, http } = await this.nodes.addresses(id);
-      this.grpc.set(id, new GrpcCaller(grpc));
-      this.http.set(id, `http://${http}`);
-    }
-    return this;
-  }
-
-  get(id: number, path: string): Promise<Reply> {
-    return http1(this.http.get(id) ?? "", path);
-  }
-
-  post(id: number, path: string, body: object): Promise<Reply> {
-    return post(this.http.get(id) ?? "", path, body);
-  }
-
-  async rpc(id: number, name: string, fields: Json): Promise<Json> {
-    const reply = await this.grpc.get(id)?.call("Cluster", name, fields);
-    if (reply?.code !== 0) throw new Error(`${name}: status ${String(reply?.code)}`);
-    return reply.fields;
-  }
-
-  leave(id: number, body: object = {}): Promise<Reply> {
-    return this.post(id, "/v1/cluster/leave", body);
-  }
-
-  close(): void {
-    for (const caller of this.grpc.values()) caller.close();
-  }
-}
-
-async function leaves(t: Test, callers: Callers): Promise<void> {
+async function leaves(t: Test, callers: PlacedCallers): Promise<void> {
   await t.test("5.3 rule 3: who is alive, unknown or no id", async (t) => {
     const alive = await callers.leave(1, { nodeId: LEAVER });
     t.equal(alive.status, 409);
@@ -122,7 +85,7 @@ async function leaves(t: Test, callers: Callers): Promise<void> {
   });
 }
 
-async function factors(t: Test, callers: Callers): Promise<void> {
+async function factors(t: Test, callers: PlacedCallers): Promise<void> {
   const { nodes } = callers;
   const path = "/v1/cluster/replication-factor";
   const leader = await nodes.metaLeader(1);
@@ -218,7 +181,7 @@ async function factors(t: Test, callers: Callers): Promise<void> {
 
 t.test("five nodes, three replicas", async (t) => {
   const nodes = await PlacedNodes.start(5, 0, FLAGS);
-  const callers = await new Callers(nodes).open();
+  const callers = await new PlacedCallers(nodes).open();
   t.teardown(() => {
     callers.close();
     return nodes.end();
