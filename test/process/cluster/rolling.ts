@@ -1,6 +1,6 @@
 /**
- * Three real nodes that are stopped by SIGTERM and started again one after the other, under callers that are connected
- * to the others and repeat nothing.
+ * Three real nodes that are stopped by SIGTERM and started again one after the other, perhaps with another program, under
+ * callers that are connected to the others and repeat nothing.
  *
  * Invariants: 1. Every call has one end, which is counted by its type. 2. A node is stopped only when no caller waits at
  * it any more. 3. Only processes started here are signalled.
@@ -11,11 +11,16 @@ import {
   type Addresses,
   ServerProcess,
   nodeFlags,
+  serverMain,
   sleep,
   temporaryDirectory,
   foundersOf,
   freePorts,
 } from "./server-process.js";
+
+/** How a node is started: what comes before its flags. */
+export type Command = readonly string[];
+export const PRESENT: Command = [process.execPath, serverMain];
 
 /** What a call may say that succeeded, or was refused for what it asked. */
 const MUST_RETRY_OR_WORSE: Readonly<Record<string, readonly number[]>> = {
@@ -38,26 +43,40 @@ export class Rolling {
   answered = 0;
   readonly refusals = new Map<string, number>();
 
-  constructor(private readonly flags: readonly string[]) {}
+  /** `command`: of all nodes, until they are restarted with another one. */
+  constructor(
+    private readonly flags: readonly string[],
+    private readonly command: Command = PRESENT,
+  ) {}
 
   async start(): Promise<void> {
     this.ports = await freePorts(3);
-    for (const id of [1, 2, 3]) this.begin(id);
+    for (const id of [1, 2, 3]) this.launch(id, this.command);
     await Promise.all([1, 2, 3].map((id) => this.ready(id)));
   }
 
-  private begin(id: number): void {
+  /** Starts a node that does not run. */
+  launch(id: number, command: Command): ServerProcess {
     const path = join(this.directory.path, String(id));
     const own = [`--raft-nodeid=${id}`, `--initial-cluster=${foundersOf(this.ports)}`];
     const peer = `--peer-port=${String(this.ports[id - 1])}`;
-    this.processes.set(id, new ServerProcess(nodeFlags(path, peer, ...own, ...this.flags)));
+    const node = new ServerProcess(nodeFlags(path, peer, ...own, ...this.flags), command);
+    this.processes.set(id, node);
+    return node;
   }
 
-  private async ready(id: number): Promise<void> {
-    const addresses: Addresses | undefined = await this.processes.get(id)?.ready();
-    if (addresses === undefined) throw new Error(`node ${id} was not started`);
+  node(id: number): ServerProcess {
+    const node = this.processes.get(id);
+    if (node === undefined) throw new Error(`node ${id} was not started`);
+    return node;
+  }
+
+  /** It is asked too from then on. */
+  async ready(id: number): Promise<void> {
+    const addresses: Addresses = await this.node(id).ready();
     this.callers.set(id, new GrpcCaller(addresses.grpc));
     this.http.set(id, addresses.http);
+    if (this.avoided === id) this.avoided = 0;
   }
 
   /** One call to a node that is not about to stop; its fields, or null when it was refused. */
@@ -108,15 +127,18 @@ export class Rolling {
     while (this.open > 0) await sleep(20);
   }
 
-  /** Stops node `id` by SIGTERM, once nobody calls it any more, and starts it again. */
-  async restart(id: number): Promise<void> {
+  /** Stops node `id` by SIGTERM, once nobody calls it any more. */
+  async stop(id: number): Promise<void> {
     this.avoided = id;
     while ((this.waiting.get(id) ?? 0) > 0) await sleep(10);
-    const ended = await this.processes.get(id)?.stop();
-    if (ended?.code !== 0) throw new Error(`node ${id} ended with ${String(ended?.code)}`);
-    this.begin(id);
+    const { code } = await this.node(id).stop();
+    if (code !== 0) throw new Error(`node ${id} ended with ${String(code)}`);
+  }
+
+  async restart(id: number, command = this.command): Promise<void> {
+    await this.stop(id);
+    this.launch(id, command);
     await this.ready(id);
-    this.avoided = 0;
   }
 
   /** Sum of the terms of all groups: it grows with every change of a leader. */
