@@ -150,6 +150,14 @@ export class ByteWriter {
     return this.buffer.slice(0, this.at);
   }
 
+  /** The bytes written so far, not copied: the last thing that is asked of this writer. */
+  handOver(): Uint8Array {
+    const written = this.buffer.subarray(0, this.at);
+    this.buffer = EMPTY_BYTES;
+    this.at = 0;
+    return written;
+  }
+
   /** Copies the bytes written so far to the start of `target`, which must have room for them. */
   copyTo(target: Uint8Array): void {
     const size = this.at;
@@ -298,6 +306,13 @@ export class ByteReader {
   /** A counted byte string, copied. */
   bytes(): Uint8Array {
     return this.raw(this.length());
+  }
+
+  /** A counted byte string, as a view of what is read. */
+  bytesView(): Uint8Array {
+    const count = this.length();
+    const at = this.take(count);
+    return at < 0 ? EMPTY_BYTES : this.buffer.subarray(at, at + count);
   }
 
   /** Counted UTF-8; invalid UTF-8 fails. */

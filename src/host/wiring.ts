@@ -127,7 +127,7 @@ export class NodeParts implements TurnParts {
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
     const atTick = (nowMs: number): boolean => {
-      this.snapshots.tick(nowMs);
+      this.snapshots.ticked(nowMs, nowMs - this.ticker.nextTickMs);
       this.heirs.tick();
       const { isStopping } = this.stopping;
       if (!isStopping) {
@@ -249,7 +249,7 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       sendBulk: (to, bytes) => ports.peers?.send(to, "bulk", bytes) ?? false,
       find: (partition) => registry.find(partition)?.replica ?? null,
-      isForBalance: (partition, to) => this.changes.isForBalance(partition, to),
+      purposeOf: (partition, to) => this.changes.purposeOf(partition, to),
       mayHold: (level) => this.levelMark.covers(level),
       mayFill: () => flusher.intakeOpen && registry.memtable.rows < 2 * settings.flushRows,
       flushSoon: (done) => this.flushSoon(done),

@@ -27,6 +27,7 @@ import { ReplicaReports } from "../reports/replica-reports.js";
 import { Reconcile } from "./reconcile.js";
 import type { MetaAccess } from "./cluster-members.js";
 import type { Membership } from "../../raft/state/types.js";
+import type { SnapshotPurpose } from "../snapshots/snapshot-pace.js";
 import type { HostSettings } from "../settings.js";
 import type { LevelMark } from "../storage/level-mark.js";
 import type { LevelFacts } from "../requests/results.js";
@@ -275,16 +276,15 @@ export class ClusterChanges {
     this.removal.stop();
   }
 
-  /** The replica of `node` comes in place of one that is sound, as far as is known here. */
-  isForBalance(partition: PartitionId, node: number): boolean {
+  /** What the replica of `node` comes for, as far as is known here: in whose place it comes. */
+  purposeOf(partition: PartitionId, node: number): SnapshotPurpose {
     const record = this.reconcile.placed.get(partition);
     const replaces = record?.replicas.find(({ nodeId }) => nodeId === node)?.replaces ?? 0;
     const leaver = replaces === 0 ? null : this.deps.metaReads()?.member(replaces);
-    if (leaver === null || leaver === undefined || leaver.evicted) return false;
-    return (
-      leaver.role !== "leaving" &&
-      (replaces === this.deps.settings.nodeId || this.deps.isLinked(replaces))
-    );
+    if (leaver === null || leaver === undefined || leaver.evicted) return "repair";
+    // One that may be dead is not waited for, leaving or not.
+    if (replaces !== this.deps.settings.nodeId && !this.deps.isLinked(replaces)) return "repair";
+    return leaver.role === "leaving" ? "drain" : "balance";
   }
 
   /** Whether moves begin is for the leader of meta to say (contract 5.4); null = not known. */

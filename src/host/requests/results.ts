@@ -206,6 +206,8 @@ export interface NodeFacts {
   readonly leaderTransfers: readonly TransferCount[];
   /** Bytes of snapshots that travelled, by direction and receiver. */
   readonly snapshotBytes: readonly SnapshotBytes[];
+  /** What snapshots for drain and balance may take now. */
+  readonly plannedBytesPerSecond: number;
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];

@@ -93,7 +93,8 @@ export function encodeSnapshotFrame(frame: SnapshotFrame): Uint8Array {
       writer.uint53(frame.term).uint53(frame.meta.index).uint53(frame.meta.term);
       return writer.bytes(encodeMembership(frame.meta.membership)).finish();
     case "chunk":
-      return writer.uint32(frame.sequence).bytes(frame.bytes).finish();
+      // Large, and as long as its writer: a copy more of each would keep the collector busy.
+      return writer.uint32(frame.sequence).bytes(frame.bytes).handOver();
     case "ack":
       return writer.uint32(frame.next).boolean(frame.resend).finish();
     case "result":
@@ -104,7 +105,7 @@ export function encodeSnapshotFrame(frame: SnapshotFrame): Uint8Array {
   }
 }
 
-/** Null when the bytes are no frame of this version. */
+/** Null when the bytes are no frame of this version; what a chunk holds is a view of them. */
 export function decodeSnapshotFrame(bytes: Uint8Array): SnapshotFrame | null {
   if (bytes.length > CHUNK_MAX_BYTES + FRAME_BASE_BYTES) return null;
   const reader = new ByteReader(bytes);
@@ -121,7 +122,7 @@ function readBody(reader: ByteReader, kind: number, at: FrameHead): SnapshotFram
     case Kind.begin:
       return readBegin(reader, at);
     case Kind.chunk:
-      return { kind: "chunk", ...at, sequence: reader.uint32(), bytes: reader.bytes() };
+      return { kind: "chunk", ...at, sequence: reader.uint32(), bytes: reader.bytesView() };
     case Kind.ack:
       return { kind: "ack", ...at, next: reader.uint32(), resend: reader.boolean() };
     case Kind.result: {

@@ -2,8 +2,7 @@
  * The bounds of snapshot transfers.
  *
  * Invariants: 1. Times are of the monotonic clock. 2. What a transfer holds in memory is bounded by
- * `windowChunks` chunks at either end and `heldBytesMax` at the sender. 3. Over any stretch of time
- * no more leaves than the rate allows, plus one tenth of a second's worth and one chunk.
+ * `windowChunks` chunks at either end and `heldBytesMax` at the sender.
  */
 
 export interface SnapshotSettings {
@@ -26,6 +25,10 @@ export interface SnapshotSettings {
   readonly bytesPerSecond: number;
   /** And those of them that are sent for balance alone. */
   readonly balanceBytesPerSecond: number;
+  /** What moves that were planned, drain and balance, take at least while the node is behind. */
+  readonly plannedLeastBytesPerSecond: number;
+  /** A node whose ticks come so late on average is behind. */
+  readonly behindMs: number;
   /** Silence after which the sender asks where the receiver is. */
   readonly askAfterMs: number;
   /** Longest time without progress. */
@@ -51,6 +54,8 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   receiversMax: 4,
   bytesPerSecond: 64 << 20,
   balanceBytesPerSecond: 16 << 20,
+  plannedLeastBytesPerSecond: 5 << 19,
+  behindMs: 2,
   askAfterMs: 500,
   progressMs: 10_000,
   totalMs: 600_000,
@@ -65,30 +70,4 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
 export function isTooSlow(settings: SnapshotSettings, elapsedMs: number, bytes: number): boolean {
   if (elapsedMs < settings.totalMs) return false;
   return bytes * 1000 < settings.leastBytesPerSecond * elapsedMs;
-}
-
-/** How many bytes of snapshots may leave: a bucket that fills with time. */
-export class SendRate {
-  private readonly burstBytes: number;
-  private leftBytes: number;
-
-  constructor(
-    private readonly bytesPerSecond: number,
-    private filledAtMs: number,
-  ) {
-    this.burstBytes = bytesPerSecond / 10;
-    this.leftBytes = this.burstBytes;
-  }
-
-  /** Whether something may be made for sending at `nowMs`. */
-  allows(nowMs: number): boolean {
-    const earned = ((nowMs - this.filledAtMs) * this.bytesPerSecond) / 1000;
-    this.leftBytes = Math.min(this.burstBytes, this.leftBytes + earned);
-    this.filledAtMs = nowMs;
-    return this.leftBytes > 0;
-  }
-
-  charge(bytes: number): void {
-    this.leftBytes -= bytes;
-  }
 }

@@ -12,6 +12,7 @@ import type { PeerLives, StrayReason } from "../replication/peer-lives.js";
 import type { RaftItem } from "../replication/raft-frames.js";
 import type { SnapshotFrame } from "./snapshot-frames.js";
 import type { SnapshotSettings } from "./snapshot-limits.js";
+import type { SnapshotPurpose } from "./snapshot-pace.js";
 
 /** One group, as a transfer sees it; a replica is one. */
 export interface SnapshotGroup {
@@ -60,8 +61,8 @@ export interface SnapshotDeps {
   /** Queues a frame on the lane "bulk"; false: it was dropped. */
   sendBulk(to: number, bytes: Uint8Array): boolean;
   find(partition: PartitionId): SnapshotGroup | null;
-  /** The replica of `to` comes for balance alone: nobody is the safer for it. */
-  isForBalance(partition: PartitionId, to: number): boolean;
+  /** What the replica of `to` comes for. */
+  purposeOf(partition: PartitionId, to: number): SnapshotPurpose;
   /** Data of `level` may be written here; false: not yet. */
   mayHold(level: number): boolean;
   /** A transfer was announced between lives that are over, or not known. */

@@ -15,7 +15,7 @@ import type { HardState } from "../../ports.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { SnapshotArrivals } from "./snapshot-arrivals.js";
 import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
-import { SendRate } from "./snapshot-limits.js";
+import { SnapshotPace } from "./snapshot-pace.js";
 import { SnapshotSender } from "./snapshot-sender.js";
 import { type SnapshotBytes, SnapshotTally } from "./snapshot-tally.js";
 import type { SnapshotGroup, SnapshotLink, SnapshotDeps } from "./snapshot-types.js";
@@ -67,8 +67,7 @@ export class Snapshots {
   private unjoined = 0;
   private sweeping: SnapshotGroup[] = [];
   private readonly link: SnapshotLink;
-  private readonly rate: SendRate;
-  private readonly balanceRate: SendRate;
+  private readonly pace: SnapshotPace;
   private sessions: number;
   private readonly tally = new SnapshotTally();
   /** Frames that could not be read. */
@@ -78,8 +77,7 @@ export class Snapshots {
 
   constructor(private readonly deps: SnapshotDeps) {
     const { settings, logger } = deps;
-    this.rate = new SendRate(settings.bytesPerSecond, deps.nowMs());
-    this.balanceRate = new SendRate(settings.balanceBytesPerSecond, deps.nowMs());
+    this.pace = new SnapshotPace(settings, deps.nowMs());
     // Numbers of an earlier life of this node must not come again.
     this.sessions = deps.sessionSeed * 2 ** 20;
     this.link = {
@@ -87,14 +85,9 @@ export class Snapshots {
       logger,
       send: (to, frame) => deps.sendBulk(to, encodeSnapshotFrame(frame)),
       nextSession: () => ++this.sessions,
-      maySend: ({ partition }, to) => {
-        const nowMs = deps.nowMs();
-        if (!this.rate.allows(nowMs)) return false;
-        return !deps.isForBalance(partition, to) || this.balanceRate.allows(nowMs);
-      },
+      maySend: ({ partition }, to) => this.pace.allows(deps.purposeOf(partition, to), deps.nowMs()),
       charge: (group, to, bytes) => {
-        this.rate.charge(bytes);
-        if (deps.isForBalance(group.partition, to)) this.balanceRate.charge(bytes);
+        this.pace.charge(deps.purposeOf(group.partition, to), bytes);
         this.tally.count("out", group.members.membership, to, bytes);
       },
     };
@@ -197,7 +190,7 @@ export class Snapshots {
     this.arrivals.frame(from, group, frame, nowMs);
   }
 
-  /** Once per tick, and whenever memory has room again. */
+  /** With each tick of the node, and whenever memory has room again. */
   tick(nowMs: number): void {
     this.startOrders(nowMs);
     for (const [key, sender] of [...this.outgoing]) {
@@ -227,6 +220,11 @@ export class Snapshots {
   /** Bytes that travelled in this life, by direction and receiver. */
   bytesMoved(): readonly SnapshotBytes[] {
     return this.tally.all();
+  }
+
+  /** What drain and balance may take now (bytes per second). */
+  get plannedBytesPerSecond(): number {
+    return this.pace.plannedBytesPerSecond;
   }
 
   facts(): readonly TransferFacts[] {
@@ -297,6 +295,12 @@ export class Snapshots {
     const pauseMs = isBusy ? retryMs : Math.min(retryMaxMs, retryMs * 2 ** known.count);
     const count = isBusy ? known.count : Math.min(known.count + 1, 30);
     this.failures.set(key, { count, untilMs: nowMs + pauseMs });
+  }
+
+  /** A tick of the node came, `lateMs` after its time. */
+  ticked(nowMs: number, lateMs: number): void {
+    this.pace.ticked(nowMs, lateMs);
+    this.tick(nowMs);
   }
 
   /** Deletes some rows of states that nobody needs, one group at a time. */

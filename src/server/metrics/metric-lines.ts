@@ -142,7 +142,11 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
 /** Leaderships and snapshots that went from node to node. */
 export function travelLines(
   lines: string[],
-  { leaderTransfers, snapshotBytes }: Pick<NodeFacts, "leaderTransfers" | "snapshotBytes">,
+  {
+    leaderTransfers,
+    snapshotBytes,
+    plannedBytesPerSecond,
+  }: Pick<NodeFacts, "leaderTransfers" | "snapshotBytes" | "plannedBytesPerSecond">,
 ): void {
   const transfers = "svc_leader_transfers_total";
   const ended = "Planned moves of leaderships that began here, by what for and how they ended";
@@ -156,6 +160,9 @@ export function travelLines(
   for (const { direction, class: kind, bytes } of snapshotBytes) {
     lines.push(`${images}{direction="${direction}",class="${kind}"} ${bytes}`);
   }
+  const planned = "svc_image_planned_bytes_per_second";
+  family(lines, planned, "gauge", "What snapshots for drain and balance may take here now");
+  lines.push(`${planned} ${plannedBytesPerSecond}`);
 }
 
 /** What the allocator does, where the meta partition is led. */

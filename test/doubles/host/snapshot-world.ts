@@ -18,6 +18,7 @@ import {
   DEFAULT_SNAPSHOT_SETTINGS,
   type SnapshotSettings,
 } from "../../../src/host/snapshots/snapshot-limits.js";
+import type { SnapshotPurpose } from "../../../src/host/snapshots/snapshot-pace.js";
 import { Machine } from "../../../src/machine/machine.js";
 import { Memtable } from "../../../src/machine/store/memtable.js";
 import type { HardState, LogPosition, StorePort } from "../../../src/ports.js";
@@ -150,8 +151,8 @@ export class Side {
   readonly lines: string[] = [];
   installs = 0;
   fillRows = 2000;
-  /** What it sends is for balance. */
-  balances = false;
+  /** Of what it sends. */
+  purpose: SnapshotPurpose = "repair";
   private flushes: (() => void)[] = [];
   private logWork: (() => void)[] = [];
   readonly log: FakeLog;
@@ -228,7 +229,7 @@ export class Side {
       nowMs: () => this.lane.nowMs,
       sendBulk: (to, bytes) => this.lane.send(this.nodeId, to, bytes),
       find: (partition) => this.groups.get(partition) ?? null,
-      isForBalance: () => this.balances,
+      purposeOf: () => this.purpose,
       mayFill: () => this.memtable.rows < this.fillRows,
       flushSoon: (done) => void this.flushes.push(done),
       mayHold: () => true,

@@ -90,6 +90,9 @@ t.test(
           writer.reset();
           for (const item of items) write(writer, item);
           if (!equalBytes(first, writer.finish())) throw new Error("reuse changes the bytes");
+          if (!equalBytes(first, writer.handOver()))
+            throw new Error("handed over is something else");
+          if (writer.sizeBytes !== 0) throw new Error("what is handed over is still written to");
           const reader = new ByteReader(first);
           for (const item of items) {
             const value = read(reader, item);
@@ -119,6 +122,7 @@ t.test("P-128 a reader never reads past its end and never throws", (t) => {
     "int64",
     "length",
     "bytes",
+    "bytesView",
     "text",
     "boolean",
   ] as const;
@@ -141,6 +145,17 @@ t.test("P-128 a reader never reads past its end and never throws", (t) => {
   const huge = new ByteReader(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0x0f, 1));
   t.equal(huge.bytes().length, 0);
   t.ok(huge.failed, "a length beyond what remains allocates nothing");
+  t.end();
+});
+
+t.test("counted bytes are read as a copy or as a view", (t) => {
+  const written = new ByteWriter().bytes(Uint8Array.of(1, 2, 3)).finish();
+  const copy = new ByteReader(written).bytes();
+  const view = new ByteReader(written).bytesView();
+  t.same([...copy], [...view]);
+  written[1] = 9;
+  t.same([...copy], [1, 2, 3]);
+  t.same([...view], [9, 2, 3]);
   t.end();
 });
 

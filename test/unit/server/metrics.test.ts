@@ -94,8 +94,12 @@ t.test("moves of leaderships and bytes of snapshots are counted by what they are
   snapshots.count("out", membership, 3, 100);
   snapshots.count("out", membership, 2, 20);
   snapshots.count("in", emptyMembership, 1, 7);
-  travelLines(lines, { leaderTransfers: tally.all(), snapshotBytes: snapshots.all() });
-  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 2);
+  travelLines(lines, {
+    leaderTransfers: tally.all(),
+    snapshotBytes: snapshots.all(),
+    plannedBytesPerSecond: 2621440,
+  });
+  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 3);
   t.same(
     lines.filter((line) => !line.startsWith("#") && !line.endsWith(" 0")),
     [
@@ -104,8 +108,9 @@ t.test("moves of leaderships and bytes of snapshots are counted by what they are
       'svc_image_bytes_total{direction="out",class="learner"} 100',
       'svc_image_bytes_total{direction="out",class="voter"} 20',
       'svc_image_bytes_total{direction="in",class="learner"} 7',
+      "svc_image_planned_bytes_per_second 2621440",
     ],
   );
-  t.equal(lines.length, 4 + 15 + 4, "what did not happen is a zero");
+  t.equal(lines.length, 4 + 15 + 4 + 3, "what did not happen is a zero");
   t.end();
 });

@@ -202,21 +202,28 @@ void t.test("P-093 why nothing is balanced is told beside what partitions wait f
   t.end();
 });
 
-void t.test("P-106 which snapshots are for balance, as the leader of the group knows", (t) => {
+void t.test("P-106 what snapshots are for, as the leader of the group knows", (t) => {
   const cluster = new PlacedCluster(5, 3, { ...PLACING, initialPartitions: 5 }).ready();
   const { replicas } = cluster.record(1);
   const [a = 0, b = 0] = replicas.map(({ nodeId }) => nodeId);
   const target = [1, 2, 3, 4, 5].find((id) => !replicas.some(({ nodeId }) => nodeId === id)) ?? 0;
-  const says = (): boolean => cluster.node(a)["parts"].changes.isForBalance(partitionId(1), target);
-  t.notOk(says(), "it does not come");
+  const says = (): string => cluster.node(a)["parts"].changes.purposeOf(partitionId(1), target);
+  t.equal(says(), "repair", "it does not come");
   t.equal(cluster.order(1, { kind: "add", nodeId: target, replaces: b }), "done");
   t.ok(
-    passWhile(cluster, () => !says(), 2000),
+    passWhile(cluster, () => says() !== "balance", 2000),
     `a sound one goes: ${cluster.told(1)}`,
   );
+  let isOver = false;
+  cluster.node(b).leave(cluster.nowMs + 60_000, 60_000, () => void (isOver = true));
+  t.ok(
+    passWhile(cluster, () => says() !== "drain", 2000),
+    `it leaves the cluster: ${cluster.told(1)}`,
+  );
+  t.notOk(isOver);
   cluster.kill(b);
   cluster.pass(3000);
-  t.notOk(says(), "one that may be dead is replaced");
+  t.equal(says(), "repair", "one that may be dead is replaced");
   t.end();
 });
 
