@@ -254,12 +254,14 @@ export interface StorePort {
   get(key: Uint8Array): Uint8Array | null;
   /**
    * Visits the durable rows with first ≤ key < last (null: to the end) in byte order until `visit`
-   * returns false. Key and value are copies.
+   * returns false. Key and value are copies. `keysOnly`: the values need not be read, nor be the
+   * rows'.
    */
   scan(
     first: Uint8Array,
     last: Uint8Array | null,
     visit: (key: Uint8Array, value: Uint8Array) => boolean,
+    keysOnly?: boolean,
   ): void;
   /**
    * Writes all changes in one durable transaction, off the caller's thread. One at a time

@@ -95,6 +95,13 @@ class Driver {
     return rows;
   }
 
+  keys(first: Uint8Array, last: Uint8Array | null): string[] {
+    const keys: string[] = [];
+    const visit = (key: Uint8Array): boolean => keys.push(hex(key)) > 0;
+    this.store.scan(first, last, visit, true);
+    return keys;
+  }
+
   async reopen(): Promise<void> {
     await this.harness.call<undefined>((done) => this.store.close(() => done(undefined)));
     this.store = await this.harness.open();
@@ -185,6 +192,8 @@ const cases: Readonly<Record<string, Case>> = {
         const whole = described(naive.range(first, last)).slice(0, limit);
         const found = driver.scan(first, last, limit);
         if (found.join() !== whole.join()) t.same(found, whole, hex(first));
+        const known = naive.range(first, last).map(({ key }) => hex(key));
+        if (driver.keys(first, last).join() !== known.join()) t.fail(`keys from ${hex(first)}`);
         const row = naive.rows.get(hex(first));
         const got = driver.store.get(first);
         if (hex(got ?? bytes("none")) !== hex(row?.value ?? bytes("none"))) t.fail(hex(first));

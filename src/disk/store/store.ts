@@ -101,9 +101,9 @@ export class LmdbStore implements StorePort {
     return row !== null && equalBytes(row.key, key) ? row.value : this.damaged(key);
   }
 
-  scan(first: Uint8Array, last: Uint8Array | null, visit: Visit): void {
+  scan(first: Uint8Array, last: Uint8Array | null, visit: Visit, keysOnly = false): void {
     if (last !== null && compareBytes(first, last) >= 0) return;
-    this.walk(NO_DIGEST, first, last, visit);
+    this.walk(NO_DIGEST, first, last, visit, keysOnly);
   }
 
   /**
@@ -115,6 +115,7 @@ export class LmdbStore implements StorePort {
     first: Uint8Array,
     last: Uint8Array | null,
     visit: Visit,
+    keysOnly = false,
   ): boolean {
     const isTop = prefix.length === 0;
     const table = isTop ? "short" : "long";
@@ -131,10 +132,11 @@ export class LmdbStore implements StorePort {
       if (chunk.length > chunkBytes) {
         const branch = concatBytes(prefix, chunk.subarray(0, chunkBytes));
         if (last !== null && compareBytes(branch, last) >= 0) goOn = false;
-        else goOn = this.walk(branch, first, last, visit);
+        else goOn = this.walk(branch, first, last, visit, keysOnly);
         return goOn;
       }
-      const own = value();
+      // A long key lies in its value.
+      const own = isTop && keysOnly ? NO_VALUE : value();
       if (own === null) return this.damaged(isTop ? stored : prefix);
       const row = isTop ? { key: stored, value: own } : decodeLongValue(own);
       const isOwn = row !== null && (isTop || isRowOf(row.key, prefix, chunk));

@@ -126,7 +126,7 @@ export function sweepGenerations(
 ): number {
   const doomed: ByteKey[] = [];
   const gather = (first: ByteKey, last: ByteKey | null): void => {
-    memtable.scan(first, last, (key) => {
+    memtable.scanKeys(first, last, (key) => {
       doomed.push(key);
       return doomed.length < limit;
     });

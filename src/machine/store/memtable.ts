@@ -152,23 +152,45 @@ export class Memtable {
    * false.
    */
   scan(first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
+    this.scanRows(first, last, visit, false);
+  }
+
+  /** As `scan`, without reading what the rows hold: it costs the same however large they are. */
+  scanKeys(first: ByteKey, last: ByteKey | null, visit: (key: ByteKey) => boolean): void {
+    this.scanRows(first, last, visit, true);
+  }
+
+  private scanRows(
+    first: ByteKey,
+    last: ByteKey | null,
+    visit: RowVisitor,
+    keysOnly: boolean,
+  ): void {
     if (last !== null && last <= first) return;
     this.scans++;
     try {
-      this.scanLayers(first, last, visit);
+      this.scanLayers(first, last, visit, keysOnly);
     } finally {
       this.scans--;
     }
   }
 
-  private scanLayers(first: ByteKey, last: ByteKey | null, visit: RowVisitor): void {
+  private scanLayers(
+    first: ByteKey,
+    last: ByteKey | null,
+    visit: RowVisitor,
+    keysOnly: boolean,
+  ): void {
     const merge = new LayerMerge(first, last);
     merge.add(this.active.sortedRuns());
     if (this.immutable !== null) merge.add(this.immutable.sortedRuns());
     const end = last === null ? null : fromByteKey(last);
     merge.over(
-      (row) =>
-        this.store.scan(fromByteKey(first), end, (bytes, stored) => row(toByteKey(bytes), stored)),
+      (row) => {
+        const below = (bytes: Uint8Array, stored: Uint8Array): boolean =>
+          row(toByteKey(bytes), stored);
+        this.store.scan(fromByteKey(first), end, below, keysOnly);
+      },
       (key, value) => value === null || visit(key, value),
     );
   }

@@ -30,6 +30,7 @@ export class FakeStore implements StorePort {
     first: Uint8Array,
     last: Uint8Array | null,
     visit: (key: Uint8Array, value: Uint8Array) => boolean,
+    _keysOnly?: boolean,
   ): void {
     this.sorted ??= [...this.rows.keys()].sort();
     const from = hex(first);

@@ -30,6 +30,7 @@ import { KernelSorter } from "../../../src/machine/store/kernel-sorter.js";
 import { RowEntry, plainSorter } from "../../../src/machine/store/row-table.js";
 import { Prng } from "../../../src/base/prng.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
+import { eraseGroup } from "../../../src/machine/snapshot/restore.js";
 import type { SnapshotChunk } from "../../../src/machine/snapshot/source.js";
 import {
   Bench,
@@ -155,6 +156,32 @@ function compareScan(
   memtable.scan(first, last, () => ++first2 < 2);
   if (first2 !== Math.min(2, expected.length)) throw new Error("a scan did not stop");
 }
+
+t.test("P-106 a group is erased without reading what its rows hold", (t) => {
+  const asked: boolean[] = [];
+  class WatchedStore extends FakeStore {
+    override scan(...[first, last, visit, keysOnly]: Parameters<FakeStore["scan"]>): void {
+      asked.push(keysOnly === true);
+      super.scan(first, last, (key, value) => visit(key, keysOnly ? new Uint8Array(0) : value));
+    }
+  }
+  const store = new WatchedStore();
+  const memtable = new Memtable({ store });
+  const keyOf = (at: number): string => `${generationPrefix(1, 1)}${uint32Key(at)}`;
+  for (let at = 0; at < 30; at++) memtable.insert(keyOf(at), new Uint8Array(9));
+  flush(memtable, store);
+  for (let at = 20; at < 40; at++) memtable.put(keyOf(at), new Uint8Array(7));
+  memtable.put(generationPrefix(2, 1), new Uint8Array(7));
+  asked.length = 0;
+  const erased: number[] = [];
+  do erased.push(eraseGroup(memtable, 1, 15));
+  while ((erased.at(-1) ?? 0) > 0);
+  t.same(erased, [15, 15, 10, 0]);
+  t.ok(asked.length > 0 && asked.every((keysOnly) => keysOnly));
+  flush(memtable, store);
+  t.equal(store.size, 1, "of another group");
+  t.end();
+});
 
 t.test("P-119 a change during a scan and a second freeze are bugs and say so", (t) => {
   const memtable = new Memtable({ store: new FakeStore() });

@@ -3,25 +3,25 @@
  * with crashes at every step; and the frames themselves.
  */
 import t from "tap";
-import { Prng } from "../../../src/base/prng.js";
-import { MemoryStore } from "../../../src/disk/store/memorystore.js";
-import { encodeMembership } from "../../../src/host/replication/config-entries.js";
+import { Prng } from "../../../../src/base/prng.js";
+import { MemoryStore } from "../../../../src/disk/store/memorystore.js";
+import { encodeMembership } from "../../../../src/host/replication/config-entries.js";
 import {
   type SnapshotFrame,
   decodeSnapshotFrame,
   encodeSnapshotFrame,
-} from "../../../src/host/snapshots/snapshot-frames.js";
+} from "../../../../src/host/snapshots/snapshot-frames.js";
 import {
   type InstalledState,
   installAtStart,
-} from "../../../src/host/snapshots/snapshot-recovery.js";
-import type { SnapshotPurpose } from "../../../src/host/snapshots/snapshot-pace.js";
-import type { Command, Outcome } from "../../../src/machine/commands/command.js";
-import type { Machine } from "../../../src/machine/machine.js";
-import { partitionId } from "../../../src/base/ids.js";
-import { allocate, create, lock, set, unlock } from "../../doubles/machine/bench.js";
-import { FakeStore } from "../../doubles/machine/fake-store.js";
-import { Lane, MEMBERS, Side } from "../../doubles/host/snapshot-world.js";
+} from "../../../../src/host/snapshots/snapshot-recovery.js";
+import type { SnapshotPurpose } from "../../../../src/host/snapshots/snapshot-pace.js";
+import type { Command, Outcome } from "../../../../src/machine/commands/command.js";
+import type { Machine } from "../../../../src/machine/machine.js";
+import { partitionId } from "../../../../src/base/ids.js";
+import { allocate, create, lock, set, unlock } from "../../../doubles/machine/bench.js";
+import { FakeStore } from "../../../doubles/machine/fake-store.js";
+import { Lane, MEMBERS, Side } from "../../../doubles/host/snapshot-world.js";
 
 function apply(machine: Machine, leaseMs: number, ...commands: Command[]): Outcome[] {
   const outcomes: Outcome[] = [];

@@ -3,8 +3,11 @@
  * the node keeps up.
  */
 import t from "tap";
-import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
-import { SnapshotPace, type SnapshotPurpose } from "../../../src/host/snapshots/snapshot-pace.js";
+import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../../src/host/snapshots/snapshot-limits.js";
+import {
+  SnapshotPace,
+  type SnapshotPurpose,
+} from "../../../../src/host/snapshots/snapshot-pace.js";
 
 const MIB = 2 ** 20;
 const CHUNK_BYTES = 64 << 10;
