@@ -36,7 +36,7 @@ export interface Member<Given = unknown, Read = unknown> {
   readonly nulls: NullForm | null;
   readonly choice: Choice | null;
   readonly items: Message | null;
-  /** A JSON answer without it counts as the empty text. */
+  /** A JSON answer without it counts as the empty text, the empty list, or false. */
   readonly mayMiss: boolean;
   /** Only on the wire: it is no member of what a client gets. */
   readonly unread: boolean;
@@ -96,6 +96,11 @@ export const safeInt64: Member<number, bigint> = { ...ORDINARY, kind: "int64" };
 export const int64OrUnsentNull: Member<bigint, bigint> = { ...int64, nulls: "unsent" };
 /** A text that says more: where JSON has none it is empty. */
 export const remark: Member<string, string> = { ...text, mayMiss: true };
+
+/** A member that came later: a node of an earlier version answers without it. */
+export function later<M extends Member>(member: M): M {
+  return { ...member, mayMiss: true };
+}
 
 export function textOrNull(nulls: NullForm): Member<string | null, string | null> {
   return { ...ORDINARY, kind: "text", nulls };

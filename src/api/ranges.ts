@@ -10,19 +10,55 @@ import {
   asking,
   bool,
   int32,
+  later,
   list,
   message,
+  oneOf,
   remark,
   safeInt64,
+  safeInt64OrNull,
   text,
   textArgument,
+  textOrNull,
 } from "./members.js";
 
-export const RANGE = message("GrpcRangeDescriptor", RANGE_MEMBERS);
+export const RANGE = message("GrpcRangeDescriptor", {
+  ...RANGE_MEMBERS,
+  /** Live keys; null = not known to the node that answered. */
+  keys: safeInt64OrNull("absent"),
+});
+/** Keys on their way from one partition to another. */
+export const RANGE_MOVE = message("GrpcRangeMove", {
+  moveId: safeInt64,
+  /** `home`: back to the hash partition of a key space that is unregistered. */
+  kind: oneOf("split", "merge", "home"),
+  /** null = open. */
+  startKey: textOrNull("absent"),
+  endKey: textOrNull("absent"),
+  source: int32,
+  target: int32,
+  /** `cut`: the keys are the target's, and the source removes its copies. */
+  phase: oneOf("copying", "cut", "aborting"),
+  attempt: int32,
+  /** Why it is aborted. */
+  reason: oneOf(
+    "none",
+    "deadline",
+    "no-target",
+    "transfer-failed",
+    "quiesce-failed",
+    "mismatch",
+    "cutover-failed",
+  ),
+});
 export const KEY_SPACE_RANGES = message("GrpcKeySpaceRanges", {
   keySpace: text,
   routingMode: ROUTING_MODE,
   descriptors: list(RANGE),
+  /** Under way. */
+  moves: later(list(RANGE_MOVE)),
+  /** It is being unregistered. */
+  leaving: later(bool),
 });
 export const RANGES = message("GrpcGetRangesResponse", {
   initialized: bool,

@@ -8,6 +8,7 @@ import type {
   KEY_SPACE_RANGES,
   MERGED,
   RANGE,
+  RANGE_MOVE,
   RANGES,
   REGISTERED,
   SPLIT,
@@ -19,6 +20,7 @@ import type { Caller } from "../call/operation.js";
 import type { CallOptions } from "../values/options.js";
 
 export type RangeDescriptor = ReadOf<typeof RANGE>;
+export type RangeMove = ReadOf<typeof RANGE_MOVE>;
 export type KeySpaceRanges = ReadOf<typeof KEY_SPACE_RANGES>;
 export type RangeMap = ReadOf<typeof RANGES>;
 export type RegisterResult = ReadOf<typeof REGISTERED>;
@@ -42,7 +44,8 @@ export class RangesAdmin {
   }
 
   /**
-   * The ranges of one key space, or of all ("").
+   * The ranges of one key space, or of all (""), and what moves, as the answering node has applied
+   * it. `keys` are known where that node leads the range and has counted them.
    *
    * @example
    * const { keySpaces } = await client.ranges.list();

@@ -32,7 +32,7 @@ function memberOf(member: Member, body: JsonObject, name: string): unknown {
   const mayBeNull = member.nulls !== null && member.nulls !== "unsent";
   switch (kind) {
     case "bool":
-      return boolOf(body, name);
+      return mayMiss && body[name] === undefined ? false : boolOf(body, name);
     case "text":
       if (mayMiss) return textOrNull(body, name) ?? "";
       return mayBeNull ? textOrNull(body, name) : textOf(body, name);
@@ -46,6 +46,7 @@ function memberOf(member: Member, body: JsonObject, name: string): unknown {
     case "texts":
       return textsOf(body, name);
     case "list": {
+      if (mayMiss && body[name] === undefined) return [];
       const items = present(member.items, "a list has items");
       return listOf(body, name).map((item) => objectOf(items, item));
     }

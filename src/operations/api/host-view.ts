@@ -27,6 +27,15 @@ export type GroupAccess = Pick<
   | "addStopHook"
 >;
 
+/** A range, for a question about its keys. */
+export interface RangeOfKeys {
+  readonly keySpace: string;
+  readonly partitionId: number;
+  /** Half-open; null = open on that side. */
+  readonly startKey: string | null;
+  readonly endKey: string | null;
+}
+
 export interface NodeAccess extends Pick<
   Node,
   | "initialized"
@@ -50,6 +59,8 @@ export interface NodeAccess extends Pick<
   partitionOf(hashText: string): PartitionId | null;
   /** Advertised client endpoint of another node; "" = unknown, or it has none. */
   clientEndpointOf?(nodeId: number): string;
+  /** Live keys of a range that this node leads, as it counted them last; null = not known. */
+  knownRangeKeys?(range: RangeOfKeys): number | null;
   metaGroup(): GroupAccess;
   /** Meta first, then by partition id. */
   groups(): readonly GroupAccess[];

@@ -13,6 +13,7 @@ import { isRangeKeySpace } from "../../control/ranges.js";
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import type { KeySpaceView, RangesAnswer, RegisterRangeAnswer } from "../api/administration.js";
 import { changeMeta } from "./meta-change.js";
+import { listedSpaces } from "./range-list.js";
 import { type RequestContext, withDeadline } from "../api/requests.js";
 import type { Serving } from "../serving/serving.js";
 
@@ -25,10 +26,6 @@ const REGISTER_MAX_MS = 10_000;
 const FLAGS_MAX = 1024;
 type RegisterDone = (answer: RegisterRangeAnswer) => void;
 
-function withDescriptors(view: KeySpaceView): RangesAnswer["keySpaces"][number] {
-  return { keySpace: view.keySpace, routingMode: view.routingMode, descriptors: view.ranges };
-}
-
 export class KeyRanges {
   private readonly flags = new Map<string, boolean>();
 
@@ -40,7 +37,7 @@ export class KeyRanges {
     return {
       initialized,
       localEndpoint: settings.peerEndpoint,
-      keySpaces: initialized ? this.views(keySpace).map(withDescriptors) : [],
+      keySpaces: initialized ? listedSpaces(node, this.views(keySpace)) : [],
     };
   }
 

@@ -152,7 +152,20 @@ export const ADMINISTRATIVE: Administrative = {
   "ranges.list": {
     initialized: true,
     localEndpoint: "http://a",
-    keySpaces: [{ keySpace: "orders", routingMode: "KeyRange", descriptors: RANGES }],
+    keySpaces: [
+      {
+        keySpace: "orders",
+        routingMode: "KeyRange",
+        descriptors: RANGES.map((range, at) => ({ ...range, keys: at === 0 ? null : 41 })),
+        moves: [
+          {
+            ...{ moveId: 12, kind: "split", startKey: "m", endKey: "", source: 2, target: 17 },
+            ...{ phase: "copying", attempt: 3, reason: "none" },
+          },
+        ],
+        leaving: true,
+      },
+    ],
   },
   "ranges.register": registered,
   "ranges.unregister": registered,

@@ -12,7 +12,9 @@ export async function ranges(t: Test, node: Node): Promise<void> {
     t.same(fresh, {
       initialized: true,
       localEndpoint: fresh["localEndpoint"],
-      keySpaces: [{ keySpace: "r", routingMode: "Hash", descriptors: [] }],
+      keySpaces: [
+        { keySpace: "r", routingMode: "Hash", descriptors: [], moves: [], leaving: false },
+      ],
     });
     const seeded = await range("register", { keySpace: "r" });
     t.equal(seeded.status, 200);
@@ -29,7 +31,9 @@ export async function ranges(t: Test, node: Node): Promise<void> {
       status: "AlreadySeeded",
       seeded: false,
     });
-    const listed = (await http1(http, "/v1/ranges")).body["keySpaces"];
+    const listed = (await http1(http, "/v1/ranges")).body["keySpaces"] as {
+      readonly descriptors: readonly { readonly keys: number | null }[];
+    }[];
     const home = (await post(http, "/v1/kv/try-get", { key: "r/1" })).body["route"] as Record<
       string,
       unknown
@@ -40,8 +44,16 @@ export async function ranges(t: Test, node: Node): Promise<void> {
         keySpace: "r",
         routingMode: "KeyRange",
         descriptors: [
-          { startKey: null, endKey: null, partitionId: home["partitionId"], generation: 1 },
+          {
+            startKey: null,
+            endKey: null,
+            partitionId: home["partitionId"],
+            generation: 1,
+            keys: listed[0]?.descriptors[0]?.keys,
+          },
         ],
+        moves: [],
+        leaving: false,
       },
     ]);
     t.match((await http1(http, "/v1/cluster/routing?keySpace=r")).body["keySpaces"], [

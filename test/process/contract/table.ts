@@ -211,8 +211,10 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcGetRangesResponse: `Initialized=1:bool; LocalEndpoint=2:string;
     KeySpaces=3:rep GrpcKeySpaceRanges`,
   GrpcKeySpaceRanges: `KeySpace=1:string; RoutingMode=2:string;
-    Descriptors=3:rep GrpcRangeDescriptor`,
-  GrpcRangeDescriptor: RANGE,
+    Descriptors=3:rep GrpcRangeDescriptor; Moves=4:rep GrpcRangeMove; Leaving=5:bool`,
+  GrpcRangeDescriptor: `${RANGE}; Keys=5:opt int64`,
+  GrpcRangeMove: `MoveId=1:int64; Kind=2:string; StartKey=3:opt string; EndKey=4:opt string;
+    Source=5:int32; Target=6:int32; Phase=7:string; Attempt=8:int32; Reason=9:string`,
   GrpcRoutingRange: RANGE,
   GrpcSplitRangeRequest: "KeySpace=1:string; SplitKey=2:string",
   GrpcSplitRangeResponse: `Success=1:bool; Status=2:string; Determinate=3:bool;

@@ -182,3 +182,13 @@ t.test("the descriptions are those of the .proto files", async (t) => {
     checkMessage(t, call.answer);
   }
 });
+
+t.test("1.5 an answer of an earlier version has no member that came later", (t) => {
+  const body = parseJson(
+    '{"initialized":true,"localEndpoint":"n","keySpaces":[{"keySpace":"s","routingMode":"Hash",' +
+      '"descriptors":[{"startKey":null,"endKey":null,"partitionId":1,"generation":1}]}]}',
+  );
+  const { keySpaces } = CALL_OPERATIONS["ranges.list"].fromRest(body as JsonObject);
+  t.match(keySpaces, [{ descriptors: [{ keys: null }], moves: [], leaving: false }]);
+  t.end();
+});

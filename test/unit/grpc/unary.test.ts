@@ -759,6 +759,14 @@ async function checkClusterReads(t: Test, { client, operations }: Started): Prom
     { StartKey: "m", EndKey: "", PartitionId: 2 },
   ];
   t.match(ranges.KeySpaces[0]?.Descriptors, expected, "an open end and an empty one differ");
+  const [space] = ranges.KeySpaces;
+  t.match(
+    space?.Descriptors,
+    [{ Keys: null }, { Keys: { low: 41, high: 0 } }],
+    "unknown is absent",
+  );
+  t.match(space?.Moves, [{ Kind: "split", Target: 17, Phase: "copying", Attempt: 3 }]);
+  t.equal(space?.Leaving, true);
   const routing = await call(
     client,
     "/Cluster/GetRoutingMetadata",

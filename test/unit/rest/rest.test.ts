@@ -746,9 +746,16 @@ t.test("range and backup paths", async (t) => {
         keySpace: "orders",
         routingMode: "KeyRange",
         descriptors: [
-          { startKey: null, endKey: "m", partitionId: 1, generation: 1 },
-          { startKey: "m", endKey: "", partitionId: 2, generation: 2 },
+          { startKey: null, endKey: "m", partitionId: 1, generation: 1, keys: null },
+          { startKey: "m", endKey: "", partitionId: 2, generation: 2, keys: 41 },
         ],
+        moves: [
+          {
+            ...{ moveId: 12, kind: "split", startKey: "m", endKey: "", source: 2, target: 17 },
+            ...{ phase: "copying", attempt: 3, reason: "none" },
+          },
+        ],
+        leaving: true,
       },
     ],
   });
