@@ -13,7 +13,9 @@ import { backupCalls } from "./backups.js";
 import { Cluster } from "./cluster.js";
 import { finalize } from "./finalize.js";
 import { KeyRanges } from "./key-ranges.js";
+import { mergeRanges } from "./range-merge.js";
 import { RangeMoves } from "./range-moves.js";
+import { RangeSizes } from "./range-sizes.js";
 import { overview } from "./overview.js";
 import { Replicas } from "./replicas.js";
 
@@ -48,7 +50,8 @@ export function administrationOf(serving: Serving): {
   const keyRanges = new KeyRanges(serving);
   const replicas = new Replicas(serving);
   const cluster = new Cluster(serving, keyRanges, replicas);
-  const moves = new RangeMoves(serving);
+  const sizes = new RangeSizes(serving);
+  const moves = new RangeMoves(serving, sizes);
   const administration: Administration = {
     "cluster.membership": (_request, _context, done) => done({ answer: cluster.membership() }),
     "cluster.placement": (_request, _context, done) => done({ answer: replicas.placement() }),
@@ -69,7 +72,7 @@ export function administrationOf(serving: Serving): {
     "ranges.unregister": ({ keySpace }, context, done) =>
       keyRanges.unregister(keySpace, context, ends(done)),
     "ranges.split": (request, context, done) => moves.split(request, context, ends(done)),
-    "ranges.merge": (_request, { deadlineMs }, done) => moves.merge(deadlineMs, ends(done)),
+    "ranges.merge": (_request, context, done) => mergeRanges(serving, sizes, context, ends(done)),
     ...backupCalls(serving),
   };
   return { administration: gated(serving, administration), cluster, replicas };

@@ -153,10 +153,19 @@ export class Cluster {
       reservedKeyPrefix: RESERVED_PREFIX,
       localEndpoint: settings.clientEndpoint,
       snapshotVersion: cluster === null ? 0 : cluster.mapVersion,
-      coherent: true,
+      coherent: this.isCoherent(),
       keySpaces: initialized ? this.keyRanges.views(keySpace) : [],
       leaders: initialized ? this.leaders() : [],
     };
+  }
+
+  /** False: a range lies on a partition that the map of this node does not have. */
+  private isCoherent(): boolean {
+    const { node } = this.serving;
+    if (node.closing) return true;
+    const { meta } = node.metaGroup().machine;
+    const known = new Set(meta.partitions().map(({ partitionId }) => partitionId));
+    return meta.allRanges().every(({ descriptor }) => known.has(descriptor.partitionId));
   }
 
   /** Every partition with the client endpoint of its leader, "" when this node does not know it. */

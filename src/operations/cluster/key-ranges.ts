@@ -5,7 +5,8 @@
  *
  * Invariants: 1. Descriptors are committed on the meta partition; the flag is local and only
  * permits (P-107): it follows the descriptors unless a call on this node left it otherwise. 2. A
- * status says that something was done only when apply said so. 3. The rows of a node that stops are
+ * status says that something was done only when apply said so; what goes on by itself is waited
+ * for. 3. The rows of a node that stops are
  * not read: they may be closed by the time an answer is made.
  */
 import { compareText } from "../../base/bytes.js";
@@ -100,13 +101,40 @@ export class KeyRanges {
     const home = isRangeKeySpace(keySpace) ? this.serving.placement.hashHome(keySpace) : null;
     if (home === null) return this.refuseRegister(keySpace, done);
     if (this.serving.node.shuttingDown) return this.refuseStopping(keySpace, done);
-    changeMeta(this.serving, { kind: "unregister-range", keySpace }, context, ({ status }) => {
-      if (status !== "done" && status !== "unchanged") {
-        return done(this.openRegister(keySpace, status));
-      }
-      this.setFlag(keySpace, false);
-      done(this.registerAnswer(keySpace, "Removed", true, false, ""));
+    const call = { kind: "unregister-range", keySpace } as const;
+    changeMeta(this.serving, call, context, ({ status, index }) => {
+      if (status === "pending") return this.untilGone(keySpace, index, context.deadlineMs, done);
+      if (status === "done" || status === "unchanged") done(this.removed(keySpace));
+      else done(this.openRegister(keySpace, status));
     });
+  }
+
+  private removed(keySpace: string): RegisterRangeAnswer {
+    this.setFlag(keySpace, false);
+    return this.registerAnswer(keySpace, "Removed", true, false, "");
+  }
+
+  /**
+   * Waits until the ranges of the key space are back at its hash partition and gone. It leaves
+   * since `index`; to register it takes that back.
+   */
+  private untilGone(keySpace: string, index: number, deadlineMs: number, done: RegisterDone): void {
+    const { node, leaders, ports } = this.serving;
+    const isGone = (): boolean => !node.closing && this.descriptors(keySpace).length === 0;
+    const isBack = (): boolean => {
+      const { machine } = node.metaGroup();
+      return machine.appliedIndex >= index && !machine.meta.isLeaving(keySpace);
+    };
+    const answer = (): void => {
+      if (isGone()) done(this.removed(keySpace));
+      else done(this.openRegister(keySpace, "pending"));
+    };
+    const taken = leaders.wait({
+      untilMs: deadlineMs,
+      isOver: () => node.closing || isGone() || isBack(),
+      resume: answer,
+    });
+    if (!taken) ports.timer.soon(answer);
   }
 
   private refuseStopping(keySpace: string, done: RegisterDone): void {

@@ -31,6 +31,8 @@ import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
 /** One set for all benches: sets are large, and only one bench works at a time. */
 const kernels = createKernels({ mode: "wasm" });
 
+type SizedRange = Parameters<NonNullable<NodeAccess["rangeSize"]>>[0];
+
 /** What a test may do to the calls that operations make of one group. */
 export interface Faults {
   /** Instead of proposing: a result (given later), or null to propose. */
@@ -84,6 +86,8 @@ export class Bench {
   readonly operations: Operations;
   readonly tally = new RequestTally();
   readonly faults: Faults = { propose: null, hide: null, read: null };
+  /** Live keys of ranges, as their leaders would say, and null = not known; null: nobody counts. */
+  sizeOf: ((range: SizedRange) => number | null) | null = null;
   /** Commands that reached a group. */
   readonly commands: Command[] = [];
 
@@ -124,6 +128,14 @@ export class Bench {
     };
     const orNull = (group: Group | null): GroupAccess | null =>
       group === null ? null : wrap(group);
+    const sizes = (): NodeAccess["rangeSize"] => {
+      const { sizeOf } = this;
+      if (sizeOf === null) return undefined;
+      return (range, done) => {
+        const keys = sizeOf(range);
+        world.timer.soon(() => done({ keys }));
+      };
+    };
     return {
       get initialized() {
         return node.initialized;
@@ -146,6 +158,9 @@ export class Bench {
       group: (id) => orNull(node.group(id)),
       partitionOf: (hashText) => node.partitionOf(hashText),
       metaGroup: () => wrap(node.metaGroup()),
+      get rangeSize() {
+        return sizes();
+      },
       groups: () => node.groups().map(wrap),
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
       onGroupLeft: (hook) => node.onGroupLeft((group) => hook(wrap(group))),
@@ -155,6 +170,15 @@ export class Bench {
       lastReport: (other) => node.lastReport(other),
       levels: () => node.levels(),
     };
+  }
+
+  /** The keys of a range, at the one node there is. */
+  counted({ partitionId: id, keySpace, startKey, endKey }: SizedRange): number {
+    const query = { bucket: keySpace, startKey, startInclusive: true, endKey, endInclusive: false };
+    const bounds = { after: null, limit: 0, maxBytes: Infinity, maxVisits: Infinity };
+    const { reads, leaseMs } = this.group(id).machine;
+    const reading = reads.rangePage(query, bounds, leaseMs);
+    return reading.kind === "page" ? reading.page.items.length : 0;
   }
 
   get nowMs(): number {
