@@ -19,6 +19,7 @@ import { setLevel } from "./decision/level.js";
 import { KV_RULES } from "./kv/kv.js";
 import { LOCK_RULES } from "./locks/locks.js";
 import { META_RULES } from "./meta/meta.js";
+import { RANGE_RULES } from "./ranges/ranges.js";
 import { updateSequence } from "./sequences/sequence-update.js";
 import { SEQUENCE_RULES } from "./sequences/sequences.js";
 
@@ -33,6 +34,7 @@ const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
 
 const RULES: Rules<Command, Outcome> = {
   ...EPHEMERAL_RULES,
+  ...RANGE_RULES,
   ...SEQUENCE_RULES,
   "update-sequence": updateSequence,
   ...META_RULES,

@@ -35,6 +35,9 @@ import type { FrozenGroup, Memtable } from "./store/memtable.js";
 import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
+import { CopySource } from "./ranges/copy-source.js";
+import { IntervalCount } from "./ranges/interval-count.js";
+import type { KeyInterval } from "./ownership/ownership-row.js";
 import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 import { ValueWatch } from "./value-watch.js";
@@ -194,6 +197,16 @@ export class Machine {
     return this.ownership.isWhole || this.ownership.owns(textToByteKey(key));
   }
 
+  /** Reads an interval of keys for the group that it goes to. The caller closes it. */
+  openCopy(interval: KeyInterval): CopySource {
+    return new CopySource(this.groupRows, interval, () => this.leaseMs);
+  }
+
+  /** Counts what an interval of keys holds. The caller closes it. */
+  openCount(interval: KeyInterval): IntervalCount {
+    return new IntervalCount(this.groupRows, interval);
+  }
+
   /** Reads of the meta partition's records. */
   get meta(): MetaReads {
     return this.metaReads;
@@ -348,6 +361,7 @@ export class Machine {
     this.installedAt = { index: record.appliedIndex, term: record.appliedTerm };
     this.chain.set(record.chainLow, record.chainHigh);
     this.effects.set(record.effectsLow, record.effectsHigh);
+    this.groupRows.retire();
     this.groupRows = this.openRows(sink.dataBytes);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows);

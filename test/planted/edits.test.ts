@@ -14,6 +14,7 @@ import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { recordBugs } from "./records.js";
+import { rangeBugs } from "./ranges/machine.js";
 import { reportBugs } from "./reports.js";
 
 const all = [
@@ -24,6 +25,7 @@ const all = [
   ...placerBugs,
   ...reportBugs,
   ...movedRangeBugs,
+  ...rangeBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

@@ -14,6 +14,7 @@ import { planted as parts } from "./part.js";
 import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
+import { rangeBugs } from "./ranges/machine.js";
 import { type RecordBug, recordBugs } from "./records.js";
 import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
@@ -33,6 +34,7 @@ const bugs: readonly RecordBug[] = [
   ...placerBugs,
   ...reportBugs,
   ...movedRangeBugs,
+  ...rangeBugs,
 ];
 
 const tried = parts.of(bugs);

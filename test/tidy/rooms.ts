@@ -18,6 +18,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["ownership"],
     ["decision"],
     ["locks", "sequences", "kv", "meta"],
+    ["ranges"],
     ["snapshot"],
   ],
   host: [

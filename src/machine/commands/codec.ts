@@ -16,6 +16,7 @@ import {
   GROUP_COMMANDS,
   KV_COMMANDS,
   LOCK_COMMANDS,
+  RANGE_COMMANDS,
   SEQUENCE_COMMANDS,
 } from "./command.js";
 import type { CommandCodec, CommandCodecs } from "./fields.js";
@@ -28,6 +29,7 @@ const CODECS: CommandCodecs<Command> = {
   ...LOCK_COMMANDS,
   ...SEQUENCE_COMMANDS,
   ...KV_COMMANDS,
+  ...RANGE_COMMANDS,
   ...GROUP_COMMANDS,
   ...META_COMMANDS,
 };

@@ -12,6 +12,7 @@ import type { CollectOutcome, DoneOutcome, GroupCommand, LevelOutcome } from "./
 import type { KvCommand, KvOutcome, MovedOutcome } from "./kv-commands.js";
 import type { LockCommand, LockOutcome } from "./lock-commands.js";
 import type { MetaCommand, MetaOutcome } from "./meta-command.js";
+import type { RangeCommand, RangeOutcome } from "./range-commands.js";
 import type { AllocationOutcome, SequenceCommand, SequenceOutcome } from "./sequence-commands.js";
 
 export { KvType, LockType, SequenceType } from "../../base/result-types.js";
@@ -20,6 +21,7 @@ export * from "./kv-commands.js";
 export * from "./lock-commands.js";
 export type * from "./meta-command.js";
 export type * from "./placement-commands.js";
+export * from "./range-commands.js";
 export type * from "./range-meta-commands.js";
 export * from "./sequence-commands.js";
 
@@ -39,13 +41,15 @@ export interface EntryPosition {
 /** Position and stamp of a normal entry. */
 export interface AppliedEntry extends EntryPosition, EntryStamp {}
 
-export type Command = LockCommand | SequenceCommand | KvCommand | MetaCommand | GroupCommand;
+export type Command =
+  LockCommand | SequenceCommand | KvCommand | RangeCommand | MetaCommand | GroupCommand;
 export type Outcome =
   | LockOutcome
   | SequenceOutcome
   | AllocationOutcome
   | KvOutcome
   | MovedOutcome
+  | RangeOutcome
   | MetaOutcome
   | CollectOutcome
   | LevelOutcome

@@ -67,15 +67,22 @@ export function readPrefixPage(
   return { kind: "page", page: builder.page() };
 }
 
+/** Who is shown the rows of a bucket. False ends the scan: the row is then not taken. */
+export interface BucketVisitor {
+  offer(key: ByteKey, value: Uint8Array): boolean;
+  /** A row of a deeper bucket on the way. */
+  pass(key: ByteKey, sizeBytes: number): boolean;
+}
+
 /**
  * Visits the rows of exactly this bucket within the interval, in order, until the builder has
  * enough.
  */
-function scanBucket(
+export function scanBucket(
   rows: ReadableRows,
   bucket: ByteKey,
   interval: Interval,
-  builder: PageBuilder,
+  builder: BucketVisitor,
 ): void {
   const isOwn = !bucket.includes(SEPARATOR);
   if (isOwn && interval.first <= bucket && (interval.last === null || bucket < interval.last)) {
@@ -98,7 +105,7 @@ function scanUntilJump(
   rows: ReadableRows,
   nameAt: number,
   interval: Interval,
-  builder: PageBuilder,
+  builder: BucketVisitor,
 ): ByteKey | null {
   let jump: ByteKey | null = null;
   let steps = 0;

@@ -52,7 +52,7 @@ export function spaceOf(key: ByteKey): ByteKey {
 }
 
 /** An interval by its bounds in byte order. An open start is the empty key, which is below all. */
-function spanOf({ startKey, endKey }: KeyInterval): SpaceSpan {
+export function spanOf({ startKey, endKey }: KeyInterval): SpaceSpan {
   return {
     first: startKey === null ? "" : textToByteKey(startKey),
     last: endKey === null ? null : textToByteKey(endKey),
@@ -123,6 +123,11 @@ export class Ownership implements OwnedKeys {
     this.spaces = spaces;
     this.isWhole = this.ownsByDefault && spaces.size === 0;
     this.version++;
+  }
+
+  /** Nothing moved here, or from here. */
+  get hasNoRows(): boolean {
+    return this.spaces.size === 0;
   }
 
   owns(key: ByteKey): boolean {

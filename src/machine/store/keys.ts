@@ -208,6 +208,11 @@ export function historyKey(key: ByteKey, revision: number): ByteKey {
   return String.fromCharCode(key.length >>> 8, key.length & 0xff) + key + tail;
 }
 
+/** The key of which `name` is an older revision. */
+export function historyKeyOf(name: ByteKey): ByteKey {
+  return name.slice(2, 2 + ((name.charCodeAt(0) << 8) | name.charCodeAt(1)));
+}
+
 export function sequenceKeyKey(life: number, key: ByteKey): ByteKey {
   return uint53Key(life) + key;
 }

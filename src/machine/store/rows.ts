@@ -25,6 +25,16 @@ export interface Rows extends ReadableRows {
   /** As `put`, for a row that `get` just said is absent. */
   insert(kind: number, name: ByteKey, value: Uint8Array): void;
   delete(kind: number, name: ByteKey): void;
+  /** As `delete`, for a row that was just read: its size is known, of an older revision too. */
+  deleteRead(kind: number, name: ByteKey, value: Uint8Array): void;
+}
+
+/** Told of every change of a value or an older revision, before it is made. */
+export interface ValueWatcher {
+  /** `value` null: the row is about to go. */
+  beforeChange(kind: number, name: ByteKey, value: Uint8Array | null): void;
+  /** Other rows took the place of all: what was seen counts no more. */
+  replaced(): void;
 }
 
 const KINDS: readonly number[] = Object.values(RowKind);
@@ -32,6 +42,7 @@ const KINDS: readonly number[] = Object.values(RowKind);
 const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
 for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
 const NO_PREFIXES: readonly ByteKey[] = [];
+const NO_WATCHERS: readonly ValueWatcher[] = [];
 
 /** Revisions that the average size of kept ones goes by. */
 const KEPT_COUNTED = 32;
@@ -59,6 +70,7 @@ export class GroupRows implements Rows {
   /** Of the revisions kept lately, on average; -1 = none was. */
   private keptBytes = -1;
   private countedBytes: number;
+  private watchers: readonly ValueWatcher[] = NO_WATCHERS;
 
   /**
    * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
@@ -106,7 +118,26 @@ export class GroupRows implements Rows {
     return value;
   }
 
+  /** Returns what takes the registration back. */
+  watchValues(watcher: ValueWatcher): () => void {
+    this.watchers = [...this.watchers, watcher];
+    return () => {
+      this.watchers = this.watchers.filter((other) => other !== watcher);
+    };
+  }
+
+  /** Other rows take the place of these. */
+  retire(): void {
+    for (const watcher of this.watchers) watcher.replaced();
+  }
+
+  private tell(kind: number, name: ByteKey, value: Uint8Array | null): void {
+    if (kind !== RowKind.value && kind !== RowKind.history) return;
+    for (const watcher of this.watchers) watcher.beforeChange(kind, name, value);
+  }
+
   put(kind: number, name: ByteKey, value: Uint8Array): void {
+    if (this.watchers.length > 0) this.tell(kind, name, value);
     const isKnown = this.isLast(kind, name);
     const key = this.key(kind, name);
     const before = isKnown ? this.lastBytes : sizeOf(this.memtable.get(key));
@@ -116,6 +147,7 @@ export class GroupRows implements Rows {
   }
 
   insert(kind: number, name: ByteKey, value: Uint8Array): void {
+    if (this.watchers.length > 0) this.tell(kind, name, value);
     const key = this.key(kind, name);
     this.memtable.insert(key, value);
     this.count(kind, name, NO_ROW, value.length);
@@ -123,9 +155,19 @@ export class GroupRows implements Rows {
   }
 
   delete(kind: number, name: ByteKey): void {
+    if (this.watchers.length > 0) this.tell(kind, name, null);
     const isKnown = this.isLast(kind, name);
     const key = this.key(kind, name);
     const before = isKnown ? this.lastBytes : this.bytesOf(kind, key);
+    this.remove(kind, name, key, before);
+  }
+
+  deleteRead(kind: number, name: ByteKey, value: Uint8Array): void {
+    if (this.watchers.length > 0) this.tell(kind, name, null);
+    this.remove(kind, name, this.key(kind, name), value.length);
+  }
+
+  private remove(kind: number, name: ByteKey, key: ByteKey, before: number): void {
     this.memtable.delete(key);
     this.count(kind, name, before, NO_ROW);
     this.takeIn(kind, name, key, null);

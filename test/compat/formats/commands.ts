@@ -9,13 +9,21 @@ import {
   GROUP_COMMANDS,
   KV_COMMANDS,
   LOCK_COMMANDS,
+  RANGE_COMMANDS,
   SEQUENCE_COMMANDS,
 } from "../../../src/machine/commands/command.js";
 import { META_COMMANDS } from "../../../src/machine/commands/meta-codec.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { type Format, format } from "./format.js";
 
-const FAMILIES = [LOCK_COMMANDS, SEQUENCE_COMMANDS, KV_COMMANDS, GROUP_COMMANDS, META_COMMANDS];
+const FAMILIES = [
+  LOCK_COMMANDS,
+  SEQUENCE_COMMANDS,
+  KV_COMMANDS,
+  RANGE_COMMANDS,
+  GROUP_COMMANDS,
+  META_COMMANDS,
+];
 const EACH = 3;
 /** Forms that are not made up: the reader that does that knows no number above 2. */
 const NAMED: readonly Command[] = [
