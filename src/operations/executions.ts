@@ -17,7 +17,7 @@ import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { Dispatch } from "./dispatch.js";
 import { isAborted } from "./forwarding/forwarded.js";
 import { isAcceptable } from "./admission/input.js";
-import { isOpenName } from "./api/names.js";
+import { isBound, isOpenName } from "./api/names.js";
 import { executeMany } from "./kv/kv-many.js";
 import { finalizeHere } from "./cluster/finalize.js";
 import { LEAVE_EXTRA_MS, removeMemberHere } from "./cluster/member-removal.js";
@@ -56,6 +56,8 @@ function isScanPart(request: ScanPartRequest | SpanPartRequest): boolean {
   const known = durability === Durability.ephemeral || durability === Durability.persistent;
   if (!known || !isOpenName(prefix) || limit < 0 || limit > PAGE_LIMIT_MAX) return false;
   if (after !== null && after.length > NAME_MAX_BYTES) return false;
+  const bounds = request.kind === "span-part" ? request.bounds : null;
+  if (bounds !== null && !(isBound(bounds.startKey) && isBound(bounds.endKey))) return false;
   return partitions.length > 0 && new Set(partitions).size === partitions.length;
 }
 

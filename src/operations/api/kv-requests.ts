@@ -26,7 +26,7 @@ import {
 } from "../../base/shape.js";
 import { type KvCommand, KvFlag } from "../../machine/commands/command.js";
 import type { KindRows } from "./kind.js";
-import { isDurability, isName, isOpenName } from "./names.js";
+import { isBound, isDurability, isOpenName } from "./names.js";
 import type { OperationsSettings } from "./settings.js";
 
 export interface KvSetRequest {
@@ -126,10 +126,6 @@ export type KvRequest =
 const KNOWN_FLAGS = Object.values(KvFlag).reduce((all, flag) => all | flag, 0);
 /** Room that a set command needs beside its value and compare value: key, numbers, envelope. */
 const SET_ENVELOPE_BYTES = 16 * NAME_MAX_BYTES;
-
-function isBound(text: string | null): boolean {
-  return text === null || text === "" || isName(text);
-}
 
 function isSetAcceptable(request: KvSetRequest, settings: OperationsSettings): boolean {
   const { flags, expiresMs } = request;

@@ -29,6 +29,11 @@ export function isOpenName(text: string): boolean {
   return isName(text) && !text.startsWith(RESERVED_PREFIX);
 }
 
+/** True for a bound of a range: any key, also empty and also outside the bucket; null = open. */
+export function isBound(text: string | null): boolean {
+  return text === null || text === "" || isName(text);
+}
+
 export function isDurability(durability: number): boolean {
   return durability === Durability.ephemeral || durability === Durability.persistent;
 }

@@ -88,6 +88,9 @@ export function scanCluster(
   new ClusterScan(serving, scan, context, fail, done).step(after);
 }
 
+/** Between two reads of a page that has gaps: all tries together last some seconds (ms). */
+const PAUSE_MAX_MS = 250;
+
 class ClusterScan {
   private readonly parts: PartsRead;
   private readonly pauses: MovePauses;
@@ -103,7 +106,7 @@ class ClusterScan {
     const { placement, moveWaits } = serving;
     const partitions = (): readonly PartitionId[] => placement.servingPartitions();
     this.parts = new PartsRead(serving, scan, context, partitions);
-    this.pauses = new MovePauses(moveWaits, context.deadlineMs);
+    this.pauses = new MovePauses(moveWaits, context.deadlineMs, PAUSE_MAX_MS);
   }
 
   /** Reads on above `after`; the end never comes in the turn of the first call. */

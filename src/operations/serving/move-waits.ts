@@ -70,9 +70,11 @@ export class MovePauses {
   private pauseMs = 0;
   private isWaiting = false;
 
+  /** `pauseMaxMs`: longer for who does much in vain each time. */
   constructor(
     private readonly waits: MoveWaits,
     private readonly deadlineMs: number,
+    private readonly pauseMaxMs = PAUSE_MAX_MS,
   ) {}
 
   /**
@@ -82,7 +84,7 @@ export class MovePauses {
   next(usedVersion: number, again: () => void, over: () => void): void {
     assert(!this.isWaiting, "a request waits for one thing at a time");
     const isNewer = usedVersion !== this.usedVersion;
-    this.pauseMs = isNewer ? PAUSE_MS : Math.min(PAUSE_MAX_MS, 2 * this.pauseMs);
+    this.pauseMs = isNewer ? PAUSE_MS : Math.min(this.pauseMaxMs, 2 * this.pauseMs);
     this.usedVersion = usedVersion;
     this.isWaiting = true;
     const untilMs = Math.min(this.deadlineMs, this.waits.nowMs + this.pauseMs);

@@ -195,3 +195,42 @@ t.test(
     for (const list of ends) t.match(list, [{ type: KvType.got }]);
   },
 );
+
+t.test("K11 of a call that was passed on, items whose keys moved are placed anew", async (t) => {
+  for (const kind of ["kv-set-many", "kv-get-many"] as const) {
+    const moving = new MovingTrio();
+    const { trio, source } = moving;
+    trio.ask(1, set("m/a", "old"));
+    const leader = trio.leaderOf(source);
+    const at = (leader % 3) + 1;
+    // The range freezes when the call has been taken in by the leader of its source.
+    const freeze = (): null => {
+      moving.freeze();
+      return null;
+    };
+    trio.propose = freeze;
+    trio.read = freeze;
+    const answers =
+      kind === "kv-set-many"
+        ? trio.post(at, { kind, items: [set("m/a", "1"), set("m/x", "1"), set("m/b", "1")] })
+        : trio.post(at, { kind, items: [get("m/a"), get("m/x"), get("m/b")], plain: true });
+    trio.world.pass(50, 5);
+    t.equal(answers.length, 0, "one item waits");
+    moving.cut();
+    moving.adopt();
+    moving.release();
+    trio.propose = trio.read = null;
+    trio.world.pass(100, 5);
+    const types = answers.flatMap(({ items }) => items.map(({ type }) => type));
+    const { got, doesNotExist } = KvType;
+    t.strictSame(
+      types,
+      kind === "kv-set-many"
+        ? [KvType.set, KvType.set, KvType.set]
+        : [got, doesNotExist, doesNotExist],
+    );
+    if (kind === "kv-set-many")
+      t.match(trio.ask(2, get("m/x")), { type: got, revision: 0 }, "once");
+    t.equal(trio.open, 0);
+  }
+});

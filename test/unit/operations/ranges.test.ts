@@ -248,6 +248,9 @@ t.test("6.3 what stands against a split, in its order", async (t) => {
   moves.bench.faults.propose = ({ kind }) =>
     kind === "begin-move" ? { status: "refused", reason: "not-leader" } : null;
   refused("g", "g/n", "NotLeader");
+  moves.bench.faults.propose = ({ kind }) =>
+    kind === "begin-move" ? { status: "refused", reason: "not-available-at-level" } : null;
+  refused("g", "g/n", "PartitionCreationFailed");
   moves.bench.faults.propose = null;
   decided("too-many-partitions");
   refused("g", "g/n", "PartitionCreationFailed");

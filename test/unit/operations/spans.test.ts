@@ -7,6 +7,11 @@ import { KvType } from "../../../src/machine/commands/command.js";
 import type { KvPageAnswer } from "../../../src/operations/api/answers.js";
 import { isTiled } from "../../../src/operations/kv/span-tiles.js";
 import { textToByteKey } from "../../../src/machine/store/keys.js";
+import { ByteWriter } from "../../../src/base/codec.js";
+import { HeldWatches } from "../../../src/operations/kv/held-watches.js";
+import { SpanWatch } from "../../../src/operations/kv/span-watch.js";
+import { type CallRequest, writeCall } from "../../../src/operations/wire/calls.js";
+import { Draft } from "../../../src/operations/wire/frames.js";
 import { get, range, scanAll, set } from "../../doubles/operations/fixture.js";
 import { own } from "../../doubles/operations/moving.js";
 import { CUT, MovingTrio, SPACE } from "../../doubles/operations/moving-trio.js";
@@ -296,4 +301,74 @@ t.test("K13 a bucket is placed anew when its ranges moved while it was read", as
   t.match(early, { type: KvType.got, route: null }, "read from all that the map names");
   moving.map.set(SPACE, [[null, null, source]]);
   t.match(trio.ask(2, bucket()), { type: KvType.got, route: { partitionId: source } });
+});
+
+t.test("P-128 what no node asks for is not carried out", async (t) => {
+  const moving = split();
+  const { trio } = moving;
+  let id = 0;
+  const ask = (request: CallRequest): unknown => {
+    const writer = new ByteWriter(256);
+    writeCall(writer, { budgetMs: 1000, requestId: "t", request });
+    const draft = new Draft("calls");
+    draft.add(7, ++id, writer.finish());
+    const before = trio.sent.length;
+    for (const { bytes } of draft.take()) trio.node(3).callFrame(2, bytes);
+    trio.world.settle();
+    const frames = trio.sent.slice(before).map(({ frame }) => frame);
+    return frames.flatMap(({ items }) => items.map(({ content }): unknown => content));
+  };
+  trio.moveAll(3);
+  const bounds = { startKey: null, startInclusive: true, endKey: null, endInclusive: true };
+  const part = {
+    ...({ kind: "span-part", partitions: [moving.source], prefix: SPACE, bounds } as const),
+    ...{ after: null, limit: 0, whole: true, durability: 1, isWatched: false, holdMs: 0 },
+  };
+  t.match(ask(part), [{ kind: "span-part", end: "page" }]);
+  const unreadable = [{ kind: "not-taken", unreadable: true }];
+  const long = "k".repeat(1025);
+  t.match(ask({ ...part, bounds: { ...bounds, startKey: long } }), unreadable);
+  t.match(ask({ ...part, bounds: { ...bounds, endKey: long } }), unreadable);
+  t.match(ask({ ...part, prefix: "" }), unreadable);
+  t.match(ask({ ...part, durability: 2 }), unreadable);
+  t.match(ask({ ...part, partitions: [] }), unreadable);
+  t.match(ask({ ...part, partitions: [1, 1] }), unreadable);
+  t.match(ask({ ...part, holdMs: -5 }), [{ kind: "span-part", end: "page" }], "no pause");
+  t.match(ask({ kind: "span-stands", watch: 99 }), [{ kind: "span-stands", stands: false }]);
+  t.match(ask({ ...part, isWatched: true }), [{ kind: "span-part", watch: 1 }]);
+  t.match(ask({ kind: "span-stands", watch: 1 }), [{ stands: true }]);
+  t.match(ask({ kind: "span-stands", watch: 1 }), [{ stands: false }], "it is asked about once");
+});
+
+t.test("P-193 watches for other nodes are bounded in number and time", (t) => {
+  const moving = split();
+  const { trio, source } = moving;
+  const { timer } = trio.world;
+  const clock = { monotonicMs: () => timer.nowMs } as never;
+  const watches = new HeldWatches({ clock, timer });
+  const group = trio.groups[0]?.get(source);
+  if (group === undefined) return t.fail("the group is there");
+  let open = 0;
+  const machine = trio.machine(source);
+  const watch = machine.watchValues.bind(machine);
+  machine.watchValues = (span) => {
+    const opened = watch(span);
+    const close = opened.close.bind(opened);
+    open++;
+    opened.close = () => {
+      open--;
+      close();
+    };
+    return opened;
+  };
+  const span = { first: "m", last: "m0" };
+  const ids = Array.from({ length: 200 }, () => watches.keep(new SpanWatch([group], 1, span)));
+  t.equal(ids.filter((id) => id > 0).length, watches.count);
+  t.equal(open, watches.count, "what found no room is closed");
+  t.ok(watches.count < 200);
+  t.equal(watches.take(ids[0] ?? 0)?.stands, true);
+  trio.world.pass(2000, 50);
+  t.equal(watches.count, 0, "nobody came");
+  t.equal(open, 1, "but for the one that was taken");
+  t.end();
 });
