@@ -9,6 +9,7 @@ import { PARTITIONS_MAX } from "../../src/base/limits.js";
 import {
   META_PARTITION,
   configIndex,
+  NOT_BORN,
   incarnation,
   level as clusterLevel,
   placementGeneration,
@@ -39,6 +40,7 @@ function recordOf(partitionId: number, nodes: readonly number[]): PartitionRecor
     ...{ partitionId, state: "Active", mode: "placed", replicationOverride: 0, founders: [] },
     generation: placementGeneration(7),
     configIndex: configIndex(7),
+    bornVersion: NOT_BORN,
     replicas: nodes.map((nodeId) => ({ nodeId, ...kept })),
   };
 }

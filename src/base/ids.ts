@@ -26,6 +26,9 @@ export function membershipVersion(value: number): MembershipVersion {
   return value as MembershipVersion;
 }
 
+/** Of a partition that is there from the founding on: it was made by no member list. */
+export const NOT_BORN = 0 as MembershipVersion;
+
 /** Of the partition map as a whole: partitions, their replicas, key ranges. */
 export type MapVersion = Branded<number, "MapVersion">;
 

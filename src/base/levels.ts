@@ -98,7 +98,7 @@ const STORED_FORMATS = {
   "cluster row": { 2: 1 },
   "member row": { 3: 1 },
   "former member row": { 1: 1 },
-  "partition row": { 3: 1 },
+  "partition row": { 3: 1, 4: 2 },
   "range row": { 2: 1 },
   "leaving key space row": { 1: 2 },
   "range move row": { 1: 2 },

@@ -264,6 +264,7 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
         replicationOverride: 0,
         mode: "placed",
         founders: [1, 2],
+        bornVersion: membershipVersion(4),
         replicas: [
           {
             ...{ nodeId: 1, role: "voter", incarnation: incarnation(0) },

@@ -219,6 +219,7 @@ export class GroupRegistry {
     const { memtable, shared } = this;
     return new MapFollower({
       nodeId: shared.settings.nodeId,
+      storageId: shared.settings.storageId,
       memtable,
       log: shared.ports.log,
       flushSoon,
@@ -228,6 +229,7 @@ export class GroupRegistry {
       reads: () => this.find(META_PARTITION)?.replica.machine.meta ?? null,
       isStopping: () => shared.isStopping(),
       find: (partition) => this.find(partition)?.replica ?? null,
+      hosted: () => this.byPartition.keys(),
       host: (partition, beginning, recovered) => {
         const added = this.add(partition, beginning, recovered);
         assert(added.ok, "a group without any history can always begin");

@@ -7,10 +7,18 @@
  * durable, and begins with the founders of the record or awaits a snapshot. 3. What recovery found
  * of a log is of the life that was open then: one that comes later begins without it. 4. While the
  * map stays as it is, following it costs one read. 5. No data partition is hosted before the record
- * of the cluster is applied: it says which keys the partition owns.
+ * of the cluster is applied: it says which keys the partition owns. 6. What a split made begins
+ * with the founders of its record, if this data directory is the one that was meant (P-088).
  */
 import { present } from "../../base/assert.js";
-import { META_PARTITION, type MapVersion, type PartitionId, partitionId } from "../../base/ids.js";
+import {
+  FOUNDING_INCARNATION,
+  META_PARTITION,
+  NOT_BORN,
+  type MapVersion,
+  type PartitionId,
+  partitionId,
+} from "../../base/ids.js";
 import type { Result } from "../../base/result.js";
 import { type KnownLife, hostingStep } from "../../control/hosting.js";
 import type { ClusterRecord, PartitionRecord } from "../../machine/commands/command.js";
@@ -36,8 +44,18 @@ interface HostedReplica {
   readonly lives: PeerLives;
 }
 
+/** Of a replica that was never made: no other life of it follows, as no id is used twice. */
+const NO_WORDS: LastWords = {
+  incarnation: FOUNDING_INCARNATION,
+  term: 0,
+  vote: 0,
+  lastGeneration: 0,
+};
+
 export interface MapFollowerDeps extends Omit<ReplicaLivesDeps, "changed"> {
   readonly nodeId: number;
+  /** Of this data directory. */
+  readonly storageId: string;
   /** The voters that the cluster was founded with. */
   founderIds(): readonly number[];
   /** This directory was none of the founding. */
@@ -47,6 +65,8 @@ export interface MapFollowerDeps extends Omit<ReplicaLivesDeps, "changed"> {
   /** Nothing comes and goes any more: the node stops. */
   isStopping(): boolean;
   find(partition: PartitionId): HostedReplica | null;
+  /** The groups that are here. */
+  hosted(): Iterable<PartitionId>;
   /** Makes and starts a replica. */
   host(
     partition: PartitionId,
@@ -110,9 +130,10 @@ export class MapFollower {
     const row = this.lives.row(partition);
     if (row !== null && row.state !== "live") return null;
     if (this.isFounded(partition)) {
-      const record = row === null ? null : (this.deps.reads()?.partition(partition) ?? null);
-      if (row === null || row.incarnation > 0 || record !== null) {
-        return this.beginningOf(partition, record);
+      const record = this.deps.reads()?.partition(partition) ?? null;
+      const isFirst = row === null && this.isInPool(partition);
+      if (isFirst || (row !== null && row.incarnation > 0) || record !== null) {
+        return this.beginningOf(partition, record, recovered);
       }
     }
     if (recovered !== null) this.unhosted.set(partition, recovered);
@@ -124,16 +145,43 @@ export class MapFollower {
     return partition === META_PARTITION || (this.deps.reads()?.cluster() ?? null) !== null;
   }
 
-  private beginningOf(partition: PartitionId, record: PartitionRecord | null): Beginning {
+  /** It is there from the founding on, as the meta partition is. */
+  private isInPool(partition: PartitionId): boolean {
+    return partition <= (this.deps.reads()?.cluster()?.dataPartitions ?? 0);
+  }
+
+  /** As the founders of the cluster began it, or those of a partition that a split made. */
+  private foundedBy(
+    record: PartitionRecord | null,
+    recovered: RecoveredGroupLog | null,
+  ): Beginning {
+    const { deps } = this;
+    if (record === null || record.bornVersion === NOT_BORN) {
+      return foundingBeginning(deps.founderIds(), deps.isJoiner());
+    }
+    const { founders, bornVersion } = record;
+    const member = deps.reads()?.member(deps.nodeId) ?? null;
+    const isMeant = member?.storageId === deps.storageId && member.joinedVersion <= bornVersion;
+    const isFounder = isMeant && founders.includes(deps.nodeId);
+    // Who has entries has begun; whom the member list does not name any more, too.
+    const hasBegun = (recovered?.lastIndex ?? 0) > 0;
+    return foundingBeginning(founders, !isFounder && !hasBegun);
+  }
+
+  private beginningOf(
+    partition: PartitionId,
+    record: PartitionRecord | null,
+    recovered: RecoveredGroupLog | null,
+  ): Beginning {
     const row = this.lives.row(partition);
-    if (row === null) return foundingBeginning(this.deps.founderIds(), this.deps.isJoiner());
+    if (row === null) return this.foundedBy(record, recovered);
     const { incarnation, term, vote, lastGeneration } = row;
     const known = { term, vote, firstGeneration: lastGeneration + 1 };
     if (incarnation > 0) return { founders: [], incarnation, isAdded: true, ...known };
     const { founders } = present(record, "a founder's record is known");
     if (founders.length > 0) return { founders, incarnation, isAdded: false, ...known };
     // It was on every node before it was listed: it begins as it would have begun there.
-    return { ...foundingBeginning(this.deps.founderIds(), this.deps.isJoiner()), ...known };
+    return { ...this.foundedBy(null, recovered), ...known };
   }
 
   /** Brings what is hosted in line with the map, where that changed. */
@@ -151,6 +199,18 @@ export class MapFollower {
     }
     this.map = { full, placed, named };
     this.dataPartitions = cluster.dataPartitions;
+    for (const partition of [...this.deps.hosted()]) this.forget(reads, partition);
+    for (const partition of [...this.unhosted.keys()]) this.forget(reads, partition);
+  }
+
+  /** What is left here of a partition that was removed so long ago that its record is gone. */
+  private forget(reads: MetaReads, partition: PartitionId): void {
+    const { deps, lives } = this;
+    if (partition === META_PARTITION || lives.isBusy(partition) || deps.isStopping()) return;
+    if (reads.partition(partition) !== null || !reads.isRemoved(partition)) return;
+    const isHosted = deps.find(partition) !== null;
+    this.unhosted.delete(partition);
+    lives.drop(partition, isHosted ? deps.retire(partition) : NO_WORDS);
   }
 
   private followOne(record: PartitionRecord): void {
@@ -163,7 +223,7 @@ export class MapFollower {
     if (step.kind === "drop") lives.drop(partition, deps.retire(partition));
     if (step.kind !== "come") return;
     if (record.mode === "placed") return lives.come(partition, step.incarnation);
-    deps.host(partition, foundingBeginning(deps.founderIds(), deps.isJoiner()), null);
+    deps.host(partition, this.foundedBy(record, null), null);
   }
 
   private lastLife(partition: PartitionId, hosted: HostedReplica | null): KnownLife | null {
@@ -180,6 +240,6 @@ export class MapFollower {
       row === null ? recovered !== null && record.mode === "full" : row.state === "live";
     if (!isBegun) return null;
     this.unhosted.delete(partition);
-    return this.deps.host(partition, this.beginningOf(partition, record), recovered);
+    return this.deps.host(partition, this.beginningOf(partition, record, recovered), recovered);
   }
 }

@@ -151,6 +151,11 @@ export interface PartitionRecord {
   readonly mode: "full" | "placed";
   /** Voters that the group begins with, ascending; empty: those of the cluster. */
   readonly founders: readonly number[];
+  /**
+   * Of the member list by which a split made it; NOT_BORN: at the founding. A founder whose data
+   * directory joined later is not the one that was meant (P-088).
+   */
+  readonly bornVersion: MembershipVersion;
   /** Who may have a replica, by node id; empty in full mode. */
   readonly replicas: readonly ReplicaRecord[];
   /** Of the configuration that was reported last. */

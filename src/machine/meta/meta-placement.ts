@@ -14,11 +14,13 @@
  */
 import {
   FOUNDING_INCARNATION,
+  NOT_BORN,
   NO_CONFIG,
   NO_PLACEMENT,
   incarnation,
   next,
   placementGeneration,
+  type MembershipVersion,
 } from "../../base/ids.js";
 import { MEMBERS_MAX, PLACEMENT_ITEMS_MAX, VOTERS_MAX } from "../../base/limits.js";
 import type {
@@ -65,6 +67,7 @@ export function foundedPartition(
     replicationOverride: 0,
     mode: factor === 0 ? "full" : "placed",
     founders,
+    bornVersion: NOT_BORN,
     replicas: founders.map((nodeId) => ({ nodeId, ...FOUNDING })),
     configIndex: NO_CONFIG,
   };
@@ -78,6 +81,7 @@ export function bornPartition(
   partitionId: number,
   source: PartitionRecord,
   members: readonly Member[],
+  bornVersion: MembershipVersion,
 ): PartitionRecord {
   const { mode, replicationOverride, replicas } = source;
   const voters = mode === "placed" ? replicas : members.filter(({ role }) => role === "voter");
@@ -89,6 +93,7 @@ export function bornPartition(
     replicationOverride,
     mode,
     founders,
+    bornVersion,
     replicas: mode === "placed" ? founders.map((nodeId) => ({ nodeId, ...FOUNDING })) : [],
     configIndex: NO_CONFIG,
   };

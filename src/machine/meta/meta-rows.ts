@@ -10,6 +10,7 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import {
   FIRST_LEVEL,
   FOUNDING_INCARNATION,
+  NOT_BORN,
   NO_CONFIG,
   NO_PLACEMENT,
   configIndex,
@@ -47,6 +48,8 @@ const VERSION = 1;
 const VERSION_2 = 2;
 /** Members: eviction and levels. Partitions: mode, founders, and replicas with their lives. */
 const VERSION_3 = 3;
+/** Partitions that a split has made: by which member list. */
+const VERSION_4 = 4;
 const states: readonly PartitionRecord["state"][] = ["Active", "Splitting", "Draining", "Removed"];
 const modes: readonly PartitionRecord["mode"][] = ["full", "placed"];
 const replicaRoles: readonly ReplicaRole[] = ["voter", "learner", "removing"];
@@ -139,7 +142,11 @@ export function decodeFormerMember(bytes: Uint8Array): FormerMember | null {
 }
 
 export function encodePartition(partition: PartitionRecord): Uint8Array {
-  writer.reset().uint8(VERSION_3).uint32(partition.partitionId);
+  const isBorn = partition.bornVersion !== NOT_BORN;
+  writer
+    .reset()
+    .uint8(isBorn ? VERSION_4 : VERSION_3)
+    .uint32(partition.partitionId);
   writer.uint8(states.indexOf(partition.state)).uint53(partition.generation);
   writer.uint32(partition.replicationOverride).uint8(modes.indexOf(partition.mode));
   writeNodes(writer, partition.founders).length(partition.replicas.length);
@@ -147,7 +154,9 @@ export function encodePartition(partition: PartitionRecord): Uint8Array {
     writer.uint32(replica.nodeId).uint8(replicaRoles.indexOf(replica.role));
     writer.uint53(replica.incarnation).uint53(replica.since).uint32(replica.replaces);
   }
-  return writer.uint53(partition.configIndex).finish();
+  writer.uint53(partition.configIndex);
+  if (isBorn) writer.uint53(partition.bornVersion);
+  return writer.finish();
 }
 
 /** Bytes of one replica in its row. */
@@ -190,7 +199,7 @@ function replicasOfNodes(nodes: readonly number[]): ReplicaRecord[] {
 export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
   const reader = new ByteReader(bytes);
   const version = reader.uint8();
-  if (version < VERSION || version > VERSION_3) return null;
+  if (version < VERSION || version > VERSION_4) return null;
   const partitionId = reader.uint32();
   const state = states[reader.uint8()];
   const generation = placementGeneration(reader.uint53());
@@ -200,16 +209,18 @@ export function decodePartition(bytes: Uint8Array): PartitionRecord | null {
     if (state === undefined || !reader.isComplete()) return null;
     const mode = founders.length === 0 ? "full" : "placed";
     const replicas = replicasOfNodes(founders);
-    const head = { partitionId, state, generation, replicationOverride };
+    const head = { partitionId, state, generation, replicationOverride, bornVersion: NOT_BORN };
     return { ...head, mode, founders, replicas, configIndex: NO_CONFIG };
   }
   const mode = modes[reader.uint8()];
   const founders = readNodes(reader, VOTERS_MAX);
   const replicas = readReplicas(reader, generation);
   const reported = configIndex(reader.uint53());
+  const bornVersion = version < VERSION_4 ? NOT_BORN : membershipVersion(reader.uint53());
+  if (version === VERSION_4 && bornVersion === NOT_BORN) return null;
   if (state === undefined || mode === undefined || !reader.isComplete()) return null;
   if (mode === "full" && replicas.length > 0) return null;
-  const head = { partitionId, state, generation, replicationOverride };
+  const head = { partitionId, state, generation, replicationOverride, bornVersion };
   return { ...head, mode, founders, replicas, configIndex: reported };
 }
 

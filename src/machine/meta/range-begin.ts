@@ -110,7 +110,8 @@ export function beginMove(context: DecisionContext, command: BeginMoveCommand): 
   storePartition(context, { ...source, state, generation: next(source.generation) });
   let raised = cluster;
   if (existing === null) {
-    storePartition(context, bornPartition(target, source, reads.members()));
+    const { membershipVersion } = cluster;
+    storePartition(context, bornPartition(target, source, reads.members(), membershipVersion));
     raised = { ...cluster, nextPartitionId: target + 1 };
   }
   storeMove(context, {

@@ -7,6 +7,7 @@ import {
   level,
   mapVersion,
   moveId,
+  NOT_BORN,
   membershipVersion,
   placementGeneration,
   rangeGeneration,
@@ -326,7 +327,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     decodeFormerMember,
   ),
   "partition row": format(
-    3,
+    4,
     [
       {
         partitionId: 4,
@@ -335,6 +336,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
         replicationOverride: 0,
         mode: "full" as const,
         founders: [],
+        bornVersion: NOT_BORN,
         replicas: [],
         configIndex: configIndex(0),
       },
@@ -345,6 +347,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
         replicationOverride: 5,
         mode: "placed",
         founders: [1, 2, 3],
+        bornVersion: membershipVersion(12),
         replicas: [
           replica(1, "voter", 0, 0),
           replica(2, "removing", 3, 29),

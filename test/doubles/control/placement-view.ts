@@ -1,5 +1,11 @@
 /** Views of the planner of placement in short forms, and plans in words. */
-import { NO_CONFIG, configIndex, incarnation, placementGeneration } from "../../../src/base/ids.js";
+import {
+  NOT_BORN,
+  NO_CONFIG,
+  configIndex,
+  incarnation,
+  placementGeneration,
+} from "../../../src/base/ids.js";
 import type {
   MemberView,
   ReportedLoad,
@@ -53,7 +59,12 @@ export function placed(
   replicas: string,
   more: Partial<PartitionRecord> = {},
 ): PartitionRecord {
-  const rest = { state: "Active", replicationOverride: 0, founders: [] } as const;
+  const rest = {
+    state: "Active",
+    replicationOverride: 0,
+    founders: [],
+    bornVersion: NOT_BORN,
+  } as const;
   return {
     ...{ partitionId, generation: placementGeneration(5), ...rest },
     mode: replicas === "" ? "full" : "placed",

@@ -11,8 +11,9 @@ import type { Replica } from "../../../src/host/group/replica.js";
 import type { Node } from "../../../src/host/node.js";
 import type { HostSettings } from "../../../src/host/settings.js";
 import type {
-  Command,
   ItemOutcome,
+  MetaCommand,
+  MetaOutcome,
   PartitionRecord,
   ReplicaChange,
 } from "../../../src/machine/commands/command.js";
@@ -69,17 +70,22 @@ export class PlacedCluster extends Cluster {
 
   /** Has a command about placement decided; what became of its one item. */
   decide(
-    command: Extract<Command, { readonly items: unknown }>,
+    command: Extract<MetaCommand, { readonly items: unknown }>,
   ): ItemOutcome["status"] | "undecided" {
+    return this.decideMeta(command)?.items[0]?.status ?? "undecided";
+  }
+
+  /** Has a command of meta decided by its leader; null = there is none, or no answer in time. */
+  decideMeta(command: MetaCommand): MetaOutcome | null {
     const meta = this.metaNode?.metaGroup();
-    let status: ItemOutcome["status"] | "undecided" | null = null;
-    if (meta === undefined) return "undecided";
-    meta.proposeFinal(command, 200, this.nowMs + 2000, (result) => {
+    let end: MetaOutcome | "open" | null = null;
+    meta?.proposeFinal(command, 200, this.nowMs + 2000, (result) => {
       const outcome = result.status === "applied" ? result.outcome : null;
-      status = outcome?.kind === "meta" ? (outcome.items[0]?.status ?? "undecided") : "undecided";
+      end = outcome?.kind === "meta" ? outcome : "open";
     });
-    for (const endMs = this.nowMs + 3000; status === null && this.nowMs < endMs;) this.pass(10);
-    return status ?? "undecided";
+    const isOver = (): boolean => end !== null || meta === undefined;
+    for (const endMs = this.nowMs + 3000; !isOver() && this.nowMs < endMs;) this.pass(10);
+    return (end as MetaOutcome | "open" | null) === "open" ? null : end;
   }
 
   order(partition: number, change: ReplicaChange): ItemOutcome["status"] | "undecided" {

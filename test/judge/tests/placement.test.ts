@@ -126,6 +126,10 @@ t.test("P-094 records change by orders and reports", (t) => {
     [coming, next([removing(1), voter(2), voter(3, 4, 5)], later), "reports"],
     [going, next([voter(1)], later), "reports"],
     [full, record(2, [voter(1, 0, 2), voter(2, 0, 2)], later), "lists"],
+    [from, next(two, { state: "Splitting" }), "moves"],
+    [coming, next(coming.replicas, { state: "Draining" }), "moves"],
+    [{ ...from, state: "Splitting" }, next(two), "moves"],
+    [{ ...from, state: "Draining" }, next(two, { state: "Removed" }), "moves"],
   ];
   for (const [one, other, edge] of legal) t.equal(edgeOf(one, other), edge, JSON.stringify(other));
   const illegal: [PartitionRecord, PartitionRecord, string][] = [
@@ -145,6 +149,10 @@ t.test("P-094 records change by orders and reports", (t) => {
     [from, next([voter(1, 5), voter(2)]), "another life"],
     [full, record(2, [removing(1)], later), "listed as going"],
     [from, next(two, { founders: [1] }), "founders change"],
+    [from, next(two, { state: "Removed" }), "removed although it is active"],
+    [{ ...from, state: "Removed" }, next(two), "a second life"],
+    [{ ...from, state: "Splitting" }, next(two, { state: "Draining" }), "from move to move"],
+    [from, next([voter(1), removing(2)], { state: "Splitting" }), "two changes in one"],
   ];
   for (const [one, other, what] of illegal) t.equal(edgeOf(one, other), null, what);
   const checker = new LegalEdges({ orders: 1 });

@@ -33,7 +33,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "cluster row": ["src/machine/meta/meta-rows.ts VERSION_2"],
   "member row": ["src/machine/meta/meta-rows.ts VERSION_3"],
   "former member row": ["src/machine/meta/meta-rows.ts VERSION"],
-  "partition row": ["src/machine/meta/meta-rows.ts VERSION_3"],
+  "partition row": ["src/machine/meta/meta-rows.ts VERSION_4"],
   "range row": ["src/machine/meta/meta-rows.ts VERSION_2"],
   "leaving key space row": ["src/machine/meta/range-rows.ts VERSION"],
   "range move row": ["src/machine/meta/range-rows.ts VERSION"],

@@ -98,6 +98,8 @@ t.test("a partition in full mode begins with the voters of the member list", (t)
   bench.meta({ kind: "set-replication-factor", partitionId: 1, replicationFactor: 0 });
   t.equal(bench.split("e", "e/m"), "done 3");
   t.match(bench.record(3), { mode: "full", founders: [1, 4], replicas: [], state: "Splitting" });
+  t.equal(bench.record(3).bornVersion, bench.cluster.membershipVersion);
+  t.equal(bench.record(1).bornVersion, 0, "by no split");
   t.end();
 });
 

@@ -7,6 +7,7 @@ import { ByteWriter } from "../../../src/base/codec.js";
 import {
   FIRST_LEVEL,
   FOUNDING_INCARNATION,
+  NOT_BORN,
   NO_PLACEMENT,
   configIndex,
   incarnation,
@@ -152,6 +153,7 @@ const placed: PartitionRecord = {
   replicationOverride: 3,
   mode: "placed",
   founders: [1, 2, 3],
+  bornVersion: NOT_BORN,
   replicas: [
     voter,
     {
@@ -166,16 +168,19 @@ const placed: PartitionRecord = {
   configIndex: configIndex(2 ** 44),
 };
 
-t.test("P-131 a partition's row: all three versions, bounds", (t) => {
+t.test("P-131 a partition's row: all four versions, bounds", (t) => {
   t.strictSame(decodePartition(encodePartition(placed)), placed);
   isStrict(t, encodePartition(placed), 3, decodePartition);
+  const born = { ...placed, bornVersion: membershipVersion(7) };
+  t.strictSame(decodePartition(encodePartition(born)), born, "made by a split");
+  isStrict(t, encodePartition(born), 4, decodePartition);
   const full = { ...placed, mode: "full", founders: [], replicas: [] } as const;
   t.strictSame(decodePartition(encodePartition(full)), full);
   const nowhere = { ...placed, founders: [], replicas: [] };
   t.strictSame(decodePartition(encodePartition(nowhere)), nowhere, "as a restore leaves it");
   const first = written((writer) => writer.uint8(1).uint32(4).uint8(0).uint53(2).uint32(3));
   const before = { partitionId: 4, state: "Active", generation: 2, replicationOverride: 3 };
-  const everywhere = { mode: "full", founders: [], replicas: [], configIndex: 0 };
+  const everywhere = { mode: "full", founders: [], replicas: [], configIndex: 0, bornVersion: 0 };
   t.strictSame(decodePartition(first), { ...before, ...everywhere });
   const second = (...nodes: number[]): Uint8Array =>
     written((writer) => {
@@ -186,7 +191,7 @@ t.test("P-131 a partition's row: all three versions, bounds", (t) => {
   t.strictSame(decodePartition(second()), { ...before, ...everywhere });
   t.strictSame(decodePartition(second(2)), {
     ...{ ...before, mode: "placed", founders: [2] },
-    ...{ replicas: [voter], configIndex: 0 },
+    ...{ replicas: [voter], configIndex: 0, bornVersion: 0 },
   });
   t.equal(decodePartition(second(2, 2)), null);
   t.equal(decodePartition(second(0)), null);

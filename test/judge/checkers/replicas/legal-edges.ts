@@ -1,14 +1,14 @@
 /**
  * Property (P-094): each change of a partition's record is one of those that there are: a factor, a
- * list, an order about one replica, or a report of what was applied; and raises its generation by
- * one, which is noted with each role that it gives.
+ * list, an order about one replica, a report of what was applied, or a step of a move of a key
+ * range; and raises its generation by one, which is noted with each role that it gives.
  *
  * Invariant: where a generation between two was not seen, nothing is said about them.
  */
 import type { PartitionRecord, ReplicaRecord } from "../../../../src/machine/commands/command.js";
 import { Findings, type Verdict } from "../verdict.js";
 
-type Edge = "factors" | "lists" | "orders" | "reports";
+type Edge = "factors" | "lists" | "moves" | "orders" | "reports";
 type Replicas = readonly ReplicaRecord[];
 
 function at(replicas: Replicas, node: number): ReplicaRecord | undefined {
@@ -84,10 +84,24 @@ function isList(from: PartitionRecord, to: PartitionRecord): boolean {
   return from.mode === "full" && to.replicas.some(isVoter) && isFounding;
 }
 
+function headOf({ state, generation }: PartitionRecord): Partial<PartitionRecord> {
+  return { state, generation };
+}
+
+/** States by the move of a key range that takes keys from the partition, or made it. */
+function isStep({ state: from }: PartitionRecord, { state: to }: PartitionRecord): boolean {
+  if (from === "Active") return to === "Splitting" || to === "Draining";
+  return from !== "Removed" && (to === "Active" || to === "Removed");
+}
+
 /** Which kind of change it is; null = none that there is. */
 export function edgeOf(from: PartitionRecord, to: PartitionRecord): Edge | null {
-  const isFixed = from.founders.join() === to.founders.join() && from.state === to.state;
-  if (!isFixed || !isDated(from, to)) return null;
+  const isFixed = from.founders.join() === to.founders.join();
+  if (!isFixed || from.bornVersion !== to.bornVersion || !isDated(from, to)) return null;
+  if (from.state !== to.state) {
+    const isAsBefore = JSON.stringify(from) === JSON.stringify({ ...to, ...headOf(from) });
+    return isAsBefore && isStep(from, to) ? "moves" : null;
+  }
   if (from.mode !== to.mode) {
     return from.replicationOverride === to.replicationOverride && isList(from, to) ? "lists" : null;
   }
