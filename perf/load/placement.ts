@@ -4,8 +4,10 @@
  * Run: npm run perf -- load/placement (SVC_PERF_ROUNDS: turns, 2; SVC_PERF_MIB: data of each partition, 4;
  * SVC_PERF_CALLERS: callers in a closed loop, 4: a node whose loop is behind takes no part in balance)
  */
+import { KvType, typeNames } from "../../src/base/result-types.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
+import { type Elections, ElectionTally } from "./elections.js";
 import { LocalNodes } from "./local-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 
@@ -17,7 +19,9 @@ const PARTITIONS = 64;
 const FACTOR = 3;
 const CALLERS = Number(process.env["SVC_PERF_CALLERS"] ?? 4);
 const VALUE_BYTES = 64 << 10;
-const TRY_MS = 5000;
+/** Longer than a node lets a request wait (--request-timeout): what fails, the cluster refused. */
+const TRY_MS = 15_000;
+const TYPE_NAMES = typeNames(KvType);
 /** A node gets replicas when it has been live for so long (ms). */
 const LIVE_MS = 32_000;
 const GIVE_UP_MS = 1000 * Number(process.env["SVC_PERF_GIVE_UP_SECONDS"] ?? 240);
@@ -46,10 +50,13 @@ async function post(port: number, path: string, body: object, timeoutMs: number)
 async function set(port: number, key: string, value: string): Promise<string> {
   try {
     const answer = await post(port, "/v1/kv/try-set", { key, value }, TRY_MS);
-    const { type } = answer as { type?: number | string };
-    return type === 0 ? "" : `type ${type}`;
+    const { type, code } = answer as { type?: number; code?: string };
+    if (type === 0) return "";
+    return TYPE_NAMES.get(type ?? -1) ?? code ?? JSON.stringify(answer);
   } catch (error) {
-    return error instanceof Error ? error.name : "error";
+    // What fetch fails with is told by its cause.
+    const { name, cause } = error as { name?: string; cause?: { code?: string } };
+    return cause?.code ?? name ?? "error";
   }
 }
 
@@ -103,12 +110,15 @@ async function balanced(nodes: LocalNodes, sinceMs: number): Promise<number> {
 /** Callers in a closed loop on the nodes that stay. */
 class Foreground {
   private times: number[] = [];
-  private failed = new Map<string, number>();
+  /** By the kind of answer: how many, and how long the longest took (ms). */
+  private failed = new Map<string, { count: number; longestMs: number }>();
+  private readonly elections: ElectionTally;
   private sinceMs = performance.now();
   private isOver = false;
   private readonly loops: Promise<void>[];
 
-  constructor(ports: readonly number[], names: readonly string[]) {
+  constructor(nodes: LocalNodes, ports: readonly number[], names: readonly string[]) {
+    this.elections = new ElectionTally(nodes);
     this.loops = Array.from({ length: CALLERS }, (_, at) => this.loop(at, ports, names));
   }
 
@@ -122,13 +132,20 @@ class Foreground {
       const beganMs = performance.now();
       const port = ports[call % ports.length] as number;
       const end = await set(port, `${names[call % names.length]}/fg-${at}`, value);
-      if (end === "") this.times.push(performance.now() - beganMs);
-      else this.failed.set(end, (this.failed.get(end) ?? 0) + 1);
+      const tookMs = performance.now() - beganMs;
+      if (end === "") this.times.push(tookMs);
+      else this.fail(end, tookMs);
     }
   }
 
+  private fail(end: string, tookMs: number): void {
+    const { count, longestMs } = this.failed.get(end) ?? { count: 0, longestMs: 0 };
+    this.failed.set(end, { count: count + 1, longestMs: Math.max(longestMs, tookMs) });
+  }
+
   /** What happened since the last call, as a row. */
-  take(name: string): Window {
+  async take(name: string): Promise<Window> {
+    const elections = await this.elections.take();
     const nowMs = performance.now();
     const sorted = this.times.sort((a, b) => a - b);
     const seconds = (nowMs - this.sinceMs) / 1000;
@@ -138,7 +155,10 @@ class Foreground {
       ...{
         p50: at(0.5),
         p99: at(0.99),
-        failed: [...this.failed].map(([end, count]) => `${count} x ${end}`).join(", "),
+        failed: [...this.failed]
+          .map(([end, { count, longestMs }]) => `${count} x ${end} (${longestMs.toFixed(0)} ms)`)
+          .join(", "),
+        elections,
       },
     };
     this.times = [];
@@ -160,6 +180,7 @@ interface Window {
   readonly p50: number;
   readonly p99: number;
   readonly failed: string;
+  readonly elections: Elections;
 }
 
 async function fill(nodes: LocalNodes, names: readonly string[]): Promise<number> {
@@ -208,16 +229,16 @@ try {
   const ports = nodes.ids.filter((id) => id !== LEAVER).map((id) => nodes.portsOf(id).http);
   const windows: Window[] = [];
   const moves: string[][] = [];
-  const foreground = new Foreground(ports, names);
+  const foreground = new Foreground(nodes, ports, names);
   await sleep(3000);
-  foreground.take("warm-up");
+  await foreground.take("warm-up");
   for (let round = 1; round <= ROUNDS; round++) {
     await sleep(phaseSeconds(10) * 1000);
-    windows.push(foreground.take("rest"));
+    windows.push(await foreground.take("rest"));
     const leftAtMs = performance.now();
     const answer = await post(nodes.portsOf(LEAVER).http, "/v1/cluster/leave", {}, GIVE_UP_MS);
     const drainMs = performance.now() - leftAtMs;
-    windows.push(foreground.take("drain"));
+    windows.push(await foreground.take("drain"));
     const { outcome, drained } = answer as { outcome: string; drained: boolean };
     if (outcome !== "Committed") throw new Error(`the leave ended with ${outcome}`);
     await nodes.stop(LEAVER);
@@ -226,11 +247,11 @@ try {
     const joinMs = await joined(nodes, LEAVER, beganMs);
     await nodes.ready([LEAVER]);
     const readyMs = performance.now() - beganMs;
-    foreground.take("join");
+    await foreground.take("join");
     await sleep(LIVE_MS);
-    foreground.take("until it is live for 30 s");
+    await foreground.take("until it is live for 30 s");
     const spreadMs = await balanced(nodes, beganMs);
-    windows.push(foreground.take("balance"));
+    windows.push(await foreground.take("balance"));
     moves.push([
       `round ${round}`,
       `${(drainMs / 1000).toFixed(1)}${drained ? "" : " (not drained)"}`,
@@ -247,12 +268,15 @@ try {
     "p50 ms",
     "p99 ms",
     "failed",
+    "terms, ordered",
+    "stood still",
   ];
   printTable(
     head,
-    windows.map(({ name, seconds, perSecond, p50, p99, failed }) => [
+    windows.map(({ name, seconds, perSecond, p50, p99, failed, elections }) => [
       ...[name, seconds.toFixed(0), thousands(perSecond)],
       ...[p50.toFixed(1), p99.toFixed(1), failed === "" ? "0" : failed],
+      ...[`${elections.terms}, ${elections.ordered}`, `${elections.stills}`],
     ]),
   );
   const of = (name: string, read: (window: Window) => number): number =>

@@ -224,7 +224,7 @@ export class Node {
       placement: this.parts.changes.placer.facts(this.nowMs()),
       leaderTransfers: this.parts.transferTally.all(),
       snapshotBytes: snapshots.bytesMoved(),
-      plannedBytesPerSecond: snapshots.plannedBytesPerSecond,
+      plannedRates: snapshots.plannedRates(),
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
       levels: this.levels(),

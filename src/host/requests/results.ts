@@ -8,6 +8,7 @@ import type { PartitionId } from "../../base/ids.js";
 import type { Program } from "../../base/levels.js";
 import type { Command, Outcome } from "../../machine/commands/command.js";
 import type { StrayReason } from "../replication/peer-lives.js";
+import type { PlannedBytes } from "../snapshots/snapshot-pace.js";
 import type { SnapshotBytes } from "../snapshots/snapshot-tally.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
 import type { TransferCount } from "./transfer-tally.js";
@@ -207,7 +208,7 @@ export interface NodeFacts {
   /** Bytes of snapshots that travelled, by direction and receiver. */
   readonly snapshotBytes: readonly SnapshotBytes[];
   /** What snapshots for drain and balance may take now. */
-  readonly plannedBytesPerSecond: number;
+  readonly plannedRates: readonly PlannedBytes[];
   /** Leaderships offered to others because the disk hung. */
   readonly diskStallTransfers: number;
   readonly peers: readonly PeerNodeFacts[];

@@ -25,8 +25,10 @@ export interface SnapshotSettings {
   readonly bytesPerSecond: number;
   /** And those of them that are sent for balance alone. */
   readonly balanceBytesPerSecond: number;
-  /** What moves that were planned, drain and balance, take at least while the node is behind. */
-  readonly plannedLeastBytesPerSecond: number;
+  /** What those for a drain take while the node is behind with its work. */
+  readonly drainLeastBytesPerSecond: number;
+  /** And those for balance, of which few are under way: they are to end too. */
+  readonly balanceLeastBytesPerSecond: number;
   /** A node whose ticks come so late on average is behind. */
   readonly behindMs: number;
   /** Silence after which the sender asks where the receiver is. */
@@ -54,7 +56,8 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   receiversMax: 4,
   bytesPerSecond: 64 << 20,
   balanceBytesPerSecond: 16 << 20,
-  plannedLeastBytesPerSecond: 5 << 19,
+  drainLeastBytesPerSecond: 2 << 20,
+  balanceLeastBytesPerSecond: 4 << 20,
   behindMs: 2,
   askAfterMs: 500,
   progressMs: 10_000,

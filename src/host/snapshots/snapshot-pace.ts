@@ -14,11 +14,23 @@
 import type { SnapshotSettings } from "./snapshot-limits.js";
 
 /** What a snapshot is for: a replica, or its log, that is missing, or a move that was planned. */
-export type SnapshotPurpose = "repair" | "drain" | "balance";
+export type SnapshotPurpose = "repair" | PlannedPurpose;
+
+const PLANNED_PURPOSES = ["drain", "balance"] as const;
+type PlannedPurpose = (typeof PLANNED_PURPOSES)[number];
+
+export interface PlannedBytes {
+  readonly purpose: PlannedPurpose;
+  readonly bytesPerSecond: number;
+}
 
 type Rates = Pick<
   SnapshotSettings,
-  "bytesPerSecond" | "balanceBytesPerSecond" | "plannedLeastBytesPerSecond" | "behindMs"
+  | "bytesPerSecond"
+  | "balanceBytesPerSecond"
+  | "drainLeastBytesPerSecond"
+  | "balanceLeastBytesPerSecond"
+  | "behindMs"
 >;
 
 /** How long ticks are watched before the rate of planned moves changes (ms). */
@@ -61,48 +73,72 @@ class SendRate {
   }
 }
 
+/** The rate of one sort of planned moves: between its least, where it begins, and its most. */
+class PlannedRate extends SendRate {
+  private readonly leastBytes: number;
+  /** Something left since it was adapted last. */
+  private isUsed = false;
+
+  constructor(
+    leastBytes: number,
+    private readonly mostBytes: number,
+    nowMs: number,
+  ) {
+    super(Math.min(leastBytes, mostBytes), nowMs);
+    this.leastBytes = this.bytesPerSecond;
+  }
+
+  override charge(bytes: number): void {
+    this.isUsed = true;
+    super.charge(bytes);
+  }
+
+  adapt(isBehind: boolean, nowMs: number): void {
+    const now = this.bytesPerSecond;
+    // A time in which nothing was sent says nothing: the next move begins slowly again.
+    const next = this.isUsed ? now * (isBehind ? SLOWER : FASTER) : this.leastBytes;
+    const bounded = Math.min(Math.max(next, this.leastBytes), this.mostBytes);
+    if (bounded !== now) this.change(bounded, nowMs);
+    this.isUsed = false;
+  }
+}
+
 export class SnapshotPace {
   private readonly all: SendRate;
-  private readonly planned: SendRate;
-  private readonly balance: SendRate;
+  private readonly planned: Readonly<Record<PlannedPurpose, PlannedRate>>;
   private watchedSinceMs: number;
   private ticks = 0;
   private lateMs = 0;
-  /** Something of a planned move left since ticks are watched. */
-  private isUsed = false;
 
   constructor(
     private readonly rates: Rates,
     nowMs: number,
   ) {
-    this.all = new SendRate(rates.bytesPerSecond, nowMs);
-    this.planned = new SendRate(this.leastBytes, nowMs);
-    this.balance = new SendRate(rates.balanceBytesPerSecond, nowMs);
+    const { bytesPerSecond, balanceBytesPerSecond } = rates;
+    this.all = new SendRate(bytesPerSecond, nowMs);
+    this.planned = {
+      drain: new PlannedRate(rates.drainLeastBytesPerSecond, bytesPerSecond, nowMs),
+      balance: new PlannedRate(rates.balanceLeastBytesPerSecond, balanceBytesPerSecond, nowMs),
+    };
     this.watchedSinceMs = nowMs;
   }
 
-  private get leastBytes(): number {
-    return Math.min(this.rates.plannedLeastBytesPerSecond, this.rates.bytesPerSecond);
-  }
-
   /** What planned moves may take now (bytes per second). */
-  get plannedBytesPerSecond(): number {
-    return this.planned.bytesPerSecond;
+  plannedRates(): readonly PlannedBytes[] {
+    return PLANNED_PURPOSES.map((purpose) => {
+      return { purpose, bytesPerSecond: this.planned[purpose].bytesPerSecond };
+    });
   }
 
   /** Whether more may be made for sending now. */
   allows(purpose: SnapshotPurpose, nowMs: number): boolean {
     if (!this.all.allows(nowMs)) return false;
-    if (purpose !== "repair" && !this.planned.allows(nowMs)) return false;
-    return purpose !== "balance" || this.balance.allows(nowMs);
+    return purpose === "repair" || this.planned[purpose].allows(nowMs);
   }
 
   charge(purpose: SnapshotPurpose, bytes: number): void {
     this.all.charge(bytes);
-    if (purpose === "repair") return;
-    this.isUsed = true;
-    this.planned.charge(bytes);
-    if (purpose === "balance") this.balance.charge(bytes);
+    if (purpose !== "repair") this.planned[purpose].charge(bytes);
   }
 
   /** A tick of the node came, `lateMs` after its time. */
@@ -111,14 +147,9 @@ export class SnapshotPace {
     this.lateMs += Math.max(0, lateMs);
     if (nowMs - this.watchedSinceMs < WATCH_MS) return;
     const isBehind = this.lateMs > this.rates.behindMs * this.ticks;
-    const now = this.planned.bytesPerSecond;
-    // A time in which nothing was sent says nothing: the next move begins slowly again.
-    const next = this.isUsed ? now * (isBehind ? SLOWER : FASTER) : this.leastBytes;
-    const bounded = Math.min(Math.max(next, this.leastBytes), this.rates.bytesPerSecond);
-    if (bounded !== now) this.planned.change(bounded, nowMs);
+    for (const purpose of PLANNED_PURPOSES) this.planned[purpose].adapt(isBehind, nowMs);
     this.watchedSinceMs = nowMs;
     this.ticks = 0;
     this.lateMs = 0;
-    this.isUsed = false;
   }
 }

@@ -15,7 +15,7 @@ import type { HardState } from "../../ports.js";
 import type { SnapshotMeta } from "../../raft/state/types.js";
 import { SnapshotArrivals } from "./snapshot-arrivals.js";
 import { type SnapshotFrame, decodeSnapshotFrame, encodeSnapshotFrame } from "./snapshot-frames.js";
-import { SnapshotPace } from "./snapshot-pace.js";
+import { type PlannedBytes, SnapshotPace } from "./snapshot-pace.js";
 import { SnapshotSender } from "./snapshot-sender.js";
 import { type SnapshotBytes, SnapshotTally } from "./snapshot-tally.js";
 import type { SnapshotGroup, SnapshotLink, SnapshotDeps } from "./snapshot-types.js";
@@ -222,9 +222,9 @@ export class Snapshots {
     return this.tally.all();
   }
 
-  /** What drain and balance may take now (bytes per second). */
-  get plannedBytesPerSecond(): number {
-    return this.pace.plannedBytesPerSecond;
+  /** What planned moves may take now. */
+  plannedRates(): readonly PlannedBytes[] {
+    return this.pace.plannedRates();
   }
 
   facts(): readonly TransferFacts[] {

@@ -145,8 +145,8 @@ export function travelLines(
   {
     leaderTransfers,
     snapshotBytes,
-    plannedBytesPerSecond,
-  }: Pick<NodeFacts, "leaderTransfers" | "snapshotBytes" | "plannedBytesPerSecond">,
+    plannedRates,
+  }: Pick<NodeFacts, "leaderTransfers" | "snapshotBytes" | "plannedRates">,
 ): void {
   const transfers = "svc_leader_transfers_total";
   const ended = "Planned moves of leaderships that began here, by what for and how they ended";
@@ -162,7 +162,9 @@ export function travelLines(
   }
   const planned = "svc_image_planned_bytes_per_second";
   family(lines, planned, "gauge", "What snapshots for drain and balance may take here now");
-  lines.push(`${planned} ${plannedBytesPerSecond}`);
+  for (const { purpose, bytesPerSecond } of plannedRates) {
+    lines.push(`${planned}{class="${purpose}"} ${bytesPerSecond}`);
+  }
 }
 
 /** What the allocator does, where the meta partition is led. */

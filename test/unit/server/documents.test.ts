@@ -76,7 +76,7 @@ t.test("the limits are the program's", (t) => {
     "partitions with a replica on its way": `${limits.MOVES_MAX}, of these ${limits.BALANCE_MOVES_MAX} for balance`,
     "replicas on their way to one node": `${limits.ARRIVING_MAX}, for balance ${limits.BALANCE_ARRIVING_MAX}`,
     "new replicas that one node feeds with a snapshot": `${limits.SNAPSHOTS_LEAVING_MAX}`,
-    "snapshots that a node sends": `${mib(snapshots.bytesPerSecond)}/s, for balance ${mib(snapshots.balanceBytesPerSecond)}/s of it; for drain and balance together ${mib(snapshots.plannedLeastBytesPerSecond)}/s while it is behind`,
+    "snapshots that a node sends": `${mib(snapshots.bytesPerSecond)}/s, for balance ${mib(snapshots.balanceBytesPerSecond)}/s of it; while it is behind ${mib(snapshots.drainLeastBytesPerSecond)}/s for a drain, ${mib(snapshots.balanceLeastBytesPerSecond)}/s for balance`,
     "partitions whose rows a node deletes beside each other": `${limits.ERASING_MAX}, ${limits.ERASED_ROWS_MAX} rows at a time`,
     "report of a node to each of the others": `${limits.NODE_REPORT_MAX_BYTES / 1024} KiB, every ${limits.NODE_REPORT_EVERY_MS / 1000} s`,
     "alarms of an overview": `${limits.ALARMS_MAX}`,

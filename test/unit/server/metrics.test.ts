@@ -97,7 +97,10 @@ t.test("moves of leaderships and bytes of snapshots are counted by what they are
   travelLines(lines, {
     leaderTransfers: tally.all(),
     snapshotBytes: snapshots.all(),
-    plannedBytesPerSecond: 2621440,
+    plannedRates: [
+      { purpose: "drain", bytesPerSecond: 2097152 },
+      { purpose: "balance", bytesPerSecond: 4194304 },
+    ],
   });
   t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 3);
   t.same(
@@ -108,9 +111,10 @@ t.test("moves of leaderships and bytes of snapshots are counted by what they are
       'svc_image_bytes_total{direction="out",class="learner"} 100',
       'svc_image_bytes_total{direction="out",class="voter"} 20',
       'svc_image_bytes_total{direction="in",class="learner"} 7',
-      "svc_image_planned_bytes_per_second 2621440",
+      'svc_image_planned_bytes_per_second{class="drain"} 2097152',
+      'svc_image_planned_bytes_per_second{class="balance"} 4194304',
     ],
   );
-  t.equal(lines.length, 4 + 15 + 4 + 3, "what did not happen is a zero");
+  t.equal(lines.length, 4 + 15 + 4 + 4, "what did not happen is a zero");
   t.end();
 });

@@ -329,7 +329,7 @@ t.test(
 );
 
 t.test("P-106 snapshots of planned moves keep to rates of their own", (t) => {
-  const rates = { balanceBytesPerSecond: 10_000, plannedLeastBytesPerSecond: 20_000 };
+  const rates = { balanceBytesPerSecond: 10_000, drainLeastBytesPerSecond: 20_000 };
   const tookMs = (purpose: SnapshotPurpose): number => {
     const world = pair(300, { ...rates, bytesPerSecond: 40_000, chunkBytes: 600 });
     world.leader.purpose = purpose;

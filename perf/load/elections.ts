@@ -1,0 +1,52 @@
+/**
+ * How leaderships of a cluster moved: by order, and by elections that nobody ordered. A call that an
+ * election finds on its way may end with a refusal; one that a planned move finds may not.
+ *
+ * Invariant: counters that begin anew, because their process did, are counted from zero.
+ */
+import type { LocalNodes } from "./local-nodes.js";
+
+export interface Elections {
+  /** Terms that began, of all partitions. */
+  readonly terms: number;
+  /** Moves that were ordered and came about: each begins a term too. */
+  readonly ordered: number;
+  /** Times that a node stood still for longer than an election takes. */
+  readonly stills: number;
+}
+
+export class ElectionTally {
+  private readonly terms = new Map<string, number>();
+  private readonly counted = new Map<string, number>();
+
+  constructor(private readonly nodes: LocalNodes) {}
+
+  /** What happened since the last call; the first one begins. */
+  async take(): Promise<Elections> {
+    const found = { terms: 0, ordered: 0, stills: 0 };
+    for (const id of this.nodes.ids) {
+      const metrics = await this.nodes.metrics(id).catch(() => new Map<string, number>());
+      for (const [name, value] of metrics) {
+        if (name.startsWith("svc_raft_term{")) found.terms += this.rise(this.terms, name, value);
+        const isMoved = name.startsWith("svc_leader_transfers") && name.includes('"moved"');
+        if (isMoved) found.ordered += this.increase(`${id} ${name}`, value);
+        if (name === "svc_late_ticks_total") found.stills += this.increase(`${id} ${name}`, value);
+      }
+    }
+    return found;
+  }
+
+  /** Of the highest value that any node told. */
+  private rise(known: Map<string, number>, name: string, value: number): number {
+    const before = known.get(name);
+    if (before !== undefined && value <= before) return 0;
+    known.set(name, value);
+    return before === undefined ? 0 : value - before;
+  }
+
+  private increase(name: string, value: number): number {
+    const before = this.counted.get(name) ?? 0;
+    this.counted.set(name, value);
+    return value < before ? value : value - before;
+  }
+}
