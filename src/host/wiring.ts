@@ -166,8 +166,7 @@ export class NodeParts implements TurnParts {
     this.registry.connectMembers(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
-      isWanted: () =>
-        this.registry.all.some(({ replica }) => replica.peers.isQuiesced && replica.hasLeases),
+      hosted: () => this.registry.all,
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
     this.links = this.makeLinks();

@@ -34,6 +34,7 @@ import {
   encodeSnapshotFrame,
 } from "../../../src/host/snapshots/snapshot-frames.js";
 import { placementGeneration } from "../../../src/base/ids.js";
+import { emptyMembership } from "../../../src/raft/state/membership.js";
 import type { MessageKind } from "../../../src/raft/state/types.js";
 import {
   type CallAnswer,
@@ -221,9 +222,11 @@ function writeResult(result: MetaResult): Uint8Array {
 /** The frame in which a node tells its clock. */
 function writeClock(nodeMs: number): Uint8Array {
   let sent = new Uint8Array();
+  const members = { membership: { ...emptyMembership, voters: [1, 2] } };
+  const sleeper = { peers: { isQuiesced: true }, hasLeases: true, members };
   const clocks = new NodeClocks({
     linked: () => [2],
-    isWanted: () => true,
+    hosted: () => [{ replica: sleeper }],
     send: (_to, bytes) => (sent = Uint8Array.from(bytes)),
   });
   clocks.check(nodeMs);
@@ -233,7 +236,7 @@ function writeClock(nodeMs: number): Uint8Array {
 function readClock(bytes: Uint8Array): number | null {
   const clocks = new NodeClocks({
     linked: () => [],
-    isWanted: () => false,
+    hosted: () => [],
     send: () => undefined,
   });
   return clocks.frame(1, bytes) ? clocks.of(1) : null;

@@ -7,6 +7,7 @@ import { partitionId } from "../../../src/base/ids.js";
 import { Completions } from "../../../src/host/requests/completions.js";
 import { Batcher, Budget, type Waiter } from "../../../src/host/requests/batcher.js";
 import { AppendBudget } from "../../../src/host/replication/append-budget.js";
+import { NodeClocks } from "../../../src/host/node-clocks.js";
 import { EffectsExecutor, LogOutbox } from "../../../src/host/group/effects.js";
 import { LeaseClock } from "../../../src/host/group/leaseclock.js";
 import { Proposals, type ProposedEntry } from "../../../src/host/requests/proposals.js";
@@ -15,6 +16,7 @@ import type { ProposalResult, ReadResult } from "../../../src/host/requests/resu
 import { assertSettings } from "../../../src/host/settings.js";
 import { TurnScheduler } from "../../../src/host/turn-scheduler.js";
 import { defaultConfig } from "../../../src/raft/state/config.js";
+import { emptyMembership } from "../../../src/raft/state/membership.js";
 import { RaftCore } from "../../../src/raft/core.js";
 import { proof } from "../../../perf/micro/bench.js";
 import { comparisons } from "../../../perf/micro/host.js";
@@ -360,6 +362,39 @@ t.test("settings that do not fit together are refused", async (t) => {
       name,
     );
   }
+});
+
+t.test("a node tells its clock to linked members of sleeping groups with leases alone", (t) => {
+  const groupOf = (isQuiesced: boolean, hasLeases: boolean, voters: number[], learners = [0]) => {
+    const membership = { ...emptyMembership, voters, learners: learners.filter((id) => id > 0) };
+    return { replica: { peers: { isQuiesced }, hasLeases, members: { membership } } };
+  };
+  const cases: [string, ReturnType<typeof groupOf>[], number[]][] = [
+    ["nobody without groups", [], []],
+    ["awake", [groupOf(false, true, [1, 2, 3])], []],
+    ["without leases, or led elsewhere", [groupOf(true, false, [1, 2, 3])], []],
+    ["its members", [groupOf(true, true, [1, 2, 3])], [2, 3]],
+    ["learners too", [groupOf(true, true, [1, 2], [4])], [2, 4]],
+    ["not who is not linked", [groupOf(true, true, [1, 2, 9])], [2]],
+    ["of all groups", [groupOf(true, true, [1, 9, 8]), groupOf(true, true, [1, 4, 5])], [4, 5]],
+    [
+      "every linked node once",
+      [groupOf(true, true, [1, 2, 3, 4, 5]), groupOf(true, true, [2])],
+      [2, 3, 4, 5],
+    ],
+  ];
+  for (const [name, hosted, expected] of cases) {
+    const told: number[] = [];
+    const clocks = new NodeClocks({
+      linked: () => [2, 3, 4, 5],
+      hosted: () => hosted,
+      send: (to) => void told.push(to),
+    });
+    clocks.check(1000);
+    t.same(told.sort(), expected, name);
+    t.equal(clocks.wakeAtMs, expected.length > 0 ? 1250 : Infinity, name);
+  }
+  t.end();
 });
 
 t.test("the benchmark of the host still does its work", async (t) => {
