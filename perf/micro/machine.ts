@@ -6,7 +6,7 @@
  * on rows that exist and on new ones, as named. 2. Results are used.
  */
 import { NO_STAMP } from "../../src/base/hlc.js";
-import { partitionId } from "../../src/base/ids.js";
+import { attempt, moveId, partitionId, rangeGeneration } from "../../src/base/ids.js";
 import { decodeEntry, encodeEntry } from "../../src/machine/commands/codec.js";
 import type { Command, Outcome } from "../../src/machine/commands/command.js";
 import { KernelSorter } from "../../src/machine/store/kernel-sorter.js";
@@ -91,8 +91,10 @@ function benchApply(
   operations: number,
   flushRows: number,
   make: (at: number) => Command,
+  prepare: readonly Command[] = [],
 ): void {
   const bench = new Bench();
+  bench.apply(prepare);
   const list = batches(operations, make);
   const run = (): void => {
     for (const batch of list) {
@@ -127,6 +129,46 @@ function set(at: number, keys: number, revisionsRetained = 16): Command {
   };
 }
 
+/** So many rows of ownership in the key space of `set`, none of which has one of its keys. */
+function moving(rows: number): Command[] {
+  const bound = (at: number): string => `bench/a${String(at).padStart(5, "0")}`;
+  return Array.from({ length: rows }, (_, at) => ({
+    kind: "range-freeze",
+    keySpace: "bench",
+    startKey: bound(at),
+    endKey: bound(at + 1),
+    generation: rangeGeneration(1),
+    moveId: moveId(at + 1),
+    attempt: attempt(1),
+  }));
+}
+
+/** A copy of 100,000 keys in slices, and their count. */
+function benchCopy(): void {
+  const keys = 100_000;
+  const bench = new Bench();
+  for (const batch of batches(keys, (at) => set(at, keys))) bench.apply(batch);
+  const all = { keySpace: "bench", startKey: null, endKey: null };
+  let read = 0;
+  time("copy, 100,000 keys of 100 B, per key", keys, () => {
+    const copy = bench.machine.openCopy(all);
+    for (let isEnd = false; !isEnd;) {
+      const slice = copy.next({ maxBytes: 256 * 1024, maxVisits: 2000 });
+      if (slice === "overrun") break;
+      read += slice.items.length;
+      ({ isEnd } = slice);
+    }
+    copy.close();
+  });
+  time("count of what is copied, per key", keys, () => {
+    const count = bench.machine.openCount(all);
+    while (!count.next(2000));
+    read += count.counted.keys;
+    count.close();
+  });
+  console.log(`(read ${read})`);
+}
+
 function main(): void {
   const rows = 2000;
   benchApply("apply lock+unlock, 1 resource", 200_000, 0, (at) => lockOrUnlock(at, 1));
@@ -135,6 +177,9 @@ function main(): void {
   benchApply("apply set 100 B, 1 key", 200_000, 0, (at) => set(at, 1));
   benchApply("apply set 100 B, 1,000 keys", 200_000, 0, (at) => set(at, 1000));
   benchApply("  the same, flushed every 2,000 rows", 200_000, rows, (at) => set(at, 1000));
+  const owned = moving(1000);
+  benchApply("  the same, 1,000 rows of ownership", 200_000, 0, (at) => set(at, 1000), owned);
+  benchCopy();
   benchApply("apply set 100 B, no history, 1,000 keys", 200_000, 0, (at) => set(at, 1000, 1));
   benchApply("apply set 100 B, all keys new", 50_000, 0, (at) => set(at, 50_000));
 

@@ -29,7 +29,7 @@ export const rangeBugs: readonly RecordBug[] = [
     MOVES,
     COPY,
     "name <= this.reached)) this.note(name);",
-    "name <= this.reached)) this.part = null;",
+    "name <= this.reached)) return;",
   ),
   bug(
     "P-101",
