@@ -92,6 +92,11 @@ export class Operations implements OperationsPort {
     return this.replicas.facts();
   }
 
+  /** Times that a request met a key range on its way, and was placed anew. */
+  get refusedMoved(): number {
+    return this.serving.moveWaits.refused;
+  }
+
   /** Data requests in progress, for `svc_inflight_requests`. */
   get inflight(): number {
     return this.admission.inProgress;

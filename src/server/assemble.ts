@@ -149,6 +149,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     inflight: () => operations.inflight,
     replication: () => operations.replication(),
     refusedPeers: peers.ports.credentials,
+    refusedMoved: () => operations.refusedMoved,
     resolveFailures: () => peers.ports.names.failures,
   });
 }

@@ -25,6 +25,8 @@ interface Waiting {
 }
 
 export class MoveWaits {
+  /** Times that a request, or items of a call, met a partition that does not own the key. */
+  refused = 0;
   private waiting: Waiting[] = [];
   private isLooking = false;
 
@@ -83,6 +85,7 @@ export class MovePauses {
    */
   next(usedVersion: number, again: () => void, over: () => void): void {
     assert(!this.isWaiting, "a request waits for one thing at a time");
+    this.waits.refused++;
     const isNewer = usedVersion !== this.usedVersion;
     this.pauseMs = isNewer ? PAUSE_MS : Math.min(this.pauseMaxMs, 2 * this.pauseMs);
     this.usedVersion = usedVersion;

@@ -35,6 +35,8 @@ export interface MetricSources {
   readonly node: () => NodeFacts;
   readonly inflight: () => number;
   readonly replication: () => ReplicationFacts;
+  /** Times that a request met a key range on its way. */
+  readonly refusedMoved: () => number;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   /** Connections of other nodes that were turned away. */
@@ -142,6 +144,15 @@ export class Metrics implements MeterPort {
       collect(): void {
         this.reset();
         this.inc(sources()?.resolveFailures() ?? 0);
+      },
+    });
+    new Counter({
+      name: "svc_range_refused_moved_total",
+      help: "Times that a request met a key range on its way, and was placed anew",
+      registers: [this.registry],
+      collect(): void {
+        this.reset();
+        this.inc(sources()?.refusedMoved() ?? 0);
       },
     });
     this.gauge("svc_backup_last_success_timestamp_seconds", "0 = no backup was taken");

@@ -80,6 +80,7 @@ for (const at of [1, 2, 3]) {
       t.match(answers[number], [end], `${request.kind} is carried out once`);
     });
     t.match(whole, [{ type: KvType.got }]);
+    t.ok(trio.node(at).refusedMoved >= asked.length, "and it is counted where it was taken in");
     t.equal(trio.open, 0, "nothing is left open");
     t.ok(
       calls(trio).every((from) => from === at),
