@@ -106,10 +106,15 @@ const RANGE_COMMANDS: readonly CommandSpec[] = [
   command({
     name: "--ranges",
     area: "Key ranges",
-    meaning: "list key spaces and their ranges",
+    meaning: "list key spaces with their ranges, and what moves",
     optional: ["--key-space"],
     examples: ["svc-cli --ranges", "svc-cli --ranges --key-space users"],
-    answers: ["Node 127.0.0.1:8084 initialized  1 key space(s)", "(table)"],
+    answers: [
+      "Node 127.0.0.1:8084 initialized  1 key space(s)",
+      "users  routed by KeyRange on this node",
+      "(table)",
+      "Moving  split: users/m to +inf, partition 1 to 17, copying, attempt 1",
+    ],
     module: "ranges",
     document: described(RANGES),
   }),
@@ -129,7 +134,10 @@ const RANGE_COMMANDS: readonly CommandSpec[] = [
     area: "Key ranges",
     meaning: "route a key space by its hash again, on every endpoint of -c",
     examples: ["svc-cli --unregister-key-range users"],
-    answers: ["Removed: http://a:8083 — …"],
+    answers: [
+      "Removed: http://a:8083 — …",
+      "Refused: http://a:8083 — status QuiesceWindowOpen — …",
+    ],
     module: "ranges",
     question: "Unregister the key space {value}? Its data moves back to its hash partition.",
     document: list(object({ endpoint: TEXT, ...SWITCHED })),
@@ -144,6 +152,8 @@ const RANGE_COMMANDS: readonly CommandSpec[] = [
     answers: [
       "Split: users at users/m — partition 17 at generation 2.",
       "Not split: status NoRange — …",
+      "Not split: status Indeterminate — …",
+      "Outcome open: read --ranges again.",
     ],
     module: "ranges",
     document: described(SPLIT),

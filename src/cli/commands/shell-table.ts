@@ -48,7 +48,7 @@ const ADMINISTRATION: readonly ShellCommand[] = [
     positionals: [at("ks", "--key-space", null, false)],
     operation: "--ranges",
     area: "Key ranges",
-    meaning: "list key spaces and their ranges",
+    meaning: "list key spaces with their ranges, and what moves",
   }),
   shell({
     words: "backup full",

@@ -5,28 +5,14 @@
  * belongs to the node. 2. Split and merge ask endpoint after endpoint, and only while the answer is
  * NotLeader: any other answer, also one that leaves the outcome open, ends the search.
  */
-import type { MergeResult, RangeMap, SplitResult, SvcClient } from "../../client/mod.js";
+import type { MergeResult, SplitResult, SvcClient } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
 import { EXIT_UNREACHABLE } from "../invocation/exit-codes.js";
 import { CliError, describeFailure } from "../invocation/failures.js";
-import { tableLines, type JsonValue } from "../terminal/format.js";
+import type { JsonValue } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
-
-function rangesLines(answer: RangeMap, columns: number | null): string[] {
-  const ready = answer.initialized ? "initialized" : "not initialized";
-  const lines = [`Node ${answer.localEndpoint} ${ready}  ${answer.keySpaces.length} key space(s)`];
-  for (const space of answer.keySpaces) {
-    const rows = space.descriptors.map((range) => [
-      range.startKey ?? "-inf",
-      range.endKey ?? "+inf",
-      String(range.partitionId),
-      String(range.generation),
-    ]);
-    lines.push("", `${space.keySpace}  routed by ${space.routingMode} on this node`);
-    lines.push(...tableLines(["Start key", "End key", "Partition", "Generation"], rows, columns));
-  }
-  return lines;
-}
+import { whileMoving } from "./range-progress.js";
+import { rangesLines } from "./range-text.js";
 
 async function ranges(values: OptionValues, context: RunContext): Promise<Outcome> {
   const client = await context.client();
@@ -108,14 +94,16 @@ function register(values: OptionValues, context: RunContext): Promise<Outcome> {
 
 function unregister(values: OptionValues, context: RunContext): Promise<Outcome> {
   const keySpace = values.requiredText("--unregister-key-range");
-  return everywhere(context, async (client, endpoint) => {
-    const answer = await client.ranges.unregister(keySpace, context.calling());
-    return {
-      success: answer.success,
-      line: nodeLine("Removed", endpoint, answer),
-      document: { endpoint, ...answer },
-    };
-  });
+  const everyNode = (): Promise<Outcome> =>
+    everywhere(context, async (client, endpoint) => {
+      const answer = await client.ranges.unregister(keySpace, context.calling());
+      return {
+        success: answer.success,
+        line: nodeLine("Removed", endpoint, answer),
+        document: { endpoint, ...answer },
+      };
+    });
+  return whileMoving(context, "unregister", keySpace, everyNode);
 }
 
 /**
@@ -154,8 +142,10 @@ function openLines(answer: SplitResult | MergeResult): string[] {
 async function split(values: OptionValues, context: RunContext): Promise<Outcome> {
   const keySpace = values.requiredText("--split-range");
   const splitKey = values.requiredText("--split-key");
-  const answer = await untilLeader(context, (client, among) =>
-    client.ranges.split(keySpace, splitKey, context.calling(among)),
+  const answer = await whileMoving(context, "split", keySpace, () =>
+    untilLeader(context, (client, among) =>
+      client.ranges.split(keySpace, splitKey, context.calling(among)),
+    ),
   );
   const line = answer.success
     ? `Split: ${keySpace} at ${splitKey} — partition ${answer.newPartitionId} at generation ` +
@@ -165,8 +155,8 @@ async function split(values: OptionValues, context: RunContext): Promise<Outcome
 }
 
 async function merge(_values: OptionValues, context: RunContext): Promise<Outcome> {
-  const answer = await untilLeader(context, (client, among) =>
-    client.ranges.merge(context.calling(among)),
+  const answer = await whileMoving(context, "merge", "", () =>
+    untilLeader(context, (client, among) => client.ranges.merge(context.calling(among))),
   );
   let line = `No merge pass ran: status ${answer.status} — ${answer.reason}`;
   if (answer.success) {
