@@ -54,6 +54,12 @@ export const RANGE_SETTLES_MS = 10_000;
 /** How often a move begins anew before it is given up, and how long each attempt may take (ms). */
 export const RANGE_ATTEMPTS_MAX = 5;
 export const RANGE_ATTEMPT_MS = 600_000;
+/** A range stays frozen for so long at most before its attempt is given up (ms). */
+export const RANGE_FREEZE_MS = 2000;
+/** A move is given up when its target has had no leader for so long (ms). */
+export const RANGE_TARGET_LOST_MS = 10_000;
+/** What ranges are copied with, over all moves from one node. */
+export const RANGE_COPY_BYTES_PER_SECOND = 16 * MIB;
 export const REPLICATION_FACTOR_MAX = 9;
 export const NODE_ID_MAX = 65_535;
 /** Voters of the cluster, and so of any group; further nodes stay learners (contract 11). */

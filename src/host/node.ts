@@ -21,6 +21,7 @@ import type { PartitionWait } from "./reports/node-report.js";
 import type { HeardReport, NodeReports } from "./reports/node-reports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import type { HealthFacts, LevelFacts, NodeFacts, ReadyCheck } from "./requests/results.js";
+import type { SizeDone, SizedRange } from "./ranges/range-sizes.js";
 import { type HostPorts, type HostSettings, assertSettings } from "./settings.js";
 
 export type { StartRefusal } from "./storage/recovery.js";
@@ -127,6 +128,22 @@ export class Node {
   /** What partitions that are not as their records want them wait for, as far as nodes tell. */
   partitionWaits(): readonly PartitionWait[] {
     return this.parts.reports.waits();
+  }
+
+  /** `done` hears how many live keys a range holds, wherever it is led; once, in no turn. */
+  rangeSize(range: SizedRange, done: SizeDone): void {
+    if (this.shuttingDown) return this.ports.timer.soon(() => done({ keys: null, middle: null }));
+    this.parts.ranges.sizes.ask(range, done);
+  }
+
+  /** Live keys of a range that is led here, as they were counted last; null = not known. */
+  knownRangeKeys(range: SizedRange): number | null {
+    return this.parts.ranges.sizes.latest(range);
+  }
+
+  /** What the moves of ranges that are made from here are at, by key space. */
+  rangeSteps(): ReadonlyMap<string, string> {
+    return this.parts.ranges.steps();
   }
 
   /** Whether messages reach the other node, as far as is known. */
@@ -268,6 +285,7 @@ export class Node {
    */
   stop(deadlineMs: number, done: () => void): void {
     this.parts.changes.stop();
+    this.parts.ranges.stop();
     this.parts.stopping.begin(deadlineMs, done);
   }
 

@@ -28,6 +28,18 @@ import type {
 import { type CoreConfig, defaultConfig } from "../raft/state/config.js";
 import { DEFAULT_SNAPSHOT_SETTINGS, type SnapshotSettings } from "./snapshots/snapshot-limits.js";
 
+/** When key ranges are split and merged by themselves, while this node leads the meta partition. */
+export interface RangeSettings {
+  /** Live keys from which on a range is split; 0 = never. */
+  readonly splitThreshold: number;
+  /** Ranges with fewer are not split. */
+  readonly splitMinSize: number;
+  /** Neighbours with fewer together are merged; 0 = never. */
+  readonly mergeMinSize: number;
+  /** Pause between two looks at all ranges (ms). */
+  readonly collectionEveryMs: number;
+}
+
 export interface HostPorts {
   readonly clock: ClockPort;
   readonly timer: TimerPort;
@@ -82,6 +94,8 @@ export interface HostSettings {
   readonly rebalancerEnabled: boolean;
   /** Pause between two passes of that. */
   readonly placementPassEveryMs: number;
+  /** When key ranges are split and merged by themselves. */
+  readonly ranges: RangeSettings;
   /** Silence after which the replicas of a member are replaced; 0 = never by itself. */
   readonly deadMemberMs: number;
   /** Length of a raft tick: the heartbeat interval. */

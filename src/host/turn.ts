@@ -13,6 +13,7 @@ import type { ApplySlice } from "./group/applier.js";
 import type { GroupOwner } from "./group/group-owner.js";
 import type { Replica } from "./group/replica.js";
 import type { LogOutbox } from "./group/effects.js";
+import type { Ranges } from "./ranges/ranges.js";
 import type { Failover } from "./leaders/failover.js";
 import type { Flusher } from "./storage/flusher.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
@@ -40,6 +41,7 @@ export interface TurnParts {
   readonly failover: Failover;
   readonly links: PeerAdmission;
   readonly clocks: NodeClocks;
+  readonly ranges: Pick<Ranges, "turn" | "wakeAtMs">;
   readonly activeGroups: ActiveGroups;
 }
 
@@ -79,7 +81,7 @@ export class Turn implements GroupOwner {
   /** One turn of the whole node. */
   run(nowMs: number): void {
     const { stopping, ticker, failover, links, peers, outbox } = this.parts();
-    const { flusher, completions, scheduler, log } = this.parts();
+    const { flusher, completions, scheduler, log, ranges } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= ticker.nextTickMs) {
@@ -90,6 +92,7 @@ export class Turn implements GroupOwner {
       failover.check(nowMs);
       this.runAwake(nowMs);
       this.parts().clocks.check(nowMs);
+      ranges.turn(nowMs);
       links.refresh();
       peers.flush();
       outbox.submit(log);
@@ -106,7 +109,7 @@ export class Turn implements GroupOwner {
     if (this.sliced > 0) scheduler.requestLater();
     scheduler.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
     scheduler.wakeAt(Math.min(ticker.nextTickMs, flusher.nextCheckMs));
-    scheduler.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs));
+    scheduler.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs, ranges.wakeAtMs));
   }
 
   private expire(nowMs: number): void {

@@ -31,6 +31,8 @@ import { NodeClocks } from "./node-clocks.js";
 import type { PartitionWait } from "./reports/node-report.js";
 import { NodeReports } from "./reports/node-reports.js";
 import { OwnReport } from "./reports/own-report.js";
+import type { Ranges } from "./ranges/ranges.js";
+import { wireRanges } from "./ranges/wiring.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
 import { Ticker } from "./ticker.js";
 import type { HealthFacts } from "./requests/results.js";
@@ -61,6 +63,7 @@ export class NodeParts implements TurnParts {
   readonly snapshots: Snapshots;
   readonly diskStalls: DiskStallTransfers;
   readonly changes: ClusterChanges;
+  readonly ranges: Ranges;
   readonly clocks: NodeClocks;
   readonly heirs: Heirs;
   readonly levelMark: LevelMark;
@@ -132,12 +135,14 @@ export class NodeParts implements TurnParts {
       const { isStopping } = this.stopping;
       if (!isStopping) {
         this.changes.tick(nowMs);
+        this.ranges.tick(nowMs);
         balancer.check(nowMs);
         if (ownReport.hasNews()) this.reports.changed();
         this.reports.tick(nowMs);
       }
       this.activeGroups.clear();
-      return isStopping || this.snapshots.hasWork || this.changes.hasWork || this.registry.hasWork;
+      if (isStopping || this.snapshots.hasWork || this.registry.hasWork) return true;
+      return this.changes.hasWork || this.ranges.hasWork;
     };
     const { registry, flusher, diskStalls } = this;
     this.ticker = new Ticker(
@@ -163,6 +168,11 @@ export class NodeParts implements TurnParts {
     this.snapshots = this.makeSnapshots(shared);
     this.registry.onAdded((replica) => this.snapshots.added(replica));
     this.changes = this.makeChanges(shared);
+    this.ranges = wireRanges(this, ports, {
+      metaReads: () => this.metaReads(),
+      wake: shared.wake,
+      tickSoon: () => this.tickSoon(),
+    });
     this.registry.connectMembers(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
@@ -173,7 +183,7 @@ export class NodeParts implements TurnParts {
     this.failover = this.makeFailover(shared);
     this.registry.setOwners([
       ...[turn, this.ticker, this.activeGroups, this.flusher, this.snapshots, this.failover],
-      ...[transfers, this.diskStalls, this.heirs, this.changes.reconcile],
+      ...[transfers, this.diskStalls, this.heirs, this.changes.reconcile, this.ranges],
     ]);
   }
 
@@ -287,12 +297,14 @@ export class NodeParts implements TurnParts {
         return entries.every(({ payload }) => this.levelMark.covers(levelRaisedBy(payload)));
       },
       bulk: (from, bytes) => {
-        if (!this.heirs.frame(from, bytes)) this.snapshots.frame(from, bytes);
+        if (this.heirs.frame(from, bytes) || this.ranges.frame(from, bytes)) return;
+        this.snapshots.frame(from, bytes);
       },
       metaProposal: (from, bytes) =>
         this.clocks.frame(from, bytes) ||
         this.heirs.frame(from, bytes) ||
         this.reports.frame(from, bytes) ||
+        this.ranges.frame(from, bytes) ||
         this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
       refusedAsRemoved: () => this.changes.refusedAsRemoved(),
@@ -316,11 +328,14 @@ export class NodeParts implements TurnParts {
       levelMark: this.levelMark,
       sendControl: (to, bytes) => ports.peers?.send(to, "control", bytes) ?? false,
       wake: shared.wake,
-      tickSoon: () => {
-        this.ticker.unquiesce();
-        this.request();
-      },
+      tickSoon: () => this.tickSoon(),
     });
+  }
+
+  /** Something waits for a tick that did not before: ticks come as usual. */
+  private tickSoon(): void {
+    this.ticker.unquiesce();
+    this.request();
   }
 
   private request(): void {
@@ -423,6 +438,7 @@ export class NodeParts implements TurnParts {
         unquiesce(node);
         this.clocks.linkDown(node);
         this.changes.linkDown(node);
+        this.ranges.linkDown(node);
         for (const { replica } of this.registry.all) replica.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
         this.reports.changed();

@@ -8,6 +8,7 @@
  */
 import type { SequenceRecord } from "./commands/command.js";
 import { readValue, type KvReadMode } from "./kv/kv-reads.js";
+import type { LiveCount } from "./kv/live-count.js";
 import { readLock } from "./locks/locks.js";
 import { readBucket, readPrefixPage, readRangePage } from "./kv/pages.js";
 import type {
@@ -66,6 +67,11 @@ export class DataReads {
   /** K12, K13: all live keys of a bucket, or "too-large" beyond `maxBytes`. */
   bucket(bucket: string, nowMs: number, maxBytes: number): BucketReading {
     return readBucket(this.rows, this.owned, bucket, nowMs, maxBytes);
+  }
+
+  /** Lets `tally` look at the next rows. */
+  countLive(tally: LiveCount, nowMs: number, maxVisits: number): void {
+    tally.slice(this.rows, nowMs, maxVisits);
   }
 
   /** K15, K17: live keys beginning with `prefix`; with `tombstones` also deleted ones. */

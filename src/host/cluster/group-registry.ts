@@ -9,7 +9,7 @@
  * told when it leaves, in the same turn (P-042).
  */
 import { assert, present } from "../../base/assert.js";
-import { FIRST_LEVEL, META_PARTITION, type PartitionId } from "../../base/ids.js";
+import { FIRST_LEVEL, META_PARTITION, type MapVersion, type PartitionId } from "../../base/ids.js";
 import { levelFault } from "../../base/levels.js";
 import { BOOTS_TOLD_MAX } from "../../base/limits.js";
 import { type Result, failure, ok } from "../../base/result.js";
@@ -91,6 +91,11 @@ export class GroupRegistry {
 
   get hostedMap(): HostedMap {
     return present(this.follower, "recovery made it").map;
+  }
+
+  /** Of the partition map that is followed; null before there is one. */
+  get mapVersion(): MapVersion | null {
+    return this.follower?.mapVersion ?? null;
   }
 
   /** Something waits for `look`. */

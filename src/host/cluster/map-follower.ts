@@ -97,6 +97,11 @@ export class MapFollower {
     });
   }
 
+  /** Of the map as applied last; null before. */
+  get mapVersion(): MapVersion | null {
+    return this.seen;
+  }
+
   /** Reads what earlier starts left. */
   load(): Result<null, "damaged-state"> {
     return this.lives.load();

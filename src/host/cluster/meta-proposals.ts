@@ -15,10 +15,16 @@ import type {
   PlacementCommand,
   RaiseLevelCommand,
   RangeMoveCommand,
+  UnregisterRangeCommand,
 } from "../../machine/commands/command.js";
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 
-export type MetaProposal = MemberCommand | PlacementCommand | RaiseLevelCommand | RangeMoveCommand;
+export type MetaProposal =
+  | MemberCommand
+  | PlacementCommand
+  | RaiseLevelCommand
+  | RangeMoveCommand
+  | UnregisterRangeCommand;
 
 export interface MetaProposalRule {
   /** What is larger is refused, where it is sent and where it arrives. */
@@ -52,6 +58,7 @@ export const META_PROPOSALS: Readonly<Record<MetaProposal["kind"], MetaProposalR
   "change-replicas": { maxBytes: 2048, from: "member", repeats: "always" },
   "report-replicas": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
   "place-partition": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
+  "unregister-range": { maxBytes: RANGE_BYTES, from: "nobody", repeats: "once" },
   "begin-move": { maxBytes: 3 * RANGE_BYTES, from: "nobody", repeats: "once" },
   "retry-move": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },
   "cut-range": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },

@@ -15,4 +15,10 @@ export const ControlMark = {
   move: 0xe4,
   /** What a node tells of itself (reports/node-report.ts). */
   report: 0xe5,
+  /**
+   * Commands of range moves, and their outcomes (ranges/range-proposer.ts), on the lane "bulk" too.
+   */
+  rangeProposal: 0xe6,
+  /** How many keys a range holds (ranges/range-sizes.ts). */
+  rangeSize: 0xe7,
 } as const;

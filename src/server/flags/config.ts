@@ -147,12 +147,18 @@ function browserConfig(read: Reader): Pick<ServerConfig, "allowedOrigins" | "all
   return { allowedOrigins: list("--allowed-origins"), allowedHosts: list("--allowed-hosts") };
 }
 
-type RangeConfig = Pick<ServerConfig, "rangeSplitMinRangeSize" | "rangeMergeMinSize">;
+type RangeFields =
+  | "rangeSplitThreshold"
+  | "rangeSplitMinRangeSize"
+  | "rangeMergeMinSize"
+  | "rangeCollectionIntervalMs";
 
-function rangeConfig(read: Reader): RangeConfig {
+function rangeConfig(read: Reader): Pick<ServerConfig, RangeFields> {
   return {
+    rangeSplitThreshold: read.number("--range-split-threshold"),
     rangeSplitMinRangeSize: read.number("--range-split-min-range-size"),
     rangeMergeMinSize: read.number("--range-merge-min-size"),
+    rangeCollectionIntervalMs: read.number("--range-collection-interval"),
   };
 }
 

@@ -185,14 +185,12 @@ Upgrades
 Key ranges
   --range-split-threshold integer 100000
     keys that make a range split, 0 = off
-    unavailable: it has no effect in this version
   --range-split-min-range-size integer 10
     smallest range that may be split by hand or automatically
   --range-merge-min-size integer 10
     joint keys below which neighbours merge, 0 = off
   --range-collection-interval duration 60s
     pause between range checks
-    unavailable: it has no effect in this version
 Backups
   --pitr-backup-dir text -
     backup directory; empty = NotConfigured

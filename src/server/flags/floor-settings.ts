@@ -23,6 +23,12 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     givenReplicationFactor: config.replicationFactorGiven ? config.replicationFactor : null,
     rebalancerEnabled: config.enableRebalancer,
     placementPassEveryMs: config.placementPassIntervalMs,
+    ranges: {
+      splitThreshold: config.rangeSplitThreshold,
+      splitMinSize: config.rangeSplitMinRangeSize,
+      mergeMinSize: config.rangeMergeMinSize,
+      collectionEveryMs: config.rangeCollectionIntervalMs,
+    },
     deadMemberMs: config.deadMemberTimeoutMs,
     heartbeatMs: config.heartbeatIntervalMs,
     electionMs: config.startElectionTimeoutMs,

@@ -198,8 +198,8 @@ const checkSizes: Check = (config) => {
   return null;
 };
 
-const checkRanges: Check = (config, raw) => {
-  const split = raw.values.get("--range-split-threshold") as number;
+const checkRanges: Check = (config) => {
+  const split = config.rangeSplitThreshold;
   if (split > 0 && config.rangeMergeMinSize >= split) {
     return `--range-merge-min-size is ${config.rangeMergeMinSize}; it must be below --range-split-threshold (${split})`;
   }

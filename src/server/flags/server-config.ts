@@ -107,8 +107,10 @@ export interface ServerConfig {
   readonly kvScanPageBytes: number;
   /** null: the level is raised by an operator only. */
   readonly autoFinalizeMs: number | null;
+  readonly rangeSplitThreshold: number;
   readonly rangeSplitMinRangeSize: number;
   readonly rangeMergeMinSize: number;
+  readonly rangeCollectionIntervalMs: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "text" | "json";
   /** off (in the ordinary log), stderr, or the path of a file. */

@@ -1,0 +1,255 @@
+/**
+ * How many live keys ranges hold: counted in slices where they are led, asked for by whoever leads
+ * the meta partition.
+ *
+ * Frames go on the lane "control". Invariants: 1. A count is of one leadership, and exact for about
+ * the time that it took; what is not known is unknown, never a guess. 2. One range is counted at a
+ * time, a bounded slice per tick. 3. What was counted stands as long as too few commands came since
+ * to matter. 4. Every question ends once, in no turn. 5. What is held is bounded.
+ */
+import { ByteReader, ByteWriter } from "../../base/codec.js";
+import { type PartitionId, partitionId } from "../../base/ids.js";
+import { LiveCount } from "../../machine/kv/live-count.js";
+import type { Machine } from "../../machine/machine.js";
+import { textToByteKey } from "../../machine/store/keys.js";
+import { ControlMark } from "../replication/control-marks.js";
+
+const MARK = ControlMark.rangeSize;
+const ASK = 1;
+const ANSWER = 2;
+const FRAME_MAX_BYTES = 8192;
+/** Visits of one tick, about 5 ms. */
+const SLICE_VISITS = 1000;
+const QUESTIONS_MAX = 512;
+const KNOWN_MAX = 8192;
+const ANSWER_MS = 30_000;
+/** A count stands while fewer commands than this part of it came since. */
+const STALE_PART = 20;
+
+/** Half-open; null = open on that side. */
+export interface SizedRange {
+  readonly partitionId: number;
+  readonly keySpace: string;
+  readonly startKey: string | null;
+  readonly endKey: string | null;
+}
+
+export interface RangeSize {
+  /** Null: not known. */
+  readonly keys: number | null;
+  /** Where it would be split in halves; null when there is no such key, or nothing is known. */
+  readonly middle: string | null;
+}
+
+export type SizeDone = (size: RangeSize) => void;
+
+/** One group, as counting sees it; a hosted group is one. */
+export interface CountedGroup {
+  isServing(): boolean;
+  term(): number;
+  acceptedChanges(): number;
+  leaseNowMs(): number;
+  readonly machine: Machine;
+}
+
+export interface RangeSizesDeps {
+  readonly nodeId: number;
+  nowMs(): number;
+  soon(callback: () => void): void;
+  find(partition: PartitionId): CountedGroup | null;
+  /** Who leads the partition, as far as is known here; 0 = unknown. */
+  leader(partition: PartitionId): number;
+  send(to: number, bytes: Uint8Array): boolean;
+  tickSoon(): void;
+}
+
+interface Known extends RangeSize {
+  readonly term: number;
+  readonly changes: number;
+}
+
+interface Counting {
+  readonly range: SizedRange;
+  readonly term: number;
+  readonly changes: number;
+  readonly tally: LiveCount;
+  readonly waiting: SizeDone[];
+}
+
+interface Question {
+  readonly to: number;
+  readonly untilMs: number;
+  readonly done: SizeDone;
+}
+
+const UNKNOWN: RangeSize = { keys: null, middle: null };
+
+/** Whether `bytes`, from the lane "control", are for `RangeSizes`. */
+export function isRangeSizeFrame(bytes: Uint8Array): boolean {
+  return bytes[0] === MARK;
+}
+
+function nameOf({ partitionId: id, keySpace, startKey, endKey }: SizedRange): string {
+  return JSON.stringify([id, keySpace, startKey, endKey]);
+}
+
+function writeBound(writer: ByteWriter, bound: string | null): void {
+  writer.boolean(bound !== null);
+  if (bound !== null) writer.text(bound);
+}
+
+function readBound(reader: ByteReader): string | null {
+  return reader.boolean() ? reader.text() : null;
+}
+
+export class RangeSizes {
+  private readonly known = new Map<string, Known>();
+  private readonly counting = new Map<string, Counting>();
+  private readonly questions = new Map<number, Question>();
+  private nextId = 1;
+  /** Frames that could not be read. */
+  badFrames = 0;
+
+  constructor(private readonly deps: RangeSizesDeps) {}
+
+  /** `done` hears the size of a range, wherever it is led. */
+  ask(range: SizedRange, done: SizeDone): void {
+    const { deps } = this;
+    const leader = deps.leader(partitionId(range.partitionId));
+    if (leader === deps.nodeId) return this.count(range, (size) => deps.soon(() => done(size)));
+    const id = this.nextId++;
+    if (leader === 0 || this.questions.size >= QUESTIONS_MAX || !this.send(leader, id, range)) {
+      return deps.soon(() => done(UNKNOWN));
+    }
+    this.questions.set(id, { to: leader, untilMs: deps.nowMs() + ANSWER_MS, done });
+    deps.tickSoon();
+  }
+
+  /** What is known of a range that is led here: the latest count, however old; null = unknown. */
+  latest(range: SizedRange): number | null {
+    const group = this.deps.find(partitionId(range.partitionId));
+    const known = this.known.get(nameOf(range));
+    const isOfNow = group?.isServing() === true && known?.term === group.term();
+    return isOfNow ? known.keys : null;
+  }
+
+  private send(to: number, id: number, range: SizedRange): boolean {
+    const writer = new ByteWriter(256).uint8(MARK).uint8(ASK).uint53(id);
+    writer.uint32(range.partitionId).text(range.keySpace);
+    writeBound(writer, range.startKey);
+    writeBound(writer, range.endKey);
+    return this.deps.send(to, writer.finish());
+  }
+
+  /** Something waits for `tick`. */
+  get hasWork(): boolean {
+    return this.counting.size + this.questions.size > 0;
+  }
+
+  /** Once per tick: counts on, and ends what waited for too long. */
+  tick(nowMs: number): void {
+    for (const [id, question] of [...this.questions]) {
+      if (question.untilMs > nowMs) continue;
+      this.questions.delete(id);
+      question.done(UNKNOWN);
+    }
+    const [first] = this.counting;
+    if (first !== undefined) this.countOn(...first);
+  }
+
+  private count(range: SizedRange, done: SizeDone): void {
+    const group = this.deps.find(partitionId(range.partitionId));
+    const keySpace = textToByteKey(range.keySpace);
+    if (group?.isServing() !== true || this.counting.size >= QUESTIONS_MAX) return done(UNKNOWN);
+    const name = nameOf(range);
+    const known = this.known.get(name);
+    const changes = group.acceptedChanges();
+    if (known?.keys != null && known.term === group.term()) {
+      const since = changes - known.changes;
+      if (since === 0 || since * STALE_PART < known.keys) return done(known);
+    }
+    const under = this.counting.get(name);
+    if (under !== undefined) {
+      under.waiting.push(done);
+      return;
+    }
+    const bounds = {
+      keySpace,
+      startKey: range.startKey === null ? null : textToByteKey(range.startKey),
+      endKey: range.endKey === null ? null : textToByteKey(range.endKey),
+    };
+    const tally = new LiveCount(bounds);
+    this.counting.set(name, { range, term: group.term(), changes, tally, waiting: [done] });
+    this.deps.tickSoon();
+  }
+
+  private countOn(name: string, { range, term, changes, tally, waiting }: Counting): void {
+    const group = this.deps.find(partitionId(range.partitionId));
+    const isSame = group?.isServing() === true && group.term() === term;
+    if (isSame) group.machine.reads.countLive(tally, group.leaseNowMs(), SLICE_VISITS);
+    if (isSame && !tally.isDone) return;
+    this.counting.delete(name);
+    const size = isSame ? { keys: tally.count, middle: tally.middle } : UNKNOWN;
+    if (isSame) this.remember(name, { ...size, term, changes });
+    for (const done of waiting) done(size);
+  }
+
+  private remember(name: string, known: Known): void {
+    this.known.delete(name);
+    this.known.set(name, known);
+    for (const oldest of this.known.keys()) {
+      if (this.known.size <= KNOWN_MAX) break;
+      this.known.delete(oldest);
+    }
+  }
+
+  linkDown(node: number): void {
+    for (const [id, { to, done }] of [...this.questions]) {
+      if (to !== node) continue;
+      this.questions.delete(id);
+      this.deps.soon(() => done(UNKNOWN));
+    }
+  }
+
+  /** A frame of these came from another node. */
+  frame(from: number, bytes: Uint8Array): void {
+    const reader = new ByteReader(bytes);
+    const isWhole = bytes.length <= FRAME_MAX_BYTES && reader.uint8() === MARK;
+    const kind = reader.uint8();
+    const id = reader.uint53();
+    if (isWhole && kind === ASK && this.asked(from, id, reader)) return;
+    if (isWhole && kind === ANSWER && this.answered(from, id, reader)) return;
+    this.badFrames++;
+  }
+
+  private asked(from: number, id: number, reader: ByteReader): boolean {
+    const range = {
+      partitionId: reader.uint32(),
+      keySpace: reader.text(),
+      startKey: readBound(reader),
+      endKey: readBound(reader),
+    };
+    if (!reader.isComplete() || range.partitionId < 1) return false;
+    this.count(range, (size) => this.answer(from, id, size));
+    return true;
+  }
+
+  private answer(to: number, id: number, { keys, middle }: RangeSize): void {
+    const writer = new ByteWriter(64).uint8(MARK).uint8(ANSWER).uint53(id);
+    writer.boolean(keys !== null).uint53(keys ?? 0);
+    writeBound(writer, middle);
+    this.deps.send(to, writer.finish());
+  }
+
+  private answered(from: number, id: number, reader: ByteReader): boolean {
+    const isKnown = reader.boolean();
+    const keys = reader.uint53();
+    const middle = readBound(reader);
+    if (!reader.isComplete()) return false;
+    const question = this.questions.get(id);
+    if (question?.to !== from) return true;
+    this.questions.delete(id);
+    question.done({ keys: isKnown ? keys : null, middle });
+    return true;
+  }
+}

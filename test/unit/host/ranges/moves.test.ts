@@ -1,0 +1,107 @@
+/** Moves of key ranges between the groups of whole nodes, from the begin to the last row purged. */
+import t from "tap";
+import { RangingCluster } from "../../../doubles/host/ranging.js";
+
+const KEYS = Array.from({ length: 300 }, (_each, at) => `room/${String(at).padStart(4, "0")}`);
+
+function filled(size = 3): RangingCluster {
+  const cluster = new RangingCluster(size);
+  cluster.ready();
+  cluster.register("room");
+  cluster.fill(KEYS, (key) => key);
+  return cluster;
+}
+
+function lost(cluster: RangingCluster): string[] {
+  return KEYS.filter((key) => cluster.read(key) !== key);
+}
+
+/** Where the keys of the space lie: "-room/0150@1 room/0150-@3". */
+function map(cluster: RangingCluster): string {
+  return cluster.records
+    .ranges("room")
+    .map(({ startKey, endKey, partitionId }) => `${startKey ?? ""}-${endKey ?? ""}@${partitionId}`)
+    .join(" ");
+}
+
+void t.test("a split gives the upper part of a range to a new partition", (t) => {
+  const cluster = filled();
+  const home = cluster.home("room");
+  t.equal(cluster.split("room/0150"), "done");
+  t.match(cluster.move("room"), { kind: "split", source: home, target: 3 });
+  t.ok(cluster.comeToRest(), "the move ends");
+  t.equal(map(cluster), `-room/0150@${home} room/0150-@3`);
+  t.match(cluster.records.partition(3), { state: "Active", mode: "full", founders: [1, 2, 3] });
+  t.same(lost(cluster), [], "every key is where its range is");
+  t.same(cluster.leftOver(), []);
+  t.equal(cluster.write("room/0200", "again"), "applied");
+  t.equal(cluster.read("room/0200"), "again");
+  t.end();
+});
+
+void t.test("neighbours are merged, and the partition of the one that goes is removed", (t) => {
+  const cluster = filled();
+  const home = cluster.home("room");
+  cluster.split("room/0150");
+  t.ok(cluster.comeToRest());
+  t.equal(cluster.merge("room", 3, home), "done");
+  t.ok(cluster.comeToRest());
+  t.equal(map(cluster), `-@${home}`);
+  t.match(cluster.records.partition(3), { state: "Removed" });
+  t.same(lost(cluster), []);
+  t.same(cluster.leftOver(), []);
+  t.equal(cluster.split("room/0100"), "done");
+  t.ok(cluster.comeToRest());
+  t.equal(map(cluster), `-room/0100@${home} room/0100-@4`, "an id is used once (P-103)");
+  t.same(lost(cluster), []);
+  t.end();
+});
+
+void t.test(
+  "a key space that leaves goes home range after range, and is reachable all the time",
+  (t) => {
+    const cluster = filled();
+    const home = cluster.home("room");
+    for (const at of ["room/0100", "room/0200", "room/0250"]) {
+      t.equal(cluster.split(at), "done");
+      t.ok(cluster.comeToRest());
+    }
+    t.equal(cluster.records.ranges("room").length, 4);
+    t.equal(cluster.decide({ kind: "unregister-range", keySpace: "room" }), "pending");
+    t.ok(cluster.passUntil(() => cluster.records.ranges("room").length === 0, 30_000) > 0);
+    t.ok(cluster.comeToRest());
+    t.same(lost(cluster), [], "every key is at home");
+    t.same(cluster.leftOver(), []);
+    const living = cluster.records.partitions().filter(({ state }) => state !== "Removed");
+    t.same(
+      living.map(({ partitionId }) => partitionId),
+      [1, 2],
+      `home is ${home}`,
+    );
+    t.end();
+  },
+);
+
+void t.test(
+  "what is written while a range is copied is there afterwards, and nothing else",
+  (t) => {
+    const cluster = filled();
+    t.equal(cluster.split("room/0100"), "done");
+    const values = new Map(KEYS.map((key) => [key, key]));
+    let moved = 0;
+    for (let round = 0; round < 400 && !cluster.isAtRest; round++) {
+      const key = KEYS[(round * 7) % KEYS.length] ?? "";
+      const end = cluster.write(key, `${key} ${round}`);
+      if (end === "applied") values.set(key, `${key} ${round}`);
+      if (end === "moved") moved++;
+    }
+    t.ok(cluster.comeToRest());
+    t.same(
+      KEYS.filter((key) => cluster.read(key) !== values.get(key)),
+      [],
+    );
+    t.same(cluster.leftOver(), []);
+    t.comment(`${moved} writes met a frozen range`);
+    t.end();
+  },
+);
