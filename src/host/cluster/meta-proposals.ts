@@ -20,11 +20,7 @@ import type {
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 
 export type MetaProposal =
-  | MemberCommand
-  | PlacementCommand
-  | RaiseLevelCommand
-  | RangeMoveCommand
-  | UnregisterRangeCommand;
+  MemberCommand | PlacementCommand | RaiseLevelCommand | RangeMoveCommand | UnregisterRangeCommand;
 
 export interface MetaProposalRule {
   /** What is larger is refused, where it is sent and where it arrives. */

@@ -2,9 +2,7 @@
 import type { MoveEnd, MoveKind } from "../../machine/commands/command.js";
 
 /** Bounds of the histogram of how long intervals were frozen (seconds). */
-const FROZEN_SECONDS_BOUNDS: readonly number[] = [
-  0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.3, 1, 2,
-];
+const FROZEN_SECONDS_BOUNDS: readonly number[] = [0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.3, 1, 2];
 
 export interface RangeFacts {
   /** Moves that ended while this node led meta. */
