@@ -154,7 +154,36 @@ const commands: readonly Command[] = [
   orders(3, { kind: "remove", nodeId: 1 }),
   orders(4, { kind: "cancel", nodeId: 4 }),
   report(9, [1, 3, 4], [2], 3),
+  ...moves(),
 ];
+
+/** All commands of moves of an interval, in an order in which some have an effect. */
+function moves(): Command[] {
+  const named = (id: number) => ({ keySpace: "a", moveId: moveId(id), attempt: attempt(1) });
+  const part = { startKey: "a/j", endKey: "a/m", generation: rangeGeneration(1) };
+  const stamp = { n: 1, l: 9, c: 0 };
+  const older = { deleted: false, passing: false, value: bytes("v"), stamp, endMs: 9, kept: [] };
+  const history = [encodeKvRow({ ...older, revision: 1 })];
+  const row = encodeKvRow({ ...older, revision: 3, kept: [{ first: 1, count: 1 }] });
+  const items = [
+    { key: "a/k", row, continues: false, history },
+    { key: "a/k", row: null, continues: true, history },
+    { key: "a/l", row: null, continues: false, history: [] },
+  ];
+  const clocks = { sourceLeaseMs: 7, copyAgeMs: 100 };
+  return [
+    { kind: "range-freeze", ...named(1), ...part },
+    { kind: "range-unfreeze", ...named(1), attempt: attempt(2) },
+    { kind: "range-release", ...named(1) },
+    { kind: "range-purge", ...named(1), startKey: "a/j", limit: 10 },
+    { kind: "range-open", ...named(2), ...part },
+    { kind: "range-import", ...named(2), number: 1, ...clocks, items: items.slice(0, 1) },
+    { kind: "range-import", ...named(2), number: 2, ...clocks, items: items.slice(1) },
+    { kind: "range-close", ...named(2), number: 3, keys: 1, digestLow: 1, digestHigh: 2 },
+    { kind: "range-drop", ...named(2) },
+    { kind: "range-adopt", ...named(2) },
+  ];
+}
 
 t.test(
   "P-031 any bytes: entries decode to a refusal or to commands that apply decides without throwing",

@@ -21,6 +21,13 @@ import type { ReadableRows, Rows } from "../store/rows.js";
 import { carriedEnd, type LeaseCarriage } from "./carried-lease.js";
 import type { Content } from "./content.js";
 
+/** Revisions that a key may keep: as many as its flag permits. A row with more is none of ours. */
+const KEPT_MAX = 65_535;
+
+function keepsTooMany({ kept }: KvRow): boolean {
+  return kept.reduce((sum, { count }) => sum + count, 0) > KEPT_MAX;
+}
+
 /** The revisions that a row lists as kept, ascending. */
 export function keptOf(row: KvRow): readonly number[] {
   return trimRevisions(row.kept, 0, Infinity).dropped;
@@ -60,7 +67,7 @@ export function checkItem(
   if (key === null || !isIn(span, key)) return null;
   const row = item.row === null ? null : decodeKvRow(item.row);
   if (row === null && item.row !== null) return null;
-  if (row !== null && item.continues) return null;
+  if (row !== null && (item.continues || keepsTooMany(row))) return null;
   const stored = item.continues ? rows.get(RowKind.value, key) : null;
   const latest = stored === null ? row : wholeKvRow(stored);
   if (latest === null && (item.continues || item.history.length > 0)) return null;

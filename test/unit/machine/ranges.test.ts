@@ -13,7 +13,7 @@ import type { KeyInterval, OwnershipRow } from "../../../src/machine/ownership/o
 import { readPrefixPage } from "../../../src/machine/kv/pages.js";
 import { GroupRows } from "../../../src/machine/store/rows.js";
 import { RowKind, generationPrefix } from "../../../src/machine/store/keys.js";
-import { type KvRow, decodeKvRow } from "../../../src/machine/kv/kv-row.js";
+import { type KvRow, decodeKvRow, encodeKvRow, rowWith } from "../../../src/machine/kv/kv-row.js";
 import { carriedEnd } from "../../../src/machine/ranges/carried-lease.js";
 import { Bench, bytes, collect, remove, set } from "../../doubles/machine/bench.js";
 import { Move, Side, bytesOf, valuesOf } from "../../doubles/machine/range-move.js";
@@ -341,6 +341,11 @@ t.test("P-102 an item is a whole key or continues one; anything else is refused 
   const whole = slice.items.find(({ key }) => key === "s/m");
   if (whole === undefined) return void t.fail("it is there");
   const [first, second] = whole.history;
+  const { row: latest } = whole;
+  const decoded = latest === null ? null : decodeKvRow(latest);
+  if (decoded === null) return void t.fail("it is a row");
+  const kept = [{ first: 0, count: 2 ** 32 - 1 }];
+  const endless = encodeKvRow(rowWith(decoded, { revision: 2 ** 40, kept }));
   const refused = [
     [{ ...whole, key: "s/g" }],
     [{ ...whole, key: "s/r" }],
@@ -354,6 +359,7 @@ t.test("P-102 an item is a whole key or continues one; anything else is refused 
     [{ ...whole, row: null }],
     [{ ...whole, continues: true }],
     [{ ...whole, row: null, continues: true }],
+    [{ ...whole, row: endless, history: [] }],
     [whole, { ...whole, key: "s/g" }],
   ];
   for (const [at, items] of refused.entries()) {
