@@ -9,10 +9,12 @@ import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import { AtRest } from "../checkers/replicas/at-rest.js";
 import { BoundedImages } from "../checkers/replicas/bounded-images.js";
+import { ComesToWhoStays } from "../checkers/replicas/comes-to-who-stays.js";
 import { ConfigInMap } from "../checkers/replicas/config-in-map.js";
 import { Converged, unconverged } from "../checkers/replicas/converged.js";
 import { DrainedMeansSafe } from "../checkers/replicas/drained-means-safe.js";
 import { LeadersSpread, unspread } from "../checkers/replicas/leaders-spread.js";
+import { GoesByOrder } from "../checkers/replicas/goes-by-order.js";
 import { LegalEdges, edgeOf } from "../checkers/replicas/legal-edges.js";
 import { MajorityKept } from "../checkers/replicas/majority-kept.js";
 import { NeverBelowFactor } from "../checkers/replicas/never-below-factor.js";
@@ -405,5 +407,50 @@ t.test("P-093 what waits has a reason", (t) => {
   checker.pass({ ...pass, members: leaves, records: [record(1, [voter(1), voter(2)])] });
   checker.pass({ ...pass, records: [record(1, [voter(1), removing(2)])] });
   t.equal(checker.verdict().violationCount, 3);
+  t.end();
+});
+
+t.test("P-096 replicas come to who stays", (t) => {
+  const members = ["voter", "learner", "leaving"].map((role, at) => ({ nodeId: at + 1, role }));
+  const checker = new ComesToWhoStays({ passes: 3, orders: 2 });
+  const pass = (...nodes: readonly number[]): void => {
+    const adds = nodes.map((nodeId) => ({ partitionId: 1, nodeId }));
+    checker.pass({ node: 1, members, adds });
+  };
+  pass(1);
+  pass();
+  t.equal(checker.verdict().kind, "vacuous");
+  pass(2);
+  t.equal(checker.verdict().kind, "pass");
+  pass(3, 2);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
+  pass(4);
+  t.equal(checker.verdict().violationCount, 2, "who is no member");
+  t.end();
+});
+
+t.test("P-097 replicas go by order", (t) => {
+  const checker = new GoesByOrder({ departures: 2 });
+  checker.record(foundedPartition(2, [1, 2], 0));
+  checker.membership(2, 1, config([1, 2]));
+  checker.membership(2, 5, config([1]));
+  checker.record(record(1, [voter(1), voter(2), voter(3)]));
+  checker.membership(1, 3, config([1, 2, 3]));
+  checker.record(record(2, [voter(1), voter(2), voter(3), learner(4, 2, 3)]));
+  checker.membership(1, 4, config([1, 2, 3], [4]));
+  t.equal(checker.verdict().kind, "vacuous", "in full mode the member list says who goes");
+  checker.membership(1, 5, config([1, 2, 4]));
+  t.equal(checker.verdict().kind, "vacuous", "who is replaced may go at once");
+  checker.record(record(3, [voter(1), removing(2, 0, 3), voter(4, 2)]));
+  checker.record(record(4, [voter(1), voter(2, 0, 4), voter(4, 2)]));
+  checker.membership(1, 6, config([1, 4]));
+  t.equal(checker.verdict().kind, "pass", "whoever is to stay again may have gone meanwhile");
+  checker.membership(1, 6, config([1]));
+  checker.membership(1, 7, config([1]));
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 }, "nobody told node 4 to go");
+  checker.record(record(9, [voter(1), learner(2, 9)]));
+  checker.membership(1, 8, config([1], [2]));
+  checker.membership(1, 9, config([1]));
+  t.equal(checker.verdict().violationCount, 2, "what was said of a former life does not count");
   t.end();
 });

@@ -11,6 +11,7 @@ import type { Atlas } from "./fault-budget.js";
 import { Disaster } from "./disaster.js";
 import type { FaultKind, OperatorKind, PlacementKind, RangeKind, UpgradeKind } from "./kinds.js";
 import { spoilDisk } from "./disk.js";
+import { strikeBesideHeirs } from "./heirs.js";
 import { loseDisk, rollBack } from "./loss.js";
 import { MoveMoments, aimAtMove } from "./moves.js";
 import { spoilNetwork } from "./network.js";
@@ -170,6 +171,11 @@ export class Faults implements Scene {
       case "part-move":
       case "mute-meta":
         return this.aim(kind, prng);
+      case "old-heirs": {
+        const number = this.count;
+        strikeBesideHeirs(this, (node) => this.saw(kind, number, node));
+        return false;
+      }
       default:
         return (
           strikeProcess(this, kind, server, prng) ||

@@ -77,6 +77,8 @@ export const SPECIAL_FAULTS = {
   "lose-majority": {},
   /** A node takes in nothing of the meta partition for a while: what it knows of the cluster is old. */
   "meta-deaf": {},
+  /** Who may lead a group next knows the record of before a move, and the leader dies after it. */
+  "old-heirs": {},
   /** When a move of a key range comes to a drawn phase, who leads its source, its target or meta is struck. */
   "strike-move": {},
   /** The same, and what is struck is the way between the two leaders of a move. */

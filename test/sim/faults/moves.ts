@@ -81,7 +81,7 @@ export function aimAtMove(
 }
 
 /** Who leads `partition` as the newest leader. */
-function leaderOf(scene: Scene, partition: number): Server | null {
+export function leaderOf(scene: Scene, partition: number): Server | null {
   let found: Server | null = null;
   let term = -1;
   for (const server of scene.servers) {

@@ -92,6 +92,22 @@ export class Keeper {
     return this.one(able, prng);
   }
 
+  /** Perhaps one that a replica is on its way to. */
+  private expecting(prng: Prng): Server | null {
+    const leader = this.members.find((each) => each.running?.node.metaGroup().isServing() === true);
+    const records = leader?.running?.node.metaGroup().machine.meta.partitions() ?? [];
+    const learners = records.flatMap(({ replicas }) =>
+      replicas.filter((r) => r.role === "learner"),
+    );
+    const expecting = this.members.filter((server) => {
+      const { atlas } = this;
+      const isExpecting = learners.some(({ nodeId }) => nodeId === server.nodeId);
+      return isExpecting && !atlas.leaving.has(server) && !atlas.doomed.has(server);
+    });
+    const server = this.one(expecting, prng);
+    return server !== null && this.atlas.mayLose(server) ? server : null;
+  }
+
   private setFactor(prng: Prng, done: (node: number) => void): void {
     const { factors } = this.keeper;
     // Who does not lead meta refuses, and names who does.
@@ -115,7 +131,7 @@ export class Keeper {
   }
 
   private loseMachine(prng: Prng, done: (node: number) => void): void {
-    const server = this.able(prng);
+    const server = (prng.chance(1, 2) ? this.expecting(prng) : null) ?? this.able(prng);
     if (server === null) return;
     this.counts.machinesLost++;
     this.takeAway(server);

@@ -76,9 +76,7 @@ export const replicaBugs: readonly Mutation[] = [
 ];
 
 /** Leaders that know old records: they hear nothing of meta, and leaderships change. */
-const DEAF: PlanOverrides = {
-  faults: ["meta-deaf", "meta-deaf", "meta-deaf", "kill-leader", "strand-leader"],
-};
+const DEAF: PlanOverrides = { faults: ["old-heirs", "old-heirs", "meta-deaf", "kill-leader"] };
 
 const RECORDS = "src/machine/meta/meta-placement.ts";
 const GROUP = "src/control/placed-plan.ts";

@@ -12,6 +12,7 @@ import { groupPrefix, groupRecordKey } from "../../../src/machine/store/keys.js"
 import type { Placement } from "../../judge/checkers/replicas/converged.js";
 import { unconverged } from "../../judge/checkers/replicas/converged.js";
 import { type Led, unspread } from "../../judge/checkers/replicas/leaders-spread.js";
+import type { SeenTargets } from "../../judge/checkers/replicas/comes-to-who-stays.js";
 import type { SeenPass } from "../../judge/checkers/replicas/why-told.js";
 import type { Versions } from "../../judge/checkers/replicas/at-rest.js";
 import type { Node } from "../../../src/host/node.js";
@@ -82,12 +83,26 @@ export function unplaced(servers: readonly Server[], plan: Plan): string | null 
     const reason = unconverged(placement);
     if (reason !== null) return reason;
   }
+  const left = keptBlocks(servers);
+  if (left !== null) return left;
   // Looks at the disk of every node: last, for it costs most.
   for (const record of placement.records) {
     const reason = unhosted(servers, record) ?? unlike(servers, record);
     if (reason !== null) return reason;
   }
   return (leaderBalanceEveryMs ?? 0) > 0 ? unspread(ledGroups(servers)) : null;
+}
+
+/** Operations keep something of a group that is not on the node (P-042). */
+function keptBlocks(servers: readonly Server[]): string | null {
+  for (const { running, nodeId } of servers) {
+    if (running === null) continue;
+    for (const id of running.operations["serving"]["blocksByGroup"].keys()) {
+      if (running.node.group(partitionId(id)) !== null) continue;
+      return `node ${nodeId} keeps blocks of a group that is not there: partition ${id}`;
+    }
+  }
+  return null;
 }
 
 function unhosted(servers: readonly Server[], record: PartitionRecord): string | null {
@@ -194,7 +209,7 @@ function isAwake(servers: readonly Server[], nodeId: number): boolean {
 }
 
 /** The last pass of the allocator, where nothing that it looks at has changed since; else null. */
-function seenPass(node: Node, nodeId: number): SeenPass | null {
+function seenPass(node: Node, nodeId: number): (SeenPass & SeenTargets) | null {
   const reign = node["parts"].changes.placer["reign"];
   const { plan, records, isDirty } = reign ?? { plan: null, records: null, isDirty: true };
   const cluster = node.metaGroup().machine.meta.cluster();
@@ -210,5 +225,8 @@ function seenPass(node: Node, nodeId: number): SeenPass | null {
   const waiting = plan.waits.map(({ partitionId: id }) => id);
   const told = new Set([...ordered, ...waiting]);
   const { replicationFactor: factor } = records.cluster;
-  return { node: nodeId, records: partitions, factor, members, told };
+  const adds = plan.steps.flatMap(({ order: { partitionId: partition, change } }) => {
+    return change.kind === "add" ? [{ partitionId: partition, nodeId: change.nodeId }] : [];
+  });
+  return { node: nodeId, records: partitions, factor, members, told, adds };
 }

@@ -11,10 +11,12 @@ import { AcksOfOneLife } from "../../judge/checkers/replicas/acks-of-one-life.js
 import { AtRest } from "../../judge/checkers/replicas/at-rest.js";
 import { BornOfMap } from "../../judge/checkers/replicas/born-of-map.js";
 import { BoundedImages } from "../../judge/checkers/replicas/bounded-images.js";
+import { ComesToWhoStays } from "../../judge/checkers/replicas/comes-to-who-stays.js";
 import { ConfigInMap } from "../../judge/checkers/replicas/config-in-map.js";
 import { Converged } from "../../judge/checkers/replicas/converged.js";
 import { DrainedMeansSafe } from "../../judge/checkers/replicas/drained-means-safe.js";
 import { DroppedAfterRemoval } from "../../judge/checkers/replicas/dropped-after-removal.js";
+import { GoesByOrder } from "../../judge/checkers/replicas/goes-by-order.js";
 import { LeadersSpread } from "../../judge/checkers/replicas/leaders-spread.js";
 import { LegalEdges } from "../../judge/checkers/replicas/legal-edges.js";
 import { MajorityKept } from "../../judge/checkers/replicas/majority-kept.js";
@@ -43,6 +45,8 @@ export class ReplicaChecks implements ReplicaObserver {
   readonly votes: OneVotePerTerm;
   readonly snapshotFirst: SnapshotFirst;
   readonly inMap: ConfigInMap;
+  readonly goes: GoesByOrder;
+  readonly targets: ComesToWhoStays;
   readonly mover: SingleMover;
   readonly edges: LegalEdges;
   readonly majority: MajorityKept;
@@ -77,6 +81,8 @@ export class ReplicaChecks implements ReplicaObserver {
     this.votes = new OneVotePerTerm(few);
     this.snapshotFirst = new SnapshotFirst(few);
     this.inMap = new ConfigInMap(few);
+    this.goes = new GoesByOrder(few);
+    this.targets = new ComesToWhoStays(few);
     this.mover = new SingleMover(few);
     this.edges = new LegalEdges(few);
     this.majority = new MajorityKept(few);
@@ -92,8 +98,10 @@ export class ReplicaChecks implements ReplicaObserver {
 
   get all(): readonly { verdict(): ReturnType<Findings["verdict"]> }[] {
     const ofLives = [this.born, this.drops, this.acks, this.votes, this.snapshotFirst];
-    const ofRecords = [this.inMap, this.mover, this.edges, this.majority, this.factor];
-    const ofNodes = [this.drained, this.evictions, this.bounded, this.why];
+    const ofRecords = [
+      ...[this.inMap, this.goes, this.mover, this.edges, this.majority, this.factor],
+    ];
+    const ofNodes = [this.drained, this.evictions, this.bounded, this.why, this.targets];
     const ofPeace = [this.converged, this.rest, this.leaders];
     return [...ofLives, ...ofRecords, ...ofNodes, ...ofPeace, this.went];
   }
@@ -134,6 +142,7 @@ export class ReplicaChecks implements ReplicaObserver {
       this.born.record(record);
       this.drops.record(record);
       this.inMap.record(record);
+      this.goes.record(record);
       this.mover.record(record);
       this.edges.record(record);
       this.factor.record(record, atMs);
@@ -182,6 +191,7 @@ export class ReplicaChecks implements ReplicaObserver {
   membership(group: number, index: number, membership: Membership): void {
     this.noteVoters(group, index, membership);
     this.inMap.membership(group, index, membership);
+    this.goes.membership(group, index, membership);
     this.mover.membership(group, index, membership);
     this.majority.membership(group, index, membership);
     this.drained.membership(group, index, membership);
@@ -255,8 +265,9 @@ export class ReplicaChecks implements ReplicaObserver {
     this.bounded.transfers(...seen);
   }
 
-  pass(pass: Parameters<WhyTold["pass"]>[0]): void {
+  pass(pass: Parameters<ReplicaObserver["pass"]>[0]): void {
     this.why.pass(pass);
+    this.targets.pass(pass);
   }
 
   settled({ placement, hasAllocator, led, hasBalancer, partitions }: PlacementPeace): void {

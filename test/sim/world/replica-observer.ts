@@ -6,6 +6,7 @@ import type { Placement } from "../../judge/checkers/replicas/converged.js";
 import type { Versions } from "../../judge/checkers/replicas/at-rest.js";
 import type { Led } from "../../judge/checkers/replicas/leaders-spread.js";
 import type { Look } from "../../judge/checkers/replicas/no-live-eviction.js";
+import type { SeenTargets } from "../../judge/checkers/replicas/comes-to-who-stays.js";
 import type { SeenPass } from "../../judge/checkers/replicas/why-told.js";
 
 /** What peace has come to. */
@@ -46,7 +47,7 @@ export interface ReplicaObserver {
   /** Snapshots that a node takes in and sends, at one moment. */
   transfers(node: number, incoming: number, outgoing: number): void;
   /** What the last pass of the allocator said. */
-  pass(pass: SeenPass): void;
+  pass(pass: SeenPass & SeenTargets): void;
   /** The end of peace. */
   settled(peace: PlacementPeace): void;
   /** Passes between two moments of peace. */
