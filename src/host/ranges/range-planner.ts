@@ -9,6 +9,7 @@
  */
 import { type MapVersion, type MoveId, type PartitionId, partitionId } from "../../base/ids.js";
 import { RANGE_TARGET_LOST_MS } from "../../base/limits.js";
+import { findRange } from "../../control/ranges.js";
 import { type RangePlanView, type RangeStep, planRanges } from "../../control/range-plan.js";
 import type { RangeDescriptor, RangeMove } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
@@ -73,6 +74,15 @@ function nameOf(keySpace: string, { startKey, endKey }: RangeDescriptor): string
   return JSON.stringify([keySpace, startKey, endKey]);
 }
 
+/** The keys of a move that is over are the target's; its last phases may not have been seen. */
+function wasCut(reads: MetaReads, { phase, keySpace, startKey, target }: RangeMove): boolean {
+  if (phase !== "copying") return phase === "cut";
+  const ranges = reads.ranges(keySpace);
+  const [first] = ranges;
+  const range = startKey === null ? (first ?? null) : findRange(ranges, startKey);
+  return range === null || range.partitionId === target;
+}
+
 export class RangePlanner {
   private reign: Reign | null = null;
   /** Splits that were due while there was no room for another partition. */
@@ -87,6 +97,14 @@ export class RangePlanner {
     return (
       reign.isPending || reign.isDirty || reign.moves.length + reign.toAsk.length + reign.asked > 0
     );
+  }
+
+  /** When ticks are wanted although nothing happens: the next look at all sizes. */
+  get wakeAtMs(): number {
+    const { splitThreshold, mergeMinSize } = this.deps.settings;
+    const isAutomatic = splitThreshold > 0 || mergeMinSize > 0;
+    if (this.reign === null || !isAutomatic || this.hasWork || !this.hasRanges()) return Infinity;
+    return this.reign.nextCollectionMs;
   }
 
   private hasRanges(): boolean {
@@ -123,10 +141,10 @@ export class RangePlanner {
     reign.isDirty = true;
     const moves = reads.moves();
     const known = new Set(moves.map(({ moveId }) => moveId));
-    for (const { moveId, kind, phase } of reign.moves) {
-      if (known.has(moveId)) continue;
-      reign.lostSinceMs.delete(moveId);
-      if (!isFirst) this.deps.tally.moveEnded(kind, phase === "cut" ? "cut" : "aborted");
+    for (const move of reign.moves) {
+      if (known.has(move.moveId)) continue;
+      reign.lostSinceMs.delete(move.moveId);
+      if (!isFirst) this.deps.tally.moveEnded(move.kind, wasCut(reads, move) ? "cut" : "aborted");
     }
     reign.moves = moves;
   }

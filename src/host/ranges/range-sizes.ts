@@ -4,7 +4,7 @@
  *
  * Frames go on the lane "control". Invariants: 1. A count is of one leadership, and exact for about
  * the time that it took; what is not known is unknown, never a guess. 2. One range is counted at a
- * time, a bounded slice per tick. 3. What was counted stands as long as too few commands came since
+ * time, in bounded slices. 3. What was counted stands as long as too few commands came since
  * to matter. 4. Every question ends once, in no turn. 5. What is held is bounded.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
@@ -18,8 +18,9 @@ const MARK = ControlMark.rangeSize;
 const ASK = 1;
 const ANSWER = 2;
 const FRAME_MAX_BYTES = 8192;
-/** Visits of one tick, about 5 ms. */
+/** Visits of one slice, some milliseconds, and the pause between two (ms). */
 const SLICE_VISITS = 1000;
+const SLICE_PAUSE_MS = 5;
 const QUESTIONS_MAX = 512;
 const KNOWN_MAX = 8192;
 const ANSWER_MS = 30_000;
@@ -32,6 +33,8 @@ export interface SizedRange {
   readonly keySpace: string;
   readonly startKey: string | null;
   readonly endKey: string | null;
+  /** So many are enough to know: nobody counts on; absent: all. */
+  readonly enoughKeys?: number;
 }
 
 export interface RangeSize {
@@ -61,6 +64,8 @@ export interface RangeSizesDeps {
   leader(partition: PartitionId): number;
   send(to: number, bytes: Uint8Array): boolean;
   tickSoon(): void;
+  /** A turn is wanted then. */
+  wakeAt(atMs: number): void;
 }
 
 interface Known extends RangeSize {
@@ -93,6 +98,10 @@ function nameOf({ partitionId: id, keySpace, startKey, endKey }: SizedRange): st
   return JSON.stringify([id, keySpace, startKey, endKey]);
 }
 
+function isEnough({ count }: LiveCount, { enoughKeys = Infinity }: SizedRange): boolean {
+  return count >= enoughKeys;
+}
+
 function writeBound(writer: ByteWriter, bound: string | null): void {
   writer.boolean(bound !== null);
   if (bound !== null) writer.text(bound);
@@ -107,6 +116,7 @@ export class RangeSizes {
   private readonly counting = new Map<string, Counting>();
   private readonly questions = new Map<number, Question>();
   private nextId = 1;
+  private nextSliceMs = -Infinity;
   /** Frames that could not be read. */
   badFrames = 0;
 
@@ -138,6 +148,7 @@ export class RangeSizes {
     writer.uint32(range.partitionId).text(range.keySpace);
     writeBound(writer, range.startKey);
     writeBound(writer, range.endKey);
+    writer.boolean(range.enoughKeys !== undefined).uint53(range.enoughKeys ?? 0);
     return this.deps.send(to, writer.finish());
   }
 
@@ -146,23 +157,35 @@ export class RangeSizes {
     return this.counting.size + this.questions.size > 0;
   }
 
-  /** Once per tick: counts on, and ends what waited for too long. */
+  /** In each turn: counts on. */
+  turn(nowMs: number): void {
+    if (nowMs < this.nextSliceMs) return;
+    const [first] = this.counting;
+    if (first === undefined) return;
+    this.nextSliceMs = nowMs + SLICE_PAUSE_MS;
+    this.countOn(...first);
+  }
+
+  /** When a turn is wanted although nothing happens. */
+  get wakeAtMs(): number {
+    return this.counting.size > 0 ? this.nextSliceMs : Infinity;
+  }
+
+  /** Once per tick: ends what waited for too long. */
   tick(nowMs: number): void {
     for (const [id, question] of [...this.questions]) {
       if (question.untilMs > nowMs) continue;
       this.questions.delete(id);
       question.done(UNKNOWN);
     }
-    const [first] = this.counting;
-    if (first !== undefined) this.countOn(...first);
   }
 
   private count(range: SizedRange, done: SizeDone): void {
     const group = this.deps.find(partitionId(range.partitionId));
     const keySpace = textToByteKey(range.keySpace);
     if (group?.isServing() !== true || this.counting.size >= QUESTIONS_MAX) return done(UNKNOWN);
-    const name = nameOf(range);
-    const known = this.known.get(name);
+    const known = this.known.get(nameOf(range));
+    const name = `${nameOf(range)} ${range.enoughKeys ?? ""}`;
     const changes = group.acceptedChanges();
     if (known?.keys != null && known.term === group.term()) {
       const since = changes - known.changes;
@@ -180,17 +203,17 @@ export class RangeSizes {
     };
     const tally = new LiveCount(bounds);
     this.counting.set(name, { range, term: group.term(), changes, tally, waiting: [done] });
-    this.deps.tickSoon();
+    this.deps.wakeAt(this.nextSliceMs);
   }
 
   private countOn(name: string, { range, term, changes, tally, waiting }: Counting): void {
     const group = this.deps.find(partitionId(range.partitionId));
     const isSame = group?.isServing() === true && group.term() === term;
     if (isSame) group.machine.reads.countLive(tally, group.leaseNowMs(), SLICE_VISITS);
-    if (isSame && !tally.isDone) return;
+    if (isSame && !tally.isDone && !isEnough(tally, range)) return;
     this.counting.delete(name);
     const size = isSame ? { keys: tally.count, middle: tally.middle } : UNKNOWN;
-    if (isSame) this.remember(name, { ...size, term, changes });
+    if (isSame && tally.isDone) this.remember(nameOf(range), { ...size, term, changes });
     for (const done of waiting) done(size);
   }
 
@@ -229,8 +252,11 @@ export class RangeSizes {
       startKey: readBound(reader),
       endKey: readBound(reader),
     };
+    const isBounded = reader.boolean();
+    const enoughKeys = reader.uint53();
     if (!reader.isComplete() || range.partitionId < 1) return false;
-    this.count(range, (size) => this.answer(from, id, size));
+    const asked = isBounded ? { ...range, enoughKeys } : range;
+    this.count(asked, (size) => this.answer(from, id, size));
     return true;
   }
 

@@ -71,6 +71,7 @@ export class Ranges {
     this.sizes = new RangeSizes({
       ...both,
       find,
+      wakeAt: (atMs) => deps.wakeAt(atMs),
       send: (to, bytes) => deps.send(to, "control", bytes),
     });
     this.work = new RangeWork({
@@ -119,11 +120,13 @@ export class Ranges {
   /** In each turn, and at once where nothing is to be done. */
   turn(nowMs: number): void {
     this.work.turn(nowMs);
+    this.sizes.turn(nowMs);
+    if (nowMs >= this.planner.wakeAtMs) this.deps.tickSoon();
   }
 
   /** When a turn is wanted although nothing happens. */
   get wakeAtMs(): number {
-    return this.work.wakeAtMs;
+    return Math.min(this.work.wakeAtMs, this.sizes.wakeAtMs, this.planner.wakeAtMs);
   }
 
   /** Something waits for `tick`. */

@@ -34,6 +34,8 @@ export interface RangeOfKeys {
   /** Half-open; null = open on that side. */
   readonly startKey: string | null;
   readonly endKey: string | null;
+  /** So many are enough to know: nobody counts on; absent: all. */
+  readonly enoughKeys?: number;
 }
 
 export interface NodeAccess extends Pick<

@@ -32,7 +32,9 @@ export class RangeSizes {
     const { serving } = this;
     const { deadlineMs, requestId } = context;
     if (serving.node.rangeSize !== undefined) {
-      return serving.node.rangeSize({ keySpace, ...range }, ({ keys }) => then(keys));
+      const enoughKeys = serving.settings.rangeSplitMinSize;
+      const asked = { keySpace, ...range, enoughKeys };
+      return serving.node.rangeSize(asked, ({ keys }) => then(keys));
     }
     const probe = { keySpace, range, deadlineMs };
     const count = (group: GroupAccess): void => this.countHere(group, probe, 0, null, then);
