@@ -277,8 +277,13 @@ t.test("P-096 who has left is not needed", (t) => {
 
 t.test("P-095 nobody who is heard is removed", (t) => {
   /** Looks of twenty seconds: `early` until eight before the end, then `late`. */
-  const looked = (early: readonly string[], late: readonly string[] = early): NoLiveEviction => {
+  const looked = (
+    early: readonly string[],
+    late: readonly string[] = early,
+    voters: readonly number[] = [1, 2, 3],
+  ): NoLiveEviction => {
     const checker = new NoLiveEviction({ removals: 1 });
+    checker.voters(voters, 0);
     for (let at = 0; at <= 20; at++) {
       checker.look({ atMs: at * 1000, metaLeader: 1, links: new Set(at < 12 ? early : late) });
     }
@@ -300,6 +305,18 @@ t.test("P-095 nobody who is heard is removed", (t) => {
   const unasked = looked(["2/3", "1/2"], []);
   unasked.removed(3, 20_000);
   t.equal(unasked.verdict().kind, "pass", "who heard it cannot answer");
+  const learner = looked(["2/3"], ["1/2"], [1, 3]);
+  learner.removed(3, 20_000);
+  t.equal(learner.verdict().kind, "pass", "who heard it has no vote, and is not asked");
+  for (const [sinceMs, kind] of [
+    [11_000, "fail"],
+    [15_000, "pass"],
+  ] as const) {
+    const risen = looked(["2/3"], ["1/2"], [1, 3]);
+    risen.voters([1, 2, 3], sinceMs);
+    risen.removed(3, 20_000);
+    t.equal(risen.verdict().kind, kind, `who heard it votes since ${sinceMs}`);
+  }
   const forgot = looked(["1/3"], []);
   forgot.began(1, 15_000);
   forgot.removed(3, 20_000);

@@ -122,6 +122,8 @@ export class ReplicaChecks implements ReplicaObserver {
     this.membersVersion = version;
     this.factor.cluster(members, factor, atMs);
     const listed = new Set(members.map(({ nodeId }) => nodeId));
+    const voters = members.filter(({ role }) => role === "voter").map(({ nodeId }) => nodeId);
+    this.evictions.voters(voters, atMs);
     for (const { nodeId, role } of members) {
       const isNews = this.roles.get(nodeId) !== role;
       if (role === "leaving" && isNews && !this.asked.has(nodeId)) {

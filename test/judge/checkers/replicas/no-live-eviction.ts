@@ -1,10 +1,10 @@
 /**
  * Property (P-095): nobody is removed by force whom the leader of meta heard within half a minute,
- * itself or through another node that answers it.
+ * itself or through another voter of the member list that answers it.
  *
  * Invariants: 1. Who hears whom is looked at now and then; looks of shortly before the removal say
  * only who could answer: it was decided some seconds before it was seen. 2. A process remembers what
- * it heard as long as it runs.
+ * it heard as long as it runs. 3. Who has no vote is not asked, nor who got one after it was decided.
  */
 import { Findings, type Verdict } from "../verdict.js";
 
@@ -27,6 +27,7 @@ export class NoLiveEviction {
   private looks: Look[] = [];
   /** When the present process of a node began. */
   private readonly beganMs = new Map<number, number>();
+  private readonly votesSinceMs = new Map<number, number>();
 
   constructor(minimum: Readonly<Record<string, number>> = { removals: 1 }) {
     this.findings = new Findings("nobody who is heard is removed", minimum);
@@ -35,6 +36,16 @@ export class NoLiveEviction {
   look(look: Look): void {
     this.looks.push(look);
     this.looks = this.looks.filter(({ atMs }) => atMs >= look.atMs - HEARD_WITHIN_MS);
+  }
+
+  /** From `atMs` on exactly these vote by the member list. */
+  voters(nodes: readonly number[], atMs: number): void {
+    for (const node of [...this.votesSinceMs.keys()]) {
+      if (!nodes.includes(node)) this.votesSinceMs.delete(node);
+    }
+    for (const node of nodes) {
+      if (!this.votesSinceMs.has(node)) this.votesSinceMs.set(node, atMs);
+    }
   }
 
   /** The process of `node` begins. */
@@ -55,7 +66,9 @@ export class NoLiveEviction {
     const leader = late[0]?.metaLeader ?? 0;
     if (leader === 0 || late.some(({ metaLeader }) => metaLeader !== leader)) return;
     const answers = (other: number): boolean => {
-      return other === leader || late.every(({ links }) => links.has(`${leader}/${other}`));
+      if (other === leader) return true;
+      const isAsked = (this.votesSinceMs.get(other) ?? Infinity) <= atMs - DECIDED_WITHIN_MS;
+      return isAsked && late.every(({ links }) => links.has(`${leader}/${other}`));
     };
     for (const { atMs: lookMs, links } of early) {
       for (const link of links) {
