@@ -242,7 +242,11 @@ export class PlacementLedger {
     this.drop(replaces);
     const group = this.view.groups.get(partitionId);
     const leader = this.states.get(group?.leader ?? 0);
-    if (leader !== undefined && group?.hasSnapshot !== true) leader.feeding++;
+    // Who is not heard is not fed, and keeps nobody else waiting. Back again it waits its turn: how
+    // many snapshots leave a node at a time, its sender sees to.
+    const isFed =
+      node !== undefined && this.isLive(node.view.nodeId) && group?.hasSnapshot !== true;
+    if (leader !== undefined && isFed) leader.feeding++;
   }
 
   /** What a move is for, by who leaves: nobody remembers it. */

@@ -503,6 +503,8 @@ t.test("budgets: 64 in the cluster, 4 to a node, 2 snapshots from a node", (t) =
   const feeding = [placed(1, "1, 2 learner"), placed(2, "1, 2 learner"), placed(3, "1")];
   t.ok(inWords(plan(2, five, feeding, one(false))).includes("3 grow: leader-busy"));
   t.strictSame(inWords(plan(2, five, feeding, one(true)))[0], "3 grow +3", "they have theirs");
+  const toSilent = plan(2, but(five, 2, silent), feeding, one(false));
+  t.strictSame(inWords(toSilent)[0], "3 grow +3", "nobody is fed who is not heard");
   t.end();
 });
 
