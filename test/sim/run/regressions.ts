@@ -71,6 +71,12 @@ export const REGRESSIONS: readonly Regression[] = [
     found: "an heir that was cut off began with an old lease clock (unit/host/moves.test.ts)",
   },
   {
+    seed: 3700058,
+    profile: "placed",
+    ticks: 45_000,
+    found: "who had left and was started by mistake lost its disk, and was replaced without end",
+  },
+  {
     seed: 3600034,
     profile: "placed",
     found: "peace ended before a replica on its way to a lost machine was given up (peace.test.ts)",
