@@ -1,8 +1,8 @@
 /**
  * Key ranges, described: list, register and unregister a key space, split, merge.
  *
- * Plain data. Invariants: 1. A refusal is an answer: `success` false and a `status`. 2. Split and
- * merge are not repeated after a lost answer: read the ranges first.
+ * Plain data. Invariants: 1. A refusal is an answer: `success` false and a `status` of a closed
+ * list. 2. Split and merge are not repeated after a lost answer: read the ranges first.
  */
 import { call, type ProblemStatus } from "./call.js";
 import { KEY_SPACE_FILTER, RANGE_MEMBERS, ROUTING_MODE } from "./cluster.js";
@@ -66,9 +66,39 @@ export const RANGES = message("GrpcGetRangesResponse", {
   keySpaces: list(KEY_SPACE_RANGES),
 });
 
+/** Of register and unregister; the first three are successes. */
+const REGISTER_STATUSES = [
+  "Seeded",
+  "AlreadySeeded",
+  "Removed",
+  "InvalidInput",
+  "KeyRangeDisabled",
+  "QuiesceWindowOpen",
+  "Indeterminate",
+] as const;
+/** The first is the success; after the last five the map may still change. */
+const SPLIT_STATUSES = [
+  "Succeeded",
+  "NotLeader",
+  "NoRange",
+  "InvalidSplitKey",
+  "BelowMinRangeSize",
+  "ProbeIndeterminate",
+  "PartitionCreationFailed",
+  "UnsettledMovingIntents",
+  "InvalidInput",
+  "KeyRangeDisabled",
+  "TransferFailed",
+  "QuiesceFailed",
+  "CutoverFailed",
+  "ConcurrentSplit",
+  "Indeterminate",
+] as const;
+const MERGE_STATUSES = ["Completed", "NotLeader", "Indeterminate"] as const;
+
 export const REGISTERED = message("GrpcRegisterKeyRangeResponse", {
   success: bool,
-  status: text,
+  status: oneOf(...REGISTER_STATUSES),
   seeded: bool,
   routingMode: ROUTING_MODE,
   descriptorCount: int32,
@@ -76,14 +106,14 @@ export const REGISTERED = message("GrpcRegisterKeyRangeResponse", {
 });
 export const UNREGISTERED = message("GrpcRemoveKeyRangeResponse", {
   success: bool,
-  status: text,
+  status: oneOf(...REGISTER_STATUSES),
   routingMode: ROUTING_MODE,
   descriptorCount: int32,
   reason: remark,
 });
 export const SPLIT = message("GrpcSplitRangeResponse", {
   success: bool,
-  status: text,
+  status: oneOf(...SPLIT_STATUSES),
   /** False: the map may still change; read the ranges again. */
   determinate: bool,
   newPartitionId: int32,
@@ -93,7 +123,7 @@ export const SPLIT = message("GrpcSplitRangeResponse", {
 });
 export const MERGED = message("GrpcMergeRangesResponse", {
   success: bool,
-  status: text,
+  status: oneOf(...MERGE_STATUSES),
   determinate: bool,
   /** Folded pairs. */
   merges: int32,

@@ -180,7 +180,7 @@ export class KeyRanges {
 
   private registerAnswer(
     keySpace: string,
-    status: string,
+    status: RegisterRangeAnswer["status"],
     success: boolean,
     seeded: boolean,
     reason: string,

@@ -16,6 +16,7 @@ import { NOT_LEADING } from "./range-moves.js";
 import { followMove, untilStill } from "./range-progress.js";
 import type { RangeSizes } from "./range-sizes.js";
 
+type MergeStatus = MergeRangesAnswer["status"];
 type MergeDone = (answer: MergeRangesAnswer) => void;
 
 /** Ranges whose sizes are asked for at the same time. */
@@ -119,7 +120,7 @@ class MergePass {
     });
   }
 
-  private end(success: boolean, status: string, reason: string, leaderHint = ""): void {
+  private end(success: boolean, status: MergeStatus, reason: string, leaderHint = ""): void {
     const determinate = status !== "Indeterminate";
     this.done({ success, status, determinate, merges: this.merges, leaderHint, reason });
   }

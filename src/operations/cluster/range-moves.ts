@@ -15,6 +15,7 @@ import { type BeginResult, beginMove } from "./range-begin.js";
 import { type MoveResult, followMove } from "./range-progress.js";
 import type { RangeSizes } from "./range-sizes.js";
 
+type SplitStatus = SplitRangeAnswer["status"];
 type SplitDone = (answer: SplitRangeAnswer) => void;
 
 interface SplitRequest {
@@ -156,7 +157,7 @@ function notBegun(
 }
 
 /** Status and reason of a split that was given up, by why. */
-const GIVEN_UP: Readonly<Record<MoveEnd, readonly [status: string, reason: string]>> = {
+const GIVEN_UP: Readonly<Record<MoveEnd, readonly [status: SplitStatus, reason: string]>> = {
   none: ["TransferFailed", "The move ended without the keys."],
   deadline: ["TransferFailed", "The copy of the keys did not end in time."],
   "no-target": ["PartitionCreationFailed", "The new partition had no leader that serves."],
@@ -170,7 +171,7 @@ function ended(result: MoveResult): SplitRangeAnswer {
   switch (result.kind) {
     case "cut": {
       const { partitionId: newPartitionId, generation: newGeneration } = result.range;
-      const done = { success: true, status: "Succeeded", determinate: true };
+      const done = { success: true, status: "Succeeded", determinate: true } as const;
       return { ...done, newPartitionId, newGeneration, leaderHint: "", reason: "" };
     }
     case "aborted": {
@@ -185,12 +186,12 @@ function ended(result: MoveResult): SplitRangeAnswer {
 }
 
 /** The map does not change by this call. */
-function refusal(status: string, reason: string): SplitRangeAnswer {
+function refusal(status: SplitStatus, reason: string): SplitRangeAnswer {
   const nothing = { success: false, newPartitionId: 0, newGeneration: 0, leaderHint: "" };
   return { ...nothing, status, determinate: true, reason };
 }
 
 /** The map may still change. */
-function open(status: string, reason: string): SplitRangeAnswer {
+function open(status: SplitStatus, reason: string): SplitRangeAnswer {
   return { ...refusal(status, reason), determinate: false };
 }

@@ -26,7 +26,7 @@ const RANGES = [
 
 const registered = {
   success: true,
-  status: "Registered",
+  status: "Seeded",
   seeded: true,
   routingMode: "KeyRange",
   descriptorCount: 3,
@@ -171,7 +171,7 @@ export const ADMINISTRATIVE: Administrative = {
   "ranges.unregister": registered,
   "ranges.split": {
     success: true,
-    status: "Split",
+    status: "Succeeded",
     determinate: true,
     newPartitionId: 17,
     newGeneration: 3,

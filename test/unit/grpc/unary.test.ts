@@ -838,9 +838,9 @@ t.test("Cluster: every call, every outcome, UNAVAILABLE while shutting down", as
     { KeySpace: "s", SplitKey: "k" },
     cluster.GrpcSplitRangeResponse,
   );
-  t.match(split, { Success: true, Status: "Split", Determinate: true, NewPartitionId: 17 });
-  const unmerged = { ...administrative["ranges.merge"], success: false, status: "Refused" };
-  administrative["ranges.merge"] = unmerged;
+  t.match(split, { Success: true, Status: "Succeeded", Determinate: true, NewPartitionId: 17 });
+  const unmerged = { success: false, status: "Indeterminate" } as const;
+  administrative["ranges.merge"] = { ...administrative["ranges.merge"], ...unmerged };
   const merged = await call(
     client,
     "/Cluster/MergeRanges",

@@ -1,5 +1,6 @@
 /** Holds the tables of flags, limits and codes in docs/ against the code. */
 import t from "tap";
+import { MERGED, REGISTERED, SPLIT, UNREGISTERED } from "../../../src/api/ranges.js";
 import * as limits from "../../../src/base/limits.js";
 import { DEFAULT_SNAPSHOT_SETTINGS as snapshots } from "../../../src/host/snapshots/snapshot-limits.js";
 import { KvType, LockType, SequenceType } from "../../../src/machine/commands/command.js";
@@ -9,6 +10,7 @@ import { flagTableMarkdown } from "../../../src/server/flags/help.js";
 import { EXIT_FATAL } from "../../../src/sys.js";
 import { EXIT_USAGE } from "../../../src/server/flags/exit-codes.js";
 import { outcomeName } from "../../../src/server/metrics/outcome-names.js";
+import { MERGE_ENDS, SPLIT_ENDS } from "../../doubles/front/range-ends.js";
 import { readText } from "../../tidy/sources.js";
 import { defaultConfig } from "../../doubles/default-settings.js";
 
@@ -86,6 +88,28 @@ t.test("the limits are the program's", (t) => {
     Object.fromEntries(tableRows("docs/limits.md", "Limit").map((row) => [row[0], row[1]])),
     expected,
   );
+  t.end();
+});
+
+t.test("6.3 the statuses of calls that change key ranges are the program's", (t) => {
+  const split = (cell: string): readonly string[] => cell.split(", ");
+  const ends = new Map(
+    tableRows("docs/codes.md", "Call").map(([call = "", ...cells]) => [call, cells.map(split)]),
+  );
+  const shown = (call: string): readonly string[] => (ends.get(call) ?? []).flat();
+  t.same(shown("split"), SPLIT.members.status.choice?.texts);
+  t.same(shown("merge"), MERGED.members.status.choice?.texts);
+  const registered = new Set([...shown("register"), ...shown("unregister")]);
+  for (const { status } of [REGISTERED.members, UNREGISTERED.members]) {
+    t.same([...registered].sort(), [...(status.choice?.texts ?? [])].sort());
+  }
+  const contract = { split: SPLIT_ENDS, merge: MERGE_ENDS };
+  for (const [call, expected] of Object.entries(contract)) {
+    const columns = ["done", "refused", "open"].map((end) =>
+      expected.filter(([, is]) => is === end).map(([status]) => status),
+    );
+    t.same(ends.get(call), columns, `${call}: which are open`);
+  }
   t.end();
 });
 
