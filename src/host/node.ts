@@ -241,6 +241,7 @@ export class Node {
       placement: this.parts.changes.placer.facts(this.nowMs()),
       leaderTransfers: this.parts.transferTally.all(),
       snapshotBytes: snapshots.bytesMoved(),
+      ranges: this.parts.ranges.facts(),
       plannedRates: snapshots.plannedRates(),
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),

@@ -13,6 +13,7 @@ import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import { administrationOf } from "./cluster/administration.js";
+import type { KeyRanges } from "./cluster/key-ranges.js";
 import type { Cluster } from "./cluster/cluster.js";
 import type { Replicas } from "./cluster/replicas.js";
 import type { ReplicationFacts } from "../control/placement.js";
@@ -49,6 +50,7 @@ export class Operations implements OperationsPort {
   private readonly serving: Serving;
   private readonly cluster: Cluster;
   private readonly replicas: Replicas;
+  private readonly keyRanges: KeyRanges;
   private readonly admission: Admission;
   private readonly slow: SlowRequests;
   private readonly dispatch: Dispatch;
@@ -75,10 +77,11 @@ export class Operations implements OperationsPort {
     private readonly observer: RequestObserver,
   ) {
     this.serving = new Serving(node, settings, ports, kernels);
-    const { administration, cluster, replicas } = administrationOf(this.serving);
+    const { administration, cluster, replicas, keyRanges } = administrationOf(this.serving);
     this.administration = administration;
     this.cluster = cluster;
     this.replicas = replicas;
+    this.keyRanges = keyRanges;
     this.admission = new Admission(node, settings.inflightMax);
     this.slow = new SlowRequests(ports.logger);
     this.starts = new TurnClock(ports.clock, ports.timer);
@@ -90,6 +93,11 @@ export class Operations implements OperationsPort {
   /** Which partitions have not the replicas that they should, as this node sees it. */
   replication(): ReplicationFacts {
     return this.replicas.facts();
+  }
+
+  /** Ranges of all key spaces, by the mode in which this node routes their key space. */
+  rangesByMode(): Readonly<Record<"Hash" | "KeyRange", number>> {
+    return this.keyRanges.countByMode();
   }
 
   /** Times that a request met a key range on its way, and was placed anew. */

@@ -150,6 +150,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     replication: () => operations.replication(),
     refusedPeers: peers.ports.credentials,
     refusedMoved: () => operations.refusedMoved,
+    rangesByMode: () => operations.rangesByMode(),
     resolveFailures: () => peers.ports.names.failures,
   });
 }

@@ -30,7 +30,7 @@ import type { ProposeOnMeta } from "../cluster/meta-proposer.js";
 import type { ProposalDone, ProposalResult } from "../requests/results.js";
 import type { CopyPace } from "./copy-pace.js";
 import type { ProposeRange, RangeResult } from "./range-proposer.js";
-import type { RangeTally } from "./range-tally.js";
+import type { RangeTally } from "../requests/range-tally.js";
 
 /** A step that was not decided is taken again after this (ms). */
 const AGAIN_MS = 100;

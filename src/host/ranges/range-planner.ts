@@ -17,7 +17,7 @@ import type { RangeRow } from "../../machine/meta/meta-rows.js";
 import type { ProposeOnMeta } from "../cluster/meta-proposer.js";
 import type { RangeSettings } from "../settings.js";
 import type { RangeSize, SizeDone, SizedRange } from "./range-sizes.js";
-import type { RangeTally } from "./range-tally.js";
+import type { RangeTally } from "../requests/range-tally.js";
 
 /** Pause between two passes that changes ask for (ms). */
 const COALESCE_MS = 50;
@@ -85,8 +85,6 @@ function wasCut(reads: MetaReads, { phase, keySpace, startKey, target }: RangeMo
 
 export class RangePlanner {
   private reign: Reign | null = null;
-  /** Splits that were due while there was no room for another partition. */
-  refusedSplits = 0;
 
   constructor(private readonly deps: RangePlannerDeps) {}
 
@@ -179,7 +177,7 @@ export class RangePlanner {
     reign.isDirty = false;
     reign.lastPassMs = nowMs;
     const { steps, refusedSplits } = planRanges(this.view(reign, reads, nowMs));
-    this.refusedSplits += refusedSplits;
+    this.deps.tally.refusedSplits += refusedSplits;
     const [first] = steps;
     if (first !== undefined) this.take(reign, first, nowMs);
   }

@@ -16,7 +16,7 @@ import { CopyPace } from "./copy-pace.js";
 import { RangePlanner } from "./range-planner.js";
 import { RangeProposer, isRangeProposalFrame } from "./range-proposer.js";
 import { RangeSizes, type SizeDone, type SizedRange, isRangeSizeFrame } from "./range-sizes.js";
-import { type RangeFacts, RangeTally } from "./range-tally.js";
+import { type RangeFacts, RangeTally } from "../requests/range-tally.js";
 import { RangeWork } from "./range-work.js";
 
 export interface RangesDeps {

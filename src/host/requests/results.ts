@@ -11,6 +11,7 @@ import type { StrayReason } from "../replication/peer-lives.js";
 import type { PlannedBytes } from "../snapshots/snapshot-pace.js";
 import type { SnapshotBytes } from "../snapshots/snapshot-tally.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
+import type { RangeFacts } from "./range-tally.js";
 import type { TransferCount } from "./transfer-tally.js";
 
 export type RefusalReason =
@@ -207,6 +208,8 @@ export interface NodeFacts {
   readonly leaderTransfers: readonly TransferCount[];
   /** Bytes of snapshots that travelled, by direction and receiver. */
   readonly snapshotBytes: readonly SnapshotBytes[];
+  /** Moves of key ranges. */
+  readonly ranges: RangeFacts;
   /** What snapshots for drain and balance may take now. */
   readonly plannedRates: readonly PlannedBytes[];
   /** Leaderships offered to others because the disk hung. */

@@ -46,6 +46,7 @@ export function administrationOf(serving: Serving): {
   readonly administration: Administration;
   readonly cluster: Cluster;
   readonly replicas: Replicas;
+  readonly keyRanges: KeyRanges;
 } {
   const keyRanges = new KeyRanges(serving);
   const replicas = new Replicas(serving);
@@ -75,5 +76,5 @@ export function administrationOf(serving: Serving): {
     "ranges.merge": (_request, context, done) => mergeRanges(serving, sizes, context, ends(done)),
     ...backupCalls(serving),
   };
-  return { administration: gated(serving, administration), cluster, replicas };
+  return { administration: gated(serving, administration), cluster, replicas, keyRanges };
 }

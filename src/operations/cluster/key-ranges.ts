@@ -42,6 +42,15 @@ export class KeyRanges {
     };
   }
 
+  /** Ranges of all key spaces, by the mode in which this node routes their key space. */
+  countByMode(): Readonly<Record<"Hash" | "KeyRange", number>> {
+    const counts = { Hash: 0, KeyRange: 0 };
+    const { initialized, closing } = this.serving.node;
+    const views = initialized && !closing ? this.views("") : [];
+    for (const { routingMode, ranges } of views) counts[routingMode] += ranges.length;
+    return counts;
+  }
+
   /** The named key space, also when unknown; with "" all known or registered ones in byte order. */
   views(keySpace: string): readonly KeySpaceView[] {
     if (keySpace !== "") return [this.view(keySpace, this.descriptors(keySpace))];

@@ -218,7 +218,7 @@ export function replicationLines(lines: string[], facts: ReplicationFacts): void
   gauge("svc_drain_replicas_left", leaving, leavingReplicas);
 }
 
-function family(lines: string[], name: string, type: string, help: string): void {
+export function family(lines: string[], name: string, type: string, help: string): void {
   lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
 }
 

@@ -19,6 +19,7 @@ import {
 } from "../../operations/admission/tally.js";
 import { frontLines, groupLines, nodeLines, replicationLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
+import { rangeLines, type RangesByMode } from "./range-lines.js";
 import { RecentLoad } from "./recent-load.js";
 import { systemClock } from "../../sys.js";
 import type { MeterPort } from "../../ports.js";
@@ -37,6 +38,7 @@ export interface MetricSources {
   readonly replication: () => ReplicationFacts;
   /** Times that a request met a key range on its way. */
   readonly refusedMoved: () => number;
+  readonly rangesByMode: () => RangesByMode;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   /** Connections of other nodes that were turned away. */
@@ -280,7 +282,9 @@ export class Metrics implements MeterPort {
     scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
     frontLines(lines, this.sources);
     groupLines(lines, this.sources.groups());
-    nodeLines(lines, this.sources.node());
+    const node = this.sources.node();
+    nodeLines(lines, node);
+    rangeLines(lines, node.ranges, this.sources.rangesByMode());
     replicationLines(lines, this.sources.replication());
   }
 

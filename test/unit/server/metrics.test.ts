@@ -5,6 +5,8 @@ import {
   replicationLines,
   travelLines,
 } from "../../../src/server/metrics/metric-lines.js";
+import { rangeLines } from "../../../src/server/metrics/range-lines.js";
+import { RangeTally } from "../../../src/host/requests/range-tally.js";
 import { TransferTally } from "../../../src/host/requests/transfer-tally.js";
 import { SnapshotTally } from "../../../src/host/snapshots/snapshot-tally.js";
 import { emptyMembership } from "../../../src/raft/state/membership.js";
@@ -79,6 +81,48 @@ t.test("P-093 what the allocator does is counted, and what waits has its reason"
       'svc_placement_waiting{reason="no-node"} 5',
       "svc_placement_idle_alarm 1",
     ],
+  );
+  t.end();
+});
+
+t.test("moves of key ranges are counted, and how long keys were frozen is a histogram", (t) => {
+  const tally = new RangeTally();
+  tally.moveEnded("split", "cut");
+  tally.moveEnded("home", "aborted");
+  tally.attemptEnded("no-target");
+  tally.moved(3, 400);
+  for (const forMs of [0, 10, 45, 2500]) tally.frozen(forMs);
+  tally.verifyFailures++;
+  tally.refusedSplits += 2;
+  const lines: string[] = [];
+  rangeLines(lines, tally.facts(), { Hash: 0, KeyRange: 7 });
+  const samples = lines.filter((line) => !line.startsWith("#"));
+  t.same(
+    samples.filter((line) => !line.endsWith(" 0") && !line.includes("_bucket")),
+    [
+      'svc_ranges{key_space_mode="KeyRange"} 7',
+      'svc_range_moves_total{kind="split",result="cut"} 1',
+      'svc_range_moves_total{kind="home",result="aborted"} 1',
+      'svc_range_attempts_total{reason="no-target"} 1',
+      "svc_range_frozen_seconds_sum 2.555",
+      "svc_range_frozen_seconds_count 4",
+      "svc_range_moved_keys_total 3",
+      "svc_range_moved_bytes_total 400",
+      "svc_range_verify_failures_total 1",
+      'svc_range_splits_refused_total{reason="partitions"} 2',
+    ],
+  );
+  const buckets = samples.filter((line) => line.includes("_bucket")).map((line) => line.slice(24));
+  t.match(buckets[0], '_bucket{le="0.01"} 2', "a bound belongs to its bucket");
+  t.same(
+    [buckets[3], buckets[4], buckets.at(-2), buckets.at(-1)],
+    ['_bucket{le="0.05"} 3', '_bucket{le="0.1"} 3', '_bucket{le="2"} 3', '_bucket{le="+Inf"} 4'],
+  );
+  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 8);
+  t.equal(
+    samples.filter((line) => line.startsWith("svc_range_moves_total")).length,
+    6,
+    "zeros too",
   );
   t.end();
 });

@@ -2,7 +2,9 @@
 import type { MoveEnd, MoveKind } from "../../machine/commands/command.js";
 
 /** Bounds of the histogram of how long intervals were frozen (seconds). */
-const FROZEN_SECONDS_BOUNDS: readonly number[] = [0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.3, 1, 2];
+export const FROZEN_SECONDS_BOUNDS: readonly number[] = [
+  0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.3, 1, 2,
+];
 
 export interface RangeFacts {
   /** Moves that ended while this node led meta. */
@@ -11,11 +13,14 @@ export interface RangeFacts {
     readonly result: "cut" | "aborted";
     readonly count: number;
   }[];
-  /** Moves under way, as applied here, by phase. */
+  /** Attempts that were given up where they were made, by why. */
   readonly attempts: ReadonlyMap<MoveEnd, number>;
   readonly movedKeys: number;
   readonly movedBytes: number;
+  /** Copies that differed from what was copied. */
   readonly verifyFailures: number;
+  /** Splits that were due, and not begun for want of room for another partition. */
+  readonly refusedSplits: number;
   /** How long intervals were frozen, by the bounds; the last is for all above. */
   readonly frozenCounts: readonly number[];
   readonly frozenSecondsSum: number;
@@ -23,6 +28,7 @@ export interface RangeFacts {
 
 export class RangeTally {
   verifyFailures = 0;
+  refusedSplits = 0;
   private readonly attempts = new Map<MoveEnd, number>();
   private readonly ended = new Map<string, number>();
   private movedKeys = 0;
@@ -60,7 +66,7 @@ export class RangeTally {
         return { kind, result, count: this.ended.get(`${kind} ${result}`) ?? 0 };
       }),
     );
-    const { attempts, movedKeys, movedBytes, verifyFailures, frozenSecondsSum } = this;
+    const { attempts, movedKeys, movedBytes, verifyFailures, refusedSplits } = this;
     const frozenCounts = [...this.frozenCounts];
     return {
       ended,
@@ -68,8 +74,9 @@ export class RangeTally {
       movedKeys,
       movedBytes,
       verifyFailures,
+      refusedSplits,
       frozenCounts,
-      frozenSecondsSum,
+      frozenSecondsSum: this.frozenSecondsSum,
     };
   }
 }
