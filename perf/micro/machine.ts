@@ -151,7 +151,7 @@ function benchCopy(): void {
   const all = { keySpace: "bench", startKey: null, endKey: null };
   let read = 0;
   time("copy, 100,000 keys of 100 B, per key", keys, () => {
-    const copy = bench.machine.openCopy(all);
+    const copy = bench.machine.openCopy(all, () => bench.machine.leaseMs);
     for (let isEnd = false; !isEnd;) {
       const slice = copy.next({ maxBytes: 256 * 1024, maxVisits: 2000 });
       if (slice === "overrun") break;

@@ -197,9 +197,12 @@ export class Machine {
     return this.ownership.isWhole || this.ownership.owns(textToByteKey(key));
   }
 
-  /** Reads an interval of keys for the group that it goes to. The caller closes it. */
-  openCopy(interval: KeyInterval): CopySource {
-    return new CopySource(this.groupRows, interval, () => this.leaseMs);
+  /**
+   * Reads an interval of keys for the group that it goes to. The caller closes it. `leaseNowMs`:
+   * the lease clock as its leader knows it; the committed one may have stood still for long.
+   */
+  openCopy(interval: KeyInterval, leaseNowMs: () => number): CopySource {
+    return new CopySource(this.groupRows, interval, leaseNowMs);
   }
 
   /** Counts what an interval of keys holds. The caller closes it. */

@@ -266,7 +266,7 @@ function sourceGroup(group: WorkedGroup): SourceGroup {
     isServing: () => group.isServing(),
     term: () => group.term(),
     propose: (command, deadlineMs, done) => propose(group, command, deadlineMs, done),
-    openCopy: (move) => group.machine.openCopy(move),
+    openCopy: (move) => group.machine.openCopy(move, () => group.leaseNowMs()),
     openCount: (move) => group.machine.openCount(move),
     frozenFor: (move) => {
       const rows = group.machine.ownership.overlapping(move);

@@ -97,7 +97,7 @@ export class CopySource implements ValueWatcher {
   private isRead = false;
   private part: Part | null = null;
 
-  /** `leaseNowMs`: the committed lease clock of the group. */
+  /** `leaseNowMs`: the lease clock of the group, as its leader knows it. */
   constructor(
     private readonly rows: GroupRows,
     interval: KeyInterval,

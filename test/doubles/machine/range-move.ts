@@ -49,8 +49,13 @@ export class Side extends Bench {
     super(undefined, group, ownsByDefault);
   }
 
+  /** As the leader knows it: it runs on while nothing is committed. */
+  get leaseNowMs(): number {
+    return this.world.nowMs + this.aheadMs;
+  }
+
   do(command: Command): ReturnType<Bench["one"]> {
-    return this.one(this.world.nowMs + this.aheadMs, command);
+    return this.one(this.leaseNowMs, command);
   }
 
   range(command: Command): RangeOutcome {
@@ -94,7 +99,7 @@ export class Move {
     }
     this.number = 1;
     this.begunMs = this.source.machine.leaseMs;
-    this.copy = this.source.machine.openCopy(this.interval);
+    this.copy = this.source.machine.openCopy(this.interval, () => this.source.leaseNowMs);
     this.count = this.source.machine.openCount(this.interval);
   }
 

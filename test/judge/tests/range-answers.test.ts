@@ -72,6 +72,11 @@ t.test("answers to changes of ranges are true", (t) => {
   checker.asked(8, asked("register"), 60);
   checker.told(8, told("AlreadySeeded"));
   t.equal(checker.verdict().violationCount, 3, "there is no range");
+  checker.asked(9, asked("register"), 70);
+  checker.passed("b", true);
+  checker.passed("b", false);
+  checker.told(9, told("Seeded"));
+  t.equal(checker.verdict().violationCount, 3, "it was there in the middle of an entry");
   t.end();
 });
 
@@ -209,6 +214,10 @@ t.test("sizes of ranges are true", (t) => {
   t.equal(counts.verdict().violationCount, 1, "it had 7 to 9");
   counts.told("r", 210, 250, 6, 1);
   t.equal(counts.verdict().violationCount, 1, "so many may have come since it was counted");
+  counts.counted("r", 400, 3, 3);
+  counts.counted("r", 400, 4, 4);
+  counts.told("r", 400, 400, 4);
+  t.equal(counts.verdict().violationCount, 1, "several looks at one time");
   counts.told("r", 210, 250, 10);
   t.equal(counts.verdict().violationCount, 2);
   t.end();

@@ -170,6 +170,7 @@ export class Faults implements Scene {
       case "strike-move":
       case "part-move":
       case "mute-meta":
+      case "mute-side":
         return this.aim(kind, prng);
       case "old-heirs": {
         const number = this.count;

@@ -67,11 +67,11 @@ function aimOf(scene: Scene): Aim | null {
 
 function deafen(scene: Scene, { partition, heirs }: Aim, struck: (node: number) => void): void {
   let isOver = false;
-  const deaf = heirs.filter(({ isDeafToMeta }) => !isDeafToMeta);
-  for (const server of deaf) server.isDeafToMeta = true;
+  const deaf = heirs.filter(({ deafTo }) => !deafTo.has(META_PARTITION));
+  for (const server of deaf) server.deafTo.add(META_PARTITION);
   scene.until(WAIT_MS + AFTER_MS, () => {
     isOver = true;
-    for (const server of deaf) server.isDeafToMeta = false;
+    for (const server of deaf) server.deafTo.delete(META_PARTITION);
   });
   const sinceMs = scene.world.nowMs;
   const look = (): void => {

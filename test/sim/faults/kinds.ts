@@ -85,6 +85,8 @@ export const SPECIAL_FAULTS = {
   "part-move": {},
   /** When an interval is frozen, meta has no majority for a while. */
   "mute-meta": {},
+  /** The same of the target or of the source, when its move has begun or its interval is frozen. */
+  "mute-side": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

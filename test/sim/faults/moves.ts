@@ -48,6 +48,14 @@ export class MoveMoments {
 
 /** What most moves depend on comes several times. */
 const AIMS: readonly MovePhase[] = [...MOVE_PHASES, "frozen", "frozen", "frozen", "closed", "cut"];
+/** What is frozen must wait then; what was just begun is given up. */
+const MUTED: readonly MovePhase[] = ["begun", "opened", "opened", "frozen", "frozen", "closed"];
+
+/** Around the time that an interval may be frozen, or beyond that in which a target must be led. */
+function longMs(prng: Prng): number {
+  return prng.chance(1, 2) ? World.between(prng, 300, 4000) : World.between(prng, 4000, 20_000);
+}
+
 const ACTIONS = [
   ...(["kill", "kill", "power-loss", "crash-inside", "pause", "isolate", "isolate"] as const),
   ...(["away", "hand-over", "hand-over", "stop", "disk-hung", "store-hung", "disk-slow"] as const),
@@ -64,17 +72,16 @@ export function aimAtMove(
   prng: Prng,
   struck: (node: number) => void,
 ): boolean {
-  if (kind !== "strike-move" && kind !== "part-move" && kind !== "mute-meta") return false;
-  const phase =
-    kind === "mute-meta"
-      ? (["frozen", "closed"] as const)[prng.below(2)]
-      : AIMS[prng.below(AIMS.length)];
-  scene.moments.once(phase as MovePhase, (move) => {
+  const isMute = kind === "mute-meta" || kind === "mute-side";
+  if (kind !== "strike-move" && kind !== "part-move" && !isMute) return false;
+  const aims = isMute ? MUTED : AIMS;
+  scene.moments.once(aims[prng.below(aims.length)] as MovePhase, (move) => {
     const delayMs = prng.chance(1, 2) ? 0 : prng.below(40);
     scene.world.schedule(delayMs, () => {
       if (kind === "strike-move") strike(scene, move, prng, struck);
       else if (kind === "part-move") part(scene, move, prng, struck);
-      else muteMeta(scene, prng, struck);
+      else if (kind === "mute-meta") mute(scene, META_PARTITION, longMs(prng), struck);
+      else mute(scene, prng.chance(3, 4) ? move.target : move.source, longMs(prng), struck);
     });
   });
   return true;
@@ -192,17 +199,18 @@ function part(
   struck(one);
 }
 
-/** A majority takes in nothing of meta: every other group goes on. */
-function muteMeta(scene: Scene, prng: Prng, struck: (node: number) => void): void {
+/** A majority takes in nothing of one group: every other one goes on. */
+function mute(
+  scene: Scene,
+  partition: number,
+  lastsMs: number,
+  struck: (node: number) => void,
+): void {
   const able = scene.servers.filter(({ isRetired, isLost }) => !isRetired && !isLost);
-  const deaf = able.filter(({ isDeafToMeta }) => !isDeafToMeta);
-  const lastsMs = World.between(prng, 300, prng.chance(1, 2) ? 2000 : 10_000);
-  const count = Math.floor(able.length / 2) + 1;
-  for (const server of deaf.slice(0, count)) {
-    server.isDeafToMeta = true;
-    scene.until(lastsMs, () => {
-      server.isDeafToMeta = false;
-    });
+  const hearing = able.filter(({ deafTo }) => !deafTo.has(partition));
+  for (const server of hearing.slice(0, Math.floor(able.length / 2) + 1)) {
+    server.deafTo.add(partition);
+    scene.until(lastsMs, () => void server.deafTo.delete(partition));
   }
-  if (deaf.length > 0) struck(0);
+  if (hearing.length > 0) struck(0);
 }

@@ -3,6 +3,7 @@
  *
  * Invariant: each heals by itself.
  */
+import { META_PARTITION } from "../../../src/base/ids.js";
 import type { Prng } from "../../../src/base/prng.js";
 import type { FaultKind } from "./kinds.js";
 import type { Scene } from "./fault-context.js";
@@ -45,10 +46,10 @@ export function strikeSpecially(
       return true;
     }
     case "meta-deaf":
-      if (server.isDeafToMeta) return false;
-      server.isDeafToMeta = true;
+      if (server.deafTo.has(META_PARTITION)) return false;
+      server.deafTo.add(META_PARTITION);
       scene.until(World.between(prng, 500, 12_000), () => {
-        server.isDeafToMeta = false;
+        server.deafTo.delete(META_PARTITION);
       });
       return true;
     case "garbage":

@@ -26,6 +26,10 @@ export interface RangerEvents extends WitnessEvents {
   told(id: number, answer: ToldChange): void;
 }
 
+/** Splits come in the first part of each cycle alone (ms). */
+const CYCLE_MS = 22_000;
+const SPLITS_MS = 8000;
+
 type Told = (answer: ToldChange) => void;
 
 const NOTHING = { determinate: null, partitionId: 0, generation: 0, merges: 0 } as const;
@@ -76,6 +80,11 @@ export class Ranger {
     });
   }
 
+  /** What was split must be left alone for some time before it can be merged. */
+  private get isTimeToSplit(): boolean {
+    return this.ranges.isAutomatic || this.world.nowMs % CYCLE_MS < SPLITS_MS;
+  }
+
   private get able(): readonly Server[] {
     return this.servers.filter(({ running }) => running?.node.shuttingDown === false);
   }
@@ -91,7 +100,8 @@ export class Ranger {
   private act(): void {
     const { faults, ranges } = this;
     const number = ++faults.count;
-    const kind = ranges.kinds[this.prng.below(ranges.kinds.length)] as RangeKind;
+    const drawn = ranges.kinds[this.prng.below(ranges.kinds.length)] as RangeKind;
+    const kind = drawn === "split-space" && !this.isTimeToSplit ? "merge-spaces" : drawn;
     const prng = this.prng.fork(kind);
     if (this.plan.without.includes(number)) return;
     const keySpace = this.spaces[prng.below(this.spaces.length)] as string;

@@ -97,7 +97,7 @@ const KEY_WORK: Profile["operations"] = {
 const AIMED: readonly FaultKind[] = [
   ...Array.from({ length: 8 }, () => "strike-move" as const),
   ...(["part-move", "part-move", "part-move", "mute-meta", "mute-meta", "mute-meta"] as const),
-  ...(["away", "away", "meta-deaf"] as const),
+  ...(["mute-side", "mute-side", "mute-side", "mute-side", "away", "away", "meta-deaf"] as const),
 ];
 /** What the moves of a hundred seeds must have gone through. */
 const MOVES_SEEN = {

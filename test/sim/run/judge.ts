@@ -140,6 +140,15 @@ function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | nu
   return { hasAllocator: host.rebalancerEnabled, receiversMax: host.snapshots.receiversMax };
 }
 
+/** Key spaces that somebody asked to split: they may have moved. */
+function splitSpaces({ history }: RunResult): ReadonlySet<string> {
+  const spaces = new Set<string>();
+  for (const { operation } of history.attempts) {
+    if (operation.kind === "split-range") spaces.add(operation.keySpace);
+  }
+  return spaces;
+}
+
 /** Keys of each key space that are looked at for who accepts them. */
 const PROBES = 16;
 
@@ -192,7 +201,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const before = process.cpuUsage();
   const partitions = host.initialPartitions;
   const { ranges } = checks;
-  const moved = ranges?.movedSpaces;
+  const moved = ranges?.movedSpaces ?? splitSpaces(result);
   const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
   const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];
   const ofHistory = [...checkHistory(history, historyOptions(plan)), ...ofMoves];

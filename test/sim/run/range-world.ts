@@ -19,6 +19,7 @@ import type { SimNetwork } from "../net/network.js";
 import type { Plan } from "../plan/plan.js";
 import type { RangeChecks } from "../world/range-checks.js";
 import { strangeKeys } from "../world/range-rows.js";
+import { RangeCounts } from "../world/range-counts.js";
 import { RangeTap } from "../world/range-tap.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
@@ -34,6 +35,7 @@ const QUIET_INTERVALS = 8;
 export class RangeWorld {
   readonly ranger: Ranger;
   readonly tap: RangeTap;
+  private readonly counts: RangeCounts;
   private readonly swing: RangeSwing | null;
   private isOver = false;
 
@@ -47,7 +49,17 @@ export class RangeWorld {
     history: HistoryRecorder,
     private readonly checks: RangeChecks,
   ) {
-    this.tap = new RangeTap(() => world.nowMs, checks);
+    const nowMs = (): number => world.nowMs;
+    this.counts = new RangeCounts(nowMs, checks.counts, (partition) => {
+      return this.leaders().get(partition)?.machine ?? null;
+    });
+    this.tap = new RangeTap(nowMs, {
+      applied: (seen) => {
+        checks.applied(seen);
+        this.counts.applied(seen.group, seen.machine);
+      },
+      installed: (node, group) => checks.installed(node, group),
+    });
     this.ranger = new Ranger(world, plan, ranges, servers, faults, history, {
       asked: (id, ask) => checks.asked(id, ask, world.nowMs),
       told: (id, answer) => checks.told(id, answer),
@@ -72,7 +84,9 @@ export class RangeWorld {
 
   /** A life is open. */
   opened({ nodeId, running }: Server): void {
-    if (running !== null) this.tap.attach(nodeId, running.node);
+    if (running === null) return;
+    this.tap.attach(nodeId, running.node);
+    this.counts.attach(running.node);
   }
 
   settle(): void {
@@ -129,8 +143,8 @@ export class RangeWorld {
   private isClear(): boolean {
     const { nowMs } = this.world;
     const there = this.servers.filter(({ isRetired }) => !isRetired);
-    const isWell = there.every(({ running, disk, rows, isDeafToMeta, isLost }) => {
-      if (running === null || isLost || isDeafToMeta) return false;
+    const isWell = there.every(({ running, disk, rows, deafTo, isLost }) => {
+      if (running === null || isLost || deafTo.size > 0) return false;
       const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
       const isBad = isHung || disk.isFull || rows.isFull || disk.slowness > 1;
       const { isPaused, costMs } = running.life;

@@ -140,6 +140,9 @@ export class RangeChecks implements RangeListener {
     if (outcome.kind !== "meta") return;
     const { kind, keySpace = "", moveId = 0, attempt = 0, reason } = command as AnyCommand;
     const isDone = outcome.status === "done";
+    const isThere = isDone || outcome.status === "unchanged";
+    if (kind === "register-range" && isThere) this.honest.passed(keySpace, true);
+    if (kind === "unregister-range" && isThere) this.honest.passed(keySpace, false);
     if (kind === "begin-move") {
       if (isDone) this.began(machine.meta, keySpace, atMs);
       return;

@@ -100,12 +100,13 @@ export function strangeKeys(machine: Machine): string[] {
   return [...strange];
 }
 
-/** Live keys of the interval: surely by `leaseMs` + `slackMs`, and maybe by `leaseMs` − `slackMs`. */
+/**
+ * Live keys of the interval: at least those without a lease, at most all that were not deleted. When a
+ * lease ends no command comes: who has counted lately need not know.
+ */
 export function liveKeys(
   machine: Machine,
   interval: SeenInterval,
-  leaseMs: number,
-  slackMs: number,
 ): { readonly least: number; readonly most: number } {
   let least = 0;
   let most = 0;
@@ -113,9 +114,8 @@ export function liveKeys(
     if (!holds(interval, byteKeyToText(key))) return;
     const row = decodeKvRow(bytes);
     if (row === null || row.deleted) return;
-    const { endMs } = row;
-    if (endMs === null || endMs > leaseMs + slackMs) least++;
-    if (endMs === null || endMs > leaseMs - slackMs) most++;
+    if (row.endMs === null) least++;
+    most++;
   });
   return { least, most };
 }

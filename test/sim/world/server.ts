@@ -7,7 +7,7 @@
  * 2. A refused start is a violation unless the atlas says that the disk was damaged. 3. Callers of
  * a life that ends hear that it ended.
  */
-import { FIRST_LEVEL, META_PARTITION } from "../../../src/base/ids.js";
+import { FIRST_LEVEL } from "../../../src/base/ids.js";
 import { PROGRAM, type Program } from "../../../src/base/levels.js";
 import { decodeMembership } from "../../../src/host/replication/config-entries.js";
 import type { Group } from "../../../src/host/group/group.js";
@@ -117,8 +117,8 @@ export class Server {
   private straysBefore = 0;
   /** Its disk was put back as it was some lives ago. */
   isOutdated = false;
-  /** It takes in no messages of the meta partition. */
-  isDeafToMeta = false;
+  /** Partitions of which it takes in no messages. */
+  readonly deafTo = new Set<number>();
   /** Its disk was lost, and somebody has it removed and brings it back. */
   isUnderRepair = false;
   /** Was taken in again after its disk was lost. */
@@ -365,7 +365,7 @@ export class Server {
       const receive = replica.receive.bind(replica);
       replica.receive = (item) => {
         const { group, fromLife, toLife, message } = item;
-        if (this.isDeafToMeta && group === META_PARTITION) return;
+        if (this.deafTo.has(group)) return;
         const { kind, from } = message;
         const lives = { ownLife: replica.lives.own, knownLife: replica.lives.of(from) };
         const known = { ...lives, term: message.term, ownTerm: replica.core.term };

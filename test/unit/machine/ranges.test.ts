@@ -336,7 +336,7 @@ t.test("P-102 an item is a whole key or continues one; anything else is refused 
   const { source, target, move } = worldOf(["s/h"]);
   for (let revision = 0; revision < 4; revision++) source.do(set("s/m", `${revision}`));
   move.begin();
-  const slice = source.machine.openCopy(TAIL).next(PLENTY);
+  const slice = source.machine.openCopy(TAIL, () => source.leaseNowMs).next(PLENTY);
   if (slice === "overrun") return void t.fail("nothing changed");
   const whole = slice.items.find(({ key }) => key === "s/m");
   if (whole === undefined) return void t.fail("it is there");
@@ -439,6 +439,23 @@ t.test("P-102 a lease that somebody was told to have ended does not run on elsew
   t.end();
 });
 
+t.test(
+  "P-102 a lease of a group whose log stood still for long grows by no more than another",
+  (t) => {
+    const { source, target, move, world } = worldOf(["s/h"]);
+    source.do(set("s/m", "v", { expiresMs: 60_000 }));
+    const was = leasesOf(source, source.machine.leaseMs);
+    world.nowMs += 40_000;
+    move.begin();
+    t.ok(move.give("next", PLENTY));
+    move.freeze();
+    t.equal(move.finish(PLENTY), "done");
+    checkLeases(t, move, was, { moved: 0, retried: 0, aborted: 0, leases: 0, tombstones: 0 });
+    t.equal(target.machine.reads.kvGet("s/m", -1n, target.machine.leaseMs).type, 3);
+    t.end();
+  },
+);
+
 t.test("T3 the stamps of a key do not fall: those that come along count", (t) => {
   const { source, target, move } = worldOf([]);
   for (let step = 0; step < 50; step++) source.do(set("s/m", "v"));
@@ -455,7 +472,7 @@ t.test("T3 the stamps of a key do not fall: those that come along count", (t) =>
 t.test("P-101 a copy looks at a bounded number of rows, and says when it lost track", (t) => {
   const many = Array.from({ length: 300 }, (_, at) => `s/k/${at}`);
   const { source, move } = worldOf(["s/h", ...many, "s/m"]);
-  const copy = source.machine.openCopy(TAIL);
+  const copy = source.machine.openCopy(TAIL, () => source.leaseNowMs);
   let slices = 0;
   const keys: string[] = [];
   for (let isEnd = false; !isEnd; slices++) {
@@ -490,7 +507,7 @@ t.test("P-101 a copy looks at a bounded number of rows, and says when it lost tr
   t.ok(count.overrun);
   copy.close();
   count.close();
-  const fresh = source.machine.openCopy(TAIL);
+  const fresh = source.machine.openCopy(TAIL, () => source.leaseNowMs);
   t.match(fresh.next(PLENTY), { isEnd: true });
   for (let at = 0; at < 100_001; at++) {
     const key = `s/i${at.toString(36)}`;

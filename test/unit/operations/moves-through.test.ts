@@ -56,7 +56,8 @@ class Mover {
     const { source, target } = this.move;
     this.decide(target, { kind: "range-open", ...this.interval });
     this.number = 1;
-    this.copy = this.bench.group(source).machine.openCopy({ ...this.interval });
+    const { machine } = this.bench.group(source);
+    this.copy = machine.openCopy({ ...this.interval }, () => machine.leaseMs);
   }
 
   private give(step: "next" | "nextNoted"): void {

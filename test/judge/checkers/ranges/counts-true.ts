@@ -41,7 +41,7 @@ export class CountsTrue {
     const first = known.filter((look) => look.atMs <= fromMs).length - 1;
     const after = known.findIndex((look) => look.atMs >= atMs);
     if (first < 0) return this.findings.count("sizes of nothing that was looked at");
-    const between = known.slice(first, after < 0 ? undefined : after + 1);
+    const between = known.slice(first, after < 0 ? undefined : Math.max(first, after) + 1);
     const least = Math.min(...between.map((look) => look.least)) - slack;
     const most = Math.max(...between.map((look) => look.most)) + slack;
     if (keys >= least && keys <= most) return;

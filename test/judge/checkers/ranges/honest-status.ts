@@ -87,6 +87,15 @@ export class HonestStatus {
     for (const call of this.calls.values()) if (call.answer === null) this.note(call);
   }
 
+  /** A key space has ranges, or none, in the middle of an entry: the map shows only what follows. */
+  passed(keySpace: string, hasRanges: boolean): void {
+    for (const call of this.calls.values()) {
+      if (call.answer !== null || call.ask.keySpace !== keySpace) continue;
+      if (hasRanges) call.sawSome = true;
+      else call.sawNone = true;
+    }
+  }
+
   private note(call: Call): void {
     const { keySpace } = call.ask;
     const count = this.spaces.get(keySpace) ?? 0;

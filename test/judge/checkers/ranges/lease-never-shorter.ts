@@ -48,7 +48,7 @@ export class LeaseNeverShorter {
       if (here === undefined || here.endMs === null || there.endMs === null) continue;
       const between = state.proposedMs - source.proposedMs;
       const left = [here.endMs - source.leaseMs, there.endMs - state.leaseMs] as const;
-      if (here.isTombstone) this.compareAge(key, left, between);
+      if (here.isTombstone) this.compareAge(key, left, between, times);
       else this.compareLease(key, left, between, times);
       this.compareStamps(key, here, there);
     }
@@ -64,7 +64,8 @@ export class LeaseNeverShorter {
     // Whatever has ended may be carried as ended.
     if (before <= 0) return;
     this.findings.count("leases");
-    const least = before - between * (1 + this.drift);
+    const apart = Math.max(0, this.apart(tookMs) - MARGIN_MS);
+    const least = before - between * (1 + this.drift) - apart;
     if (after < least - 2) {
       const text = `${key}: ${after} ms are left of its lease, at least ${Math.floor(least)} were`;
       this.findings.violation(text);
@@ -76,14 +77,20 @@ export class LeaseNeverShorter {
     this.findings.violation(text);
   }
 
+  /** Two clocks may be so far apart after a time in which both went on (ms). */
+  private apart(tookMs: number): number {
+    return 2 * this.drift * tookMs;
+  }
+
   /** A tombstone is kept as long, or longer. */
   private compareAge(
     key: string,
     [before, after]: readonly [number, number],
     between: number,
+    { tookMs }: CopyTimes,
   ): void {
     this.findings.count("retained tombstones");
-    const least = Math.min(before - between * (1 + this.drift), 0);
+    const least = Math.min(before - between * (1 + this.drift) - this.apart(tookMs), 0);
     if (after >= least - 2) return;
     const text = `the tombstone of ${key} is ${-after} ms old, and was ${-before}`;
     this.findings.violation(text);
