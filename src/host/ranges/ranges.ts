@@ -121,7 +121,9 @@ export class Ranges {
   turn(nowMs: number): void {
     this.work.turn(nowMs);
     this.sizes.turn(nowMs);
-    if (nowMs >= this.planner.wakeAtMs) this.deps.tickSoon();
+    if (nowMs < this.planner.wakeAtMs) return;
+    this.planner.tick(nowMs);
+    this.deps.tickSoon();
   }
 
   /** When a turn is wanted although nothing happens. */

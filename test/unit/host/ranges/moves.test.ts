@@ -105,3 +105,26 @@ void t.test(
     t.end();
   },
 );
+
+t.test("a cluster that sleeps is woken to look at sizes, and does not spin for it", (t) => {
+  const ranges = { splitThreshold: 200, splitMinSize: 2, mergeMinSize: 2, collectionEveryMs: 5000 };
+  const cluster = new RangingCluster(3, { ranges, quiesceAfterMs: 500 });
+  cluster.ready();
+  cluster.register("room");
+  cluster.fill(KEYS.slice(0, 50), (key) => key);
+  cluster.pass(20_000);
+  const turns = (): number => {
+    return [...cluster.nodes.values()].reduce((sum, node) => sum + node.facts().turns, 0);
+  };
+  const before = turns();
+  cluster.pass(20_000);
+  const awake = turns() - before;
+  t.ok(awake < 2000, `${awake} turns in 20 s of sleep`);
+  t.equal(cluster.records.ranges("room").length, 1, "50 keys are not split at 200");
+  cluster.fill(KEYS, (key) => key);
+  cluster.pass(20_000);
+  t.equal(cluster.records.ranges("room").length, 2, "300 are");
+  t.ok(cluster.comeToRest());
+  t.same(lost(cluster), []);
+  t.end();
+});
