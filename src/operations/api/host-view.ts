@@ -63,13 +63,8 @@ export interface NodeAccess extends Pick<
   clientEndpointOf?(nodeId: number): string;
   /** Live keys of a range that this node leads, as it counted them last; null = not known. */
   knownRangeKeys?(range: RangeOfKeys): number | null;
-  /**
-   * Tells the live keys of a range, counted where it is led; null = not known. Absent where nobody
-   * counts.
-   */
-  readonly rangeSize?:
-    | ((range: RangeOfKeys, done: (size: { readonly keys: number | null }) => void) => void)
-    | undefined;
+  /** Tells the live keys of a range, counted where it is led, in a later turn; null = not known. */
+  rangeSize(range: RangeOfKeys, done: (size: { readonly keys: number | null }) => void): void;
   metaGroup(): GroupAccess;
   /** Meta first, then by partition id. */
   groups(): readonly GroupAccess[];

@@ -73,7 +73,7 @@ class MergePass {
         const row = rows[next++];
         if (row === undefined) break;
         open++;
-        this.sizes.exact(row.keySpace, row.descriptor, (keys) => {
+        this.sizes.exact(row.keySpace, row.descriptor, this.context.deadlineMs, (keys) => {
           this.keys.set(row.descriptor, keys);
           open--;
           if (next >= rows.length && open === 0) then();

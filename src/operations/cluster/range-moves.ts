@@ -59,7 +59,7 @@ export class RangeMoves {
       if (meta.isLeaving(keySpace)) {
         return done(open("ConcurrentSplit", "The key space is being unregistered."));
       }
-      this.sizes.atLeast(keySpace, found.range, context, (keys) => {
+      this.sizes.atLeast(keySpace, found.range, context.deadlineMs, (keys) => {
         const refusedFor = this.tooSmall(keys);
         if (refusedFor === null) this.begin(request, found.range, context, done);
         else done(refusedFor);

@@ -31,7 +31,7 @@ import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
 /** One set for all benches: sets are large, and only one bench works at a time. */
 const kernels = createKernels({ mode: "wasm" });
 
-type SizedRange = Parameters<NonNullable<NodeAccess["rangeSize"]>>[0];
+type SizedRange = Parameters<NodeAccess["rangeSize"]>[0];
 
 /** What a test may do to the calls that operations make of one group. */
 export interface Faults {
@@ -86,8 +86,8 @@ export class Bench {
   readonly operations: Operations;
   readonly tally = new RequestTally();
   readonly faults: Faults = { propose: null, hide: null, read: null };
-  /** Live keys of ranges, as their leaders would say, and null = not known; null: nobody counts. */
-  sizeOf: ((range: SizedRange) => number | null) | null = null;
+  /** Live keys of ranges, as their leaders would say; null: the true ones. "silent": nobody does. */
+  sizeOf: ((range: SizedRange) => number | null) | "silent" | null = null;
   /** Commands that reached a group. */
   readonly commands: Command[] = [];
 
@@ -128,14 +128,6 @@ export class Bench {
     };
     const orNull = (group: Group | null): GroupAccess | null =>
       group === null ? null : wrap(group);
-    const sizes = (): NodeAccess["rangeSize"] => {
-      const { sizeOf } = this;
-      if (sizeOf === null) return undefined;
-      return (range, done) => {
-        const keys = sizeOf(range);
-        world.timer.soon(() => done({ keys }));
-      };
-    };
     return {
       get initialized() {
         return node.initialized;
@@ -158,8 +150,10 @@ export class Bench {
       group: (id) => orNull(node.group(id)),
       partitionOf: (hashText) => node.partitionOf(hashText),
       metaGroup: () => wrap(node.metaGroup()),
-      get rangeSize() {
-        return sizes();
+      rangeSize: (range, done) => {
+        if (this.sizeOf === "silent") return;
+        const keys = this.sizeOf === null ? this.counted(range) : this.sizeOf(range);
+        world.timer.soon(() => done({ keys }));
       },
       groups: () => node.groups().map(wrap),
       onGroup: (hook) => node.onGroup((group) => hook(wrap(group))),
@@ -173,12 +167,22 @@ export class Bench {
   }
 
   /** The keys of a range, at the one node there is. */
-  counted({ partitionId: id, keySpace, startKey, endKey }: SizedRange): number {
+  private counted({ partitionId: id, keySpace, startKey, endKey }: SizedRange): number {
     const query = { bucket: keySpace, startKey, startInclusive: true, endKey, endInclusive: false };
     const bounds = { after: null, limit: 0, maxBytes: Infinity, maxVisits: Infinity };
     const { reads, leaseMs } = this.group(id).machine;
     const reading = reads.rangePage(query, bounds, leaseMs);
     return reading.kind === "page" ? reading.page.items.length : 0;
+  }
+
+  /** The host moves no range by itself: each step is the test's to take. */
+  holdMoves(): void {
+    const { parts } = this.node as unknown as { readonly parts: { readonly ranges: object } };
+    const nothing = { value: () => undefined };
+    Object.defineProperties(parts.ranges, {
+      ...{ tick: nothing, turn: nothing },
+      ...{ wakeAtMs: { value: Infinity }, hasWork: { value: false } },
+    });
   }
 
   get nowMs(): number {

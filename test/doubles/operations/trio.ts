@@ -211,6 +211,7 @@ export class Trio {
       reportedLeader: (partition) => this.reported.get(partition) ?? 0,
       isLinked: (node) => !this.dead.has(node),
       partitionWaits: () => this.waits,
+      rangeSize: (_range, done) => this.world.timer.soon(() => done({ keys: null })),
       lastReport: (node) => this.reports.get(node) ?? null,
       levels: () => this.host.levels(),
     };

@@ -23,12 +23,7 @@ class Moves {
   readonly bench = new Bench({ rangeSplitMinSize: 2, rangeMergeMinSize: 10 });
 
   constructor() {
-    this.count();
-  }
-
-  /** Sizes are known and true. */
-  count(): void {
-    this.bench.sizeOf = (range) => this.bench.counted(range);
+    this.bench.holdMoves();
   }
 
   get meta() {
@@ -220,9 +215,11 @@ t.test("6.3 what stands against a split, in its order", async (t) => {
   refused("e", "e/x/y", "InvalidSplitKey");
   moves.bench.sizeOf = () => null;
   refused("e", "e/n", "ProbeIndeterminate");
+  moves.bench.sizeOf = "silent";
+  refused("e", "e/n", "ProbeIndeterminate");
   moves.bench.sizeOf = () => 1;
   refused("e", "e/n", "BelowMinRangeSize");
-  moves.count();
+  moves.bench.sizeOf = null;
   const running = moves.split("e", "e/n");
   refused("e", "e/o", "ConcurrentSplit", false);
   moves.cut("e");
@@ -317,7 +314,7 @@ t.test("P-105 P-106 merge: what is not counted, large or young stays", async (t)
   none("one size is unknown");
   moves.bench.sizeOf = () => 5;
   none("together they are not below the limit");
-  moves.count();
+  moves.bench.sizeOf = null;
   moves.space("f");
   moves.split("f", "f/n");
   moves.cut("f");
