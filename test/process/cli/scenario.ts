@@ -250,7 +250,7 @@ export const ADMINISTRATION_STEPS: readonly Step[] = [
   step(
     "--ranges --key-space NAMEspace",
     0,
-    /^Node \S+ initialized {2}1 key space\(s\)\n\nNAMEspace {2}routed by KeyRange on this node\nStart key +End key +Partition +Generation\n[- ]+\n-inf +\+inf +\d+ +1$/,
+    /^Node \S+ initialized {2}1 key space\(s\)\n\nNAMEspace {2}routed by KeyRange on this node\nStart key +End key +Partition +Generation( +Keys)?\n[- ]+\n-inf +\+inf +\d+ +1( +\d+)?$/,
     { initialized: true },
   ),
   step("--ranges", 0, /key space\(s\)/, { initialized: true }),

@@ -5,7 +5,8 @@ import t, { type Test } from "tap";
 import { tokenDigestText } from "../../../src/server/security/tokens.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { cliMain, runCli } from "./programs.js";
-import { LOST, StandIn } from "../../doubles/server/stand-in.js";
+import * as cluster from "../../../src/proto/generated/cluster.js";
+import { LOST, StandIn, reply, type Reply } from "../../doubles/server/stand-in.js";
 import { Terminal } from "./terminal.js";
 
 t.setTimeout(300_000);
@@ -297,6 +298,41 @@ t.test("an endpoint that cannot be reached is shown after a second, and wiped", 
   open.delete(terminal);
   terminal.close();
 });
+
+t.test(
+  "8.2 a split shows on a terminal where its move is, and wipes it for the answer",
+  async (t) => {
+    const node = await StandIn.bare();
+    t.teardown(() => node.stop());
+    const move = { Kind: "split", Source: 1, Target: 17, Phase: "copying", Attempt: 2 };
+    const space = {
+      KeySpace: "users",
+      RoutingMode: "KeyRange",
+      Moves: [{ ...move, Reason: "none" }],
+    };
+    node.answers.set(
+      "GetRanges",
+      reply(cluster.GrpcGetRangesResponse, { Initialized: true, KeySpaces: [space] }),
+    );
+    let end: (answer: Reply) => void = () => undefined;
+    node.answers.set("SplitRange", () => new Promise((resolve) => (end = resolve)));
+    const words = ["-c", node.endpoint, "--split-range", "users", "--split-key", "users/m"];
+    const terminal = await Terminal.start([process.execPath, cliMain, ...words], {}, 100);
+    open.add(terminal);
+    await terminal.see("split users: to partition 17, copying, attempt 2");
+    end(
+      reply(cluster.GrpcSplitRangeResponse, {
+        ...{ Success: true, Status: "Succeeded", Determinate: true },
+        ...{ NewPartitionId: 17, NewGeneration: 2 },
+      }),
+    );
+    t.equal(await terminal.ended(), 0);
+    await terminal.settle();
+    t.match(terminal.screen, /^Split: users at users\/m — partition 17 at generation 2\.\n*$/);
+    open.delete(terminal);
+    terminal.close();
+  },
+);
 
 t.test(
   "Ctrl+C ends a command that hangs, not the session; SIGTERM releases the locks",
