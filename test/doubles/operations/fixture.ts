@@ -25,6 +25,7 @@ import type { OperationsSettings } from "../../../src/operations/api/settings.js
 import { RequestTally } from "../../../src/operations/admission/tally.js";
 import { createKernels } from "../../../src/wasm/kernels.js";
 import { World } from "../host/world.js";
+import { holdMoves } from "./moving.js";
 import { NEW_SEQUENCE, UNCHANGED_SEQUENCE } from "../machine/bench.js";
 import { DEFAULT_OPERATIONS_SETTINGS } from "../default-settings.js";
 
@@ -177,12 +178,7 @@ export class Bench {
 
   /** The host moves no range by itself: each step is the test's to take. */
   holdMoves(): void {
-    const { parts } = this.node as unknown as { readonly parts: { readonly ranges: object } };
-    const nothing = { value: () => undefined };
-    Object.defineProperties(parts.ranges, {
-      ...{ tick: nothing, turn: nothing },
-      ...{ wakeAtMs: { value: Infinity }, hasWork: { value: false } },
-    });
+    holdMoves(this.node);
   }
 
   get nowMs(): number {

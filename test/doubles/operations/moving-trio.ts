@@ -4,7 +4,7 @@
  */
 import { encodeText } from "../../../src/base/bytes.js";
 import type { Command } from "../../../src/machine/commands/command.js";
-import { FalseMap, aboveThePool, own } from "./moving.js";
+import { FalseMap, aboveThePool, holdMoves, own } from "./moving.js";
 import { Trio } from "./trio.js";
 
 export const SPACE = "m";
@@ -20,6 +20,7 @@ export class MovingTrio {
   constructor(settings: ConstructorParameters<typeof Trio>[0] = {}) {
     this.trio = new Trio(settings);
     const { trio } = this;
+    holdMoves(trio.host);
     this.source = trio.partitionOf(SPACE);
     this.target = (this.source % 3) + 1;
     this.map = new FalseMap(trio.machine(0), () => {

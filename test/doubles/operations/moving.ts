@@ -5,6 +5,7 @@
 import { assert } from "../../../src/base/assert.js";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import { attempt, level, mapVersion, moveId, rangeGeneration } from "../../../src/base/ids.js";
+import type { Node } from "../../../src/host/node.js";
 import type { RangeDescriptor } from "../../../src/machine/commands/command.js";
 import type { Machine } from "../../../src/machine/machine.js";
 import type { OwnershipState } from "../../../src/machine/ownership/ownership-row.js";
@@ -76,6 +77,16 @@ export function own(
     ...{ keys: 0, digestLow: 0, digestHigh: 0, stamp: NO_STAMP },
     purgedTo: null,
     isPurged: state === "left",
+  });
+}
+
+/** The host of `node` moves no range by itself, nor does it tidy up after a move. */
+export function holdMoves(node: Node): void {
+  const { parts } = node as unknown as { readonly parts: { readonly ranges: object } };
+  const nothing = { value: () => undefined };
+  Object.defineProperties(parts.ranges, {
+    ...{ tick: nothing, turn: nothing },
+    ...{ wakeAtMs: { value: Infinity }, hasWork: { value: false } },
   });
 }
 
