@@ -80,11 +80,16 @@ export class Faults implements Scene {
   }
 
   private strike(): void {
+    this.strikeOneOf(this.plan.faults, this.prng);
+  }
+
+  /** One of `kinds`, drawn by `from`; on whichever schedule. */
+  strikeOneOf(kinds: readonly FaultKind[], from: Prng): void {
     const number = ++this.count;
     const { plan } = this;
-    const kind = plan.faults[this.prng.below(plan.faults.length)] as FaultKind;
+    const kind = kinds[from.below(kinds.length)] as FaultKind;
     // Draws of its own, so that what a fault draws does not move those after it.
-    const prng = this.prng.fork(kind);
+    const prng = from.fork(kind);
     if (plan.without.includes(number)) return;
     const server = this.servers[prng.below(this.servers.length)] as Server;
     if (this.doIt(kind, server, prng)) this.saw(kind, number, server.nodeId);

@@ -6,7 +6,7 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { HostSettings } from "../../../src/host/settings.js";
-import type { RangeKind } from "../faults/kinds.js";
+import type { FaultKind, RangeKind } from "../faults/kinds.js";
 
 /** When the nodes split and merge by themselves. */
 export interface RangeThresholds {
@@ -33,6 +33,9 @@ export interface RangePlan {
   /** Nodes split or merge by themselves. */
   readonly isAutomatic: boolean;
   readonly thresholds: RangeThresholds;
+  /** Faults that wait for moves, on a schedule of their own, and the mean time between two (ms). */
+  readonly aims: readonly FaultKind[];
+  readonly aimEveryMs: number;
   /** Instead of people a load that swings around both thresholds. */
   readonly isSwinging: boolean;
   readonly host: Partial<HostSettings>;
@@ -52,13 +55,18 @@ const BY_HAND: readonly RangeKind[] = [
 const BESIDE: readonly RangeKind[] = [
   ...(["register-space", "unregister-space", "split-space", "split-space"] as const),
 ];
+/** What makes attempts fail comes oftener than what ends a process. */
+const AIMS: readonly FaultKind[] = [
+  ...(["strike-move", "strike-move", "strike-move", "part-move", "mute-meta"] as const),
+  ...(["mute-side", "mute-side", "mute-side", "mute-side"] as const),
+];
 /** No look in the time of a world. */
 const NEVER_MS = 86_400_000;
 
 /** Nobody changes ranges but the nodes. */
 export const SWINGING: RangePlan = {
   ...{ kinds: [], everyMs: NEVER_MS, spaces: 1, callMs: 10_000, hasWitness: false },
-  ...{ isAutomatic: true, isSwinging: true },
+  ...{ isAutomatic: true, isSwinging: true, aims: [], aimEveryMs: NEVER_MS },
   thresholds: { splitThreshold: 40, splitMinSize: 0, mergeMinSize: 10, collectionEveryMs: 5000 },
   host: { initialPartitions: 2 },
 };
@@ -74,6 +82,8 @@ export function rangePlan(prng: Prng): RangePlan {
     hasWitness: prng.chance(2, 3),
     isAutomatic,
     isSwinging: false,
+    aims: prng.chance(3, 4) ? AIMS : [],
+    aimEveryMs: pick(prng, [700, 1500, 4000]),
     thresholds: {
       splitThreshold: isAutomatic ? mergeMinSize * pick(prng, [4, 5]) : 0,
       splitMinSize: pick(prng, [0, 0, 2, 5]),

@@ -6,6 +6,7 @@
  * machine or wire. 3. In peace every move ends; then what nodes do by themselves comes to rest.
  */
 import { META_PARTITION } from "../../../src/base/ids.js";
+import type { Prng } from "../../../src/base/prng.js";
 import type { Group } from "../../../src/host/group/group.js";
 import type { HistoryRecorder } from "../../judge/history.js";
 import type { SeenPartition } from "../../judge/checkers/ranges/ids-once.js";
@@ -37,6 +38,8 @@ export class RangeWorld {
   readonly tap: RangeTap;
   private readonly counts: RangeCounts;
   private readonly swing: RangeSwing | null;
+  private readonly aiming: Prng;
+  private isPeace = false;
   private isOver = false;
 
   constructor(
@@ -45,10 +48,11 @@ export class RangeWorld {
     private readonly ranges: RangePlan,
     private readonly servers: readonly Server[],
     private readonly network: SimNetwork,
-    faults: Faults,
+    private readonly faults: Faults,
     history: HistoryRecorder,
     private readonly checks: RangeChecks,
   ) {
+    this.aiming = world.prng("aims");
     const nowMs = (): number => world.nowMs;
     this.counts = new RangeCounts(nowMs, checks.counts, (partition) => {
       return this.leaders().get(partition)?.machine ?? null;
@@ -79,6 +83,7 @@ export class RangeWorld {
   start(): void {
     this.ranger.start();
     this.swing?.start();
+    if (this.ranges.aims.length > 0) this.aim();
     this.look();
   }
 
@@ -90,10 +95,21 @@ export class RangeWorld {
   }
 
   settle(): void {
+    this.isPeace = true;
     this.ranger.settle();
     if (this.swing === null) return;
     this.swing.settle();
     this.checks.swung(this.plan.ticks / 3_600_000);
+  }
+
+  /** Faults that wait for moves. */
+  private aim(): void {
+    const { aims, aimEveryMs } = this.ranges;
+    this.world.schedule(1 + this.aiming.below(2 * aimEveryMs), () => {
+      if (this.isPeace) return;
+      this.faults.strikeOneOf(aims, this.aiming);
+      this.aim();
+    });
   }
 
   // While it runs ---------------------------------------------------------------------------------
