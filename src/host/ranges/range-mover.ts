@@ -118,7 +118,15 @@ export class RangeMover {
     // Somebody else may have taken the next attempt: a later leader, of which this one has not
     // heard.
     const isPassed = this.step !== "claim" && this.claimed !== null && this.known > this.claimed;
+    if (move.phase === "cut") this.wasCut();
     if (move.phase !== "copying" || isPassed) this.end();
+  }
+
+  /** Told by the answer or by the record, whichever comes first. */
+  private wasCut(): void {
+    if (this.frozenAtMs === Infinity) return;
+    this.deps.tally.frozen(this.deps.nowMs() - this.frozenAtMs);
+    this.frozenAtMs = Infinity;
   }
 
   end(): void {
@@ -370,8 +378,7 @@ export class RangeMover {
       if (result.status !== "applied") return this.later(SOON_MS);
       const { outcome, version } = result;
       if (outcome === "done" || outcome === "unchanged") {
-        if (this.frozenAtMs !== Infinity)
-          this.deps.tally.frozen(this.deps.nowMs() - this.frozenAtMs);
+        this.wasCut();
         return this.end();
       }
       // The record is as it was, and the ranges are not.

@@ -35,6 +35,8 @@ export interface RangePlannerDeps {
   nowMs(): number;
   readonly tally: RangeTally;
   metaReads(): MetaReads | null;
+  /** Of the partition map that is followed here; null before there is one. */
+  mapVersion(): MapVersion | null;
   /** The meta partition of this node; null before there is one. */
   meta(): { isServing(): boolean; term(): number; leaseNowMs(): number } | null;
   leader(partition: PartitionId): number;
@@ -85,6 +87,8 @@ function wasCut(reads: MetaReads, { phase, keySpace, startKey, target }: RangeMo
 
 export class RangePlanner {
   private reign: Reign | null = null;
+  /** Of the map, when moves were looked at last. */
+  private seen: MapVersion | null = null;
 
   constructor(private readonly deps: RangePlannerDeps) {}
 
@@ -107,6 +111,16 @@ export class RangePlanner {
 
   private hasRanges(): boolean {
     return (this.deps.metaReads()?.allRanges().length ?? 0) > 0;
+  }
+
+  /** In each turn: sees every move come and go. */
+  look(nowMs: number): void {
+    const version = this.deps.mapVersion();
+    if (version === this.seen) return;
+    this.seen = version;
+    const reads = this.deps.metaReads();
+    const reign = this.reignNow(nowMs);
+    if (reign !== null && reads !== null && version !== null) this.learn(reign, reads, version);
   }
 
   /** Once per tick, inside a turn. */

@@ -97,6 +97,7 @@ export class Ranges {
       nowMs,
       tally: this.tally,
       metaReads,
+      mapVersion: () => deps.mapVersion(),
       meta: () => find(META_PARTITION),
       leader,
       sizeOf: (range, done) => this.sizes.ask(range, done),
@@ -120,6 +121,7 @@ export class Ranges {
   /** In each turn, and at once where nothing is to be done. */
   turn(nowMs: number): void {
     this.work.turn(nowMs);
+    this.planner.look(nowMs);
     this.sizes.turn(nowMs);
     if (nowMs < this.planner.wakeAtMs) return;
     this.planner.tick(nowMs);

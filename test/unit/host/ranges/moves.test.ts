@@ -78,6 +78,15 @@ void t.test(
       [1, 2],
       `home is ${home}`,
     );
+    const facts = [...cluster.nodes.values()].map((node) => node.facts().ranges);
+    const ended = (kind: string): number => {
+      const all = facts.flatMap((each) => each.ended);
+      const cut = all.filter((each) => each.kind === kind && each.result === "cut");
+      return cut.reduce((sum, { count }) => sum + count, 0);
+    };
+    t.same([ended("split"), ended("home")], [3, 3], "each move that ended is counted once");
+    const frozen = facts.flatMap((each) => each.frozenCounts).reduce((sum, each) => sum + each, 0);
+    t.equal(frozen, 6, "and how long it was frozen");
     t.end();
   },
 );
