@@ -10,6 +10,7 @@ import { memberBugs } from "./members.js";
 import type { Mutation } from "./mutation.js";
 import { WHY_OPEN } from "./open.js";
 import { operationBugs } from "./operations.js";
+import { rangeBugs } from "./ranges.js";
 import { placementBugs, replicaBugs } from "./replicas.js";
 
 /** All of them, from the bottom of the tower to the top. */
@@ -23,6 +24,7 @@ const planted: readonly Mutation[] = [
   ...replicaBugs,
   ...placementBugs,
   ...operationBugs,
+  ...rangeBugs,
 ];
 
 /** Those that are caught. */
