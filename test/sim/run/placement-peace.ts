@@ -149,7 +149,8 @@ export function isKept({ rows, running }: Server, id: number): boolean {
 export function peaceOf(servers: readonly Server[], plan: Plan): PlacementPeace {
   const meta = newestMeta(servers);
   if (meta === null) throw new Error("nobody knows the partition map");
-  const partitions = meta.partitions().map((record) => record.partitionId);
+  const living = meta.partitions().filter(({ state }) => state !== "Removed");
+  const partitions = living.map((record) => record.partitionId);
   return {
     placement: placementOf(meta),
     hasAllocator: plan.host.rebalancerEnabled === true,

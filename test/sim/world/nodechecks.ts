@@ -85,6 +85,8 @@ export class NodeChecks implements Observer {
   private readonly lateExpiry: LateExpiry;
   private readonly logs = new Map<number, LogMirror>();
   private readonly last = new Map<number, Seen>();
+  /** Partitions that are removed for good. */
+  private readonly removed = new Set<number>();
   private known = 0;
 
   /** `violate` ends the run. `bounds`: of memory and log of a node (bytes). */
@@ -161,7 +163,8 @@ export class NodeChecks implements Observer {
     if (sample.leading) {
       const committedTerm = sample.termAt(commitIndex);
       this.ownTerm.leads(node, group, { life, term, commitIndex }, committedTerm ?? null);
-      if (typeof committedTerm === "number") {
+      // What was removed is dropped by one node after the other.
+      if (typeof committedTerm === "number" && !this.removed.has(group)) {
         this.durable.commit(node, group, commitIndex, committedTerm, sample.voters);
       }
     }
@@ -200,6 +203,9 @@ export class NodeChecks implements Observer {
   }
 
   records(...seen: Parameters<ReplicaChecks["records"]>): void {
+    for (const { partitionId, state } of seen[0]) {
+      if (state === "Removed") this.removed.add(partitionId);
+    }
     this.replicas.records(...seen);
   }
 
