@@ -1,6 +1,6 @@
 /**
  * A chaos run: real nodes, clients that record what they see, faults one after the other, a quiet end in which everything
- * is read once more, and the verdict of each checker. `npm run chaos -- --minutes M --seed S [--nodes N] [--factor F]`.
+ * is read once more, and the verdict of each checker. `npm run chaos -- --help` tells what it can be given.
  *
  * Invariants: 1. Only processes of this run are touched. 2. The run is green only when every checker passes: too little
  * seen, or undecided, is not green (P-166, P-167).
@@ -13,8 +13,10 @@ import { sleep } from "../cluster/server-process.js";
 import { HISTORY_CHECKS, checkHistory, withDrift } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
-import { ChaosFaults, type FaultKind } from "./faults.js";
+import { ChaosFaults, type FaultKind, isRangeKind } from "./faults.js";
+import { isManyRead } from "./many.js";
 import { BLOCK_SIZE, ChaosNodes, WIPED_WORDS } from "./nodes.js";
+import { ChaosRanges, rangeFlags } from "./ranges.js";
 import { ChaosWorkload } from "./workload.js";
 
 /** Share of the objects whose history may need more than the budget of the search. */
@@ -29,6 +31,8 @@ export interface ChaosOptions {
   /** Exactly these, one after the other; else what is drawn until the time is over. */
   readonly kinds?: readonly FaultKind[];
   readonly clients: number;
+  /** False: key ranges are left alone; else they are not, unless `kinds` names none of theirs. */
+  readonly ranges?: boolean;
   readonly say: (text: string) => void;
 }
 
@@ -40,53 +44,84 @@ export interface ChaosReport {
   readonly text: string;
 }
 
+/** Of ten things that a client does so many are done in key spaces of ranges. */
+const RANGE_SHARE = 4;
 /** Rate by which one clock of one machine may differ from itself between processes. */
 const DRIFT = 0.001;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, say } = options;
   const prng = new Prng(seed);
-  const nodes = await ChaosNodes.start(options.nodes, options.factor);
+  const isRanged = options.ranges ?? options.kinds?.some(isRangeKind) ?? true;
+  const flags = isRanged ? rangeFlags(seed) : [];
+  const nodes = await ChaosNodes.start(options.nodes, options.factor, flags);
   say(`${options.nodes} nodes are ready, seed ${seed}`);
   try {
     const history = new HistoryRecorder(2_000_000);
-    const workload = new ChaosWorkload(nodes, history, prng.fork("workload"));
-    const faults = new ChaosFaults(nodes, prng.fork("faults"), say);
+    const workload = new ChaosWorkload(
+      ...([nodes, history, prng.fork("workload")] as const),
+      isRanged ? RANGE_SHARE : 0,
+    );
+    const ranges = isRanged
+      ? new ChaosRanges(nodes, workload.spaces, prng.fork("ranges"), say)
+      : null;
+    const faults = new ChaosFaults(nodes, prng.fork("faults"), say, ranges);
     const termsBefore = await nodes.terms();
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
+    const changes = ranges?.run();
     const pace = prng.fork("pace");
     const stuck = await disturb(faults, options.kinds ?? null, deadline, pace);
     const termsAfter = await nodes.terms();
     const losesDisk = options.nodes > 1 && stuck === null;
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
     workload.stop();
-    await clients;
+    ranges?.stop();
+    await Promise.all([clients, changes]);
     const unserved = await workload.sweep();
     workload.close();
     const recorded = history.history(performance.now());
     const verdicts = [
-      ...judge(recorded),
+      ...judge(recorded, isRanged),
       workload.store.verdict(),
       effects(options, faults, nodes, termsAfter - termsBefore),
       served(unserved, stuck),
+      ...(ranges === null ? [] : [await rangesMoved(ranges, recorded)]),
       ...wiped,
     ];
-    return report(options, nodes, workload, faults, verdicts, recorded);
+    return report(options, nodes, workload, { faults, ranges }, verdicts, recorded);
   } finally {
     await nodes.end();
   }
 }
 
 /** All checkers over the history of real clients. */
-function judge(history: History): Verdict[] {
+export function judge(history: History, isRanged: boolean): Verdict[] {
   const base = withDrift(DRIFT, HISTORY_CHECKS);
   const { linearizability } = base;
   const sequence = { ...linearizability.sequence, defaultBlockSize: BLOCK_SIZE };
   // Many answers are lost in these runs, and a search costs little beside the run itself.
   const budget = { stepsMax: 3_000_000, memoryMax: 1_500_000 };
   const judged = { ...linearizability, sequence, budget };
-  return checkHistory(history, { ...base, linearizability: judged });
+  const scans = isRanged ? { pages: 20, rows: 50, untouched: 5 } : base.minimum.scans;
+  const minimum = { ...base.minimum, scans };
+  return checkHistory(history, { ...base, minimum, linearizability: judged });
+}
+
+/** Keys did move while clients worked, and in the end no move is left. */
+async function rangesMoved(ranges: ChaosRanges, history: History): Promise<Verdict> {
+  const minimum = { splits: 3, unregistered: 1, "reads of many keys": 20 };
+  const findings = new Findings("ranges move and come to rest", minimum);
+  findings.count("splits", ranges.doneOf("split"));
+  findings.count("merges", ranges.doneOf("merge"));
+  findings.count("unregistered", ranges.doneOf("unregister"));
+  const reads = history.attempts.filter(({ operation, outcome }) => {
+    return outcome?.kind === "ok" && isManyRead(operation);
+  });
+  findings.count("reads of many keys", reads.length);
+  const left = await ranges.rest();
+  if (left !== null) findings.violation(`still under way: ${left}`);
+  return findings.verdict();
 }
 
 /** Faults until the deadline. Says what went wrong when the nodes did not come back after one; null when they did. */
@@ -163,7 +198,7 @@ function report(
   options: ChaosOptions,
   nodes: ChaosNodes,
   workload: ChaosWorkload,
-  faults: ChaosFaults,
+  { faults, ranges }: { readonly faults: ChaosFaults; readonly ranges: ChaosRanges | null },
   verdicts: readonly Verdict[],
   history: History,
 ): ChaosReport {
@@ -175,8 +210,10 @@ function report(
     `seed ${options.seed}, ${options.nodes} nodes, factor ${nodes.factor}, ${options.clients} clients`,
     `operations ${history.attempts.length}: ok ${ok}, refused ${refused}, unknown ${unknown}`,
     `unknown because: ${counts(workload.unknownReasons)}`,
+    `refused because: ${counts(workload.refusedReasons)}`,
     `faults: ${counts(faults.injected)}`,
     `not available here: ${counts(faults.unavailable)}`,
+    `changes of ranges: ${counts(ranges?.answers ?? new Map<string, number>())}`,
     `links: ${nodes.network.known} between known nodes, ${nodes.network.strangers} of unknown diallers`,
     ...nodes.lastWords,
     ...verdicts.map(verdictText),
@@ -193,8 +230,25 @@ function numberOf(argv: readonly string[], name: string, otherwise: number): num
   return value;
 }
 
+const HELP = `npm run chaos -- [options]: a cluster of real processes under faults, judged by what its clients saw.
+
+  --minutes M   how long faults are injected (1)
+  --seed S      what is drawn (1); with an odd one key ranges also split and merge by themselves, at a few keys
+  --nodes N     nodes (3)
+  --factor F    replicas of each partition; without it every node has all
+  --clients C   clients (24)
+  --no-ranges   key ranges are left alone; else spaces are registered, split, merged and unregistered beside all faults,
+                and four tenths of the work are conditional writes, leases, buckets, scans and pages in them
+
+Ends with 0 when every checker passes, else with 1 and the path of the history.
+`;
+
 /** Returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
+  if (argv.includes("--help")) {
+    process.stdout.write(HELP);
+    return 0;
+  }
   const began = performance.now();
   const say = (text: string): void => {
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
@@ -206,6 +260,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     factor: argv.includes("--factor") ? numberOf(argv, "--factor", 3) : 0,
     durationMs: numberOf(argv, "--minutes", 1) * 60_000,
     clients: numberOf(argv, "--clients", 24),
+    ranges: !argv.includes("--no-ranges"),
     say,
   });
   process.stdout.write(`${outcome.text}\n`);

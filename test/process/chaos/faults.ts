@@ -9,6 +9,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import { sleep } from "../cluster/server-process.js";
 import { ChaosMoves, MOVE_KINDS, type MoveKind } from "./moves.js";
 import type { ChaosNodes } from "./nodes.js";
+import { type ChaosRanges, RANGE_KINDS, type RangeKind } from "./ranges.js";
 
 const PLAIN_KINDS = [
   "kill",
@@ -25,7 +26,11 @@ const PLAIN_KINDS = [
   "full disk",
   "clock jump",
 ] as const;
-export type FaultKind = (typeof PLAIN_KINDS)[number] | MoveKind;
+export type FaultKind = (typeof PLAIN_KINDS)[number] | MoveKind | RangeKind;
+
+export function isRangeKind(kind: FaultKind): kind is RangeKind {
+  return (RANGE_KINDS as readonly FaultKind[]).includes(kind);
+}
 
 function isMove(kind: FaultKind): kind is MoveKind {
   return (MOVE_KINDS as readonly FaultKind[]).includes(kind);
@@ -50,6 +55,8 @@ export class ChaosFaults {
     private readonly nodes: ChaosNodes,
     private readonly prng: Prng,
     private readonly say: (text: string) => void,
+    /** Null: key ranges are left alone. */
+    private readonly ranges: ChaosRanges | null = null,
   ) {
     this.moves = new ChaosMoves(nodes, prng.fork("moves"), say);
   }
@@ -57,7 +64,8 @@ export class ChaosFaults {
   private get possible(): readonly FaultKind[] {
     const { count, factor } = this.nodes;
     const plain = PLAIN_KINDS.filter((kind) => count > 1 || !NEEDS_PEERS.has(kind));
-    return factor === 0 ? plain : [...plain, ...MOVE_KINDS];
+    const ranged = this.ranges === null ? [] : RANGE_KINDS;
+    return [...plain, ...(factor === 0 ? [] : MOVE_KINDS), ...ranged];
   }
 
   /** Each kind comes before any comes again. */
@@ -92,6 +100,7 @@ export class ChaosFaults {
       await nodes.allReady();
       return done;
     }
+    if (isRangeKind(kind)) return (await this.ranges?.carryOut(kind, node)) ?? false;
     switch (kind) {
       case "kill":
         await nodes.kill(node);
@@ -139,7 +148,7 @@ export class ChaosFaults {
   }
 
   private async disturbNetwork(
-    kind: Exclude<FaultKind, MoveKind>,
+    kind: Exclude<FaultKind, MoveKind | RangeKind>,
     node: number,
     lastsMs: number,
   ): Promise<void> {

@@ -7,6 +7,7 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import { sleep } from "../cluster/server-process.js";
+import { Asking, type Json } from "./asking.js";
 import { type ChaosNodes, WIPED_WORDS } from "./nodes.js";
 
 export const MOVE_KINDS = [
@@ -24,12 +25,9 @@ export type MoveKind = (typeof MOVE_KINDS)[number];
 
 /** A leave waits for targets that have been live for half a minute, perhaps for a new leader of meta to know so (ms). */
 const PATIENCE_MS = 240_000;
-const CALL_MS = 160_000;
 const LOOK_MS = 20;
 /** A factor below three would make a lost disk a loss of data; 0 = that of the cluster. */
 const FACTORS = [0, 3, 4, 5];
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** One replica that comes or goes; 0 = nobody. */
 interface Moving {
@@ -38,11 +36,15 @@ interface Moving {
 }
 
 export class ChaosMoves {
+  private readonly asking: Asking;
+
   constructor(
     private readonly nodes: ChaosNodes,
     private readonly prng: Prng,
     private readonly say: (text: string) => void,
-  ) {}
+  ) {
+    this.asking = new Asking(nodes);
+  }
 
   /** Whether it could be done as its name says. Rejects when the cluster does not come back. */
   async carryOut(kind: MoveKind, node: number): Promise<boolean> {
@@ -56,9 +58,9 @@ export class ChaosMoves {
       case "leave, kill the going":
         return this.leaveAndKill(node, () => Promise.resolve(node));
       case "leave, kill a leader":
-        return this.leaveAndKill(node, ({ partition }) => this.leaderOf(partition, node));
+        return this.leaveAndKill(node, ({ partition }) => this.asking.leaderOf(partition, node));
       case "leave, kill the meta leader":
-        return this.leaveAndKill(node, () => this.metaLeader(node));
+        return this.leaveAndKill(node, () => this.asking.metaLeader(node));
       case "forced removal":
         await nodes.kill(node);
         nodes.empty(node);
@@ -98,32 +100,15 @@ export class ChaosMoves {
     }
   }
 
-  /** Null: no answer. */
-  private async ask(node: number, path: string, body?: object): Promise<Json | null> {
-    const url = `http://127.0.0.1:${this.nodes.ports.get(node)?.http}${path}`;
-    const post = {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    };
-    try {
-      const signal = AbortSignal.timeout(CALL_MS);
-      const answer = await fetch(url, { ...(body === undefined ? {} : post), signal });
-      return (await answer.json()) as Json;
-    } catch {
-      return null;
-    }
-  }
-
   private async isMember(node: number): Promise<boolean> {
-    const answer = await this.ask(this.other(node), "/v1/cluster/membership");
+    const answer = await this.asking.ask(this.other(node), "/v1/cluster/membership");
     const members = (answer?.["members"] ?? [{ nodeId: node }]) as readonly Json[];
     return members.some(({ nodeId }) => nodeId === node);
   }
 
   /** Replicas that come in the place of one of `node`, or that go from it. */
   private async moving(node: number): Promise<readonly Moving[]> {
-    const answer = await this.ask(this.other(node), "/v1/cluster/placement");
+    const answer = await this.asking.ask(this.other(node), "/v1/cluster/placement");
     const partitions = (answer?.["partitions"] ?? []) as readonly Json[];
     return partitions.flatMap((partition) => {
       const replicas = partition["replicas"] as readonly Json[];
@@ -139,22 +124,13 @@ export class ChaosMoves {
     });
   }
 
-  private async leaderOf(partition: number, asker: number): Promise<number> {
-    const answer = await this.ask(asker, "/v1/cluster/routing");
-    const leaders = (answer?.["leaders"] ?? []) as readonly Json[];
-    const found = leaders.find(({ partitionId }) => partitionId === partition);
-    return this.nodes.nodeServing(String(found?.["endpoint"]));
-  }
-
-  private async metaLeader(asker: number): Promise<number> {
-    return Number((await this.ask(asker, "/v1/cluster/overview"))?.["metaLeaderNodeId"] ?? 0);
-  }
-
   /** Has `node` leave, kills it the moment that it is out, and lets it come back with an empty directory. */
   private async leave(node: number): Promise<void> {
     const { nodes } = this;
     await this.until(`node ${node} leaves`, async () => {
-      const answer = nodes.isRunning(node) ? await this.ask(node, "/v1/cluster/leave", {}) : null;
+      const answer = nodes.isRunning(node)
+        ? await this.asking.ask(node, "/v1/cluster/leave", {})
+        : null;
       if (answer?.["left"] === true) return true;
       this.say(`leave of node ${node}: ${String(answer?.["outcome"] ?? "no answer")}`);
       await sleep(500);
@@ -192,7 +168,7 @@ export class ChaosMoves {
   /** Removes a member that is gone; the others refuse it while anybody has heard it lately. */
   private async evict(node: number): Promise<void> {
     await this.until(`member ${node} is removed`, async () => {
-      const answer = await this.ask(this.other(node), "/v1/cluster/leave", { nodeId: node });
+      const answer = await this.asking.ask(this.other(node), "/v1/cluster/leave", { nodeId: node });
       if (answer?.["left"] === true) return true;
       await sleep(1000);
       return false;
@@ -202,10 +178,10 @@ export class ChaosMoves {
   private async changeFactor(node: number): Promise<boolean> {
     const partitionId = 1 + this.prng.below(this.nodes.partitions);
     const replicationFactor = FACTORS[this.prng.below(FACTORS.length)] as number;
-    const leader = await this.metaLeader(node);
+    const leader = await this.asking.metaLeader(node);
     const path = "/v1/cluster/replication-factor";
     const body = { partitionId, replicationFactor };
-    const answer = leader === 0 ? null : await this.ask(leader, path, body);
+    const answer = leader === 0 ? null : await this.asking.ask(leader, path, body);
     this.say(`factor of partition ${partitionId}: ${replicationFactor}`);
     return answer?.["success"] === true;
   }

@@ -66,11 +66,16 @@ export class ChaosNodes {
   private constructor(
     readonly count: number,
     readonly factor: number,
+    private readonly flags: readonly string[],
   ) {}
 
-  /** `factor`: replicas of each partition; 0 = every node has all. */
-  static async start(count: number, factor = 0): Promise<ChaosNodes> {
-    const nodes = new ChaosNodes(count, factor);
+  /** `factor`: replicas of each partition; 0 = every node has all. `flags`: more of them, for all nodes. */
+  static async start(
+    count: number,
+    factor = 0,
+    flags: readonly string[] = [],
+  ): Promise<ChaosNodes> {
+    const nodes = new ChaosNodes(count, factor, flags);
     const members: string[] = [];
     for (let node = 1; node <= count; node++) {
       const ports = { grpc: await freePort(), http: await freePort(), peer: await freePort() };
@@ -144,6 +149,7 @@ export class ChaosNodes {
       "--raft-compact-keep-entries=200",
       `--storage-path=${join(this.directory.path, `node${node}`, "data")}`,
       "--log-level=warn",
+      ...this.flags,
     ];
     const server = new ServerProcess(flags, [process.execPath, "--import", wallClock, serverMain]);
     this.processes.set(node, server);

@@ -18,6 +18,7 @@ import type {
   SequenceResult,
 } from "../../judge/history.js";
 import { root } from "../../tidy/sources.js";
+import { type Members, grpcRows, integer, isManyRead, manyRpc, restRows } from "./many.js";
 
 /** What an answer says, with the member names of neither front end. */
 interface Fields {
@@ -34,7 +35,8 @@ interface Fields {
 }
 
 export interface Endpoint {
-  call(operation: Operation): Promise<Outcome>;
+  /** `cursor`: where a page goes on that is not the first. */
+  call(operation: Operation, cursor?: string | null): Promise<Outcome>;
   close(): void;
 }
 
@@ -95,7 +97,7 @@ function outcomeOf(operation: Operation, fields: Fields): Outcome {
   return { kind: "ok", result };
 }
 
-type Rpc = readonly [
+export type Rpc = readonly [
   file: string,
   service: string,
   method: string,
@@ -105,7 +107,7 @@ type Rpc = readonly [
 ];
 
 /** The gRPC method and the REST path with their requests. */
-function rpcOf(operation: Operation): Rpc {
+function rpcOf(operation: Operation, cursor: string | null): Rpc {
   switch (operation.kind) {
     case "try-lock":
     case "try-extend":
@@ -182,15 +184,26 @@ function rpcOf(operation: Operation): Rpc {
       const path = isGet ? "/v1/kv/try-get" : "/v1/kv/try-delete";
       return ["keyvalues.proto", "KeyValuer", method, path, fields, { key }];
     }
+    case "kv-extend": {
+      const { key, expiresMs } = operation;
+      const fields = { Key: key, ExpiresMs: expiresMs, Durability: 1 };
+      const path = "/v1/kv/try-extend";
+      return [
+        "keyvalues.proto",
+        "KeyValuer",
+        "TryExtendKeyValue",
+        path,
+        fields,
+        { key, expiresMs },
+      ];
+    }
+    case "kv-bucket":
+    case "kv-scan":
+    case "kv-range":
+      return manyRpc(operation, cursor);
     default:
       throw new Error(`not asked in these runs: ${operation.kind}`);
   }
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-function integer(value: unknown): bigint {
-  return typeof value === "number" || typeof value === "string" ? BigInt(value) : 0n;
 }
 
 function optional(value: unknown): bigint | null {
@@ -258,8 +271,8 @@ const NOT_CONNECTED = new Set(["ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT"]);
 export function restEndpoint(port: number, timeoutMs: number): Endpoint {
   const agent = new Agent({ connections: 32, pipelining: 1, connectTimeout: timeoutMs });
   return {
-    async call(operation) {
-      const [, , , path, , body] = rpcOf(operation);
+    async call(operation, cursor = null) {
+      const [, , , path, , body] = rpcOf(operation, cursor);
       try {
         const response = await request(`http://127.0.0.1:${port}${path}`, {
           method: "POST",
@@ -275,6 +288,7 @@ export function restEndpoint(port: number, timeoutMs: number): Endpoint {
         if (response.statusCode !== 200) {
           return { kind: "unknown", reason: `status ${response.statusCode}` };
         }
+        if (isManyRead(operation)) return restRows(members);
         return outcomeOf(operation, restFields(operation, members));
       } catch (error) {
         const code = (error as { readonly code?: string }).code ?? String(error);
@@ -308,8 +322,8 @@ export function grpcEndpoint(port: number, timeoutMs: number): Endpoint {
     "grpc.max_reconnect_backoff_ms": 500,
   });
   return {
-    call(operation) {
-      const [file, service, name, , fields] = rpcOf(operation);
+    call(operation, cursor = null) {
+      const [file, service, name, , fields] = rpcOf(operation, cursor);
       const types = protoOf(file);
       const method = types.lookupService(service).methods[name];
       if (method === undefined) throw new Error(`${service} has no method ${name}`);
@@ -325,7 +339,9 @@ export function grpcEndpoint(port: number, timeoutMs: number): Endpoint {
           { deadline: Date.now() + timeoutMs },
           (error, members) => {
             if (members !== undefined && error === null) {
-              resolve(outcomeOf(operation, grpcFields(operation, members as Members)));
+              const seen = members as Members;
+              if (isManyRead(operation)) resolve(grpcRows(seen));
+              else resolve(outcomeOf(operation, grpcFields(operation, seen)));
             } else if (/No connection established|ECONNREFUSED/.test(error?.details ?? "")) {
               resolve({ kind: "refused", reason: "no connection" });
             } else {

@@ -18,6 +18,7 @@ import {
 } from "../../judge/history.js";
 import { sleep } from "../cluster/server-process.js";
 import { type ChaosNodes, type NodePorts, REQUEST_TIMEOUT_MS } from "./nodes.js";
+import { RangeClients, RangeSpaces } from "./range-clients.js";
 import { type Endpoint, grpcEndpoint, restEndpoint } from "./wire.js";
 
 /** A client waits this long for an answer. */
@@ -41,11 +42,16 @@ export class ChaosWorkload {
   private readonly beganMs = performance.now();
   readonly outcomes = { ok: 0, refused: 0, unknown: 0 };
   readonly unknownReasons = new Map<string, number>();
+  readonly refusedReasons = new Map<string, number>();
+  readonly spaces = new RangeSpaces();
+  private readonly ranged = new RangeClients(this.spaces);
 
   constructor(
     private readonly nodes: ChaosNodes,
     private readonly history: HistoryRecorder,
     private readonly prng: Prng,
+    /** Of ten things that a client does so many are done in key spaces of ranges. */
+    private readonly rangeShare = 0,
   ) {
     for (const node of nodes.all) {
       const ports = nodes.ports.get(node) as NodePorts;
@@ -106,24 +112,29 @@ export class ChaosWorkload {
     for (const endpoint of this.endpoints.values()) endpoint.close();
   }
 
-  private async attempt(process: string, prng: Prng, operation: Operation): Promise<Outcome> {
+  private async attempt(
+    process: string,
+    prng: Prng,
+    operation: Operation,
+    cursor: string | null = null,
+  ): Promise<Outcome> {
     const node = 1 + prng.below(this.nodes.count);
-    const endpoint = this.endpoints.get(
-      `${prng.chance(1, 2) ? "rest" : "grpc"} ${node}`,
-    ) as Endpoint;
+    const isRest = operation.kind === "kv-range" || prng.chance(1, 2);
+    const endpoint = this.endpoints.get(`${isRest ? "rest" : "grpc"} ${node}`) as Endpoint;
     const { history } = this;
     const before = this.nodes.disturbances.get(node) ?? 0;
     const id = history.call(process, node, operation, performance.now(), BOUND_MS);
-    const outcome = await endpoint.call(operation);
+    const outcome = await endpoint.call(operation, cursor);
     const nowMs = performance.now();
     const isLost = outcome.kind === "unknown" && outcome.reason.startsWith("lost");
     const wasDisturbed = (this.nodes.disturbances.get(node) ?? 0) !== before;
     if (isLost && wasDisturbed) history.lost(id, outcome.reason, nowMs);
     else history.answered(id, outcome, nowMs);
     this.outcomes[outcome.kind]++;
-    if (outcome.kind === "unknown") {
+    if (outcome.kind !== "ok") {
       const reason = outcome.reason.slice(0, 40);
-      this.unknownReasons.set(reason, (this.unknownReasons.get(reason) ?? 0) + 1);
+      const reasons = outcome.kind === "unknown" ? this.unknownReasons : this.refusedReasons;
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
     }
     return outcome;
   }
@@ -132,7 +143,11 @@ export class ChaosWorkload {
     while (!this.isStopped && !this.history.isFull()) {
       const era = Math.floor((performance.now() - this.beganMs) / ERA_MS);
       const choice = prng.below(10);
-      if (choice < 3) await this.useLock(process, prng, `e${era}/lock-${prng.below(LOCKS)}`);
+      if (prng.chance(this.rangeShare, 10)) {
+        await this.ranged.use(prng, (operation, cursor) =>
+          this.attempt(process, prng, operation, cursor),
+        );
+      } else if (choice < 3) await this.useLock(process, prng, `e${era}/lock-${prng.below(LOCKS)}`);
       else if (choice < 7) await this.useSequence(process, prng, era);
       else await this.useKey(process, prng, `e${era}/key-${prng.below(KEYS)}`);
       await sleep(5 + prng.below(60));
