@@ -25,21 +25,28 @@ const LIMITS = [0, 1, 3, 7, 100];
 
 export type Attempting = (operation: Operation, cursor?: string | null) => Promise<Outcome>;
 
-/** Which key spaces are used now. */
+/** Which key spaces are used now. `eraMs`: others after that time. */
 export class RangeSpaces {
   private readonly beganMs = performance.now();
 
+  constructor(
+    private readonly eraMs = ERA_MS,
+    private readonly count = SPACES,
+    /** Other keys, many and large, lie behind those of the clients: reads of many keys leave them out. */
+    readonly isCrowded = false,
+  ) {}
+
   get era(): number {
-    return Math.floor((performance.now() - this.beganMs) / ERA_MS);
+    return Math.floor((performance.now() - this.beganMs) / this.eraMs);
   }
 
   /** Those of an era. */
   of(era = this.era): readonly string[] {
-    return Array.from({ length: SPACES }, (_, at) => `ranged-${era}-${at}`);
+    return Array.from({ length: this.count }, (_, at) => `ranged-${era}-${at}`);
   }
 
   draw(prng: Prng): string {
-    return this.of()[prng.below(SPACES)] as string;
+    return this.of()[prng.below(this.count)] as string;
   }
 
   key(space: string, at: number): string {
@@ -60,9 +67,10 @@ export class RangeClients {
   async use(prng: Prng, attempt: Attempting): Promise<void> {
     const space = this.spaces.draw(prng);
     const choice = prng.below(24);
-    if (choice < 2) await attempt({ kind: "kv-bucket", prefix: space, ephemeral: false });
-    else if (choice === 2) await this.scan(space, prng, attempt);
-    else if (choice === 3) await this.range(space, prng, attempt);
+    if (choice < 2 && !this.spaces.isCrowded) {
+      await attempt({ kind: "kv-bucket", prefix: space, ephemeral: false });
+    } else if (choice === 2) await this.scan(space, prng, attempt);
+    else if (choice < 4) await this.range(space, prng, attempt);
     else await this.useKey(this.spaces.drawKey(space, prng), choice, prng, attempt);
   }
 
@@ -99,8 +107,9 @@ export class RangeClients {
   }
 
   private async scan(space: string, prng: Prng, attempt: Attempting): Promise<void> {
-    // Now and then over both spaces of the era.
-    const prefix = prng.chance(1, 3) ? space.slice(0, -1) : space;
+    // Now and then over all spaces of the era.
+    const wide = prng.chance(1, 3) ? space.slice(0, -1) : space;
+    const prefix = this.spaces.isCrowded ? `${space}/k` : wide;
     const open = { startKey: null, startInclusive: true, endKey: null, endInclusive: false };
     await this.pages({ kind: "kv-scan", prefix, ephemeral: false }, open, prng, attempt);
   }
@@ -109,7 +118,7 @@ export class RangeClients {
     const edge = (): string | null => (prng.chance(1, 2) ? null : this.spaces.drawKey(space, prng));
     const startKey = edge();
     const startInclusive = startKey === null || prng.chance(1, 2);
-    const endKey = edge();
+    const endKey = edge() ?? (this.spaces.isCrowded ? `${space}/l` : null);
     const bounds = { startKey, startInclusive, endKey, endInclusive: prng.chance(1, 2) };
     await this.pages({ kind: "kv-range", prefix: space, ephemeral: false }, bounds, prng, attempt);
   }

@@ -29,6 +29,8 @@ const DONE = {
   unregister: ["Removed"],
 } as const;
 
+/** Each change comes once before any is drawn: short runs see all of them. */
+const FIRST: readonly Change[] = ["register", "split", "merge", "split", "unregister"];
 const CALL_MS = 20_000;
 const TRIES_MAX = 12;
 /** A move of a few keys takes that long (ms). */
@@ -38,7 +40,7 @@ const PAUSE_MS = 400;
 const REST_MS = 120_000;
 
 /** Splits by hand are never refused for their size. */
-const BY_HAND = ["--range-split-min-range-size=1", "--range-merge-min-size=20"];
+const BY_HAND = ["--range-split-min-range-size=1", "--range-merge-min-size=40"];
 /** The leader of meta splits and merges by itself too. */
 const BY_ITSELF = [
   "--range-split-min-range-size=1",
@@ -94,8 +96,11 @@ export class ChaosRanges {
   /** Changes ranges until `stop`, whatever else is done to the nodes. */
   async run(): Promise<void> {
     const prng = this.prng.fork("beside");
+    const first = [...FIRST];
     while (!this.isStopped) {
-      await this.step(prng);
+      const change = first.shift();
+      if (change === undefined) await this.step(prng);
+      else await this.change(change, this.spaces.of()[0] as string, prng);
       await sleep(PAUSE_MS + prng.below(PAUSE_MS * 2));
     }
   }
@@ -110,10 +115,11 @@ export class ChaosRanges {
     const isOld = era > 0 && prng.chance(1, 5);
     const all = this.spaces.of(isOld ? era - 1 : era);
     const space = all[prng.below(all.length)] as string;
+    const ranges = await this.rangesOf(space);
     const choice = prng.below(10);
     if (isOld || choice === 0) await this.change("unregister", space, prng);
-    else if (choice < 3) await this.change("merge", space, prng);
-    else if ((await this.rangesOf(space)) === 0) await this.change("register", space, prng);
+    else if (ranges === 0) await this.change("register", space, prng);
+    else if (choice < Math.min(2 * ranges, 6)) await this.change("merge", space, prng);
     else await this.change("split", space, prng);
   }
 

@@ -43,8 +43,7 @@ export class ChaosWorkload {
   readonly outcomes = { ok: 0, refused: 0, unknown: 0 };
   readonly unknownReasons = new Map<string, number>();
   readonly refusedReasons = new Map<string, number>();
-  readonly spaces = new RangeSpaces();
-  private readonly ranged = new RangeClients(this.spaces);
+  private readonly ranged: RangeClients;
 
   constructor(
     private readonly nodes: ChaosNodes,
@@ -52,7 +51,9 @@ export class ChaosWorkload {
     private readonly prng: Prng,
     /** Of ten things that a client does so many are done in key spaces of ranges. */
     private readonly rangeShare = 0,
+    readonly spaces = new RangeSpaces(),
   ) {
+    this.ranged = new RangeClients(spaces);
     for (const node of nodes.all) {
       const ports = nodes.ports.get(node) as NodePorts;
       this.endpoints.set(`rest ${node}`, restEndpoint(ports.http, PATIENCE_MS));

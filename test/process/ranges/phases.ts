@@ -1,0 +1,221 @@
+/**
+ * The phases of a move as the listing of ranges shows them, and who of those that take part is killed in which: a table of
+ * kills, played on one cluster of real processes, whose moves take long enough to be seen.
+ *
+ * Invariants: 1. A kill counts only when its phase was listed a moment before. 2. Who is killed stays dead until the move
+ * is over, but for a short time at most. 3. After each cell all nodes run, no move is left, and all ballast is there.
+ * 4. Nothing is waited for without an end. The time in which an interval is frozen is a part of the phase copying: no
+ * listing tells it.
+ */
+import { sleep } from "../cluster/server-process.js";
+import { eventually } from "../placement/placed-nodes.js";
+import type { Json } from "../chaos/asking.js";
+import type { ListedMove, ListedSpace } from "../chaos/ranges.js";
+import type { RangedRun } from "./ranged-run.js";
+
+const PHASES = ["copying", "cut", "aborting"] as const;
+type Phase = (typeof PHASES)[number];
+const VICTIMS = ["leader of the source", "leader of the target", "leader of meta"] as const;
+type Victim = (typeof VICTIMS)[number];
+
+export interface Cell {
+  readonly phase: Phase;
+  readonly victim: Victim;
+}
+
+/** The whole table, in parts of three cells: each part has every phase and every victim once. */
+export const PARTS: readonly (readonly Cell[])[] = VICTIMS.map((_, part) =>
+  PHASES.map((phase, at): Cell => ({
+    phase,
+    victim: VICTIMS[(part + at) % VICTIMS.length] as Victim,
+  })),
+);
+
+export function cellText({ phase, victim }: Cell): string {
+  return `the ${victim} dies in the phase ${phase}`;
+}
+
+/** Flags of the nodes: nothing but calls changes ranges, and any neighbours may be merged. */
+export const PHASE_FLAGS = [
+  "--range-split-min-range-size=1",
+  "--range-split-threshold=100000",
+  "--range-merge-min-size=20000",
+  "--range-collection-interval=1h",
+];
+
+/** A copy of that takes most of a second at least, and its removal several slices. */
+const LARGE = 100;
+const LARGE_BYTES = 96 * 1024;
+const SMALL = 1500;
+const MANY = 250;
+/** Between two looks at the listing (ms). */
+const LOOK_MS = 2;
+const MOVE_MS = 60_000;
+const DEAD_MS = 8000;
+/** A move is given up with its fifth attempt; each death of its source's leader costs one. */
+const ATTEMPTS = 12;
+
+export class Phases {
+  private moves = 0;
+
+  constructor(
+    private readonly run: RangedRun,
+    private readonly space: string,
+    private readonly say: (text: string) => void,
+  ) {}
+
+  /** Keys that make moves slow, behind those of the clients. */
+  async fill(): Promise<void> {
+    const value = Buffer.alloc(LARGE_BYTES, 7).toString("base64");
+    for (let at = 0; at < LARGE; at++)
+      await this.must("/v1/kv/try-set", { key: this.large(at), value });
+    for (let at = 0; at < SMALL; at += MANY) {
+      const items = Array.from({ length: MANY }, (_, next) => {
+        return { key: `${this.space}/n${at + next}`, value: "YQ==", durability: 1 };
+      });
+      await this.must("/v1/kv/try-set-many", { items });
+    }
+  }
+
+  /** Makes the ballast move and kills the victim in the phase. False: the phase was not seen. */
+  async play(cell: Cell): Promise<boolean> {
+    const { nodes, ranges } = this.run;
+    const call = await this.begin();
+    const isSeen =
+      cell.phase === "aborting" ? await this.abort(cell.victim) : await this.killAt(cell);
+    const status = await call;
+    this.say(`the call was answered ${status}`);
+    for (const node of nodes.all) nodes.launch(node);
+    await nodes.allReady();
+    const left = await ranges.rest();
+    if (left !== null) throw new Error(`still under way after ${cellText(cell)}: ${left}`);
+    await this.lookAtBallast(cell);
+    return isSeen;
+  }
+
+  /** Starts a split, a merge or an unregister in turn, as the ranges allow; its answer comes later. */
+  private async begin(): Promise<Promise<string>> {
+    const { run, space: keySpace } = this;
+    const [listed] = await run.ranges.listed(1, keySpace);
+    const count = listed?.descriptors.length ?? 0;
+    if (count === 0) {
+      const status = await run.change("register", { keySpace }, 1);
+      if (!/Seeded/.test(status)) throw new Error(`register is answered ${status}`);
+    }
+    const turn = this.moves++;
+    const leader = await this.metaLeader();
+    if (count < 2) return run.change("split", { keySpace, splitKey: `${keySpace}/k12` }, leader);
+    if (turn % 2 === 0) return run.change("unregister", { keySpace }, leader);
+    return run.change("merge", {}, leader);
+  }
+
+  private async killAt({ phase, victim }: Cell): Promise<boolean> {
+    const seen = await this.until(phase);
+    if (seen === null) return false;
+    await this.kill(victim, seen, DEAD_MS);
+    return true;
+  }
+
+  /** Its source's leader dies again and again until the move is given up; then the victim dies. */
+  private async abort(victim: Victim): Promise<boolean> {
+    for (let times = 0; times < ATTEMPTS; times++) {
+      const seen = await this.until("copying");
+      if (seen === null) return false;
+      if (seen.phase === "aborting") {
+        await this.kill(victim, seen, DEAD_MS);
+        return true;
+      }
+      await this.kill("leader of the source", seen, 0);
+    }
+    return false;
+  }
+
+  private async kill(victim: Victim, move: ListedMove, deadMs: number): Promise<void> {
+    const { nodes, asking, ranges } = this.run;
+    const meta = await this.metaLeader();
+    const partition = victim === "leader of the source" ? move.source : move.target;
+    let node = victim === "leader of meta" ? meta : await asking.leaderOf(partition, meta);
+    // A partition that is being made may have no leader yet that meta's leader knows.
+    if (node === 0) node = meta;
+    this.say(
+      `${move.kind} ${move.moveId} is ${move.phase}: node ${node}, the ${victim}, is killed`,
+    );
+    await nodes.kill(node);
+    const endMs = performance.now() + deadMs;
+    while (performance.now() < endMs) {
+      const other = nodes.all.find((each) => nodes.isRunning(each)) ?? 0;
+      const [space] = await ranges.listed(other, this.space);
+      if (space !== undefined && space.moves.length === 0) break;
+      await sleep(50);
+    }
+    nodes.launch(node);
+  }
+
+  /** The move as soon as it is listed in the phase or a later one that is not `cut`; null when it is past it. */
+  private async until(phase: Phase): Promise<ListedMove | null> {
+    const endMs = performance.now() + MOVE_MS;
+    let by = await this.metaLeader();
+    let wasSeen = false;
+    while (performance.now() < endMs) {
+      const [space] = (await this.run.ranges.listed(by, this.space)) as [ListedSpace | undefined];
+      if (space === undefined) {
+        by = await this.metaLeader();
+        continue;
+      }
+      const [move] = space.moves;
+      if (move !== undefined) wasSeen = true;
+      if (move?.phase === phase) return move;
+      if (move?.phase === "aborting") return phase === "copying" ? move : null;
+      if (wasSeen && (move === undefined || phase === "copying")) return null;
+      await sleep(LOOK_MS);
+    }
+    throw new Error(`no move is listed as ${phase}`);
+  }
+
+  private async metaLeader(): Promise<number> {
+    let leader = 0;
+    const { nodes, asking } = this.run;
+    await eventually("somebody leads meta", async () => {
+      for (const node of nodes.all.filter((each) => nodes.isRunning(each))) {
+        const said = await asking.metaLeader(node);
+        if (!nodes.isRunning(said) || (await asking.metaLeader(said)) !== said) continue;
+        leader = said;
+        return true;
+      }
+      return false;
+    });
+    return leader;
+  }
+
+  private large(at: number): string {
+    return `${this.space}/m${at}`;
+  }
+
+  private async lookAtBallast(cell: Cell): Promise<void> {
+    const { nodes, asking } = this.run;
+    for (let at = 0; at < LARGE; at++) {
+      const body = { key: this.large(at) };
+      const answer = await asking.ask(1 + (at % nodes.count), "/v1/kv/try-get", body);
+      const length = Buffer.from(String(answer?.["value"] ?? ""), "base64").length;
+      if (length !== LARGE_BYTES || answer?.["revision"] !== 0) {
+        const { value: _, ...rest } = answer ?? {};
+        throw new Error(`${body.key} after ${cellText(cell)}: ${JSON.stringify(rest)}`);
+      }
+    }
+    for (const node of nodes.all) {
+      const answer = await asking.ask(node, "/v1/kv/scan-all-by-prefix", {
+        prefixKey: `${this.space}/n`,
+      });
+      const count = ((answer?.["items"] ?? []) as readonly Json[]).length;
+      if (count !== SMALL)
+        throw new Error(`node ${node} shows ${count} keys after ${cellText(cell)}`);
+    }
+  }
+
+  private async must(path: string, body: object): Promise<void> {
+    const answer = await this.run.asking.ask(1, path, body);
+    const items = (answer?.["items"] ?? [answer]) as readonly (Json | null)[];
+    if (items.every((item) => item?.["type"] === 0)) return;
+    throw new Error(`${path} is answered ${JSON.stringify(answer).slice(0, 200)}`);
+  }
+}
