@@ -71,6 +71,7 @@ export interface ListedMove {
   readonly source: number;
   readonly target: number;
   readonly phase: "copying" | "cut" | "aborting";
+  readonly attempt: number;
 }
 
 export class ChaosRanges {

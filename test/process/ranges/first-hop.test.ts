@@ -14,6 +14,8 @@ t.setTimeout(240_000);
 t.teardown(endAll);
 
 const ERA_MS = 3_600_000;
+/** Nobody works in it but the test. */
+const APART = "apart";
 const CALLS = 300;
 const PATIENCE_MS = 60_000;
 
@@ -30,35 +32,29 @@ t.test(
       const listed = (await ranges.listed(node, name)) as readonly unknown[];
       return (listed[0] as { readonly routingMode?: unknown } | undefined)?.routingMode;
     };
-    for (let at = 0; at < 24; at++) {
-      const body = { key: spaces.key(first, at), value: "YQ==", flags: 0 };
-      t.match(
-        await asking.ask(1 + (at % 3), "/v1/kv/try-delete", body),
-        { type: 103 },
-        "a new key",
-      );
-    }
 
-    // One node is down as the space is registered and split.
+    // One node is down as spaces are registered, and one of them is split.
     await nodes.kill(3);
-    await eventually("a space is registered without a node", async () => {
-      return /Seeded/.test(await run.change("register", { keySpace: first }, 1));
-    });
+    for (const keySpace of [first, APART]) {
+      await eventually("a space is registered without a node", async () => {
+        return /Seeded/.test(await run.change("register", { keySpace }, 1));
+      });
+    }
     for (let at = 0; at < 24; at++) {
-      const body = { key: `${first}/z${at}`, value: "YQ==" };
+      const body = { key: `${APART}/z${at}`, value: "YQ==" };
       await eventually("a key is set", async () => {
         return (await asking.ask(1 + (at % 2), "/v1/kv/try-set", body))?.["type"] === 0;
       });
     }
     await eventually("it is split without that node", async () => {
-      const [listed] = await ranges.listed(1, first);
+      const [listed] = await ranges.listed(1, APART);
       if ((listed?.descriptors.length ?? 0) > 1) return true;
-      await run.change("split", { keySpace: first, splitKey: `${first}/z12` });
+      await run.change("split", { keySpace: APART, splitKey: `${APART}/z12` });
       return false;
     });
     nodes.launch(3);
     await nodes.allReady();
-    await eventually("it knows the ranges", async () => (await mode(3, first)) === "KeyRange");
+    await eventually("it knows the ranges", async () => (await mode(3, APART)) === "KeyRange");
 
     // Another is cut off as it is asked to register the other space: its own flag alone says so.
     const others = nodes.all.filter((each) => each !== 2);
@@ -79,7 +75,7 @@ t.test(
     // Faults before may still cost an answer; from here on none may.
     await eventually("all nodes serve", async () => {
       const all = await Promise.all(
-        nodes.all.map((node) => asking.ask(node, "/v1/kv/try-get", { key: `${first}/z20` })),
+        nodes.all.map((node) => asking.ask(node, "/v1/kv/try-get", { key: `${APART}/z20` })),
       );
       return all.every((one) => one?.["type"] === 3);
     });
@@ -101,12 +97,12 @@ t.test(
     t.ok(allPass(verdicts));
     for (let at = 0; at < 24; at++) {
       for (const node of nodes.all) {
-        const found = await asking.ask(node, "/v1/kv/try-get", { key: `${first}/z${at}` });
+        const found = await asking.ask(node, "/v1/kv/try-get", { key: `${APART}/z${at}` });
         t.match(found, { type: 3, revision: 0 }, `z${at} at node ${node}`);
       }
     }
     t.same(await run.differences("ranged-"), [], "every node shows the same");
-    for (const keySpace of [first, second]) {
+    for (const keySpace of [first, second, APART]) {
       t.equal(await run.change("unregister", { keySpace }, 2), "Removed");
     }
     t.same(await run.differences("ranged-"), [], "every node shows the same");

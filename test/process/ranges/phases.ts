@@ -52,8 +52,8 @@ const MANY = 250;
 const LOOK_MS = 2;
 const MOVE_MS = 60_000;
 const DEAD_MS = 8000;
-/** A move is given up with its fifth attempt; each death of its source's leader costs one. */
-const ATTEMPTS = 12;
+/** A move is given up when it would begin for the sixth time; each death of its source's leader costs one. */
+const ATTEMPTS = 8;
 
 export class Phases {
   private moves = 0;
@@ -83,12 +83,14 @@ export class Phases {
     const call = await this.begin();
     const isSeen =
       cell.phase === "aborting" ? await this.abort(cell.victim) : await this.killAt(cell);
+    const beganMs = performance.now();
     const status = await call;
     this.say(`the call was answered ${status}`);
     for (const node of nodes.all) nodes.launch(node);
     await nodes.allReady();
     const left = await ranges.rest();
     if (left !== null) throw new Error(`still under way after ${cellText(cell)}: ${left}`);
+    this.say(`at rest ${Math.round(performance.now() - beganMs)} ms later`);
     await this.lookAtBallast(cell);
     return isSeen;
   }
@@ -118,13 +120,15 @@ export class Phases {
 
   /** Its source's leader dies again and again until the move is given up; then the victim dies. */
   private async abort(victim: Victim): Promise<boolean> {
+    let attempt = 0;
     for (let times = 0; times < ATTEMPTS; times++) {
-      const seen = await this.until("copying");
+      const seen = await this.until("copying", attempt + 1);
       if (seen === null) return false;
       if (seen.phase === "aborting") {
         await this.kill(victim, seen, DEAD_MS);
         return true;
       }
+      attempt = seen.attempt;
       await this.kill("leader of the source", seen, 0);
     }
     return false;
@@ -151,11 +155,14 @@ export class Phases {
     nodes.launch(node);
   }
 
-  /** The move as soon as it is listed in the phase or a later one that is not `cut`; null when it is past it. */
-  private async until(phase: Phase): Promise<ListedMove | null> {
+  /**
+   * The move as soon as it is listed in the phase, at that attempt or a later one, or as aborting; null when it is past
+   * the phase.
+   */
+  private async until(phase: Phase, attempt = 0): Promise<ListedMove | null> {
     const endMs = performance.now() + MOVE_MS;
     let by = await this.metaLeader();
-    let wasSeen = false;
+    let wasSeen = attempt > 1;
     while (performance.now() < endMs) {
       const [space] = (await this.run.ranges.listed(by, this.space)) as [ListedSpace | undefined];
       if (space === undefined) {
@@ -164,9 +171,10 @@ export class Phases {
       }
       const [move] = space.moves;
       if (move !== undefined) wasSeen = true;
-      if (move?.phase === phase) return move;
-      if (move?.phase === "aborting") return phase === "copying" ? move : null;
-      if (wasSeen && (move === undefined || phase === "copying")) return null;
+      if (move?.phase === "aborting") return phase === "cut" ? null : move;
+      if (move?.phase === phase && move.attempt >= attempt) return move;
+      const isPast = move === undefined || (phase === "copying" && move.phase === "cut");
+      if (wasSeen && isPast) return null;
       await sleep(LOOK_MS);
     }
     throw new Error(`no move is listed as ${phase}`);
