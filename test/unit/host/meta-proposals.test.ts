@@ -41,7 +41,6 @@ const AT_HOME: readonly MetaCommand["kind"][] = [
   "found-cluster",
   "set-replication-factor",
   "register-range",
-  "unregister-range",
 ];
 
 const ids = (count: number): number[] => {
@@ -103,6 +102,7 @@ function largestMoves(name: string): readonly MetaProposal[] {
       ...{ source: PARTITION_ID_MAX, target: PARTITION_ID_MAX - 1 },
       generation: rangeGeneration(Number.MAX_SAFE_INTEGER),
     },
+    { kind: "unregister-range", keySpace: name },
     { kind: "retry-move", ...of, attempt: last },
     { kind: "cut-range", ...of, attempt: last },
     { kind: "abort-move", ...of, reason: "transfer-failed" },
@@ -196,6 +196,7 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
       [orders(3, { kind: "remove", nodeId: 1 }), report(6, [2, 3])],
     ],
     [0, [], place(1, 4, [1, 2, 3]), [orders(2, { kind: "remove", nodeId: 1 })]],
+    [0, [register], { kind: "unregister-range", keySpace: "k" }, [register]],
     [0, [register], splits, [abort, finish("source")]],
     [0, [register, splits], retry(1), [retry(2)]],
     [0, [register, splits], cut, [finish("source")]],

@@ -18,6 +18,8 @@ function propose(bench: Bench, command: Command): Outcome | null {
 
 t.test("6.3 a move is listed while it is under way, with its phase and its attempt", (t) => {
   const bench = new Bench();
+  // Steps are taken here, one by one.
+  bench.holdMoves();
   const keySpace = "orders";
   const source = bench.partitionOf(keySpace);
   const generation = rangeGeneration(1);
