@@ -52,11 +52,14 @@ const MANY = 250;
 const LOOK_MS = 2;
 const MOVE_MS = 60_000;
 const DEAD_MS = 8000;
+const LEADER_MS = 400;
 /** A move is given up when it would begin for the sixth time; each death of its source's leader costs one. */
 const ATTEMPTS = 8;
 
 export class Phases {
   private moves = 0;
+  /** Ranges of the space, before the move. */
+  private count = 0;
 
   constructor(
     private readonly run: RangedRun,
@@ -80,9 +83,12 @@ export class Phases {
   /** Makes the ballast move and kills the victim in the phase. False: the phase was not seen. */
   async play(cell: Cell): Promise<boolean> {
     const { nodes, ranges } = this.run;
-    const call = await this.begin();
+    const leader = await this.prepare();
+    const call = this.begin(leader);
     const isSeen =
-      cell.phase === "aborting" ? await this.abort(cell.victim) : await this.killAt(cell);
+      cell.phase === "aborting"
+        ? await this.abort(cell.victim, leader)
+        : await this.killAt(cell, leader);
     const beganMs = performance.now();
     const status = await call;
     this.say(`the call was answered ${status}`);
@@ -95,38 +101,54 @@ export class Phases {
     return isSeen;
   }
 
-  /** Starts a split, a merge or an unregister in turn, as the ranges allow; its answer comes later. */
-  private async begin(): Promise<Promise<string>> {
+  /** Whoever leads meta; the key space is registered. */
+  private async prepare(): Promise<number> {
     const { run, space: keySpace } = this;
     const [listed] = await run.ranges.listed(1, keySpace);
-    const count = listed?.descriptors.length ?? 0;
-    if (count === 0) {
+    this.count = listed?.descriptors.length ?? 0;
+    if (this.count === 0) {
       const status = await run.change("register", { keySpace }, 1);
       if (!/Seeded/.test(status)) throw new Error(`register is answered ${status}`);
     }
-    const turn = this.moves++;
-    const leader = await this.metaLeader();
-    if (count < 2) return run.change("split", { keySpace, splitKey: `${keySpace}/k12` }, leader);
-    if (turn % 2 === 0) return run.change("unregister", { keySpace }, leader);
-    return run.change("merge", {}, leader);
+    return this.metaLeader();
   }
 
-  private async killAt({ phase, victim }: Cell): Promise<boolean> {
-    const seen = await this.until(phase);
+  /** Starts a split, a merge or an unregister in turn, as the ranges allow. */
+  private begin(leader: number): Promise<string> {
+    const { run, space: keySpace } = this;
+    const turn = this.moves++;
+    if (this.count < 2) {
+      return run.change("split", { keySpace, splitKey: `${keySpace}/k12` }, leader);
+    }
+    if (turn % 2 === 0) return run.change("unregister", { keySpace }, leader);
+    return this.merge(leader);
+  }
+
+  /** Ranges that changed lately are left alone: it is asked again until something is folded. */
+  private async merge(leader: number): Promise<string> {
+    const endMs = performance.now() + MOVE_MS;
+    for (;;) {
+      const answer = await this.run.asking.ask(leader, "/v1/ranges/merge", {});
+      const isNothing = answer?.["status"] === "Completed" && answer["merges"] === 0;
+      if (!isNothing || performance.now() > endMs) return String(answer?.["status"]);
+      await sleep(100);
+    }
+  }
+
+  private async killAt({ phase, victim }: Cell, leader: number): Promise<boolean> {
+    const seen = await this.until(phase, leader);
     if (seen === null) return false;
-    await this.kill(victim, seen, DEAD_MS);
-    return true;
+    return this.kill(victim, seen, DEAD_MS);
   }
 
   /** Its source's leader dies again and again until the move is given up; then the victim dies. */
-  private async abort(victim: Victim): Promise<boolean> {
+  private async abort(victim: Victim, leader: number): Promise<boolean> {
     let attempt = 0;
     for (let times = 0; times < ATTEMPTS; times++) {
-      const seen = await this.until("copying", attempt + 1);
+      const seen = await this.until("copying", times === 0 ? leader : 0, attempt + 1);
       if (seen === null) return false;
       if (seen.phase === "aborting") {
-        await this.kill(victim, seen, DEAD_MS);
-        return true;
+        return this.kill(victim, seen, DEAD_MS);
       }
       attempt = seen.attempt;
       await this.kill("leader of the source", seen, 0);
@@ -134,13 +156,13 @@ export class Phases {
     return false;
   }
 
-  private async kill(victim: Victim, move: ListedMove, deadMs: number): Promise<void> {
+  /** False: nobody is known to lead what the victim leads. */
+  private async kill(victim: Victim, move: ListedMove, deadMs: number): Promise<boolean> {
     const { nodes, asking, ranges } = this.run;
     const meta = await this.metaLeader();
     const partition = victim === "leader of the source" ? move.source : move.target;
-    let node = victim === "leader of meta" ? meta : await asking.leaderOf(partition, meta);
-    // A partition that is being made may have no leader yet that meta's leader knows.
-    if (node === 0) node = meta;
+    const node = victim === "leader of meta" ? meta : await this.leaderOf(partition, meta);
+    if (node === 0) return false;
     this.say(
       `${move.kind} ${move.moveId} is ${move.phase}: node ${node}, the ${victim}, is killed`,
     );
@@ -153,15 +175,26 @@ export class Phases {
       await sleep(50);
     }
     nodes.launch(node);
+    return true;
+  }
+
+  /** A partition that is being made has no leader for a moment. */
+  private async leaderOf(partition: number, by: number): Promise<number> {
+    const endMs = performance.now() + LEADER_MS;
+    for (;;) {
+      const node = await this.run.asking.leaderOf(partition, by);
+      if (node !== 0 || performance.now() > endMs) return node;
+      await sleep(LOOK_MS);
+    }
   }
 
   /**
    * The move as soon as it is listed in the phase, at that attempt or a later one, or as aborting; null when it is past
    * the phase.
    */
-  private async until(phase: Phase, attempt = 0): Promise<ListedMove | null> {
+  private async until(phase: Phase, asker: number, attempt = 0): Promise<ListedMove | null> {
     const endMs = performance.now() + MOVE_MS;
-    let by = await this.metaLeader();
+    let by = asker || (await this.metaLeader());
     let wasSeen = attempt > 1;
     while (performance.now() < endMs) {
       const [space] = (await this.run.ranges.listed(by, this.space)) as [ListedSpace | undefined];
