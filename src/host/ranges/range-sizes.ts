@@ -187,9 +187,9 @@ export class RangeSizes {
     const known = this.known.get(nameOf(range));
     const name = `${nameOf(range)} ${range.enoughKeys ?? ""}`;
     const changes = group.acceptedChanges();
-    if (known?.keys != null && known.term === group.term()) {
+    if (known !== undefined && known.term === group.term()) {
       const since = changes - known.changes;
-      if (since === 0 || since * STALE_PART < known.keys) return done(known);
+      if (since === 0 || since * STALE_PART < (known.keys ?? 0)) return done(known);
     }
     const under = this.counting.get(name);
     if (under !== undefined) {

@@ -158,7 +158,7 @@ export class Phases {
 
   /** False: nobody is known to lead what the victim leads. */
   private async kill(victim: Victim, move: ListedMove, deadMs: number): Promise<boolean> {
-    const { nodes, asking, ranges } = this.run;
+    const { nodes, ranges } = this.run;
     const meta = await this.metaLeader();
     const partition = victim === "leader of the source" ? move.source : move.target;
     const node = victim === "leader of meta" ? meta : await this.leaderOf(partition, meta);
@@ -239,7 +239,8 @@ export class Phases {
       const answer = await asking.ask(1 + (at % nodes.count), "/v1/kv/try-get", body);
       const length = Buffer.from(String(answer?.["value"] ?? ""), "base64").length;
       if (length !== LARGE_BYTES || answer?.["revision"] !== 0) {
-        const { value: _, ...rest } = answer ?? {};
+        const shown = Object.entries(answer ?? {}).filter(([name]) => name !== "value");
+        const rest = Object.fromEntries(shown);
         throw new Error(`${body.key} after ${cellText(cell)}: ${JSON.stringify(rest)}`);
       }
     }
