@@ -141,6 +141,7 @@ class Leading {
       linked: () => [],
       protocolWith: () => 0,
       own: () => reportOf([]),
+      isSole: () => false,
       ownWaits: () => [],
       send: () => undefined,
     });
@@ -190,7 +191,11 @@ function reportOf(leading: readonly number[]): NodeReport {
     ...{ failedPerSecond: 0, metaIndex: 9, replicas: 240, learners: 0, leading, arrivals: [] },
     ...{ waits: [], snapshotsIn: 0, snapshotsOut: 0, logBytes: 1, storeBytes: 1 },
     ...{ storeMaxBytes: 0, isFull: false, writesPerSecond: 0, loopLagP99Ms: 0, logSyncP99Ms: 0 },
-    ...{ unlinked: [], placement: { rebalances: true, leadingBytes: leading.map(() => 1000) } },
+    ...{
+      unlinked: [],
+      wallMs: 0,
+      placement: { rebalances: true, leadingBytes: leading.map(() => 1000) },
+    },
   };
 }
 

@@ -4,7 +4,8 @@
  *
  * Owns what a clock has seen. Invariants: 1. Order: l, then c, then n. 2. `l` is Unix milliseconds (safe integer ≥ 0), `c` is
  * uint32, `n` int32. 3. No decision of the service rests on a stamp except a backup's cut and a
- * restore's target.
+ * restore's target. 4. A wild clock takes stamps a day ahead of the clocks of the other nodes at
+ * most; how long a group was idle does not matter.
  */
 
 export interface Hlc {
@@ -20,8 +21,8 @@ export interface Hlc {
 export const NO_STAMP: Hlc = { n: 0, l: 0, c: 0 };
 
 /**
- * Longest way (ms) that the wall clock of one leader may take stamps beyond the time that passed
- * since it last saw one of somebody else.
+ * Longest way (ms) that the wall clock of one leader may take stamps beyond the common wall clock;
+ * while that is not known, beyond the time that passed since it last saw a stamp of somebody else.
  */
 export const STAMP_JUMP_MAX_MS = 24 * 3_600_000;
 
@@ -51,18 +52,19 @@ export class StampClock {
   }
 
   /**
-   * The next stamp: above all before it, and at most STAMP_JUMP_MAX_MS and the time that passed
-   * ahead of the last one seen. The first of a group takes the wall time as it is.
+   * The next stamp: above all before it, and at most STAMP_JUMP_MAX_MS ahead of `commonMs`, the
+   * median wall clock of the nodes; Infinity: there is no other node. null, not known: of the last
+   * stamp seen and the time that passed; then the first of a group takes the wall time as it is.
    */
-  next(wallMs: number, monotonicMs: number): Hlc {
+  next(wallMs: number, monotonicMs: number, commonMs: number | null): Hlc {
     const { last, node } = this;
     const wall = Math.max(0, Math.floor(wallMs));
     if (this.seenMs === 0 && wall > 0) {
       this.seenMs = wall;
       this.seenAtMs = monotonicMs;
     }
-    const passedMs = Math.floor(monotonicMs - this.seenAtMs);
-    const physical = Math.min(wall, this.seenMs + passedMs + STAMP_JUMP_MAX_MS);
+    const knownMs = commonMs ?? this.seenMs + monotonicMs - this.seenAtMs;
+    const physical = Math.max(0, Math.min(wall, Math.floor(knownMs) + STAMP_JUMP_MAX_MS));
     if (physical < wall) this.heldBack++;
     if (physical > last.l) this.last = { n: node, l: physical, c: 0 };
     else if (last.c >= 0xffff_ffff) this.last = { n: node, l: last.l + 1, c: 0 };

@@ -125,6 +125,7 @@ export class NodeParts implements TurnParts {
       nowMs: () => ports.clock.monotonicMs(),
       linked: () => this.peers.linked(),
       protocolWith: (node) => this.links.protocolWith(node),
+      isSole: () => this.links.isSole,
       own: (nowMs) => ownReport.make(nowMs),
       ownWaits: () => this.ownWaits(),
       send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
@@ -217,6 +218,7 @@ export class NodeParts implements TurnParts {
       intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
+      commonWallMs: (ownWallMs, nowMs) => this.reports.commonWallMs(ownWallMs, nowMs),
       wake: (replica) => turn.wake(replica),
       wakeAt: (atMs) => turn.wakeAt(atMs),
     };
@@ -383,6 +385,7 @@ export class NodeParts implements TurnParts {
       rebalances: settings.rebalancerEnabled,
       bootNumber: () => this.links.bootNumber,
       metaIndex: () => registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
+      wallMs: () => ports.clock.wallMs(),
       groups: replicas,
       activeGroups: () => this.activeGroups.all(),
       members: () => (this.metaReads()?.members() ?? []).map(({ nodeId }) => nodeId),

@@ -87,6 +87,8 @@ export class PeerAdmission implements PeerEvents {
   private readonly departed = new Map<number, PeerHello>();
   /** The member list that is known here does not list this node. */
   isOutside = false;
+  /** It lists this node alone. */
+  isSole = false;
   private isStarted = false;
   /** Starts of this data directory; 0 before it is known that this one is durable. */
   bootNumber = 0;
@@ -172,6 +174,7 @@ export class PeerAdmission implements PeerEvents {
     }
     const members = metaReads.members();
     this.isOutside = !members.some(({ nodeId }) => nodeId === this.deps.settings.nodeId);
+    this.isSole = members.length === 1 && !this.isOutside;
     this.noteDeparted(metaReads);
     const unlisted = [...this.callers.values(), ...this.departed.values()];
     this.deps.port?.setPeers(this.others([...members, ...unlisted]));

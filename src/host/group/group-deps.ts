@@ -48,6 +48,8 @@ export interface GroupDeps<Replica> {
   };
   /** The monotonic clock of another node, as far as it was told (ms); 0 = not. */
   clockOf(node: number): number;
+  /** What the wall clocks of all nodes show, given this node's; see `NodeReports`. */
+  commonWallMs(this: void, ownWallMs: number, nowMs: number): number | null;
   /** `replica` has something to do in a turn. */
   wake(replica: Replica): void;
 }

@@ -5,7 +5,8 @@
  * means: leads, and has applied an entry of its own term; nothing is decided or answered from state
  * before (P-014). 2. Each end of a leadership calls every reset hook once; what is derived from a
  * leadership or its state registers there and nowhere else (P-042). 3. Stamps never go back within
- * a group and jump forward boundedly (P-063).
+ * a group and a wild wall clock takes them
+ * only so far beyond those of the other nodes (P-063).
  */
 import { assert } from "../../base/assert.js";
 import { StampClock } from "../../base/hlc.js";
@@ -20,6 +21,8 @@ import type { ResetHook } from "../requests/results.js";
 export interface LeadershipPorts {
   readonly clock: ClockPort;
   readonly meter: Pick<MeterPort, "stampHeldBack">;
+  /** What the wall clocks of all nodes show, given this node's; see `NodeReports`. */
+  readonly commonWallMs: (ownWallMs: number, nowMs: number) => number | null;
 }
 
 export class Leadership {
@@ -168,8 +171,10 @@ export class Leadership {
   nextEntryStamp(monotonicMs: number): EntryStamp {
     assert(this.serving, "only a serving leader stamps");
     const { heldBack } = this.stamps;
-    const stamp = this.stamps.next(this.ports.clock.wallMs(), monotonicMs);
-    if (this.stamps.heldBack > heldBack) this.ports.meter.stampHeldBack();
+    const { clock, meter, commonWallMs } = this.ports;
+    const wallMs = clock.wallMs();
+    const stamp = this.stamps.next(wallMs, monotonicMs, commonWallMs(wallMs, monotonicMs));
+    if (this.stamps.heldBack > heldBack) meter.stampHeldBack();
     return { leaseMs: this.lease.next(monotonicMs), stamp };
   }
 }

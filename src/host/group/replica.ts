@@ -88,7 +88,9 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     const { nodeId, ephemeralBytesMax } = settings;
     const inherited = (term: number, token: number): EphemeralTable | null =>
       shared.heirs.take(this.partition, term, token);
-    this.leadership = new Leadership(nodeId, machine, ports, ephemeralBytesMax, inherited);
+    const { commonWallMs } = shared;
+    const clocks = { ...ports, commonWallMs };
+    this.leadership = new Leadership(nodeId, machine, clocks, ephemeralBytesMax, inherited);
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
     this.digests = new ReplicaDigests((index) => this.differs(index));

@@ -13,10 +13,10 @@ import { MEMBERS_MAX, NODE_REPORT_MAX_BYTES, PARTITIONS_MAX } from "../../base/l
 import { ControlMark } from "../replication/control-marks.js";
 
 const MARK = ControlMark.report;
-/** Since version 2 a report tells of placement. */
+/** Since version 2 a report tells of placement, and of the wall clock. */
 const VERSION = 2;
 /** Since which protocol it does. */
-const PLACEMENT_PROTOCOL = SINCE.spoken["node report"][VERSION];
+const SECOND_PROTOCOL = SINCE.spoken["node report"][VERSION];
 
 /** Replicas on their way that one report tells of: the most urgent ones are what counts. */
 export const ARRIVALS_MAX = 256;
@@ -100,6 +100,8 @@ export interface NodeReport {
   readonly logSyncP99Ms: number;
   /** Members that it has no link with, by node id. */
   readonly unlinked: readonly UnlinkedNode[];
+  /** Unix time when it was made, by the node's clock (ms). Null: not told, as by version 1. */
+  readonly wallMs: number | null;
   /** Null: not told, as by version 1. */
   readonly placement: PlacementReport | null;
 }
@@ -119,13 +121,14 @@ function uint32(value: number): number {
 
 /** The report as it is told over links of that protocol. */
 export function spokenReport(report: NodeReport, protocol: number): NodeReport {
-  return protocol < PLACEMENT_PROTOCOL ? { ...report, placement: null } : report;
+  return protocol < SECOND_PROTOCOL ? { ...report, wallMs: null, placement: null } : report;
 }
 
 /** The frame of a report. */
 export function encodeNodeReport(report: NodeReport): Uint8Array {
-  const { placement } = report;
+  const { wallMs, placement } = report;
   const writer = new ByteWriter(FRAME_BYTES).uint8(MARK);
+  assert((wallMs === null) === (placement === null), "a version tells of both or of neither");
   writer.uint8(placement === null ? VERSION - 1 : VERSION);
   writer.uint53(report.bootNumber).uint53(report.metaIndex);
   writer.boolean(report.isReady).text(report.reason.slice(0, WHY_MAX)).uint53(report.uptimeMs);
@@ -157,6 +160,7 @@ export function encodeNodeReport(report: NodeReport): Uint8Array {
     writer.length(nodeId - last).uint32(uint32(forMs));
     last = nodeId;
   }
+  if (wallMs !== null) writer.uint53(wallMs);
   if (placement !== null) writePlacement(writer, placement);
   const isSized = placement === null || placement.leadingBytes.length === report.leading.length;
   assert(isSized, "every partition that is led has a size");
@@ -171,7 +175,7 @@ export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
   if (reader.uint8() !== MARK) return null;
   const version = reader.uint8();
   if (version !== VERSION && version !== VERSION - 1) return null;
-  const report: Omit<NodeReport, "placement"> = {
+  const report: Omit<NodeReport, "wallMs" | "placement"> = {
     bootNumber: reader.uint53(),
     metaIndex: reader.uint53(),
     isReady: reader.boolean(),
@@ -196,8 +200,9 @@ export function decodeNodeReport(bytes: Uint8Array): NodeReport | null {
     unlinked: readUnlinked(reader),
   };
   const count = report.leading.length;
+  const wallMs = version === VERSION ? reader.uint53() : null;
   const placement = version === VERSION ? readPlacement(reader, count) : null;
-  return reader.isComplete() ? { ...report, placement } : null;
+  return reader.isComplete() ? { ...report, wallMs, placement } : null;
 }
 
 /** How many follow; more than there can be, or than the bytes hold, is a fault. */

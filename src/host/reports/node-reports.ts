@@ -5,6 +5,7 @@
  * Invariants: 1. A report counts for NODE_REPORT_VALID_MS, and never after one of a later start of
  * its node. 2. However much changes, a node tells at most one report per REPORT_GAP_MS. 3. What is
  * kept is bounded by the members there can be. 4. Whoever has no link to anybody makes no report.
+ * 5. What the clocks of the nodes show together is the median of reports that count (P-063).
  */
 import { MEMBERS_MAX, NODE_REPORT_EVERY_MS, NODE_REPORT_VALID_MS } from "../../base/limits.js";
 import {
@@ -26,6 +27,8 @@ export interface NodeReportsDeps {
   linked(): Iterable<number>;
   /** What is spoken with a linked node. */
   protocolWith(node: number): number;
+  /** This node is the only member of its cluster. */
+  isSole(): boolean;
   /** What this node has to tell now. */
   own(nowMs: number): NodeReport;
   /** What partitions wait for, as this node knows. */
@@ -55,6 +58,10 @@ export class NodeReports {
   private readonly kept = new Map<number, Kept>();
   /** Who said last that it leads a partition; null when it is to be made anew. */
   private leaders: Map<number, Lead> | null = null;
+  /** The other nodes' wall clocks against this one's monotonic clock, ascending (ms). */
+  private wallOffsetsMs: readonly number[] = [];
+  /** When the first report that they are of counts no more. */
+  private wallOffsetsEndMs = Infinity;
   private toldMs = -Infinity;
   private hasNews = false;
   /** Frames that could not be read. */
@@ -96,6 +103,33 @@ export class NodeReports {
       this.keep(from, { report, atMs: nowMs });
     }
     return true;
+  }
+
+  /**
+   * The median wall clock of the nodes that told theirs, this one's included: of two the earlier
+   * one. Infinity: this node is alone. null: nobody told.
+   */
+  commonWallMs(ownWallMs: number, nowMs: number): number | null {
+    if (nowMs > this.wallOffsetsEndMs) this.gatherWallOffsets(nowMs);
+    const others = this.wallOffsetsMs;
+    if (others.length === 0) return this.deps.isSole() ? Infinity : null;
+    // With its own clock among them, the middle one is at or next to where the others' middle is.
+    const middle = others.length >> 1;
+    const below = others[middle - 1] ?? -Infinity;
+    const above = others[middle] ?? Infinity;
+    return Math.max(below + nowMs, Math.min(ownWallMs, above + nowMs));
+  }
+
+  private gatherWallOffsets(nowMs: number): void {
+    const offsetsMs: number[] = [];
+    let endMs = Infinity;
+    for (const { report, atMs } of this.kept.values()) {
+      if (report.wallMs === null || nowMs - atMs > NODE_REPORT_VALID_MS) continue;
+      offsetsMs.push(report.wallMs - atMs);
+      endMs = Math.min(endMs, atMs + NODE_REPORT_VALID_MS);
+    }
+    this.wallOffsetsMs = offsetsMs.sort((one, other) => one - other);
+    this.wallOffsetsEndMs = endMs;
   }
 
   /** The latest report of `node`, this one included; null when none counts. */
@@ -161,5 +195,6 @@ export class NodeReports {
       if (this.kept.size <= MEMBERS_MAX) break;
       this.kept.delete(oldest);
     }
+    this.gatherWallOffsets(kept.atMs);
   }
 }

@@ -53,6 +53,8 @@ export interface OwnReportDeps {
   bootNumber(): number;
   /** Applied index of the meta partition. */
   metaIndex(): number;
+  /** Unix time as its clock has it. */
+  wallMs(): number;
   /** By partition, ascending. */
   groups(): readonly ReportedGroup[];
   /** Those that were run since the last tick. */
@@ -119,6 +121,7 @@ export class OwnReport {
       requestsPerSecond: load.requestsPerSecond,
       failedPerSecond: load.failedPerSecond,
       metaIndex: deps.metaIndex(),
+      wallMs: Math.max(0, Math.floor(deps.wallMs())),
       replicas: groups.length,
       learners: groups.filter(isLearner).length,
       leading: serving.map(({ partition }) => partition),

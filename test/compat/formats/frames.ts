@@ -123,6 +123,7 @@ const MOVE_FRAMES: readonly MoveFrame[] = [
 
 const REPORT: NodeReport = {
   ...{ bootNumber: 3, metaIndex: 99, replicas: 5, learners: 1, leading: [1, 4, 200] },
+  wallMs: 1_700_000_000_123,
   placement: { rebalances: true, leadingBytes: [0, 4096, 2 ** 20] },
   arrivals: [{ partition: 4, nodeId: 3, matchIndex: 7, snapshotChunks: 2, hasSnapshot: true }],
   waits: [{ partition: 4, why: "node 3 takes its snapshot" }],

@@ -261,7 +261,7 @@ t.test("P-063 stamps never go back, and a wild clock moves them only so far", (t
             boundMs = other + STAMP_JUMP_MAX_MS;
           }
         }
-        const next = stamps.next(wall, nowMs);
+        const next = stamps.next(wall, nowMs, null);
         if (compareHlc(next, last) <= 0) throw new Error("went back");
         if (next.l > Math.max(boundMs, last.l + 1)) throw new Error("jumped");
         if (boundMs === Infinity && next.l > 0) boundMs = next.l + STAMP_JUMP_MAX_MS;
@@ -272,12 +272,12 @@ t.test("P-063 stamps never go back, and a wild clock moves them only so far", (t
   );
   const full = new StampClock(2);
   full.seen({ n: 1, l: 50, c: 0xffff_ffff }, 0);
-  t.same(full.next(10, 0), { n: 2, l: 51, c: 0 });
+  t.same(full.next(10, 0, null), { n: 2, l: 51, c: 0 });
   const start = 1_700_000_000_000;
   const wild = new StampClock(2);
   wild.seen({ n: 1, l: start, c: 0 }, 0);
-  for (let batch = 0; batch < 100; batch++) wild.next(4_000_000_000_000, batch);
-  const { l } = wild.next(4_000_000_000_000, 100);
+  for (let batch = 0; batch < 100; batch++) wild.next(4_000_000_000_000, batch, null);
+  const { l } = wild.next(4_000_000_000_000, 100, null);
   t.equal(l - start, STAMP_JUMP_MAX_MS + 100, "a day and the time that passed, for all batches");
   t.equal(wild.heldBack, 101, "and it is told");
   t.end();
@@ -288,11 +288,25 @@ t.test("P-063 stamps of a group that was idle for days are those of the wall clo
   const idle = new StampClock(2);
   idle.seen({ n: 1, l: start, c: 0 }, 1000);
   const daysMs = 10 * STAMP_JUMP_MAX_MS;
-  t.same(idle.next(start + daysMs, 1000 + daysMs), { n: 2, l: start + daysMs, c: 0 });
+  t.same(idle.next(start + daysMs, 1000 + daysMs, null), { n: 2, l: start + daysMs, c: 0 });
   const leading = new StampClock(2);
-  leading.next(start, 1000);
-  t.equal(leading.next(start + daysMs, 1000 + daysMs).l, start + daysMs, "its leader's own, too");
-  t.equal(idle.heldBack + leading.heldBack, 0);
+  leading.next(start, 1000, null);
+  t.equal(
+    leading.next(start + daysMs, 1000 + daysMs, null).l,
+    start + daysMs,
+    "its leader's own, too",
+  );
+  const started = new StampClock(2);
+  started.seen({ n: 1, l: start, c: 0 }, 5);
+  const wallMs = start + daysMs;
+  t.equal(started.next(wallMs, 6, wallMs - 500).l, wallMs, "after a stop of days, too");
+  const alone = new StampClock(2);
+  alone.seen({ n: 1, l: start, c: 0 }, 5);
+  t.equal(alone.next(wallMs, 6, Infinity).l, wallMs, "and on a node that is alone");
+  t.equal(idle.heldBack + leading.heldBack + started.heldBack + alone.heldBack, 0);
+  const ahead = alone.next(wallMs + daysMs, 7, wallMs).l;
+  t.equal(ahead, wallMs + STAMP_JUMP_MAX_MS, "the bound is that of the other nodes' clocks");
+  t.equal(alone.next(wallMs, 8, start).l, ahead, "and stamps never go back for it");
   t.end();
 });
 

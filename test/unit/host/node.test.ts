@@ -519,7 +519,7 @@ t.test("P-062 T3 the lease clock stands still without a leader, and never goes b
   t.ok(group.committedLeaseMs() >= before + 1000);
 });
 
-t.test("P-063 wall clock steps move stamps forward only, boundedly", async (t) => {
+t.test("P-063 wall clock steps move stamps forward only", async (t) => {
   const { world, node, group } = single();
   const stamps: { l: number; c: number }[] = [];
   for (const stepMs of [0, 3_600_000, -7_200_000, 0, 1e12, 10]) {
@@ -533,8 +533,12 @@ t.test("P-063 wall clock steps move stamps forward only, boundedly", async (t) =
     const [before, after] = [stamps[at - 1], stamps[at]];
     assert(before !== undefined && after !== undefined, "stamps");
     t.ok(after.l > before.l || (after.l === before.l && after.c > before.c), "strictly rising");
-    t.ok(after.l - before.l <= 24 * 3_600_000, "jumps are bounded");
   }
+  t.equal(
+    stamps[4]?.l,
+    1_700_000_000_000 - 3_600_000 + 1e12,
+    "a node that is alone has no other clock",
+  );
   const { partition } = group;
   const last = group.machine.lastStamp;
   node.stop(node.nowMs() + 1000, () => undefined);

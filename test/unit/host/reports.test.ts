@@ -64,6 +64,7 @@ const PLAIN: NodeReport = {
     { nodeId: 4, forMs: 1000 },
     { nodeId: 9, forMs: 0 },
   ],
+  wallMs: 1_700_000_000_000,
   placement: { rebalances: true, leadingBytes: [0, 1, 4096, 2 ** 40] },
 };
 
@@ -102,6 +103,7 @@ function largest(): NodeReport {
     unlinked: Array.from({ length: MEMBERS_MAX }, (_, at) => {
       return { nodeId: firstNode + at, forMs: 2 ** 32 - 1 };
     }),
+    wallMs: huge,
     placement: {
       rebalances: false,
       leadingBytes: Array.from({ length: PARTITIONS_MAX }, () => 2 ** 52),
@@ -174,6 +176,7 @@ class Bench {
     nowMs: () => this.nowMs,
     linked: () => this.linked,
     protocolWith: (node) => (node === 3 ? PROGRAM.protocols.min : PROGRAM.protocols.max),
+    isSole: () => this.linked.length === 0,
     own: () => {
       this.made++;
       return PLAIN;
@@ -202,8 +205,30 @@ t.test("U7 whoever speaks an earlier protocol hears nothing of placement", (t) =
   bench.pass(100);
   const of = (node: number) => decodeNodeReport(bench.last.get(node) ?? new Uint8Array());
   t.strictSame(of(2), PLAIN);
-  t.strictSame(of(3), { ...PLAIN, placement: null });
+  t.strictSame(of(3), { ...PLAIN, wallMs: null, placement: null });
   t.equal(bench.made, 1, "one report, twice written");
+  t.end();
+});
+
+t.test("P-063 the common wall clock is the median of those told, and nobody's when alone", (t) => {
+  const bench = new Bench();
+  const common = (ownMs: number): number | null => bench.reports.commonWallMs(ownMs, bench.nowMs);
+  t.equal(common(5000), null, "nobody told");
+  bench.heard(2, { wallMs: 7000 });
+  t.equal(common(5000), 5000, "of two the earlier one");
+  t.equal(common(9000), 7000);
+  bench.nowMs += 500;
+  t.equal(common(9000), 7500, "it goes on by itself");
+  bench.heard(3, { wallMs: 1_000_000 });
+  t.equal(common(9000), 9000, "a wild one counts for nothing");
+  t.equal(common(2_000_000), 1_000_000);
+  t.equal(common(100), 7500);
+  bench.reports.frame(3, encodeNodeReport({ ...PLAIN, wallMs: null, placement: null }));
+  t.equal(common(9000), 7500, "who speaks an earlier protocol tells none");
+  bench.nowMs += NODE_REPORT_VALID_MS;
+  t.equal(common(9000), null, "what was told is too old");
+  bench.linked = [];
+  t.equal(common(9000), Infinity, "alone");
   t.end();
 });
 
@@ -296,6 +321,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
     rebalances: true,
     bootNumber: () => 2,
     metaIndex: () => 70,
+    wallMs: () => 77,
     groups: () => groups,
     activeGroups: () => active,
     members: () => [1, 2, 3],
@@ -319,6 +345,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   commands = 700;
   t.strictSame(own.make(4000), {
     ...{ bootNumber: 2, metaIndex: 70, replicas: 3, learners: 1, leading: [0, 1, 3] },
+    wallMs: 77,
     placement: { rebalances: true, leadingBytes: [0, 1000, 3000] },
     ...{ isReady: true, reason: "", uptimeMs: 8000, requestsPerSecond: 9, failedPerSecond: 1 },
     arrivals: [

@@ -18,6 +18,7 @@ function report(more: Partial<NodeReport> = {}): NodeReport {
   return {
     ...{ ...none, ...disk, ...pace, bootNumber: 1, metaIndex: 9, learners: 0 },
     ...{ isReady: true, reason: "", uptimeMs: 70_000, replicas: 3, leading: [0, 2] },
+    wallMs: null,
     placement: null,
     ...{ requestsPerSecond: 12.4, failedPerSecond: 0.6 },
     ...more,
