@@ -15,7 +15,7 @@ import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
 import { Balancer, type ReportedLeads } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
-import type { Replica, ReplicaDeps } from "./group/replica.js";
+import type { ReplicaDeps } from "./group/replica.js";
 import { ClusterChanges } from "./cluster/cluster-changes.js";
 import { LogOutbox } from "./group/effects.js";
 import { CacheBudget } from "./replication/entry-cache.js";
@@ -29,8 +29,8 @@ import { PeerAdmission } from "./cluster/peer-admission.js";
 import { Turn, type TurnParts } from "./turn.js";
 import { NodeClocks } from "./node-clocks.js";
 import type { PartitionWait } from "./reports/node-report.js";
-import { NodeReports } from "./reports/node-reports.js";
-import { OwnReport } from "./reports/own-report.js";
+import type { NodeReports } from "./reports/node-reports.js";
+import { wireReports } from "./reports/wiring.js";
 import type { Ranges } from "./ranges/ranges.js";
 import { wireRanges } from "./ranges/wiring.js";
 import { PeerOutbox } from "./replication/peer-outbox.js";
@@ -69,7 +69,6 @@ export class NodeParts implements TurnParts {
   readonly levelMark: LevelMark;
   readonly reports: NodeReports;
   private readonly turn: Turn;
-  private readonly startedMs: number;
 
   /** `setFatalFault`: readiness says so from then on. */
   constructor(
@@ -78,7 +77,6 @@ export class NodeParts implements TurnParts {
     private readonly setFatalFault: (reason: string) => void,
     private readonly health: () => HealthFacts,
   ) {
-    this.startedMs = ports.clock.monotonicMs();
     this.log = ports.log;
     const turn = new Turn(() => this);
     this.turn = turn;
@@ -119,17 +117,12 @@ export class NodeParts implements TurnParts {
       settings.electionMs,
     );
     const balancer = this.makeBalancer();
-    const ownReport = this.makeOwnReport();
-    this.reports = new NodeReports({
-      nodeId: settings.nodeId,
-      nowMs: () => ports.clock.monotonicMs(),
-      linked: () => this.peers.linked(),
-      protocolWith: (node) => this.links.protocolWith(node),
-      isSole: () => this.links.isSole,
-      own: (nowMs) => ownReport.make(nowMs),
-      ownWaits: () => this.ownWaits(),
-      send: (to, bytes) => void ports.peers?.send(to, "control", bytes),
+    const { own: ownReport, reports } = wireReports(this, ports, {
+      metaReads: () => this.metaReads(),
+      health: () => this.health(),
+      waits: () => this.ownWaits(),
     });
+    this.reports = reports;
     const atTick = (nowMs: number): boolean => {
       this.snapshots.ticked(nowMs, nowMs - this.ticker.nextTickMs);
       this.heirs.tick();
@@ -375,42 +368,6 @@ export class NodeParts implements TurnParts {
 
   private ownWaits(): readonly PartitionWait[] {
     return [...this.changes.reconcile.waits(), ...this.changes.placer.waits()];
-  }
-
-  private makeOwnReport(): OwnReport {
-    const { settings, ports, registry } = this;
-    const replicas = (): Replica[] => registry.all.map(({ replica }) => replica);
-    return new OwnReport({
-      nodeId: settings.nodeId,
-      rebalances: settings.rebalancerEnabled,
-      bootNumber: () => this.links.bootNumber,
-      metaIndex: () => registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
-      wallMs: () => ports.clock.wallMs(),
-      groups: replicas,
-      activeGroups: () => this.activeGroups.all(),
-      members: () => (this.metaReads()?.members() ?? []).map(({ nodeId }) => nodeId),
-      isLinked: (node) => this.peers.isUp(node),
-      unlinkedMs: (node, nowMs) => this.peers.unlinkedMs(node, nowMs),
-      transfers: () => this.snapshots.facts(),
-      transferCount: () => this.snapshots.transferCount,
-      waits: () => this.ownWaits(),
-      isFull: () => this.flusher.storeFull || ports.log.space() === "full",
-      health: () => {
-        const { ready: isReady, reason } = this.health();
-        const uptimeMs = Math.floor(ports.clock.monotonicMs() - this.startedMs);
-        return { isReady, reason: reason ?? "", uptimeMs };
-      },
-      load: () => ({
-        logBytes: ports.log.sizeBytes(),
-        storeBytes: this.stopping.isClosing ? 0 : ports.store.sizeBytes(),
-        storeMaxBytes: settings.storeMaxBytes,
-        loopLagP99Ms: ports.load?.loopLagP99Ms() ?? 0,
-        logSyncP99Ms: ports.load?.logSyncP99Ms() ?? 0,
-        requestsPerSecond: ports.load?.requestsPerSecond() ?? 0,
-        failedPerSecond: ports.load?.failedPerSecond() ?? 0,
-        commands: this.budget.commands,
-      }),
-    });
   }
 
   private makeFailover(shared: ReplicaDeps): Failover {
