@@ -11,6 +11,7 @@ import type { PartitionId } from "./base/ids.js";
 import type { Result } from "./base/result.js";
 import type { JoinAnswer, JoinRequest, PeerIdentity } from "./peerports.js";
 
+export type * from "./archiveports.js";
 export type * from "./peerports.js";
 
 // Time --------------------------------------------------------------------------------------------
