@@ -77,7 +77,13 @@ function viewOf(scene: Scene, nodes: number, partitions: number): PlacementView 
     return listed.find(({ nodeId }) => nodeId !== dead)?.nodeId ?? 0;
   };
   return {
-    ...{ nowMs: NOW_MS, isEnabled: true, replicationFactor: FACTOR, rests: new Map() },
+    ...{
+      nowMs: NOW_MS,
+      isEnabled: true,
+      isHeld: false,
+      replicationFactor: FACTOR,
+      rests: new Map(),
+    },
     members: ids.map((id) => memberOf(id, id === leaving ? "leaving" : "voter", id === dead)),
     partitions: records,
     groups: new Map(
@@ -129,7 +135,8 @@ class Leading {
     const { partitions: records, members } = viewOf({ name: "" }, nodes, partitions);
     const level = clusterLevel(2);
     const cluster = { replicationFactor: FACTOR, level, mapVersion: 1, membershipVersion: 1 };
-    const reads = { cluster: () => cluster, members: () => members, partitions: () => records };
+    const rows = { cluster: () => cluster, members: () => members, partitions: () => records };
+    const reads = { ...rows, isPlannerHeld: () => false };
     this.frames = members.slice(1).map(({ nodeId }) => {
       const led = records.filter(({ partitionId }) => 2 + (partitionId % (nodes - 1)) === nodeId);
       const leading = led.map(({ partitionId }) => partitionId);
@@ -147,7 +154,7 @@ class Leading {
     });
     const progress = members.map(({ nodeId }) => ({ id: nodeId, state: "replicate", match: 9 }));
     const meta = {
-      leadership: { isServing: true },
+      leadership: { isServing: true, leaseNowMs: () => 0 },
       machine: { dataBytes: 0 },
       core: { term: 1, status: () => ({ lastIndex: 9, progress }) as unknown as CoreStatus },
     };

@@ -17,6 +17,9 @@ export interface Hlc {
   readonly c: number;
 }
 
+/** Largest counter: the last stamp of its millisecond. */
+export const COUNTER_MAX = 0xffff_ffff;
+
 /** "No timestamp". */
 export const NO_STAMP: Hlc = { n: 0, l: 0, c: 0 };
 
@@ -43,6 +46,11 @@ export class StampClock {
 
   constructor(private readonly node: number) {}
 
+  /** The last stamp, given or seen. */
+  get latest(): Hlc {
+    return this.last;
+  }
+
   /** `stamp` is in the log; `monotonicMs`: the time of this process. */
   seen(stamp: Hlc, monotonicMs: number): void {
     if (compareHlc(stamp, this.last) <= 0) return;
@@ -67,8 +75,22 @@ export class StampClock {
     const physical = Math.max(0, Math.min(wall, Math.floor(knownMs) + STAMP_JUMP_MAX_MS));
     if (physical < wall) this.heldBack++;
     if (physical > last.l) this.last = { n: node, l: physical, c: 0 };
-    else if (last.c >= 0xffff_ffff) this.last = { n: node, l: last.l + 1, c: 0 };
+    else if (last.c >= COUNTER_MAX) this.last = { n: node, l: last.l + 1, c: 0 };
     else this.last = { n: node, l: last.l, c: last.c + 1 };
     return this.last;
+  }
+
+  /** As `next`, and the last one that there can be in its millisecond. */
+  closing(wallMs: number, monotonicMs: number, commonMs: number | null): Hlc {
+    const { n, l } = this.next(wallMs, monotonicMs, commonMs);
+    this.last = { n, l, c: COUNTER_MAX };
+    return this.last;
+  }
+
+  /** Whether `stamp` is above all before it: then it is the last one from now on. */
+  reach(stamp: Hlc): boolean {
+    if (compareHlc(stamp, this.last) <= 0) return false;
+    this.last = stamp;
+    return true;
   }
 }

@@ -69,6 +69,7 @@ const COMMANDS = {
   "advance-clock": { 1: 1 },
   collect: { 1: 1 },
   "set-level": { 1: 1 },
+  mark: { 1: 2 },
   "found-cluster": { 3: 1 },
   "update-member": { 3: 1 },
   "set-replication-factor": { 1: 1 },
@@ -87,6 +88,8 @@ const COMMANDS = {
   "cut-range": { 1: 2 },
   "abort-move": { 1: 2 },
   "finish-move": { 1: 2 },
+  "hold-planner": { 1: 2 },
+  "refound-cluster": { 1: 2 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** What lies on disks and in snapshots: since which level each version is written. */
@@ -102,6 +105,7 @@ const STORED_FORMATS = {
   "range row": { 2: 1 },
   "leaving key space row": { 1: 2 },
   "range move row": { 1: 2 },
+  "planner hold row": { 1: 2 },
   "lock row": { 1: 1 },
   "sequence row": { 1: 1 },
   "allocation row": { 1: 1 },

@@ -78,6 +78,11 @@ export const NODE_REPORT_EVERY_MS = 5000;
 export const NODE_REPORT_VALID_MS = 3 * NODE_REPORT_EVERY_MS;
 /** Sentences of an overview. */
 export const ALARMS_MAX = 64;
+/** Longest hold of the planners without a renewal (ms), and holders at the same time. */
+export const PLANNER_HOLD_MAX_MS = 300_000;
+export const PLANNER_HOLDS_MAX = 64;
+/** Marks of backups that a group remembers. */
+export const MARKS_KEPT = 16;
 /** Partitions that one placement command is about. */
 export const PLACEMENT_ITEMS_MAX = 64;
 /** Partitions of a cluster with a replica on its way in or out, and of those for balance alone. */

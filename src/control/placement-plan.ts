@@ -52,6 +52,9 @@ interface Case {
 
 type Outcome = ReplicaChange | PlacementReason;
 
+/** What waits while a backup is taken: nothing is lost meanwhile. */
+const DEFERRED: readonly PlacementClass[] = ["trim", "grow"];
+
 const RANKS: Readonly<Record<Standing, number>> = { dead: 0, leaving: 1, silent: 2, sound: 3 };
 
 class Pass {
@@ -80,6 +83,9 @@ class Pass {
     if (!this.view.isEnabled) return { steps, waits, balance: null, rests, inFlight };
     const isBusy = steps.some((step) => step.class !== "finish");
     const { moves, reason } = planBalance(this.view, ledger, settled, isBusy);
+    if (this.view.isHeld && moves.length > 0) {
+      return { steps, waits, balance: "held", rests, inFlight };
+    }
     return { steps: [...steps, ...moves], waits, balance: reason, rests, inFlight };
   }
 
@@ -208,6 +214,7 @@ class Pass {
   private change(one: Case, kind: PlacementClass): Outcome {
     const goers = this.view.isEnabled ? one.voters : one.voters.filter((id) => this.mustGo(id));
     if (goers.length === 0) return "disabled";
+    if (this.view.isHeld && DEFERRED.includes(kind)) return "held";
     if (one.live * 2 <= one.voters.length) return "no-majority";
     if (this.ledger.leader(one.record.partitionId) === 0) return "no-leader";
     if (this.ledger.isFull) return "cluster-busy";

@@ -23,6 +23,7 @@ export const PLACEMENT_REASONS = {
   "leader-busy": "the node that leads the partition feeds as many new replicas as it may",
   "cluster-busy": "as many replicas as may be are on their way in the cluster",
   "others-first": "balance waits for repairs, drains and other orders",
+  held: "a backup is taken, and the step is not urgent",
   "balance-busy": "as many replicas as may be are on their way for balance",
   "nodes-lagging": "a node that would give or take a replica for balance is behind with its work",
   "groups-not-ready": "no partition that could be moved for balance has all its voters live",

@@ -61,6 +61,8 @@ export interface PlacementView {
   readonly nowMs: number;
   /** --raft-enable-placement-rebalancer of the leader of meta. */
   readonly isEnabled: boolean;
+  /** A backup is taken: what is not urgent waits. */
+  readonly isHeld: boolean;
   /** Of the cluster, as committed at its founding. */
   readonly replicationFactor: number;
   readonly members: readonly MemberView[];

@@ -41,6 +41,8 @@ const RULES: Rules<Command, Outcome> = {
   "advance-clock": () => ({ kind: "done" }),
   collect: collectRows,
   "set-level": setLevel,
+  // What the machine notes of it is no state.
+  mark: () => ({ kind: "done" }),
 };
 
 export function applyEphemeral(

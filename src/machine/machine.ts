@@ -18,7 +18,13 @@ import {
   type PlacementGeneration,
 } from "../base/ids.js";
 import { applyCommand } from "./apply.js";
-import type { AppliedEntry, Command, EntryPosition, Outcome } from "./commands/command.js";
+import type {
+  AppliedEntry,
+  Command,
+  EntryPosition,
+  MarkCommand,
+  Outcome,
+} from "./commands/command.js";
 import { contextOf, type DecisionContext } from "./decision/context.js";
 import { StateDigest } from "./store/digest.js";
 import {
@@ -41,6 +47,7 @@ import type { KeyInterval } from "./ownership/ownership-row.js";
 import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
 import { ValueWatch } from "./value-watch.js";
+import { type AppliedMark, MarkHistory } from "./marks.js";
 
 export type { AppliedEntry, EntryPosition } from "./commands/command.js";
 
@@ -68,6 +75,7 @@ export class Machine {
   private installedAt: EntryPosition;
   private filling: RestoreSink | null = null;
   private moved = false;
+  private readonly markHistory = new MarkHistory();
 
   /**
    * Loads the group's record from the memtable, or starts an empty group, with `firstGeneration` of
@@ -247,6 +255,18 @@ export class Machine {
     this.chain.number(commands.length);
     this.chain.number(this.effects.low);
     this.chain.number(this.effects.high);
+    const last = commands[commands.length - 1];
+    if (last?.kind === "mark") this.noteMark(entry, last);
+  }
+
+  private noteMark({ index, term }: EntryPosition, { backupId, round }: MarkCommand): void {
+    const { stamp } = this.context;
+    this.markHistory.note({ backupId, round, index, term, stamp, chain: this.chainDigest });
+  }
+
+  /** The last marks of backups that were applied here, the latest last. */
+  get marks(): readonly AppliedMark[] {
+    return this.markHistory.all;
   }
 
   /** Applies an entry without content: the no-op of a new leader. */

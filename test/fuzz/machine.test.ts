@@ -40,6 +40,7 @@ import {
   encodePartition,
   encodeRange,
 } from "../../src/machine/meta/meta-rows.js";
+import { decodePlannerHold, encodePlannerHold } from "../../src/machine/meta/planner-holds.js";
 import {
   decodeLeaving,
   decodeMove,
@@ -319,6 +320,7 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     ["range row", decodeRange, encodeRange({ keySpace: "k", descriptor, changedLeaseMs: 5 })],
     ["range move row", decodeMove, encodeMove(move)],
     ["leaving key space row", decodeLeaving, encodeLeaving()],
+    ["planner hold row", decodePlannerHold, encodePlannerHold(2 ** 50)],
     ["group record", decodeGroupRecord, encodeGroupRecord(record)],
   ];
   for (const [name, decode, valid] of targets) {

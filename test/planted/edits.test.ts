@@ -15,6 +15,7 @@ import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { recordBugs } from "./records.js";
 import { rangeBugs } from "./ranges/machine.js";
+import { backupBugs } from "./backups.js";
 import { reportBugs } from "./reports.js";
 
 const all = [
@@ -23,6 +24,7 @@ const all = [
   ...hostingBugs,
   ...placementBugs,
   ...placerBugs,
+  ...backupBugs,
   ...reportBugs,
   ...movedRangeBugs,
   ...rangeBugs,

@@ -29,8 +29,16 @@ export const placerBugs: readonly RecordBug[] = [
     "the rebalancer moves replicas although it is off",
     "a node whose rebalancer is off",
     "placer",
-    "      isEnabled: deps.isEnabled,\n      replicationFactor",
-    "      isEnabled: true,\n      replicationFactor",
+    "      isEnabled: deps.isEnabled,\n",
+    "      isEnabled: true,\n",
+  ),
+  placing(
+    "P-132",
+    "a hold of the planners is not looked at",
+    "P-132 while a backup holds the planners",
+    "placer",
+    "isHeld: this.isHeld(nowMs)",
+    "isHeld: false",
   ),
   placing(
     "P-093",

@@ -16,6 +16,7 @@ import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { rangeBugs } from "./ranges/machine.js";
 import { type RecordBug, recordBugs } from "./records.js";
+import { backupBugs } from "./backups.js";
 import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
 
@@ -32,6 +33,7 @@ const bugs: readonly RecordBug[] = [
   ...hostingBugs,
   ...placementBugs,
   ...placerBugs,
+  ...backupBugs,
   ...reportBugs,
   ...movedRangeBugs,
   ...rangeBugs,

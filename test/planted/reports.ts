@@ -54,7 +54,7 @@ export const reportBugs: readonly RecordBug[] = [
     "P-063 the common wall clock",
     "host/reports/node-reports",
     "const middle = others.length >> 1;",
-    "const middle = others.length - 1;",
+    "const middle = 0;",
   ),
   told(
     "P-063",

@@ -1,7 +1,8 @@
 /**
  * Brings the cluster's own records into being and keeps them true: founds the cluster, keeps this
  * node's line (endpoint and data directory), and, where this node leads the meta partition, moves
- * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out.
+ * members on: learners that vote everywhere to voters, leaving ones that vote nowhere out. Of a
+ * restored cluster, which has nobody, it makes this node the first member.
  *
  * Invariants: 1. Acts on applied state, through commands; founding and moving only as the serving
  * leader of the meta group. 2. One command is on its way at a time; what came to nothing is tried
@@ -95,6 +96,10 @@ export class ClusterMembers {
       return;
     }
     this.follow();
+    if (this.members.length === 0) {
+      if (serves) this.propose(this.refounding(), nowMs);
+      return;
+    }
     const command = this.ownLine() ?? (serves ? this.nextStep(nowMs) : null);
     if (command === null) return;
     const { leader } = this.replica.leadership;
@@ -142,6 +147,13 @@ export class ClusterMembers {
       level,
       members: members.sort((a, b) => a.nodeId - b.nodeId),
     };
+  }
+
+  /** Of a restored cluster, which has no member yet. */
+  private refounding(): MetaCommand {
+    const { nodeId, endpoint, storageId, clusterId, program } = this.settings;
+    const member = { nodeId, endpoint, storageId, ...listedProgram(program) };
+    return { kind: "refound-cluster", clusterId, member };
   }
 
   /** What this node's own line lacks. */

@@ -215,7 +215,8 @@ export class GroupRegistry {
     const serves = meta.leadership.isServing;
     if (serves) this.clusterMembers?.check(this.shared.ports.clock.monotonicMs());
     const cluster = meta.machine.meta.cluster();
-    if (cluster === null) return;
+    // A restored map is followed when it names this node again: until then it names nobody.
+    if (cluster === null || cluster.membershipVersion === 0) return;
     this.shared.levelMark.covers(cluster.level);
     present(this.follower, "recovery made it").follow(meta.machine.meta, cluster);
   }

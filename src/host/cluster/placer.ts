@@ -41,7 +41,7 @@ import { isWithin } from "./reconcile.js";
 
 /** One group of this node; a replica is one. */
 export interface OwnGroup {
-  readonly leadership: { readonly isServing: boolean };
+  readonly leadership: { readonly isServing: boolean; leaseNowMs(monotonicMs: number): number };
   readonly machine: { readonly dataBytes: number };
   readonly core: { readonly term: number; status(): CoreStatus };
 }
@@ -325,12 +325,18 @@ export class Placer {
     return {
       nowMs,
       isEnabled: deps.isEnabled,
+      isHeld: this.isHeld(nowMs),
       replicationFactor: records.cluster.replicationFactor,
       members,
       partitions: records.partitions,
       groups: this.groups(reign, records.partitions, reports, nowMs),
       rests: reign.rests,
     };
+  }
+
+  private isHeld(nowMs: number): boolean {
+    const leaseMs = this.deps.find(META_PARTITION)?.leadership.leaseNowMs(nowMs) ?? 0;
+    return this.deps.metaReads()?.isPlannerHeld(leaseMs) === true;
   }
 
   /** How long a node has been heard is this node's own measurement, whoever leads meta. */

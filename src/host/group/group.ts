@@ -9,8 +9,10 @@
  * C9). 6. Not-leading refuses at once; leading without serving lets commands and reads wait
  * (P-014).
  */
+import type { Hlc } from "../../base/hlc.js";
 import type { PartitionId } from "../../base/ids.js";
-import type { Command, EntryStamp } from "../../machine/commands/command.js";
+import { commandSizeBytes } from "../../machine/commands/codec.js";
+import type { Command, EntryStamp, MarkCommand } from "../../machine/commands/command.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
 import type { ReplicaDeps, Replica } from "./replica.js";
@@ -89,6 +91,32 @@ export class Group {
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
     if (replica.wantsCut(nowMs)) shared.wake(replica);
     shared.wakeAt(replica.wakeAtMs);
+  }
+
+  /**
+   * Proposes a mark stamped exactly `at`, before everything that is queued, also while no batch is
+   * cut. "passed": a stamp at or above `at` was given already; `done` does not come then. Only while
+   * serving.
+   */
+  proposeMark(
+    mark: MarkCommand,
+    at: Hlc,
+    deadlineMs: number,
+    done: ProposalDone,
+  ): "proposed" | "refused" | "passed" {
+    const { replica, shared } = this;
+    const nowMs = shared.ports.clock.monotonicMs();
+    replica.peers.unquiesce(nowMs);
+    const waiter = { command: mark, sizeBytes: commandSizeBytes(mark), deadlineMs, done };
+    const result = replica.proposer.proposeMark(waiter, at, nowMs);
+    shared.wake(replica);
+    shared.wakeAt(replica.wakeAtMs);
+    return result;
+  }
+
+  /** The last stamp that was given or seen here. */
+  get lastStamp(): Hlc {
+    return this.replica.leadership.lastStamp;
   }
 
   /**

@@ -9,7 +9,7 @@
  * only so far beyond those of the other nodes (P-063).
  */
 import { assert } from "../../base/assert.js";
-import { StampClock } from "../../base/hlc.js";
+import { type Hlc, StampClock } from "../../base/hlc.js";
 import type { EntryStamp } from "../../machine/commands/command.js";
 import { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
@@ -167,14 +167,35 @@ export class Leadership {
     return { leaseMs: this.leaseNowMs(nowMs), nodeMs: Math.floor(nowMs) };
   }
 
-  /** What the batch that is cut now is stamped with. */
-  nextEntryStamp(monotonicMs: number): EntryStamp {
+  /**
+   * What the batch that is cut now is stamped with. `closes`: with the last stamp of its
+   * millisecond.
+   */
+  nextEntryStamp(monotonicMs: number, closes = false): EntryStamp {
     assert(this.serving, "only a serving leader stamps");
     const { heldBack } = this.stamps;
     const { clock, meter, commonWallMs } = this.ports;
     const wallMs = clock.wallMs();
-    const stamp = this.stamps.next(wallMs, monotonicMs, commonWallMs(wallMs, monotonicMs));
+    const commonMs = commonWallMs(wallMs, monotonicMs);
+    const stamp = closes
+      ? this.stamps.closing(wallMs, monotonicMs, commonMs)
+      : this.stamps.next(wallMs, monotonicMs, commonMs);
     if (this.stamps.heldBack > heldBack) meter.stampHeldBack();
+    return this.entryStamp(stamp, monotonicMs);
+  }
+
+  private entryStamp(stamp: Hlc, monotonicMs: number): EntryStamp {
     return { leaseMs: this.lease.next(monotonicMs), stamp };
+  }
+
+  /** An entry with exactly this stamp; null: one at or above it was given already. */
+  entryStampAt(stamp: Hlc, monotonicMs: number): EntryStamp | null {
+    assert(this.serving, "only a serving leader stamps");
+    return this.stamps.reach(stamp) ? this.entryStamp(stamp, monotonicMs) : null;
+  }
+
+  /** The last stamp that was given or seen. */
+  get lastStamp(): Hlc {
+    return this.stamps.latest;
   }
 }

@@ -6,11 +6,14 @@
  * 2. Commands are encoded once; the very same ones are applied later. 3. What the core refuses is
  * certainly without effect and is told so. 4. No command is proposed before the group is at the
  * level that permits it (P-030); one that raises a level is alone in its entry, so that a receiver
- * can tell by its first bytes.
+ * can tell by its first bytes. 5. A mark is alone in its entry, whose stamp is the last one of its
+ * millisecond, or the one that is asked for: nothing shares it (P-134).
  */
-import { assert } from "../../base/assert.js";
+import { assert, present } from "../../base/assert.js";
+import { type Hlc, compareHlc } from "../../base/hlc.js";
 import type { Permits } from "../../base/levels.js";
-import { encodeEntry, raisesLevel } from "../../machine/commands/codec.js";
+import { encodeEntry, isAlone } from "../../machine/commands/codec.js";
+import type { EntryStamp } from "../../machine/commands/command.js";
 import type { Machine } from "../../machine/machine.js";
 import type { RaftCore } from "../../raft/core.js";
 import type { Completions } from "../requests/completions.js";
@@ -84,7 +87,7 @@ export class Proposer {
   private propose(queued: readonly Waiter[], nowMs: number): boolean {
     const waiters = this.permitted(queued);
     if (waiters.length === 0) return true;
-    const at = waiters.length === 1 ? -1 : waiters.findIndex((one) => raisesLevel(one.command));
+    const at = waiters.length === 1 ? -1 : waiters.findIndex((one) => isAlone(one.command));
     if (at < 0) return this.proposeEntry(waiters, nowMs);
     const parts = [waiters.slice(0, at), waiters.slice(at, at + 1), waiters.slice(at + 1)];
     let isTaken = true;
@@ -103,12 +106,33 @@ export class Proposer {
     return waiters.filter((waiter) => !isEarly(waiter));
   }
 
+  /**
+   * Proposes a mark stamped exactly `at`, before everything that is queued. "passed": a stamp at or
+   * above `at` was given already, and nothing was done. Only while serving.
+   */
+  proposeMark(waiter: Waiter, at: Hlc, nowMs: number): "proposed" | "refused" | "passed" {
+    const { leadership } = this.group;
+    if (compareHlc(at, leadership.lastStamp) <= 0) return "passed";
+    if (!this.shared.budget.take(waiter.sizeBytes)) {
+      this.answer(waiter, OVERLOADED);
+      return "refused";
+    }
+    const waiters = this.permitted([waiter]);
+    if (waiters.length === 0) return "refused";
+    const stamp = present(leadership.entryStampAt(at, nowMs), "no stamp was given meanwhile");
+    return this.append(waiters, stamp, nowMs) ? "proposed" : "refused";
+  }
+
   private proposeEntry(waiters: readonly Waiter[], nowMs: number): boolean {
-    const { core, leadership, proposals } = this.group;
+    const closes = waiters[0]?.command.kind === "mark";
+    return this.append(waiters, this.group.leadership.nextEntryStamp(nowMs, closes), nowMs);
+  }
+
+  private append(waiters: readonly Waiter[], stamp: EntryStamp, nowMs: number): boolean {
+    const { core, proposals } = this.group;
     let sizeBytes = 0;
     for (const waiter of waiters) sizeBytes += waiter.sizeBytes;
     const commands = waiters.map((waiter) => waiter.command);
-    const stamp = leadership.nextEntryStamp(nowMs);
     const payload = encodeEntry(stamp, commands);
     const result = core.propose([payload.length]);
     if (!result.ok) {

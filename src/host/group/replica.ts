@@ -68,7 +68,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   private readonly executor: EffectsExecutor;
   readonly applier: Applier;
   readonly cache: EntryCache;
-  private readonly proposer: Proposer;
+  readonly proposer: Proposer;
   private readonly target: EffectHandlers;
 
   constructor(

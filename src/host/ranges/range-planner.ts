@@ -53,6 +53,8 @@ class Reign {
   mapSeen: MapVersion | null = null;
   isDirty = true;
   isPending = false;
+  /** A backup is taken: nothing is moved by itself. */
+  isHeld = false;
   lastPassMs = -Infinity;
   nextCollectionMs: number;
   toAsk: RangeRow[] = [];
@@ -132,6 +134,9 @@ export class RangePlanner {
     if (cluster.mapVersion !== reign.mapSeen) this.learn(reign, reads, cluster.mapVersion);
     if (!this.hasRanges()) return;
     this.collect(reign, reads, nowMs);
+    const isHeld = reads.isPlannerHeld(this.deps.meta()?.leaseNowMs() ?? 0);
+    if (isHeld !== reign.isHeld) reign.isDirty = true;
+    reign.isHeld = isHeld;
     if (reign.isPending) return;
     const isLooking = reign.moves.length > 0 && nowMs - reign.lastPassMs >= LOOK_MS;
     const isDue = reign.isDirty && nowMs - reign.lastPassMs >= COALESCE_MS;
@@ -225,7 +230,7 @@ export class RangePlanner {
       leavingKeySpaces: reads.leavingKeySpaces(),
       moves: reign.moves,
       settings: { splitThreshold, splitMinSize, mergeMinSize },
-      isHeld: false,
+      isHeld: reign.isHeld,
       leader: (partition) => deps.leader(partitionId(partition)),
       isTargetLost: (move) => this.isTargetLost(reign, move, nowMs),
       liveKeys: (keySpace, range) => sized(keySpace, range)?.keys ?? null,

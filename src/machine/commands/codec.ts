@@ -118,8 +118,9 @@ const ENTRY_HEAD_BYTES = 1 + 8 + 16;
 const RAISING = ["set-level", "raise-level", "found-cluster"] as const;
 const RAISING_NUMBERS: readonly number[] = RAISING.map((kind) => CODECS[kind].number);
 
-export function raisesLevel({ kind }: Command): boolean {
-  return RAISING.some((raising) => raising === kind);
+/** Whether a command is to be alone in its entry: one that raises a level, and a mark. */
+export function isAlone({ kind }: Command): boolean {
+  return kind === "mark" || RAISING.some((raising) => raising === kind);
 }
 
 /**

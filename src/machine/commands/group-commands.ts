@@ -4,7 +4,7 @@
  * Pure. Part of the vocabulary in command.ts, which gives it out again.
  */
 import { type Level, level } from "../../base/ids.js";
-import { type CommandCodecs, int32, optionalBytes, readOptionalBytes } from "./fields.js";
+import { type CommandCodecs, int32, optionalBytes, readOptionalBytes, text } from "./fields.js";
 
 /** Advances the lease clock and nothing else: makes an expiry visible to a read. */
 export interface AdvanceClockCommand {
@@ -44,7 +44,19 @@ export interface LevelOutcome {
   readonly level: Level;
 }
 
-export type GroupCommand = AdvanceClockCommand | CollectCommand | SetLevelCommand;
+/**
+ * Where a backup cuts the group's log: no effect. It is alone in its entry, whose stamp is the last
+ * of its millisecond; each replica notes position, stamp and digest when it applies it.
+ */
+export interface MarkCommand {
+  readonly kind: "mark";
+  /** 32 hexadecimal digits. */
+  readonly backupId: string;
+  /** Of the cut, from 1 on. */
+  readonly round: number;
+}
+
+export type GroupCommand = AdvanceClockCommand | CollectCommand | SetLevelCommand | MarkCommand;
 
 export const GROUP_COMMANDS: CommandCodecs<GroupCommand> = {
   "advance-clock": {
@@ -74,5 +86,11 @@ export const GROUP_COMMANDS: CommandCodecs<GroupCommand> = {
     version: 1,
     write: (writer, command) => void writer.uint32(command.level),
     read: (reader) => ({ kind: "set-level", level: level(reader.uint32()) }),
+  },
+  mark: {
+    number: 60,
+    version: 1,
+    write: (writer, command) => int32(text(writer, command.backupId), command.round),
+    read: (reader) => ({ kind: "mark", backupId: reader.text(), round: reader.int32() }),
   },
 };

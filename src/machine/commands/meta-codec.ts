@@ -161,6 +161,22 @@ export const META_COMMANDS: CommandCodecs<MetaCommand> = {
     write: (writer, command) => int32(writer, command.nodeId),
     read: (reader) => ({ kind: "evict-member", nodeId: reader.int32() }),
   },
+  "hold-planner": {
+    number: 82,
+    version: 1,
+    write: (writer, command) => void text(writer, command.holder).uint53(command.forMs),
+    read: (reader) => ({ kind: "hold-planner", holder: reader.text(), forMs: reader.uint53() }),
+  },
+  "refound-cluster": {
+    number: 83,
+    version: 1,
+    write: (writer, command) => newMember(text(writer, command.clusterId), command.member),
+    read: (reader) => ({
+      kind: "refound-cluster",
+      clusterId: reader.text(),
+      member: readMember(reader, 3),
+    }),
+  },
   ...PLACEMENT_COMMANDS,
   ...RANGE_MOVE_COMMANDS,
 };

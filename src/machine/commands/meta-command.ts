@@ -122,6 +122,28 @@ export interface RaiseLevelCommand {
   readonly membershipVersion: MembershipVersion;
 }
 
+/**
+ * Asks the planners to move nothing without need: a backup is taken. Ends with `forMs` from now, by
+ * the lease clock of meta.
+ */
+export interface HoldPlannerCommand {
+  readonly kind: "hold-planner";
+  /** Who asks, as it may renew and end it. */
+  readonly holder: string;
+  /** 0 ends the hold. */
+  readonly forMs: number;
+}
+
+/**
+ * Makes a cluster without members, as a restore leaves it, one of a single member; else a no-op.
+ */
+export interface RefoundClusterCommand {
+  readonly kind: "refound-cluster";
+  /** That the cluster has since the restore. */
+  readonly clusterId: string;
+  readonly member: NewMember;
+}
+
 export interface RangeDescriptor {
   readonly startKey: string | null;
   readonly endKey: string | null;
@@ -236,5 +258,7 @@ export type MetaCommand =
   | RegisterRangeCommand
   | UnregisterRangeCommand
   | RaiseLevelCommand
+  | HoldPlannerCommand
+  | RefoundClusterCommand
   | PlacementCommand
   | RangeMoveCommand;

@@ -99,6 +99,17 @@ export function bornPartition(
   };
 }
 
+/** The record of a placed partition whose only replica is that of the node that goes on alone. */
+export function refoundedPartition(record: PartitionRecord, nodeId: number): PartitionRecord {
+  return {
+    ...record,
+    generation: next(record.generation),
+    founders: [nodeId],
+    replicas: [{ nodeId, ...FOUNDING }],
+    configIndex: NO_CONFIG,
+  };
+}
+
 /** What a decision changes of a record, or why it changes nothing. */
 type Decision = MetaStatus | { readonly status: MetaStatus; readonly record: PartitionRecord };
 

@@ -35,6 +35,7 @@ import {
   decodeRange,
   type RangeRow,
 } from "./meta-rows.js";
+import { isPlannerHeld } from "./planner-holds.js";
 import { decodeMove } from "./range-rows.js";
 import type { ReadableRows } from "../store/rows.js";
 
@@ -173,6 +174,11 @@ export class MetaReads {
       this.moveList = { version, items };
     }
     return this.moveList.items;
+  }
+
+  /** Somebody asked that nothing is moved without need, and that is not over at `leaseMs`. */
+  isPlannerHeld(leaseMs: number): boolean {
+    return isPlannerHeld(this.rows, leaseMs);
   }
 
   /** The key space is to be unregistered once all of it is back at its hash partition. */

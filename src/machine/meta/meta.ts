@@ -22,6 +22,7 @@ import type {
 } from "../commands/command.js";
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, uint32Key } from "../store/keys.js";
+import { holdPlanner } from "./hold-planner.js";
 import { raiseLevel } from "./meta-levels.js";
 import {
   applyMember,
@@ -35,6 +36,7 @@ import {
 import { applyPlacement, foundedPartition } from "./meta-placement.js";
 import { RANGE_RULES } from "./meta-ranges.js";
 import { MetaReads } from "./meta-reads.js";
+import { refoundCluster } from "./refounding.js";
 import { FIRST_TOPOLOGY, encodeCluster, encodeMember, encodePartition } from "./meta-rows.js";
 
 function isFactor(factor: number): boolean {
@@ -118,6 +120,8 @@ export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
   "remove-member": applyMember,
   "set-replication-factor": setReplicationFactor,
   "raise-level": raiseLevel,
+  "hold-planner": holdPlanner,
+  "refound-cluster": refoundCluster,
   "change-replicas": applyPlacement,
   "report-replicas": applyPlacement,
   "place-partition": applyPlacement,

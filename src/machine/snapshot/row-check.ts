@@ -14,6 +14,7 @@ import {
   decodePartition,
   decodeRange,
 } from "../meta/meta-rows.js";
+import { decodePlannerHold } from "../meta/planner-holds.js";
 import { decodeLeaving, decodeMove } from "../meta/range-rows.js";
 import { decodeOwnership } from "../ownership/ownership-row.js";
 import { decodeAllocationRow, decodeSequenceRow } from "../sequences/sequence-row.js";
@@ -33,6 +34,7 @@ const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
   [RowKind.formerMember, decodeFormerMember],
   [RowKind.leavingKeySpace, decodeLeaving],
   [RowKind.rangeMove, decodeMove],
+  [RowKind.plannerHold, decodePlannerHold],
 ]);
 
 /** False for an unknown kind and for bytes that are no row of this kind and of a known version. */

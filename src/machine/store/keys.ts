@@ -27,6 +27,7 @@
  * | formerMember | node id u32 | a member that was removed |
  * | leavingKeySpace | key space | its ranges are on their way back to its hash partition |
  * | rangeMove | key space | the move of one of its ranges |
+ * | plannerHold | holder | until when planners are to wait |
  *
  * Invariants: 1. All numbers in keys are big-endian, so that byte order is their order. 2. No two
  * rows share a key: a variable part is last or has its size in front. 3. A name of 1,024 bytes of
@@ -56,6 +57,7 @@ export const RowKind = {
   formerMember: 0x44,
   leavingKeySpace: 0x45,
   rangeMove: 0x46,
+  plannerHold: 0x47,
 } as const;
 
 /** One more than the largest kind byte: bounds a table indexed by kind. */

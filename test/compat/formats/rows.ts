@@ -49,6 +49,7 @@ import {
   encodePartition,
   encodeRange,
 } from "../../../src/machine/meta/meta-rows.js";
+import { decodePlannerHold, encodePlannerHold } from "../../../src/machine/meta/planner-holds.js";
 import { decodeOwnership, encodeOwnership } from "../../../src/machine/ownership/ownership-row.js";
 import {
   decodeLeaving,
@@ -377,6 +378,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     decodeRange,
   ),
   "leaving key space row": format(1, [true as const], encodeLeaving, decodeLeaving),
+  "planner hold row": format(1, [1, 2 ** 50], encodePlannerHold, decodePlannerHold),
   "range move row": format<RangeMove>(
     1,
     [

@@ -89,7 +89,7 @@ export function viewOf(
     partitions.map(({ partitionId, replicas }) => [partitionId, group(replicas[0]?.nodeId ?? 0)]),
   );
   for (const [id, one] of more.groups ?? []) groups.set(id, one);
-  const rest = { nowMs: NOW_MS, isEnabled: true, rests: new Map() };
+  const rest = { nowMs: NOW_MS, isEnabled: true, isHeld: false, rests: new Map() };
   return { ...rest, replicationFactor, members, partitions, ...more, groups };
 }
 

@@ -198,7 +198,13 @@ export class PlacementWorld {
   view(): PlacementView {
     const members = this.now.members.map((line): MemberView => this.memberView(line));
     return {
-      ...{ nowMs: this.nowMs, isEnabled: this.isEnabled, replicationFactor: this.factor, members },
+      ...{
+        nowMs: this.nowMs,
+        isEnabled: this.isEnabled,
+        isHeld: false,
+        replicationFactor: this.factor,
+        members,
+      },
       partitions: [...this.now.records.values()],
       groups: new Map(this.groups.map(({ partition, told }) => [partition, told])),
       rests: this.rests,

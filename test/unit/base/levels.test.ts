@@ -36,6 +36,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "partition row": ["src/machine/meta/meta-rows.ts VERSION_4"],
   "range row": ["src/machine/meta/meta-rows.ts VERSION_2"],
   "leaving key space row": ["src/machine/meta/range-rows.ts VERSION"],
+  "planner hold row": ["src/machine/meta/planner-holds.ts VERSION"],
   "range move row": ["src/machine/meta/range-rows.ts VERSION"],
   "lock row": ["src/machine/locks/lock-row.ts VERSION"],
   "sequence row": ["src/machine/sequences/sequence-row.ts VERSION"],

@@ -3,6 +3,7 @@
  */
 import t from "tap";
 import { assert } from "../../../src/base/assert.js";
+import { COUNTER_MAX, compareHlc } from "../../../src/base/hlc.js";
 import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import { Node } from "../../../src/host/node.js";
@@ -553,6 +554,49 @@ t.test("P-063 wall clock steps move stamps forward only", async (t) => {
   t.equal(results[0]?.status, "applied");
   const next = again.machine.lastStamp;
   t.ok(next.l > last.l || (next.l === last.l && next.c > last.c), "nor do they after a restart");
+});
+
+t.test("P-134 a mark is alone in its entry, with the last stamp of its millisecond", async (t) => {
+  const { world, group } = single({ initialPartitions: 1 });
+  const results: ProposalResult[] = [];
+  const mark = (round: number): void => {
+    const command = { kind: "mark", backupId: "a".repeat(32), round } as const;
+    group.propose(command, 64, 1e9, (result) => void results.push(result));
+  };
+  propose(group, "before", results);
+  mark(1);
+  propose(group, "behind", results);
+  propose(group, "behind too", results);
+  world.settle();
+  t.ok(results.every(({ status }) => status === "applied"));
+  const [first] = group.machine.marks;
+  assert(first !== undefined, "the mark is noted");
+  t.equal(group.machine.appliedIndex, first.index + 1, "what came behind it shares an entry");
+  t.equal(first.stamp.c, COUNTER_MAX);
+  const behind = group.machine.lastStamp;
+  t.ok(behind.l > first.stamp.l, "nothing above the mark is of its millisecond");
+  mark(2);
+  world.settle();
+  t.equal(group.machine.marks[1]?.stamp.c, COUNTER_MAX);
+});
+
+t.test("P-134 a mark is stamped exactly as asked, or not at all", async (t) => {
+  const { world, group } = single();
+  const results: ProposalResult[] = [];
+  propose(group, "k", results);
+  world.settle();
+  const command = { kind: "mark", backupId: "b".repeat(32), round: 1 } as const;
+  const done = (result: ProposalResult): void => void results.push(result);
+  const last = group.lastStamp;
+  t.equal(group.proposeMark(command, last, 1e9, done), "passed");
+  const at = { n: 9, l: last.l + 500, c: COUNTER_MAX };
+  t.equal(group.proposeMark(command, at, 1e9, done), "proposed");
+  t.equal(group.proposeMark(command, at, 1e9, done), "passed", "before it is applied, too");
+  propose(group, "k2", results);
+  world.settle();
+  t.same(group.machine.marks[0]?.stamp, at);
+  t.ok(compareHlc(group.machine.lastStamp, at) > 0, "whatever the wall clock says");
+  t.equal(results.length, 3, "each is answered once");
 });
 
 t.test("P-064 idle groups append nothing, and wake for one who waits", async (t) => {

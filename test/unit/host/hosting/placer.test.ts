@@ -100,6 +100,29 @@ function told(cluster: PlacedCluster, partitions: number): string {
   return lines.join("; ");
 }
 
+void t.test("P-132 while a backup holds the planners, only what is urgent moves", (t) => {
+  const cluster = new PlacedCluster(4, 0, PLACING).ready();
+  setFactor(cluster, 1, 3);
+  t.ok(passWhile(cluster, () => !isSettled(cluster, 1, 3), 60_000));
+  const hold = (forMs: number): string | undefined => {
+    return cluster.decideMeta({ kind: "hold-planner", holder: "backup", forMs })?.status;
+  };
+  t.equal(hold(60_000), "done");
+  setFactor(cluster, 1, 1);
+  cluster.pass(10_000);
+  t.equal(cluster.record(1).replicas.length, 3, "a trim waits");
+  t.ok(
+    facts(cluster).some(({ waiting }) => waiting.get("held") === 1),
+    "and says why",
+  );
+  t.equal(hold(0), "done");
+  t.ok(
+    passWhile(cluster, () => !isSettled(cluster, 1, 1), 60_000),
+    told(cluster, 1),
+  );
+  t.end();
+});
+
 void t.test(
   "P-094 a partition on every node that gets a factor is listed, and trimmed to it",
   (t) => {
