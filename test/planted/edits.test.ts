@@ -15,7 +15,7 @@ import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { recordBugs } from "./records.js";
 import { rangeBugs } from "./ranges/machine.js";
-import { backupBugs } from "./backups.js";
+import { backupBugs } from "./backups/machine.js";
 import { reportBugs } from "./reports.js";
 
 const all = [

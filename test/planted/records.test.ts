@@ -16,7 +16,7 @@ import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
 import { rangeBugs } from "./ranges/machine.js";
 import { type RecordBug, recordBugs } from "./records.js";
-import { backupBugs } from "./backups.js";
+import { backupBugs } from "./backups/machine.js";
 import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
 

@@ -95,7 +95,7 @@ export class Group {
 
   /**
    * Proposes a mark stamped exactly `at`, before everything that is queued, also while no batch is
-   * cut. "passed": a stamp at or above `at` was given already; `done` does not come then. Only while
+   * cut. "passed": a stamp at or above `at` was given already, and `done` does not come. Only while
    * serving.
    */
   proposeMark(

@@ -2,8 +2,8 @@
  * Planted bugs of what backups and restores rest on, each caught by a test of `test/unit/` that is
  * run on a copy of the tree with the bug.
  */
-import { edit } from "./edits.js";
-import type { RecordBug } from "./records.js";
+import { edit } from "../edits.js";
+import type { RecordBug } from "../records.js";
 
 function backup(
   pitfall: string,
