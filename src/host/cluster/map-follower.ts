@@ -35,7 +35,7 @@ export interface HostedMap {
   readonly full: number;
   /** The others, */
   readonly placed: ReadonlySet<PartitionId>;
-  /** and the nodes that their records name. */
+  /** and the nodes that records name, of partitions that are not removed. */
   readonly named: ReadonlySet<number>;
 }
 
@@ -197,9 +197,11 @@ export class MapFollower {
     const named = new Set<number>();
     let full = 0;
     for (const record of reads.partitions()) {
-      if (record.mode === "full" && record.state !== "Removed") full++;
+      const isThere = record.state !== "Removed";
+      if (record.mode === "full" && isThere) full++;
       if (record.mode === "placed") placed.add(partitionId(record.partitionId));
-      for (const { nodeId } of record.replicas) named.add(nodeId);
+      // A removed partition keeps its list for good, and nobody may wait for it.
+      if (isThere) for (const { nodeId } of record.replicas) named.add(nodeId);
       this.followOne(record);
     }
     this.map = { full, placed, named };

@@ -266,8 +266,11 @@ t.test("P-096 who has left is not needed", (t) => {
   checker.membership(1, 2, config([1, 3]));
   checker.record(record(3, [voter(1), voter(2), learner(3, 0)]));
   checker.left(3, true);
+  checker.record(record(2, [voter(3), voter(4)], { partitionId: 9, state: "Removed" }));
+  checker.membership(9, 4, config([3, 4]));
+  checker.left(4, true);
   checker.settled([1], new Set([1]));
-  t.match(checker.verdict(), { kind: "pass", seen: { drained: 1 } });
+  t.match(checker.verdict(), { kind: "pass", seen: { drained: 2 } }, "what was removed needs none");
   checker.left(2, false);
   t.match(checker.verdict(), { kind: "fail", violationCount: 2 }, "the list and the group");
   checker.settled([1, 2], new Set([1]));

@@ -116,7 +116,8 @@ export class Atlas {
 
   /** Votes in some group, or counts as a voter of the member list. */
   isVoter(nodeId: number): boolean {
-    for (const { membership } of this.configs.values()) {
+    for (const [partition, { membership }] of this.configs) {
+      if (this.isRemoved(partition)) continue;
       if ([...membership.voters, ...membership.votersOutgoing].includes(nodeId)) return true;
     }
     const role = this.roleOf(nodeId);

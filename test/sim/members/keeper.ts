@@ -4,7 +4,8 @@
  *
  * Invariants: 1. Numbers come from the schedule of faults. 2. No machine is lost that the atlas says
  * is needed. 3. A member that may be removed although it lives counts as lost until it is known what
- * came of it; when that stays unknown its machine is taken away. 4. In peace nothing new begins.
+ * came of it; when that stays unknown its machine is taken away, as soon as nobody needs it: who moves
+ * replicas does not know that it counts as lost. 4. In peace nothing new begins.
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { LeaveAnswer } from "../../../src/operations/api/administration.js";
@@ -19,6 +20,8 @@ import type { KeeperPlan } from "./placementplan.js";
 
 /** A call may take so long (ms). */
 const ANSWER_WITHIN_MS = 15_000;
+/** So often it is looked whether a machine is still needed (ms). */
+const LOOK_EVERY_MS = 500;
 
 export class Keeper {
   readonly counts = { factors: 0, machinesLost: 0, removalsRefused: 0 };
@@ -172,11 +175,23 @@ export class Keeper {
   private took(server: Server, answer: LeaveAnswer | null): void {
     const { atlas, world } = this;
     world.say(server.nodeId, `its removal is answered: ${answer?.outcome ?? "not at all"}`);
-    atlas.doomed.delete(server);
     if (answer?.outcome.startsWith("Refused") === true) {
+      atlas.doomed.delete(server);
       this.counts.removalsRefused++;
       return this.refused();
     }
-    if (!server.isRetired && !server.isDamaged && !server.isLost) this.takeAway(server);
+    this.giveUp(server, answer?.left === true);
+  }
+
+  /** `isRemoved`: it is no member any more. */
+  private giveUp(server: Server, isRemoved: boolean): void {
+    const { atlas, world } = this;
+    const isThere = !server.isRetired && !server.isDamaged && !server.isLost;
+    if (isThere && !isRemoved && !atlas.mayLose(server)) {
+      world.schedule(LOOK_EVERY_MS, () => this.giveUp(server, false));
+      return;
+    }
+    atlas.doomed.delete(server);
+    if (isThere) this.takeAway(server);
   }
 }

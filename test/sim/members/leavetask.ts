@@ -3,7 +3,9 @@
  * it may be, or when none came; stopped only when it has left.
  *
  * Invariants: 1. The node is stopped for good only after it said that it left. 2. A task ends: left,
- * needed, or its data is lost.
+ * needed, or its data is lost. 3. Who heard that a drain did not end in time asks again when nobody
+ * is to be removed by force any more: the drain may have waited for a machine that is gone, and
+ * while it lasts nobody is removed.
  */
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { Prng } from "../../../src/base/prng.js";
@@ -16,6 +18,8 @@ import { administer } from "../../doubles/operations/administration.js";
 const CONFIRM_MS = 30_000;
 /** A call that is answered later than this after its deadline was forgotten (ms). */
 const LATE_MS = 5000;
+/** So often it is looked whether removals are over (ms). */
+const LOOK_EVERY_MS = 1000;
 
 export type LeaveEnd = "left" | "needed" | "lost";
 
@@ -29,6 +33,8 @@ export class LeaveTask {
     readonly server: Server,
     private readonly drainMs: number,
     private readonly prng: Prng,
+    /** Somebody is to be removed by force. */
+    private readonly isRemoving: () => boolean,
     /** `isDrained`: its replicas have gone to others. */
     private readonly ended: (how: LeaveEnd, isDrained: boolean) => void,
   ) {}
@@ -39,6 +45,11 @@ export class LeaveTask {
 
   private later(): void {
     this.world.schedule(100 + this.prng.below(1500), () => this.ask());
+  }
+
+  private whenNobodyIsRemoved(): void {
+    if (!this.isRemoving()) return this.later();
+    this.world.schedule(LOOK_EVERY_MS, () => this.whenNobodyIsRemoved());
   }
 
   private end(how: LeaveEnd, isDrained = false): void {
@@ -78,6 +89,7 @@ export class LeaveTask {
     const isEmpty = outcome === "NotInitialized" && this.server.isDamaged;
     if (isEmpty) this.end("lost");
     else if (left) this.end("left", drained);
+    else if (outcome === "DrainTimedOut") this.whenNobodyIsRemoved();
     else if (retryable) this.later();
     else this.end("needed");
   }

@@ -161,6 +161,7 @@ export class Operator {
       server,
       members.drainMs,
       own,
+      () => this.faults.repairs.unfinished() !== null,
       (how, isDrained) => {
         tasks.delete(task);
         atlas.leaving.delete(server);

@@ -82,6 +82,22 @@ export const REGRESSIONS: readonly Regression[] = [
     found: "peace ended before a replica on its way to a lost machine was given up (peace.test.ts)",
   },
   {
+    seed: 3800060,
+    profile: "placed",
+    found:
+      "a removed partition kept who was on its list from leaving (unit/host/hosting/born.test.ts)",
+  },
+  {
+    seed: 3900128,
+    profile: "placed",
+    found: "a machine that perhaps was removed went, although a replica had come to it meanwhile",
+  },
+  {
+    seed: 3900320,
+    profile: "placed",
+    found: "a drain that waited for a lost machine was asked for again before that was removed",
+  },
+  {
     seed: 1128,
     profile: "levels",
     found: "a founder that joined anew led groups whose only founder it had been (joins.test.ts)",

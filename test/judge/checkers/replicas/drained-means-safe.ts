@@ -5,7 +5,8 @@
  *
  * What was acknowledged is there: that is for the checkers of histories. Invariants: 1. The newest
  * record and the newest configuration that any node has applied count. 2. A node that joins anew is
- * another one.
+ * another one. 3. What was removed for good keeps its list and its last configuration, and needs
+ * nobody.
  */
 import type { PartitionRecord } from "../../../../src/machine/commands/command.js";
 import type { Membership } from "../../../../src/raft/state/types.js";
@@ -37,11 +38,13 @@ export class DrainedMeansSafe {
     this.findings.count(isDrained ? "drained" : "left with nothing");
     this.findings.count("left");
     this.hasLeft = true;
-    for (const { partitionId, replicas } of this.records.values()) {
+    for (const { partitionId, replicas, state } of this.records.values()) {
+      if (state === "Removed") continue;
       if (!replicas.some(({ nodeId, role }) => nodeId === node && role === "voter")) continue;
       this.findings.violation(`node ${node} has left, partition ${partitionId} lists it`);
     }
     for (const [group, { is }] of this.configs) {
+      if (this.records.get(group)?.state === "Removed") continue;
       if (![...is.voters, ...is.votersOutgoing].includes(node)) continue;
       this.findings.violation(`node ${node} has left and votes in group ${group}`);
     }

@@ -2,6 +2,7 @@
 import t from "tap";
 import { moveId, rangeGeneration } from "../../../../src/base/ids.js";
 import { REMOVED_PARTITIONS_KEPT } from "../../../../src/base/limits.js";
+import type { HostSettings } from "../../../../src/host/settings.js";
 import type { MetaCommand, MetaOutcome } from "../../../../src/machine/commands/command.js";
 import { PlacedCluster, replicaOf } from "../../../doubles/host/placing.js";
 
@@ -24,8 +25,8 @@ function endOf(id: number): readonly MetaCommand[] {
 type GroupHandle = ReturnType<ReturnType<PlacedCluster["node"]>["metaGroup"]>;
 
 class Splitting extends PlacedCluster {
-  constructor(size: number, factor: number) {
-    super(size, factor);
+  constructor(size: number, factor: number, settings: Partial<HostSettings> = {}) {
+    super(size, factor, settings);
     this.ready();
     this.passUntil(() => this.serverOf(0) !== null);
     this.decideMeta({ kind: "register-range", keySpace: "e", partitionId: 1 });
@@ -107,5 +108,24 @@ t.test("P-103 what was removed long ago goes from a node that slept, without a r
   cluster.passUntil(() => cluster.hosts(BORN).length === 0);
   cluster.passUntil(() => cluster.rowsOf(sleeper, BORN as never) === 0);
   t.equal(cluster.world(sleeper).log.durable.has(BORN as never), false, "nor in the log");
+  t.end();
+});
+
+t.test("P-083 P-103 a removed partition keeps nobody from leaving", (t) => {
+  const placing = { rebalancerEnabled: true, placementPassEveryMs: 1000 };
+  const cluster = new Splitting(4, 2, placing);
+  const begun = cluster.split();
+  cluster.passUntil(() => cluster.serverOf(BORN) !== null);
+  cluster.end(begun?.generation ?? 0);
+  cluster.passUntil(() => cluster.hosts(BORN).length === 0);
+  const { state, replicas } = cluster.record(BORN);
+  t.equal(state, "Removed");
+  const leaver = replicas.find(({ nodeId }) => nodeId !== cluster.serverOf(0))?.nodeId ?? 0;
+  // Nodes get replicas when they have been live for some time.
+  cluster.pass(40_000);
+  const said: string[] = [];
+  cluster.node(leaver).leave(cluster.nowMs + 70_000, 60_000, (outcome) => said.push(outcome));
+  cluster.passUntil(() => said.length > 0, 90_000);
+  t.same(said, ["Committed"]);
   t.end();
 });
