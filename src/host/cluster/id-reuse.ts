@@ -3,8 +3,8 @@
  *
  * A group that still lists an id has a leader that remembers how far the former life of that node
  * had come: a node that begins anew under it would be told of commits that its log does not hold.
- * (The groups of removed partitions do not count: whoever has one still has not heard of the removal
- * either, knows the node by its former data directory, and lets no other one in.)
+ * (The groups of removed partitions do not count: whoever has one still knows no newer member list
+ * than the removal, has the former data directory of the node in it, and lets no other one in.)
  * Pure. Invariants: 1. An id is free only when every group can be seen and none lists it (P-097).
  * 2. Nothing is refused for good from here: what stands against it may be over with the next entry.
  */

@@ -91,12 +91,12 @@ export class Atlas {
   }
 
   private sawConfig(sample: GroupSample, index: number, membership: Membership): void {
-    const { partition, node, life } = sample;
+    const { partition, node, life, incarnation } = sample;
     const known = this.configs.get(partition);
     if (known === undefined || index > known.index) {
       this.configs.set(partition, { index, membership });
     }
-    this.observer.membership?.(node, life, partition, index, membership);
+    this.observer.membership?.(node, life, partition, index, membership, incarnation);
   }
 
   /** The configuration of a group as the newest node has it. */

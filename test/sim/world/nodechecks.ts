@@ -196,9 +196,9 @@ export class NodeChecks implements Observer {
   }
 
   membership(...seen: Parameters<ConfigSteps["membership"]>): void {
-    const [, , group, index, membership] = seen;
+    const [node, life, group, index, membership] = seen;
     this.configs.membership(...seen);
-    this.leaders.membership(...seen);
+    this.leaders.membership(node, life, group, index, membership);
     this.replicas.membership(group, index, membership);
   }
 

@@ -116,6 +116,7 @@ export interface Observer {
   caughtUp?(node: number, snapshots: number, lag: number): void;
   /**
    * A life of a node has another configuration of a group applied: that of the entry at `index`.
+   * `incarnation` counts the lives of its replica.
    */
   membership?(
     node: number,
@@ -123,6 +124,7 @@ export interface Observer {
     group: number,
     index: number,
     membership: Membership,
+    incarnation: number,
   ): void;
   /** A life of a node has another partition map applied. */
   records?(records: readonly PartitionRecord[], mapVersion: number, atMs: number): void;

@@ -1,7 +1,7 @@
 /**
  * Property (P-083, P-092): the committed configurations of a group follow each other so that any
  * majority of one and any majority of the next have a member in common; no two nodes ever have
- * different ones of one entry, and none goes back within a life.
+ * different ones of one entry, and none goes back within a life of the process and of the replica.
  *
  * A configuration is applied by its leader before the next one can be proposed, so that each one
  * is seen. Invariant: a majority of a joint configuration is a majority of both halves.
@@ -43,15 +43,20 @@ export class ConfigSteps {
     this.findings = new Findings("majorities of successive configurations meet", minimum);
   }
 
-  /** A life of `node` has applied the configuration of the entry at `index`; 0 = the first. */
+  /**
+   * A life of `node` has applied the configuration of the entry at `index`; 0 = the first.
+   * `incarnation` counts the lives of its replica: one that comes again begins with a snapshot, which
+   * may be older than what the former one had applied.
+   */
   membership(
     node: number,
     life: number,
     group: number,
     index: number,
     membership: Membership,
+    incarnation = 0,
   ): void {
-    const place = `${node}/${life}/${group}`;
+    const place = `${node}/${life}/${group}/${incarnation}`;
     const before = this.last.get(place) ?? 0;
     this.last.set(place, index);
     if (index < before) {
