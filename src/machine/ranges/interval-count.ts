@@ -42,8 +42,12 @@ export class IntervalCount implements ValueWatcher {
     this.unwatch = rows.watchValues(this);
   }
 
-  /** Reads on; true at the end. `maxVisits`: rows, a large one counted once more for each KiB. */
+  /**
+   * Reads on; true at the end, from where on nothing is read any more: what comes is told.
+   * `maxVisits`: rows, a large one counted once more for each KiB.
+   */
   next(maxVisits: number): boolean {
+    if (this.isRead) return true;
     const { rows, span, content } = this;
     const { space } = span;
     const above = this.reached === null ? space : `${this.reached}\0`;
@@ -70,7 +74,7 @@ export class IntervalCount implements ValueWatcher {
         content.add(RowKind.history, key, wholeKvRow(olderRow(rows, key, revision)));
       }
     }
-    if (!isCut) this.isRead = true;
+    this.isRead = !isCut;
     return this.isRead;
   }
 

@@ -121,10 +121,12 @@ t.test("P-102 the target has what the source had", (t) => {
     t.equal(lost.verdict().kind, "fail", `adopted: ${Object.keys(found).join()}`);
   }
   const alarm = new SameState({});
-  alarm.aborted(FIRST, "deadline");
+  alarm.frozen(FIRST, state(held));
   t.equal(alarm.verdict().kind, "pass");
-  alarm.aborted(FIRST, "mismatch");
+  alarm.mismatched(FIRST, state(other));
   t.equal(alarm.verdict().kind, "fail", "the copy was wrong");
+  alarm.mismatched(FIRST, state(held));
+  t.equal(alarm.verdict().violationCount, 2, "or its count");
   const unknown = new SameState({});
   unknown.adopted(FIRST, state(held));
   t.equal(unknown.verdict().kind, "fail", "adopted without a close");

@@ -99,6 +99,8 @@ const AIMED: readonly FaultKind[] = [
   ...(["part-move", "part-move", "part-move", "mute-meta", "mute-meta", "mute-meta"] as const),
   ...(["mute-side", "mute-side", "mute-side", "mute-side", "away", "away", "meta-deaf"] as const),
 ];
+/** An import of a move, and a row that came on top, fits half of it. */
+const MOVE_SEGMENT_BYTES = 1 << 20;
 /** What the moves of a hundred seeds must have gone through. */
 const MOVES_SEEN = {
   ...{ [`${MOVED}: moves`]: 300, [`${MOVED}: aborted`]: 50, [`${MOVED}: retried attempts`]: 50 },
@@ -183,6 +185,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     operations: KEY_WORK,
     keys: 40,
     faultEveryMs: [300, 1000, 3000],
+    segmentBytes: MOVE_SEGMENT_BYTES,
     expects: MOVES_SEEN,
   },
   /** The same where partitions have replicas on some nodes only, and these come and go. */
@@ -197,6 +200,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     operations: KEY_WORK,
     keys: 40,
     faultEveryMs: [1000, 3000, 10_000],
+    segmentBytes: MOVE_SEGMENT_BYTES,
     expects: MOVES_SEEN,
   },
   /** An hour of a load that swings around the sizes at which ranges are split and merged. */
@@ -209,6 +213,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     isSwinging: true,
     operations: { lock: 1, "get-lock": 1 },
     ticks: 3_600_000,
+    segmentBytes: MOVE_SEGMENT_BYTES,
     needs: {
       "automatic changes come to rest: hours of swinging": 1,
       ...{ [`${MOVED}: split moves`]: 1, [`${MOVED}: merge moves`]: 1 },

@@ -117,7 +117,7 @@ export class RangeWorld {
   private look(): void {
     this.world.schedule(LOOK_MS, () => {
       if (this.isOver || this.world.hasEnded) return;
-      const leaders = this.leaders();
+      const leaders = this.answering();
       const pool = this.plan.host.initialPartitions ?? 1;
       const accepting = (key: string): readonly number[] => {
         const found: number[] = [];
@@ -154,6 +154,15 @@ export class RangeWorld {
       }
     }
     return leaders;
+  }
+
+  /** Those that have applied what they committed: before, no read is answered and no write decided. */
+  private answering(): ReadonlyMap<number, Group> {
+    const leaders = [...this.leaders()].filter(([, group]) => {
+      const { appliedIndex, commitIndex } = group.facts();
+      return appliedIndex >= commitIndex;
+    });
+    return new Map(leaders);
   }
 
   private isClear(): boolean {

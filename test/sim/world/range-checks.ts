@@ -164,7 +164,6 @@ export class RangeChecks implements RangeListener {
     }
     if (kind === "abort-move" && isDone) {
       this.went.aborted(reason ?? "");
-      this.state.aborted(move, reason ?? "");
       this.onPhase("aborted", move);
     }
     if (kind === "finish-move" && machine.meta.move(keySpace)?.moveId !== moveId) {
@@ -191,9 +190,12 @@ export class RangeChecks implements RangeListener {
     const followed = this.moves.get(moveId);
     if (followed === undefined || status === undefined) return;
     this.went.went(`${kind}: ${status}`);
-    if (status !== "done" && status !== "closed") return;
     const { move } = followed;
     const tried = { ...move, attempt };
+    if (status === "mismatch") {
+      this.state.mismatched(tried, rangeStateOf(seen.machine, move, seen.proposedMs));
+    }
+    if (status !== "done" && status !== "closed") return;
     switch (kind) {
       case "range-open":
         if (status === "closed") return;

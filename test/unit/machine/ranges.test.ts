@@ -540,6 +540,18 @@ t.test("P-101 what is counted follows each change behind the reading", (t) => {
   t.end();
 });
 
+t.test("P-101 who asks again after the end of a count is told the same", (t) => {
+  const { source } = worldOf(["s/h", "s/i"]);
+  const count = source.machine.openCount(TAIL);
+  while (!count.next(1000));
+  source.do(set("s/m", "above all that was read"));
+  t.ok(count.next(1000), "it is at its end");
+  const fresh = source.machine.openCount(TAIL);
+  while (!fresh.next(1000));
+  t.strictSame(count.counted, fresh.counted);
+  t.end();
+});
+
 t.test("P-105 a purge takes nothing of its neighbours, in slices of any size", (t) => {
   for (let limit = 1; limit <= 6; limit++) {
     const { source, move } = worldOf([...INSIDE, ...OUTSIDE, ...INSIDE, ...OUTSIDE]);

@@ -4,7 +4,8 @@
  * no leader.
  *
  * Invariants: 1. Who owns a key is followed from the steps of moves, beginning at its hash partition.
- * 2. A leader counts only if no later term of its group is known.
+ * 2. A leader counts only if no later term of its group is known, and when it has applied all that it
+ * has committed: what is asked of it before is answered then.
  */
 import { Findings, type Verdict } from "../verdict.js";
 import { type SeenInterval, holds } from "./seen-moves.js";

@@ -6,7 +6,7 @@
  */
 import { Findings, type Verdict } from "../verdict.js";
 import { type RangeState, difference, lossOf } from "./range-state.js";
-import { type SeenAttempt, type SeenInterval, attemptName, intervalText } from "./seen-moves.js";
+import { type SeenAttempt, attemptName, intervalText } from "./seen-moves.js";
 
 const MINIMUM = { moves: 10, keys: 50, "history rows": 10, tombstones: 5 };
 
@@ -55,11 +55,14 @@ export class SameState {
     this.forget(name);
   }
 
-  /** An attempt that ends because count or digest differ is an alarm: its copy was wrong. */
-  aborted(move: SeenInterval, reason: string): void {
-    if (reason !== "mismatch") return;
+  /** Count or digest differ at the target: an alarm, the copy was wrong or was counted wrongly. */
+  mismatched(attempt: SeenAttempt, state: RangeState): void {
+    const name = attemptName(attempt);
+    const source = this.frozenStates.get(name);
+    const found = source === undefined ? null : difference(source.keys, state.keys);
+    const what = found === null ? "both sides have the same" : `at the target ${found}`;
     this.findings.violation(
-      `${intervalText(move)} is given up: its copy is not what it was made of`,
+      `attempt ${name} of ${intervalText(attempt)}: its copy is refused, and ${what}`,
     );
   }
 
