@@ -92,16 +92,17 @@ function rowDuty(partition: number, row: OwnershipRow, records: RangeRecords): R
   return isDue ? { kind: "range-adopt", ...of } : null;
 }
 
-/** A move that is over took nothing away: the range is still what it was when it began. */
+/**
+ * A move that is over took nothing away. What is frozen goes nowhere: no other move freezes or
+ * fills any of it while the row is there. So who has it by a record from after the move has it now,
+ * and whether its range was joined with others meanwhile does not matter.
+ */
 function stillOwns(partition: number, row: OwnershipRow, records: RangeRecords): boolean {
   const ranges = records.rangesOf(row.keySpace);
   if (ranges.length === 0) {
     return hashPartition(keySpaceHashText(row.keySpace), records.poolSize) === partition;
   }
-  return ranges.some((range) => {
-    const isIts = range.partitionId === partition && range.generation === row.generation;
-    return isIts && covers(range, row);
-  });
+  return ranges.some((range) => range.partitionId === partition && covers(range, row));
 }
 
 function covers(

@@ -248,7 +248,8 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   }
 
   private get wantsLinger(): boolean {
-    return this.leadership.isServing && !this.isPaused;
+    const isHeld = this.entryPause.wakeAtMs < Infinity;
+    return this.leadership.isServing && !this.isPaused && !isHeld;
   }
 
   /** Somebody waits for an answer of this group. */

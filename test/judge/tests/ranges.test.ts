@@ -210,6 +210,12 @@ t.test("P-104 ranges tile their key spaces", (t) => {
   t.equal(checker.verdict().violationCount, 1, "a generation that goes back");
   checker.began({ ...merge, target: 5 });
   t.equal(checker.verdict().violationCount, 2, "no range of that partition is beside it");
+  const anew = new Tiling({});
+  anew.map(1, new Map([["b", [range(null, "b/m", 1, 7), range("b/m", null, 4, 7)]]]));
+  anew.map(2, new Map());
+  anew.map(3, new Map([["b", [range(null, null, 1)]]]));
+  anew.map(4, new Map([["b", whole]]));
+  t.equal(anew.verdict().kind, "pass", "who registers anew begins anew");
   t.end();
 });
 

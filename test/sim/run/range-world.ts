@@ -39,6 +39,8 @@ export class RangeWorld {
   private readonly counts: RangeCounts;
   private readonly swing: RangeSwing | null;
   private readonly aiming: Prng;
+  /** The newest term of each group that any node knew. */
+  private readonly terms = new Map<number, number>();
   private isPeace = false;
   private isOver = false;
 
@@ -55,7 +57,8 @@ export class RangeWorld {
     this.aiming = world.prng("aims");
     const nowMs = (): number => world.nowMs;
     this.counts = new RangeCounts(nowMs, checks.counts, (partition) => {
-      return this.leaders().get(partition)?.machine ?? null;
+      const group = this.leaders().get(partition);
+      return group === undefined ? null : { node: group.leaderNode(), machine: group.machine };
     });
     this.tap = new RangeTap(nowMs, {
       applied: (seen) => {
@@ -138,9 +141,12 @@ export class RangeWorld {
     });
   }
 
-  /** Groups at the leaders that serve, of the newest term that anybody knows. */
+  /**
+   * Groups at the leaders that serve, of the newest term that anybody knows, or knew before the group
+   * was removed there.
+   */
   private leaders(): ReadonlyMap<number, Group> {
-    const terms = new Map<number, number>();
+    const { terms } = this;
     const leaders = new Map<number, Group>();
     for (const { running } of this.servers) {
       for (const group of running?.node.groups() ?? []) {

@@ -2,9 +2,11 @@
  * Listens to who asks for the sizes of ranges and what it is told, and counts the same anew at every
  * entry that is applied meanwhile.
  *
- * Invariant: what is counted is what one replica has applied; a size is of that partition's rows,
- * whoever the keys belong to by then.
+ * Invariants: 1. What is counted is what one replica has applied; a size is of that partition's rows,
+ * whoever the keys belong to by then. 2. A size is that of the leader that is asked: of one that has not
+ * heard that another one leads it says nothing about the range.
  */
+import { partitionId } from "../../../src/base/ids.js";
 import type { Node } from "../../../src/host/node.js";
 import type { Machine } from "../../../src/machine/machine.js";
 import type { CountsTrue } from "../../judge/checkers/ranges/counts-true.js";
@@ -13,6 +15,11 @@ import { liveKeys } from "./range-rows.js";
 
 interface Asked extends SeenInterval {
   readonly partitionId: number;
+}
+
+interface Led {
+  readonly node: number;
+  readonly machine: Machine;
 }
 
 /** A count stands while fewer commands than this part of the keys came since. */
@@ -26,19 +33,22 @@ export class RangeCounts {
   constructor(
     private readonly nowMs: () => number,
     private readonly checker: CountsTrue,
-    /** The partition as its newest leader has it; null: nobody leads it. */
-    private readonly find: (partition: number) => Machine | null,
+    /** The newest leader of the partition and what it has; null: nobody leads it. */
+    private readonly find: (partition: number) => Led | null,
   ) {}
 
   /** Listens to one life of a node. */
   attach(node: Node): void {
     const { sizes } = node["parts"].ranges;
     const ask = sizes.ask.bind(sizes);
+    const { leader } = sizes["deps"];
     sizes.ask = (range, done) => {
       const fromMs = this.nowMs();
       const asked: Asked = { ...range };
       this.open.add(asked);
-      const machine = this.find(range.partitionId);
+      const led = this.find(range.partitionId);
+      const isHeard = led?.node === leader(partitionId(range.partitionId));
+      const machine = isHeard ? led.machine : null;
       if (machine !== null) this.count(asked, machine);
       ask(range, (size) => {
         this.open.delete(asked);

@@ -76,8 +76,12 @@ void t.test("the source opens what no cut can take any more, and gives up what w
   t.equal(duties(SOURCE, frozen, { phase: "aborting", reason: "deadline" }), "range-unfreeze");
   t.equal(duties(SOURCE, frozen, null), "range-unfreeze", "the move is over, the range is its own");
   const isNext = { ...WHOLE, generation: rangeGeneration(2) };
-  const cut = { rangesOf: () => [isNext] };
-  t.equal(duties(SOURCE, frozen, null, cut), "range-release", "the range changed since");
+  const grown = { rangesOf: () => [isNext] };
+  const why =
+    "P-094 frozen late, by who heard late that another range was joined with it meanwhile";
+  t.equal(duties(SOURCE, frozen, null, grown), "range-unfreeze", why);
+  const part = { rangesOf: () => [{ ...isNext, startKey: "room/7" }] };
+  t.equal(duties(SOURCE, frozen, null, part), "range-release");
   const elsewhere = { rangesOf: () => [{ ...WHOLE, partitionId: TARGET }] };
   t.equal(duties(SOURCE, frozen, null, elsewhere), "range-release");
   const gone = { rangesOf: () => [] };

@@ -38,3 +38,20 @@ t.test("C9 what is queued in a pause is cut when it ends", (t) => {
   t.strictSame(ends, ["applied"]);
   t.end();
 });
+
+t.test("C9 who lingers in a pause waits for its end, and does not spin", (t) => {
+  const world = new World({ lingerMs: 20 });
+  const group = world.group(world.ready(), "key");
+  const ends: string[] = [];
+  group.holdEntries(100);
+  const deadlineMs = world.timer.nowMs + 1000;
+  group.propose({ kind: "advance-clock" }, 10, deadlineMs, ({ status }) => void ends.push(status));
+  for (let ms = 0; ms < 90; ms++) {
+    world.timer.nowMs++;
+    t.doesNotThrow(() => world.settle(100), `${ms} ms`);
+  }
+  t.strictSame(ends, []);
+  world.pass(20);
+  t.strictSame(ends, ["applied"]);
+  t.end();
+});

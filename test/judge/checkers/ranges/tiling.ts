@@ -10,7 +10,8 @@ import { type SeenMove, type SeenRange, intervalText } from "./seen-moves.js";
 
 export class Tiling {
   private readonly findings: Findings;
-  private readonly generations = new Map<string, number>();
+  /** By key space, then by range and partition. */
+  private readonly generations = new Map<string, Map<string, number>>();
   private version = -1;
   private spaces: ReadonlyMap<string, readonly SeenRange[]> = new Map();
 
@@ -28,7 +29,7 @@ export class Tiling {
       if (ranges.length > 1) this.findings.count("of several ranges");
       const fault = faultOf(ranges);
       if (fault !== null) this.findings.violation(`version ${version}, ${keySpace}: ${fault}`);
-      this.compareGenerations(version, ranges);
+      this.compareGenerations(version, keySpace, ranges);
     }
   }
 
@@ -46,17 +47,24 @@ export class Tiling {
     this.findings.violation(`${what}, which has no range beside it`);
   }
 
-  /** A range that another partition has is of a later generation. */
-  private compareGenerations(version: number, ranges: readonly SeenRange[]): void {
+  /** What a range becomes is of a later generation, for as long as its key space is registered. */
+  private compareGenerations(
+    version: number,
+    keySpace: string,
+    ranges: readonly SeenRange[],
+  ): void {
+    const isNew = ranges.length === 1 && ranges[0]?.generation === 1;
+    const before = isNew ? undefined : this.generations.get(keySpace);
+    const known = before ?? new Map<string, number>();
+    this.generations.set(keySpace, known);
     for (const range of ranges) {
       const name = `${intervalText(range)} at ${range.partitionId}`;
-      const known = this.generations.get(name);
-      if (known !== undefined && known > range.generation) {
+      const was = known.get(name) ?? 0;
+      if (was > range.generation) {
         const text = `version ${version}: ${name} has generation ${range.generation}`;
-        // Who unregisters and registers anew begins again.
-        if (range.generation !== 1) this.findings.violation(`${text} after ${known}`);
+        this.findings.violation(`${text} after ${was}`);
       }
-      this.generations.set(name, range.generation);
+      known.set(name, range.generation);
     }
   }
 
