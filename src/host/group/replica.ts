@@ -237,7 +237,9 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
       this.entryPause.wakeAtMs,
     );
     if (this.shared.settings.lingerMs === 0) return deadlineMs;
-    const lingers = this.proposals.entryCount === 0 && this.wantsLinger;
+    // While entries are held back nothing lingers: the end of that is waited for.
+    const isHeld = this.isPaused || this.entryPause.wakeAtMs < Infinity;
+    const lingers = this.leadership.isServing && !isHeld && this.proposals.entryCount === 0;
     if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
     return Math.min(deadlineMs, this.batcher.lingerEndMs);
   }
@@ -245,11 +247,6 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** Leadership is on its way: what arrives waits, here or for the next leader. */
   private get isPaused(): boolean {
     return this.move.isPausing || this.core.isTransferring;
-  }
-
-  private get wantsLinger(): boolean {
-    const isHeld = this.entryPause.wakeAtMs < Infinity;
-    return this.leadership.isServing && !this.isPaused && !isHeld;
   }
 
   /** Somebody waits for an answer of this group. */
