@@ -63,6 +63,12 @@ t.test("answers to changes of ranges are true", (t) => {
   checker.asked(5, asked("unregister"), 40);
   checker.told(5, told("QuiesceWindowOpen"));
   t.equal(checker.verdict().violationCount, 1, "no move was under way");
+  checker.began({ ...SPLIT, moveId: 8 });
+  checker.ended(7);
+  checker.asked(10, asked("unregister"), 45);
+  checker.told(10, told("QuiesceWindowOpen"));
+  t.equal(checker.verdict().violationCount, 1, "the end of the one before was told again");
+  checker.ended(8);
   checker.asked(6, asked("unregister"), 50);
   checker.told(6, told("Removed"));
   t.equal(checker.verdict().violationCount, 2, "there are ranges");

@@ -131,9 +131,10 @@ export class HonestStatus {
     for (const call of this.calls.values()) if (call.answer === null) call.merges++;
   }
 
+  /** It may be told again when the next move of the key space runs. */
   ended(moveId: number): void {
-    const begun = this.begun.get(moveId);
-    if (begun !== undefined) this.moving.delete(begun.move.keySpace);
+    const keySpace = this.begun.get(moveId)?.move.keySpace ?? "";
+    if (this.moving.get(keySpace) === moveId) this.moving.delete(keySpace);
   }
 
   told(id: number, answer: ToldChange): void {
