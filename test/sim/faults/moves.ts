@@ -53,7 +53,7 @@ const MUTED: readonly MovePhase[] = ["begun", "opened", "opened", "frozen", "fro
 
 /** Around the time that an interval may be frozen, or beyond that in which a target must be led. */
 function longMs(prng: Prng): number {
-  return prng.chance(1, 2) ? World.between(prng, 300, 4000) : World.between(prng, 4000, 20_000);
+  return prng.chance(1, 3) ? World.between(prng, 300, 4000) : World.between(prng, 4000, 20_000);
 }
 
 const ACTIONS = [

@@ -87,7 +87,7 @@ export function rangePlan(prng: Prng): RangePlan {
     thresholds: {
       splitThreshold: isAutomatic ? mergeMinSize * pick(prng, [4, 5]) : 0,
       splitMinSize: pick(prng, [0, 0, 2, 5]),
-      mergeMinSize: isAutomatic ? mergeMinSize : pick(prng, [4, 20, 200]),
+      mergeMinSize: isAutomatic ? mergeMinSize : pick(prng, [10, 40, 200]),
       collectionEveryMs: isAutomatic ? pick(prng, [500, 2000]) : NEVER_MS,
     },
     host: {

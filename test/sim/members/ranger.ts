@@ -26,9 +26,13 @@ export interface RangerEvents extends WitnessEvents {
   told(id: number, answer: ToldChange): void;
 }
 
-/** Splits come in the first part of each cycle alone (ms). */
-const CYCLE_MS = 22_000;
-const SPLITS_MS = 8000;
+/**
+ * What was split must be left alone for ten seconds before it can be merged: splits come in the first
+ * part of each cycle alone (ms), and key spaces end in the last one.
+ */
+const CYCLE_MS = 20_000;
+const SPLITS_MS = 6000;
+const MERGES_MS = 18_000;
 
 type Told = (answer: ToldChange) => void;
 
@@ -80,9 +84,12 @@ export class Ranger {
     });
   }
 
-  /** What was split must be left alone for some time before it can be merged. */
-  private get isTimeToSplit(): boolean {
-    return this.ranges.isAutomatic || this.world.nowMs % CYCLE_MS < SPLITS_MS;
+  /** What comes instead of the drawn kind at this time of the cycle. */
+  private timely(drawn: RangeKind): RangeKind {
+    const atMs = this.world.nowMs % CYCLE_MS;
+    const isSplit = drawn === "split-space" && !this.ranges.isAutomatic;
+    const isEarly = drawn === "unregister-space" && atMs < MERGES_MS;
+    return isEarly || (isSplit && atMs >= SPLITS_MS) ? "merge-spaces" : drawn;
   }
 
   private get able(): readonly Server[] {
@@ -100,8 +107,7 @@ export class Ranger {
   private act(): void {
     const { faults, ranges } = this;
     const number = ++faults.count;
-    const drawn = ranges.kinds[this.prng.below(ranges.kinds.length)] as RangeKind;
-    const kind = drawn === "split-space" && !this.isTimeToSplit ? "merge-spaces" : drawn;
+    const kind = this.timely(ranges.kinds[this.prng.below(ranges.kinds.length)] as RangeKind);
     const prng = this.prng.fork(kind);
     if (this.plan.without.includes(number)) return;
     const keySpace = this.spaces[prng.below(this.spaces.length)] as string;

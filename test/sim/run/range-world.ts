@@ -149,7 +149,9 @@ export class RangeWorld {
     const { terms } = this;
     const leaders = new Map<number, Group>();
     for (const { running } of this.servers) {
-      for (const group of running?.node.groups() ?? []) {
+      // Who closes serves nothing any more, and may have closed its store.
+      if (running === null || running.node["parts"].stopping.isClosing) continue;
+      for (const group of running.node.groups()) {
         const term = group.term();
         const known = terms.get(group.partition) ?? -1;
         if (term > known) {
