@@ -180,8 +180,10 @@ function effects(
 ): Verdict {
   const least = nodes.count > 1 ? 1 : 0;
   const wanted = Object.fromEntries((kinds ?? []).map((kind) => [kind, 1]));
+  // The faults of a list tell by themselves that they struck; not each of them makes somebody vote.
+  const risen = kinds === undefined ? least : 0;
   const minimum = {
-    ...{ faults: kinds?.length ?? 3, "terms risen": least, "links known": least },
+    ...{ faults: kinds?.length ?? 3, "terms risen": risen, "links known": least },
     ...wanted,
   };
   const findings = new Findings("faults had effects", minimum);

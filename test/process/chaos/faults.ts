@@ -45,6 +45,9 @@ const NEEDS_PEERS: ReadonlySet<FaultKind> = new Set([
   "delay",
 ]);
 
+/** A move may be over before it is seen: so often a fault that was asked for by name is tried. */
+const CHOSEN_TRIES_MAX = 5;
+
 export class ChaosFaults {
   readonly injected = new Map<FaultKind, number>();
   readonly unavailable = new Map<FaultKind, number>();
@@ -82,15 +85,21 @@ export class ChaosFaults {
     return this.waiting.pop() as FaultKind;
   }
 
-  /** `chosen`: else it is drawn. */
+  /** `chosen`: else it is drawn. What was chosen is tried again where it came too late, some times. */
   async inject(chosen?: FaultKind): Promise<void> {
     const kind = chosen ?? this.draw();
+    const triesMax = chosen === undefined ? 1 : CHOSEN_TRIES_MAX;
+    for (let tries = 0; tries < triesMax; tries++) if (await this.injectOnce(kind)) return;
+  }
+
+  private async injectOnce(kind: FaultKind): Promise<boolean> {
     const node = 1 + this.prng.below(this.nodes.count);
     const lastsMs = 2500 + this.prng.below(3000);
     this.say(`${kind}, node ${node}, ${lastsMs} ms`);
     const done = await this.carryOut(kind, node, lastsMs);
     const counts = done ? this.injected : this.unavailable;
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    return done;
   }
 
   private async carryOut(kind: FaultKind, node: number, lastsMs: number): Promise<boolean> {

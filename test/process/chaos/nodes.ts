@@ -284,22 +284,21 @@ export class ChaosNodes {
     }
   }
 
-  /** Sum of the terms of all partitions at one node that answers: it rises with every election. */
+  /** Sum over all partitions of the largest term that a node tells of each: it rises with every election. */
   async terms(): Promise<number> {
-    let most = 0;
+    const terms = new Map<string, number>();
     for (const node of this.all) {
       try {
         const url = `http://127.0.0.1:${this.ports.get(node)?.http}/metrics`;
         const text = await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text();
-        let sum = 0;
-        for (const match of text.matchAll(/^svc_raft_term\{[^}]*\} (\d+)/gm))
-          sum += Number(match[1]);
-        most = Math.max(most, sum);
+        for (const [, labels = "", term] of text.matchAll(/^svc_raft_term\{([^}]*)\} (\d+)/gm)) {
+          terms.set(labels, Math.max(terms.get(labels) ?? 0, Number(term)));
+        }
       } catch {
         // Another node answers.
       }
     }
-    return most;
+    return [...terms.values()].reduce((sum, term) => sum + term, 0);
   }
 
   async end(): Promise<void> {

@@ -27,6 +27,8 @@ t.test(
     t.equal(await rolesUntil(nodes.node(1), roles), roles);
     await load.open(nodes, 6);
     await nodes.settled(6, 3, all);
+    // Another node hears of the last move a moment later.
+    await nodes.settled(2, 3, all);
     t.same([...(await nodes.counts(2)).values()], [5, 5, 5, 5, 5, 5], "as many on each");
     const { partitions, hostedPartitionCount } = await nodes.placement(6);
     t.equal(hostedPartitionCount, 5);
