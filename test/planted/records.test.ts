@@ -41,7 +41,7 @@ const bugs: readonly RecordBug[] = [
 
 const tried = parts.of(bugs);
 
-t.setTimeout(parts.isAll ? 3_600_000 : 300_000);
+t.setTimeout(parts.isAll ? 3_600_000 : 560_000);
 t.comment(parts.text);
 
 /** The names of the tests of a file that fail in a tree with these modules. */

@@ -12,7 +12,7 @@ import { PlantedTree } from "./plant.js";
 import { openRows, readmeText, rowOf, writtenRows } from "./table.js";
 import { Trials } from "./trials.js";
 
-t.setTimeout(parts.isAll ? 3_600_000 : 300_000);
+t.setTimeout(parts.isAll ? 3_600_000 : 560_000);
 t.comment(parts.text);
 
 /** Seeds tried from the recorded one on: what a seed means changes with the simulator. */
