@@ -10,7 +10,7 @@ import { createSequences, makeObjects, step, verifyAll } from "./crash-objects.j
 import { Findings, type Send } from "./crash-workload.js";
 import { ServerProcess, endAll, nodeFlags, sleep, temporaryDirectory } from "./server-process.js";
 
-const OPERATIONS = Number(process.env["SVC_CRASH_OPERATIONS"] ?? 200_000);
+const OPERATIONS = Number(process.env["SVC_CRASH_OPERATIONS"] ?? 80_000);
 const KILLS = Number(process.env["SVC_CRASH_KILLS"] ?? 20);
 const WORKERS = 96;
 const SEED = Number(process.env["SVC_CRASH_SEED"] ?? Date.now() % 1_000_000);
@@ -93,7 +93,7 @@ class Gate {
 t.setTimeout(600_000);
 
 t.test(
-  "200,000 operations under 20 kill -9 (P-003, P-024, P-028, P-033, P-057, P-074, P-077)",
+  "80,000 operations under 20 kill -9 (P-003, P-024, P-028, P-033, P-057, P-074, P-077)",
   { timeout: 600_000 },
   async (t) => {
     t.comment(`seed ${SEED}`);
