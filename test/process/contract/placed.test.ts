@@ -17,7 +17,7 @@ const FLAGS = [
   "--raft-replication-factor=3",
   "--initial-cluster-partitions=5",
   "--raft-placement-pass-interval=1s",
-  "--raft-decommission-drain-timeout=3s",
+  "--raft-decommission-drain-timeout=5s",
 ];
 const LEAVER = 5;
 
@@ -48,11 +48,12 @@ async function leaves(t: Test, callers: PlacedCallers): Promise<void> {
         "role"
       ] as string;
     };
-    await eventually("it is leaving", async () => (await roleOf()) === "Leaving", roleOf);
-    t.match(await callers.get(LEAVER, "/v1/cluster/health"), {
-      status: 503,
-      body: { ready: false, reason: "leaving", localRole: "Leaving" },
-    });
+    // The node itself hears of it a moment later than who leads.
+    const health = (): Promise<Reply> => callers.get(LEAVER, "/v1/cluster/health");
+    const isLeaving = async (): Promise<boolean> => (await health()).status === 503;
+    await eventually("it is leaving", isLeaving, roleOf);
+    t.match(await health(), { body: { ready: false, reason: "leaving", localRole: "Leaving" } });
+    t.equal(await roleOf(), "Leaving");
     const other = await callers.leave(4);
     t.equal(other.status, 503);
     t.match(other.body, {
