@@ -6,8 +6,8 @@
  */
 import { KvType, typeNames } from "../../src/base/result-types.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
+import { type Elections, ElectionTally } from "../../test/process/cluster/elections.js";
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
-import { type Elections, ElectionTally } from "./elections.js";
 import { LocalNodes } from "./local-nodes.js";
 import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
 

@@ -9,6 +9,7 @@ import { createWriteStream, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Prng } from "../../../src/base/prng.js";
+import { ElectionTally } from "../cluster/elections.js";
 import { sleep } from "../cluster/server-process.js";
 import { HISTORY_CHECKS, checkHistory, withDrift } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
@@ -66,13 +67,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       ? new ChaosRanges(nodes, workload.spaces, prng.fork("ranges"), say)
       : null;
     const faults = new ChaosFaults(nodes, prng.fork("faults"), say, ranges);
-    const termsBefore = await nodes.terms();
+    const elections = new ElectionTally(nodes);
+    await elections.take();
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
     const changes = ranges?.run();
     const pace = prng.fork("pace");
     const stuck = await disturb(faults, options.kinds ?? null, deadline, pace);
-    const termsAfter = await nodes.terms();
+    const { terms } = await elections.take();
     const losesDisk = options.nodes > 1 && stuck === null;
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
     workload.stop();
@@ -84,7 +86,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const verdicts = [
       ...judge(recorded, isRanged),
       workload.store.verdict(),
-      effects(options, faults, nodes, termsAfter - termsBefore),
+      effects(options, faults, nodes, terms),
       served(unserved, stuck),
       ...(ranges === null ? [] : [await rangesMoved(ranges, recorded)]),
       ...wiped,
@@ -191,7 +193,7 @@ function effects(
     findings.count("faults", count);
     findings.count(kind, count);
   }
-  findings.count("terms risen", Math.max(0, termsRisen));
+  findings.count("terms risen", termsRisen);
   findings.count("links known", nodes.network.known);
   return findings.verdict();
 }

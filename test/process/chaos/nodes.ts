@@ -284,21 +284,16 @@ export class ChaosNodes {
     }
   }
 
-  /** Sum over all partitions of the largest term that a node tells of each: it rises with every election. */
-  async terms(): Promise<number> {
-    const terms = new Map<string, number>();
-    for (const node of this.all) {
-      try {
-        const url = `http://127.0.0.1:${this.ports.get(node)?.http}/metrics`;
-        const text = await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text();
-        for (const [, labels = "", term] of text.matchAll(/^svc_raft_term\{([^}]*)\} (\d+)/gm)) {
-          terms.set(labels, Math.max(terms.get(labels) ?? 0, Number(term)));
-        }
-      } catch {
-        // Another node answers.
-      }
-    }
-    return [...terms.values()].reduce((sum, term) => sum + term, 0);
+  get ids(): readonly number[] {
+    return this.all;
+  }
+
+  /** What a node counts, by name with labels. Rejects where it does not answer. */
+  async metrics(node: number): Promise<ReadonlyMap<string, number>> {
+    const url = `http://127.0.0.1:${this.ports.get(node)?.http}/metrics`;
+    const text = await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text();
+    const lines = text.matchAll(/^(\w+(?:\{[^}]*\})?) ([0-9.e+-]+)$/gm);
+    return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
   }
 
   async end(): Promise<void> {

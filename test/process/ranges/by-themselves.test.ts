@@ -41,7 +41,7 @@ t.test("P-105 P-106 C8 ranges split and merge by themselves under load", async (
     told,
   );
   const verdicts = await run.judge();
-  t.same(run.failures, [], "no call failed or was sent back");
+  t.same(await run.failures(), [], "no call failed or was sent back");
   for (const verdict of verdicts) t.equal(verdict.kind, "pass", verdictText(verdict));
   t.ok(allPass(verdicts));
   t.same(await run.differences("ranged-"), [], "every node shows the same");

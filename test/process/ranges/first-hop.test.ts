@@ -91,7 +91,7 @@ t.test(
     );
     while (run.answered < 2 * CALLS && performance.now() < endMs) await sleep(100);
     const verdicts = await run.judge();
-    t.same(run.failures, [], "no call failed or was sent back");
+    t.same(await run.failures(), [], "no call failed or was sent back");
     t.ok(run.answered >= CALLS, `${run.answered} calls`);
     for (const verdict of verdicts) t.equal(verdict.kind, "pass", verdictText(verdict));
     t.ok(allPass(verdicts));

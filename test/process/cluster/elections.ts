@@ -4,7 +4,11 @@
  *
  * Invariant: counters that begin anew, because their process did, are counted from zero.
  */
-import type { LocalNodes } from "./local-nodes.js";
+/** Nodes whose metrics can be read: name with labels, and value. */
+interface MeteredNodes {
+  readonly ids: readonly number[];
+  metrics(id: number): Promise<ReadonlyMap<string, number>>;
+}
 
 export interface Elections {
   /** Terms that began, of all partitions. */
@@ -15,17 +19,24 @@ export interface Elections {
   readonly stills: number;
 }
 
+const NONE: ReadonlyMap<string, number> = new Map();
+
+/** What nobody ordered: each may have ended one call of every caller with a refusal. */
+export function unplanned({ terms, ordered, stills }: Elections): number {
+  return Math.max(0, terms - ordered) + stills;
+}
+
 export class ElectionTally {
   private readonly terms = new Map<string, number>();
   private readonly counted = new Map<string, number>();
 
-  constructor(private readonly nodes: LocalNodes) {}
+  constructor(private readonly nodes: MeteredNodes) {}
 
   /** What happened since the last call; the first one begins. */
   async take(): Promise<Elections> {
     const found = { terms: 0, ordered: 0, stills: 0 };
     for (const id of this.nodes.ids) {
-      const metrics = await this.nodes.metrics(id).catch(() => new Map<string, number>());
+      const metrics = await this.nodes.metrics(id).catch(() => NONE);
       for (const [name, value] of metrics) {
         if (name.startsWith("svc_raft_term{")) found.terms += this.rise(this.terms, name, value);
         const isMoved = name.startsWith("svc_leader_transfers") && name.includes('"moved"');
