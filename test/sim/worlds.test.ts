@@ -5,7 +5,7 @@ import t from "tap";
 import { type Profile, PROFILES, expectedOf } from "./plan/profiles.js";
 import { runSeed } from "./run/seedrun.js";
 
-t.setTimeout(240_000);
+t.setTimeout(560_000);
 
 /** Seeds of each; what must have happened is counted over all of them. */
 const WORLDS = {

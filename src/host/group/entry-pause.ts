@@ -3,11 +3,10 @@
  * of one instant: what is queued waits, what was cut goes on.
  *
  * It proves nothing: whoever asked for it checks that nothing changed. Invariants: 1. A pause ends
- * by itself, and whoever asks meanwhile shares it. 2. After a pause come four times as long without
- * one: callers who write get their turn however many read.
+ * by itself, and whoever asks meanwhile shares it. 2. After a pause comes twice as long without one:
+ * callers who write get their turn however many read.
  */
-const PAUSE_MAX_MS = 100;
-const REST_FACTOR = 4;
+import { ENTRY_PAUSE_MAX_MS, ENTRY_REST_FACTOR } from "../../base/limits.js";
 
 export class EntryPause {
   private untilMs = 0;
@@ -15,9 +14,9 @@ export class EntryPause {
 
   begin(nowMs: number, forMs: number): void {
     if (nowMs < this.nextMs) return;
-    const pauseMs = Math.min(forMs, PAUSE_MAX_MS);
+    const pauseMs = Math.min(forMs, ENTRY_PAUSE_MAX_MS);
     this.untilMs = nowMs + pauseMs;
-    this.nextMs = this.untilMs + REST_FACTOR * pauseMs;
+    this.nextMs = this.untilMs + ENTRY_REST_FACTOR * pauseMs;
   }
 
   isOn(nowMs: number): boolean {

@@ -138,7 +138,12 @@ export class PartsRead {
       if ("kind" in end) failure ??= end;
       else parts.push(end);
     }
-    if (failure === null && parts.length === ends.length) return then({ kind: "parts", parts });
+    if (failure === null && parts.length === ends.length) {
+      // Who reads again, or on, waits for a leader anew (C12).
+      this.tries = 0;
+      this.giveUpMs = 0;
+      return then({ kind: "parts", parts });
+    }
     for (const part of parts) part.close();
     if (failure !== null) return then(failure);
     this.wait(question, this.serving.ports.clock.monotonicMs(), then);

@@ -6,11 +6,17 @@
  * one, begun when all parts have come, each proves again that it leads and says whether its part
  * stands. If all do, what was read was the state of every instant between the rounds. Invariants:
  * 1. Nothing is shown without a second round. 2. A view is shown only if its parts own every key of
- * it exactly once. 3. Tries are bounded: the last ones ask the partitions to keep their entries
- * back for a moment. 4. An entry whose lease ended before the read began is never shown.
+ * it exactly once. 3. It is tried again until the deadline of the request, and by nothing shorter
+ * (C12): after some tries the partitions are asked to keep their entries back, for as long as two
+ * rounds may take here, and between two such tries lies the time for which they refuse that. 4. An
+ * entry whose lease ended before the read began is never shown.
  */
 import { partitionId, type PartitionId } from "../../base/ids.js";
-import { RANGE_PAGE_LIMIT_DEFAULT } from "../../base/limits.js";
+import {
+  ENTRY_PAUSE_MAX_MS,
+  ENTRY_REST_FACTOR,
+  RANGE_PAGE_LIMIT_DEFAULT,
+} from "../../base/limits.js";
 import { KvType } from "../../machine/commands/command.js";
 import type { KvPageAnswer } from "../api/answers.js";
 import { rangeAfter, rangeCursor, rangeQueryOf, wholeBucket } from "../api/page-query.js";
@@ -34,11 +40,11 @@ export interface SpanEnds {
 
 type BucketRequest = RequestOf<"bucket">;
 
-/** Double collects while the partitions go on, and while they keep their entries back. */
+/** Double collects while the partitions go on. */
 const TRIES_FREE = 4;
-const TRIES_HELD = 4;
-/** So long the partitions are asked to keep their entries back (ms), all held tries together. */
-const HOLD_MS = 100;
+/** So long the partitions are asked to keep their entries back (ms), by how long the last try took. */
+const HOLD_FACTOR = 4;
+const HOLD_MIN_MS = 50;
 
 function queryOf(request: BucketRequest, settings: OperationsSettings): ScanQuery {
   const common = { prefix: bucketOf(request), tombstones: false, durability: request.durability };
@@ -69,11 +75,14 @@ class SpanRead {
   private readonly query: ScanQuery;
   private readonly parts: PartsRead;
   private tries = 0;
+  /** Of the last try (ms). */
+  private tookMs = 0;
+  private beganMs = 0;
 
   constructor(
     private readonly serving: Serving,
     private readonly request: BucketRequest,
-    context: RequestContext,
+    private readonly context: RequestContext,
     private readonly after: Uint8Array | null,
     private readonly ends: SpanEnds,
   ) {
@@ -88,8 +97,9 @@ class SpanRead {
 
   begin(): void {
     this.tries++;
+    this.beganMs = this.serving.ports.clock.monotonicMs();
     const { after, ends } = this;
-    const holdMs = this.tries > TRIES_FREE ? HOLD_MS : 0;
+    const holdMs = this.tries > TRIES_FREE ? this.holdMs : 0;
     this.parts.read({ after, isWatched: true, holdMs }, (end) => {
       if (end.kind === "failed") ends.fail(end.end, end.refusal);
       else this.collected(end.parts);
@@ -116,10 +126,29 @@ class SpanRead {
         open--;
         if (open > 0) return;
         if (stands) this.ends.done(this.answer(page));
-        else if (this.tries < TRIES_FREE + TRIES_HELD) this.begin();
-        else this.ends.fail("mustRetry", null);
+        else this.again();
       });
     }
+  }
+
+  private get holdMs(): number {
+    return Math.min(
+      ENTRY_PAUSE_MAX_MS,
+      Math.max(HOLD_MIN_MS, Math.ceil(HOLD_FACTOR * this.tookMs)),
+    );
+  }
+
+  private again(): void {
+    const { clock, timer, entropy } = this.serving.ports;
+    const nowMs = clock.monotonicMs();
+    this.tookMs = nowMs - this.beganMs;
+    if (this.tries < TRIES_FREE) return this.begin();
+    // Partitions that rest from such a pause at different times would never keep all entries back at once: whoever asks
+    // only when all have rested finds all of them willing. Readers that met once do not meet again.
+    const restMs = this.tries === TRIES_FREE ? 0 : (1 + ENTRY_REST_FACTOR) * this.holdMs;
+    const waitMs = restMs + (entropy.uint32() % HOLD_MIN_MS);
+    if (nowMs + waitMs >= this.context.deadlineMs) return this.ends.fail("mustRetry", null);
+    timer.after(waitMs, () => this.begin());
   }
 
   private answer(page: PagePart | "too-large"): KvPageAnswer {

@@ -124,7 +124,8 @@ export class ChaosWorkload {
     const endpoint = this.endpoints.get(`${isRest ? "rest" : "grpc"} ${node}`) as Endpoint;
     const { history } = this;
     const before = this.nodes.disturbances.get(node) ?? 0;
-    const id = history.call(process, node, operation, performance.now(), BOUND_MS);
+    const beganMs = performance.now();
+    const id = history.call(process, node, operation, beganMs, BOUND_MS);
     const outcome = await endpoint.call(operation, cursor);
     const nowMs = performance.now();
     const isLost = outcome.kind === "unknown" && outcome.reason.startsWith("lost");
@@ -133,7 +134,8 @@ export class ChaosWorkload {
     else history.answered(id, outcome, nowMs);
     this.outcomes[outcome.kind]++;
     if (outcome.kind !== "ok") {
-      const reason = outcome.reason.slice(0, 40);
+      const tookSeconds = Math.round((nowMs - beganMs) / 1000);
+      const reason = `${operation.kind}: ${outcome.reason.slice(0, 40)} after ${tookSeconds} s`;
       const reasons = outcome.kind === "unknown" ? this.unknownReasons : this.refusedReasons;
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
     }

@@ -177,6 +177,35 @@ t.test("K13 who writes all the time does not keep a bucket from being read", asy
   t.equal(trio.open, 0);
 });
 
+t.test("K13 C12 nor do they while the partitions rest from being held for others", async (t) => {
+  const moving = split();
+  const { trio } = moving;
+  // Proofs take so long that somebody always writes between two rounds, except while entries are held.
+  for (const groups of trio.groups) {
+    for (const group of groups.values()) {
+      const { read } = group;
+      group.read = (deadlineMs, done) => trio.world.timer.after(20, () => read(deadlineMs, done));
+    }
+  }
+  const endMs = trio.world.timer.nowMs + 6000;
+  let writes = 0;
+  const write = (): void => {
+    moving.later(moving.source, "m/a", "", () => void writes++);
+    moving.later(moving.target, "m/o", "", () => void writes++);
+    if (trio.world.timer.nowMs < endMs) trio.world.timer.after(1, write);
+  };
+  write();
+  const answers: KvPageAnswer[][] = [];
+  for (let at = 0; at < 20; at++) {
+    answers.push(trio.post(1 + (at % 3), bucket()));
+    trio.world.pass(30, 1);
+  }
+  trio.world.pass(6000, 1);
+  for (const list of answers) t.match(list, [{ type: KvType.got }]);
+  t.ok(writes > 500, `and the writers go on: ${writes}`);
+  t.equal(trio.open, 0);
+});
+
 t.test("P-101 a part that was refused is no end of the data", async (t) => {
   const moving = split();
   const { trio } = moving;
