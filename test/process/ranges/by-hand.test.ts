@@ -21,7 +21,7 @@ t.test("P-100 P-101 K13 K15 K16 moves by hand under load cost no caller an error
     seed: 14,
     // An even number: nothing is split but by hand.
     flags: rangeFlags(14),
-    spaces: new RangeSpaces(15_000),
+    spaces: new RangeSpaces(),
     say: (text) => t.comment(text),
   });
   t.teardown(() => run.end());
