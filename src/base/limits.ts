@@ -49,7 +49,7 @@ export const REMOVED_PARTITIONS_KEPT = 256;
 /** Moves of key ranges in a cluster at a time, and from or to groups that one node leads. */
 export const RANGE_MOVES_MAX = 8;
 export const RANGE_MOVES_PER_NODE = 2;
-/** So long at most a partition keeps its entries back for somebody who reads several as of one instant (ms). */
+/** So long at most a partition holds entries back for who reads several at one instant (ms). */
 export const ENTRY_PAUSE_MAX_MS = 500;
 /** After such a pause it refuses another one for so many times its length. */
 export const ENTRY_REST_FACTOR = 2;

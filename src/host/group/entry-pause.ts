@@ -3,8 +3,8 @@
  * of one instant: what is queued waits, what was cut goes on.
  *
  * It proves nothing: whoever asked for it checks that nothing changed. Invariants: 1. A pause ends
- * by itself, and whoever asks meanwhile shares it. 2. After a pause comes twice as long without one:
- * callers who write get their turn however many read.
+ * by itself, and whoever asks meanwhile shares it. 2. After a pause comes twice as long without
+ * one: callers who write get their turn however many read.
  */
 import { ENTRY_PAUSE_MAX_MS, ENTRY_REST_FACTOR } from "../../base/limits.js";
 

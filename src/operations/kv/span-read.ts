@@ -42,7 +42,7 @@ type BucketRequest = RequestOf<"bucket">;
 
 /** Double collects while the partitions go on. */
 const TRIES_FREE = 4;
-/** So long the partitions are asked to keep their entries back (ms), by how long the last try took. */
+/** So long the partitions are asked to hold entries back (ms), by how long the last try took. */
 const HOLD_FACTOR = 4;
 const HOLD_MIN_MS = 50;
 
@@ -143,8 +143,9 @@ class SpanRead {
     const nowMs = clock.monotonicMs();
     this.tookMs = nowMs - this.beganMs;
     if (this.tries < TRIES_FREE) return this.begin();
-    // Partitions that rest from such a pause at different times would never keep all entries back at once: whoever asks
-    // only when all have rested finds all of them willing. Readers that met once do not meet again.
+    // Partitions that rest from such a pause at different times would never hold all entries back
+    // at once: whoever asks only when all have rested finds all of them willing. Readers that met
+    // once do not meet again.
     const restMs = this.tries === TRIES_FREE ? 0 : (1 + ENTRY_REST_FACTOR) * this.holdMs;
     const waitMs = restMs + (entropy.uint32() % HOLD_MIN_MS);
     if (nowMs + waitMs >= this.context.deadlineMs) return this.ends.fail("mustRetry", null);
