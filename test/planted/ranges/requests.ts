@@ -89,8 +89,8 @@ export const movedRangeBugs: readonly RecordBug[] = [
     "P-101 a part that was refused",
     edit(
       "src/operations/kv/parts-read.ts",
-      'if (failure === null && parts.length === ends.length) return then({ kind: "parts", parts });',
-      'if (failure === null) return then({ kind: "parts", parts });',
+      "if (failure === null && parts.length === ends.length) {",
+      "if (failure === null) {",
     ),
     edit(
       "src/operations/kv/span-tiles.ts",

@@ -184,8 +184,8 @@ export const rangeBugs: readonly Mutation[] = [
   operations("P-101", "a part of a scan that was refused is taken for an empty one", [
     edit(
       "src/operations/kv/parts-read.ts",
-      'if (failure === null && parts.length === ends.length) return then({ kind: "parts", parts });',
-      'if (failure === null) return then({ kind: "parts", parts });',
+      "if (failure === null && parts.length === ends.length) {",
+      "if (failure === null) {",
     ),
     edit(
       "src/operations/kv/span-tiles.ts",
