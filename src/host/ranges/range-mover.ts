@@ -100,6 +100,7 @@ export class RangeMover {
   private abortFor: MoveEnd = "transfer-failed";
   private readonly term: number;
   step: MoverStep = "claim";
+  private stepSinceMs: number;
   isOver = false;
 
   constructor(
@@ -109,6 +110,7 @@ export class RangeMover {
   ) {
     this.term = group.term();
     this.known = move.attempt;
+    this.stepSinceMs = deps.nowMs();
   }
 
   /** The record as it is applied now. */
@@ -130,8 +132,21 @@ export class RangeMover {
   }
 
   end(): void {
+    if (!this.isOver) this.tallyStep();
     this.isOver = true;
     this.drop();
+  }
+
+  private tallyStep(): void {
+    const nowMs = this.deps.nowMs();
+    this.deps.tally.phaseTook(this.step, nowMs - this.stepSinceMs);
+    this.stepSinceMs = nowMs;
+  }
+
+  /** A step that follows itself goes on. */
+  private change(step: MoverStep): void {
+    if (step !== this.step) this.tallyStep();
+    this.step = step;
   }
 
   private drop(): void {
@@ -179,13 +194,13 @@ export class RangeMover {
 
   /** The next step, in a turn of its own: each is bounded. */
   private goOn(step: MoverStep): void {
-    this.step = step;
+    this.change(step);
     this.deps.soon(() => this.tick(this.deps.nowMs()));
   }
 
   /** The next step, at once. */
   private goOnNow(step: MoverStep): void {
-    this.step = step;
+    this.change(step);
     this.tick(this.deps.nowMs());
   }
 

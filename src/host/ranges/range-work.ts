@@ -91,6 +91,15 @@ export class RangeWork {
     return new Map([...this.movers].map(([keySpace, { mover }]) => [keySpace, mover.step]));
   }
 
+  /** Intervals that left partitions led here, and whose rows are still being deleted. */
+  get purges(): number {
+    const rows = [...this.open].flatMap((partition) => {
+      const group = this.deps.find(partition);
+      return group?.isServing() === true ? group.machine.ownership.all() : [];
+    });
+    return rows.filter(({ state, isPurged }) => state === "left" && !isPurged).length;
+  }
+
   /** Once per tick, inside a turn; not while the node stops. */
   tick(nowMs: number): void {
     const records = this.read();

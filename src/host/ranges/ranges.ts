@@ -174,7 +174,17 @@ export class Ranges {
   }
 
   facts(): RangeFacts {
-    return this.tally.facts();
+    return this.tally.facts({ keys: this.keys(), purges: this.work.purges });
+  }
+
+  private keys(): ReadonlyMap<number, number> {
+    const keys = new Map<number, number>();
+    for (const { keySpace, descriptor } of this.deps.metaReads()?.allRanges() ?? []) {
+      const counted = this.sizes.latest({ keySpace, ...descriptor });
+      const { partitionId: id } = descriptor;
+      if (counted !== null) keys.set(id, (keys.get(id) ?? 0) + counted);
+    }
+    return keys;
   }
 
   stop(): void {

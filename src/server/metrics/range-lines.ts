@@ -4,8 +4,15 @@
  *
  * Invariants: 1. Reading changes nothing. 2. Every series has its HELP and TYPE before its samples.
  */
-import { FROZEN_SECONDS_BOUNDS, type RangeFacts } from "../../host/requests/range-tally.js";
+import {
+  FROZEN_SECONDS_BOUNDS,
+  PHASE_SECONDS_BOUNDS,
+  type RangeFacts,
+} from "../../host/requests/range-tally.js";
 import { family } from "./metric-lines.js";
+
+/** Partitions whose keys are told at most, those with most keys: a series each. */
+const PARTITIONS_MAX = 64;
 
 /** Ranges of all key spaces, by the mode in which this node routes their key space. */
 export type RangesByMode = Readonly<Record<"Hash" | "KeyRange", number>>;
@@ -13,12 +20,41 @@ export type RangesByMode = Readonly<Record<"Hash" | "KeyRange", number>>;
 function frozenLines(lines: string[], facts: RangeFacts): void {
   const name = "svc_range_frozen_seconds";
   family(lines, name, "histogram", "How long keys were served by nobody in a move from here");
-  let total = 0;
-  for (const [at, count] of facts.frozenCounts.entries()) {
-    total += count;
-    lines.push(`${name}_bucket{le="${FROZEN_SECONDS_BOUNDS[at] ?? "+Inf"}"} ${total}`);
+  const { frozenCounts, frozenSecondsSum } = facts;
+  histogramLines(lines, name, "", FROZEN_SECONDS_BOUNDS, frozenCounts, frozenSecondsSum);
+}
+
+function phaseLines(lines: string[], { phases }: RangeFacts): void {
+  const name = "svc_range_move_phase_seconds";
+  family(lines, name, "histogram", "How long the steps of moves from here took");
+  for (const [phase, { counts, sum }] of phases) {
+    histogramLines(lines, name, `phase="${phase}"`, PHASE_SECONDS_BOUNDS, counts, sum);
   }
-  lines.push(`${name}_sum ${facts.frozenSecondsSum}`, `${name}_count ${total}`);
+}
+
+function histogramLines(
+  lines: string[],
+  name: string,
+  label: string,
+  bounds: readonly number[],
+  counts: readonly number[],
+  sum: number,
+): void {
+  const before = label === "" ? "" : `${label},`;
+  const own = label === "" ? "" : `{${label}}`;
+  let total = 0;
+  for (const [at, count] of counts.entries()) {
+    total += count;
+    lines.push(`${name}_bucket{${before}le="${bounds[at] ?? "+Inf"}"} ${total}`);
+  }
+  lines.push(`${name}_sum${own} ${sum}`, `${name}_count${own} ${total}`);
+}
+
+function keyLines(lines: string[], { keys }: RangeFacts): void {
+  const name = "svc_range_keys";
+  family(lines, name, "gauge", "Live keys in ranges of partitions led here, as counted last");
+  const most = [...keys].sort(([, a], [, b]) => b - a).slice(0, PARTITIONS_MAX);
+  for (const [partition, count] of most) lines.push(`${name}{partition="${partition}"} ${count}`);
 }
 
 export function rangeLines(lines: string[], facts: RangeFacts, byMode: RangesByMode): void {
@@ -38,6 +74,11 @@ export function rangeLines(lines: string[], facts: RangeFacts, byMode: RangesByM
     lines.push(`${attempts}{reason="${reason}"} ${count}`);
   }
   frozenLines(lines, facts);
+  phaseLines(lines, facts);
+  keyLines(lines, facts);
+  const purges = "svc_range_purges_left";
+  family(lines, purges, "gauge", "Intervals that left from here and are still being deleted");
+  lines.push(`${purges} ${facts.purges}`);
   const counters = [
     [
       "svc_range_moved_keys_total",

@@ -92,13 +92,17 @@ t.test("moves of key ranges are counted, and how long keys were frozen is a hist
   tally.attemptEnded("no-target");
   tally.moved(3, 400);
   for (const forMs of [0, 10, 45, 2500]) tally.frozen(forMs);
+  tally.phaseTook("copy", 1500);
+  tally.phaseTook("copy", 70_000);
+  tally.phaseTook("claim", 4);
   tally.verifyFailures++;
   tally.refusedSplits += 2;
   const lines: string[] = [];
-  rangeLines(lines, tally.facts(), { Hash: 0, KeyRange: 7 });
+  const keys = new Map(Array.from({ length: 70 }, (_, at) => [at + 1, 1000 + at]));
+  rangeLines(lines, tally.facts({ keys, purges: 3 }), { Hash: 0, KeyRange: 7 });
   const samples = lines.filter((line) => !line.startsWith("#"));
   t.same(
-    samples.filter((line) => !line.endsWith(" 0") && !line.includes("_bucket")),
+    samples.filter((line) => !/ 0$|_bucket|svc_range_keys/.test(line)),
     [
       'svc_ranges{key_space_mode="KeyRange"} 7',
       'svc_range_moves_total{kind="split",result="cut"} 1',
@@ -106,19 +110,30 @@ t.test("moves of key ranges are counted, and how long keys were frozen is a hist
       'svc_range_attempts_total{reason="no-target"} 1',
       "svc_range_frozen_seconds_sum 2.555",
       "svc_range_frozen_seconds_count 4",
+      'svc_range_move_phase_seconds_sum{phase="copy"} 71.5',
+      'svc_range_move_phase_seconds_count{phase="copy"} 2',
+      'svc_range_move_phase_seconds_sum{phase="claim"} 0.004',
+      'svc_range_move_phase_seconds_count{phase="claim"} 1',
+      "svc_range_purges_left 3",
       "svc_range_moved_keys_total 3",
       "svc_range_moved_bytes_total 400",
       "svc_range_verify_failures_total 1",
       'svc_range_splits_refused_total{reason="partitions"} 2',
     ],
   );
-  const buckets = samples.filter((line) => line.includes("_bucket")).map((line) => line.slice(24));
+  const told = samples.filter((line) => line.startsWith("svc_range_keys{"));
+  t.same([told.length, told[0]], [64, 'svc_range_keys{partition="70"} 1069'], "the largest");
+  t.ok(samples.includes('svc_range_move_phase_seconds_bucket{phase="copy",le="2"} 1'));
+  t.ok(samples.includes('svc_range_move_phase_seconds_bucket{phase="copy",le="+Inf"} 2'));
+  const buckets = samples
+    .filter((line) => line.startsWith("svc_range_frozen_seconds_bucket"))
+    .map((line) => line.slice(24));
   t.match(buckets[0], '_bucket{le="0.01"} 2', "a bound belongs to its bucket");
   t.same(
     [buckets[3], buckets[4], buckets.at(-2), buckets.at(-1)],
     ['_bucket{le="0.05"} 3', '_bucket{le="0.1"} 3', '_bucket{le="2"} 3', '_bucket{le="+Inf"} 4'],
   );
-  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 8);
+  t.equal(lines.filter((line) => line.startsWith("# HELP")).length, 11);
   t.equal(
     samples.filter((line) => line.startsWith("svc_range_moves_total")).length,
     6,
