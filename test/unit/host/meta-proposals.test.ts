@@ -41,6 +41,8 @@ const AT_HOME: readonly MetaCommand["kind"][] = [
   "found-cluster",
   "set-replication-factor",
   "register-range",
+  "hold-planner",
+  "refound-cluster",
 ];
 
 const ids = (count: number): number[] => {
