@@ -1,5 +1,6 @@
 /** The planner of key ranges: tables, and that it comes to an end whatever the map and the settings are. */
 import t from "tap";
+import { measuredMap, measuredOwnership } from "../../../perf/micro/range-map.js";
 import { compareText } from "../../../src/base/bytes.js";
 import { Prng } from "../../../src/base/prng.js";
 import { attempt, moveId, rangeGeneration } from "../../../src/base/ids.js";
@@ -365,3 +366,13 @@ t.test(
     t.end();
   },
 );
+
+t.test("the measured map is split, and what is measured is done", (t) => {
+  const { ranges, rangesAfter } = measuredMap(20, 3, 50);
+  t.strictSame([ranges, rangesAfter], [20, 23]);
+  t.strictSame(
+    measuredOwnership([0, 30], 1, 50).map(({ rows }) => rows),
+    [0, 30],
+  );
+  t.end();
+});
