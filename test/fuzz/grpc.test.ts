@@ -26,7 +26,7 @@ import * as sequences from "../../src/proto/generated/sequences.js";
 import { callRaw, codeOf, openStream, start } from "../unit/grpc/harness.js";
 
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? Date.now() % 1_000_000_000);
-const INPUTS = Number(process.env["SVC_FUZZ_INPUTS"] ?? 100_000);
+const INPUTS = Number(process.env["SVC_FUZZ_INPUTS"] ?? 25_000);
 const SEEDS_PER_TYPE = 24;
 const prng = new Prng(seed);
 // Most inputs are refused by an exception, and a stack trace costs more than all the rest.

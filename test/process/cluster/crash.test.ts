@@ -10,7 +10,7 @@ import { createSequences, makeObjects, step, verifyAll } from "./crash-objects.j
 import { Findings, type Send } from "./crash-workload.js";
 import { ServerProcess, endAll, nodeFlags, sleep, temporaryDirectory } from "./server-process.js";
 
-const OPERATIONS = Number(process.env["SVC_CRASH_OPERATIONS"] ?? 80_000);
+const OPERATIONS = Number(process.env["SVC_CRASH_OPERATIONS"] ?? 40_000);
 const KILLS = Number(process.env["SVC_CRASH_KILLS"] ?? 20);
 const WORKERS = 96;
 const SEED = Number(process.env["SVC_CRASH_SEED"] ?? Date.now() % 1_000_000);

@@ -13,6 +13,8 @@ import {
 
 const directory = temporaryDirectory();
 t.setTimeout(240_000);
+// Its tests wait for most of their time, each for nodes of its own.
+t.jobs = 4;
 t.teardown(async () => {
   await endAll();
   directory.remove();
@@ -108,46 +110,54 @@ async function logged(node: ServerProcess, words: RegExp): Promise<void> {
   }
 }
 
-t.test("P-191 two of three founders lose their disks while the third is away", async (t) => {
-  const founders = await Founders.of("wiped", 3);
-  for (const id of [1, 2, 3]) founders.start(id);
-  for (const id of [1, 2, 3]) await founders.node(id).ready();
-  const tokens = [await grant(founders.node(1), "a"), await grant(founders.node(2), "b")];
-  await founders.node(3).kill();
-  await founders.lose(1);
-  await founders.lose(2);
-  founders.start(1);
-  founders.start(2);
-  for (const id of [1, 2]) await logged(founders.node(id), /waiting for founders: 3 127\.0\.0\.1/);
-  await sleep(QUIET_MS);
-  for (const id of [1, 2]) {
-    t.equal(founders.node(id).output, "", `node ${id} serves nobody`);
-    t.notMatch(founders.node(id).log, /founding the cluster/);
-  }
-  founders.start(3);
-  const remedy = (id: number): RegExp => {
-    return new RegExp(`belongs to no cluster yet.*(--cluster-leave --member ${id}|to be taken in)`);
-  };
-  for (const id of [1, 2]) await logged(founders.node(id), remedy(id));
-  await founders.node(3).addresses();
-  await sleep(QUIET_MS);
-  // The only one with the data has no majority, and nobody makes another cluster.
-  const answer = await post(founders.node(3), "/v1/locks/try-lock", {
-    resource: "r",
-    owner: "c",
-    expiresMs: 1000,
-  });
-  t.not(answer.type, 0, "nothing is granted");
-  for (const id of [1, 2]) {
-    t.equal(founders.node(id).output, "", `node ${id} serves nobody still`);
-    t.ok(await founders.node(id).stop(), "a signal ends it at once");
-  }
-  await founders.node(3).kill();
-  t.ok((tokens[1] ?? 0) > (tokens[0] ?? 0), "tokens rose while there was a cluster");
-});
+t.test(
+  "P-191 two of three founders lose their disks while the third is away",
+  { buffered: true },
+  async (t) => {
+    const founders = await Founders.of("wiped", 3);
+    for (const id of [1, 2, 3]) founders.start(id);
+    for (const id of [1, 2, 3]) await founders.node(id).ready();
+    const tokens = [await grant(founders.node(1), "a"), await grant(founders.node(2), "b")];
+    await founders.node(3).kill();
+    await founders.lose(1);
+    await founders.lose(2);
+    founders.start(1);
+    founders.start(2);
+    for (const id of [1, 2])
+      await logged(founders.node(id), /waiting for founders: 3 127\.0\.0\.1/);
+    await sleep(QUIET_MS);
+    for (const id of [1, 2]) {
+      t.equal(founders.node(id).output, "", `node ${id} serves nobody`);
+      t.notMatch(founders.node(id).log, /founding the cluster/);
+    }
+    founders.start(3);
+    const remedy = (id: number): RegExp => {
+      return new RegExp(
+        `belongs to no cluster yet.*(--cluster-leave --member ${id}|to be taken in)`,
+      );
+    };
+    for (const id of [1, 2]) await logged(founders.node(id), remedy(id));
+    await founders.node(3).addresses();
+    await sleep(QUIET_MS);
+    // The only one with the data has no majority, and nobody makes another cluster.
+    const answer = await post(founders.node(3), "/v1/locks/try-lock", {
+      resource: "r",
+      owner: "c",
+      expiresMs: 1000,
+    });
+    t.not(answer.type, 0, "nothing is granted");
+    for (const id of [1, 2]) {
+      t.equal(founders.node(id).output, "", `node ${id} serves nobody still`);
+      t.ok(await founders.node(id).stop(), "a signal ends it at once");
+    }
+    await founders.node(3).kill();
+    t.ok((tokens[1] ?? 0) > (tokens[0] ?? 0), "tokens rose while there was a cluster");
+  },
+);
 
 t.test(
   "P-090 P-191 one lost disk: it waits, names the command, and the rest goes on",
+  { buffered: true },
   async (t) => {
     const founders = await Founders.of("one", 3);
     for (const id of [1, 2, 3]) founders.start(id);
@@ -172,31 +182,39 @@ t.test(
   },
 );
 
-t.test("5.6 founders wait for each other; who comes as existing founds nothing", async (t) => {
-  const founders = await Founders.of("slow", 3);
-  founders.start(1);
-  founders.start(2);
-  await logged(founders.node(1), /waiting for founders: 3 127/);
-  // A crash in between changes nothing.
-  await founders.node(2).kill();
-  founders.start(2);
-  await sleep(1000);
-  t.equal(founders.node(1).output, "");
-  const late = founders.start(3, "--initial-cluster-state=existing");
-  await logged(late, /belongs to no cluster yet/);
-  await sleep(1000);
-  t.equal(founders.node(1).output, "", "nothing is founded for one that only joins");
-  await late.kill();
-  founders.start(3);
-  for (const id of [1, 2, 3]) await founders.node(id).ready();
-  await grant(founders.node(2), "a");
-  for (const id of [1, 2, 3]) t.same(await founders.node(id).stop(), { code: 0, signal: null });
-});
+t.test(
+  "5.6 founders wait for each other; who comes as existing founds nothing",
+  { buffered: true },
+  async (t) => {
+    const founders = await Founders.of("slow", 3);
+    founders.start(1);
+    founders.start(2);
+    await logged(founders.node(1), /waiting for founders: 3 127/);
+    // A crash in between changes nothing.
+    await founders.node(2).kill();
+    founders.start(2);
+    await sleep(1000);
+    t.equal(founders.node(1).output, "");
+    const late = founders.start(3, "--initial-cluster-state=existing");
+    await logged(late, /belongs to no cluster yet/);
+    await sleep(1000);
+    t.equal(founders.node(1).output, "", "nothing is founded for one that only joins");
+    await late.kill();
+    founders.start(3);
+    for (const id of [1, 2, 3]) await founders.node(id).ready();
+    await grant(founders.node(2), "a");
+    for (const id of [1, 2, 3]) t.same(await founders.node(id).stop(), { code: 0, signal: null });
+  },
+);
 
-t.test("5.6 a node that is not listed joins through the founders of its list", async (t) => {
-  const founders = await Founders.of("fourth", 2, 1);
-  for (const id of [3, 1, 2]) founders.start(id);
-  for (const id of [1, 2, 3]) await founders.node(id).ready();
-  t.match(founders.node(3).log, /taken in by the cluster/);
-  for (const id of [3, 2, 1]) t.same(await founders.node(id).stop(), { code: 0, signal: null });
-});
+t.test(
+  "5.6 a node that is not listed joins through the founders of its list",
+  { buffered: true },
+  async (t) => {
+    const founders = await Founders.of("fourth", 2, 1);
+    for (const id of [3, 1, 2]) founders.start(id);
+    for (const id of [1, 2, 3]) await founders.node(id).ready();
+    t.match(founders.node(3).log, /taken in by the cluster/);
+    for (const id of [3, 2, 1]) t.same(await founders.node(id).stop(), { code: 0, signal: null });
+  },
+);
