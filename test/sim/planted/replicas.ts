@@ -201,6 +201,12 @@ export const placementBugs: readonly Mutation[] = [
       "const isNamed = placedOn.has(nodeId);",
       "const isNamed = placedOn.size < 0;",
     ),
+    // Apply refuses it as well: either guard alone is enough.
+    edit(
+      "src/machine/meta/meta-members.ts",
+      "some((record) => isListed(record, nodeId));",
+      "some((record) => isListed(record, -nodeId));",
+    ),
   ]),
   control("P-092", "a voter that the group is without is waited for", "placed", [
     edit(GROUP, "[...missingVoters(facts), ...leaving, ...coming]", "[...leaving, ...coming]"),
