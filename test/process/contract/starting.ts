@@ -25,7 +25,7 @@ function run(
   const ended = spawnSync(process.execPath, [serverMain, ...flags], {
     env: { ...Object.fromEntries(kept), ...variables },
     input,
-    timeout: 20_000,
+    timeout: 60_000,
     encoding: "utf8",
   });
   return { code: ended.status, output: ended.stdout, log: ended.stderr };
