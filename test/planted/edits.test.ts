@@ -10,6 +10,7 @@ import {
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
+import { moverBugs } from "./ranges/mover.js";
 import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
@@ -28,6 +29,7 @@ const all = [
   ...reportBugs,
   ...movedRangeBugs,
   ...rangeBugs,
+  ...moverBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

@@ -11,6 +11,7 @@ import t from "tap";
 import { plantedModules } from "./edits.js";
 import { hostingBugs } from "./hosting.js";
 import { planted as parts } from "./part.js";
+import { moverBugs } from "./ranges/mover.js";
 import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
 import { placerBugs } from "./placer.js";
@@ -37,6 +38,7 @@ const bugs: readonly RecordBug[] = [
   ...reportBugs,
   ...movedRangeBugs,
   ...rangeBugs,
+  ...moverBugs,
 ];
 
 const tried = parts.of(bugs);

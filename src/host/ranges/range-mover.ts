@@ -272,9 +272,13 @@ export class RangeMover {
 
   /** The leader before froze the interval: what the target says decides whether it is to be cut. */
   private askWhetherClosed(nowMs: number): void {
-    this.onTarget(this.openCommand(this.move.attempt), nowMs, ({ status }) => {
-      this.claimed = this.move.attempt;
-      this.goOn(status === "closed" ? "cut" : "claim");
+    const { attempt } = this.move;
+    this.onTarget(this.openCommand(attempt), nowMs, ({ status }) => {
+      this.claimed = attempt;
+      // The leader before may have asked for the next attempt, and been heard meanwhile: what was
+      // closed is of one that is over, and a cut for that one would give keys to nobody.
+      const isDue = status === "closed" && this.known === attempt;
+      this.goOn(isDue ? "cut" : "claim");
     });
   }
 
