@@ -53,6 +53,8 @@ export const RANGE_MOVES_PER_NODE = 2;
 export const ENTRY_PAUSE_MAX_MS = 500;
 /** After such a pause it refuses another one for so many times its length. */
 export const ENTRY_REST_FACTOR = 2;
+/** A group stands still for a coordinated cut for so long at most (ms). */
+export const CUT_PAUSE_MAX_MS = 2000;
 /** A range that has changed is not changed again by itself for so long (lease time, ms). */
 export const RANGE_SETTLES_MS = 10_000;
 /** How often a move begins anew before it is given up, and how long each attempt may take (ms). */

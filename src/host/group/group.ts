@@ -16,6 +16,7 @@ import type { Command, EntryStamp, MarkCommand } from "../../machine/commands/co
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
 import type { ReplicaDeps, Replica } from "./replica.js";
+import type { CutEpoch } from "./cut-pause.js";
 import { groupFacts } from "./group-facts.js";
 import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
@@ -36,6 +37,9 @@ export type {
   ResetHook,
   StopHook,
 } from "../requests/results.js";
+
+/** What a group says that is to pause for a cut. */
+export type CutAnswer = "closing" | "stale" | "passed" | "refused" | "not-serving";
 
 export class Group {
   readonly partition: PartitionId;
@@ -114,6 +118,48 @@ export class Group {
     return result;
   }
 
+  /**
+   * Pauses the group for the cut of `epoch`: behind what is in flight comes the mark, stamped exactly
+   * `at`, and then no entry until the pause ends, by itself or by `releaseCutPause`. `done` hears of
+   * the mark where that is "closing" or "refused"; else nothing was done. "passed": as `proposeMark`.
+   * "stale": the epoch is not above those seen, or the group has stood still for as long as it may.
+   */
+  closeForCut(
+    epoch: CutEpoch,
+    mark: MarkCommand,
+    at: Hlc,
+    deadlineMs: number,
+    done: ProposalDone,
+  ): CutAnswer {
+    const { leadership, pauses } = this.replica;
+    const nowMs = this.shared.ports.clock.monotonicMs();
+    if (!leadership.isServing || this.isEnding) return "not-serving";
+    if (pauses.cut.isStale(epoch, nowMs)) return "stale";
+    const result = this.proposeMark(mark, at, deadlineMs, done);
+    if (result !== "proposed") return result;
+    pauses.cut.begin(epoch, leadership.term, nowMs);
+    this.shared.wakeAt(this.replica.wakeAtMs);
+    return "closing";
+  }
+
+  /**
+   * `done` hears whether this node led the group at a moment after this call, by a round begun since,
+   * and whether the pause of `epoch` has lasted until then without a break.
+   */
+  proveCutPause(epoch: CutEpoch, deadlineMs: number, done: (isProved: boolean) => void): void {
+    const { leadership, pauses } = this.replica;
+    this.read(deadlineMs, ({ status }) => {
+      const nowMs = this.shared.ports.clock.monotonicMs();
+      done(status === "confirmed" && pauses.cut.lasts(epoch, leadership.term, nowMs));
+    });
+  }
+
+  /** The cut of `epoch` is made, or comes to nothing: what waits goes on. */
+  releaseCutPause(epoch: CutEpoch): void {
+    this.replica.pauses.cut.release(epoch);
+    this.shared.wake(this.replica);
+  }
+
   /** The last stamp that was given or seen here. */
   get lastStamp(): Hlc {
     return this.replica.leadership.lastStamp;
@@ -148,7 +194,7 @@ export class Group {
   /** Cuts no entries for up to `forMs`, if the last such pause is long over. Proves nothing. */
   holdEntries(forMs: number): void {
     const { replica, shared } = this;
-    replica.entryPause.begin(shared.ports.clock.monotonicMs(), forMs);
+    replica.pauses.entry.begin(shared.ports.clock.monotonicMs(), forMs);
     shared.wakeAt(replica.wakeAtMs);
   }
 

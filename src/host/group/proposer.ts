@@ -7,7 +7,8 @@
  * certainly without effect and is told so. 4. No command is proposed before the group is at the
  * level that permits it (P-030); one that raises a level is alone in its entry, so that a receiver
  * can tell by its first bytes. 5. A mark is alone in its entry, whose stamp is the last one of its
- * millisecond, or the one that is asked for: nothing shares it (P-134).
+ * millisecond, or the one that is asked for: nothing shares it (P-134). 6. Every entry breaks the
+ * pause of a cut: who cuts one asks before.
  */
 import { assert, present } from "../../base/assert.js";
 import { type Hlc, compareHlc } from "../../base/hlc.js";
@@ -20,6 +21,7 @@ import type { Completions } from "../requests/completions.js";
 import type { Batcher, Budget, Waiter } from "../requests/batcher.js";
 import { EntryKindCode } from "../replication/config-entries.js";
 import type { Leadership } from "./leadership.js";
+import type { Pauses } from "./pauses.js";
 import type { Proposals } from "../requests/proposals.js";
 import type { ProposalResult } from "../requests/results.js";
 
@@ -42,6 +44,7 @@ export interface CutterGroup {
   readonly batcher: Batcher;
   readonly proposals: Proposals;
   readonly leadership: Leadership;
+  readonly pauses: Pauses;
   readonly machine: Pick<Machine, "level">;
 }
 
@@ -140,6 +143,7 @@ export class Proposer {
       return false;
     }
     assert(result.kind === "appended", "a leader appends what is proposed to it");
+    this.group.pauses.cut.drop();
     const { firstIndex: index, term } = result;
     const proposedAtMs = nowMs;
     const kind = EntryKindCode.normal;

@@ -20,7 +20,7 @@ import { Batcher, type Waiter } from "../requests/batcher.js";
 import { Proposer } from "./proposer.js";
 import type { GroupDeps } from "./group-deps.js";
 import { EffectsExecutor } from "./effects.js";
-import { EntryPause } from "./entry-pause.js";
+import { Pauses } from "./pauses.js";
 import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
 import { GroupMembers } from "./group-members.js";
@@ -61,7 +61,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   private started = false;
   /** It left this node: nothing of it runs any more. */
   isRetired = false;
-  readonly entryPause = new EntryPause();
+  readonly pauses = new Pauses();
   /** In the list of groups that the next turn runs. */
   isAwake = false;
   private floor: number;
@@ -91,6 +91,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     const { commonWallMs } = shared;
     const clocks = { ...ports, commonWallMs };
     this.leadership = new Leadership(nodeId, machine, clocks, ephemeralBytesMax, inherited);
+    this.leadership.addReset(() => this.pauses.cut.drop());
     this.members = new GroupMembers(settings.nodeId, this.core, machine, this.proposals);
     this.cache = new EntryCache(shared.cacheBudget, settings.entryCacheBytesMax);
     this.digests = new ReplicaDigests((index) => this.differs(index));
@@ -166,13 +167,13 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** One turn of this group. */
   run(nowMs: number, slice: ApplySlice): void {
     if (this.isRetired) return;
-    this.entryPause.pass(nowMs);
+    this.pauses.pass(nowMs);
     this.executor.run();
     this.stepInbox();
     this.apply(nowMs, slice);
     if (this.leadership.isServing) {
       if (!this.isPaused) {
-        if (!this.entryPause.isOn(nowMs)) this.proposer.cut(nowMs);
+        if (!this.pauses.isOn(nowMs)) this.proposer.cut(nowMs);
         if (this.reads.wantsRound) this.reads.begin(this.core);
       }
       this.executor.run();
@@ -192,7 +193,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** Whether a turn would cut a batch now. */
   wantsCut(nowMs: number): boolean {
-    if (!this.leadership.isServing || this.isPaused || this.entryPause.isOn(nowMs)) return false;
+    if (!this.leadership.isServing || this.isPaused || this.pauses.isOn(nowMs)) return false;
     return this.batcher.isDue(nowMs, this.proposals.entryCount);
   }
 
@@ -229,16 +230,17 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
 
   /** When this group wants a turn although nothing happens. */
   get wakeAtMs(): number {
+    const heldUntilMs = this.pauses.wakeAtMs;
     const deadlineMs = Math.min(
       this.batcher.earliestDeadlineMs,
       this.proposals.earliestDeadlineMs,
       this.reads.earliestDeadlineMs,
       this.move.wakeAtMs,
-      this.entryPause.wakeAtMs,
+      heldUntilMs,
     );
     if (this.shared.settings.lingerMs === 0) return deadlineMs;
     // While entries are held back nothing lingers: the end of that is waited for.
-    const isHeld = this.isPaused || this.entryPause.wakeAtMs < Infinity;
+    const isHeld = this.isPaused || heldUntilMs < Infinity;
     const lingers = this.leadership.isServing && !isHeld && this.proposals.entryCount === 0;
     if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
     return Math.min(deadlineMs, this.batcher.lingerEndMs);

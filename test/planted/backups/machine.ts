@@ -4,6 +4,7 @@
  */
 import { edit } from "../edits.js";
 import type { RecordBug } from "../records.js";
+import { cutBugs } from "./cut.js";
 
 function backup(
   pitfall: string,
@@ -76,4 +77,5 @@ export const backupBugs: readonly RecordBug[] = [
     "if (reads.members().length > 0)",
     "if (reads.members().length > 3)",
   ),
+  ...cutBugs,
 ];
