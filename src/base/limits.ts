@@ -87,6 +87,20 @@ export const ALARMS_MAX = 64;
 /** Longest hold of the planners without a renewal (ms), and holders at the same time. */
 export const PLANNER_HOLD_MAX_MS = 300_000;
 export const PLANNER_HOLDS_MAX = 64;
+/** A backup keeps the log for so long without a renewal, and at most (ms), and so much of it. */
+export const HOLD_LAPSES_MS = 30_000;
+export const HOLD_MAX_MS = 30 * 60_000;
+export const HOLD_MAX_BYTES = 1024 * MIB;
+/**
+ * What a node keeps of all logs for incremental backups: so much at most, and of the free disk this
+ * share.
+ */
+export const PITR_LOG_MAX_BYTES = 4096 * MIB;
+export const PITR_DISK_SHARE = 0.1;
+/** What is read at a time of a log that goes into a backup (bytes). */
+export const LOG_SLICE_BYTES = MIB;
+/** Tokens that one leadership may grant per ephemeral lock. */
+export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
 /** Marks of backups that a group remembers. */
 export const MARKS_KEPT = 16;
 /** Partitions that one placement command is about. */

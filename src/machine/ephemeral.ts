@@ -11,6 +11,7 @@
 import { assert } from "../base/assert.js";
 import { FIRST_LEVEL } from "../base/ids.js";
 import { INT64_MAX } from "../base/int64.js";
+import { EPHEMERAL_TOKENS_PER_TERM } from "../base/limits.js";
 import { STORE_KEY_MAX_BYTES, type StorePort } from "../ports.js";
 import { type EphemeralOutcome, applyEphemeral } from "./apply.js";
 import { collectRows } from "./collect.js";
@@ -48,9 +49,6 @@ export interface EphemeralHead {
 
 /** Of an ownership: no version. */
 const NEVER_DROPPED = -1;
-
-/** Tokens that one leadership may grant per lock. */
-export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
 
 /** A store that holds nothing: the table is all there is. */
 const emptyStore: StorePort = {

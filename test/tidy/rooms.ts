@@ -19,10 +19,10 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["decision"],
     ["locks", "sequences", "kv", "meta"],
     ["ranges"],
-    ["snapshot"],
+    ["snapshot", "restoring"],
   ],
   host: [
-    ["replication"],
+    ["replication", "pauses"],
     ["snapshots"],
     ["settings.ts", "requests"],
     ["storage"],

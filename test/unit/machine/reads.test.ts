@@ -19,7 +19,8 @@ import {
 import type { Command, MemberRole, MetaOutcome } from "../../../src/machine/commands/command.js";
 import { decodeCursor, encodeCursor } from "../../../src/machine/kv/cursor.js";
 import type { DataReads } from "../../../src/machine/data-reads.js";
-import { EPHEMERAL_TOKENS_PER_TERM, EphemeralTable } from "../../../src/machine/ephemeral.js";
+import { EPHEMERAL_TOKENS_PER_TERM } from "../../../src/base/limits.js";
+import { EphemeralTable } from "../../../src/machine/ephemeral.js";
 import type { FoundClusterCommand } from "../../../src/machine/commands/meta-command.js";
 import { bucketSpan } from "../../../src/machine/kv/pages.js";
 import type { PageItem, PageReading } from "../../../src/machine/decision/reading.js";
