@@ -157,6 +157,12 @@ export interface LogPort {
   close(done: () => void): void;
 }
 
+/** The disk of the log. */
+export interface DiskPort {
+  /** What is free on it, as it was asked last; Infinity while that is not known. */
+  freeBytes(): number;
+}
+
 // Files, for the log ------------------------------------------------------------------------------
 
 /**

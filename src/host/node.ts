@@ -224,6 +224,7 @@ export class Node {
       storeFull: this.parts.flusher.storeFull,
       heldGroups: this.heldGroups(),
       logCuts: this.parts.flusher.logCuts,
+      backupLog: this.parts.flusher.backupLogFacts(),
       unwrittenBytes: appendBudget.usedBytes,
       refusedAppends: appendBudget.refusedCount,
       turns: this.parts.scheduler.count,

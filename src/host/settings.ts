@@ -12,6 +12,7 @@ import { ENTRY_PAYLOAD_MAX_BYTES, NODE_ID_MAX, PARTITIONS_MAX } from "../base/li
 import type { EntrySorter } from "../machine/store/row-table.js";
 import type {
   ClockPort,
+  DiskPort,
   EntropyPort,
   FatalPort,
   Founder,
@@ -45,6 +46,8 @@ export interface HostPorts {
   readonly timer: TimerPort;
   readonly log: LogPort;
   readonly store: StorePort;
+  /** Absent where nobody asks the system. */
+  readonly disk?: DiskPort;
   /** Absent where nothing of the node outlives it. */
   readonly level?: LevelPort;
   readonly entropy: EntropyPort;
@@ -158,6 +161,8 @@ export interface HostSettings {
    * snapshots; more where snapshots are large (bytes).
    */
   readonly logKeepBytesMax: number;
+  /** The log stays for incremental backups for so long; 0 = they are not configured. */
+  readonly pitrWindowMs: number;
   /** What the state store may grow to; 0 = no bound is known (bytes). */
   readonly storeMaxBytes: number;
   /** Entries handed to the log and not durable, of all groups, then appends are refused (bytes). */
@@ -197,6 +202,7 @@ export const FIXED_HOST_SETTINGS = {
   unflushedBytesMax: 256 << 20,
   unflushedRowsMax: 10_000,
   logKeepBytesMax: 1 << 30,
+  pitrWindowMs: 0,
   storeMaxBytes: 0,
   unwrittenBytesMax: 128 << 20,
   flushRetryMs: 1000,

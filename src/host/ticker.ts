@@ -83,7 +83,7 @@ export class Ticker implements GroupOwner {
     const { heartbeatMs } = this.shared.settings;
     const isAwake = this.tickGroups(nowMs);
     this.watchIntake();
-    this.flusher.relieveLog();
+    this.flusher.relieveLog(nowMs);
     this.flusher.check(nowMs, true);
     this.registry.look(nowMs);
     const isWanted = this.alsoAtTick(nowMs);

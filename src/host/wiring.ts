@@ -212,6 +212,7 @@ export class NodeParts implements TurnParts {
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
       commonWallMs: (ownWallMs, nowMs) => this.reports.commonWallMs(ownWallMs, nowMs),
+      holdLog: (replica, fromIndex) => this.flusher.holdLog(replica, fromIndex),
       wake: (replica) => turn.wake(replica),
       wakeAt: (atMs) => turn.wakeAt(atMs),
     };

@@ -15,6 +15,7 @@ import type { LogOutbox } from "./effects.js";
 import type { CacheBudget } from "../replication/entry-cache.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { HostPorts, HostSettings } from "../settings.js";
+import type { LogHold } from "../storage/backup-floors.js";
 import type { LevelMark } from "../storage/level-mark.js";
 import type { TransferTally } from "../requests/transfer-tally.js";
 
@@ -50,6 +51,8 @@ export interface GroupDeps<Replica> {
   clockOf(node: number): number;
   /** What the wall clocks of all nodes show, given this node's; see `NodeReports`. */
   commonWallMs(this: void, ownWallMs: number, nowMs: number): number | null;
+  /** Keeps what the log of `replica` has above `fromIndex`; null: some of that is gone. */
+  holdLog(replica: Replica, fromIndex: number): LogHold | null;
   /** `replica` has something to do in a turn. */
   wake(replica: Replica): void;
 }

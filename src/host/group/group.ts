@@ -9,14 +9,17 @@
  * C9). 6. Not-leading refuses at once; leading without serving lets commands and reads wait
  * (P-014).
  */
-import type { Hlc } from "../../base/hlc.js";
+import { assert } from "../../base/assert.js";
+import { COUNTER_MAX, type Hlc } from "../../base/hlc.js";
 import type { PartitionId } from "../../base/ids.js";
 import { commandSizeBytes } from "../../machine/commands/codec.js";
 import type { Command, EntryStamp, MarkCommand } from "../../machine/commands/command.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
-import type { Machine } from "../../machine/machine.js";
+import type { EntryPosition, Machine } from "../../machine/machine.js";
+import type { LogHold } from "../storage/backup-floors.js";
+import { LogStretch, type StretchRefusal, stretchRefusal } from "../storage/log-stretch.js";
 import type { ReplicaDeps, Replica } from "./replica.js";
-import type { CutEpoch } from "./cut-pause.js";
+import type { CutEpoch } from "../pauses/cut-pause.js";
 import { groupFacts } from "./group-facts.js";
 import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
@@ -119,10 +122,11 @@ export class Group {
   }
 
   /**
-   * Pauses the group for the cut of `epoch`: behind what is in flight comes the mark, stamped exactly
-   * `at`, and then no entry until the pause ends, by itself or by `releaseCutPause`. `done` hears of
-   * the mark where that is "closing" or "refused"; else nothing was done. "passed": as `proposeMark`.
-   * "stale": the epoch is not above those seen, or the group has stood still for as long as it may.
+   * Pauses the group for the cut of `epoch`: behind what is in flight comes the mark, stamped
+   * exactly `at`, and then no entry until the pause ends, by itself or by `releaseCutPause`. `done`
+   * hears of the mark where that is "closing" or "refused"; else nothing was done. "passed": as
+   * `proposeMark`. "stale": the epoch is not above those seen, or the group has stood still for as
+   * long as it may.
    */
   closeForCut(
     epoch: CutEpoch,
@@ -131,6 +135,7 @@ export class Group {
     deadlineMs: number,
     done: ProposalDone,
   ): CutAnswer {
+    assert(at.c === COUNTER_MAX, "the stamp of a cut is the last one of its millisecond");
     const { leadership, pauses } = this.replica;
     const nowMs = this.shared.ports.clock.monotonicMs();
     if (!leadership.isServing || this.isEnding) return "not-serving";
@@ -143,8 +148,8 @@ export class Group {
   }
 
   /**
-   * `done` hears whether this node led the group at a moment after this call, by a round begun since,
-   * and whether the pause of `epoch` has lasted until then without a break.
+   * `done` hears whether this node led the group at a moment after this call, by a round begun
+   * since, and whether the pause of `epoch` has lasted until then without a break.
    */
   proveCutPause(epoch: CutEpoch, deadlineMs: number, done: (isProved: boolean) => void): void {
     const { leadership, pauses } = this.replica;
@@ -158,6 +163,24 @@ export class Group {
   releaseCutPause(epoch: CutEpoch): void {
     this.replica.pauses.cut.release(epoch);
     this.shared.wake(this.replica);
+  }
+
+  /**
+   * Keeps what the log of this replica has above `fromIndex`, for a backup that reads it: look at
+   * its state. null: some of that is gone.
+   */
+  holdLog(fromIndex: number): LogHold | null {
+    return this.shared.holdLog(this.replica, fromIndex);
+  }
+
+  /**
+   * The log of this replica behind `after` up to `last`, which it has applied, to be read in
+   * slices; or why it cannot be had here.
+   */
+  logStretch(after: EntryPosition, last: EntryPosition): LogStretch | StretchRefusal {
+    const { partition, replica, shared } = this;
+    const refusal = stretchRefusal(replica.core, replica.appliedIndex, after, last);
+    return refusal ?? new LogStretch(shared.ports.log, partition, after, last);
   }
 
   /** The last stamp that was given or seen here. */

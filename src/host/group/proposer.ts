@@ -21,7 +21,7 @@ import type { Completions } from "../requests/completions.js";
 import type { Batcher, Budget, Waiter } from "../requests/batcher.js";
 import { EntryKindCode } from "../replication/config-entries.js";
 import type { Leadership } from "./leadership.js";
-import type { Pauses } from "./pauses.js";
+import type { Pauses } from "../pauses/pauses.js";
 import type { Proposals } from "../requests/proposals.js";
 import type { ProposalResult } from "../requests/results.js";
 

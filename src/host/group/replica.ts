@@ -20,7 +20,7 @@ import { Batcher, type Waiter } from "../requests/batcher.js";
 import { Proposer } from "./proposer.js";
 import type { GroupDeps } from "./group-deps.js";
 import { EffectsExecutor } from "./effects.js";
-import { Pauses } from "./pauses.js";
+import { Pauses } from "../pauses/pauses.js";
 import { EntryCache } from "../replication/entry-cache.js";
 import type { FlushableGroup } from "../storage/flusher.js";
 import { GroupMembers } from "./group-members.js";

@@ -171,6 +171,17 @@ export interface PlacementFacts {
   readonly isIdle: boolean;
 }
 
+/** What the log keeps for backups. */
+export interface BackupLogFacts {
+  /** Of running backups, one for each log of a group. */
+  readonly holds: number;
+  readonly holdBytes: number;
+  /** For incremental backups to come. */
+  readonly windowBytes: number;
+  /** Times that a group lost its window because all of them kept too much. */
+  readonly windowsLost: number;
+}
+
 export interface NodeFacts {
   readonly queuedBytes: number;
   readonly unflushedBytes: number;
@@ -182,6 +193,8 @@ export interface NodeFacts {
   readonly heldGroups: number;
   /** Times that the log was let go although another node wanted it. */
   readonly logCuts: number;
+  /** What the log keeps for backups. */
+  readonly backupLog: BackupLogFacts;
   /** Entries handed to the log and not durable, and appends refused because of too many. */
   readonly unwrittenBytes: number;
   readonly refusedAppends: number;

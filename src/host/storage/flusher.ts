@@ -16,13 +16,25 @@
 import { assert } from "../../base/assert.js";
 import { type PartitionId, partitionId } from "../../base/ids.js";
 import type { ImmutableTable, Memtable } from "../../machine/store/memtable.js";
-import type { ClockPort, LogPort, LoggerPort, MeterPort, StorePort } from "../../ports.js";
+import type {
+  ClockPort,
+  DiskPort,
+  LogPort,
+  LoggerPort,
+  MeterPort,
+  StorePort,
+} from "../../ports.js";
+import { PITR_DISK_SHARE, PITR_LOG_MAX_BYTES } from "../../base/limits.js";
+import type { BackupLogFacts } from "../requests/results.js";
+import { BackupFloors, type LogHold } from "./backup-floors.js";
 import { type FlooredGroup, LogFloors } from "./log-floors.js";
 import type { HostSettings } from "../settings.js";
 
 /** Of the bounds of what is unflushed, for groups that other nodes lead, and for the others. */
 const FOLLOWED_SHARE = 0.75;
 const LED_SHARE = 2;
+/** Pause between two looks at what pins the log, where backups do (ms). */
+const RELIEVE_EVERY_MS = 1000;
 
 /** What a flush needs to know of one group, and tells it. */
 export interface FlushableGroup extends FlooredGroup {
@@ -40,6 +52,7 @@ export interface FlusherPorts {
   readonly store: StorePort;
   readonly logger: LoggerPort;
   readonly meter: MeterPort;
+  readonly disk?: DiskPort;
 }
 
 export class Flusher {
@@ -61,6 +74,8 @@ export class Flusher {
   private waiting: (() => void)[] = [];
   private covered: (() => void)[] = [];
   private readonly floors: LogFloors;
+  private readonly backups: BackupFloors;
+  private relieveAtMs = 0;
   /** Flushes finished. */
   count = 0;
 
@@ -78,12 +93,25 @@ export class Flusher {
     /** What the log may keep for other nodes, all groups together (bytes). */
     logKeepBytesMax: () => number,
   ) {
-    this.floors = new LogFloors(ports.log, logKeepBytesMax);
+    this.backups = new BackupFloors({
+      nowMs: () => ports.clock.monotonicMs(),
+      isLogFull: () => ports.log.space() === "full",
+      windowMs: settings.pitrWindowMs,
+      windowBytesMax: () => {
+        return Math.min(
+          PITR_LOG_MAX_BYTES,
+          PITR_DISK_SHARE * (ports.disk?.freeBytes() ?? Infinity),
+        );
+      },
+    });
+    this.floors = new LogFloors(ports.log, logKeepBytesMax, this.backups);
   }
 
   add(group: FlushableGroup): void {
     assert(!this.groups.has(group.partition), "a group is added once");
     this.groups.set(group.partition, group);
+    // Whoever is idle is flushed no more: its entries age from now on.
+    this.backups.flushed(group, group.flushedIndex);
   }
 
   /** The group left this node; what a flush on its way holds of it comes to nothing. */
@@ -128,6 +156,17 @@ export class Flusher {
     return this.floors.cutCount;
   }
 
+  /**
+   * Keeps what the log of `group` has above `fromIndex` for a backup; null: it has not all of it.
+   */
+  holdLog(group: FlushableGroup, fromIndex: number): LogHold | null {
+    return this.backups.hold(group, fromIndex);
+  }
+
+  backupLogFacts(): BackupLogFacts {
+    return this.backups.facts();
+  }
+
   get unflushedBytes(): number {
     return this.memtable.unflushedBytes;
   }
@@ -143,7 +182,10 @@ export class Flusher {
    * that moved too, which the housekeeping asks for.
    */
   check(nowMs: number, everyGroup: boolean): void {
-    if (everyGroup) this.gather();
+    if (everyGroup) {
+      this.gather();
+      this.backups.look();
+    }
     if (this.writing) return;
     if (this.immutable !== null) {
       if (nowMs >= this.retryAtMs) this.write(this.immutable, nowMs);
@@ -182,8 +224,13 @@ export class Flusher {
     return this.dirtySinceMs + this.settings.flushAgeMs;
   }
 
-  /** Lets go of the segments that idle groups pin; asks for a flush when that takes one. */
-  relieveLog(): void {
+  /**
+   * Lets go of the segments that idle groups pin; asks for a flush when that takes one. Where the
+   * log stays for backups there is always something that is not let go: it is tried less often.
+   */
+  relieveLog(nowMs: number): void {
+    if (nowMs < this.relieveAtMs && this.ports.log.space() !== "full") return;
+    if (this.settings.pitrWindowMs > 0) this.relieveAtMs = nowMs + RELIEVE_EVERY_MS;
     for (const partition of this.ports.log.pinningGroups()) {
       const group = this.groups.get(partition);
       if (group === undefined) continue;
@@ -246,6 +293,7 @@ export class Flusher {
       if (group === undefined) continue;
       group.flushedIndex = moved.appliedIndex;
       const spare = moved.appliedIndex - this.settings.compactKeepEntries;
+      this.backups.flushed(group, moved.appliedIndex);
       this.floors.raise(group, spare);
     }
     const { covered } = this;

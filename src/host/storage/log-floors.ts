@@ -5,26 +5,15 @@
  * Owns what is counted as kept for others. Invariants: 1. Entries that a transfer under way will be
  * joined to, and those that a linked follower lacks, stay (P-037, P-194), as long as what all
  * groups keep is within the bound. 2. Beyond the bound, whoever keeps more than an equal share of
- * it loses that; on a full disk everybody does. 3. Entries are weighed by their bytes and by their
- * places in memory (P-163).
+ * it loses that; on a full disk everybody does. 3. What backups keep is theirs to bound (see
+ * backup-floors.ts), and takes no room from the others.
  */
 import type { LogPort } from "../../ports.js";
 import type { RaftCore } from "../../raft/core.js";
+import type { BackupFloors } from "./backup-floors.js";
+import { type FlooredGroup, weightAbove } from "./floored-group.js";
 
-/** What an entry costs beside its payload, in the log and in memory, generously (bytes). */
-const ENTRY_WEIGHT_BYTES = 512;
-
-export interface FlooredGroup {
-  readonly floorIndex: number;
-  /** Entries above this are wanted by a node that gets a snapshot; Infinity when none does. */
-  readonly keepFrom: number;
-  /** Entries above this are not known to be on every linked follower; Infinity when all are. */
-  readonly followersFrom: number;
-  /** Raises the floor of the group's log to `index`, which is flushed. */
-  compact(index: number): void;
-  /** Payload bytes of the entries `first` to `last`. */
-  payloadBytes(first: number, last: number): number;
-}
+export type { FlooredGroup } from "./floored-group.js";
 
 export class LogFloors {
   private readonly kept = new Map<FlooredGroup, number>();
@@ -36,6 +25,7 @@ export class LogFloors {
     private readonly log: Pick<LogPort, "space">,
     /** What the log may keep for others, all groups together (bytes). */
     private readonly keepBytesMax: () => number,
+    private readonly backups: Pick<BackupFloors, "limit" | "removed">,
   ) {}
 
   /** Lets go of the entries of `group` up to `index`, as far as nobody wants them. */
@@ -43,18 +33,20 @@ export class LogFloors {
     if (index <= group.floorIndex) return this.note(group, 0);
     const wanted = Math.max(group.floorIndex, Math.min(group.keepFrom, group.followersFrom));
     let floor = Math.min(index, wanted);
-    this.note(group, floor < index ? weight(group, floor + 1, index) : 0);
+    this.note(group, weightAbove(group, floor, index));
     if (floor < index && this.isOver(group)) {
       floor = index;
       this.cutCount++;
       this.note(group, 0);
     }
+    floor = this.backups.limit(group, floor);
     if (floor > group.floorIndex) group.compact(floor);
   }
 
   /** The group left this node. */
   removed(group: FlooredGroup): void {
     this.note(group, 0);
+    this.backups.removed(group);
   }
 
   private isOver(group: FlooredGroup): boolean {
@@ -69,10 +61,6 @@ export class LogFloors {
     if (bytes === 0) this.kept.delete(group);
     else this.kept.set(group, bytes);
   }
-}
-
-function weight(group: FlooredGroup, first: number, last: number): number {
-  return group.payloadBytes(first, last) + (last - first + 1) * ENTRY_WEIGHT_BYTES;
 }
 
 /**

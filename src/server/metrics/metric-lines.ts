@@ -95,6 +95,7 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
   scalar(lines, "svc_apply_held_partitions", "gauge", node.heldGroups);
   scalar(lines, "svc_wal_cuts_total", "counter", node.logCuts);
+  backupLogLines(lines, node.backupLog);
   scalar(lines, "svc_wal_unwritten_bytes", "gauge", node.unwrittenBytes);
   scalar(lines, "svc_raft_refused_appends_total", "counter", node.refusedAppends);
   scalar(lines, "svc_late_ticks_total", "counter", node.lateTicks);
@@ -137,6 +138,20 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
     const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
     lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
   }
+}
+
+/** What the log keeps for backups. */
+function backupLogLines(lines: string[], facts: NodeFacts["backupLog"]): void {
+  const kept = "Bytes of the log that would be gone without";
+  family(lines, "svc_backup_holds", "gauge", "Logs of partitions that running backups hold here");
+  lines.push(`svc_backup_holds ${facts.holds}`);
+  family(lines, "svc_backup_hold_bytes", "gauge", `${kept} them`);
+  lines.push(`svc_backup_hold_bytes ${facts.holdBytes}`);
+  family(lines, "svc_pitr_log_bytes", "gauge", `${kept} --pitr-window`);
+  lines.push(`svc_pitr_log_bytes ${facts.windowBytes}`);
+  const lost = "svc_pitr_windows_lost_total";
+  family(lines, lost, "counter", "Partitions whose window was given up for want of room");
+  lines.push(`${lost} ${facts.windowsLost}`);
 }
 
 /** Leaderships and snapshots that went from node to node. */

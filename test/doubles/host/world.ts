@@ -18,6 +18,7 @@ import { Node } from "../../../src/host/node.js";
 import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/group.js";
 import type { HostPorts, HostSettings } from "../../../src/host/settings.js";
 import type {
+  DiskPort,
   FileErrorCode,
   LevelPort,
   RecoveredGroupLog,
@@ -365,6 +366,8 @@ export class World {
   /** How much each look at the clock moves it: a turn takes time in the real world. */
   driftMs = 0;
   readonly settings: HostSettings;
+  /** Of the log; without it nobody asks. */
+  disk: DiskPort | null = null;
 
   constructor(settings: Partial<HostSettings> = {}, seed = 1) {
     this.settings = { ...DEFAULT_HOST_SETTINGS, initialPartitions: 3, ...settings };
@@ -380,6 +383,7 @@ export class World {
       timer: this.timer,
       log: this.log,
       store: this.store,
+      ...(this.disk === null ? {} : { disk: this.disk }),
       level: this.level,
       entropy: { uint32: () => this.prng.nextUint32() },
       logger: {
@@ -445,12 +449,16 @@ function isSettled(node: Node): boolean {
   return node.groups().every(({ machine }) => machine.level >= level);
 }
 
-export function single(settings: Partial<HostSettings> = {}): {
+export function single(
+  settings: Partial<HostSettings> = {},
+  disk: DiskPort | null = null,
+): {
   readonly world: World;
   readonly node: Node;
   readonly group: Group;
 } {
   const world = new World(settings);
+  world.disk = disk;
   const node = world.ready();
   return { world, node, group: world.group(node) };
 }

@@ -5,6 +5,8 @@
 import { edit } from "../edits.js";
 import type { RecordBug } from "../records.js";
 import { cutBugs } from "./cut.js";
+import { logBugs } from "./log.js";
+import { restoringBugs } from "./restoring.js";
 
 function backup(
   pitfall: string,
@@ -78,4 +80,6 @@ export const backupBugs: readonly RecordBug[] = [
     "if (reads.members().length > 3)",
   ),
   ...cutBugs,
+  ...logBugs,
+  ...restoringBugs,
 ];

@@ -1,6 +1,6 @@
 /** A group that keeps its entries back for a moment: for how long, and how often. */
 import t from "tap";
-import { EntryPause } from "../../../src/host/group/entry-pause.js";
+import { EntryPause } from "../../../src/host/pauses/entry-pause.js";
 import { World } from "../../doubles/host/world.js";
 
 t.test("P-193 a pause is short, and the next one far away", (t) => {

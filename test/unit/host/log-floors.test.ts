@@ -27,7 +27,8 @@ class FakeGroup implements FlooredGroup {
 
 void t.test("P-194 P-037 floors respect transfers and followers, up to a bound", (t) => {
   let space: LogSpace = "available";
-  const floors = new LogFloors({ space: () => space }, () => 100_000);
+  const none = { limit: (_: FlooredGroup, floor: number) => floor, removed: () => undefined };
+  const floors = new LogFloors({ space: () => space }, () => 100_000, none);
   const [one, two] = [new FakeGroup(), new FakeGroup()];
   floors.raise(one, 10);
   t.equal(one.floorIndex, 10, "nobody wants it");

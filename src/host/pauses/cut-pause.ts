@@ -1,14 +1,14 @@
 /**
- * The pause of a group for a coordinated cut: behind the mark no entry is cut until every other group
- * has its mark too, and the leader can prove that there was none.
+ * The pause of a group for a coordinated cut: behind the mark no entry is cut until every other
+ * group has its mark too, and the leader can prove that there was none.
  *
  * Owns which cut paused the group, since when, and whether that holds. Reads, elections and changes
- * of members go on; what needs an entry waits in its queue. Invariants: 1. No group stands still for
- * longer than CUT_PAUSE_MAX_MS by the monotonic clock, however many cuts follow each other: one that
- * takes the place of another has what is left, until a turn has let the writers go on. 2. A cut of
- * an earlier epoch than one that was seen here is refused, as is the same one again. 3. A pause that
- * was broken is over, and is proved by nobody: an entry that was appended (the last commands before
- * a move) breaks it, and so does the end of the leadership (P-134).
+ * of members go on; what needs an entry waits in its queue. Invariants: 1. No group stands still
+ * for longer than CUT_PAUSE_MAX_MS by the monotonic clock, however many cuts follow each other: one
+ * that takes the place of another has what is left, until a turn has let the writers go on. 2. A
+ * cut of an earlier epoch than one that was seen here is refused, as is the same one again. 3. A
+ * pause that was broken is over, and is proved by nobody: an entry that was appended (the last
+ * commands before a move) breaks it, and so does the end of the leadership (P-134).
  */
 import { CUT_PAUSE_MAX_MS } from "../../base/limits.js";
 
