@@ -30,6 +30,15 @@ export const reportBugs: readonly RecordBug[] = [
     "      this.due.delete(partition);\n",
   ),
   told(
+    "P-093",
+    "a command of reports is larger than what is taken",
+    REPORTS,
+    "P-093 groups of many members",
+    "host/reports/replica-reports",
+    "const isFull = filledBytes + sizeBytes > this.deps.maxBytes;",
+    "const isFull = filledBytes + sizeBytes < 0;",
+  ),
+  told(
     "P-097",
     "what a node said before its last start counts",
     REPORTS,

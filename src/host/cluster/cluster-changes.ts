@@ -22,6 +22,7 @@ import { Joining } from "./joining.js";
 import { type LeaveDone, Leaving } from "./leaving.js";
 import { MemberRemoval } from "./member-removal.js";
 import { Placer, type PlacerDeps } from "./placer.js";
+import { META_PROPOSALS } from "./meta-proposals.js";
 import { MetaProposer, isMetaProposalFrame } from "./meta-proposer.js";
 import { ReplicaReports } from "../reports/replica-reports.js";
 import { Reconcile } from "./reconcile.js";
@@ -175,6 +176,7 @@ export class ClusterChanges {
       wake: (partition) => this.unquiesce(partition),
       propose: (command, deadlineMs, done) =>
         this.metaAccess.proposeOnMeta(command, deadlineMs, done),
+      maxBytes: META_PROPOSALS["report-replicas"].maxBytes,
     });
   }
 

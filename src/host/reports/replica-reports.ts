@@ -7,7 +7,7 @@
  * together, and never by a leader whose record is older than the configuration (P-205). 2. A report
  * says what it rests on: late and repeated ones change nothing (P-094). 3. Groups that are on every
  * node are never reported; while there are no others a tick costs nothing. 4. One command tells of
- * up to PLACEMENT_ITEMS_MAX groups.
+ * up to PLACEMENT_ITEMS_MAX groups, and is never larger than what is taken.
  */
 import {
   type ConfigIndex,
@@ -17,6 +17,7 @@ import {
 } from "../../base/ids.js";
 import { dueReport } from "../../control/placed-plan.js";
 import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
+import { commandSizeBytes } from "../../machine/commands/codec.js";
 import type {
   PartitionRecord,
   ReplicaReport,
@@ -52,6 +53,8 @@ export interface ReplicaReportsDeps {
   wake(partition: PartitionId): void;
   /** Has the command decided by whoever leads the meta partition; `done` may come late. */
   propose(command: ReportReplicasCommand, deadlineMs: number, done: () => void): void;
+  /** A larger command is not taken. */
+  readonly maxBytes: number;
 }
 
 /** Pause between two reports of the same (ms). */
@@ -75,7 +78,7 @@ export class ReplicaReports {
     if (placed.size === 0) return;
     this.gather(placed, nowMs);
     if (this.due.size === 0) return;
-    let items: ReplicaReport[] = [];
+    const reports: ReplicaReport[] = [];
     for (const [partition, atMs] of this.due) {
       const group = this.deps.find(partition);
       const report = group === null ? null : reportOf(group, placed.get(partition));
@@ -90,10 +93,25 @@ export class ReplicaReports {
       }
       if (atMs > nowMs) continue;
       this.due.set(partition, nowMs + AGAIN_MS);
+      reports.push(report);
+    }
+    this.sendAll(reports, nowMs);
+  }
+
+  /** In as few commands as may hold them: a group may have many members yet. */
+  private sendAll(reports: readonly ReplicaReport[], nowMs: number): void {
+    let items: ReplicaReport[] = [];
+    let filledBytes = 0;
+    for (const report of reports) {
+      const sizeBytes = commandSizeBytes({ kind: "report-replicas", items: [report] });
+      const isFull = filledBytes + sizeBytes > this.deps.maxBytes;
+      if (items.length > 0 && (isFull || items.length === PLACEMENT_ITEMS_MAX)) {
+        this.send(items, nowMs);
+        items = [];
+        filledBytes = 0;
+      }
       items.push(report);
-      if (items.length < PLACEMENT_ITEMS_MAX) continue;
-      this.send(items, nowMs);
-      items = [];
+      filledBytes += sizeBytes;
     }
     if (items.length > 0) this.send(items, nowMs);
   }

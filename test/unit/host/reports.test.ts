@@ -21,9 +21,11 @@ import {
   encodeNodeReport,
   isNodeReport,
 } from "../../../src/host/reports/node-report.js";
+import { META_PROPOSALS } from "../../../src/host/cluster/meta-proposals.js";
 import { NodeReports } from "../../../src/host/reports/node-reports.js";
 import { OwnReport } from "../../../src/host/reports/own-report.js";
 import { type LedGroup, ReplicaReports } from "../../../src/host/reports/replica-reports.js";
+import { commandSizeBytes } from "../../../src/machine/commands/codec.js";
 import type {
   PartitionRecord,
   ReportReplicasCommand,
@@ -318,7 +320,7 @@ t.test("a report is made of what the parts of a node say", (t) => {
   let active: typeof groups = [];
   const own = new OwnReport({
     nodeId: 1,
-    rebalances: true,
+    rebalances: () => true,
     bootNumber: () => 2,
     metaIndex: () => 70,
     wallMs: () => 77,
@@ -388,6 +390,7 @@ class Reporting {
     find: (partition) => this.groups.get(partition) ?? null,
     wake: (partition) => void this.woken.push(partition),
     propose: (command) => void this.sent.push(command),
+    maxBytes: META_PROPOSALS["report-replicas"].maxBytes,
   });
 
   group(partition: number, index: number, voters: readonly number[], restsOn = 1): MutableGroup {
@@ -466,6 +469,25 @@ t.test("P-094 the leader of a placed group reports until its map shows it", (t) 
   world.record(1, 4, 20);
   t.strictSame(world.tick(1000), [], "until a newer record is applied");
   t.notOk(world.reports.hasWork);
+  t.end();
+});
+
+t.test("P-093 groups of many members are reported in commands that are taken", (t) => {
+  // Forty nodes had every partition, and a factor was set on all of them.
+  const world = new Reporting();
+  const all = Array.from({ length: 40 }, (_, at) => at + 1);
+  const partitions = Array.from({ length: PLACEMENT_ITEMS_MAX + 6 }, (_, at) => at + 1);
+  for (const partition of partitions) {
+    const { members } = world.group(partition, 20, [1, 2, 4]);
+    members.membership = { ...members.membership, learners: all.slice(4) };
+    world.record(partition, 3, 10);
+  }
+  const commands = world.tick();
+  const told = commands.flatMap(({ items }) => items.map(({ partitionId: id }) => id));
+  t.strictSame(told, partitions, "each is told of once");
+  const { maxBytes } = META_PROPOSALS["report-replicas"];
+  for (const command of commands) t.ok(commandSizeBytes(command) <= maxBytes);
+  t.equal(commands.length, 2, "and they are filled");
   t.end();
 });
 
