@@ -18,6 +18,7 @@
  */
 import { VOTERS_MAX } from "../base/limits.js";
 import type { PartitionRecord, ReplicaChange } from "../machine/commands/command.js";
+import { wishedReplicas } from "./placement.js";
 import { planBalance } from "./placement-balance.js";
 import { byLoad, PlacementLedger, type Standing } from "./placement-ledger.js";
 import type { PlacementReason } from "./placement-reasons.js";
@@ -26,7 +27,6 @@ import {
   keptRests,
   restAfter,
   restKey,
-  wishedReplicas,
   type PlacementClass,
   type PlacementPlan,
   type PlacementStep,

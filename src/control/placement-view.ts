@@ -1,13 +1,11 @@
 /**
  * What the planner of placement sees, and what it says: facts in, orders and reasons out.
  *
- * Types, and the arithmetic of factors and rests. Times are those of one monotonic clock (ms).
+ * Types, and the arithmetic of rests. Times are those of one monotonic clock (ms).
  * Invariants: 1. Records are the committed ones; everything else steers choices and never a
  * majority. 2. What a new leader of meta does not know yet is unknown, not good.
  */
-import { VOTERS_MAX } from "../base/limits.js";
 import type { Member, PartitionRecord, ReplicaOrder } from "../machine/commands/command.js";
-import { effectiveFactor } from "./placement.js";
 import type { PlacementReason } from "./placement-reasons.js";
 
 /** What a node said of itself last; the leader of meta knows it of itself. */
@@ -107,21 +105,6 @@ export interface PlacementPlan {
   readonly rests: Rests;
   /** Partitions with a replica on its way before these steps, by what it is good for. */
   readonly inFlight: ReadonlyMap<PlacementClass, number>;
-}
-
-/**
- * How many voters a partition is to have; 0 = it is in full mode and stays so. A placed one without
- * a factor has as many as the member list has voters.
- */
-export function wishedReplicas(
-  record: Pick<PartitionRecord, "mode" | "replicationOverride">,
-  replicationFactor: number,
-  voters: number,
-): number {
-  const factor = effectiveFactor(replicationFactor, record.replicationOverride, voters);
-  const isWanted = record.replicationOverride > 0 || replicationFactor > 0;
-  if (isWanted) return factor;
-  return record.mode === "full" ? 0 : Math.min(voters, VOTERS_MAX);
 }
 
 const REST_MS = 300_000;

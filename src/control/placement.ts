@@ -6,6 +6,7 @@
  * the partition inherits. 3. An effective factor never exceeds the number of voters. 4. Lists are
  * the same on every node that has applied the same records.
  */
+import { VOTERS_MAX } from "../base/limits.js";
 import type {
   ClusterRecord,
   Member,
@@ -14,15 +15,47 @@ import type {
 } from "../machine/commands/command.js";
 
 /** min(override or global factor, number of voters); 0 = full replication. */
-export function effectiveFactor(globalFactor: number, override: number, voters: number): number {
+function effectiveFactor(globalFactor: number, override: number, voters: number): number {
   return Math.min(override > 0 ? override : globalFactor, voters);
 }
+
+/**
+ * How many voters a partition is to have; 0 = it is in full mode and stays so. A placed one without
+ * a factor has as many as the member list has voters.
+ */
+export function wishedReplicas(
+  record: Pick<PartitionRecord, "mode" | "replicationOverride">,
+  replicationFactor: number,
+  voters: number,
+): number {
+  const factor = effectiveFactor(replicationFactor, record.replicationOverride, voters);
+  const isWanted = record.replicationOverride > 0 || replicationFactor > 0;
+  if (isWanted) return factor;
+  return record.mode === "full" ? 0 : Math.min(voters, VOTERS_MAX);
+}
+
+/**
+ * Whether a node moves replicas where it leads the meta partition: as it was told, else as the
+ * factor of its cluster says. Most nodes join long after the founding and are told of neither.
+ */
+export function isRebalancing(
+  told: boolean | null,
+  cluster: Pick<ClusterRecord, "replicationFactor"> | null,
+): boolean {
+  return told ?? (cluster?.replicationFactor ?? 0) > 0;
+}
+
+type Listed = Pick<ReplicaRecord, "nodeId" | "role">;
 
 export interface PlacedPartition {
   readonly partition: PartitionRecord;
   readonly effectiveFactor: number;
-  /** By node id; empty under full replication. */
-  readonly replicas: readonly Pick<ReplicaRecord, "nodeId" | "role">[];
+  /** By node id; empty under full replication, and of a partition that is removed. */
+  readonly replicas: readonly Listed[];
+  /** So many voters it is to have; 0 = it follows the member list. */
+  readonly wished: number;
+  /** The nodes that have it, or are about to, by node id. */
+  readonly listed: readonly Listed[];
 }
 
 /** The data partitions by id, with factors and replicas. */
@@ -39,16 +72,21 @@ export function placedPartitions(
   return partitions.map((partition) => {
     const { mode, replicationOverride: override } = partition;
     const factor = effectiveFactor(cluster.replicationFactor, override, voters);
-    const listed = mode === "placed" ? partition.replicas : everybody;
-    return { partition, effectiveFactor: factor, replicas: factor === 0 ? [] : listed };
+    const isRemoved = partition.state === "Removed";
+    const listed = isRemoved ? [] : mode === "placed" ? partition.replicas : everybody;
+    return {
+      ...{ partition, listed, effectiveFactor: factor },
+      replicas: factor === 0 ? [] : listed,
+      wished: wishedReplicas(partition, cluster.replicationFactor, voters),
+    };
   });
 }
 
 /** Partitions, by id, that are not as they should be, or change. */
 export interface ReplicationFacts {
-  /** With fewer live voters than their effective factor. */
+  /** With fewer live voters than they are to have. */
   readonly under: readonly number[];
-  /** With more voters than their effective factor, those on their way out not counted. */
+  /** With more voters than they are to have, those on their way out not counted. */
   readonly over: readonly number[];
   /** Whose live voters are no majority of all. */
   readonly withoutMajority: readonly number[];
@@ -71,20 +109,19 @@ export function replicationFacts(
   const over: number[] = [];
   const withoutMajority: number[] = [];
   const moving: number[] = [];
-  for (const { partition, effectiveFactor: factor, replicas } of placed) {
-    if (leaving.size > 0) {
-      leavingReplicas += partition.replicas.filter(({ nodeId }) => leaving.has(nodeId)).length;
-    }
-    if (partition.state === "Removed" || factor === 0) continue;
-    const { partitionId } = partition;
-    const staying = replicas.filter(({ role }) => role === "voter");
-    const voting = replicas.filter(({ role }) => role !== "learner");
-    const live = (of: typeof replicas): number => of.filter(({ nodeId }) => isLive(nodeId)).length;
-    if (live(staying) < factor) under.push(partitionId);
-    if (staying.length > factor) over.push(partitionId);
+  for (const { partition, wished, listed } of placed) {
+    const { partitionId, mode, state } = partition;
+    if (state === "Removed" || wished === 0) continue;
+    const isPlaced = mode === "placed";
+    if (isPlaced) leavingReplicas += listed.filter(({ nodeId }) => leaving.has(nodeId)).length;
+    const staying = listed.filter(({ role }) => role === "voter");
+    const voting = listed.filter(({ role }) => role !== "learner");
+    const live = (of: readonly Listed[]): number =>
+      of.filter(({ nodeId }) => isLive(nodeId)).length;
+    if (live(staying) < wished) under.push(partitionId);
+    if (staying.length > wished) over.push(partitionId);
     if (live(voting) * 2 <= voting.length) withoutMajority.push(partitionId);
-    const isPlaced = partition.mode === "placed";
-    if (isPlaced && staying.length < replicas.length) moving.push(partitionId);
+    if (isPlaced && staying.length < listed.length) moving.push(partitionId);
   }
   return { under, over, withoutMajority, moving, leavingReplicas };
 }

@@ -93,8 +93,11 @@ export interface HostSettings {
   readonly replicationFactor: number;
   /** The one that this node was started with; null when none was given. */
   readonly givenReplicationFactor: number | null;
-  /** While this node leads the meta partition, replicas are moved toward the factors. */
-  readonly rebalancerEnabled: boolean;
+  /**
+   * While this node leads the meta partition, replicas are moved toward the factors; null = if the
+   * factor of the cluster is not 0.
+   */
+  readonly rebalancerEnabled: boolean | null;
   /** Pause between two passes of that. */
   readonly placementPassEveryMs: number;
   /** When key ranges are split and merged by themselves. */

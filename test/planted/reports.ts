@@ -116,7 +116,7 @@ export const reportBugs: readonly RecordBug[] = [
     FACTS,
     "which partitions are not in order",
     "control/placement",
-    "if (live(staying) < factor)",
-    "if (staying.length < factor)",
+    "if (live(staying) < wished)",
+    "if (staying.length < wished)",
   ),
 ];

@@ -79,8 +79,12 @@ function partitionRow(partition: PartitionPlacement): string[] {
     String(partition.generation),
     String(partition.effectiveReplicationFactor),
     partition.hostedLocally ? "yes" : "no",
-    replicas.length === 0 ? "all voters (full replication)" : replicas.join(", "),
+    replicas.length === 0 ? unlistedText(partition) : replicas.join(", "),
   ];
+}
+
+function unlistedText({ state }: PartitionPlacement): string {
+  return state === "Removed" ? "none" : "all voters (full replication)";
 }
 
 /** How many replicas each node has; nothing where every voter has all. */

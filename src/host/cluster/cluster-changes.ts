@@ -11,6 +11,7 @@
 import { META_PARTITION, type PartitionId } from "../../base/ids.js";
 import type { Program } from "../../base/levels.js";
 import { type ClusterView, isFreshReplica } from "../../control/membership.js";
+import { isRebalancing } from "../../control/placement.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { JoinAnswer, JoinRequest, LoggerPort } from "../../ports.js";
 import type { Replica } from "../group/replica.js";
@@ -122,8 +123,7 @@ export class ClusterChanges {
     this.leaving = new Leaving({
       nodeId,
       memberships,
-      placement: (atMs) =>
-        this.placer.sketch(atMs, this.rebalances() ?? settings.rebalancerEnabled),
+      placement: (atMs) => this.placer.sketch(atMs, this.rebalances() ?? this.isRebalancing()),
       rebalances: () => this.rebalances(),
       isLive: isLinked,
       ...both,
@@ -293,8 +293,14 @@ export class ClusterChanges {
   private rebalances(): boolean | null {
     const { settings, reports } = this.deps;
     const leader = this.meta()?.replica.leadership.leader ?? 0;
-    if (leader === settings.nodeId) return settings.rebalancerEnabled;
+    if (leader === settings.nodeId) return this.isRebalancing();
     return reports().of(leader)?.report.placement?.rebalances ?? null;
+  }
+
+  /** This node moves replicas where it leads the meta partition. */
+  private isRebalancing(): boolean {
+    const { deps } = this;
+    return isRebalancing(deps.settings.rebalancerEnabled, deps.metaReads()?.cluster() ?? null);
   }
 
   private meta(): Hosted | null {

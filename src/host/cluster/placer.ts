@@ -13,6 +13,7 @@ import type { ClusterRecord, Member, PartitionRecord } from "../../machine/comma
 import { type PartitionId, META_PARTITION, partitionId } from "../../base/ids.js";
 import { NODE_REPORT_VALID_MS, PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import { drainLeft } from "../../control/drain.js";
+import { isRebalancing, wishedReplicas } from "../../control/placement.js";
 import { planPlacement } from "../../control/placement-plan.js";
 import { MoveProgress } from "../../control/placement-progress.js";
 import { PLACEMENT_REASONS } from "../../control/placement-reasons.js";
@@ -27,7 +28,6 @@ import {
   type ReportedLoad,
   type Rests,
   idlePasses,
-  wishedReplicas,
 } from "../../control/placement-view.js";
 import { deadMembers } from "../../control/silence.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
@@ -50,7 +50,8 @@ export interface PlacerDeps {
   readonly nodeId: number;
   /** When the process began (ms of the monotonic clock). */
   readonly startedMs: number;
-  readonly isEnabled: boolean;
+  /** As the node was told; null = as the factor of the cluster says. */
+  readonly isEnabled: boolean | null;
   /** Pause between two timed passes (ms). */
   readonly everyMs: number;
   /** Silence after which the replicas of a member are replaced (ms); 0 = never. */
@@ -324,7 +325,7 @@ export class Placer {
     });
     return {
       nowMs,
-      isEnabled: deps.isEnabled,
+      isEnabled: isRebalancing(deps.isEnabled, records.cluster),
       isHeld: this.isHeld(nowMs),
       replicationFactor: records.cluster.replicationFactor,
       members,

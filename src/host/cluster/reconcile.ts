@@ -18,7 +18,7 @@ import {
   type PlacementGeneration,
 } from "../../base/ids.js";
 import { type ListingStep, nextListingStep, nextPlacedChange } from "../../control/placed-plan.js";
-import { wishedReplicas } from "../../control/placement-view.js";
+import { wishedReplicas } from "../../control/placement.js";
 import type { PartitionRecord } from "../../machine/commands/command.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { LoggerPort } from "../../ports.js";

@@ -48,8 +48,8 @@ export interface NodeLoad {
 
 export interface OwnReportDeps {
   readonly nodeId: number;
-  /** Its --raft-enable-placement-rebalancer. */
-  readonly rebalances: boolean;
+  /** It moves replicas where it leads the meta partition. */
+  rebalances(): boolean;
   bootNumber(): number;
   /** Applied index of the meta partition. */
   metaIndex(): number;
@@ -138,7 +138,7 @@ export class OwnReport {
       logSyncP99Ms: load.logSyncP99Ms,
       unlinked: this.unlinked(nowMs),
       placement: {
-        rebalances: deps.rebalances,
+        rebalances: deps.rebalances(),
         leadingBytes: serving.map(({ machine }) => machine.dataBytes),
       },
     };

@@ -1,5 +1,6 @@
 /** Joins what nodes tell of themselves with the parts of the node that know it. */
 import { META_PARTITION, type PartitionId } from "../../base/ids.js";
+import { isRebalancing } from "../../control/placement.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import type { Budget } from "../requests/batcher.js";
@@ -68,7 +69,9 @@ function ownReport(parts: Parts, ports: HostPorts, doings: Doings): OwnReport {
   const startedMs = ports.clock.monotonicMs();
   return new OwnReport({
     nodeId: settings.nodeId,
-    rebalances: settings.rebalancerEnabled,
+    rebalances: () => {
+      return isRebalancing(settings.rebalancerEnabled, doings.metaReads()?.cluster() ?? null);
+    },
     bootNumber: () => parts.links.bootNumber,
     metaIndex: () => registry.find(META_PARTITION)?.replica.machine.appliedIndex ?? 0,
     wallMs: () => ports.clock.wallMs(),

@@ -39,7 +39,8 @@ export interface OperationsSettings {
   readonly rangeSplitMinSize: number;
   /** Joint keys below which neighbours merge, 0 = off. */
   readonly rangeMergeMinSize: number;
-  readonly rebalancerEnabled: boolean;
+  /** null = if the factor of the cluster is not 0. */
+  readonly rebalancerEnabled: boolean | null;
   /** The factor that this node was started with; null when none was given. */
   readonly givenReplicationFactor: number | null;
   /** Longest time that a leaving node is drained (ms). */

@@ -12,6 +12,7 @@ import { REPLICATION_FACTOR_MAX } from "../../base/limits.js";
 import {
   type PlacedPartition,
   type ReplicationFacts,
+  isRebalancing,
   placedPartitions,
   replicationFacts,
 } from "../../control/placement.js";
@@ -74,7 +75,7 @@ export class Replicas {
     }));
     return {
       replicationFactor: records?.cluster.replicationFactor ?? 0,
-      rebalancerEnabled: settings.rebalancerEnabled,
+      rebalancerEnabled: isRebalancing(settings.rebalancerEnabled, records?.cluster ?? null),
       initialized: records !== null && node.initialized,
       localEndpoint: settings.peerEndpoint,
       hostedPartitionCount: partitions.filter((partition) => partition.hostedLocally).length,

@@ -176,7 +176,7 @@ function placementConfig(read: Reader): Pick<ServerConfig, PlacementFields> {
   return {
     replicationFactor,
     replicationFactorGiven: read.isGiven("--raft-replication-factor"),
-    enableRebalancer: read.isGiven(flag) ? read.boolean(flag) : replicationFactor > 0,
+    enableRebalancer: read.isGiven(flag) ? read.boolean(flag) : null,
     placementPassIntervalMs: read.number("--raft-placement-pass-interval"),
     deadMemberTimeoutMs: read.number("--raft-dead-member-timeout"),
     drainTimeoutMs: read.number("--raft-decommission-drain-timeout"),

@@ -20,11 +20,12 @@ const HOUR_MS = 3_600_000;
 /** Relations of the placement flags. */
 export const checkPlacement: Check = (config, raw) => {
   const { deadMemberTimeoutMs: dead, endElectionTimeoutMs: end } = config;
+  const isEnabled = config.enableRebalancer ?? config.replicationFactor > 0;
   const flag = "--raft-dead-member-timeout";
-  if (isAsked(raw, flag) && dead > 0 && !config.enableRebalancer) {
+  if (isAsked(raw, flag) && dead > 0 && !isEnabled) {
     return `${flag} is ${dead}ms, but the placement rebalancer is off: give --raft-enable-placement-rebalancer too, or 0`;
   }
-  if (config.enableRebalancer && dead > 0 && dead < 5 * end) {
+  if (isEnabled && dead > 0 && dead < 5 * end) {
     return `${flag} is ${dead}ms; it must be 0, or at least 5 times --raft-end-election-timeout (${end}ms)`;
   }
   return firstOf(

@@ -50,8 +50,8 @@ export interface ServerConfig {
   readonly replicationFactor: number;
   /** The factor was chosen, it is not only the default. */
   readonly replicationFactorGiven: boolean;
-  /** Replicas are moved toward the factors, and drained on leave. */
-  readonly enableRebalancer: boolean;
+  /** Replicas are moved toward the factors, and drained on leave; null = if the factor is not 0. */
+  readonly enableRebalancer: boolean | null;
   readonly placementPassIntervalMs: number;
   /** Silence after which the replicas of a member are replaced; 0 = never by itself. */
   readonly deadMemberTimeoutMs: number;

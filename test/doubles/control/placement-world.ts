@@ -19,8 +19,8 @@ import {
   nextPlacedChange,
 } from "../../../src/control/placed-plan.js";
 import { planPlacement } from "../../../src/control/placement-plan.js";
+import { wishedReplicas } from "../../../src/control/placement.js";
 import {
-  wishedReplicas,
   type MemberView,
   type PlacedGroupView,
   type PlacementPlan,

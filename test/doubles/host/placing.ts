@@ -37,7 +37,8 @@ export function rowOf(node: Node, partition: number): ReplicaRow | null {
 
 export class PlacedCluster extends Cluster {
   constructor(size: number, replicationFactor: number, settings: Partial<HostSettings> = {}) {
-    super(size, { replicationFactor, initialPartitions: 2, flushAgeMs: 50, ...settings });
+    const byHand = { rebalancerEnabled: false, initialPartitions: 2, flushAgeMs: 50 };
+    super(size, { replicationFactor, ...byHand, ...settings });
   }
 
   /** The node that serves meta. */

@@ -137,7 +137,10 @@ function worldOf(profile: Profile, result: RunResult, verdicts: readonly Verdict
 /** null: replicas are on all nodes. */
 function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | null {
   if (placer === null) return null;
-  return { hasAllocator: host.rebalancerEnabled, receiversMax: host.snapshots.receiversMax };
+  return {
+    hasAllocator: host.rebalancerEnabled === true,
+    receiversMax: host.snapshots.receiversMax,
+  };
 }
 
 /** Key spaces that somebody asked to split: they may have moved. */

@@ -277,12 +277,13 @@ t.test("leave, placement, replication factor", async (t) => {
             { Endpoint: "b:1", Role: 1 },
           ],
         },
+        { PartitionId: 2, State: "Removed", Generation: 7, EffectiveReplicationFactor: 3 },
       ],
     }),
   );
   t.match(
     await answer(t, 0, "--cluster-placement"),
-    /^Replication factor 3 \(per-partition placement\) {2}Rebalancer enabled {2}Node a:1 hosts 1 of 1 partitions\n\nPartition .*\n[- ]+\n1 +Active +2 +3 +yes +a:1 \(Voter\), b:1 \(Learner\)\n\nNode .*\n[- ]+\na:1 +1 +1 +0 +0\nb:1 +1 +0 +1 +0$/,
+    /^Replication factor 3 \(per-partition placement\) {2}Rebalancer enabled {2}Node a:1 hosts 1 of 2 partitions\n\nPartition .*\n[- ]+\n1 +Active +2 +3 +yes +a:1 \(Voter\), b:1 \(Learner\)\n2 +Removed +7 +3 +no +none\n\nNode .*\n[- ]+\na:1 +1 +1 +0 +0\nb:1 +1 +0 +1 +0$/,
   );
   const factor = (message: Encodable<cluster.GrpcSetReplicationFactorResponse>): Reply =>
     reply(cluster.GrpcSetReplicationFactorResponse, message);

@@ -6,11 +6,7 @@ import {
   membershipVersion,
   topologyVersion,
 } from "../../../src/base/ids.js";
-import {
-  effectiveFactor,
-  placedPartitions,
-  replicationFacts,
-} from "../../../src/control/placement.js";
+import { placedPartitions, replicationFacts } from "../../../src/control/placement.js";
 import type {
   ClusterRecord,
   Member,
@@ -49,10 +45,14 @@ function placed(
 }
 
 t.test("5.4: the effective factor is the smaller of what is wanted and the voters", (t) => {
-  t.equal(effectiveFactor(3, 0, 5), 3, "an override of 0 is none");
-  t.equal(effectiveFactor(3, 5, 4), 4);
-  t.equal(effectiveFactor(0, 0, 5), 0, "full replication");
-  t.equal(effectiveFactor(0, 2, 5), 2);
+  const effective = (factor: number, override: number): number | undefined => {
+    const record = placed({ 1: "voter" }, { replicationOverride: override });
+    return placedPartitions(cluster(factor), MEMBERS, [record])[0]?.effectiveFactor;
+  };
+  t.equal(effective(3, 0), 3, "an override of 0 is none");
+  t.equal(effective(3, 5), 4);
+  t.equal(effective(0, 0), 0, "full replication");
+  t.equal(effective(0, 2), 2);
   const leaving = MEMBERS.map((each) => {
     return each.nodeId === 4 ? { ...each, role: "leaving" as const } : each;
   });
@@ -76,6 +76,7 @@ t.test("5.4: lists are those of the records; without a factor there is none", (t
   );
   t.equal(listed(2, placed({ 1: "voter", 3: "learner" })), "1 voter, 3 learner");
   t.equal(listed(0, placed({ 1: "voter", 3: "voter" })), "", "every voter is to have it again");
+  t.equal(listed(3, placed({ 1: "voter" }, { state: "Removed" })), "", "nobody has it any more");
   t.end();
 });
 
@@ -96,7 +97,14 @@ t.test("which partitions are not in order, by who is live", (t) => {
   t.same(facts(3, three, [2, 3]), ["under", "withoutMajority"]);
   t.same(facts(2, three), ["over"]);
   t.same(facts(4, three), ["under"]);
-  t.same(facts(0, three, [1, 2, 3]), [], "full replication has no factor to be below");
+  const everywhere = foundedPartition(1, [], 0);
+  t.same(facts(0, everywhere, [1, 2, 3]), [], "full replication has no factor to be below");
+  t.same(facts(0, three), ["under"], "its factor was taken back: every voter is to have it");
+  t.same(facts(0, three, [1, 2]), ["under", "withoutMajority"]);
+  const back = placed({ 1: "voter", 2: "voter", 3: "voter", 4: "learner" });
+  t.same(facts(0, back), ["under", "moving"], "on its way to every voter");
+  const four = placed({ 1: "voter", 2: "voter", 3: "voter", 4: "voter" });
+  t.same(facts(0, four), []);
   t.same(facts(3, { ...three, state: "Removed" }, [1, 2, 3]), []);
   const move = placed({ 1: "voter", 2: "voter", 3: "voter", 4: "learner" });
   t.same(facts(3, move), ["moving"]);
@@ -109,7 +117,11 @@ t.test("which partitions are not in order, by who is live", (t) => {
     return each.nodeId === 2 ? { ...each, role: "leaving" as const } : each;
   });
   const { leavingReplicas } = replicationFacts(
-    placedPartitions(cluster(3), out, [three, { ...three, partitionId: 2 }]),
+    placedPartitions(cluster(3), out, [
+      three,
+      { ...three, partitionId: 2 },
+      { ...three, partitionId: 3, state: "Removed" },
+    ]),
     out,
     () => true,
   );

@@ -7,13 +7,13 @@ import {
   SNAPSHOTS_LEAVING_MAX,
 } from "../../../src/base/limits.js";
 import { planPlacement } from "../../../src/control/placement-plan.js";
+import { wishedReplicas } from "../../../src/control/placement.js";
 import { PLACEMENT_REASONS } from "../../../src/control/placement-reasons.js";
 import {
   idlePasses,
   IDLE_PASSES_ALARM,
   restAfter,
   restKey,
-  wishedReplicas,
   type MemberView,
   type PlacementView,
 } from "../../../src/control/placement-view.js";

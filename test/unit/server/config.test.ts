@@ -223,14 +223,14 @@ t.test(
     t.match(configure([]), {
       replicationFactor: 0,
       replicationFactorGiven: false,
-      enableRebalancer: false,
+      enableRebalancer: null,
       placementPassIntervalMs: 5000,
       deadMemberTimeoutMs: 300_000,
       drainTimeoutMs: 120_000,
     });
     t.match(configure(["--raft-replication-factor=0"]), { replicationFactorGiven: true });
     const placed = configure(["--raft-replication-factor=3", "--raft-dead-member-timeout=1m"]);
-    t.match(placed, { replicationFactor: 3, enableRebalancer: true, deadMemberTimeoutMs: 60_000 });
+    t.match(placed, { replicationFactor: 3, enableRebalancer: null, deadMemberTimeoutMs: 60_000 });
     const byHand = ["--raft-replication-factor=3", "--raft-enable-placement-rebalancer=false"];
     t.match(configure(byHand), { replicationFactor: 3, enableRebalancer: false });
     const overrides = configure(["--raft-enable-placement-rebalancer"]);

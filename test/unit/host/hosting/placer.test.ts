@@ -199,6 +199,23 @@ void t.test("a node whose rebalancer is off begins nothing for a dead one", (t) 
   t.end();
 });
 
+void t.test("5.4 a node that was told nothing of factors does as that of the cluster says", (t) => {
+  const told = { ...PLACING, rebalancerEnabled: null };
+  for (const [factor, isMoved] of [
+    [2, true],
+    [0, false],
+  ] as const) {
+    const cluster = new PlacedCluster(4, factor, { ...told, initialPartitions: 3 }).ready();
+    cluster.pass(35_000);
+    setFactor(cluster, 1, 3);
+    cluster.pass(40_000);
+    t.equal(orders(cluster) > 0, isMoved, `the cluster's is ${factor}`);
+    const reports = [...cluster.nodes.values()].map((node) => node.lastReport(1)?.report);
+    for (const report of reports) t.equal(report?.placement?.rebalances, isMoved, "and says so");
+  }
+  t.end();
+});
+
 interface Left {
   outcome: string;
   drained: boolean | undefined;
