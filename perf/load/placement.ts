@@ -1,7 +1,7 @@
 /**
  * Placement with real processes: a node of five leaves (drain), joins again empty (join, balance), and callers of the
- * others write all the time; rest, drain and balance take turns in one run. Factor 3, 64 partitions.
- * Run: npm run perf -- load/placement (SVC_PERF_ROUNDS: turns, 2; SVC_PERF_MIB: data of each partition, 4;
+ * others write all the time; rest, drain and balance take turns in one run. Factor 3.
+ * Run: npm run perf -- load/placement (SVC_PERF_ROUNDS: turns, 2; SVC_PERF_PARTITIONS: 64; SVC_PERF_MIB: data of each, 4;
  * SVC_PERF_CALLERS: callers in a closed loop, 4: a node whose loop is behind takes no part in balance)
  */
 import { KvType, typeNames } from "../../src/base/result-types.js";
@@ -15,7 +15,7 @@ const ROUNDS = Number(process.env["SVC_PERF_ROUNDS"] ?? 2);
 const MIB_EACH = Number(process.env["SVC_PERF_MIB"] ?? 4);
 const NODES = 5;
 const LEAVER = 5;
-const PARTITIONS = 64;
+const PARTITIONS = Number(process.env["SVC_PERF_PARTITIONS"] ?? 64);
 const FACTOR = 3;
 const CALLERS = Number(process.env["SVC_PERF_CALLERS"] ?? 4);
 const VALUE_BYTES = 64 << 10;
