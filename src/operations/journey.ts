@@ -77,6 +77,10 @@ export class Journey {
         else this.mustRetry(null);
       },
       unowned: () => this.pause(),
+      isElsewhere: () => {
+        const route = serving.placement.routeOf(request);
+        return route !== null && route.partition !== partition;
+      },
       failed: (refusal) => this.mustRetry(refusal),
     };
     new Forwarder(serving, task, this.progress).go();

@@ -220,8 +220,8 @@ export type ManyResult = Pick<
 >;
 
 /**
- * Type of an item for which nothing was done, because another partition has its key. It travels
- * between nodes alone: the one that took the call in places the item anew.
+ * Type of an item for which nothing was done, because another partition has its key or another
+ * node leads it. It travels between nodes alone: the one that took the call in places it anew.
  */
 export const NOT_OWNED_ITEM = -1;
 

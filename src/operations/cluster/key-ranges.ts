@@ -129,10 +129,12 @@ export class KeyRanges {
    */
   private untilGone(keySpace: string, index: number, deadlineMs: number, done: RegisterDone): void {
     const { node, leaders, ports } = this.serving;
-    const isGone = (): boolean => !node.closing && this.descriptors(keySpace).length === 0;
+    // A node that is far behind may not know of any ranges yet.
+    const isAware = (): boolean => node.metaGroup().machine.appliedIndex >= index;
+    const isGone = (): boolean =>
+      !node.closing && isAware() && this.descriptors(keySpace).length === 0;
     const isBack = (): boolean => {
-      const { machine } = node.metaGroup();
-      return machine.appliedIndex >= index && !machine.meta.isLeaving(keySpace);
+      return isAware() && !node.metaGroup().machine.meta.isLeaving(keySpace);
     };
     const answer = (): void => {
       if (isGone()) done(this.removed(keySpace));

@@ -6,7 +6,8 @@
  * a node: one hop (P-109). 2. It is given to a second node only when it is certain that the first
  * did nothing, or when it changes nothing (P-032). 3. Places and waits are bounded: a leader that
  * fails is waited for once, for `leaderWaitMs` at most, within the deadline (P-149). 4. Every
- * forward ends exactly once.
+ * forward ends exactly once. 5. A partition that has the keys no more, by a map that came
+ * meanwhile, is not asked again: whoever is asked goes by its own map, and may name nobody else.
  */
 import { assert } from "../../base/assert.js";
 import type { PartitionId } from "../../base/ids.js";
@@ -43,6 +44,8 @@ export interface ForwardTask {
   answered(answer: CallAnswer): void;
   /** Nothing was done: another partition has the keys. Of requests about keys. */
   unowned?(): void;
+  /** By the map as it is now, another partition has the keys. Goes with `unowned`. */
+  isElsewhere?(): boolean;
   /** A MustRetry end: with a refusal nothing was done; without, that is not known to the caller. */
   failed(refusal: Refusal | null): void;
 }
@@ -70,6 +73,8 @@ export class Forwarder {
   private readonly avoidedUntilMs = new Map<number, number>();
   /** Named by the node that sent the request back. */
   private suggested = 0;
+  /** It took a step before: the map may be another one since. */
+  private hasBegun = false;
 
   constructor(
     private readonly deps: ForwardingDeps,
@@ -82,6 +87,8 @@ export class Forwarder {
     const { deps, task } = this;
     const { node, ports } = deps;
     if (node.closing) return ports.timer.soon(() => task.failed("shutting-down"));
+    if (this.hasBegun && this.isElsewhere) return task.unowned?.();
+    this.hasBegun = true;
     const group = node.group(task.partition);
     const leads = group?.isLeader() === true;
     const nowMs = ports.clock.monotonicMs();
@@ -96,6 +103,10 @@ export class Forwarder {
     deps.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
       this.asked(to, result);
     });
+  }
+
+  private get isElsewhere(): boolean {
+    return this.task.isElsewhere?.() === true;
   }
 
   /** Whom to ask now; 0 = nobody. */
@@ -119,7 +130,9 @@ export class Forwarder {
     const taken = leaders.wait({
       untilMs,
       isOver: (thenMs) =>
-        node.group(task.partition)?.isLeader() === true || this.target(thenMs) !== 0,
+        node.group(task.partition)?.isLeader() === true ||
+        this.target(thenMs) !== 0 ||
+        this.isElsewhere,
       resume: (came) => {
         if (came) return this.go();
         const late = ports.clock.monotonicMs() >= progress.giveUpMs;

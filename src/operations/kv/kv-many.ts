@@ -9,7 +9,7 @@
  * nothing done, are placed anew, together and after a pause; the others do not wait for them.
  */
 import { present } from "../../base/assert.js";
-import type { PartitionId } from "../../base/ids.js";
+import { level, type PartitionId } from "../../base/ids.js";
 import { KvType } from "../../machine/commands/command.js";
 import type { KvReading } from "../../machine/decision/reading.js";
 import type { GroupAccess } from "../api/host-view.js";
@@ -32,6 +32,9 @@ import type { Place, Route } from "../serving/placement.js";
 import { MovePauses } from "../serving/move-waits.js";
 import type { Serving } from "../serving/serving.js";
 import { type ManyResult, NOT_OWNED_ITEM, NOWHERE, type Origin, bareItem } from "../api/shapes.js";
+
+/** Below it no range moves, and nodes do not know items that are to be placed anew. */
+const PLACED_ANEW_FROM_LEVEL = level(2);
 
 type KvManyRequest = RequestOf<"many">;
 type ItemRequest = KvSetRequest | KvDeleteRequest | KvGetRequest;
@@ -86,7 +89,7 @@ class ManySpread {
     private readonly context: RequestContext,
     private readonly call: ManyCall,
     private readonly budget: ReadBudget,
-    /** What an item ends as that may not be passed on from here, because its key is elsewhere. */
+    /** What an item ends as that may not be passed on from here. */
     private readonly unownedType: number,
   ) {
     this.pauses = new MovePauses(serving.moveWaits, context.deadlineMs);
@@ -151,6 +154,12 @@ class ManySpread {
     this.pauses.next(this.usedVersion, () => this.spread(take()), over);
   }
 
+  /** Where the item at a place lies by the present map. */
+  private routeOf(at: number): Route | null {
+    const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
+    return this.serving.placement.keyRoute(item.key);
+  }
+
   /** Carries out the items at `places`, whose partitions this node led a moment ago. */
   private executeHere(places: readonly number[]): void {
     const batches = new Map<GroupAccess, PlacedItem<KvGetRequest>[][]>();
@@ -158,8 +167,9 @@ class ManySpread {
       const item: ItemRequest = present(this.request.items[at], "the place is one of the call");
       const place = this.serving.placement.keyPlace(item.key);
       if (place === null) {
-        const route = this.serving.placement.keyRoute(item.key);
-        this.sendBack([at], route);
+        const route = this.routeOf(at);
+        if (route === null) this.sendBack([at], route);
+        else this.forward(route.partition, [at]);
       } else if (item.kind === "kv-set" || item.kind === "kv-delete") {
         this.change(place, at, item);
       } else {
@@ -245,6 +255,7 @@ class ManySpread {
         else mustRetry(null);
       },
       unowned: () => this.placeAnew(places),
+      isElsewhere: () => places.some((at) => this.routeOf(at)?.partition !== partition),
       failed: mustRetry,
     };
     new Forwarder(serving, task, this.progressOf(places)).go();
@@ -284,11 +295,15 @@ class ManySpread {
     if (unowned.length > 0) this.placeAnew(unowned);
   }
 
+  /** Nothing was done for the items at `places`; whoever sent them here may place them anew. */
   private sendBack(places: readonly number[], route: Route | null): void {
+    const { serving, call } = this;
     this.undone += places.length;
-    const origin = this.serving.origins.elsewhere(route);
-    this.serving.ports.timer.soon(() => {
-      for (const at of places) this.call.fail(at, "mustRetry", null, origin);
+    const origin = serving.origins.elsewhere(route);
+    const mayTell = serving.clusterLevel() >= PLACED_ANEW_FROM_LEVEL;
+    const type = mayTell ? this.unownedType : KvType.mustRetry;
+    serving.ports.timer.soon(() => {
+      for (const at of places) call.end(at, bareItem(type), origin);
     });
   }
 }

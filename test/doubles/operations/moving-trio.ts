@@ -65,6 +65,16 @@ export class MovingTrio {
     this.close();
   }
 
+  /** Node `at` hears of no newer map from now on, until what is returned is called. */
+  blind(at: number): () => void {
+    const operations = this.trio.node(at) as unknown as {
+      readonly serving: { readonly placement: object };
+    };
+    const { placement } = operations.serving;
+    Object.defineProperty(placement, "refresh", { value: () => undefined, configurable: true });
+    return () => void Reflect.deleteProperty(placement, "refresh");
+  }
+
   freeze(): void {
     own(this.trio.machine(this.source), SPACE, CUT, null, "leaving");
   }

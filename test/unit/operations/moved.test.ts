@@ -197,6 +197,63 @@ t.test(
   },
 );
 
+t.test(
+  "C12 P-109 who asks by an old map finds the keys where they are, at itself too",
+  async (t) => {
+    for (const toSelf of [true, false]) {
+      const moving = new MovingTrio({ leaderWaitMs: 200 });
+      const { trio } = moving;
+      const owner = trio.leaderOf(moving.target);
+      const third = [1, 2, 3].find((id) => id !== owner && id !== trio.leaderOf(moving.source));
+      const at = toSelf ? owner : (third ?? 0);
+      const see = moving.blind(at);
+      moving.move();
+      const ends = [trio.post(at, set("m/x", "1")), trio.post(at, get("m/never"))];
+      const bucketEnd = trio.post(at, range(SPACE, { startKey: "m/o", startInclusive: true }));
+      const many = { kind: "kv-set-many", items: [set("m/y", "1"), set("m/z", "1")] } as const;
+      const manyEnd = trio.post(at, many);
+      trio.world.pass(60, 5);
+      see();
+      trio.world.pass(100, 5);
+      t.match(ends, [[{ type: KvType.set }], [{ type: KvType.doesNotExist }]], `at node ${at}`);
+      t.match(bucketEnd, [{ type: KvType.got }]);
+      t.match(manyEnd, [{ items: [{ type: KvType.set }, { type: KvType.set }] }]);
+      t.match(trio.ask(at, get("m/x")), { type: KvType.got, revision: 0 }, "once");
+      t.equal(trio.open, 0);
+    }
+  },
+);
+
+t.test("K11 C12 items of one call that an old map sends to one node", async (t) => {
+  for (const kind of ["kv-set-many", "kv-get-many"] as const) {
+    const moving = new MovingTrio();
+    const { trio } = moving;
+    const owner = trio.leaderOf(moving.target);
+    const source = trio.leaderOf(moving.source);
+    const third = [1, 2, 3].find((id) => id !== owner && id !== source) ?? 0;
+    for (const at of [owner, third]) {
+      const see = moving.blind(at);
+      moving.move();
+      const keys = ["m/a", "m/x", "m/b"];
+      const answers =
+        kind === "kv-set-many"
+          ? trio.post(at, { kind, items: keys.map((key) => set(key, "1")) })
+          : trio.post(at, { kind, items: keys.map((key) => get(key)), plain: true });
+      trio.world.pass(30, 5);
+      see();
+      trio.world.pass(100, 5);
+      const types = answers.flatMap(({ items }) => items.map(({ type }) => type));
+      const type = kind === "kv-set-many" ? KvType.set : KvType.doesNotExist;
+      t.strictSame(types, [type, type, type], `${kind} at node ${at}: nobody is turned away`);
+      t.equal(trio.open, 0);
+      // Back again, for the next one.
+      moving.map.set(SPACE, [[null, null, moving.source]]);
+      own(trio.machine(moving.target), SPACE, CUT, null, "left");
+      own(trio.machine(moving.source), SPACE, CUT, null, "default");
+    }
+  }
+});
+
 t.test("K11 of a call that was passed on, items whose keys moved are placed anew", async (t) => {
   for (const kind of ["kv-set-many", "kv-get-many"] as const) {
     const moving = new MovingTrio();

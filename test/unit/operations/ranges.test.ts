@@ -372,3 +372,19 @@ t.test("6.3 unregister waits until all is home; to register takes it back", asyn
   moves.pass(50);
   t.match(last, [{ status: "Removed", success: true, descriptorCount: 0, routingMode: "Hash" }]);
 });
+
+t.test("P-108 a node that is far behind does not take what it has not heard of for gone", (t) => {
+  const moves = new Moves();
+  // It is decided, and this node has not applied the entries that came before it.
+  moves.bench.faults.hide = ({ kind }) => {
+    if (kind !== "unregister-range") return null;
+    const outcome = { kind: "meta", status: "pending", generation: 0, items: [] } as const;
+    return { status: "applied", outcome, leaseMs: 0, term: 1, index: 1e6 };
+  };
+  const answers = moves.change("ranges.unregister", "e", 4000);
+  moves.pass(3900);
+  t.equal(answers.length, 0, "it waits");
+  moves.pass(500);
+  t.match(answers, [{ status: "Indeterminate", success: false }]);
+  t.end();
+});
