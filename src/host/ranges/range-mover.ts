@@ -8,7 +8,7 @@
  *
  * Invariants: 1. Only who claimed an attempt, in this leadership, copies for it: two copies never
  * mix (P-101). 2. Nothing is frozen while the meta partition does not answer. 3. What was frozen
- * for an attempt is opened only after the next one was claimed. 4. A frozen interval of an attempt
+ * for an attempt, or may yet be, is opened only after the next one was claimed. 4. A frozen interval of an attempt
  * that the target has closed is never copied again: it is cut, by whichever leader comes. 5. A step
  * that fails is taken again, within bounds: then the next attempt, and at their end the move is
  * aborted. 6. It ends once, with the leadership at the latest, and holds nothing afterwards.
@@ -96,6 +96,8 @@ export class RangeMover {
   private epoch = 0;
   private notBeforeMs = -Infinity;
   private frozenAtMs = Infinity;
+  /** A freeze was asked for, and may be applied later than anybody waited for it. */
+  private mayBeFrozen = false;
   private copyBeganMs = 0;
   private abortFor: MoveEnd = "transfer-failed";
   private readonly term: number;
@@ -288,7 +290,8 @@ export class RangeMover {
   }
 
   private open(nowMs: number): void {
-    if (this.group.frozenFor(this.move) !== null) return this.unfreeze(nowMs);
+    const isFrozen = this.mayBeFrozen || this.group.frozenFor(this.move) !== null;
+    if (isFrozen) return this.unfreeze(nowMs);
     this.onTarget(this.openCommand(this.of.attempt), nowMs, ({ status }) => {
       if (status === "unsettled") return this.later(SOON_MS);
       if (status !== "done" && status !== "unchanged") return this.later();
@@ -301,12 +304,13 @@ export class RangeMover {
     });
   }
 
-  /** Of an attempt that is over. */
+  /** Of an attempt that is over. Whatever was to freeze it stands before this in the log. */
   private unfreeze(nowMs: number): void {
     const command = { kind: "range-unfreeze", ...this.of } as const;
     const done = this.answer((result: ProposalResult) => {
-      if (result.status === "applied") this.goOn("open");
-      else this.later();
+      if (result.status !== "applied") return this.later();
+      this.mayBeFrozen = false;
+      this.goOn("open");
     });
     this.group.propose(command, nowMs + PATIENCE_MS, done);
   }
@@ -327,9 +331,14 @@ export class RangeMover {
     const { copy } = this;
     this.hasRead = true;
     if (copy?.overrun !== false) return this.anew("transfer-failed");
-    if (copy.notedKeys <= LAST_KEYS_MAX || this.passes >= PASSES_MAX) return this.goOn("verify");
+    this.goOn(this.takesPass(copy) ? "copy" : "verify");
+  }
+
+  /** Too much changed to freeze the interval for it: it is brought along first. */
+  private takesPass({ notedKeys }: CopySource): boolean {
+    if (notedKeys <= LAST_KEYS_MAX || this.passes >= PASSES_MAX) return false;
     this.passes++;
-    this.goOn("copy");
+    return true;
   }
 
   /** What the source has is counted once more by itself, while it serves. */
@@ -338,6 +347,8 @@ export class RangeMover {
     this.count ??= this.group.openCount(this.move);
     if (copy?.overrun !== false || this.count.overrun) return this.anew("transfer-failed");
     if (!this.count.next(BOUNDS.maxVisits)) return this.goOn("verify");
+    // Of a large range the count takes long, and what changes goes on changing.
+    if (this.takesPass(copy)) return this.goOn("copy");
     // Nothing is frozen for a meta partition that does not answer: one that does says "stale".
     const { keySpace, moveId } = this.move;
     const question = { kind: "retry-move", keySpace, moveId, attempt: NO_ATTEMPT } as const;
@@ -349,6 +360,7 @@ export class RangeMover {
 
   private freeze(nowMs: number): void {
     this.frozenAtMs = Math.min(this.frozenAtMs, nowMs);
+    this.mayBeFrozen = true;
     const { startKey, endKey, generation } = this.move;
     const command = { kind: "range-freeze", ...this.of, startKey, endKey, generation } as const;
     const done = this.answer((result: ProposalResult) => {

@@ -5,7 +5,7 @@
  * Frames go on the lane "control". Invariants: 1. A count is of one leadership, and exact for about
  * the time that it took; what is not known is unknown, never a guess. 2. One range is counted at a
  * time, in bounded slices. 3. What was counted stands as long as too few commands came since
- * to matter. 4. Every question ends once, in no turn. 5. What is held is bounded.
+ * to matter, and no lease of it ended. 4. Every question ends once, in no turn. 5. What is held is bounded.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { type PartitionId, partitionId } from "../../base/ids.js";
@@ -71,6 +71,8 @@ export interface RangeSizesDeps {
 interface Known extends RangeSize {
   readonly term: number;
   readonly changes: number;
+  /** When the first lease ends of what was counted (lease time, ms). */
+  readonly firstEndMs: number;
 }
 
 interface Counting {
@@ -187,7 +189,8 @@ export class RangeSizes {
     const known = this.known.get(nameOf(range));
     const name = `${nameOf(range)} ${range.enoughKeys ?? ""}`;
     const changes = group.acceptedChanges();
-    if (known !== undefined && known.term === group.term()) {
+    const isOfNow = known?.term === group.term() && group.leaseNowMs() < known.firstEndMs;
+    if (known !== undefined && isOfNow) {
       const since = changes - known.changes;
       if (since === 0 || since * STALE_PART < (known.keys ?? 0)) return done(known);
     }
@@ -213,7 +216,10 @@ export class RangeSizes {
     if (isSame && !tally.isDone && !isEnough(tally, range)) return;
     this.counting.delete(name);
     const size = isSame ? { keys: tally.count, middle: tally.middle } : UNKNOWN;
-    if (isSame && tally.isDone) this.remember(nameOf(range), { ...size, term, changes });
+    const { firstEndMs } = tally;
+    if (isSame && tally.isDone) {
+      this.remember(nameOf(range), { ...size, term, changes, firstEndMs });
+    }
     for (const done of waiting) done(size);
   }
 

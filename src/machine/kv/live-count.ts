@@ -25,6 +25,8 @@ export class LiveCount {
   private stride = 1;
   private at: ByteKey | null = null;
   count = 0;
+  /** When the first lease ends of what was counted (lease time, ms). */
+  firstEndMs = Infinity;
   isDone = false;
 
   constructor(private readonly interval: CountedInterval) {}
@@ -40,7 +42,9 @@ export class LiveCount {
         return false;
       }
       visits += visitsOf(bytes.length);
-      if (isInSpace(keySpace, key) && isLive(wholeKvRow(bytes), nowMs)) this.take(key);
+      if (!isInSpace(keySpace, key)) return true;
+      const row = wholeKvRow(bytes);
+      if (isLive(row, nowMs)) this.take(key, row.endMs ?? Infinity);
       return true;
     };
     const first = this.at ?? larger(startKey ?? "", keySpace);
@@ -50,7 +54,8 @@ export class LiveCount {
     this.isDone = next === null;
   }
 
-  private take(key: ByteKey): void {
+  private take(key: ByteKey, endMs: number): void {
+    this.firstEndMs = Math.min(this.firstEndMs, endMs);
     if (this.count % this.stride === 0) this.samples.push(key);
     this.count++;
     if (this.samples.length < SAMPLES_MAX) return;

@@ -2,7 +2,8 @@
  * Merges of small neighbouring key ranges by hand (contract 6.3), on the leader of the meta
  * partition: one pass over a proved map, one merge after the other.
  *
- * Invariants: 1. Counts that are not known merge nothing. 2. `merges` counts cuts that were applied
+ * Invariants: 1. Counts that are not known merge nothing; a pass that ends because they take too
+ * long is not called complete. 2. `merges` counts cuts that were applied
  * before the deadline. 3. A merge that was given up ends as it began: the pass goes on.
  */
 import { type RangeSizes as SizedMap, foldablePairs } from "../../control/ranges.js";
@@ -50,7 +51,11 @@ class MergePass {
       if (result.status !== "confirmed") return this.notLeading();
       const spaces = settings.rangeMergeMinSize > 0 ? this.spaces() : [];
       if (spaces.length === 0) return this.completed();
-      this.count(spaces.flat(), () => this.fold(this.pairs(spaces)));
+      this.count(spaces.flat(), () => {
+        const isLate = this.serving.ports.clock.monotonicMs() >= this.context.deadlineMs;
+        if (isLate && [...this.keys.values()].includes(null)) this.uncounted();
+        else this.fold(this.pairs(spaces));
+      });
     });
   }
 
@@ -131,6 +136,10 @@ class MergePass {
 
   private open(): void {
     this.end(false, "Indeterminate", "Merges are under way; read the ranges again.");
+  }
+
+  private uncounted(): void {
+    this.end(false, "Indeterminate", "The ranges could not be counted in time.");
   }
 
   private notLeading(): void {

@@ -72,6 +72,46 @@ export const movedRangeBugs: readonly RecordBug[] = [
     edit("src/operations/serving/move-waits.ts", "const LOOK_MS = 5;", "const LOOK_MS = 0;"),
   ),
   moved(
+    "P-109",
+    "a partition is asked again and again, which the keys have left by the map of both",
+    MOVED,
+    "C12 P-109 who asks by an old map",
+    edit(
+      "src/operations/forwarding/forwarder.ts",
+      "    if (this.hasBegun && this.isElsewhere) return task.unowned?.();\n",
+      "",
+    ),
+  ),
+  moved(
+    "P-109",
+    "an item that an old map sent with others is turned away",
+    MOVED,
+    "K11 C12 items of one call",
+    edit(
+      "src/operations/kv/kv-many.ts",
+      "const type = mayTell ? this.unownedType : KvType.mustRetry;",
+      "const type = mayTell ? KvType.mustRetry : this.unownedType;",
+    ),
+  ),
+  moved(
+    "P-108",
+    "a node far behind takes ranges that it has not heard of for gone",
+    "operations/ranges.test",
+    "P-108 a node far behind",
+    edit(
+      "src/operations/cluster/key-ranges.ts",
+      "!node.closing && isAware() && this.descriptors",
+      "!node.closing && this.descriptors",
+    ),
+  ),
+  moved(
+    "P-100",
+    "a freeze that is applied late is left as it is while keys are copied again",
+    "host/ranges/mover-steps.test",
+    "P-100 a freeze that is applied late",
+    edit("src/host/ranges/range-mover.ts", "    this.mayBeFrozen = true;\n", ""),
+  ),
+  moved(
     "P-101",
     "the tiles of a scan are not looked at",
     SPANS,

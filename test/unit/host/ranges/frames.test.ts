@@ -13,6 +13,7 @@ import {
   type RangeResult,
   isRangeProposalFrame,
 } from "../../../../src/host/ranges/range-proposer.js";
+import { Bench, set } from "../../../doubles/machine/bench.js";
 import { RangeSizes, type RangeSize } from "../../../../src/host/ranges/range-sizes.js";
 import type { ProposalResult } from "../../../../src/host/requests/results.js";
 import type {
@@ -204,3 +205,57 @@ void t.test("sizes are asked of the leader, and what is not known stays unknown"
   t.notOk(sizes.hasWork);
   t.end();
 });
+
+void t.test(
+  "P-106 keys whose lease ended are not told as live, though nothing was written since",
+  (t) => {
+    const bench = new Bench();
+    for (const key of ["room/1", "room/2"]) bench.one(1, set(key, "v", { expiresMs: 1000 }));
+    bench.one(1, set("room/3", "v"));
+    let nowMs = 10;
+    let counts = 0;
+    const queue: (() => void)[] = [];
+    const { reads } = bench.machine;
+    const countLive = reads.countLive.bind(reads);
+    reads.countLive = (...of) => {
+      counts++;
+      countLive(...of);
+    };
+    const group = {
+      isServing: () => true,
+      term: () => 1,
+      acceptedChanges: () => 3,
+      leaseNowMs: () => nowMs,
+      machine: bench.machine,
+    };
+    const sizes = new RangeSizes({
+      nodeId: 1,
+      nowMs: () => nowMs,
+      soon: (callback) => void queue.push(callback),
+      find: () => group,
+      leader: () => 1,
+      send: () => false,
+      tickSoon: () => undefined,
+      wakeAt: () => undefined,
+    });
+    const keysNow = (): number | null => {
+      const ends: RangeSize[] = [];
+      const range = { partitionId: 1, keySpace: "room", startKey: null, endKey: null };
+      sizes.ask(range, (size) => void ends.push(size));
+      for (let turn = 0; turn < 9; turn++) {
+        nowMs += 10;
+        sizes.turn(nowMs);
+        for (const next of queue.splice(0)) next();
+      }
+      return ends[0]?.keys ?? null;
+    };
+    t.equal(keysNow(), 3);
+    t.equal(keysNow(), 3);
+    t.equal(counts, 1, "counted once");
+    nowMs = 2000;
+    t.equal(keysNow(), 1);
+    t.equal(keysNow(), 1);
+    t.equal(counts, 2);
+    t.end();
+  },
+);

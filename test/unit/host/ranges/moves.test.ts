@@ -115,6 +115,35 @@ void t.test(
   },
 );
 
+void t.test(
+  "P-104 splits at the ends of order: name, open start, beyond two bytes, longest key",
+  (t) => {
+    const cluster = new RangingCluster(3);
+    cluster.ready();
+    cluster.register("room");
+    const longest = `room/${"z".repeat(1019)}`;
+    // In the order of bytes, which that of UTF-16 is not.
+    const ends = ["room", "room/", longest, "room/\ue000", "room/\uffff", "room/\u{10000}"];
+    const keys = [...ends, "room/a b", "room/\u00e9", "room/\u65e5\u672c"];
+    for (const key of keys) t.equal(cluster.write(key), "applied");
+    for (const at of [...ends].reverse()) {
+      t.equal(cluster.split(at), "done");
+      t.ok(cluster.comeToRest());
+    }
+    const starts = cluster.records.ranges("room").map(({ startKey }) => startKey);
+    t.same(starts, [null, ...ends]);
+    const away = (): string[] => keys.filter((key) => cluster.read(key) !== key);
+    t.same(away(), []);
+    t.same(cluster.leftOver(), []);
+    t.equal(cluster.decide({ kind: "unregister-range", keySpace: "room" }), "pending");
+    t.ok(cluster.passUntil(() => cluster.records.ranges("room").length === 0, 60_000) > 0);
+    t.ok(cluster.comeToRest());
+    t.same(away(), []);
+    t.same(cluster.leftOver(), []);
+    t.end();
+  },
+);
+
 t.test("a cluster that sleeps is woken to look at sizes, and does not spin for it", (t) => {
   const ranges = { splitThreshold: 200, splitMinSize: 2, mergeMinSize: 2, collectionEveryMs: 5000 };
   const cluster = new RangingCluster(3, { ranges, quiesceAfterMs: 500 });
