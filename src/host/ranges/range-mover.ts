@@ -8,10 +8,11 @@
  *
  * Invariants: 1. Only who claimed an attempt, in this leadership, copies for it: two copies never
  * mix (P-101). 2. Nothing is frozen while the meta partition does not answer. 3. What was frozen
- * for an attempt, or may yet be, is opened only after the next one was claimed. 4. A frozen interval of an attempt
- * that the target has closed is never copied again: it is cut, by whichever leader comes. 5. A step
- * that fails is taken again, within bounds: then the next attempt, and at their end the move is
- * aborted. 6. It ends once, with the leadership at the latest, and holds nothing afterwards.
+ * for an attempt, or may yet be, is opened only after the next one was claimed. 4. A frozen
+ * interval of an attempt that the target has closed is never copied again: it is cut, by whichever
+ * leader comes. 5. A step that fails is taken again, within bounds: then the next attempt, and at
+ * their end the move is aborted. 6. It ends once, with the leadership at the latest, and holds
+ * nothing afterwards.
  */
 import { present } from "../../base/assert.js";
 import { type Attempt, attempt as attemptOf, partitionId } from "../../base/ids.js";
@@ -27,10 +28,11 @@ import type { IntervalCount } from "../../machine/ranges/interval-count.js";
 import type { LoggerPort } from "../../ports.js";
 import type { MetaProposal, MetaResult } from "../cluster/meta-proposals.js";
 import type { ProposeOnMeta } from "../cluster/meta-proposer.js";
-import type { ProposalDone, ProposalResult } from "../requests/results.js";
+import type { ProposalResult } from "../requests/results.js";
 import type { CopyPace } from "./copy-pace.js";
 import type { ProposeRange, RangeResult } from "./range-proposer.js";
 import type { RangeTally } from "../requests/range-tally.js";
+import type { SourceGroup } from "./source-group.js";
 
 /** A step that was not decided is taken again after this (ms). */
 const AGAIN_MS = 100;
@@ -46,19 +48,6 @@ const LAST_KEYS_MAX = 1000;
 const BOUNDS: CopyBounds = { maxBytes: 256 << 10, maxVisits: 2000 };
 /** None has this number. */
 const NO_ATTEMPT = attemptOf(0);
-
-/** The group of the source, as the mover sees it. */
-export interface SourceGroup {
-  isServing(): boolean;
-  term(): number;
-  propose(command: RangeCommand, deadlineMs: number, done: ProposalDone): void;
-  /** The caller closes it. */
-  openCopy(move: RangeMove): CopySource;
-  /** The caller closes it. */
-  openCount(move: RangeMove): IntervalCount;
-  /** The interval is frozen for an attempt of the move; null: it is not. */
-  frozenFor(move: RangeMove): Attempt | null;
-}
 
 export interface RangeMoverDeps {
   nowMs(): number;

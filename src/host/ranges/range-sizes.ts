@@ -5,7 +5,8 @@
  * Frames go on the lane "control". Invariants: 1. A count is of one leadership, and exact for about
  * the time that it took; what is not known is unknown, never a guess. 2. One range is counted at a
  * time, in bounded slices. 3. What was counted stands as long as too few commands came since
- * to matter, and no lease of it ended. 4. Every question ends once, in no turn. 5. What is held is bounded.
+ * to matter, and no lease of it ended. 4. Every question ends once, in no turn. 5. What is held is
+ * bounded.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { type PartitionId, partitionId } from "../../base/ids.js";

@@ -15,7 +15,8 @@ import type { Command, RangeCommand, RangeMove } from "../../machine/commands/co
 import type { Machine } from "../../machine/machine.js";
 import type { MetaReads } from "../../machine/meta/meta-reads.js";
 import type { ProposalDone, ReadDone } from "../requests/results.js";
-import { RangeMover, type RangeMoverDeps, type SourceGroup } from "./range-mover.js";
+import { RangeMover, type RangeMoverDeps } from "./range-mover.js";
+import type { SourceGroup } from "./source-group.js";
 
 /** One group of this node; a hosted group is one. */
 export interface WorkedGroup {

@@ -2,11 +2,8 @@
 import t from "tap";
 import { attempt, moveId, rangeGeneration } from "../../../../src/base/ids.js";
 import { CopyPace } from "../../../../src/host/ranges/copy-pace.js";
-import {
-  RangeMover,
-  type RangeMoverDeps,
-  type SourceGroup,
-} from "../../../../src/host/ranges/range-mover.js";
+import { RangeMover, type RangeMoverDeps } from "../../../../src/host/ranges/range-mover.js";
+import type { SourceGroup } from "../../../../src/host/ranges/source-group.js";
 import { RangeTally } from "../../../../src/host/requests/range-tally.js";
 import type { RangeCommand, RangeMove } from "../../../../src/machine/commands/command.js";
 
