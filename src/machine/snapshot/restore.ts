@@ -11,53 +11,49 @@
  * between costs nothing but the rest of the work.
  */
 import { failure, ok, type Result } from "../../base/result.js";
-import { STORE_KEY_MAX_BYTES } from "../../ports.js";
 import type { GroupRecord } from "../commands/group-record.js";
-import { SnapshotDigest, readChunk } from "./format.js";
 import {
   RowKind,
   generationPrefix,
   groupPrefix,
   groupRecordKey,
   keySuccessor,
-  toByteKey,
   type ByteKey,
 } from "../store/keys.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import type { Memtable } from "../store/memtable.js";
-import { isWholeRow } from "./row-check.js";
+import { SnapshotCheck } from "./check.js";
 
 export type RestoreFailure = "damaged";
 
 export class RestoreSink {
   readonly generation: number;
-  private readonly memtable: Memtable;
-  private readonly group: number;
-  private readonly prefix: ByteKey;
-  private readonly digest = new SnapshotDigest();
-  private sequence = 0;
-  private lastKey: ByteKey = "";
-  private record: GroupRecord | null = null;
-  private state: "open" | "done" | "broken" = "open";
+  private readonly check: SnapshotCheck;
   private highest = -1n;
   /** Names and values of the rows taken so far. */
   dataBytes = 0;
 
   constructor(memtable: Memtable, group: number, generation: number) {
-    this.memtable = memtable;
-    this.group = group;
     this.generation = generation;
-    this.prefix = generationPrefix(group, generation);
+    const prefix = generationPrefix(group, generation);
+    this.check = new SnapshotCheck(group, (kind, nameKey, value) => {
+      if (kind === RowKind.lock) {
+        const token = decodeLockRow(value)?.token ?? -1n;
+        if (token > this.highest) this.highest = token;
+      }
+      memtable.insert(prefix + String.fromCharCode(kind) + nameKey, value);
+      this.dataBytes += nameKey.length + value.length;
+    });
   }
 
   /** Number of the chunk that comes next. */
   get expectedSequence(): number {
-    return this.sequence;
+    return this.check.expectedSequence;
   }
 
   /** What the snapshot says of its position; null until its first chunk was taken. */
   get announced(): GroupRecord | null {
-    return this.record;
+    return this.check.announced;
   }
 
   /** Highest token of a lock row taken so far; -1 when there is none. */
@@ -67,50 +63,15 @@ export class RestoreSink {
 
   /** Takes the next chunk. "done" after the last; "damaged" ends the restore: begin another. */
   take(bytes: Uint8Array): Result<"more" | "done", RestoreFailure> {
-    if (this.state !== "open") return failure("damaged", "The snapshot had ended already.");
-    const whole = readChunk(bytes, this.group, this.sequence, {
-      record: (record, recordBytes) => {
-        this.record = record;
-        this.digest.record(recordBytes);
-      },
-      row: (kind, name, value) => this.row(kind, name, value),
-      end: (rows, low, high) => {
-        const { digest } = this;
-        const agrees = rows === digest.rows && low === digest.low && high === digest.high;
-        this.state = agrees ? "done" : "broken";
-      },
-    });
-    if (!whole) this.state = "broken";
-    if (this.ended())
-      return failure("damaged", `Chunk ${this.sequence} of the snapshot is damaged.`);
-    this.sequence++;
-    return ok(this.finished() === null ? "more" : "done");
-  }
-
-  private ended(): boolean {
-    return this.state === "broken";
-  }
-
-  private row(kind: number, name: Uint8Array, value: Uint8Array): boolean {
-    if (!isWholeRow(kind, value)) return false;
-    if (this.prefix.length + 1 + name.length > STORE_KEY_MAX_BYTES) return false;
-    const nameKey = toByteKey(name);
-    const key = this.prefix + String.fromCharCode(kind) + nameKey;
-    if (key <= this.lastKey) return false;
-    this.lastKey = key;
-    this.digest.row(kind, nameKey, value);
-    if (kind === RowKind.lock) {
-      const token = decodeLockRow(value)?.token ?? -1n;
-      if (token > this.highest) this.highest = token;
-    }
-    this.memtable.insert(key, value);
-    this.dataBytes += name.length + value.length;
-    return true;
+    const number = this.check.expectedSequence;
+    const taken = this.check.take(bytes);
+    if (taken !== "damaged") return ok(taken);
+    return failure("damaged", `Chunk ${number} of the snapshot is damaged.`);
   }
 
   /** The snapshot's record once all of it was taken and verified, else null. */
   finished(): GroupRecord | null {
-    return this.state === "done" ? this.record : null;
+    return this.check.finished();
   }
 }
 

@@ -2,20 +2,12 @@
  * Planted bugs of what backups and restores rest on, each caught by a test of `test/unit/` that is
  * run on a copy of the tree with the bug.
  */
-import { edit } from "../edits.js";
 import type { RecordBug } from "../records.js";
+import { backup } from "./bug.js";
 import { cutBugs } from "./cut.js";
+import { backupFileBugs } from "./files.js";
 import { logBugs } from "./log.js";
 import { restoringBugs } from "./restoring.js";
-
-function backup(
-  pitfall: string,
-  name: string,
-  [file, test]: readonly [file: string, test: string],
-  ...[path, from, to]: readonly [path: string, from: string, to: string]
-): RecordBug {
-  return { name, pitfall, edits: [edit(`src/${path}.ts`, from, to)], file, test };
-}
 
 const ALONE = ["host/node.test", "P-134 a mark is alone"] as const;
 const EXACT = ["host/node.test", "P-134 a mark is stamped exactly"] as const;
@@ -82,4 +74,5 @@ export const backupBugs: readonly RecordBug[] = [
   ...cutBugs,
   ...logBugs,
   ...restoringBugs,
+  ...backupFileBugs,
 ];
