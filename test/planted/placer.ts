@@ -49,6 +49,14 @@ export const placerBugs: readonly RecordBug[] = [
     "isHeld: false",
   ),
   placing(
+    "P-092",
+    "members change while keys are frozen",
+    "while keys of a group are frozen",
+    "reconcile",
+    "group.machine.ownership.hasFrozen,",
+    "this.open.size < 0,",
+  ),
+  placing(
     "P-093",
     "passes are made where nothing is placed",
     "P-094 a partition on every node",

@@ -39,7 +39,10 @@ export interface ReconcileGroup {
   readonly machine: {
     readonly membershipIndex: ConfigIndex;
     readonly placedGeneration: PlacementGeneration;
+    readonly ownership: { readonly hasFrozen: boolean };
   };
+  /** Entries are held back for a backup. */
+  readonly pauses: { readonly cut: { isOn(nowMs: number): boolean } };
   moveTo(order: MoveOrder): boolean;
   readonly members: {
     /** No restart and no death of a minority makes its majority forget the last change. */
@@ -235,7 +238,9 @@ export class Reconcile {
       membership: status.membership,
       isLive: (node: number) => this.isLive(watch, node, nowMs),
       isCaughtUp: (node: number) => this.isCaughtUp(watch, node, nowMs),
-      ...{ placedGeneration, configIndex: membershipIndex, isPaused: false },
+      ...{ placedGeneration, configIndex: membershipIndex },
+      // A change of members would make either longer; neither lasts.
+      isPaused: group.pauses.cut.isOn(nowMs) || group.machine.ownership.hasFrozen,
       isLinked: (node: number) => this.deps.isLinked(node),
     };
     if (full !== null) {

@@ -130,6 +130,11 @@ export class Ownership implements OwnedKeys {
     return this.spaces.size === 0;
   }
 
+  /** Keys of it are nobody's for now: their move is about to be cut, or opened again. */
+  get hasFrozen(): boolean {
+    return !this.hasNoRows && this.all().some(({ state }) => state === "leaving");
+  }
+
   owns(key: ByteKey): boolean {
     return this.isWhole || ownsIn(this.spaces, this.ownsByDefault, key);
   }

@@ -52,6 +52,8 @@ export class FakeGroup {
   leader = 1;
   term = 1;
   changes = 0;
+  isPaused = false;
+  hasFrozen = false;
   readonly caughtUp = new Map<number, number>();
 
   constructor(
@@ -227,11 +229,16 @@ export class MemberNode {
     return {
       partition: group.partition,
       leadership: { isServing },
-      machine: { placedGeneration: NO_PLACEMENT, membershipIndex: configIndex(group.changes) },
+      machine: {
+        placedGeneration: NO_PLACEMENT,
+        membershipIndex: configIndex(group.changes),
+        ownership: { hasFrozen: group.hasFrozen },
+      },
       core: {
         term: group.term,
         status: () => world.statusOf(group),
       },
+      pauses: { cut: { isOn: () => group.isPaused } },
       moveTo: ({ to }) => {
         assert(group.membership.voters.includes(to), "leadership goes to a voter");
         if (world.isUp(to)) world.elect(group, to);

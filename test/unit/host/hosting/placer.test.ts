@@ -100,6 +100,32 @@ function told(cluster: PlacedCluster, partitions: number): string {
   return lines.join("; ");
 }
 
+void t.test("while keys of a group are frozen, its leader changes no members", (t) => {
+  const cluster = new PlacedCluster(4, 0, PLACING).ready();
+  setFactor(cluster, 1, 3);
+  t.ok(passWhile(cluster, () => !isSettled(cluster, 1, 3), 60_000));
+  let isFrozen = true;
+  for (const node of cluster.nodes.values()) {
+    const group = node.groups().find(({ partition }) => partition === 1);
+    if (group === undefined) continue;
+    Object.defineProperty(group.machine.ownership, "hasFrozen", { get: () => isFrozen });
+  }
+  setFactor(cluster, 1, 2);
+  cluster.pass(10_000);
+  t.equal(
+    cluster.record(1).replicas.filter(({ role }) => role === "removing").length,
+    1,
+    told(cluster, 1),
+  );
+  t.equal(cluster.hosts(1).length, 3, "it was ordered, and waits");
+  isFrozen = false;
+  t.ok(
+    passWhile(cluster, () => !isSettled(cluster, 1, 2), 60_000),
+    told(cluster, 1),
+  );
+  t.end();
+});
+
 void t.test("P-132 while a backup holds the planners, only what is urgent moves", (t) => {
   const cluster = new PlacedCluster(4, 0, PLACING).ready();
   setFactor(cluster, 1, 3);
