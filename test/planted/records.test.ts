@@ -3,22 +3,14 @@
  * bug the same files pass in the same kind of copy.
  */
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { plantedModules } from "./edits.js";
-import { hostingBugs } from "./hosting.js";
+import { bugsOfRecords as bugs } from "./list/bugs.js";
 import { planted as parts } from "./part.js";
-import { moverBugs } from "./ranges/mover.js";
-import { movedRangeBugs } from "./ranges/requests.js";
-import { placementBugs } from "./placement.js";
-import { placerBugs } from "./placer.js";
-import { rangeBugs } from "./ranges/machine.js";
-import { type RecordBug, recordBugs } from "./records.js";
-import { backupBugs } from "./backups/machine.js";
-import { reportBugs } from "./reports.js";
 import { growTree } from "./tree.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
@@ -28,18 +20,6 @@ const RUN_MAX_MS = 120_000;
 const SEEDS = "60";
 /** Moments at which a node dies: enough, too. */
 const DEATHS = "20";
-
-const bugs: readonly RecordBug[] = [
-  ...recordBugs,
-  ...hostingBugs,
-  ...placementBugs,
-  ...placerBugs,
-  ...backupBugs,
-  ...reportBugs,
-  ...movedRangeBugs,
-  ...rangeBugs,
-  ...moverBugs,
-];
 
 const tried = parts.of(bugs);
 
@@ -84,15 +64,4 @@ t.test("without a bug the same tests pass", async (t) => {
   for (const file of new Set(tried.map((bug) => bug.file))) {
     t.strictSame(await failing(file, new Map()), [], file);
   }
-});
-
-t.test("the table has every planted bug of records and hosting, in order", (t) => {
-  const heading = "| Planted bug of the records | Pitfall | Caught by |\n|---|---|---|\n";
-  const text = readFileSync(join(root, "test", "planted", "README.md"), "utf8");
-  const rows = text.slice(text.indexOf(heading) + heading.length).split("\n");
-  const rowOf = ({ name, pitfall, file, test }: RecordBug): string =>
-    `| ${name} | ${pitfall} | ${file}: ${test} |`;
-  t.strictSame(rows.slice(0, bugs.length), bugs.map(rowOf));
-  t.notOk(rows[bugs.length]?.startsWith("|"));
-  t.end();
 });
