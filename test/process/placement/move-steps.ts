@@ -98,7 +98,8 @@ export class MoveSteps {
     const isComing = cell.step === "learner" || cell.step === "voter";
     const [from, to] = isComing ? [FACTOR, RAISED] : [RAISED, FACTOR];
     const records = await this.listed();
-    const known = records.find(({ replicas }) => replicas.length === from);
+    // By the factor: while balance moves a replica, a partition has one more for a moment.
+    const known = records.find((record) => record.effectiveReplicationFactor === from);
     const { partitionId } = known ?? (records[0] as PartitionPlacement);
     if (known === undefined) await this.setFactor(partitionId, from);
     await this.settled(partitionId, from);
