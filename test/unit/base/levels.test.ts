@@ -61,6 +61,8 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
 const APART: readonly string[] = [
   "src/machine/kv/cursor.ts VERSION", // of a page, which comes back to this node or is refused
   "src/client/metadata/route-cache.ts SCHEMA_VERSION", // of the public interface
+  "src/backup/manifest.ts MANIFEST_VERSION", // of a backup: who reads one says what it can read
+  "src/backup/origin.ts ARTIFACT_VERSION", // likewise
 ];
 
 const VERSION_LINE = /^(?:export )?const ((?:[A-Z0-9_]+_)?VERSION(?:_\d+)?) = (\d+);/gm;
