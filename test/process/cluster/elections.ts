@@ -2,7 +2,9 @@
  * How leaderships of a cluster moved: by order, and by elections that nobody ordered. A call that an
  * election finds on its way may end with a refusal; one that a planned move finds may not.
  *
- * Invariant: counters that begin anew, because their process did, are counted from zero.
+ * Invariants: 1. Counters that begin anew, because their process did, are counted from zero. 2. A partition that was made
+ * meanwhile began with one election, which nobody's call could meet; those after it count like others', as the moves do
+ * that are told from them.
  */
 /** Nodes whose metrics can be read: name with labels, and value. */
 interface MeteredNodes {
@@ -19,6 +21,8 @@ export interface Elections {
   readonly stills: number;
 }
 
+/** That of the leader with which a partition begins. */
+const FIRST_TERM = 1;
 const NONE: ReadonlyMap<string, number> = new Map();
 
 /** What nobody ordered: each may have ended one call of every caller with a refusal. */
@@ -29,6 +33,7 @@ export function unplanned({ terms, ordered, stills }: Elections): number {
 export class ElectionTally {
   private readonly terms = new Map<string, number>();
   private readonly counted = new Map<string, number>();
+  private hasBegun = false;
 
   constructor(private readonly nodes: MeteredNodes) {}
 
@@ -44,15 +49,17 @@ export class ElectionTally {
         if (name === "svc_late_ticks_total") found.stills += this.increase(`${id} ${name}`, value);
       }
     }
+    this.hasBegun = true;
     return found;
   }
 
-  /** Of the highest value that any node told. */
+  /** Of the highest value that any node told; one of a partition that was not there before counts from its first term. */
   private rise(known: Map<string, number>, name: string, value: number): number {
     const before = known.get(name);
     if (before !== undefined && value <= before) return 0;
     known.set(name, value);
-    return before === undefined ? 0 : value - before;
+    if (before !== undefined) return value - before;
+    return this.hasBegun ? Math.max(0, value - FIRST_TERM) : 0;
   }
 
   private increase(name: string, value: number): number {

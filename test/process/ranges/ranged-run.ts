@@ -81,9 +81,7 @@ export class RangedRun {
     const all = [...unknownReasons, ...refusedReasons];
     const failed = all.reduce((sum, [, count]) => sum + count, 0);
     const times = unplanned(await this.elections.take()) + this.stillTimes;
-    // Once, a node may stand still for less than is counted: moves that refuse do so far oftener.
-    const excused = this.callers * (times + 1);
-    return failed <= excused ? [] : all.map(([reason, count]) => `${reason} ${count}`);
+    return failed <= this.callers * times ? [] : all.map(([reason, count]) => `${reason} ${count}`);
   }
 
   get answered(): number {
