@@ -1,6 +1,6 @@
 /**
  * Compiles the project: AssemblyScript to WASM, .proto files to codecs, TypeScript to JavaScript in dist/,
- * svc-cli to one bundle.
+ * the two programs to bundles.
  *
  * Owns dist/ and the generated files named in `generators`. Every step is incremental by modification time,
  * so that a second call with nothing changed does next to nothing. Types are not checked here (`npm run verify` does).
@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundleCli } from "./build-cli.mjs";
+import { bundleAll } from "./bundle.mjs";
 import { compile } from "./compile.mjs";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -100,5 +100,5 @@ export async function build() {
     await generator.generate({ root, isStale, filesBelow });
   }
   const compiled = await compileTypeScript();
-  return compiled + (await bundleCli({ root, isStale, filesBelow }));
+  return compiled + (await bundleAll({ root, isStale, filesBelow }));
 }

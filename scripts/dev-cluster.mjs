@@ -104,7 +104,7 @@ function startNode(number, options) {
   const child = spawn(
     process.execPath,
     [
-      join(root, "dist", "src", "server", "main.js"),
+      join(root, "dist", "bin", "svc-server.js"),
       `--raft-nodeid=${number}`,
       `--raft-nodename=node${number}`,
       `--grpc-port=${ports.grpc}`,

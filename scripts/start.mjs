@@ -7,7 +7,7 @@ import { setup } from "./setup.mjs";
 await setup();
 const server = spawn(
   process.execPath,
-  [join(root, "dist", "src", "server", "main.js"), "--welcome", ...process.argv.slice(2)],
+  [join(root, "dist", "bin", "svc-server.js"), "--welcome", ...process.argv.slice(2)],
   { cwd: root, stdio: "inherit" },
 );
 // A terminal sends its signals to both processes; the server ends by itself and this one passes on how.

@@ -5,11 +5,9 @@
  * The key file is mode 0600. 3. The certificate names only this machine (localhost, 127.0.0.1,
  * ::1).
  */
-import "reflect-metadata";
 import { createPrivateKey, webcrypto, X509Certificate } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import * as x509 from "@peculiar/x509";
 
 export interface CertificatePair {
   readonly certificate: string;
@@ -34,6 +32,9 @@ function readPair(directory: string): CertificatePair | null {
 
 /** Makes a pair for `commonName`, valid for localhost names only. */
 export async function makeSelfSigned(commonName: string): Promise<CertificatePair> {
+  // A third of a node's start is the reading of these: only a start that makes a certificate pays it.
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   x509.cryptoProvider.set(webcrypto);
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);

@@ -304,7 +304,7 @@ t.test("tokens: sent with every kind of call, refused ones are named", async (t)
   const token = "0123456789abcdef0123";
   const hash = spawnSync(
     process.execPath,
-    [join(root, "dist/src/server/main.js"), "--print-token-hash"],
+    [join(root, "dist/bin/svc-server.js"), "--print-token-hash"],
     {
       input: token,
     },

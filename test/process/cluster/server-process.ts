@@ -10,16 +10,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** dist/src/server/main.js beside the compiled tests. */
-export const serverMain = join(
-  dirname(fileURLToPath(import.meta.url)),
-  "..",
-  "..",
-  "..",
-  "src",
-  "server",
-  "main.js",
-);
+const dist = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+/** The program as it is delivered. */
+export const serverMain = join(dist, "bin", "svc-server.js");
+/** The same in modules, for tests that change one of them before it starts. */
+export const serverModules = join(dist, "src", "server", "main.js");
 
 const READY_WAIT_MS = 60_000;
 const LOG_KEPT_CHARACTERS = 64 * 1024;

@@ -8,14 +8,14 @@ import { runCli } from "../cli/programs.js";
 import { call } from "../net/processes.js";
 import { eventually } from "../placement/placed-nodes.js";
 import { type Command, PRESENT, Rolling } from "./rolling.js";
-import { endAll, serverMain, sleep } from "./server-process.js";
+import { endAll, serverModules, sleep } from "./server-process.js";
 
 t.setTimeout(240_000);
 t.teardown(endAll);
 
 const ALL = [1, 2, 3];
 const preload = join(import.meta.dirname, "earlier-program.js");
-const EARLIER: Command = [process.execPath, "--import", preload, serverMain];
+const EARLIER: Command = [process.execPath, "--import", preload, serverModules];
 const CALLERS = 8;
 /** Without a factor of the cluster replicas are moved only where that is asked for. */
 const FLAGS = [

@@ -11,6 +11,7 @@ import {
   freePorts,
   nodeFlags,
   serverMain,
+  serverModules,
   sleep,
   temporaryDirectory,
 } from "../cluster/server-process.js";
@@ -138,7 +139,7 @@ t.test("contract 9 after SIGTERM a node is unready and serves on for the delay",
 
 t.test("a fault is logged under the id that the answer names", async (t) => {
   const fault = join(import.meta.dirname, "fault-in-membership.js");
-  const command = [process.execPath, "--import", fault, serverMain];
+  const command = [process.execPath, "--import", fault, serverModules];
   const flags = [...nodeFlags(join(directory.path, "fault")), "--storage=memory"];
   for (const given of [null, "from-the-caller"]) {
     const server = new ServerProcess(flags, command);
