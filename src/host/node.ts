@@ -12,6 +12,7 @@ import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group/group.js";
 import { groupHealth } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
+import type { BackupTaking } from "./backups/backup-taking.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { FinalizeDone } from "./cluster/finalizing.js";
 import type { LeaveDone } from "./cluster/leaving.js";
@@ -149,6 +150,11 @@ export class Node {
   /** Whether messages reach the other node, as far as is known. */
   isLinked(node: number): boolean {
     return this.parts.peers.isUp(node);
+  }
+
+  /** Takes backups into the directory that is configured; null without one. */
+  get backups(): BackupTaking | null {
+    return this.parts.backups;
   }
 
   /** The other nodes: who is linked, calls to them. */

@@ -13,6 +13,7 @@ import type { LogFields, PeerBoot } from "../ports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
+import type { BackupTaking } from "./backups/backup-taking.js";
 import { Balancer, type ReportedLeads } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
 import type { ReplicaDeps } from "./group/replica.js";
@@ -68,6 +69,7 @@ export class NodeParts implements TurnParts {
   readonly heirs: Heirs;
   readonly levelMark: LevelMark;
   readonly reports: NodeReports;
+  readonly backups: BackupTaking | null = null;
   private readonly turn: Turn;
 
   /** `setFatalFault`: readiness says so from then on. */

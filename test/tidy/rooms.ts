@@ -28,7 +28,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["storage"],
     ["group", "reports"],
     ["sequences", "leaders", "cluster"],
-    ["ranges"],
+    ["ranges", "backups"],
   ],
   operations: [["api"], ["admission", "wire"], ["forwarding"], ["serving"], ["kv"], ["cluster"]],
   disk: [["log", "store"]],
