@@ -105,14 +105,22 @@ export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
 export const MARKS_KEPT = 16;
 /** Partitions that one placement command is about. */
 export const PLACEMENT_ITEMS_MAX = 64;
-/** Partitions of a cluster with a replica on its way in or out, and of those for balance alone. */
+/** Partitions of a cluster with a replica on its way in or out, and replicas that balance moves. */
 export const MOVES_MAX = 64;
-export const BALANCE_MOVES_MAX = 4;
-/** Replicas on their way to one node, and for balance alone. */
-export const ARRIVING_MAX = 4;
-export const BALANCE_ARRIVING_MAX = 3;
-/** New replicas that one node feeds with a snapshot at a time. */
-export const SNAPSHOTS_LEAVING_MAX = 2;
+export const BALANCE_MOVES_MAX = 8;
+/** Replicas on their way to one node, and for balance alone; new ones that one node feeds. */
+export const ARRIVING_MAX = 16;
+export const BALANCE_ARRIVING_MAX = 6;
+export const FEEDING_MAX = 16;
+/**
+ * Snapshots of so many bytes take a place, smaller ones a part of one; and places there are for
+ * balance in the cluster, to one node, to one node for balance, and from one node.
+ */
+export const SNAPSHOT_PLACE_BYTES = MIB;
+export const BALANCE_PLACES = 4;
+export const ARRIVING_PLACES = 4;
+export const BALANCE_ARRIVING_PLACES = 3;
+export const FEEDING_PLACES = 2;
 /** Dropped replicas whose rows a node deletes beside each other. */
 export const ERASING_MAX = 4;
 /** Rows of one of them that are deleted in one go. */

@@ -8,7 +8,6 @@
  * way, nor in a pass that orders anything else. 3. Only partitions whose
  * voters are all live are moved, and nodes that are behind with their work neither give nor take.
  */
-import { BALANCE_MOVES_MAX } from "../base/limits.js";
 import type { PartitionRecord } from "../machine/commands/command.js";
 import { byLoad, type NodeState, type PlacementLedger } from "./placement-ledger.js";
 import type { PlacementReason } from "./placement-reasons.js";
@@ -85,7 +84,7 @@ function nextMove(
     for (const to of takers) {
       if (from.replicas - to.replicas < DIFFERENCE) break;
       if (ledger.urgentMoves > 0 || isBusy) return "others-first";
-      if (ledger.balanceMoves >= BALANCE_MOVES_MAX || ledger.isFull) return "balance-busy";
+      if (ledger.isBalancing || ledger.isFull) return "balance-busy";
       if (!ledger.isPrompt(from) || !ledger.isPrompt(to)) reason ??= "nodes-lagging";
       else if (!ledger.hasPlaceForBalance(to)) reason ??= "nodes-busy";
       else {

@@ -2,17 +2,23 @@
  * What nodes have, are about to get, and may still take in one pass of the planner.
  *
  * Pure. Invariants: 1. What records say is on its way counts even where nobody has reported it, and
- * a planned step counts from the moment it is planned. 2. A replica is ordered only to a node that
+ * a planned step counts from the moment it is planned; a replica that has its snapshot counts on in
+ * number, and no more in bytes. 2. A replica is ordered only to a node that
  * is no part of the partition, may hold replicas, has been live for `LIVE_MS`, has reported lately
  * and has room; who leaves, is evicted or dead gets none. 3. Of several obstacles the one is told
  * that the best node met: the least that has to change.
  */
 import {
   ARRIVING_MAX,
+  ARRIVING_PLACES,
   BALANCE_ARRIVING_MAX,
+  BALANCE_ARRIVING_PLACES,
+  BALANCE_MOVES_MAX,
+  BALANCE_PLACES,
+  FEEDING_MAX,
+  FEEDING_PLACES,
   MOVES_MAX,
   NODE_REPORT_VALID_MS,
-  SNAPSHOTS_LEAVING_MAX,
 } from "../base/limits.js";
 import type { PartitionRecord } from "../machine/commands/command.js";
 import { isListed } from "../machine/meta/replica-list.js";
@@ -25,6 +31,7 @@ import {
   type PlacementView,
   type Rests,
 } from "./placement-view.js";
+import { SnapshotLoad } from "./snapshot-load.js";
 
 /** A node gets replicas when it has been heard for so long without a break (ms). */
 const LIVE_MS = 30_000;
@@ -43,9 +50,10 @@ export interface NodeState {
   readonly report: ReportedLoad | null;
   /** Replicas that it keeps, with those that come. */
   replicas: number;
-  arriving: number;
+  /** Replicas on their way to it. */
+  readonly arriving: SnapshotLoad;
   /** New replicas that it feeds with a snapshot. */
-  feeding: number;
+  readonly feeding: SnapshotLoad;
 }
 
 /** What stands between a node and a replica, from the furthest off to the nearest. */
@@ -74,9 +82,10 @@ export class PlacementLedger {
   readonly listVoters: number;
   /** Partitions with a replica on its way, planned ones among them. */
   moves = 0;
-  /** Those of them for balance, and for repair or drain. */
-  balanceMoves = 0;
+  /** Those of them for repair or drain. */
   urgentMoves = 0;
+  /** Replicas on their way for balance. */
+  private readonly balancing = new SnapshotLoad();
   /** Partitions that came with a replica on its way. */
   readonly inFlight = new Map<PlacementClass, number>();
 
@@ -89,14 +98,16 @@ export class PlacementLedger {
     for (const member of members) {
       const { nodeId, report } = member;
       const isFresh = report !== null && nowMs - report.receivedMs <= NODE_REPORT_VALID_MS;
-      const state = { view: member, standing: standingOf(member, nowMs), replicas: 0, arriving: 0 };
-      this.states.set(nodeId, { ...state, report: isFresh ? report : null, feeding: 0 });
+      const loads = { replicas: 0, arriving: new SnapshotLoad(), feeding: new SnapshotLoad() };
+      const standing = standingOf(member, nowMs);
+      const state = { view: member, standing, report: isFresh ? report : null };
+      this.states.set(nodeId, { ...state, ...loads });
     }
     for (const record of view.partitions) this.count(record);
     for (const state of this.states.values()) {
       const { snapshotsIn = 0, snapshotsOut = 0 } = state.report ?? {};
-      state.arriving = Math.max(state.arriving, snapshotsIn);
-      state.feeding = Math.max(state.feeding, snapshotsOut);
+      state.arriving.raiseTo(snapshotsIn);
+      state.feeding.raiseTo(snapshotsOut);
     }
   }
 
@@ -149,7 +160,12 @@ export class PlacementLedger {
   }
 
   hasPlaceForBalance({ arriving }: NodeState): boolean {
-    return arriving < BALANCE_ARRIVING_MAX;
+    return arriving.isBelow(BALANCE_ARRIVING_PLACES, BALANCE_ARRIVING_MAX);
+  }
+
+  /** As many replicas are on their way for balance as may be. */
+  get isBalancing(): boolean {
+    return !this.balancing.isBelow(BALANCE_PLACES, BALANCE_MOVES_MAX);
   }
 
   /** The node that is to get a replica of the partition, or why none is. */
@@ -175,8 +191,8 @@ export class PlacementLedger {
 
   /** Why the group that `leader` leads cannot feed a new replica; null when it can. */
   feeding(leader: number): PlacementReason | null {
-    const leaving = this.states.get(leader)?.feeding ?? 0;
-    return leaving < SNAPSHOTS_LEAVING_MAX ? null : "leader-busy";
+    const mayFeed = this.states.get(leader)?.feeding.isBelow(FEEDING_PLACES, FEEDING_MAX) ?? true;
+    return mayFeed ? null : "leader-busy";
   }
 
   get isFull(): boolean {
@@ -186,14 +202,15 @@ export class PlacementLedger {
   /** A learner is ordered. `leaves`: who keeps its replica no longer; 0 = nobody. */
   plannedAdd(kind: PlacementClass, partitionId: number, comes: number, leaves: number): void {
     this.begin(kind);
+    const sizeBytes = this.sizeOf(partitionId);
     const target = this.states.get(comes);
     if (target !== undefined) {
       target.replicas++;
-      target.arriving++;
+      target.arriving.add(sizeBytes);
     }
     this.drop(leaves);
-    const leader = this.states.get(this.leader(partitionId));
-    if (leader !== undefined) leader.feeding++;
+    if (kind === "balance") this.balancing.add(sizeBytes);
+    this.states.get(this.leader(partitionId))?.feeding.add(sizeBytes);
   }
 
   plannedRemove(kind: PlacementClass, leaves: number): void {
@@ -207,12 +224,11 @@ export class PlacementLedger {
     const obstacle = this.obstacle(state);
     if (obstacle !== null) return obstacle;
     if (this.isResting(record.partitionId, nodeId)) return "resting";
-    return state.arriving < ARRIVING_MAX ? null : "nodes-busy";
+    return state.arriving.isBelow(ARRIVING_PLACES, ARRIVING_MAX) ? null : "nodes-busy";
   }
 
   private begin(kind: PlacementClass): void {
     this.moves++;
-    if (kind === "balance") this.balanceMoves++;
     if (kind === "repair" || kind === "drain") this.urgentMoves++;
   }
 
@@ -230,23 +246,35 @@ export class PlacementLedger {
       if (role !== "removing" && node !== undefined) node.replicas++;
       if (role === "voter") continue;
       kind = this.kindOfMove(role === "learner" ? replaces : nodeId, role === "learner");
-      if (role === "learner") this.countArrival(partitionId, node, replaces);
+      if (role === "learner") this.countArrival(kind, partitionId, node, replaces);
     }
     if (kind === null) return;
     this.begin(kind);
     this.inFlight.set(kind, (this.inFlight.get(kind) ?? 0) + 1);
   }
 
-  private countArrival(partitionId: number, node: NodeState | undefined, replaces: number): void {
-    if (node !== undefined) node.arriving++;
-    this.drop(replaces);
+  private countArrival(
+    kind: PlacementClass,
+    partitionId: number,
+    node: NodeState | undefined,
+    replaces: number,
+  ): void {
     const group = this.view.groups.get(partitionId);
-    const leader = this.states.get(group?.leader ?? 0);
+    const hasSnapshot = group?.hasSnapshot === true;
+    const sizeBytes = hasSnapshot ? 0 : this.sizeOf(partitionId);
+    node?.arriving.add(sizeBytes);
+    if (kind === "balance") this.balancing.add(sizeBytes);
+    this.drop(replaces);
     // Who is not heard is not fed, and keeps nobody else waiting. Back again it waits its turn: how
     // many snapshots leave a node at a time, its sender sees to.
-    const isFed =
-      node !== undefined && this.isLive(node.view.nodeId) && group?.hasSnapshot !== true;
-    if (leader !== undefined && isFed) leader.feeding++;
+    const isFed = node !== undefined && this.isLive(node.view.nodeId) && !hasSnapshot;
+    if (isFed) this.states.get(group?.leader ?? 0)?.feeding.add(sizeBytes);
+  }
+
+  /** As its leader told; without one it may be of any size. */
+  private sizeOf(partitionId: number): number {
+    const group = this.view.groups.get(partitionId);
+    return group === undefined || group.leader === 0 ? Infinity : group.sizeBytes;
   }
 
   /** What a move is for, by who leaves: nobody remembers it. */

@@ -106,7 +106,7 @@ export class Machine {
     this.ownership = new Ownership(ownsByDefault);
     this.ownership.load(this.groupRows);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
-    this.metaReads = new MetaReads(this.groupRows);
+    this.metaReads = new MetaReads(this.groupRows, this.groupRows);
     this.context = contextOf(this.groupRows, this.ownership, record);
     this.detach = memtable.onFreeze(() => this.writeRecord());
   }
@@ -387,7 +387,7 @@ export class Machine {
     this.groupRows.retire();
     this.groupRows = this.openRows(sink.dataBytes);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
-    this.metaReads = new MetaReads(this.groupRows);
+    this.metaReads = new MetaReads(this.groupRows, this.groupRows);
     this.context = contextOf(this.groupRows, this.ownership, record);
     this.moved = true;
     this.ownership.load(this.groupRows);

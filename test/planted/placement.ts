@@ -64,6 +64,21 @@ export const placementBugs: readonly RecordBug[] = [
     'standing === "sound" || standing === "silent"',
     'standing !== "dead"',
   ]),
+  planner("P-106", "large snapshots have no bound but their number", PLAN, "P-106 budgets", [
+    "snapshot-load",
+    " && this.bytes < places * SNAPSHOT_PLACE_BYTES",
+    "",
+  ]),
+  planner("P-106", "near-empty snapshots wait as large ones do", PLAN, "P-106 budgets", [
+    "snapshot-load",
+    "Math.min(sizeBytes, SNAPSHOT_PLACE_BYTES)",
+    "SNAPSHOT_PLACE_BYTES",
+  ]),
+  planner("P-106", "a replica keeps its place while it catches up", PLAN, "P-106 budgets", [
+    "placement-ledger",
+    "hasSnapshot ? 0 : this.sizeOf(partitionId)",
+    "this.sizeOf(partitionId)",
+  ]),
   planner("P-106", "balance moves at a difference of one", PLAN, "P-106 balance: at", [
     "placement-balance",
     "const DIFFERENCE = 2;",

@@ -51,6 +51,11 @@ function range(
 }
 
 export const recordBugs: readonly RecordBug[] = [
+  range("P-042", "a record that was written is not read again", RANGE_MOVES, [
+    "meta-reads",
+    "now.get(record.partitionId) ?? record",
+    "record",
+  ]),
   {
     name: "whoever is removed by force takes its role back",
     pitfall: "P-095",

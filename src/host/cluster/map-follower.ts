@@ -6,9 +6,10 @@
  * alone, never by a message (P-097). 2. A replica of a placed partition is made when its row is
  * durable, and begins with the founders of the record or awaits a snapshot. 3. What recovery found
  * of a log is of the life that was open then: one that comes later begins without it. 4. While the
- * map stays as it is, following it costs one read. 5. No data partition is hosted before the record
- * of the cluster is applied: it says which keys the partition owns. 6. What a split made begins
- * with the founders of its record, if this data directory is the one that was meant (P-088).
+ * map stays as it is, following it costs one read; where it changes, what changed of it. 5. No data
+ * partition is hosted before the record of the cluster is applied: it says which keys the partition
+ * owns. 6. What a split made begins with the founders of its record, if this data directory is the
+ * one that was meant (P-088).
  */
 import { present } from "../../base/assert.js";
 import {
@@ -82,6 +83,8 @@ export class MapFollower {
   /** What the log had at the start of groups of which it is not known yet how they began. */
   private readonly unhosted = new Map<PartitionId, RecoveredGroupLog>();
   private seen: MapVersion | null = null;
+  /** The records as of that version. */
+  private records: readonly PartitionRecord[] = [];
   /** Data partitions of the cluster; 0 until it is founded. */
   dataPartitions = 0;
   /** As applied last. */
@@ -195,19 +198,26 @@ export class MapFollower {
     this.seen = cluster.mapVersion;
     const placed = new Set<PartitionId>();
     const named = new Set<number>();
+    const listed = new Set<number>();
     let full = 0;
-    for (const record of reads.partitions()) {
+    const before = this.records;
+    this.records = reads.partitions();
+    let at = 0;
+    for (const record of this.records) {
+      listed.add(record.partitionId);
       const isThere = record.state !== "Removed";
       if (record.mode === "full" && isThere) full++;
       if (record.mode === "placed") placed.add(partitionId(record.partitionId));
       // A removed partition keeps its list for good, and nobody may wait for it.
       if (isThere) for (const { nodeId } of record.replicas) named.add(nodeId);
-      this.followOne(record);
+      while ((before[at]?.partitionId ?? Infinity) < record.partitionId) at++;
+      // What keeps a record from being followed now tells when that is over.
+      if (before[at] !== record) this.followOne(record);
     }
     this.map = { full, placed, named };
     this.dataPartitions = cluster.dataPartitions;
-    for (const partition of [...this.deps.hosted()]) this.forget(reads, partition);
-    for (const partition of [...this.unhosted.keys()]) this.forget(reads, partition);
+    const known = [...this.deps.hosted(), ...this.unhosted.keys()];
+    for (const partition of known) if (!listed.has(partition)) this.forget(reads, partition);
   }
 
   /** What is left here of a partition that was removed so long ago that its record is gone. */

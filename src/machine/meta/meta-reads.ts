@@ -5,7 +5,8 @@
  * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by
  * bytes, descriptors by start key with the open start first. 2. null = the cluster is not founded,
  * never an empty record. 3. Lists are decoded once for each version of members or map: every
- * command that changes one of their rows raises the version.
+ * command that changes one of their rows raises the version. 4. A partition whose row was not
+ * written keeps its record, the same object: a map of thousands costs what changed of it.
  */
 import { present } from "../../base/assert.js";
 import type { MapVersion, MembershipVersion } from "../../base/ids.js";
@@ -24,6 +25,7 @@ import {
   keySuccessor,
   nameKey,
   rangePrefix,
+  readUint32Key,
   uint32Key,
   type ByteKey,
 } from "../store/keys.js";
@@ -37,7 +39,7 @@ import {
 } from "./meta-rows.js";
 import { isPlannerHeld } from "./planner-holds.js";
 import { decodeMove } from "./range-rows.js";
-import type { ReadableRows } from "../store/rows.js";
+import type { ChangedRecords, ReadableRows } from "../store/rows.js";
 
 /** The descriptors of one key space, by start key. */
 export interface KeySpaceRanges {
@@ -51,6 +53,9 @@ interface Decoded<Version, Item> {
   readonly items: readonly Item[];
 }
 
+/** Where more than this part of all records changed, all are read. */
+const CHANGED_PART = 4;
+
 export class MetaReads {
   private readonly rows: ReadableRows;
   private memberList: Decoded<MembershipVersion, Member> = { version: null, items: [] };
@@ -59,7 +64,11 @@ export class MetaReads {
   private spaceList: Decoded<MapVersion, KeySpaceRanges> = { version: null, items: [] };
   private moveList: Decoded<MapVersion, RangeMove> = { version: null, items: [] };
 
-  constructor(rows: ReadableRows) {
+  /** `changes`: tells which records of partitions were written; null: nobody knows. */
+  constructor(
+    rows: ReadableRows,
+    private readonly changes: ChangedRecords | null = null,
+  ) {
     this.rows = rows;
   }
 
@@ -103,8 +112,7 @@ export class MetaReads {
   partitions(): readonly PartitionRecord[] {
     const version = this.cluster()?.mapVersion ?? null;
     if (version !== this.partitionMap.version) {
-      const items = this.all(RowKind.partition, decodePartition, "a partition row is whole");
-      this.partitionMap = { version, items };
+      this.partitionMap = { version, items: this.readPartitions() };
     }
     return this.partitionMap.items;
   }
@@ -195,6 +203,24 @@ export class MetaReads {
       return true;
     });
     return found;
+  }
+
+  private readPartitions(): readonly PartitionRecord[] {
+    const what = "a partition row is whole";
+    const changed = this.changes?.takeChanged() ?? null;
+    const { items } = this.partitionMap;
+    if (changed === null || changed.size > items.length / CHANGED_PART) {
+      return this.all(RowKind.partition, decodePartition, what);
+    }
+    const ids = [...changed].map((name) => readUint32Key(name, 0));
+    const now = new Map(ids.map((id) => [id, this.partition(id)]));
+    const kept = items.map((record) => now.get(record.partitionId) ?? record);
+    const left = kept.filter(({ partitionId }) => now.get(partitionId) !== null);
+    const known = new Set(items.map(({ partitionId }) => partitionId));
+    const fresh = [...now].filter(([id, record]) => record !== null && !known.has(id));
+    if (fresh.length === 0) return left;
+    for (const [, record] of fresh) left.push(present(record, what));
+    return left.sort((a, b) => a.partitionId - b.partitionId);
   }
 
   private rangeRows(first: ByteKey, last: ByteKey | null): readonly RangeRow[] {

@@ -37,6 +37,12 @@ export interface ValueWatcher {
   replaced(): void;
 }
 
+/** Who keeps what it decoded of partition records asks which of them it has to read again. */
+export interface ChangedRecords {
+  /** Names of those that changed since it was asked last; null: it was not, and all may have. */
+  takeChanged(): ReadonlySet<ByteKey> | null;
+}
+
 const KINDS: readonly number[] = Object.values(RowKind);
 /** The place of each kind in a table of those that there are. */
 const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
@@ -53,7 +59,7 @@ function sizeOf(value: Uint8Array | null): number {
   return value === null ? NO_ROW : value.length;
 }
 
-export class GroupRows implements Rows {
+export class GroupRows implements Rows, ChangedRecords {
   private readonly memtable: Memtable;
   private readonly digest: StateDigest | null;
   /** What all rows of a kind begin with, by the kind's slot; of a group without rows, nothing. */
@@ -71,6 +77,8 @@ export class GroupRows implements Rows {
   private keptBytes = -1;
   private countedBytes: number;
   private watchers: readonly ValueWatcher[] = NO_WATCHERS;
+  /** Null: nobody asked for them yet. */
+  private changedRecords: Set<ByteKey> | null = null;
 
   /**
    * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
@@ -136,6 +144,12 @@ export class GroupRows implements Rows {
     for (const watcher of this.watchers) watcher.beforeChange(kind, name, value);
   }
 
+  takeChanged(): ReadonlySet<ByteKey> | null {
+    const changed = this.changedRecords;
+    if (changed?.size !== 0) this.changedRecords = new Set();
+    return changed;
+  }
+
   put(kind: number, name: ByteKey, value: Uint8Array): void {
     if (this.watchers.length > 0) this.tell(kind, name, value);
     const isKnown = this.isLast(kind, name);
@@ -199,6 +213,7 @@ export class GroupRows implements Rows {
   }
 
   private takeIn(kind: number, name: ByteKey, key: ByteKey, value: Uint8Array | null): void {
+    if (kind === RowKind.partition) this.changedRecords?.add(name);
     if (this.digest === null) return;
     if (kind !== RowKind.history) this.digest.row(kind, name, value);
     else {

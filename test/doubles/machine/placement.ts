@@ -7,6 +7,7 @@ import type {
   ReplicaChange,
   ReplicaRecord,
 } from "../../../src/machine/commands/command.js";
+import { MetaReads } from "../../../src/machine/meta/meta-reads.js";
 import { encodeMember } from "../../../src/machine/meta/meta-rows.js";
 import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
 import { Bench } from "./bench.js";
@@ -71,6 +72,11 @@ export class MetaBench extends Bench {
     const { generation, group } = { ...this.machine.record(), group: this.machine.group };
     const key = generationPrefix(group, generation) + String.fromCharCode(RowKind.member);
     this.memtable.put(key + uint32Key(nodeId), encodeMember(member(nodeId, more)));
+  }
+
+  /** All records, by reads that kept nothing. */
+  recordsAnew(): readonly PartitionRecord[] {
+    return new MetaReads(this.machine.meta["rows"]).partitions();
   }
 
   record(partitionId = 1): PartitionRecord {

@@ -8,6 +8,7 @@ import type { PartitionRecord, ReplicaRecord } from "../../../src/machine/comman
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import type { Membership } from "../../../src/raft/state/types.js";
 import { AtRest } from "../checkers/replicas/at-rest.js";
+import { ARRIVING_MAX } from "../../../src/base/limits.js";
 import { BoundedImages } from "../checkers/replicas/bounded-images.js";
 import { ComesToWhoStays } from "../checkers/replicas/comes-to-who-stays.js";
 import { ConfigInMap } from "../checkers/replicas/config-in-map.js";
@@ -385,7 +386,7 @@ t.test("P-106 leaders are spread", (t) => {
 });
 
 t.test("P-106 few replicas are on their way", (t) => {
-  const checker = new BoundedImages(4, { "snapshots on their way": 1, arrivals: 1 });
+  const checker = new BoundedImages(4, 2, { "snapshots on their way": 1, arrivals: 1 });
   checker.transfers(1, 0, 2);
   t.equal(checker.verdict().kind, "vacuous");
   const coming = (count: number): PartitionRecord[] =>
@@ -393,19 +394,19 @@ t.test("P-106 few replicas are on their way", (t) => {
       return { ...record(2, [voter(1), learner(3, 2)]), partitionId: at + 1 };
     });
   checker.transfers(1, 4, 2);
-  checker.records(coming(4));
+  checker.records(coming(ARRIVING_MAX));
   t.equal(checker.verdict().kind, "pass");
-  checker.ordered(5, 1);
-  checker.records(coming(5));
+  checker.ordered(ARRIVING_MAX + 1, 1);
+  checker.records(coming(ARRIVING_MAX + 1));
   t.equal(checker.verdict().kind, "pass", "one was ordered by hand");
-  checker.records(coming(6));
+  checker.records(coming(ARRIVING_MAX + 2));
   checker.transfers(1, 5, 0);
   checker.transfers(1, 0, 3);
   t.match(checker.verdict(), { kind: "fail", violationCount: 3 });
   const many = Array.from({ length: 65 }, (_, at) => {
     return { ...record(2, [voter(1), learner(100 + at, 2)]), partitionId: at + 1 };
   });
-  const crowd = new BoundedImages(4, {});
+  const crowd = new BoundedImages(4, 2, {});
   crowd.records(many);
   t.match(crowd.verdict(), { kind: "fail", violationCount: 1 }, "in the cluster");
   t.end();

@@ -140,6 +140,7 @@ function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | nu
   return {
     hasAllocator: host.rebalancerEnabled === true,
     receiversMax: host.snapshots.receiversMax,
+    sendersMax: host.snapshots.sendersMax,
   };
 }
 

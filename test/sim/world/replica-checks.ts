@@ -34,8 +34,9 @@ import type { PlacementPeace, ReplicaObserver } from "./replica-observer.js";
 export interface ReplicaWorld {
   /** The allocator puts replicas where they belong. */
   readonly hasAllocator: boolean;
-  /** Snapshots that a node takes at the same time. */
+  /** Snapshots that a node takes, and sends, at the same time. */
   readonly receiversMax: number;
+  readonly sendersMax: number;
 }
 
 export class ReplicaChecks implements ReplicaObserver {
@@ -92,7 +93,8 @@ export class ReplicaChecks implements ReplicaObserver {
     this.converged = new Converged(few);
     this.rest = new AtRest(few);
     this.leaders = new LeadersSpread(few);
-    this.bounded = new BoundedImages(world?.receiversMax ?? Infinity, few);
+    const { receiversMax = Infinity, sendersMax = Infinity } = world ?? {};
+    this.bounded = new BoundedImages(receiversMax, sendersMax, few);
     this.why = new WhyTold(few);
   }
 

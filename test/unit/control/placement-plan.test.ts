@@ -1,10 +1,16 @@
 /** The allocator as tables: what is ordered, in which class, and why nothing is where nothing is. */
 import t, { type Test } from "tap";
 import {
+  ARRIVING_MAX,
+  ARRIVING_PLACES,
+  BALANCE_ARRIVING_MAX,
   BALANCE_MOVES_MAX,
+  BALANCE_PLACES,
+  FEEDING_MAX,
+  FEEDING_PLACES,
   MOVES_MAX,
   PARTITIONS_MAX,
-  SNAPSHOTS_LEAVING_MAX,
+  SNAPSHOT_PLACE_BYTES,
 } from "../../../src/base/limits.js";
 import { planPlacement } from "../../../src/control/placement-plan.js";
 import { wishedReplicas } from "../../../src/control/placement.js";
@@ -323,9 +329,9 @@ t.test("P-096 drain: a replica in place of the leaver's, or none where the rest 
       ],
       {
         groups: new Map([
-          [1, group(1, { sizeBytes: 5000 })],
-          [2, group(1, { sizeBytes: 40 })],
-          [4, group(1, { sizeBytes: 50 })],
+          [1, group(1, { sizeBytes: 5 * SNAPSHOT_PLACE_BYTES })],
+          [2, group(1, { sizeBytes: 2 * SNAPSHOT_PLACE_BYTES })],
+          [4, group(1, { sizeBytes: 3 * SNAPSHOT_PLACE_BYTES })],
         ]),
       },
     ],
@@ -464,7 +470,8 @@ t.test("P-096 O-2 targets: who may, is ready, has room, does not rest; the neare
   t.end();
 });
 
-t.test("budgets: 64 in the cluster, 4 to a node, 2 snapshots from a node", (t) => {
+t.test("P-106 budgets: 64 in the cluster; to and from a node by bytes, and by number", (t) => {
+  const large = { sizeBytes: SNAPSHOT_PLACE_BYTES };
   const ids = (count: number, first = 1): number[] =>
     Array.from({ length: count }, (_, at) => first + at);
   const plan = (
@@ -493,28 +500,47 @@ t.test("budgets: 64 in the cluster, 4 to a node, 2 snapshots from a node", (t) =
     spread,
   );
   t.equal(inFlight.steps.length, 4, "with those on their way");
-  const toOne = plan(
-    2,
-    [...lines(40).map((one) => ({ ...one, report: null })), line(41)],
-    ids(10).map((id) => placed(id, `${1 + (id % 40)}`)),
-    spread,
-  );
-  t.equal(toOne.steps.length, 4, "to one node");
-  t.equal(toOne.waits.filter(({ reason }) => reason === "nodes-busy").length, 6);
-  const fromOne = plan(
-    2,
-    five,
-    ids(6).map((id) => placed(id, "1")),
-  );
-  t.equal(fromOne.steps.length, SNAPSHOTS_LEAVING_MAX, "from one node");
-  t.match(fromOne.waits, [{ reason: "leader-busy" }, {}, {}, {}]);
+  const toOne = (sizeBytes: number) =>
+    plan(
+      2,
+      [...lines(40).map((one) => ({ ...one, report: null })), line(41)],
+      ids(20).map((id) => placed(id, `${1 + (id % 40)}`)),
+      new Map(ids(20).map((id) => [id, group(1 + (id % 40), { sizeBytes })])),
+    );
+  const crowd = toOne(SNAPSHOT_PLACE_BYTES);
+  t.equal(crowd.steps.length, ARRIVING_PLACES, "to one node");
+  t.equal(crowd.waits.filter(({ reason }) => reason === "nodes-busy").length, 16);
+  t.equal(toOne(100 * SNAPSHOT_PLACE_BYTES).steps.length, ARRIVING_PLACES, "a place at most");
+  t.equal(toOne(SNAPSHOT_PLACE_BYTES / 2).steps.length, 2 * ARRIVING_PLACES, "half a place");
+  t.equal(toOne(0).steps.length, ARRIVING_MAX, "near-empty ones by number alone");
+  const fromOne = (sizeBytes: number) =>
+    plan(
+      2,
+      lines(9),
+      ids(20).map((id) => placed(id, "1")),
+      new Map(ids(20).map((id) => [id, group(1, { sizeBytes })])),
+    );
+  t.equal(fromOne(SNAPSHOT_PLACE_BYTES).steps.length, FEEDING_PLACES, "from one node");
+  t.match(fromOne(SNAPSHOT_PLACE_BYTES).waits, [{ reason: "leader-busy" }, {}, {}, {}]);
+  t.equal(fromOne(1000).steps.length, FEEDING_MAX);
   const one = (hasSnapshot: boolean) =>
-    new Map(ids(2).map((id) => [id, group(1, { hasSnapshot })]));
+    new Map(ids(4).map((id) => [id, group(1, { hasSnapshot, ...large })]));
   const feeding = [placed(1, "1, 2 learner"), placed(2, "1, 2 learner"), placed(3, "1")];
   t.ok(inWords(plan(2, five, feeding, one(false))).includes("3 grow: leader-busy"));
   t.strictSame(inWords(plan(2, five, feeding, one(true)))[0], "3 grow +3", "they have theirs");
   const toSilent = plan(2, but(five, 2, silent), feeding, one(false));
   t.strictSame(inWords(toSilent)[0], "3 grow +3", "nobody is fed who is not heard");
+  const catchingUp = (hasSnapshot: boolean): readonly string[] => {
+    const led = new Map(ids(5).map((id) => [id, group(id, { hasSnapshot, ...large })]));
+    const four = [3, 4, 5, 6].map((node, at) => placed(at + 1, `${node}, 2 learner`));
+    const members = lines(6).map((each) => (each.nodeId === 2 ? each : { ...each, report: null }));
+    return inWords(plan(2, members, [...four, placed(5, "1")], led));
+  };
+  t.ok(catchingUp(false).includes("5 grow: nodes-busy"));
+  t.strictSame(catchingUp(true)[0], "5 grow +2", "who has its snapshot leaves its place to others");
+  const known = new Map([...one(false), [3, group(0, { sizeBytes: 0 })] as const]);
+  const unknown = [placed(1, "1, 2 learner"), placed(3, "4, 2 learner"), placed(4, "1")];
+  t.strictSame(inWords(plan(2, five, unknown, known))[0], "4 grow +3", "led by nobody now");
   t.end();
 });
 
@@ -522,6 +548,7 @@ t.test("P-106 balance: at a difference of two, cheapest first, behind everything
   const uneven = [placed(1, "1, 2"), placed(2, "1, 2"), placed(3, "2, 1")];
   const three = lines(3);
   const lag = { report: nodeReport({ loopLagP99Ms: 51 }) };
+  const large = { sizeBytes: SNAPSHOT_PLACE_BYTES };
   const big = new Map([
     [1, group(1, { sizeBytes: 5000 })],
     [2, group(1, { sizeBytes: 50 })],
@@ -548,7 +575,7 @@ t.test("P-106 balance: at a difference of two, cheapest first, behind everything
       ["3 balance +4 for 3", "2 balance +4 for 2", "1 balance +4 for 1"],
       {
         groups: new Map(
-          Array.from({ length: 18 }, (_, at) => [at + 1, group(1 + (at % 3))] as const),
+          Array.from({ length: 18 }, (_, at) => [at + 1, group(1 + (at % 3), large)] as const),
         ),
       },
     ],
@@ -558,6 +585,7 @@ t.test("P-106 balance: at a difference of two, cheapest first, behind everything
       lines(2),
       Array.from({ length: 9 }, (_, at) => placed(at + 1, "1")),
       ["1 balance +2 for 1", "2 balance +2 for 1"],
+      { groups: new Map(Array.from({ length: 9 }, (_, at) => [at + 1, group(1, large)] as const)) },
     ],
     ["a giver that lags", 2, but(three, 2, lag), uneven, ["3 balance +3 for 1"]],
     ["a taker that lags", 2, but(three, 3, lag), uneven, ["balance: nodes-lagging"]],
@@ -592,9 +620,17 @@ t.test("P-106 balance: at a difference of two, cheapest first, behind everything
     ],
   ]);
   const many = Array.from({ length: 60 }, (_, at) => placed(at + 1, `${1 + (at % 6)}`));
-  const grown = planPlacement(viewOf(1, lines(16), many));
+  const grow = (sizeBytes: number) => {
+    const groups = new Map(many.map((_, at) => [at + 1, group(1 + (at % 6), { sizeBytes })]));
+    return planPlacement(viewOf(1, lines(16), many, { groups }));
+  };
+  const grown = grow(0);
   t.equal(grown.steps.length, BALANCE_MOVES_MAX);
   t.ok(new Set(grown.steps.map(({ order }) => order.change.nodeId)).size === BALANCE_MOVES_MAX);
+  t.equal(grow(SNAPSHOT_PLACE_BYTES).steps.length, BALANCE_PLACES);
+
+  const toOne = planPlacement(viewOf(1, lines(7), many));
+  t.equal(toOne.steps.length, BALANCE_ARRIVING_MAX, "to one node");
   t.end();
 });
 
@@ -663,7 +699,7 @@ t.test("P-094 a failed pair rests 5 min, doubled to an hour, forgotten when it i
 
 t.test("the measured passes have to do what their names say", (t) => {
   const steps = measured(25, 200, 1, 1).map(({ plan }) => plan.steps.length);
-  t.strictSame(steps, [0, 6, 6, 4, 64, 50]);
+  t.strictSame(steps, [0, 24, 24, 8, 64, 64]);
   const { passes, commits } = measuredNode(25, 200, 1);
   t.strictSame([passes, commits], [25, 0], "a pass with each report, and no commit");
   t.end();

@@ -296,8 +296,11 @@ t.test("P-103 the newest removed partitions are remembered, the others are still
     bench.split("e", "e/m");
     bench.abort("e");
     bench.finish("e", "source");
+    const kept = bench.machine.meta.partitions().length;
+    if (kept !== Math.min(2 + round, 1 + REMOVED_PARTITIONS_KEPT)) t.fail(`${round}: ${kept}`);
   }
   const records = bench.machine.meta.partitions();
+  t.strictSame(records, bench.recordsAnew());
   t.equal(records.length, 1 + REMOVED_PARTITIONS_KEPT);
   t.equal(records[1]?.partitionId, 7);
   t.equal(bench.machine.meta.isRemoved(2), true, "without a record");
@@ -474,6 +477,8 @@ class Watcher {
     for (const space of meta.leavingKeySpaces()) {
       if (meta.ranges(space).length === 0) return `${space} leaves without ranges`;
     }
+    const anew = this.bench.recordsAnew();
+    if (JSON.stringify(meta.partitions()) !== JSON.stringify(anew)) return "an old record is read";
     for (const { partitionId, state } of meta.partitions()) {
       const from = moves.filter(({ source }) => source === partitionId);
       const makes = moves.some(({ kind, target }) => kind === "split" && target === partitionId);

@@ -383,6 +383,31 @@ t.test("up to 64 partitions in one command, each decided by itself", (t) => {
   t.end();
 });
 
+t.test("a map of many records costs what changed of it: the others stay the same objects", (t) => {
+  const bench = new MetaBench(5, 3, 40);
+  const { meta } = bench.machine;
+  const founded = meta.partitions();
+  t.equal(meta.partitions(), founded, "nothing changed");
+  const change = add(bench.record(7).replicas.some(({ nodeId }) => nodeId === 4) ? 1 : 4);
+  t.equal(bench.item(orders(1, change, 7)), "done 2");
+  const after = meta.partitions();
+  t.strictSame(after, bench.recordsAnew());
+  const fresh = after.filter((record) => !founded.includes(record));
+  t.strictSame(
+    fresh.map(({ partitionId }) => partitionId),
+    [7],
+  );
+  t.equal(bench.item(orders(1, change, 7)), "stale 2");
+  t.equal(meta.partitions(), after, "a refusal changes nothing");
+  for (const id of [9, 11]) bench.item(orders(1, change, id));
+  bench.flush();
+  t.strictSame(meta.partitions(), bench.recordsAnew(), "two commands at a time");
+  for (let id = 1; id <= 40; id++)
+    bench.item(orders(1, remove(bench.record(id).founders[0] ?? 0), id));
+  t.strictSame(meta.partitions(), bench.recordsAnew(), "and nearly all");
+  t.end();
+});
+
 t.test("P-042 placement survives a restart and a snapshot", (t) => {
   const bench = new MetaBench(5, 3);
   bench.meta(orders(1, add(4, 3)));
@@ -396,8 +421,10 @@ t.test("P-042 placement survives a restart and a snapshot", (t) => {
   }
   const sink = again.machine.beginRestore();
   t.ok(sink.take(chunk.bytes).ok);
+  t.equal(again.machine.meta.partitions()[0]?.founders.length, 0, "as it was founded itself");
   again.machine.install(sink);
   t.equal(again.now(), bench.now());
+  t.strictSame(again.machine.meta.partitions(), bench.recordsAnew());
   t.equal(again.machine.stateDigest, bench.machine.stateDigest);
   t.end();
 });
