@@ -22,12 +22,15 @@ import {
   int64Argument,
   int64OrNull,
   int64OrUnsentNull,
+  later,
   list,
   message,
   numbered,
+  safeInt64,
   text,
   textArgument,
   textOrNull,
+  texts,
   uint32OrNull,
   unread,
 } from "./members.js";
@@ -54,7 +57,7 @@ export const BACKUP_OUTCOMES = [
 export type BackupOutcome = (typeof BACKUP_OUTCOMES)[number];
 export interface BackupRefusal {
   readonly outcome: BackupOutcome | null;
-  /** null outcome only: a malformed id or an empty target directory. */
+  /** Without an outcome: what is wrong with the arguments. */
   readonly message: string;
 }
 
@@ -114,6 +117,28 @@ export const RESTORED = message("GrpcRestoreResponse", {
   outcome: unread(numbered("json", BACKUP_OUTCOMES)),
   minRecoverablePhysicalMs: int64OrUnsentNull,
   maxRecoverablePhysicalMs: int64OrUnsentNull,
+  /** Sequences that had reserved more at the chain's end than they have now: the first names. */
+  sequencesAhead: later(texts),
+  sequencesAheadCount: later(int64),
+});
+
+/** What goes on now: a backup, a restore, a collection, or what reads the catalogue. */
+export const RUNNING_BACKUP = message("GrpcRunningBackup", {
+  /** Under which it is logged. */
+  operation: text,
+  kind: text,
+  phase: text,
+  startedAtUtc: text,
+  elapsedMs: safeInt64,
+  partitionsDone: int32,
+  /** 0 = not known yet. */
+  partitionsTotal: int32,
+  bytesDone: safeInt64,
+  /** 0 = not known. */
+  bytesTotal: safeInt64,
+});
+const RUNNING_LIST = bareMessage("GrpcListRunningBackupsResponse", {
+  operations: list(RUNNING_BACKUP),
 });
 
 const leafBackupId = textArgument("id of the newest backup of the chain");
@@ -121,7 +146,8 @@ const targetDir = textArgument("absolute path of the new storage directory on th
 const targetTimeMs = int64Argument("Unix milliseconds; 0 or omitted = the end of the chain");
 
 const statuses = [403, 404, 409, 422, 499, 500, 503] as const;
-const shared = { access: "admin", refusals: true } as const;
+const sequenceSkip = int64Argument("increments that every sequence is moved on by; omitted = 0");
+const shared = { access: "admin", refusals: true, bound: "backup" } as const;
 const taking = { ...shared, answer: BACKUP_INFO, repeat: () => false } as const;
 const telling = { ...shared, answer: BACKUP_LIST, reads: true } as const;
 
@@ -167,6 +193,19 @@ export const BACKUP_CALLS = {
       statuses,
     },
     request: asking("GrpcListBackupsRequest", {}),
+  }),
+  "backups.running": call({
+    ...shared,
+    reads: true,
+    grpc: "/Backups/ListRunningBackups",
+    rest: {
+      method: "GET",
+      path: "/v1/backups/running",
+      summary: "What this node does with backups now, and how far it has come",
+      statuses,
+    },
+    request: asking("GrpcListRunningBackupsRequest", {}),
+    answer: RUNNING_LIST,
   }),
   "backups.chain": call({
     ...telling,
@@ -218,7 +257,12 @@ export const BACKUP_CALLS = {
       summary: "Restore a chain into a new storage directory",
       statuses,
     },
-    request: asking("GrpcRestoreRequest", { leafBackupId, targetDir, targetTimeMs }),
+    request: asking("GrpcRestoreRequest", {
+      leafBackupId,
+      targetDir,
+      targetTimeMs,
+      sequenceSkip,
+    }),
     answer: RESTORED,
     repeat: () => false,
   }),

@@ -32,8 +32,8 @@ export interface Call<Q extends Asking = Asking, A extends Message = Message> {
   /** HTTP status of an answer; omitted = always 200. Other than 200, the answer has a `reason`. */
   status?(answer: GivenOf<A>): 200 | ProblemStatus;
   mistake?(request: RequestOf<Q>): Mistake | null;
-  /** Which bound of REST its handling time has. */
-  readonly bound: "admin" | "leave";
+  /** Which bound its handling time has. */
+  readonly bound: "admin" | "leave" | "backup";
   /** True when the call may end in a refusal that is no answer, with an outcome of its own. */
   readonly refusals: boolean;
   /** It changes nothing: a client that got no answer knows that nothing happened. */

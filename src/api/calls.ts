@@ -22,11 +22,18 @@ export interface NotAtLevel {
   readonly notAtLevel: true;
 }
 
+/** It was not taken in; it had no effect. */
+export interface Unadmitted {
+  readonly refused: "overloaded" | "shutting-down";
+}
+
 /** How a call ends: in its answer, or, for a family with refusals, in one of these. */
 export type EndNamed<N extends CallName> =
   | { readonly answer: AnswerNamed<N> }
   | NotAtLevel
-  | (N extends keyof typeof BACKUP_CALLS ? { readonly refusal: BackupRefusal } : never);
+  | (N extends keyof typeof BACKUP_CALLS
+      ? Unadmitted | { readonly refusal: BackupRefusal }
+      : never);
 
 /** Name and description of every call, for code that treats them all alike. */
 export const CALL_LIST: readonly (readonly [name: CallName, call: Call])[] = Object.entries(

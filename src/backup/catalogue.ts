@@ -29,6 +29,8 @@ export interface CatalogueEntry {
   readonly fault: BackupFault | null;
   /** It was never published. */
   readonly isIncomplete: boolean;
+  /** What is under the name of its directory; null: nothing. */
+  readonly artifacts: CatalogueRest | null;
   /** Its parent, as far as anybody knows; null: nobody knows. */
   readonly told: { readonly parent: string | null } | null;
   /** Of the manifest; without one, the last change of what is there. Unix milliseconds. */
@@ -41,7 +43,7 @@ export interface CatalogueEntry {
   readonly coverage: Coverage | null;
 }
 
-/** A thing in the directory that is neither a manifest nor the artifacts of one. */
+/** A thing in the directory. Of the catalogue's rest: neither a manifest nor what is of one. */
 export interface CatalogueRest {
   readonly name: string;
   readonly is: CatalogueName;
@@ -176,6 +178,13 @@ interface Found {
   staging: ArchiveEntry | null;
 }
 
+/** What has a manifest. */
+interface Named {
+  readonly id: string;
+  readonly file: ArchiveEntry;
+  readonly artifacts: CatalogueRest | null;
+}
+
 /** Reads the whole catalogue. */
 export function readCatalogue(
   archive: ArchivePort,
@@ -225,10 +234,7 @@ class Listing {
       if (entry === undefined) return done(ok(this.result()));
       scanTree(this.archive, entry.name, entry, (tree) => {
         if (!tree.ok) return done(tree);
-        const { sizeBytes, modifiedMs } = tree.value;
-        const is = catalogueName(entry.name);
-        const isDirectory = entry.kind === "directory";
-        this.rest.push({ name: entry.name, is, isDirectory, sizeBytes, modifiedMs });
+        this.rest.push(thing(entry, tree.value));
         nextRest();
       });
     };
@@ -248,8 +254,10 @@ class Listing {
   private examine(id: string, found: Found, done: BackupDone<CatalogueEntry>): void {
     const directory = found.artifacts ?? found.staging;
     const judge = (tree: Tree | null): void => {
-      if (found.manifest === null) return done(ok(incomplete(id, tree)));
-      this.judge(id, found.manifest, found.artifacts === null ? null : tree, done);
+      const { artifacts: entry } = found;
+      const artifacts = entry === null || tree === null ? null : thing(entry, tree);
+      if (found.manifest === null) return done(ok({ ...incomplete(id, tree), artifacts }));
+      this.judge({ id, file: found.manifest, artifacts }, artifacts === null ? null : tree, done);
     };
     if (directory === null) return judge(null);
     scanTree(this.archive, directory.name, directory, (tree) => {
@@ -259,14 +267,13 @@ class Listing {
   }
 
   private judge(
-    id: string,
-    file: ArchiveEntry,
+    { id, file, artifacts }: Named,
     tree: Tree | null,
     done: BackupDone<CatalogueEntry>,
   ): void {
     const path = manifestName(id);
     const sizeBytes = file.sizeBytes + (tree?.sizeBytes ?? 0);
-    const bare = { id, isIncomplete: false, sizeBytes, coverage: null };
+    const bare = { id, isIncomplete: false, sizeBytes, coverage: null, artifacts };
     readFile(this.archive, path, MANIFEST_MAX_BYTES, (bytes) => {
       if (!bytes.ok) {
         const fault = artifactFault(bytes);
@@ -297,11 +304,16 @@ class Listing {
   }
 }
 
+function thing({ name, kind }: ArchiveEntry, { sizeBytes, modifiedMs }: Tree): CatalogueRest {
+  const isDirectory = kind === "directory";
+  return { name, is: catalogueName(name), isDirectory, sizeBytes, modifiedMs };
+}
+
 function withoutArtifacts(id: string): BackupFault {
   return failure("CorruptArtifact", `"${id}" is missing`);
 }
 
-function incomplete(id: string, tree: Tree | null): CatalogueEntry {
+function incomplete(id: string, tree: Tree | null): Omit<CatalogueEntry, "artifacts"> {
   const fault = failure("CorruptArtifact", "The backup was never published.");
   const rest = { manifest: null, isIncomplete: true, told: null, isUnchecked: false } as const;
   const { sizeBytes = 0, modifiedMs: createdAtMs = 0 } = tree ?? {};

@@ -35,6 +35,11 @@ export function manifestName(id: string): string {
   return `${id}.manifest`;
 }
 
+/** `operation`: up to 40 of 0-9, a-z and "_". */
+export function leaseName(operation: string): string {
+  return `.lease_${operation}`;
+}
+
 function partitionName(partition: number): string {
   return `p${String(partition).padStart(5, "0")}`;
 }

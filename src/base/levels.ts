@@ -170,6 +170,7 @@ const OPERATIONS = {
   "backups.coordinated": 1,
   "backups.incremental": 1,
   "backups.list": 1,
+  "backups.running": 1,
   "backups.chain": 1,
   "backups.validateChain": 1,
   "backups.collectGarbage": 1,

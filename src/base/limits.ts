@@ -87,6 +87,21 @@ export const ALARMS_MAX = 64;
 /** Longest hold of the planners without a renewal (ms), and holders at the same time. */
 export const PLANNER_HOLD_MAX_MS = 300_000;
 export const PLANNER_HOLDS_MAX = 64;
+/**
+ * A lease in the directory of backups is touched so often (ms), counts for so long since (ms), and
+ * is no larger (bytes).
+ */
+export const LEASE_TOUCH_MS = 10_000;
+export const LEASE_STALE_MS = 60_000;
+export const LEASE_BYTES_MAX = 64 * KIB;
+/** What was begun in the directory of backups and never ended is collected at this age (ms). */
+export const ORPHAN_AGE_MS = 3_600_000;
+/** Whoever wants to back up, restore or collect waits so long for another one on the node (ms). */
+export const BACKUP_TURN_WAIT_MS = 30_000;
+/** Name that an operator gives to a cluster in its manifests (bytes). */
+export const BACKUP_CLUSTER_ID_MAX_BYTES = 256;
+/** Longest time of a backup call without a deadline of its caller's (ms). */
+export const BACKUP_CALL_MAX_MS = 24 * 3_600_000;
 /** A backup keeps the log for so long without a renewal, and at most (ms), and so much of it. */
 export const HOLD_LAPSES_MS = 30_000;
 export const HOLD_MAX_MS = 30 * 60_000;

@@ -12,6 +12,7 @@ import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
+import type { Backups } from "./backups/backups.js";
 import { administrationOf } from "./cluster/administration.js";
 import type { KeyRanges } from "./cluster/key-ranges.js";
 import type { Cluster } from "./cluster/cluster.js";
@@ -51,6 +52,7 @@ export class Operations implements OperationsPort {
   private readonly cluster: Cluster;
   private readonly replicas: Replicas;
   private readonly keyRanges: KeyRanges;
+  private readonly backups: Backups;
   private readonly admission: Admission;
   private readonly slow: SlowRequests;
   private readonly dispatch: Dispatch;
@@ -77,8 +79,10 @@ export class Operations implements OperationsPort {
     private readonly observer: RequestObserver,
   ) {
     this.serving = new Serving(node, settings, ports, kernels);
-    const { administration, cluster, replicas, keyRanges } = administrationOf(this.serving);
+    const parts = administrationOf(this.serving);
+    const { administration, cluster, replicas, keyRanges } = parts;
     this.administration = administration;
+    this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;
     this.keyRanges = keyRanges;
@@ -103,6 +107,11 @@ export class Operations implements OperationsPort {
   /** Times that a request met a key range on its way, and was placed anew. */
   get refusedMoved(): number {
     return this.serving.moveWaits.refused;
+  }
+
+  /** For the stop: backups, restores and collections end, and none begins any more. */
+  endBackups(): void {
+    this.backups.stop();
   }
 
   /** Data requests in progress, for `svc_inflight_requests`. */

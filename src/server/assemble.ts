@@ -12,6 +12,7 @@ import { UnsentBytes } from "../base/unsent.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
 import { Operations } from "../operations/operations.js";
+import type { BackupWorld } from "../operations/api/backup-world.js";
 import { RequestTally } from "../operations/admission/tally.js";
 import { placeOfRow } from "../machine/store/row-place.js";
 import { KernelSorter } from "../machine/store/kernel-sorter.js";
@@ -19,6 +20,7 @@ import type { FatalPort, LogFields, LoggerPort } from "../ports.js";
 import { processFatal, systemClock, systemEntropy, systemTimers } from "../sys.js";
 import { createKernels } from "../wasm/kernels.js";
 import { AuditLog, configDigest } from "./security/audit.js";
+import { backupWorld, readKey } from "./backups.js";
 import { isWildcard } from "./flags/addresses.js";
 import { type Beginning, findClusterId, findFounders, peersMissed } from "./listeners/belonging.js";
 import type { ServerConfig } from "./flags/config.js";
@@ -131,6 +133,19 @@ function openTokens(config: ServerConfig, reloaded: Reloaded): Result<TokenFile 
   });
 }
 
+interface Secrets {
+  readonly tokens: TokenFile | null;
+  /** Of manifests of backups. */
+  readonly key: Uint8Array | null;
+}
+
+function openSecrets(config: ServerConfig, reloaded: Reloaded): Result<Secrets, "usage"> {
+  const key = readKey(config.backupMacKeyFile);
+  if (!key.ok) return key;
+  const tokens = openTokens(config, reloaded);
+  return tokens.ok ? ok({ tokens: tokens.value, key: key.value }) : tokens;
+}
+
 interface Measured {
   readonly node: Node;
   readonly operations: Operations;
@@ -225,14 +240,20 @@ async function openStack(
   return failure("usage", missed);
 }
 
+/** What is there before the operations. */
+interface Made {
+  readonly logger: LoggerPort;
+  readonly metrics: Metrics;
+  readonly tally: RequestTally;
+  readonly backups: BackupWorld;
+}
+
 /** What the front ends call, with its ways to the other nodes. */
 function makeOperations(
   config: ServerConfig,
   { node, peers }: Stack,
   clientEndpoint: () => string,
-  logger: LoggerPort,
-  metrics: Metrics,
-  tally: RequestTally,
+  { logger, metrics, tally, backups }: Made,
 ): Operations {
   const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
   const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
@@ -241,7 +262,7 @@ function makeOperations(
     send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
     queuedBytes: (to: number) => peers.network?.queuedBytes(to, "calls") ?? 0,
   };
-  const world = { ...ports, logger, meter: metrics, calls };
+  const world = { ...ports, logger, meter: metrics, calls, backups };
   const operations = new Operations(node, settings, world, kernels, tally);
   node.links.listen(operations);
   node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
@@ -283,17 +304,18 @@ export async function startServer(
   const tally = new RequestTally();
   const metrics = new Metrics(VERSION, tally, config);
   const reloaded = reloadReport(logger, metrics, audit);
-  const tokens = openTokens(config, reloaded);
-  if (!tokens.ok) {
+  const secrets = openSecrets(config, reloaded);
+  if (!secrets.ok) {
     metrics.close();
-    return tokens;
+    return secrets;
   }
-  const authenticator = new Authenticator(tokens.value, config.tlsClientCaFile !== null);
+  const { tokens, key } = secrets.value;
+  const authenticator = new Authenticator(tokens, config.tlsClientCaFile !== null);
   const starting = new Starting(VERSION, systemClock.monotonicMs);
   const opened = await openHealth(config, starting, metrics, authenticator);
   const giveUp = <F>(refusal: F): F => {
     if (opened.ok) opened.value?.close();
-    tokens.value?.close();
+    tokens?.close();
     metrics.close();
     return refusal;
   };
@@ -307,7 +329,9 @@ export async function startServer(
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
   const clientEndpoint = (): string => clientEndpointOf(config, addresses);
   peers.self.clientEndpoint = clientEndpoint;
-  const serving = makeOperations(config, stack.value, clientEndpoint, logger, metrics, tally);
+  const backups = backupWorld(config, key, logger, metrics, audit);
+  const made = { logger, metrics, tally, backups };
+  const serving = makeOperations(config, stack.value, clientEndpoint, made);
   operations = serving;
   const connections = connectionCount(logger);
   const unsent = new UnsentBytes();
@@ -334,7 +358,7 @@ export async function startServer(
   health?.serves(serving);
   tellStarted(config, stack.value, logger, audit);
   const below = { node, disk, peers, operations: serving, audit };
-  const parts = { ...below, listeners: listeners.value, tokens: tokens.value, health };
+  const parts = { ...below, listeners: listeners.value, tokens: tokens, health };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 

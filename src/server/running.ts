@@ -152,6 +152,7 @@ export class Assembled implements RunningServer {
     // The node hands its leaderships over and closes log and store; what other nodes were asked is
     // answered; then nobody is to be heard any more, and the locks of the directory go last.
     const { node, operations, peers, disk } = this.parts;
+    operations.endBackups();
     node.stop(deadlineMs, () => {
       operations.finish(deadlineMs, () => {
         peers.close(() => disk.close(ended));

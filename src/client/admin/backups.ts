@@ -10,6 +10,7 @@ import type {
   BACKUP_INFO,
   BACKUP_ORPHAN,
   RESTORED,
+  RUNNING_BACKUP,
 } from "../../api/backups.js";
 import type { ReadOf } from "../../api/members.js";
 import { CALL_OPERATIONS } from "../metadata/calls.js";
@@ -23,11 +24,15 @@ export type BackupDeletion = ReadOf<typeof BACKUP_DELETION>;
 export type BackupOrphan = ReadOf<typeof BACKUP_ORPHAN>;
 export type BackupCollection = ReadOf<typeof BACKUP_COLLECTION>;
 export type RestoreResult = ReadOf<typeof RESTORED>;
+/** Something that a node does with backups now, and how far it has come. */
+export type RunningBackup = ReadOf<typeof RUNNING_BACKUP>;
 
 /** Options of `restore`. */
 export interface RestoreOptions extends CallOptions {
   /** Unix ms to restore to; 0 or omitted = the end of the chain. */
   readonly targetTimeMs?: Int64Input | undefined;
+  /** Moves every sequence on by so many increments; 0 or omitted = by none. */
+  readonly sequenceSkip?: Int64Input | undefined;
 }
 
 function unhurried(options: CallOptions = {}): CallOptions {
@@ -97,6 +102,17 @@ export class BackupsAdmin {
   }
 
   /**
+   * What the contacted node does with backups now: one backup, restore or collection, and whatever
+   * reads the catalogue.
+   *
+   * @example
+   * for (const { kind, partitionsDone } of await client.backups.running()) console.log(kind);
+   */
+  async running(options?: CallOptions): Promise<readonly RunningBackup[]> {
+    return this.caller.call(CALL_OPERATIONS["backups.running"], {}, unhurried(options));
+  }
+
+  /**
    * The chain that ends in `leafBackupId`, root first.
    *
    * @example
@@ -148,11 +164,12 @@ export class BackupsAdmin {
     targetDir: string,
     options: RestoreOptions = {},
   ): Promise<RestoreResult> {
-    const { targetTimeMs = 0n } = optionsOf(options);
+    const { targetTimeMs = 0n, sequenceSkip = 0n } = optionsOf(options);
     const request = {
       leafBackupId: textOf("leafBackupId", leafBackupId),
       targetDir: textOf("targetDir", targetDir),
       targetTimeMs: int64Of("targetTimeMs", targetTimeMs),
+      sequenceSkip: int64Of("sequenceSkip", sequenceSkip),
     };
     return this.caller.call(CALL_OPERATIONS["backups.restore"], request, unhurried(options));
   }

@@ -167,6 +167,12 @@ export function callError(
   return Object.assign(error, { code, details, metadata });
 }
 
+/** The call was not taken in. */
+export function unadmitted(refused: "overloaded" | "shutting-down"): ServiceError {
+  const why = refused === "overloaded" ? "another one is running" : "the node is shutting down";
+  return callError(status.UNAVAILABLE, `${refused}: ${why}; it had no effect`);
+}
+
 /** The cluster is not at the level since which this is carried out (contract 5.5 U8). */
 export function notAtLevel(): ServiceError {
   const text = "not-available-at-level: the cluster is at a lower level; it had no effect";

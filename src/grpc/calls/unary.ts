@@ -71,6 +71,8 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
 export interface AdminMethod {
   readonly path: string;
   readonly role: Role;
+  /** Longest time that it may take (ms). */
+  readonly boundMs: number;
   handle(
     bytes: Buffer,
     context: RequestContext,
@@ -89,7 +91,9 @@ function sentBy(metadata: Metadata, header: string): string {
 /** The handler of an administrative call. */
 export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnaryHandler {
   return guarded(runtime, (call, callback, requestId) => {
-    const context = runtime.context(call, ADMIN_BOUND_MS, requestId);
+    const bounded = runtime.context(call, method.boundMs, requestId);
+    const whenGone = (callback: () => void): void => void call.once("cancelled", callback);
+    const context = { ...bounded, whenGone };
     method.handle(call.request, context, (error, bytes) => {
       if (method.role === "admin") {
         const { options } = runtime;

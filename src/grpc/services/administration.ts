@@ -12,8 +12,9 @@ import { CALL_LIST, type CallName } from "../../api/calls.js";
 import type { OperationsPort } from "../../operations/api/requests.js";
 import { ProtoWriter, protoReader } from "../../proto/codec.js";
 import { readRequest, writeAnswer } from "../../proto/described.js";
-import { callError, malformedRequest, notAtLevel } from "../calls/runtime.js";
-import type { AdminMethod } from "../calls/unary.js";
+import { BACKUP_CALL_MAX_MS } from "../../base/limits.js";
+import { callError, malformedRequest, notAtLevel, unadmitted } from "../calls/runtime.js";
+import { ADMIN_BOUND_MS, type AdminMethod } from "../calls/unary.js";
 import { backupError } from "./backup-refusals.js";
 
 /** The request in `bytes`, or null when they are none. */
@@ -35,6 +36,7 @@ function methodOf(operations: OperationsPort, name: CallName, call: Call): Admin
   return {
     path: call.grpc,
     role: call.access,
+    boundMs: call.bound === "backup" ? BACKUP_CALL_MAX_MS : ADMIN_BOUND_MS,
     handle(bytes, context, respond) {
       if (!call.refusals && operations.isStopping()) {
         return respond(callError(status.UNAVAILABLE, "the node is shutting down"), null);
@@ -48,6 +50,7 @@ function methodOf(operations: OperationsPort, name: CallName, call: Call): Admin
       // The request was read by the description from which its type follows.
       operations.administration[name](request as never, context, (end) => {
         if ("answer" in end) respond(null, bytesOf(call, end.answer));
+        else if ("refused" in end) respond(unadmitted(end.refused), null);
         else if ("notAtLevel" in end) respond(notAtLevel(), null);
         else respond(backupError(end.refusal), null);
       });

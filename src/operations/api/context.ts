@@ -15,6 +15,11 @@ export interface RequestContext {
   readonly forwardHops: number;
   /** Named in log lines, on every node that the request comes to. */
   readonly requestId: string;
+  /**
+   * Has `callback` called when the caller has gone away, if it goes before its answer. Absent where
+   * nobody can tell.
+   */
+  readonly whenGone?: (callback: () => void) => void;
 }
 
 /**

@@ -45,9 +45,6 @@ export interface OperationsSettings {
   readonly givenReplicationFactor: number | null;
   /** Longest time that a leaving node is drained (ms). */
   readonly drainTimeoutMs: number;
-  /** A backup directory is configured. */
   /** Since which level what is permitted. */
   readonly permits: Permits;
-  readonly backupsConfigured: boolean;
-  readonly restoreConfigured: boolean;
 }

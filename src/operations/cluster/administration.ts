@@ -8,8 +8,8 @@ import type { CallName, NotAtLevel } from "../../api/calls.js";
 import { FIRST_LEVEL } from "../../base/ids.js";
 import type { RequestContext } from "../api/requests.js";
 import type { Administration } from "../api/administration.js";
+import { Backups } from "../backups/backups.js";
 import type { Serving } from "../serving/serving.js";
-import { backupCalls } from "./backups.js";
 import { Cluster } from "./cluster.js";
 import { finalize } from "./finalize.js";
 import { KeyRanges } from "./key-ranges.js";
@@ -47,7 +47,9 @@ export function administrationOf(serving: Serving): {
   readonly cluster: Cluster;
   readonly replicas: Replicas;
   readonly keyRanges: KeyRanges;
+  readonly backups: Backups;
 } {
+  const backups = new Backups(serving);
   const keyRanges = new KeyRanges(serving);
   const replicas = new Replicas(serving);
   const cluster = new Cluster(serving, keyRanges, replicas);
@@ -74,7 +76,7 @@ export function administrationOf(serving: Serving): {
       keyRanges.unregister(keySpace, context, ends(done)),
     "ranges.split": (request, context, done) => moves.split(request, context, ends(done)),
     "ranges.merge": (_request, context, done) => mergeRanges(serving, sizes, context, ends(done)),
-    ...backupCalls(serving),
+    ...backups.calls,
   };
-  return { administration: gated(serving, administration), cluster, replicas, keyRanges };
+  return { administration: gated(serving, administration), cluster, replicas, keyRanges, backups };
 }

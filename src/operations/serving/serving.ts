@@ -9,6 +9,7 @@ import { type Hlc, NO_STAMP } from "../../base/hlc.js";
 import { FIRST_LEVEL } from "../../base/ids.js";
 import { type BlockKernels, SequenceBlocks } from "../../host/sequences/blocks.js";
 import type { MeterPort } from "../../ports.js";
+import type { BackupWorld } from "../api/backup-world.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
 import { Calls, type CallsPorts } from "../forwarding/calls.js";
 import { Contention } from "../admission/contention.js";
@@ -24,6 +25,8 @@ import { Placement } from "./placement.js";
 /** The part of the world that operations touch. */
 export interface OperationsPorts extends CallsPorts {
   readonly meter: MeterPort;
+  /** Absent where there are neither backups nor restores. */
+  readonly backups?: BackupWorld;
 }
 
 export class Serving implements ForwardingDeps {

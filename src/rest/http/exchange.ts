@@ -137,6 +137,13 @@ export class Exchange {
     };
   }
 
+  /** Has `callback` called if the client goes away before its answer. */
+  whenGone(callback: () => void): void {
+    this.sink.once("close", () => {
+      if (!this.ended) callback();
+    });
+  }
+
   private arrive(): void {
     if (!this.arrived) this.state.receiving.delete(this);
     this.arrived = true;

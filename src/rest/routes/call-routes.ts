@@ -112,10 +112,12 @@ function callRoute(name: CallName, call: Call<Asking, Message>, times: CallTimes
       const request = { ...given, ...urlArguments(exchange, call.request, parameters) };
       const mistake = call.mistake?.(request as never) ?? null;
       if (mistake !== null) return exchange.problem(400, "invalid-argument", mistake.rest);
-      const context = exchange.context(times[call.bound]);
+      const whenGone = (callback: () => void): void => exchange.whenGone(callback);
+      const context = { ...exchange.context(times[call.bound]), whenGone };
       // The request was made by the description from which its type follows.
       port.administration[name](request as never, context, (end) => {
         if ("answer" in end) sendAnswer(exchange, call, end.answer);
+        else if ("refused" in end) exchange.refusal(end.refused, null, "none");
         else if ("notAtLevel" in end) exchange.refusal("not-available-at-level", null, "none");
         else answerBackupRefusal(exchange, name, end.refusal);
       });

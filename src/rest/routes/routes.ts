@@ -4,6 +4,7 @@
  * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document
  * describes exactly this list, the benchmark route excepted.
  */
+import { BACKUP_CALL_MAX_MS } from "../../base/limits.js";
 import { callRoutes } from "./call-routes.js";
 import { HEALTH_ROUTE } from "./health-route.js";
 import { KV_ROUTES } from "./kv-routes.js";
@@ -43,7 +44,11 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
     ...SEQUENCE_ROUTES,
     ...KV_ROUTES,
     HEALTH_ROUTE,
-    ...callRoutes({ admin: options.adminTimeoutMs, leave: options.leaveTimeoutMs }),
+    ...callRoutes({
+      admin: options.adminTimeoutMs,
+      leave: options.leaveTimeoutMs,
+      backup: BACKUP_CALL_MAX_MS,
+    }),
     ...nodeRoutes(options.version, options.metrics, () => {
       document ??= openApiText(routes, options.version);
       return document;

@@ -162,6 +162,32 @@ function rangeConfig(read: Reader): Pick<ServerConfig, RangeFields> {
   };
 }
 
+type BackupFields =
+  | "backupDir"
+  | "restoreRoot"
+  | "backupMacKeyFile"
+  | "backupClusterId"
+  | "pitrWindowMs"
+  | "backupMaxChains"
+  | "backupMaxAgeMs"
+  | "backupMaxBytes"
+  | "backupGcIntervalMs";
+
+function backupConfig(read: Reader): Pick<ServerConfig, BackupFields> {
+  return {
+    // Paths that every node has to mean alike are not completed by where a process was started.
+    backupDir: read.optionalText("--pitr-backup-dir"),
+    restoreRoot: read.optionalText("--pitr-restore-root"),
+    backupMacKeyFile: read.file("--pitr-backup-mac-key-file"),
+    backupClusterId: read.optionalText("--pitr-backup-cluster-id") ?? "",
+    pitrWindowMs: read.number("--pitr-window"),
+    backupMaxChains: read.number("--backup-retention-max-chains"),
+    backupMaxAgeMs: read.number("--backup-retention-max-age"),
+    backupMaxBytes: read.number("--backup-retention-max-bytes"),
+    backupGcIntervalMs: read.number("--backup-gc-interval"),
+  };
+}
+
 type PlacementFields =
   | "replicationFactor"
   | "replicationFactorGiven"
@@ -188,10 +214,10 @@ function buildConfig(
   environment: Readonly<Record<string, string | undefined>>,
 ): ServerConfig {
   const host = read.text("--host");
-  const { nodeId, nodeName } = nameOf(read);
+  const name = nameOf(read);
   return {
     ...listenerConfig(read, host),
-    ...clusterConfig(read, host, nodeId),
+    ...clusterConfig(read, host, name.nodeId),
     peerPingIntervalMs: read.number("--raft-peer-ping-interval"),
     advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),
     disableRoutingHints: read.boolean("--disable-routing-hints"),
@@ -216,8 +242,7 @@ function buildConfig(
     storageRevision: read.text("--storage-revision"),
     storageMaxBytes: read.number("--storage-max-bytes"),
     walPath: read.file("--wal-path"),
-    nodeId,
-    nodeName,
+    ...name,
     partitions: read.number("--initial-cluster-partitions"),
     startElectionTimeoutMs: read.number("--raft-start-election-timeout"),
     endElectionTimeoutMs: read.number("--raft-end-election-timeout"),
@@ -246,6 +271,7 @@ function buildConfig(
     kvScanPageBytes: read.number("--kv-scan-page-bytes"),
     autoFinalizeMs: read.numberOrOff("--upgrade-auto-finalize"),
     ...rangeConfig(read),
+    ...backupConfig(read),
     logLevel: read.text("--log-level") as ServerConfig["logLevel"],
     auditLog: auditLogOf(read.text("--audit-log")),
     logFormat: read.text("--log-format") as ServerConfig["logFormat"],

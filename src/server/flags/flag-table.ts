@@ -194,31 +194,22 @@ Key ranges
 Backups
   --pitr-backup-dir text -
     backup directory; empty = NotConfigured
-    unavailable: this version cannot take backups yet
   --pitr-backup-cluster-id text -
     cluster id written to manifests
-    unavailable: it has no effect in this version
   --pitr-restore-root text -
     directory below which remote restore may write
-    unavailable: this version cannot restore backups yet
   --pitr-backup-mac-key-file text -
     key file for manifest signatures
-    unavailable: this version cannot take backups yet
   --pitr-window duration 1h
     log kept for incremental backups, up to 6h
-    unavailable: it has no effect in this version
   --backup-retention-max-chains integer 0
     whole backup chains kept; 0 = unbounded
-    unavailable: it has no effect in this version
   --backup-retention-max-age duration 0
     age at which a chain goes; 0 = unbounded
-    unavailable: it has no effect in this version
   --backup-retention-max-bytes size 0
     bytes of all backups kept; 0 = unbounded
-    unavailable: it has no effect in this version
   --backup-gc-interval duration 1h
     0 = no periodic pass
-    unavailable: it has no effect in this version
 Logging
   --log-level choice(debug,info,warn,error) info
     debug, info, warn, error

@@ -46,6 +46,7 @@ export function hostSettings(config: ServerConfig, cluster: ClusterSettings): Ho
     lockRecordRetentionMs: config.lockRecordRetentionMs,
     autoFinalizeMs: config.autoFinalizeMs,
     tombstoneRetentionMs: config.kvTombstoneRetentionMs,
+    pitrWindowMs: config.backupDir === null ? 0 : config.pitrWindowMs,
   };
 }
 
@@ -84,7 +85,5 @@ export function operationsSettings(
     drainTimeoutMs: config.drainTimeoutMs,
     rebalancerEnabled: config.enableRebalancer,
     givenReplicationFactor: config.replicationFactorGiven ? config.replicationFactor : null,
-    backupsConfigured: false,
-    restoreConfigured: false,
   };
 }

@@ -16,6 +16,7 @@ import { isLoopback, isWildcard } from "./addresses.js";
 import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
 
 import { FLAGS } from "./flag-table.js";
+import { checkBackups } from "./backup-relations.js";
 import { checkPlacement } from "./placement-relations.js";
 import { type Check, firstOf, outside } from "./relation.js";
 import { type RawFlags, defaultValue } from "./flags.js";
@@ -173,14 +174,13 @@ const checkTimes: Check = (config) => {
   return null;
 };
 
-const checkPeerTimes: Check = (config, raw) => {
+const checkPeerTimes: Check = (config) => {
   const ping = config.peerPingIntervalMs;
-  const window = raw.values.get("--pitr-window") as number;
   if (ping < 10) return `--raft-peer-ping-interval is ${ping}ms; it must be at least 10ms`;
   if (ping >= config.startElectionTimeoutMs) {
     return `--raft-peer-ping-interval is ${ping}ms; it must be below --raft-start-election-timeout (${config.startElectionTimeoutMs}ms)`;
   }
-  return outside("--pitr-window", window, 0, 6 * 3_600_000);
+  return null;
 };
 
 const checkSizes: Check = (config) => {
@@ -249,6 +249,7 @@ const CHECKS: readonly Check[] = [
   checkPeerTimes,
   checkSizes,
   checkPlacement,
+  checkBackups,
   checkRanges,
   checkNames,
 ];

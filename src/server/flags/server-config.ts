@@ -111,6 +111,21 @@ export interface ServerConfig {
   readonly rangeSplitMinRangeSize: number;
   readonly rangeMergeMinSize: number;
   readonly rangeCollectionIntervalMs: number;
+  /** null = no backups. */
+  readonly backupDir: string | null;
+  /** null = no restores over the network. */
+  readonly restoreRoot: string | null;
+  readonly backupMacKeyFile: string | null;
+  /** As it stands in manifests; "" = none. */
+  readonly backupClusterId: string;
+  /** The log stays for incremental backups for so long. */
+  readonly pitrWindowMs: number;
+  /** Bounds of what the collection of backups keeps; 0 = none. */
+  readonly backupMaxChains: number;
+  readonly backupMaxAgeMs: number;
+  readonly backupMaxBytes: number;
+  /** 0 = the leader of meta makes no passes by itself. */
+  readonly backupGcIntervalMs: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "text" | "json";
   /** off (in the ordinary log), stderr, or the path of a file. */

@@ -17,6 +17,7 @@ import {
   KIND_LABELS,
   type RequestTally,
 } from "../../operations/admission/tally.js";
+import { BackupMetrics } from "./backup-metrics.js";
 import { frontLines, groupLines, nodeLines, replicationLines, scalar } from "./metric-lines.js";
 import { outcomeName } from "./outcome-names.js";
 import { rangeLines, type RangesByMode } from "./range-lines.js";
@@ -122,6 +123,7 @@ export class Metrics implements MeterPort {
     labelNames: ["use"],
     registers: [this.registry],
   });
+  readonly backups = new BackupMetrics(this.registry, () => systemClock.wallMs());
   private readonly changesOf = new Map<PartitionId, Counter.Internal>();
 
   constructor(version: string, tally: RequestTally, node: NodeName) {
@@ -157,7 +159,6 @@ export class Metrics implements MeterPort {
         this.inc(sources()?.refusedMoved() ?? 0);
       },
     });
-    this.gauge("svc_backup_last_success_timestamp_seconds", "0 = no backup was taken");
   }
 
   private histogram(name: string, help: string, buckets: number[]): Histogram {
@@ -166,10 +167,6 @@ export class Metrics implements MeterPort {
 
   private counter(name: string, help: string): Counter {
     return new Counter({ name, help, registers: [this.registry] });
-  }
-
-  private gauge(name: string, help: string): Gauge {
-    return new Gauge({ name, help, registers: [this.registry] });
   }
 
   /** Something was read anew while the node runs. */

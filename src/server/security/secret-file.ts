@@ -1,5 +1,6 @@
 /**
- * Files that hold something secret, or decide who may do what: tokens, the peers' secret.
+ * Files that hold something secret, or decide who may do what: tokens, the peers' secret, the
+ * key of manifests.
  *
  * Invariants: 1. What is read is the file that was checked. 2. Nothing that everybody may read or
  * write, or that its group may write, is taken; a group may read that is one of this process's own,
@@ -32,13 +33,19 @@ export function permissionMistake(
 
 /** The text of the file. `what` names its use in messages. */
 export function readSecretFile(path: string, what: string): Result<string, "usage"> {
+  const bytes = readSecretBytes(path, what);
+  return bytes.ok ? ok(bytes.value.toString("utf8")) : bytes;
+}
+
+/** The bytes of the file. */
+export function readSecretBytes(path: string, what: string): Result<Buffer, "usage"> {
   let descriptor = -1;
   try {
     descriptor = openSync(path, "r");
     const { mode, gid } = fstatSync(descriptor);
     const mistake = permissionMistake(mode, gid, ownGroups());
     if (mistake !== null) return failure("usage", `${what} ${path}: ${mistake}`);
-    return ok(readFileSync(descriptor, "utf8"));
+    return ok(readFileSync(descriptor));
   } catch (error) {
     return failure("usage", `cannot read ${what} ${path}: ${(error as Error).message}`);
   } finally {

@@ -1,13 +1,13 @@
 /**
  * Administrative calls in tests, made of real operations.
  */
-import type { BackupRefusal } from "../../../src/api/backups.js";
 import type { AnswerNamed, CallName, EndNamed, RequestNamed } from "../../../src/api/calls.js";
 import type { OperationsPort, RequestContext } from "../../../src/operations/api/requests.js";
 
 type Asked = Pick<OperationsPort, "administration">;
 
-function call<N extends CallName>(
+/** Makes a call, and hears its end whatever it is. */
+export function call<N extends CallName>(
   asked: Asked,
   name: N,
   request: RequestNamed<N>,
@@ -42,41 +42,4 @@ export function view<N extends CallName>(
   administer(asked, name, request, context, (answer) => void answers.push(answer));
   if (answers.length !== 1) throw new Error(`${name} is answered at once`);
   return answers[0] as AnswerNamed<N>;
-}
-
-/** A backup call as a value. */
-export type BackupRequest =
-  | { readonly kind: "full" | "coordinated" | "list" }
-  | { readonly kind: "incremental"; readonly parentBackupId: string }
-  | { readonly kind: "chain" | "validate-chain"; readonly leafBackupId: string }
-  | { readonly kind: "gc"; readonly dryRun: boolean }
-  | {
-      readonly kind: "restore";
-      readonly leafBackupId: string;
-      readonly targetDir: string;
-      readonly targetTimeMs: bigint;
-    };
-const BACKUP_NAMES = {
-  full: "backups.full",
-  coordinated: "backups.coordinated",
-  list: "backups.list",
-  incremental: "backups.incremental",
-  chain: "backups.chain",
-  "validate-chain": "backups.validateChain",
-  gc: "backups.collectGarbage",
-  restore: "backups.restore",
-} as const;
-
-type Refused = (end: { readonly refusal: BackupRefusal }) => void;
-type BackupCall = (request: object, context: RequestContext, done: Refused) => void;
-
-/** Makes a backup call, which this version refuses. */
-export function backUp(
-  { administration }: Asked,
-  { kind, ...request }: BackupRequest,
-  context: RequestContext,
-  done: (refusal: BackupRefusal) => void,
-): void {
-  const begin = administration[BACKUP_NAMES[kind]] as BackupCall;
-  begin(request, context, ({ refusal }) => done(refusal));
 }

@@ -7,6 +7,7 @@ import type { Group, ProposalResult, ReadResult } from "../../../src/host/group/
 import type { Node } from "../../../src/host/node.js";
 import type { Command } from "../../../src/machine/commands/command.js";
 import type { GroupAccess, NodeAccess } from "../../../src/operations/api/host-view.js";
+import type { BackupWorld } from "../../../src/operations/api/backup-world.js";
 import type { AnswerOf } from "../../../src/operations/api/kinds.js";
 import { Operations } from "../../../src/operations/operations.js";
 import type {
@@ -92,11 +93,17 @@ export class Bench {
   /** Commands that reached a group. */
   readonly commands: Command[] = [];
 
-  constructor(settings: Partial<OperationsSettings> = {}, world = new World(), started = true) {
+  constructor(
+    settings: Partial<OperationsSettings> = {},
+    world = new World(),
+    started = true,
+    backups: (world: World) => BackupWorld | null = () => null,
+  ) {
     this.world = world;
     this.settings = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings };
     this.node = started ? world.ready() : world.open();
-    const ports = world.ports();
+    const made = backups(world);
+    const ports = { ...world.ports(), ...(made === null ? {} : { backups: made }) };
     this.operations = new Operations(this.access(), this.settings, ports, kernels, this.tally);
   }
 

@@ -238,7 +238,13 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcTakeIncrementalBackupRequest: "ParentBackupId=1:string",
   GrpcGetBackupChainRequest: "LeafBackupId=1:string",
   GrpcValidateChainRequest: "LeafBackupId=1:string",
-  GrpcRestoreRequest: "LeafBackupId=1:string; TargetDir=2:string; TargetTimeMs=3:int64",
+  GrpcListRunningBackupsRequest: "",
+  GrpcListRunningBackupsResponse: "Operations=1:rep GrpcRunningBackup",
+  GrpcRunningBackup: `Operation=1:string; Kind=2:string; Phase=3:string; StartedAtUtc=4:string;
+    ElapsedMs=5:int64; PartitionsDone=6:int32; PartitionsTotal=7:int32; BytesDone=8:int64;
+    BytesTotal=9:int64`,
+  GrpcRestoreRequest: `LeafBackupId=1:string; TargetDir=2:string; TargetTimeMs=3:int64;
+    SequenceSkip=4:int64`,
   GrpcBackupGcRequest: "DryRun=1:bool",
   GrpcListBackupsResponse: "Backups=1:rep GrpcBackupInfoResponse",
   GrpcBackupInfoResponse: `BackupId=1:string; Type=2:string; CreatedAtUtc=3:string;
@@ -250,7 +256,8 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
     IsIncomplete=21:bool`,
   GrpcRestoreResponse: `TargetDir=1:string; PartitionsRestored=2:int32; EntriesApplied=3:int64;
     LastAppliedPhysicalMs=4:int64; Chain=5:rep GrpcBackupInfoResponse; Outcome=6:string;
-    MinRecoverablePhysicalMs=7:int64; MaxRecoverablePhysicalMs=8:int64`,
+    MinRecoverablePhysicalMs=7:int64; MaxRecoverablePhysicalMs=8:int64;
+    SequencesAhead=9:rep string; SequencesAheadCount=10:int64`,
   GrpcBackupGcResponse: `Applied=1:bool; BytesReclaimed=2:int64;
     RetentionDeletions=3:rep GrpcBackupGcDeletion; OrphanReclamations=4:rep GrpcBackupGcOrphan`,
   GrpcBackupGcDeletion:
@@ -368,6 +375,7 @@ export const CONTRACT_RPCS: readonly string[] = [
   "Backups/TakeIncrementalBackup GrpcTakeIncrementalBackupRequest > GrpcBackupInfoResponse",
   "Backups/TakeCoordinatedBackup GrpcTakeCoordinatedBackupRequest > GrpcBackupInfoResponse",
   "Backups/ListBackups GrpcListBackupsRequest > GrpcListBackupsResponse",
+  "Backups/ListRunningBackups GrpcListRunningBackupsRequest > GrpcListRunningBackupsResponse",
   "Backups/GetBackupChain GrpcGetBackupChainRequest > GrpcListBackupsResponse",
   "Backups/ValidateChain GrpcValidateChainRequest > GrpcListBackupsResponse",
   "Backups/Restore GrpcRestoreRequest > GrpcRestoreResponse",
@@ -413,6 +421,7 @@ export const CONTRACT_PATHS: readonly (readonly [
     (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,
   ),
   ["GET", "/v1/backups", "admin"],
+  ["GET", "/v1/backups/running", "admin"],
   ["GET", "/v1/backups/{id}/chain", "admin"],
   ...["full", "coordinated", "incremental", "validate-chain", "gc"].map(
     (name) => ["POST", `/v1/backups/${name}`, "admin"] as const,

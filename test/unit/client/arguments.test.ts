@@ -229,13 +229,14 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     coordinated: [options()],
     incremental: [["parentBackupId", "text", "a"], options()],
     list: [options()],
+    running: [options()],
     chain: [["leafBackupId", "text", "a"], options()],
     validateChain: [["leafBackupId", "text", "a"], options()],
     collectGarbage: [options({ ...CALL, dryRun: "flag" })],
     restore: [
       ["leafBackupId", "text", "a"],
       ["targetDir", "text", "/nowhere"],
-      options({ ...CALL, targetTimeMs: "int64" }),
+      options({ ...CALL, targetTimeMs: "int64", sequenceSkip: "int64" }),
     ],
   },
   client: {

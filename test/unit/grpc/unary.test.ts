@@ -904,6 +904,7 @@ t.test("Backups: every call comes down, every outcome has its status and trailer
     ["TakeFullBackup", Buffer.alloc(0), "backups.full", {}],
     ["TakeCoordinatedBackup", Buffer.alloc(0), "backups.coordinated", {}],
     ["ListBackups", Buffer.alloc(0), "backups.list", {}],
+    ["ListRunningBackups", Buffer.alloc(0), "backups.running", {}],
     [
       "TakeIncrementalBackup",
       encodeMessage(backups.GrpcTakeIncrementalBackupRequest, { ParentBackupId: "p" }),
@@ -934,9 +935,10 @@ t.test("Backups: every call comes down, every outcome has its status and trailer
         LeafBackupId: "l",
         TargetDir: "/t",
         TargetTimeMs: bigIntToHalves(BIG),
+        SequenceSkip: 7,
       }),
       "backups.restore",
-      { leafBackupId: "l", targetDir: "/t", targetTimeMs: BIG },
+      { leafBackupId: "l", targetDir: "/t", targetTimeMs: BIG, sequenceSkip: 7n },
     ],
   ];
   for (const [name, bytes, asked, down] of calls) {

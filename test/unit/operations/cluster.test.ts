@@ -1,5 +1,5 @@
 /**
- * The administrative operations over the real host: health, membership, placement, routing, ranges, leave, backups; and
+ * The administrative operations over the real host: health, membership, placement, routing, ranges, leave; and
  * the pure planners behind them.
  */
 import t from "tap";
@@ -14,12 +14,7 @@ import {
 import { World } from "../../doubles/host/world.js";
 import { member as line } from "../../doubles/machine/members.js";
 import { Bench, get, set } from "../../doubles/operations/fixture.js";
-import {
-  administer,
-  backUp,
-  view,
-  type BackupRequest,
-} from "../../doubles/operations/administration.js";
+import { administer, view } from "../../doubles/operations/administration.js";
 
 const context = { deadlineMs: 1e9, forwardHops: 0, requestId: "t" };
 
@@ -411,42 +406,6 @@ t.test("6.3: splits are checked in full, merges find nothing to fold", async (t)
   bench.faults.read = () => ({ status: "retry" });
   t.match(split("s", "s/2"), { status: "NotLeader" });
   t.match(merge(), { success: false, status: "NotLeader", determinate: true });
-});
-
-t.test("7.6: backups check their arguments and refuse", async (t) => {
-  const bench = new Bench();
-  const id = "0A1b2c3d-0000-4000-8000-00000000ffff";
-  const ask = (request: BackupRequest, of = bench) =>
-    call(of, (done: (answer: { outcome: string | null; message: string }) => void) =>
-      backUp(of.operations, request, context, done),
-    );
-  const good: BackupRequest[] = [
-    { kind: "full" },
-    { kind: "coordinated" },
-    { kind: "list" },
-    { kind: "incremental", parentBackupId: id },
-    { kind: "chain", leafBackupId: id },
-    { kind: "validate-chain", leafBackupId: id },
-    { kind: "gc", dryRun: true },
-    { kind: "restore", leafBackupId: id, targetDir: "/tmp/x", targetTimeMs: 0n },
-  ];
-  const configured = new Bench({ backupsConfigured: true, restoreConfigured: true });
-  for (const request of good) {
-    for (const of of [bench, configured]) {
-      const answer = ask(request, of);
-      t.equal(answer.outcome, "NotConfigured", request.kind);
-      t.match(answer.message, /\(operation [0-9a-f]{12}\)$/);
-    }
-  }
-  const bad: BackupRequest[] = [
-    { kind: "incremental", parentBackupId: "x" },
-    { kind: "chain", leafBackupId: id.slice(1) },
-    { kind: "validate-chain", leafBackupId: "" },
-    { kind: "restore", leafBackupId: "-", targetDir: "/tmp/x", targetTimeMs: 0n },
-    { kind: "restore", leafBackupId: id, targetDir: "", targetTimeMs: 0n },
-    { kind: "restore", leafBackupId: id, targetDir: "tmp/x", targetTimeMs: 0n },
-  ];
-  for (const request of bad) t.equal(ask(request).outcome, null, request.kind);
 });
 
 t.test("what is counted", async (t) => {

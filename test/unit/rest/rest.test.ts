@@ -789,6 +789,7 @@ t.test("range and backup paths", async (t) => {
     ["POST", "/v1/backups/full", null, "backups.full", {}],
     ["POST", "/v1/backups/coordinated", {}, "backups.coordinated", {}],
     ["GET", "/v1/backups", null, "backups.list", {}],
+    ["GET", "/v1/backups/running", null, "backups.running", {}],
     ["GET", "/v1/backups/0a%201/chain", null, "backups.chain", { leafBackupId: "0a 1" }],
     ["POST", "/v1/backups/gc?dryRun=true", null, "backups.collectGarbage", { dryRun: true }],
     ["POST", "/v1/backups/gc", null, "backups.collectGarbage", { dryRun: false }],
@@ -815,7 +816,7 @@ t.test("range and backup paths", async (t) => {
   }
   const restore = { leafBackupId: "l", targetDir: "/r", targetTimeMs: "9007199254740993" };
   isProblem(t, await rig.post("/v1/restore", restore), 403, "backup-failed");
-  const cut = { targetTimeMs: 9007199254740993n };
+  const cut = { targetTimeMs: 9007199254740993n, sequenceSkip: 0n };
   t.match(rig.port.administered.at(-1), ["backups.restore", cut]);
   const statuses = [
     500, 503, 404, 422, 422, 422, 409, 422, 499, 500, 503, 422, 422, 422, 503, 503, 422,

@@ -1,0 +1,80 @@
+/**
+ * The directory of backups, its key, and who hears of what is done there, put together from the
+ * flags.
+ *
+ * Invariants: 1. A key that cannot be used stops the start. 2. A directory that is not there is
+ * made, private, when the one above it is there; whatever else is wrong with it, each call finds
+ * and tells, and the node serves all the same.
+ */
+import { mkdirSync } from "node:fs";
+import { type Result, failure, ok } from "../base/result.js";
+import { RealArchive, signatures } from "../disk/archive.js";
+import type { BackupWitness, BackupWorld } from "../operations/api/backup-world.js";
+import type { LoggerPort } from "../ports.js";
+import type { ServerConfig } from "./flags/config.js";
+import type { Metrics } from "./metrics/metrics.js";
+import type { AuditLog } from "./security/audit.js";
+import { readSecretBytes } from "./security/secret-file.js";
+
+const KEY_MIN_BYTES = 32;
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
+
+/** The key of manifests: the file without the line break at its end. */
+export function readKey(path: string | null): Result<Uint8Array | null, "usage"> {
+  if (path === null) return ok(null);
+  const flag = "--pitr-backup-mac-key-file";
+  const read = readSecretBytes(path, flag);
+  if (!read.ok) return read;
+  let end = read.value.length;
+  if (read.value[end - 1] === NEWLINE) end--;
+  if (read.value[end - 1] === RETURN) end--;
+  if (end >= KEY_MIN_BYTES) return ok(Uint8Array.from(read.value.subarray(0, end)));
+  return failure("usage", `${flag} ${path} has ${end} bytes; it must be at least ${KEY_MIN_BYTES}`);
+}
+
+function makeDirectory(path: string, logger: LoggerPort): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    logger.log("warn", "the directory of backups cannot be made", { path, cause: code });
+  }
+}
+
+function witness(metrics: Metrics, audit: AuditLog): BackupWitness {
+  return {
+    ended(event) {
+      metrics.backups.ended(event);
+      const { kind, outcome, wasAsked, fields } = event;
+      audit.happened(kind === "restore" || kind === "gc" ? kind : "backup", {
+        ...{ kind, outcome, by: wasAsked ? "a caller" : "the node" },
+        ...fields,
+      });
+    },
+    reclaimed: (sizeBytes) => metrics.backups.reclaimed(sizeBytes),
+    catalogueSeen: (invalid) => metrics.backups.catalogueSeen(invalid),
+  };
+}
+
+/** `key`: by `readKey`. */
+export function backupWorld(
+  config: ServerConfig,
+  key: Uint8Array | null,
+  logger: LoggerPort,
+  metrics: Metrics,
+  audit: AuditLog,
+): BackupWorld {
+  const { backupDir, backupMaxChains, backupMaxAgeMs, backupMaxBytes } = config;
+  if (backupDir !== null) makeDirectory(backupDir, logger);
+  return {
+    archive: backupDir === null ? null : new RealArchive(backupDir),
+    signatures: signatures(key),
+    retention: { maxChains: backupMaxChains, maxAgeMs: backupMaxAgeMs, maxBytes: backupMaxBytes },
+    collectEveryMs: config.backupGcIntervalMs,
+    taking: null,
+    restoring: null,
+    witness: witness(metrics, audit),
+  };
+}
