@@ -320,6 +320,14 @@ export interface MeterPort {
   lockGranted(): void;
   sequenceValues(count: number): void;
   leaderChanged(group: PartitionId): void;
+  /** A candidacy of this node ended. */
+  electionEnded(isWon: boolean): void;
+  /** Entries of one group were applied in a turn. */
+  applyMs(durationMs: number): void;
+  /** A round was begun that proves leadership for so many reads. */
+  readRound(reads: number): void;
+  /** A block of a sequence was reserved, or what was left of it given back. */
+  sequenceBlock(how: "reserved" | "returned"): void;
   /** A replica was found to differ from its leader's; the process ends. */
   replicaDigestMismatch(): void;
   /** The wall clock was further ahead than a stamp may jump. */

@@ -75,6 +75,10 @@ class Bench {
         replicaDigestMismatch: none,
         stampHeldBack: none,
         leaderChanged: none,
+        electionEnded: none,
+        applyMs: none,
+        readRound: none,
+        sequenceBlock: none,
       },
     };
     const opened = Node.open(DEFAULT_HOST_SETTINGS, ports);

@@ -74,6 +74,10 @@ class Bench {
           replicaDigestMismatch: none,
           stampHeldBack: none,
           leaderChanged: none,
+          electionEnded: none,
+          applyMs: none,
+          readRound: none,
+          sequenceBlock: none,
         },
       },
     );

@@ -11,7 +11,8 @@
  * Owns the calls that wait. Invariants: 1. At most one call per slot is with the system. 2. Calls
  * of a slot keep their order. 3. Log writes never wait here.
  */
-import type { Result } from "../base/result.js";
+import { statfs } from "node:fs";
+import { type Result, failure, ok } from "../base/result.js";
 import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";
 
 type Done<T> = (result: Result<T, FileErrorCode>) => void;
@@ -86,6 +87,17 @@ export class BudgetedFiles implements FilesPort {
 
   list(path: string, done: Done<readonly FileListing[]>): void {
     this.others.run(done, (end) => this.files.list(path, end));
+  }
+
+  /** What whoever is no administrator of the system may still write where `path` is. */
+  freeBytes(path: string, done: (bytes: number | null) => void): void {
+    const ended: Done<number> = (result) => done(result.ok ? result.value : null);
+    this.others.run(ended, (end) => {
+      statfs(path, (error, stats) => {
+        if (error === null) end(ok(stats.bavail * stats.bsize));
+        else end(failure("failed", error.message));
+      });
+    });
   }
 
   syncDirectory(path: string, done: Done<null>): void {

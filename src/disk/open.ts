@@ -14,7 +14,7 @@ import { existsSync } from "node:fs";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import type { Program } from "../base/levels.js";
 import { SEGMENT_BYTES } from "../base/limits.js";
-import type { FilesPort, LevelPort, LogPort, StorePort } from "../ports.js";
+import type { LevelPort, LogPort, StorePort, TimerPort } from "../ports.js";
 import type { Kernels } from "../wasm/kernels.js";
 import { BudgetedFiles } from "./budget.js";
 import { RealFiles } from "./files.js";
@@ -26,7 +26,8 @@ import type { LogIdentity } from "./log/records.js";
 import { openLog } from "./log/recovery.js";
 import type { LogOpenCode } from "./log/refusals.js";
 import type { LogPorts } from "./log/segment.js";
-import { openStore } from "./store/store.js";
+import { VolumeSpace } from "./space.js";
+import { type StoreFigures, openStore } from "./store/store.js";
 import {
   type DataDirectoryCode,
   makeDirectory,
@@ -79,6 +80,9 @@ export interface Disk {
   readonly identity: LogIdentity;
   /** True when the directory was made by this call. */
   readonly isNew: boolean;
+  /** null: nothing lies on a volume. */
+  readonly space: VolumeSpace | null;
+  figures(): StoreFigures;
   /** Closes store and log, unless their user did and was called back, and gives the lock back. */
   close(done: () => void): void;
 }
@@ -116,7 +120,7 @@ export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): vo
 function lockAndOpen(
   options: DiskOptions,
   ports: DiskPorts,
-  files: FilesPort,
+  files: BudgetedFiles,
   home: string,
   done: Done,
 ): void {
@@ -147,7 +151,10 @@ function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
   const level = new MemoryLevel(ports.timers);
   const identity = { storageId: "", ...options.identity };
   const close = closer([store, log], []);
-  ports.timers.soon(() => done(ok({ log, store, level, identity, isNew: true, close })));
+  ports.timers.soon(() => {
+    const figures = (): StoreFigures => store.figures();
+    done(ok({ log, store, level, identity, isNew: true, space: null, figures, close }));
+  });
 }
 
 /** The directory's identity; made when it has none. */
@@ -172,7 +179,7 @@ function identify(
 
 function openLocked(
   options: DiskOptions,
-  ports: LogPorts,
+  ports: LogPorts & { readonly files: BudgetedFiles },
   home: string,
   walPath: string,
   locks: readonly DirectoryLock[],
@@ -212,9 +219,28 @@ function openLocked(
       const log = opened.value;
       const marked = existsSync(mark) ? ok(null) : writeMark(mark);
       if (!marked.ok) return store.close(() => log.close(() => done(marked)));
-      done(ok({ log, store, level, identity, isNew, close: closer([store, log], locks) }));
+      const space = spaceOf(home, walPath, ports);
+      const closed = closer([store, log], locks);
+      const close = (then: () => void): void => {
+        space.close();
+        closed(then);
+      };
+      const figures = (): StoreFigures => store.figures();
+      done(ok({ log, store, level, identity, isNew, space, figures, close }));
     });
   });
+}
+
+function spaceOf(
+  state: string,
+  log: string,
+  { files, timers }: { readonly files: BudgetedFiles; readonly timers: TimerPort },
+): VolumeSpace {
+  const paths = new Map([
+    ["log", log],
+    ["state", state],
+  ] as const);
+  return new VolumeSpace(paths, (path, done) => files.freeBytes(path, done), timers);
 }
 
 interface Closable {

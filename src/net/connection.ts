@@ -143,11 +143,17 @@ export class LaneConnection {
         return this.takeRefusal(body);
       case PACKET.echoAnswer:
         if (!this.isUp || this.echoSentMs === null) return false;
-        this.echoSentMs = null;
+        this.echoCame(this.echoSentMs);
         return true;
       default:
         return false;
     }
+  }
+
+  private echoCame(sentMs: number): void {
+    this.echoSentMs = null;
+    const { clock, echoed } = this.ports;
+    if (this.lane === "control") echoed?.(this.peer.nodeId, clock.monotonicMs() - sentMs);
   }
 
   private takeGreeting(sealed: Uint8Array): boolean {

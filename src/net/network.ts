@@ -47,6 +47,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
   private closing: (() => void) | null = null;
   private isClosed = false;
   private boundPort = 0;
+  /** Bytes of the frames of other nodes. */
+  receivedBytes = 0;
 
   private constructor(
     private readonly settings: PeerNetworkSettings,
@@ -204,6 +206,7 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
+    this.receivedBytes += bytes.length;
     if (this.isServing) this.events?.frame(from, lane, bytes);
   }
 

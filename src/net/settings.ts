@@ -35,6 +35,8 @@ export interface PeerNetworkPorts {
   readonly logger: LoggerPort;
   readonly names: NameResolver;
   readonly credentials: PeerCredentials;
+  /** Told how long each echo of the lane "control" took (ms). */
+  readonly echoed?: (nodeId: number, durationMs: number) => void;
 }
 
 /** Bounds of one lane. */

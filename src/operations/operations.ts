@@ -114,6 +114,11 @@ export class Operations implements OperationsPort {
     this.backups.stop();
   }
 
+  /** Data requests that took long, for `svc_slow_requests_total`. */
+  get slowRequests(): number {
+    return this.slow.count;
+  }
+
   /** Data requests in progress, for `svc_inflight_requests`. */
   get inflight(): number {
     return this.admission.inProgress;

@@ -15,7 +15,13 @@ import { HEADERS_MAX_BYTES } from "../base/limits.js";
 import type { UnsentBytes } from "../base/unsent.js";
 import type { AuditPort } from "../operations/api/audit.js";
 import type { OperationsPort } from "../operations/api/requests.js";
-import { type Authenticator, type Caller, addressOf, checkAccess } from "./http/access.js";
+import {
+  type Authenticator,
+  type Caller,
+  addressOf,
+  checkAccess,
+  connectionOf,
+} from "./http/access.js";
 import { giveUpReceiving, isJsonType, mayBeEmpty, readBody } from "./http/body.js";
 import {
   type BrowserRules,
@@ -211,6 +217,9 @@ class Server implements RestServer {
     if (verdict === "permitted" && route.access !== "admin") return true;
     this.audit(exchange, route, caller, verdict === "permitted" ? "administered" : "denied");
     if (verdict === "permitted") return true;
+    if (verdict === "unauthenticated") {
+      this.options.observer?.unauthenticated(connectionOf(exchange.raw).encrypted === true);
+    }
     if (verdict === "forbidden") {
       exchange.problem(403, "forbidden", `this path needs the role ${route.access}`);
     } else {

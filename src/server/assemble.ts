@@ -11,6 +11,7 @@ import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { UnsentBytes } from "../base/unsent.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
+import type { GroupFacts } from "../host/requests/results.js";
 import { Operations } from "../operations/operations.js";
 import type { BackupWorld } from "../operations/api/backup-world.js";
 import { RequestTally } from "../operations/admission/tally.js";
@@ -24,11 +25,13 @@ import { backupWorld, readKey } from "./backups.js";
 import { isWildcard } from "./flags/addresses.js";
 import { type Beginning, findClusterId, findFounders, peersMissed } from "./listeners/belonging.js";
 import type { ServerConfig } from "./flags/config.js";
-import { connectionCount } from "./listeners/descriptors.js";
+import { connectionCount, descriptorLimit } from "./listeners/descriptors.js";
 import { hostSettings, operationsSettings } from "./flags/floor-settings.js";
 import { HealthListener } from "./listeners/health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners/listeners.js";
+import { LogLines } from "./metrics/log-lines.js";
 import { Metrics } from "./metrics/metrics.js";
+import type { Roster } from "./metrics/state-lines.js";
 import { type Peers, openPeers, randomHex } from "./listeners/peers.js";
 import { Assembled, type RunningServer, type Stack } from "./running.js";
 import { Starting } from "./listeners/starting.js";
@@ -108,6 +111,7 @@ function openNode(
     fatal,
     meter: metrics,
     load: metrics.load,
+    ...(disk.space === null ? {} : { disk: disk.space }),
     ...(peers.network === null ? {} : { peers: peers.network }),
     sorter: new KernelSorter(createKernels({ mode: config.kernels }).compact),
   });
@@ -147,6 +151,9 @@ function openSecrets(config: ServerConfig, reloaded: Reloaded): Result<Secrets, 
 }
 
 interface Measured {
+  readonly config: ServerConfig;
+  readonly disk: Disk;
+  readonly lines: LogLines;
   readonly node: Node;
   readonly operations: Operations;
   readonly peers: Peers;
@@ -154,15 +161,41 @@ interface Measured {
   readonly unsent: UnsentBytes;
 }
 
+/** One by one: a group that leaves meanwhile is left out. */
+function* factsOfGroups(node: Node): Generator<GroupFacts> {
+  for (const group of node.groups()) {
+    if (node.group(group.partition) === group) yield group.facts();
+  }
+}
+
+/** The members as they are applied here. */
+function rosterOf(node: Node): Roster {
+  const meta = node.closing || !node.initialized ? null : node.metaGroup().machine.meta;
+  const roles = { voter: 0, learner: 0, leaving: 0 };
+  for (const { role } of meta?.members() ?? []) roles[role]++;
+  return { roles, membershipVersion: meta?.cluster()?.membershipVersion ?? 0 };
+}
+
 function attachMetrics(metrics: Metrics, measured: Measured): void {
-  const { node, operations, peers, connections, unsent } = measured;
+  const { node, operations, peers, connections, unsent, disk, lines } = measured;
   metrics.attach({
     connections,
     unsent,
-    groups: () => node.groups().map((group) => group.facts()),
+    groups: () => factsOfGroups(node),
     node: () => node.facts(),
     inflight: () => operations.inflight,
     replication: () => operations.replication(),
+    isReady: () => operations.health().ready,
+    roster: () => rosterOf(node),
+    storage: () => ({
+      storeMaxBytes: measured.config.storageMaxBytes,
+      ...disk.figures(),
+      volumes: disk.space?.volumes() ?? new Map(),
+    }),
+    slowRequests: () => operations.slowRequests,
+    receivedPeerBytes: () => peers.network?.receivedBytes ?? 0,
+    logLines: lines,
+    descriptorsMax: descriptorLimit(),
     refusedPeers: peers.ports.credentials,
     refusedMoved: () => operations.refusedMoved,
     rangesByMode: () => operations.rangesByMode(),
@@ -181,7 +214,9 @@ async function openHealth(
   if (port === null) return ok(null);
   const judge = authenticator.required ? authenticator : null;
   const source = { contentType: metrics.contentType, text: () => metrics.text() };
-  const options = { host, port, starting, metrics: source, authenticator: judge };
+  const unauthenticated = (): void => metrics.traffic.unauthenticated("health");
+  const asked = { metrics: source, authenticator: judge, unauthenticated };
+  const options = { host, port, starting, ...asked };
   const listener = new HealthListener(options);
   try {
     await listener.listen();
@@ -297,6 +332,7 @@ function tellStarted(
 export async function startServer(
   config: ServerConfig,
   logger: LoggerPort,
+  lines = new LogLines(),
 ): Promise<Result<RunningServer, RefusalKind>> {
   const audited = AuditLog.open(config.auditLog, config.nodeName, logger, systemClock.monotonicMs);
   if (!audited.ok) return audited;
@@ -335,7 +371,8 @@ export async function startServer(
   operations = serving;
   const connections = connectionCount(logger);
   const unsent = new UnsentBytes();
-  attachMetrics(metrics, { node, operations: serving, peers, connections, unsent });
+  const counted = { connections, unsent, lines };
+  attachMetrics(metrics, { config, disk, node, operations: serving, peers, ...counted });
   const listeners = await openListeners(config, {
     connections,
     unsent,

@@ -8,22 +8,25 @@
 import { Writable } from "node:stream";
 import { pino, type Logger } from "pino";
 import type { LogFields, LoggerPort, LogLevel } from "../ports.js";
+import type { LogLines } from "./metrics/log-lines.js";
 
 const BUFFER_MAX_BYTES = 1024 * 1024;
 
 /** Writes lines to `target` and drops them, counting, while too much waits there. */
 class BoundedStream extends Writable {
-  private readonly target: Writable;
   private dropped = 0;
 
-  constructor(target: Writable) {
+  constructor(
+    private readonly target: Writable,
+    private readonly lines: LogLines,
+  ) {
     super({ decodeStrings: false, highWaterMark: BUFFER_MAX_BYTES });
-    this.target = target;
   }
 
   override _write(line: string, _encoding: string, done: () => void): void {
     if (this.target.writableLength > BUFFER_MAX_BYTES) {
       this.dropped += 1;
+      this.lines.dropped += 1;
     } else {
       if (this.dropped > 0) {
         const time = new Date().toISOString();
@@ -57,9 +60,10 @@ function textLine(line: string, name: string): string {
 class TextStream extends BoundedStream {
   constructor(
     target: Writable,
+    lines: LogLines,
     private readonly name: string,
   ) {
-    super(target);
+    super(target, lines);
   }
 
   protected override shown(line: string): string {
@@ -72,9 +76,11 @@ export function makeLogger(
   level: LogLevel,
   format: "text" | "json",
   name: string,
+  lines: LogLines,
   target: Writable = process.stderr,
 ): LoggerPort {
-  const stream = format === "json" ? new BoundedStream(target) : new TextStream(target, name);
+  const stream =
+    format === "json" ? new BoundedStream(target, lines) : new TextStream(target, lines, name);
   const logger: Logger = pino(
     {
       level,
@@ -87,6 +93,7 @@ export function makeLogger(
   return {
     wantsDebug: level === "debug",
     log(lineLevel: LogLevel, event: string, fields?: LogFields): void {
+      if (logger.isLevelEnabled(lineLevel)) lines.made[lineLevel] += 1;
       if (fields === undefined) logger[lineLevel](event);
       else logger[lineLevel](fields, event);
     },

@@ -11,4 +11,8 @@ export const SILENT_METER: MeterPort = {
   replicaDigestMismatch: () => undefined,
   stampHeldBack: () => undefined,
   leaderChanged: () => undefined,
+  electionEnded: () => undefined,
+  applyMs: () => undefined,
+  readRound: () => undefined,
+  sequenceBlock: () => undefined,
 };

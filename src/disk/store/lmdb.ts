@@ -46,6 +46,8 @@ export class LmdbEnvironment {
   private reading: lmdb.Txn | null = null;
   /** The read transaction holds a snapshot now. */
   private fresh = false;
+  /** Since when it holds it. */
+  private freshSinceMs = 0;
   private mapBytes: number;
   private readonly pageBytes: number;
 
@@ -74,6 +76,22 @@ export class LmdbEnvironment {
   sizeBytes(): number {
     assert(this.open, "the store is open");
     return (this.env.info().lastPageNumber + 1) * this.pageBytes;
+  }
+
+  /** Bytes of the pages that hold rows. */
+  usedBytes(): number {
+    let pages = 0;
+    const transaction = this.snapshot();
+    for (const table of Object.values(this.tables)) {
+      const stat = table.stat(transaction) as lmdb.Stat & { readonly overflowPages: number };
+      pages += stat.treeBranchPageCount + stat.treeLeafPageCount + stat.overflowPages;
+    }
+    return pages * this.pageBytes;
+  }
+
+  /** For so long the snapshot is held that is held now (ms); 0 without one. */
+  readAgeMs(): number {
+    return this.fresh ? performance.now() - this.freshSinceMs : 0;
   }
 
   /** "damaged": what is stored is not what was written. */
@@ -190,6 +208,7 @@ export class LmdbEnvironment {
     if (this.reading === null) this.reading = this.env.beginTxn({ readOnly: true });
     else this.reading.renew();
     this.fresh = true;
+    this.freshSinceMs = performance.now();
     this.timers.soon(() => this.release());
     return this.reading;
   }

@@ -10,6 +10,7 @@ import { assert } from "../../base/assert.js";
 import { compareBytes } from "../../base/bytes.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type { StoreChange, StorePort, TimerPort } from "../../ports.js";
+import type { StoreFigures } from "./store.js";
 import { checkKey } from "./storekeys.js";
 
 interface Row {
@@ -48,6 +49,10 @@ export class MemoryStore implements StorePort {
       else high = middle - 1;
     }
     return Math.max(0, low);
+  }
+
+  figures(): StoreFigures {
+    return { usedBytes: this.bytes, readAgeMs: 0 };
   }
 
   /** Position of the first row of `block` with a key at or above `key`. */

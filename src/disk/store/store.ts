@@ -46,6 +46,15 @@ export interface StoreOptions {
   readonly placeOfRow?: (key: Uint8Array) => string;
 }
 
+/** What the store says about itself, for metrics. */
+export interface StoreFigures {
+  /** Bytes of the pages that hold rows; the file is larger by those that are free again. */
+  readonly usedBytes: number;
+  /** For so long a read transaction has been open (ms). */
+  readonly readAgeMs: number;
+}
+
+const NO_FIGURES: StoreFigures = { usedBytes: 0, readAgeMs: 0 };
 const NO_VALUE = new Uint8Array(0);
 const PAGE_BYTES = 4096;
 type Visit = (key: Uint8Array, value: Uint8Array) => boolean;
@@ -251,6 +260,14 @@ export class LmdbStore implements StorePort {
 
   sizeBytes(): number {
     return this.environment.sizeBytes();
+  }
+
+  /** Zeros once it is being closed. */
+  figures(): StoreFigures {
+    if (this.closing !== null) return NO_FIGURES;
+    const { environment } = this;
+    const readAgeMs = environment.readAgeMs();
+    return { readAgeMs, usedBytes: environment.usedBytes() };
   }
 
   close(done: () => void): void {

@@ -22,6 +22,7 @@ import type { AuditPort } from "../../operations/api/audit.js";
 import type { OperationsPort, RequestContext } from "../../operations/api/requests.js";
 import { ProtoWriter } from "../../proto/codec.js";
 import type { Authenticator } from "./access.js";
+import type { CallObserver } from "./call-observer.js";
 import { type CallStreams, LargeAnswers } from "./large-answers.js";
 
 /** What server/ hands in. */
@@ -49,6 +50,8 @@ export interface GrpcServerOptions {
   readonly onFault: (error: unknown, requestId: string) => void;
   /** Told of administrative calls and of refusals for who called; null = nobody is. */
   readonly audit: AuditPort | null;
+  /** Told of every call, for metrics; null = nobody is. */
+  readonly observer: CallObserver | null;
   /** Told of every answer of a data call or batch item, for metrics. */
   readonly onAnswer?: (path: string, type: number, elapsedMs: number) => void;
 }

@@ -14,6 +14,7 @@ import {
   type Http2Server,
   type IncomingHttpHeaders,
   type Http2Session,
+  type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
@@ -24,6 +25,7 @@ import { limitResets } from "../../base/resets.js";
 import type { AuditPort } from "../../operations/api/audit.js";
 import { allows, type Authenticator, type Caller, type Role } from "./access.js";
 import { boundDeadline } from "./deadline.js";
+import type { CallObserver } from "./call-observer.js";
 import type { CallStreams } from "./large-answers.js";
 import { CALLER_ADDRESS_HEADER, CALLER_NAME_HEADER, givenRequestId } from "./runtime.js";
 import { refuseCall, refuseOther } from "./refusals.js";
@@ -65,6 +67,8 @@ export interface TransportOptions {
   readonly authenticator: Authenticator | null;
   /** Told of refusals for who called; null = nobody is. */
   readonly audit: AuditPort | null;
+  /** null = nobody is told. */
+  readonly observer: CallObserver | null;
   readonly rules: ReadonlyMap<string, PathRule>;
   readonly connections: ConnectionBudget;
   readonly keepaliveIntervalMs: number;
@@ -81,6 +85,8 @@ const ANSWERED_POLL_MS = 20;
 interface OpenCall {
   readonly stream: ServerHttp2Stream;
   readonly path: string;
+  /** A call of a method that exists and has no bound. */
+  readonly isLong: boolean;
 }
 
 interface Watched {
@@ -100,6 +106,7 @@ export class Transport implements CallStreams {
   /** The open calls, by their numbers. */
   private readonly calls = new Map<string, OpenCall>();
   private lastCall = 0;
+  private longCalls = 0;
   private timer: NodeJS.Timeout | null = null;
   private idle: (() => void) | null = null;
   private closing = false;
@@ -155,8 +162,8 @@ export class Transport implements CallStreams {
     this.sockets.add(socket);
     socket.once("close", () => this.sockets.delete(socket));
     const { connections } = this.options;
-    if (connections.enter("grpc")) socket.once("close", () => connections.leave("grpc"));
-    else socket.destroy();
+    if (!connections.enter("grpc", socket)) socket.destroy();
+    else socket.once("close", () => connections.leave("grpc", socket));
   }
 
   /**
@@ -173,9 +180,11 @@ export class Transport implements CallStreams {
     const number = (++this.lastCall).toString(36);
     // Set on every call, so that a caller cannot name the call of another.
     headers[CALL_NUMBER_HEADER] = number;
-    this.calls.set(number, { stream, path });
-    stream.once("close", () => this.forget(number));
     const rule = this.options.rules.get(path);
+    const call = { stream, path, isLong: rule?.boundMs === null };
+    this.calls.set(number, call);
+    if (call.isLong) this.options.observer?.streams(++this.longCalls);
+    stream.once("close", () => this.forget(number, call));
     if (rule !== undefined) {
       const refusal = this.gate(rule, path, headers, session);
       if (refusal !== null) {
@@ -205,6 +214,7 @@ export class Transport implements CallStreams {
         const who = { caller: known?.name ?? "", role: known?.role ?? "", address };
         const requestId = givenRequestId(headers["x-request-id"]) ?? "";
         audit?.denied({ operation: path, ...who, requestId, outcome });
+        if (!isKnown) this.options.observer?.unauthenticated(session.encrypted === true);
         return status[outcome];
       }
       caller = known;
@@ -233,8 +243,12 @@ export class Transport implements CallStreams {
     this.streamOf(metadata)?.close(constants.NGHTTP2_CANCEL);
   }
 
-  private forget(number: string): void {
+  private forget(number: string, { stream, path, isLong }: OpenCall): void {
     this.calls.delete(number);
+    const { observer, rules } = this.options;
+    if (isLong) observer?.streams(--this.longCalls);
+    // Paths that do not exist are no names of methods.
+    if (observer !== null) observer.ended(rules.has(path) ? path : "", codeOf(stream));
     if (this.calls.size === 0) this.idle?.();
   }
 
@@ -333,4 +347,13 @@ export class Transport implements CallStreams {
     });
     clearInterval(poll);
   }
+}
+
+/** The status that a call ended with, as it was sent. */
+function codeOf({ sentTrailers, sentHeaders }: ServerHttp2Stream): string {
+  // Until something is sent there are no headers, whatever the declared types say.
+  const trailers = sentTrailers as OutgoingHttpHeaders | undefined;
+  const headers = sentHeaders as OutgoingHttpHeaders | undefined;
+  const sent = trailers?.["grpc-status"] ?? headers?.["grpc-status"];
+  return status[sent === undefined ? status.CANCELLED : Number(sent)] ?? "UNKNOWN";
 }

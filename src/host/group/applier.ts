@@ -118,17 +118,20 @@ export class Applier {
 
   /** Applies at least one entry if there is one, then goes on within `slice`. Returns how many. */
   run(slice: ApplySlice, nowMs: number): number {
+    if (!this.hasWork) return 0;
     let count = 0;
     const { machine } = this;
+    const { clock, meter } = this.ports;
+    const beganMs = clock.monotonicMs();
     while (this.hasWork) {
-      if (count > 0 && (slice.commands <= 0 || this.ports.clock.monotonicMs() >= slice.endMs))
-        break;
+      if (count > 0 && (slice.commands <= 0 || clock.monotonicMs() >= slice.endMs)) break;
       const { level } = machine;
       if (!this.applyNext(slice, nowMs)) break;
       if (machine.level !== level) this.group.onLevel(machine.level);
       if (machine.appliedIndex % this.compareEvery === 0) this.group.onFixedIndex();
       count++;
     }
+    if (count > 0) meter.applyMs(clock.monotonicMs() - beganMs);
     return count;
   }
 

@@ -56,6 +56,7 @@ export interface TargetGroup {
 
 export class EffectHandlers implements EffectsTarget {
   private lastLeader = 0;
+  private wasCandidate = false;
 
   constructor(
     private readonly group: TargetGroup,
@@ -69,6 +70,7 @@ export class EffectHandlers implements EffectsTarget {
     if (isNew) this.lastLeader = soft.leader;
     leadership.setLeader(soft.leader);
     const leads = soft.role === "leader";
+    this.noteElection(soft.role);
     if (leadership.isLeading && !(leads && leadership.term === core.term)) {
       this.endLeadership("leadership lost");
     }
@@ -76,6 +78,15 @@ export class EffectHandlers implements EffectsTarget {
     leadership.begin(core.term, core.inheritedTerm, core.inheritedToken);
     const fields = { partition, term: core.term };
     this.ports.logger.log("debug", "This node leads a partition.", fields);
+  }
+
+  /** A candidacy, asking beforehand or not, ends with leading or with following. */
+  private noteElection(role: SoftState["role"]): void {
+    const isCandidate = role !== "leader" && role !== "follower";
+    // Who is alone leads at once, and was never seen as a candidate.
+    const isEnd = this.wasCandidate ? !isCandidate : role === "leader";
+    if (isEnd) this.ports.meter.electionEnded(role === "leader");
+    this.wasCandidate = isCandidate;
   }
 
   payloadFor(index: number, term: number, kind: number): Uint8Array {

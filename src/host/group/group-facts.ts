@@ -29,6 +29,7 @@ export function groupFacts(replica: Replica): GroupFacts {
     inFlightEntries: proposals.entryCount,
     waitingReads: replica.reads.waitingCount,
     quiesced: replica.peers.isQuiesced,
+    joint: replica.members.membership.votersOutgoing.length > 0,
     leasesUntilMs: replica.applier.leasesUntilMs,
     peers: leadership.isLeading && !replica.members.isAlone ? peerFacts(replica) : NO_PEERS,
   };

@@ -84,7 +84,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     this.core = new RaftCore(raftSettings(settings, ports.entropy.uint32()), restored);
     this.batcher = new Batcher(settings, budget, completions);
     this.proposals = new Proposals(budget, completions);
-    this.reads = new Reads(completions, settings.waitingReadsMax);
+    this.reads = new Reads(completions, settings.waitingReadsMax, ports.meter);
     const { nodeId, ephemeralBytesMax } = settings;
     const inherited = (term: number, token: number): EphemeralTable | null =>
       shared.heirs.take(this.partition, term, token);

@@ -6,9 +6,16 @@
  * were decided, reads after proposals. 3. What callbacks cause belongs to a later turn.
  */
 import { assert } from "../../base/assert.js";
-import type { ProposalDone, ProposalResult, ReadDone, ReadResult } from "./results.js";
+import type {
+  ProposalDone,
+  ProposalEnds,
+  ProposalResult,
+  ReadDone,
+  ReadResult,
+} from "./results.js";
 
 export class Completions {
+  private readonly ends = { applied: 0, refused: 0, aborted: 0, unknown: 0 };
   private proposalDones: ProposalDone[] = [];
   private proposalResults: ProposalResult[] = [];
   private readDones: ReadDone[] = [];
@@ -22,7 +29,12 @@ export class Completions {
     return this.proposalDones.length === 0 && this.readDones.length === 0;
   }
 
+  get proposalEnds(): ProposalEnds {
+    return this.ends;
+  }
+
   proposal(done: ProposalDone, result: ProposalResult): void {
+    this.ends[result.status]++;
     if (this.isEmpty) this.onDecided();
     this.proposalDones.push(done);
     this.proposalResults.push(result);

@@ -8,6 +8,7 @@
  * deadline (P-049). 4. At most one round is open.
  */
 import { assert } from "../../base/assert.js";
+import type { MeterPort } from "../../ports.js";
 import type { ReadRequestResult } from "../../raft/state/types.js";
 import type { Completions } from "./completions.js";
 import type { ReadDone, ReadResult } from "./results.js";
@@ -37,6 +38,7 @@ export class Reads {
   constructor(
     private readonly completions: Completions,
     private readonly waitingMax: number,
+    private readonly meter: Pick<MeterPort, "readRound">,
   ) {}
 
   get waitingCount(): number {
@@ -69,6 +71,7 @@ export class Reads {
   /** Begins a round for everybody who waits now. */
   begin(core: RoundSource): void {
     assert(this.wantsRound, "a round is begun for somebody, and alone");
+    this.meter.readRound(this.waiting.length);
     this.round = this.waiting;
     this.waiting = [];
     this.roundContext = ++this.lastContext;

@@ -49,6 +49,9 @@ export type ReadResult =
   | { readonly status: "retry" }
   | { readonly status: "aborted" };
 
+/** How many proposals ended how, since the start. */
+export type ProposalEnds = Readonly<Record<ProposalResult["status"], number>>;
+
 export type ProposalDone = (result: ProposalResult) => void;
 export type ReadDone = (result: ReadResult) => void;
 
@@ -125,6 +128,8 @@ export interface GroupFacts extends GroupHealth {
   readonly waitingReads: number;
   /** No ticks and no heartbeats until something happens. */
   readonly quiesced: boolean;
+  /** A change of the configuration is under way, and both majorities count. */
+  readonly joint: boolean;
   /** No lease of a lock or key is known to end after this lease time (ms). */
   readonly leasesUntilMs: number;
   /** Empty unless this node leads the group. */
@@ -198,12 +203,17 @@ export interface NodeFacts {
   /** Entries handed to the log and not durable, and appends refused because of too many. */
   readonly unwrittenBytes: number;
   readonly refusedAppends: number;
+  /** Proposals that ended, by how. */
+  readonly proposalEnds: ProposalEnds;
   readonly turns: number;
   readonly lateTicks: number;
   readonly flushes: number;
   /** Snapshots of groups that were installed here, and that other nodes installed from here. */
   readonly snapshotsInstalled: number;
   readonly snapshotsDelivered: number;
+  /** Sent from here and not installed: given up for a fault, or because nobody wants them now. */
+  readonly snapshotsFailed: number;
+  readonly snapshotsAborted: number;
   /** Frames to other nodes that were dropped for want of room or a link. */
   readonly droppedFrames: number;
   /** Messages to other nodes that were dropped because no frame may be so large. */

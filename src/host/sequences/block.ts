@@ -41,7 +41,7 @@ export interface BlockSettings {
 export interface BlockPorts {
   readonly clock: ClockPort;
   readonly timer: TimerPort;
-  readonly meter: Pick<MeterPort, "sequenceValues">;
+  readonly meter: Pick<MeterPort, "sequenceValues" | "sequenceBlock">;
 }
 
 /**

@@ -96,6 +96,7 @@ export class Reservations {
     const sizeBytes = COMMAND_BYTES + textSizeBytes(entry.name);
     propose({ kind: "return-block", name: entry.name, cursor }, sizeBytes, (result) => {
       // What was handed back belongs to the next reservation, even if the record looks as before.
+      if (result.status === "applied") this.ports.meter.sequenceBlock("returned");
       if (result.status === "applied" && entry.block === pinned) entry.block = null;
       this.entries.landed(entry, pinned, result);
     });
@@ -225,6 +226,7 @@ export class Reservations {
   private installBlock(entry: SequenceEntry, waiting: Waiter[], outcome: AllocationOutcome): void {
     if (outcome.type === SequenceType.success) {
       const nowMs = this.ports.clock.monotonicMs();
+      this.ports.meter.sequenceBlock("reserved");
       const { before, increment, count } = outcome;
       const block = new Block(outcome, before, increment, count, nowMs);
       entry.block = block;

@@ -74,6 +74,9 @@ export class Snapshots {
   badFrames = 0;
   /** Snapshots that another node installed from here. */
   delivered = 0;
+  /** Transfers from here that failed, and those that nobody wanted any more. */
+  failed = 0;
+  aborted = 0;
 
   constructor(private readonly deps: SnapshotDeps) {
     const { settings, logger } = deps;
@@ -269,7 +272,11 @@ export class Snapshots {
     this.outgoing.delete(key);
     const { group, to, end, endReason } = sender;
     const fields = { partition: group.partition, to, bytes: sender.sentBytes, why: endReason };
-    if (end === "superseded") return;
+    if (end === "superseded") {
+      this.aborted++;
+      return;
+    }
+    if (end === "failed") this.failed++;
     this.deps.logger.log(
       "info",
       `Sending a snapshot ${end === "done" ? "ended" : "failed"}.`,

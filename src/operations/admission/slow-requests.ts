@@ -15,6 +15,8 @@ const INTERVAL_MS = 10_000;
 export class SlowRequests {
   private nextMs = -Infinity;
   private untold = 0;
+  /** Since the start. */
+  count = 0;
 
   constructor(private readonly logger: LoggerPort) {}
 
@@ -27,6 +29,7 @@ export class SlowRequests {
     nowMs: number,
   ): void {
     if (durationMs < SLOW_MS) return;
+    this.count++;
     if (nowMs < this.nextMs) {
       this.untold++;
       return;

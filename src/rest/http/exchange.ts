@@ -27,6 +27,8 @@ export interface ResponseSink {
 export interface RestObserver {
   /** `path`: the path of the route; "" when there is none. */
   answered(path: string, status: number, durationMs: number): void;
+  /** No or wrong credentials. */
+  unauthenticated(isSecure: boolean): void;
 }
 
 /** What all exchanges of a server share. */

@@ -127,7 +127,7 @@ export class Listener {
   }
 
   private accept(socket: Socket): void {
-    if (this.closing || !this.budget.enter(this.name)) {
+    if (this.closing || !this.budget.enter(this.name, socket)) {
       socket.destroy();
       return;
     }
@@ -137,7 +137,7 @@ export class Listener {
     socket.on("error", () => socket.destroy());
     socket.once("close", () => {
       this.accepted.delete(socket);
-      this.budget.leave(this.name);
+      this.budget.leave(this.name, socket);
     });
     if (this.name === "http") this.track(socket);
     else {

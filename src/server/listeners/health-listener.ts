@@ -31,6 +31,8 @@ export interface HealthListenerOptions {
   readonly metrics: MetricsSource;
   /** null = everybody may read metrics. */
   readonly authenticator: Authenticator | null;
+  /** Somebody asked for metrics with no or wrong credentials. */
+  readonly unauthenticated: () => void;
 }
 
 function problem(status: number, code: ProblemCode, detail: string): PlainAnswer {
@@ -136,6 +138,7 @@ export class HealthListener {
     }
     const { verdict } = checkAccess(request, "reader", authenticator);
     if (verdict === "permitted") return null;
+    if (verdict === "unauthenticated") this.options.unauthenticated();
     return verdict === "forbidden"
       ? problem(403, "forbidden", "this path needs the role reader")
       : problem(401, "unauthenticated", "no or wrong credentials");

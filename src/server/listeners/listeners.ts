@@ -83,7 +83,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
       hosts: ends.authenticator.required ? null : hostNames(config),
     },
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
-    observer: null,
+    observer: ends.metrics.traffic.rest,
     connections: ends.connections,
     unsent: ends.unsent,
     sendingTimes: SENDING_TIMES,
@@ -112,6 +112,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
     audit: ends.audit,
+    observer: ends.metrics.traffic.grpc,
   });
 }
 

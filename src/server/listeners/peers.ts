@@ -61,10 +61,15 @@ export function randomHex(digits: number): string {
   return text.slice(0, digits);
 }
 
-function peerPorts(logger: LoggerPort, credentials: PeerCredentials): PeerNetworkPorts {
+function peerPorts(
+  logger: LoggerPort,
+  credentials: PeerCredentials,
+  { metrics }: PeerTlsReports,
+): PeerNetworkPorts {
   const names = new NameResolver(systemTimers);
   const system = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
-  return { ...system, logger, names, credentials };
+  const echoed = metrics.peerEchoed.bind(metrics);
+  return { ...system, logger, names, credentials, echoed };
 }
 
 const SECRET_MIN_CHARACTERS = 32;
@@ -188,7 +193,7 @@ export async function openPeers(
   const certificates = opened.value;
   const tls = (): PeerTls | null => certificates?.current ?? null;
   const first = tls();
-  const ports = peerPorts(logger, credentials.value);
+  const ports = peerPorts(logger, credentials.value, reports);
   const self: PeerSelf = {
     clusterId: "",
     storageId: "",

@@ -1,62 +1,13 @@
 /**
- * The metrics that are read from the running node at each scrape: per group, per peer, per node.
+ * The metrics that are read from the running node at each scrape: per peer, per node.
  *
  * Invariants: 1. Reading changes nothing. 2. Every series has its TYPE line before its samples.
  */
 import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { ReplicationFacts } from "../../control/placement.js";
-import type { GroupFacts, NodeFacts, PlacementFacts } from "../../host/requests/results.js";
-
-type GroupSeries = readonly [name: string, type: string, read: (facts: GroupFacts) => number];
-
-const PER_GROUP: readonly GroupSeries[] = [
-  ["svc_raft_is_leader", "gauge", (facts) => (facts.leading ? 1 : 0)],
-  ["svc_raft_leader_node", "gauge", (facts) => facts.leaderNode],
-  ["svc_raft_asleep", "gauge", (facts) => (facts.quiesced ? 1 : 0)],
-  ["svc_raft_term", "gauge", (facts) => facts.term],
-  ["svc_raft_last_index", "gauge", (facts) => facts.lastIndex],
-  ["svc_raft_commit_index", "gauge", (facts) => facts.commitIndex],
-  ["svc_raft_applied_index", "gauge", (facts) => facts.appliedIndex],
-  ["svc_raft_flushed_index", "gauge", (facts) => facts.flushedIndex],
-  ["svc_raft_commit_lag_entries", "gauge", (facts) => facts.lastIndex - facts.commitIndex],
-  ["svc_raft_apply_lag_entries", "gauge", (facts) => facts.commitIndex - facts.appliedIndex],
-  ["svc_raft_pending_proposals", "gauge", (facts) => facts.pendingProposals],
-  ["svc_raft_inflight_entries", "gauge", (facts) => facts.inFlightEntries],
-  ["svc_raft_queued_commands", "gauge", (facts) => facts.queuedCommands],
-  ["svc_raft_waiting_reads", "gauge", (facts) => facts.waitingReads],
-];
-
-/** Per partition, and per partition and peer where this node leads. */
-export function groupLines(lines: string[], groups: readonly GroupFacts[]): void {
-  for (const [name, type, read] of PER_GROUP) {
-    lines.push(`# TYPE ${name} ${type}`);
-    for (const facts of groups)
-      lines.push(`${name}{partition="${facts.partition}"} ${read(facts)}`);
-  }
-  peerSeries(lines, groups, "svc_raft_peer_lag_entries", (peer) => peer.lagEntries);
-  peerSeries(lines, groups, "svc_raft_peer_inflight_appends", (peer) => peer.inFlight);
-  lines.push("# TYPE svc_raft_peer_state gauge");
-  for (const { partition, peers } of groups) {
-    for (const { node, state } of peers) {
-      lines.push(`svc_raft_peer_state{partition="${partition}",peer="${node}",state="${state}"} 1`);
-    }
-  }
-}
-
-function peerSeries(
-  lines: string[],
-  groups: readonly GroupFacts[],
-  name: string,
-  read: (peer: GroupFacts["peers"][number]) => number,
-): void {
-  lines.push(`# TYPE ${name} gauge`);
-  for (const { partition, peers } of groups) {
-    for (const peer of peers) {
-      lines.push(`${name}{partition="${partition}",peer="${peer.node}"} ${read(peer)}`);
-    }
-  }
-}
+import type { NodeFacts, PlacementFacts } from "../../host/requests/results.js";
+import { type FamilyType, family, scalar } from "./exposition.js";
 
 /** What is counted of connections. */
 export interface FrontFacts {
@@ -80,31 +31,122 @@ export function frontLines(
   lines.push(`${refused}{reason="resets"} ${connections.endedByResets}`);
   lines.push(`${refused}{reason="other-identity"} ${refusedPeers.otherIdentities}`);
   lines.push(`${refused}{reason="unproven"} ${refusedPeers.unproven}`);
+  const moved = "svc_client_bytes_total";
+  family(lines, moved, "counter", "Bytes from and to clients, as they travel");
+  for (const [direction, bytes] of Object.entries(connections.bytesMoved())) {
+    lines.push(`${moved}{direction="${direction}"} ${bytes}`);
+  }
   const waiting = "svc_unsent_answer_bytes";
   family(lines, waiting, "gauge", "Bytes of answers that wait for clients to read them");
   lines.push(`${waiting} ${unsent.bytes}`);
 }
 
+type NodeSeries = readonly [
+  name: string,
+  type: FamilyType,
+  help: string,
+  read: (node: NodeFacts) => number,
+];
+
+const PER_NODE: readonly NodeSeries[] = [
+  [
+    "svc_queued_bytes",
+    "gauge",
+    "Bytes of commands that wait for an entry or its outcome",
+    (node) => node.queuedBytes,
+  ],
+  [
+    "svc_unflushed_bytes",
+    "gauge",
+    "Bytes of changes that are in the log and in memory, not in the state store",
+    (node) => node.unflushedBytes,
+  ],
+  ["svc_wal_size_bytes", "gauge", "Bytes of all segments of the log", (node) => node.logBytes],
+  [
+    "svc_wal_full",
+    "gauge",
+    "1 while the disk of the log is full",
+    (node) => (node.logFull ? 1 : 0),
+  ],
+  [
+    "svc_store_size_bytes",
+    "gauge",
+    "Bytes of the file of the state store",
+    (node) => node.storeBytes,
+  ],
+  [
+    "svc_store_full",
+    "gauge",
+    "1 while the state store is full",
+    (node) => (node.storeFull ? 1 : 0),
+  ],
+  [
+    "svc_apply_held_partitions",
+    "gauge",
+    "Partitions that apply nothing until the state store has taken what is in memory",
+    (node) => node.heldGroups,
+  ],
+  [
+    "svc_wal_cuts_total",
+    "counter",
+    "Times that log was deleted although another node wanted it",
+    (node) => node.logCuts,
+  ],
+  [
+    "svc_wal_unwritten_bytes",
+    "gauge",
+    "Bytes of entries handed to the log that are not durable",
+    (node) => node.unwrittenBytes,
+  ],
+  [
+    "svc_raft_refused_appends_total",
+    "counter",
+    "Appends refused because too much waits for the log",
+    (node) => node.refusedAppends,
+  ],
+  [
+    "svc_late_ticks_total",
+    "counter",
+    "Gaps between ticks that were longer than an election timeout",
+    (node) => node.lateTicks,
+  ],
+  [
+    "svc_raft_stuck_handovers_total",
+    "counter",
+    "Leaderships offered to others because the disk hung",
+    (node) => node.diskStallTransfers,
+  ],
+  [
+    "svc_peer_sent_frames_total",
+    "counter",
+    "Frames sent to other nodes",
+    (node) => node.sentFrames,
+  ],
+  ["svc_peer_sent_bytes_total", "counter", "Bytes of those frames", (node) => node.sentFrameBytes],
+  [
+    "svc_peer_dropped_frames_total",
+    "counter",
+    "Frames to other nodes dropped for want of room or a link",
+    (node) => node.droppedFrames,
+  ],
+  [
+    "svc_peer_oversized_messages_total",
+    "counter",
+    "Messages to other nodes dropped because no frame may be so large",
+    (node) => node.oversizedMessages,
+  ],
+  [
+    "svc_peer_bad_items_total",
+    "counter",
+    "Frames and items of other nodes that could not be read",
+    (node) => node.badItems,
+  ],
+];
+
 /** Per node, and per peer of it. */
 export function nodeLines(lines: string[], node: NodeFacts): void {
-  scalar(lines, "svc_queued_bytes", "gauge", node.queuedBytes);
-  scalar(lines, "svc_unflushed_bytes", "gauge", node.unflushedBytes);
-  scalar(lines, "svc_wal_size_bytes", "gauge", node.logBytes);
-  scalar(lines, "svc_wal_full", "gauge", node.logFull ? 1 : 0);
-  scalar(lines, "svc_store_size_bytes", "gauge", node.storeBytes);
-  scalar(lines, "svc_store_full", "gauge", node.storeFull ? 1 : 0);
-  scalar(lines, "svc_apply_held_partitions", "gauge", node.heldGroups);
-  scalar(lines, "svc_wal_cuts_total", "counter", node.logCuts);
+  for (const [name, type, help, read] of PER_NODE) scalar(lines, name, type, help, read(node));
   backupLogLines(lines, node.backupLog);
-  scalar(lines, "svc_wal_unwritten_bytes", "gauge", node.unwrittenBytes);
-  scalar(lines, "svc_raft_refused_appends_total", "counter", node.refusedAppends);
-  scalar(lines, "svc_late_ticks_total", "counter", node.lateTicks);
-  scalar(lines, "svc_raft_stuck_handovers_total", "counter", node.diskStallTransfers);
-  scalar(lines, "svc_peer_sent_frames_total", "counter", node.sentFrames);
-  scalar(lines, "svc_peer_sent_bytes_total", "counter", node.sentFrameBytes);
-  scalar(lines, "svc_peer_dropped_frames_total", "counter", node.droppedFrames);
-  scalar(lines, "svc_peer_oversized_messages_total", "counter", node.oversizedMessages);
-  scalar(lines, "svc_peer_bad_items_total", "counter", node.badItems);
   family(lines, "svc_replica_drops_total", "counter", "Replicas that left this node for good");
   lines.push(`svc_replica_drops_total ${node.replicaDrops}`);
   placementLines(lines, node.placement);
@@ -114,7 +156,26 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   for (const [reason, count] of Object.entries(node.strays)) {
     lines.push(`${strays}{reason="${reason}"} ${count}`);
   }
-  const { level, levelMax, pendingMs } = node.levels;
+  levelLines(lines, node.levels);
+  family(lines, "svc_peer_linked", "gauge", "1 while messages reach the other node");
+  for (const peer of node.peers) {
+    lines.push(`svc_peer_linked{peer="${peer.node}"} ${peer.linked ? 1 : 0}`);
+  }
+  family(lines, "svc_snapshots_total", "counter", "Snapshots that travelled, by how it ended");
+  lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.snapshotsDelivered}`);
+  lines.push(`svc_snapshots_total{direction="sent",result="failed"} ${node.snapshotsFailed}`);
+  lines.push(`svc_snapshots_total{direction="sent",result="aborted"} ${node.snapshotsAborted}`);
+  lines.push(
+    `svc_snapshots_total{direction="received",result="installed"} ${node.snapshotsInstalled}`,
+  );
+  family(lines, "svc_snapshot_transfer_chunks", "gauge", "Chunks taken of snapshots on their way");
+  for (const { partition, peer, direction, chunks } of node.transfers) {
+    const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
+    lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
+  }
+}
+
+function levelLines(lines: string[], { level, levelMax, pendingMs }: NodeFacts["levels"]): void {
   const feature = "svc_feature_level";
   family(lines, feature, "gauge", "Level of the cluster; 0 while it is not known");
   lines.push(`${feature} ${level}`);
@@ -124,20 +185,6 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   const meaning = "Time for which a higher level has been possible, as seen since the start";
   family(lines, pending, "gauge", meaning);
   lines.push(`${pending} ${pendingMs / 1000}`);
-  lines.push("# TYPE svc_peer_linked gauge");
-  for (const peer of node.peers) {
-    lines.push(`svc_peer_linked{peer="${peer.node}"} ${peer.linked ? 1 : 0}`);
-  }
-  lines.push("# TYPE svc_snapshots_total counter");
-  lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.snapshotsDelivered}`);
-  lines.push(
-    `svc_snapshots_total{direction="received",result="installed"} ${node.snapshotsInstalled}`,
-  );
-  lines.push("# TYPE svc_snapshot_transfer_chunks gauge");
-  for (const { partition, peer, direction, chunks } of node.transfers) {
-    const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;
-    lines.push(`svc_snapshot_transfer_chunks{${labels}} ${chunks}`);
-  }
 }
 
 /** What the log keeps for backups. */
@@ -231,12 +278,4 @@ export function replicationLines(lines: string[], facts: ReplicationFacts): void
   for (const [name, help, { length }] of all) gauge(`svc_partitions_${name}`, help, length);
   const leaving = "Replicas that are listed on members that leave";
   gauge("svc_drain_replicas_left", leaving, leavingReplicas);
-}
-
-export function family(lines: string[], name: string, type: string, help: string): void {
-  lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-}
-
-export function scalar(lines: string[], name: string, type: string, value: number): void {
-  lines.push(`# TYPE ${name} ${type}`, `${name} ${value}`);
 }

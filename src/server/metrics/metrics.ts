@@ -2,8 +2,9 @@
  * Prometheus metrics: counters that the tower keeps as plain numbers are read when somebody
  * scrapes; what happens per batch or per sync is observed as it happens.
  *
- * Invariants: 1. A request costs nothing here (see `operations/admission/tally`). 2. Label children
- * are made once and kept.
+ * Invariants: 1. A request costs nothing here (see `operations/admission/tally`). 2. A scrape is
+ * made in pieces, the loop gets round in between. 3. One scrape at a time: who asks meanwhile gets
+ * its text.
  */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { PROGRAM } from "../../base/levels.js";
@@ -12,16 +13,26 @@ import type { UnsentBytes } from "../../base/unsent.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { ReplicationFacts } from "../../control/placement.js";
 import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
-import {
-  DURATION_BOUNDS_MS,
-  KIND_LABELS,
-  type RequestTally,
-} from "../../operations/admission/tally.js";
+import type { RequestTally } from "../../operations/admission/tally.js";
 import { BackupMetrics } from "./backup-metrics.js";
-import { frontLines, groupLines, nodeLines, replicationLines, scalar } from "./metric-lines.js";
-import { outcomeName } from "./outcome-names.js";
+import { scalar } from "./exposition.js";
+import { groupLines } from "./group-lines.js";
+import { frontLines, nodeLines, replicationLines } from "./metric-lines.js";
+import { type LogLines, logLines } from "./log-lines.js";
+import { JointAges, Observed, SLOW_MS } from "./observed.js";
+import { ProcessFigures } from "./process-figures.js";
 import { rangeLines, type RangesByMode } from "./range-lines.js";
 import { RecentLoad } from "./recent-load.js";
+import { requestLines } from "./request-lines.js";
+import { inSlices } from "./slices.js";
+import {
+  type Roster,
+  type StorageFigures,
+  proposalLines,
+  rosterLines,
+  storageLines,
+} from "./state-lines.js";
+import { TrafficTally } from "./traffic-tally.js";
 import { systemClock } from "../../sys.js";
 import type { MeterPort } from "../../ports.js";
 
@@ -33,7 +44,8 @@ export interface NodeName {
 
 /** What a scrape reads from the running node. */
 export interface MetricSources {
-  readonly groups: () => readonly GroupFacts[];
+  /** Made one by one, while a scrape goes on. */
+  readonly groups: () => Iterable<GroupFacts>;
   readonly node: () => NodeFacts;
   readonly inflight: () => number;
   readonly replication: () => ReplicationFacts;
@@ -46,6 +58,15 @@ export interface MetricSources {
   readonly refusedPeers: { readonly otherIdentities: number; readonly unproven: number };
   readonly connections: ConnectionCount;
   readonly unsent: UnsentBytes;
+  readonly isReady: () => boolean;
+  readonly roster: () => Roster;
+  readonly storage: () => StorageFigures;
+  readonly slowRequests: () => number;
+  /** Bytes of frames of other nodes. */
+  readonly receivedPeerBytes: () => number;
+  readonly logLines: LogLines;
+  /** Limit of open file descriptors; null where the system does not tell. */
+  readonly descriptorsMax: number | null;
 }
 
 const SYNC_BUCKETS_SECONDS = [
@@ -65,6 +86,10 @@ export class Metrics implements MeterPort {
   private readonly tally: RequestTally;
   private sources: MetricSources | null = null;
   readonly load = new RecentLoad(systemClock.monotonicMs, () => this.tally.totals());
+  readonly traffic = new TrafficTally();
+  private readonly process = new ProcessFigures();
+  private readonly observed = new Observed();
+  private readonly joint = new JointAges(systemClock.monotonicMs);
   private readonly batches = this.histogram(
     "svc_raft_batch_entries",
     "Commands per log entry",
@@ -105,12 +130,6 @@ export class Metrics implements MeterPort {
     "Timestamps made while the wall clock was more than a day ahead of its time",
   );
   private readonly values = this.counter("svc_sequence_values_total", "Sequence values handed out");
-  private readonly leaderChanges = new Counter({
-    name: "svc_raft_leader_changes_total",
-    help: "Times this node saw a new leader of the partition",
-    labelNames: ["partition"],
-    registers: [this.registry],
-  });
   private readonly reloads = new Counter({
     name: "svc_reloads_total",
     help: "Reloads of what may change while the node runs",
@@ -124,7 +143,8 @@ export class Metrics implements MeterPort {
     registers: [this.registry],
   });
   readonly backups = new BackupMetrics(this.registry, () => systemClock.wallMs());
-  private readonly changesOf = new Map<PartitionId, Counter.Internal>();
+  private readonly leaderChanges = new Map<PartitionId, number>();
+  private scrape: Promise<string> | null = null;
 
   constructor(version: string, tally: RequestTally, node: NodeName) {
     this.tally = tally;
@@ -190,6 +210,7 @@ export class Metrics implements MeterPort {
 
   logSyncMs(durationMs: number, records: number, bytes: number): void {
     this.load.logSynced(durationMs);
+    if (durationMs > SLOW_MS) this.observed.slowSyncs++;
     this.syncs.observe(durationMs / 1000);
     this.syncRecords.observe(records);
     this.syncBytes.inc(bytes);
@@ -208,6 +229,27 @@ export class Metrics implements MeterPort {
     this.grants.inc();
   }
 
+  electionEnded(isWon: boolean): void {
+    this.observed.elections[isWon ? "won" : "lost"]++;
+  }
+
+  applyMs(durationMs: number): void {
+    this.observed.applied(durationMs);
+  }
+
+  readRound(reads: number): void {
+    this.observed.rounds.observe(reads);
+  }
+
+  sequenceBlock(how: "reserved" | "returned"): void {
+    this.observed.blocks[how]++;
+  }
+
+  /** An echo to another node came back. */
+  peerEchoed(nodeId: number, durationMs: number): void {
+    this.observed.echoed(nodeId, durationMs);
+  }
+
   replicaDigestMismatch(): void {
     this.mismatches.inc();
   }
@@ -221,12 +263,7 @@ export class Metrics implements MeterPort {
   }
 
   leaderChanged(group: PartitionId): void {
-    let child = this.changesOf.get(group);
-    if (child === undefined) {
-      child = this.leaderChanges.labels(String(group));
-      this.changesOf.set(group, child);
-    }
-    child.inc();
+    this.leaderChanges.set(group, (this.leaderChanges.get(group) ?? 0) + 1);
   }
 
   get contentType(): string {
@@ -234,58 +271,72 @@ export class Metrics implements MeterPort {
   }
 
   /** The whole exposition in the Prometheus text format. */
-  async text(): Promise<string> {
-    return `${await this.registry.metrics()}${this.plainText()}`;
+  text(): Promise<string> {
+    this.scrape ??= this.make().finally(() => (this.scrape = null));
+    return this.scrape;
   }
 
-  private plainText(): string {
+  private async make(): Promise<string> {
+    const observed = await this.registry.metrics();
     const lines: string[] = [];
-    this.requestLines(lines);
-    this.groupLines(lines);
-    const { load } = this;
-    scalar(lines, "svc_event_loop_lag_p99_seconds", "gauge", load.loopLagP99Ms() / 1000);
-    scalar(lines, "svc_event_loop_lag_max_seconds", "gauge", load.loopLagMaxMs / 1000);
-    const { user, system } = process.cpuUsage();
-    scalar(lines, "process_cpu_seconds_total", "counter", (user + system) / 1e6);
-    scalar(lines, "process_resident_memory_bytes", "gauge", process.memoryUsage.rss());
-    return `${lines.join("\n")}\n`;
+    await inSlices(this.parts(lines));
+    return `${observed}${lines.join("\n")}\n`;
   }
 
-  private requestLines(lines: string[]): void {
-    lines.push("# TYPE svc_requests_total counter");
-    this.tally.visit((label, type, count) => {
-      const outcome = type < 0 ? "Refused" : outcomeName(label.api, type);
-      const labels = `api="${label.api}",operation="${label.operation}",outcome="${outcome}"`;
-      lines.push(`svc_requests_total{${labels}} ${count}`);
-    });
-    lines.push("# TYPE svc_request_duration_seconds histogram");
-    for (const [kind, label] of KIND_LABELS.entries()) {
-      const { buckets, sumMs } = this.tally.duration(kind);
-      const labels = `api="${label.api}",operation="${label.operation}"`;
-      let total = 0;
-      for (const [at, count] of buckets.entries()) {
-        total += count;
-        const bound = DURATION_BOUNDS_MS[at];
-        const shown = bound === undefined ? "+Inf" : String(bound / 1000);
-        lines.push(`svc_request_duration_seconds_bucket{${labels},le="${shown}"} ${total}`);
-      }
-      lines.push(`svc_request_duration_seconds_sum{${labels}} ${sumMs / 1000}`);
-      lines.push(`svc_request_duration_seconds_count{${labels}} ${total}`);
-    }
+  /** Everything that is no object of the registry, part by part. */
+  private *parts(lines: string[]): Generator<void> {
+    yield* requestLines(lines, this.tally);
+    yield* this.nodeParts(lines);
+    this.loopLines(lines);
+    yield* this.process.lines(lines, this.sources?.descriptorsMax ?? null);
   }
 
-  private groupLines(lines: string[]): void {
-    if (this.sources === null) return;
-    scalar(lines, "svc_inflight_requests", "gauge", this.sources.inflight());
-    frontLines(lines, this.sources);
-    groupLines(lines, this.sources.groups());
-    const node = this.sources.node();
+  private *nodeParts(lines: string[]): Generator<void> {
+    const { sources } = this;
+    if (sources === null) return;
+    const inflight = "Data requests in progress";
+    scalar(lines, "svc_inflight_requests", "gauge", inflight, sources.inflight());
+    const slow = "Data requests that took longer than a second";
+    scalar(lines, "svc_slow_requests_total", "counter", slow, sources.slowRequests());
+    frontLines(lines, sources);
+    yield;
+    this.traffic.lines(lines);
+    logLines(lines, sources.logLines);
+    rosterLines(lines, sources.isReady(), sources.roster());
+    storageLines(lines, sources.storage());
+    yield;
+    yield* groupLines(lines, this.joint.seen(sources.groups()), this.leaderChanges);
+    this.observed.lines(lines, this.joint.ageMs());
+    const node = sources.node();
+    yield;
     nodeLines(lines, node);
-    rangeLines(lines, node.ranges, this.sources.rangesByMode());
-    replicationLines(lines, this.sources.replication());
+    proposalLines(lines, node);
+    const received = "Bytes of frames of other nodes";
+    scalar(
+      lines,
+      "svc_peer_received_bytes_total",
+      "counter",
+      received,
+      sources.receivedPeerBytes(),
+    );
+    yield;
+    rangeLines(lines, node.ranges, sources.rangesByMode());
+    yield;
+    replicationLines(lines, sources.replication());
+    yield;
+  }
+
+  private loopLines(lines: string[]): void {
+    const { load } = this;
+    const late = "How late the event loop came round";
+    const gauge = (name: string, help: string, ms: number): void =>
+      scalar(lines, `svc_event_loop_lag_${name}_seconds`, "gauge", `${late}, ${help}`, ms / 1000);
+    gauge("p99", "99th percentile of the last seconds", load.loopLagP99Ms());
+    gauge("max", "at most since the start", load.loopLagMaxMs);
   }
 
   close(): void {
+    this.process.close();
     this.load.close();
   }
 }

@@ -9,7 +9,7 @@ import {
   PHASE_SECONDS_BOUNDS,
   type RangeFacts,
 } from "../../host/requests/range-tally.js";
-import { family } from "./metric-lines.js";
+import { family, histogramLines } from "./exposition.js";
 
 /** Partitions whose keys are told at most, those with most keys: a series each. */
 const PARTITIONS_MAX = 64;
@@ -30,24 +30,6 @@ function phaseLines(lines: string[], { phases }: RangeFacts): void {
   for (const [phase, { counts, sum }] of phases) {
     histogramLines(lines, name, `phase="${phase}"`, PHASE_SECONDS_BOUNDS, counts, sum);
   }
-}
-
-function histogramLines(
-  lines: string[],
-  name: string,
-  label: string,
-  bounds: readonly number[],
-  counts: readonly number[],
-  sum: number,
-): void {
-  const before = label === "" ? "" : `${label},`;
-  const own = label === "" ? "" : `{${label}}`;
-  let total = 0;
-  for (const [at, count] of counts.entries()) {
-    total += count;
-    lines.push(`${name}_bucket{${before}le="${bounds[at] ?? "+Inf"}"} ${total}`);
-  }
-  lines.push(`${name}_sum${own} ${sum}`, `${name}_count${own} ${total}`);
 }
 
 function keyLines(lines: string[], { keys }: RangeFacts): void {

@@ -15,7 +15,7 @@ import { WatchedFiles } from "./watched-files.js";
 export interface PeerTlsReports {
   /** A mistake, or null. */
   readonly reloaded: (what: "peer-certificate", mistake: string | null) => void;
-  readonly metrics: Pick<Metrics, "certificateExpires">;
+  readonly metrics: Pick<Metrics, "certificateExpires" | "peerEchoed">;
 }
 
 export class PeerCertificates {

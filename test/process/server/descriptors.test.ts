@@ -36,12 +36,15 @@ t.test("P-199 the connection budget lies below the limit of open files", (t) => 
 
 t.test("P-199 one count for all listeners; the refused are counted", (t) => {
   const count = new ConnectionCount(2);
-  t.ok(count.enter("grpc"));
-  t.ok(count.enter("http"));
-  t.notOk(count.enter("https"));
+  const quiet = { bytesRead: 3, bytesWritten: 5 };
+  t.ok(count.enter("grpc", quiet));
+  t.ok(count.enter("http", { bytesRead: 10, bytesWritten: 20 }));
+  t.notOk(count.enter("https", quiet));
   t.same([count.open, count.refused], [{ grpc: 1, http: 1, https: 0 }, 1]);
-  count.leave("grpc");
-  t.ok(count.enter("https"), "room again");
-  t.throws(() => count.leave("grpc"), "nobody leaves twice");
+  t.same(count.bytesMoved(), { received: 13, sent: 25 });
+  count.leave("grpc", quiet);
+  t.same(count.bytesMoved(), { received: 13, sent: 25 }, "what is past counts");
+  t.ok(count.enter("https", quiet), "room again");
+  t.throws(() => count.leave("grpc", quiet), "nobody leaves twice");
   t.end();
 });

@@ -66,6 +66,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
       faultIds.push(requestId);
     },
     audit: null,
+    observer: null,
     ...options,
   });
   const port = await server.listen("127.0.0.1", 0);

@@ -59,7 +59,8 @@ class Leader implements BlockGroup {
     };
     const { timer } = cluster;
     const clock = { monotonicMs: () => timer.nowMs, wallMs: () => 0 };
-    const meter = { sequenceValues: (count: number) => void (this.handed += count) };
+    const sequenceValues = (count: number): void => void (this.handed += count);
+    const meter = { sequenceValues, sequenceBlock: () => undefined };
     this.blocks = new SequenceBlocks(this, settings, { clock, timer, meter }, kernels, blocksMax);
   }
 

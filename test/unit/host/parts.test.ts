@@ -23,6 +23,7 @@ import { comparisons } from "../../../perf/micro/host.js";
 import { ManualLog, ManualTimer, setCommand } from "../../doubles/host/world.js";
 import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
 import { freshState, membershipOf } from "../../doubles/raft/fresh.js";
+import { SILENT_METER } from "../../doubles/silent-meter.js";
 
 function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
   const done = (result: ProposalResult): void => void results.push(result);
@@ -159,7 +160,7 @@ t.test("P-033 waiters belong to (term, index)", async (t) => {
 
 t.test("P-048 P-049 rounds confirm who was there when they began", async (t) => {
   const completions = new Completions(() => undefined);
-  const reads = new Reads(completions, 4);
+  const reads = new Reads(completions, 4, SILENT_METER);
   const results: string[] = [];
   const add = (name: string, deadlineMs = 1000): boolean =>
     reads.add(deadlineMs, (result: ReadResult) => void results.push(`${name} ${result.status}`));

@@ -607,6 +607,7 @@ t.test("the benchmark route exists only when asked for, and answers are observed
       t.ok(durationMs >= 0);
       seen.push([path, status]);
     },
+    unauthenticated: () => undefined,
   };
   const rig = await rigFor(t, { benchmarkRoute: true, observer });
   t.equal((await rig.post("/v1/benchmark/noop", { a: 1 })).text, "{}");

@@ -2,6 +2,7 @@
 import { Writable } from "node:stream";
 import t from "tap";
 import { makeLogger } from "../../../src/server/logs.js";
+import { LogLines } from "../../../src/server/metrics/log-lines.js";
 
 /** A target that takes nothing until it is let go. */
 class Slow extends Writable {
@@ -23,7 +24,8 @@ class Slow extends Writable {
 
 function lossy(format: "text" | "json"): Promise<string> {
   const target = new Slow();
-  const logger = makeLogger("info", format, "svc-0", target);
+  const lines = new LogLines();
+  const logger = makeLogger("info", format, "svc-0", lines, target);
   const long = "x".repeat(64 * 1024);
   for (let at = 0; at < 40; at++) logger.log("info", "long", { long });
   return new Promise((resolve) => {

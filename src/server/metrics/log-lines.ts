@@ -1,0 +1,23 @@
+/**
+ * Lines of the log as figures.
+ *
+ * Invariants: 1. Counts only grow.
+ */
+import type { LogLevel } from "../../ports.js";
+import { family, scalar } from "./exposition.js";
+
+/** How many lines were made, by level, and how many of them were dropped. */
+export class LogLines {
+  readonly made: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };
+  dropped = 0;
+}
+
+/** Their metrics. */
+export function logLines(lines: string[], { made, dropped }: LogLines): void {
+  const name = "svc_log_lines_total";
+  family(lines, name, "counter", "Lines of the log, by level");
+  for (const [level, count] of Object.entries(made))
+    lines.push(`${name}{level="${level}"} ${count}`);
+  const lost = "Lines that were dropped because nobody took them";
+  scalar(lines, "svc_log_lines_dropped_total", "counter", lost, dropped);
+}
