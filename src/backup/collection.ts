@@ -109,8 +109,9 @@ function takeTurn(
     if (taken.code === "no-space") return done(ok({ lease: null, nowMs: order.wallMs() }));
     if (taken.code !== "exists") return done(systemFault(taken));
     if (order.isCancelled()) return done(cancelled());
-    withdrawStale(ports, order, (fault) => {
-      if (fault !== null) return done(fault);
+    withdrawStale(ports, order, (withdrawn) => {
+      if (!withdrawn.ok) return done(withdrawn);
+      if (withdrawn.value) return takeTurn(ports, order, restMs, done);
       if (restMs <= 0) return done(failure("busy", "Another pass is running."));
       const pauseMs = Math.min(LOOK_AGAIN_MS, restMs);
       timer.after(pauseMs, () => takeTurn(ports, order, restMs - pauseMs, done));
@@ -118,11 +119,11 @@ function takeTurn(
   });
 }
 
-/** Takes the lease of a pass away that nobody carries on. */
+/** Takes the lease of a pass away that nobody carries on, and tells whether it did. */
 function withdrawStale(
   { archive }: LeasePorts,
   { tag, wallMs }: CollectionOrder,
-  done: (fault: BackupFault | null) => void,
+  done: BackupDone<boolean>,
 ): void {
   const name = leaseName(GC);
   // A file of now tells what time the file system has.
@@ -130,9 +131,12 @@ function withdrawStale(
   archive.create(probe, (created) => {
     const judge = (nowMs: number): void => {
       archive.examine(name, (entry) => {
-        if (!entry.ok) return done(entry.code === "missing" ? null : systemFault(entry));
-        if (isLiving(entry.value, nowMs)) return done(null);
-        archive.remove(name, () => done(null));
+        if (!entry.ok) return done(entry.code === "missing" ? ok(false) : systemFault(entry));
+        if (isLiving(entry.value, nowMs)) return done(ok(false));
+        archive.remove(name, (removed) => {
+          const isAway = removed.ok || removed.code === "missing";
+          done(isAway ? ok(true) : systemFault(removed));
+        });
       });
     };
     if (!created.ok) return judge(wallMs());

@@ -82,7 +82,7 @@ export const BACKUP_COMMANDS: readonly CommandSpec[] = [
     area: "Backup",
     meaning: "write a new storage directory on the server from a chain",
     required: ["--target-dir"],
-    optional: ["--target-time-ms"],
+    optional: ["--target-time-ms", "--sequence-skip"],
     examples: [`svc-cli --restore ${ID} --target-dir /restores/today`],
     answers: ["Restore completed to /restores/today"],
     module: "backups",

@@ -133,6 +133,9 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--target-time-ms", "int64", "n", "restore up to this Unix time in milliseconds", {
     defaultText: "0, the end of the chain",
   }),
+  option("--sequence-skip", "int64", "n", "move every sequence on by so many increments", {
+    defaultText: "0, by none",
+  }),
 ];
 
 /** Options of `lock-run` and of `--lock … --exec`. */

@@ -14,6 +14,7 @@ import {
 } from "../../client/mod.js";
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
 import { isRefusal } from "../invocation/failures.js";
+import { whileRunning } from "./backup-progress.js";
 import { tableLines, timeText } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
 
@@ -65,7 +66,7 @@ function taking(
 ) {
   return (values: OptionValues, context: RunContext): Promise<Outcome> =>
     onFirstNode(context, async (client) => {
-      const backup = await take(client, values, context);
+      const backup = await whileRunning(context, client, () => take(client, values, context));
       return outcome(true, backupLines(kind, backup), backup);
     });
 }
@@ -145,6 +146,16 @@ function collect(values: OptionValues, context: RunContext): Promise<Outcome> {
   });
 }
 
+/** Sequences that had handed out, or could have, more than they have now. */
+function aheadLines({
+  sequencesAhead: names,
+  sequencesAheadCount: count,
+}: RestoreResult): string[] {
+  if (count === 0n) return [];
+  const more = count > BigInt(names.length) ? ", …" : "";
+  return [`Sequences ahead: ${count} (${names.join(", ")}${more})`];
+}
+
 function restoreLines(answer: RestoreResult): string[] {
   return [
     `Restore completed to ${answer.targetDir}`,
@@ -153,6 +164,7 @@ function restoreLines(answer: RestoreResult): string[] {
     `Last applied time: ${timeText(answer.lastAppliedPhysicalMs)}`,
     `Recoverable window: ${timeText(answer.minRecoverablePhysicalMs)} to ` +
       timeText(answer.maxRecoverablePhysicalMs),
+    ...aheadLines(answer),
     `Chain (${answer.chain.length} entries):`,
     ...answer.chain.map((backup) => `  ${backup.backupId}`),
     `Start a fresh node on it: svc-server --storage-path ${answer.targetDir} (with the same ` +
@@ -164,18 +176,26 @@ function restore(values: OptionValues, context: RunContext): Promise<Outcome> {
   const leaf = values.requiredText("--restore");
   const targetDir = values.requiredText("--target-dir");
   const targetTimeMs = values.int64("--target-time-ms") ?? 0n;
+  const sequenceSkip = values.int64("--sequence-skip") ?? 0n;
   return onFirstNode(context, async (client) => {
-    const answer = await client.backups.restore(leaf, targetDir, {
-      ...context.calling(),
-      targetTimeMs,
-    });
-    const { minRecoverablePhysicalMs, maxRecoverablePhysicalMs, ...members } = answer;
+    const answer = await whileRunning(context, client, () =>
+      client.backups.restore(leaf, targetDir, {
+        ...context.calling(),
+        targetTimeMs,
+        sequenceSkip,
+      }),
+    );
+    const { targetDir: dir, partitionsRestored, entriesApplied, lastAppliedPhysicalMs } = answer;
+    const { chain: entries, ...rest } = answer;
     return outcome(true, restoreLines(answer), {
-      ...members,
+      ...{ targetDir: dir, partitionsRestored, entriesApplied, lastAppliedPhysicalMs },
+      chain: entries,
       // A restore that answers at all is Ok: every other outcome is an error of the library.
       outcome: 0,
-      minRecoverablePhysicalMs,
-      maxRecoverablePhysicalMs,
+      minRecoverablePhysicalMs: rest.minRecoverablePhysicalMs,
+      maxRecoverablePhysicalMs: rest.maxRecoverablePhysicalMs,
+      sequencesAhead: rest.sequencesAhead,
+      sequencesAheadCount: rest.sequencesAheadCount,
     });
   });
 }

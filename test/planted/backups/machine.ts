@@ -5,6 +5,7 @@
 import type { RecordBug } from "../records.js";
 import { backup } from "./bug.js";
 import { cutBugs } from "./cut.js";
+import { collectionBugs } from "./collection.js";
 import { backupFileBugs } from "./files.js";
 import { logBugs } from "./log.js";
 import { restoringBugs } from "./restoring.js";
@@ -75,4 +76,5 @@ export const backupBugs: readonly RecordBug[] = [
   ...logBugs,
   ...restoringBugs,
   ...backupFileBugs,
+  ...collectionBugs,
 ];

@@ -159,13 +159,16 @@ t.test("the catalog, chains, collection, restore", async (t) => {
       Outcome: "Ok",
       MinRecoverablePhysicalMs: 1_767_323_045_678,
       MaxRecoverablePhysicalMs: 1_767_323_045_678,
+      SequencesAhead: ["a", "b"],
+      SequencesAheadCount: 3,
     }),
   );
   t.match(
-    await answer(t, 0, "--restore", FULL_ID, "--target-dir", "/r/a"),
+    await answer(t, 0, "--restore", FULL_ID, "--target-dir", "/r/a", "--sequence-skip", "9"),
     new RegExp(
       "^Restore completed to /r/a\nPartitions restored: 16\nWAL entries applied: 12\n" +
         `Last applied time: ${CREATED}\nRecoverable window: ${CREATED} to ${CREATED}\n` +
+        "Sequences ahead: 3 \\(a, b, …\\)\n" +
         `Chain \\(1 entries\\):\n  ${FULL_ID}\n.*--storage-path /r/a`,
     ),
   );
