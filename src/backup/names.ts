@@ -44,6 +44,11 @@ function partitionName(partition: number): string {
   return `p${String(partition).padStart(5, "0")}`;
 }
 
+/** Of the restore with this number. */
+export function claimName(ordinal: number): string {
+  return `restore_${ordinal}.claim`;
+}
+
 /** Below the directory of the backup. */
 export function imageName(partition: number): string {
   return `${IMAGE_FOLDER}/${partitionName(partition)}.image`;

@@ -5,6 +5,8 @@
  * |---|---|
  * | `{path}/{revision}/identity.json` | kind, format version, storage id, cluster id, node id |
  * | `{path}/{revision}/level.json` | the highest level of anything there (`level-file.ts`); absent = 1 |
+ * | `{path}/{revision}/restored.json` | what a restore made of it: adopted while there is no identity |
+ * | `{path}/{revision}/forcing.json` | a cluster is being forced out of it; gone when that has ended |
  * | `{path}/{revision}/complete.json` | written when the first start had made everything |
  * | `{path}/{revision}/state/` | the LMDB environment |
  * | `{path}/wal/`, or the path of the log | the segments |
@@ -23,6 +25,9 @@ import type { LogIdentity } from "./log/records.js";
 export const STORAGE_FORMAT_VERSION = 2;
 const IDENTITY_KIND = "svc-storage";
 const IDENTITY_MAX_BYTES = 16_384;
+/** As a restore writes it. */
+const RESTORED_KIND = "svc-restored";
+const RESTORED_VERSION = 1;
 
 /**
  * "storage-unreadable": the system refused. "storage-damaged": the identity is not what was
@@ -121,6 +126,35 @@ export function readIdentity(path: string): Result<LogIdentity | null, DataDirec
 function damaged(path: string, what: string): Failure<"storage-damaged"> {
   const remedy = "restore the file from a copy, or start this node empty";
   return failure("storage-damaged", `${path} is damaged: ${what}; ${remedy}`);
+}
+
+/** The cluster that a restore made the directory for; null where no restore made it. */
+export function readRestored(path: string): Result<string | null, DataDirectoryCode> {
+  let text: string;
+  try {
+    if (!fs.existsSync(path)) return ok(null);
+    if (fs.statSync(path).size > IDENTITY_MAX_BYTES) return damaged(path, "it is too large");
+    text = fs.readFileSync(path, "utf8");
+  } catch (error) {
+    return refused("read", path, error);
+  }
+  let fields: ReadonlyMap<string, unknown>;
+  try {
+    fields = new Map(Object.entries(JSON.parse(text) as object));
+  } catch {
+    return damaged(path, "it is no object of JSON");
+  }
+  const version = fields.get("version");
+  if (fields.get("kind") !== RESTORED_KIND || typeof version !== "number") {
+    return damaged(path, "it is of another kind");
+  }
+  if (version > RESTORED_VERSION) {
+    const message = `${path} has format version ${String(version)}: use a newer program`;
+    return failure("storage-newer", message);
+  }
+  const clusterId = fields.get("clusterId");
+  const isId = typeof clusterId === "string" && clusterId.length > 0;
+  return isId ? ok(clusterId) : damaged(path, "no clusterId");
 }
 
 /** Checks what an identity file says. */

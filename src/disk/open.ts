@@ -32,6 +32,7 @@ import {
   type DataDirectoryCode,
   makeDirectory,
   readIdentity,
+  readRestored,
   syncNames,
   writeIdentity,
   writeMark,
@@ -80,6 +81,8 @@ export interface Disk {
   readonly identity: LogIdentity;
   /** True when the directory was made by this call. */
   readonly isNew: boolean;
+  /** A restore made it, or a cluster was forced out of it; a node may have run on it since. */
+  readonly isRestored: boolean;
   /** null: nothing lies on a volume. */
   readonly space: VolumeSpace | null;
   figures(): StoreFigures;
@@ -94,24 +97,43 @@ const SPACE_RETRY_MS = 1000;
  * Written when the first log segment is durable: from then on a directory without a log is a loss.
  */
 const COMPLETE_MARK = "complete.json";
+const IDENTITY_NAME = "identity.json";
+const RESTORED_NAME = "restored.json";
+const FORCING_NAME = "forcing.json";
 
 type Done = (result: Result<Disk, DiskCode>) => void;
 
-/** The identity of an existing directory, without opening it; null when there is none yet. */
-export function storedIdentity(
+/** The cluster of an existing directory, without opening it; null when there is none yet. */
+export function storedCluster(
   options: Pick<DiskOptions, "adapter" | "path" | "revision">,
-): Result<LogIdentity | null, DiskCode> {
+): Result<string | null, DiskCode> {
   if (options.adapter === "memory") return ok(null);
-  return readIdentity(`${options.path}/${options.revision}/identity.json`);
+  const home = `${options.path}/${options.revision}`;
+  const identity = readIdentity(`${home}/${IDENTITY_NAME}`);
+  if (!identity.ok) return identity;
+  return identity.value === null
+    ? readRestored(`${home}/${RESTORED_NAME}`)
+    : ok(identity.value.clusterId);
+}
+
+/** A directory out of which a cluster is being forced is nobody's until that has ended. */
+function forcingFault(home: string): Failure<"storage-damaged"> | null {
+  const path = `${home}/${FORCING_NAME}`;
+  if (!existsSync(path)) return null;
+  const remedy = "run --force-new-cluster again, with the id that it was given";
+  return failure("storage-damaged", `${path}: a cluster is being forced out of this: ${remedy}`);
 }
 
 export function openDisk(options: DiskOptions, ports: DiskPorts, done: Done): void {
   if (options.adapter === "memory") return openMemory(options, ports, done);
   const home = `${options.path}/${options.revision}`;
-  const identity = readIdentity(`${home}/identity.json`);
-  if (!identity.ok) return ports.timers.soon(() => done(identity));
+  const refuse = (refusal: Failure<DiskCode>): void => ports.timers.soon(() => done(refusal));
+  const forcing = forcingFault(home);
+  if (forcing !== null) return refuse(forcing);
+  const cluster = storedCluster(options);
+  if (!cluster.ok) return refuse(cluster);
   const files = new BudgetedFiles(new RealFiles());
-  LevelFile.open(home, options.program, files, identity.value === null, (judged) => {
+  LevelFile.open(home, options.program, files, cluster.value === null, (judged) => {
     if (judged.ok) lockAndOpen(options, ports, files, home, done);
     else done(judged);
   });
@@ -153,7 +175,19 @@ function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
   const close = closer([store, log], []);
   ports.timers.soon(() => {
     const figures = (): StoreFigures => store.figures();
-    done(ok({ log, store, level, identity, isNew: true, space: null, figures, close }));
+    done(
+      ok({
+        log,
+        store,
+        level,
+        identity,
+        isNew: true,
+        isRestored: false,
+        space: null,
+        figures,
+        close,
+      }),
+    );
   });
 }
 
@@ -161,20 +195,26 @@ function openMemory(options: DiskOptions, ports: DiskPorts, done: Done): void {
 function identify(
   options: DiskOptions,
   home: string,
-): Result<{ identity: LogIdentity; isNew: boolean }, DiskCode> {
-  const path = `${home}/identity.json`;
+): Result<{ identity: LogIdentity; isNew: boolean; isRestored: boolean }, DiskCode> {
+  const path = `${home}/${IDENTITY_NAME}`;
   const found = readIdentity(path);
   if (!found.ok) return found;
+  const restored = readRestored(`${home}/${RESTORED_NAME}`);
+  if (!restored.ok) return restored;
+  const isRestored = restored.value !== null;
   if (found.value !== null) {
     const { nodeId } = options.identity;
-    if (found.value.nodeId === nodeId) return ok({ identity: found.value, isNew: false });
+    if (found.value.nodeId === nodeId)
+      return ok({ identity: found.value, isNew: false, isRestored });
     const owner = `node ${String(found.value.nodeId)}, not to node ${String(nodeId)}`;
     const remedy = "give this node the id or the path that belongs to it";
     return failure("storage-foreign", `${home} belongs to ${owner}: ${remedy}`);
   }
-  const identity = { storageId: randomBytes(16).toString("hex"), ...options.identity };
+  const storageId = randomBytes(16).toString("hex");
+  const clusterId = restored.value ?? options.identity.clusterId;
+  const identity = { storageId, ...options.identity, clusterId };
   const written = writeIdentity(path, identity);
-  return written.ok ? ok({ identity, isNew: true }) : written;
+  return written.ok ? ok({ identity, isNew: true, isRestored }) : written;
 }
 
 function openLocked(
@@ -187,7 +227,7 @@ function openLocked(
 ): void {
   const identified = identify(options, home);
   if (!identified.ok) return done(identified);
-  const { identity, isNew } = identified.value;
+  const { identity, isNew, isRestored } = identified.value;
   const { maxBytes, kernels, placeOfRow } = options;
   const storeOptions = { path: `${home}/state`, maxBytes, mapBytes: FIRST_MAP_BYTES };
   const stored = openStore(
@@ -211,7 +251,7 @@ function openLocked(
     mayCreate: !existsSync(mark),
   };
   // Its name is durable now, and nobody else raises it any more.
-  LevelFile.open(home, options.program, ports.files, isNew, (judged) => {
+  LevelFile.open(home, options.program, ports.files, isNew && !isRestored, (judged) => {
     if (!judged.ok) return store.close(() => done(judged));
     const level = judged.value;
     openLog(logOptions, ports, kernels, (opened) => {
@@ -226,7 +266,7 @@ function openLocked(
         closed(then);
       };
       const figures = (): StoreFigures => store.figures();
-      done(ok({ log, store, level, identity, isNew, space, figures, close }));
+      done(ok({ log, store, level, identity, isNew, isRestored, space, figures, close }));
     });
   });
 }

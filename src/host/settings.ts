@@ -87,6 +87,11 @@ export interface HostSettings {
    * among them, unless it joined. Of a joiner the ids count, its member list brings the addresses.
    */
   readonly founders: readonly Founder[];
+  /**
+   * The directory was made by a restore, and no node was started on it yet: it has groups, and this
+   * node alone makes a cluster of them.
+   */
+  readonly adopts?: boolean;
   /** Data partitions when a cluster is founded here; ignored once a member list is stored. */
   readonly initialPartitions: number;
   /** Of a cluster that is founded here: replicas of each data partition; 0 = every voter. */

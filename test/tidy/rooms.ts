@@ -26,7 +26,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["snapshots"],
     ["settings.ts", "requests"],
     ["storage"],
-    ["group", "reports"],
+    ["group", "reports", "restoring"],
     ["sequences", "leaders", "cluster"],
     ["ranges", "backups"],
   ],
@@ -41,7 +41,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   disk: [["log", "store"]],
   grpc: [["calls"], ["batch", "services"]],
   rest: [["json"], ["http"], ["routes"]],
-  server: [["flags", "metrics"], ["security"], ["listeners"]],
+  server: [["flags", "metrics"], ["security"], ["listeners", "restoring"]],
   client: [
     ["values"],
     ["time"],

@@ -26,12 +26,13 @@ import { GroupLevel } from "../group/group-level.js";
 import {
   IDENTITY_KEY,
   type NodeIdentity,
-  decodeIdentity,
   encodeIdentity,
+  knownIdentity,
 } from "../storage/identity.js";
 import {
   type Beginning,
   type StartRefusal,
+  adoptable,
   appliedTermAgrees,
   checkIdentity,
   foundingBeginning,
@@ -167,11 +168,9 @@ export class GroupRegistry {
     this.follower = follower;
     const recovered = ports.log.recovered();
     const partitions = new Set<PartitionId>([...recovered.keys(), ...storedGroups(ports.store)]);
-    const bytes = this.memtable.get(IDENTITY_KEY);
-    const identity = bytes === null ? null : decodeIdentity(bytes);
-    if (bytes !== null && identity === null) {
-      return failure("damaged-state", "The identity row of the state store is damaged.");
-    }
+    const known = knownIdentity(this.memtable.get(IDENTITY_KEY), settings);
+    if (!known.ok) return known;
+    const { identity, isAdopted } = known.value;
     const checked = checkIdentity(identity, settings.nodeId, partitions.size > 0);
     if (!checked.ok) return checked;
     const bootNumber = (identity?.bootNumber ?? 0) + 1;
@@ -200,10 +199,17 @@ export class GroupRegistry {
     }
     const supported = this.checkLevels();
     if (!supported.ok) return supported;
+    if (!isAdopted) this.begin();
+    flusher.flushSoon(() => {
+      if (isAdopted) this.begin();
+      identified(boot);
+    });
+    return isAdopted ? adoptable(this.find(META_PARTITION)?.replica.machine ?? null) : ok(null);
+  }
+
+  private begin(): void {
     for (const { replica } of this.list) replica.start();
     this.refresh();
-    flusher.flushSoon(() => identified(boot));
-    return ok(null);
   }
 
   /** Follows the partition map: cheap when the meta group applied nothing since. */

@@ -10,6 +10,7 @@
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { BOOTS_TOLD_MAX, VOTERS_MAX } from "../../base/limits.js";
 import { type ByteKey, nodeRowKey } from "../../machine/store/keys.js";
+import { type Result, failure, ok } from "../../base/result.js";
 import type { Founder } from "../../ports.js";
 
 const VERSION = 3;
@@ -59,4 +60,26 @@ export function decodeIdentity(bytes: Uint8Array): NodeIdentity | null {
     founders.push(founder);
   }
   return reader.isComplete() ? { nodeId, founders, isJoiner, bootNumber, bootNonces } : null;
+}
+
+interface Adopter extends Pick<NodeIdentity, "nodeId" | "founders"> {
+  /** The directory was made by a restore: its node is the only founder there is. */
+  readonly adopts?: boolean;
+}
+
+/** Whose directory it is, by its row; null: nobody's yet. */
+export function knownIdentity(
+  row: Uint8Array | null,
+  { nodeId, founders, adopts = false }: Adopter,
+): Result<
+  { readonly identity: NodeIdentity | null; readonly isAdopted: boolean },
+  "damaged-state"
+> {
+  if (row === null) {
+    const adopted = { nodeId, founders, isJoiner: false, bootNumber: 0, bootNonces: [] };
+    return ok({ identity: adopts ? adopted : null, isAdopted: adopts });
+  }
+  const identity = decodeIdentity(row);
+  if (identity !== null) return ok({ identity, isAdopted: false });
+  return failure("damaged-state", "The identity row of the state store is damaged.");
 }

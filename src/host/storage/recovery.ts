@@ -68,6 +68,14 @@ export function checkIdentity(
   return ok(null);
 }
 
+/** Whether the groups are those of a restored cluster that nobody belongs to yet. */
+export function adoptable(meta: Machine | null): Result<null, StartRefusal> {
+  const isWhole = (meta?.meta.cluster() ?? null) !== null && meta?.meta.members().length === 0;
+  if (isWhole) return ok(null);
+  const what = "A restored data directory lacks its cluster, or has members already.";
+  return failure("damaged-state", `${what} Restore the backup once more.`);
+}
+
 function refuse(code: StartRefusal, partition: PartitionId, what: string): Failure<StartRefusal> {
   return failure(code, `Partition ${partition}: ${what} ${RESTORE_HINT}`);
 }

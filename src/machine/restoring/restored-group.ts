@@ -9,9 +9,14 @@
  */
 import { assert } from "../../base/assert.js";
 import { NO_CONFIG, NO_PLACEMENT, type PartitionId } from "../../base/ids.js";
-import { type GroupRecord, encodeGroupRecord } from "../commands/group-record.js";
+import {
+  type GroupRecord,
+  decodeGroupRecord,
+  encodeGroupRecord,
+} from "../commands/group-record.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import { decodeSequenceRow } from "../sequences/sequence-row.js";
+import { StateDigest } from "../store/digest.js";
 import {
   type ByteKey,
   RowKind,
@@ -29,6 +34,8 @@ export class RestoredGroup {
   private highestToken = -1n;
   private highestIncarnation = 0;
   private dataBytes = 0;
+  private readonly digest = new StateDigest();
+  private rows = 0;
   private state: "more" | "done" | "overflow" = "more";
   private written: GroupRecord | null = null;
 
@@ -72,7 +79,10 @@ export class RestoredGroup {
   }
 
   private note(kind: number, key: ByteKey, row: Uint8Array): void {
-    this.dataBytes += key.length - this.prefix.length - 1 + row.length;
+    const name = key.slice(this.prefix.length + 1);
+    this.dataBytes += name.length + row.length;
+    this.digest.row(kind, name, row);
+    this.rows++;
     if (kind === RowKind.lock) {
       const token = decodeLockRow(row)?.token ?? -1n;
       if (token > this.highestToken) this.highestToken = token;
@@ -103,10 +113,50 @@ export class RestoredGroup {
     return "done";
   }
 
+  /** How many rows there are, and a digest over them and the record: by `evidenceOf` again. */
+  get evidence(): string {
+    assert(this.written !== null, "what a group holds is known at the end");
+    return evidenceText(this.rows, this.digest, encodeGroupRecord(this.written));
+  }
+
   /** What this group sets; a claim has the largest of all groups. Only when done. */
   get floors(): RestoredFloors {
     assert(this.written !== null, "floors are known at the end");
     const { tokenFloor, ephemeralFloor } = this.written;
     return { tokenFloor, ephemeralFloor, incarnation: this.highestIncarnation };
+  }
+}
+
+function evidenceText(rows: number, digest: StateDigest, record: Uint8Array): string {
+  digest.row(0, "", record);
+  return `${rows} rows ${digest.toString()}`;
+}
+
+/** Reads what is stored of a group, as `RestoredGroup.evidence` tells it; slice by slice. */
+export class StoredEvidence {
+  private readonly digest = new StateDigest();
+  private rows = 0;
+  private cursor: ByteKey | null = null;
+
+  constructor(
+    private readonly memtable: Memtable,
+    private readonly group: PartitionId,
+  ) {}
+
+  /** Goes over up to `limit` rows; null: there are more. */
+  step(limit: number): string | null {
+    const { memtable, group } = this;
+    const bytes = memtable.get(groupRecordKey(group));
+    const record = bytes === null ? null : decodeGroupRecord(bytes);
+    if (bytes === null || record === null) return "no record";
+    const prefix = generationPrefix(group, record.generation);
+    let count = 0;
+    memtable.scan(this.cursor ?? prefix, keySuccessor(prefix), (key, row) => {
+      this.cursor = `${key}\0`;
+      this.digest.row(key.charCodeAt(prefix.length), key.slice(prefix.length + 1), row);
+      this.rows++;
+      return ++count < limit;
+    });
+    return count < limit ? evidenceText(this.rows, this.digest, bytes) : null;
   }
 }

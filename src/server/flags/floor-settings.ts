@@ -8,7 +8,7 @@ import { VERSION } from "../../base/generated/version.js";
 /** What is known of the node's cluster only once its listener and its disk are open. */
 export type ClusterSettings = Pick<
   HostSettings,
-  "endpoint" | "clusterId" | "storageId" | "founders" | "entryLevel"
+  "endpoint" | "clusterId" | "storageId" | "founders" | "entryLevel" | "adopts"
 >;
 
 export function hostSettings(config: ServerConfig, cluster: ClusterSettings): HostSettings {

@@ -9,7 +9,7 @@
 import { FIRST_LEVEL, META_PARTITION } from "../../base/ids.js";
 import { PROGRAM } from "../../base/levels.js";
 import { failure, ok, type Result } from "../../base/result.js";
-import { storedIdentity, type Disk, type DiskCode } from "../../disk/open.js";
+import { storedCluster, type Disk, type DiskCode } from "../../disk/open.js";
 import { type Entered, foundersOf } from "../../host/cluster/entering.js";
 import { IDENTITY_KEY } from "../../host/storage/identity.js";
 import type { Node } from "../../host/node.js";
@@ -32,9 +32,9 @@ export async function findClusterId(
 ): Promise<Result<string, DiskCode>> {
   const { storage: adapter, storagePath: path, storageRevision: revision } = config;
   const { initialCluster, initialClusterState, join } = config;
-  const stored = storedIdentity({ adapter, path, revision });
+  const stored = storedCluster({ adapter, path, revision });
   if (!stored.ok) return stored;
-  if (stored.value !== null) return ok(stored.value.clusterId);
+  if (stored.value !== null) return ok(stored.value);
   if (isAlone(config)) return ok(randomHex(32));
   if (initialClusterState === "new" && peers.entering.isFounder) {
     return ok(clusterIdOf(initialCluster, config.partitions));
@@ -48,6 +48,8 @@ export interface Beginning {
   readonly founders: readonly Founder[];
   /** Level of the cluster: that it is founded at, or stood at when this node was taken in. */
   readonly entryLevel: number;
+  /** A restore made the directory, and no node was started on it yet: it has groups. */
+  readonly adopts: boolean;
 }
 
 /**
@@ -62,13 +64,20 @@ export async function findFounders(
   logger: LoggerPort,
 ): Promise<Result<Beginning, "usage">> {
   const { endpoint, self, entering } = peers;
+  const adopts = false;
   if (disk.store.get(fromByteKey(IDENTITY_KEY)) !== null) {
-    return ok({ founders: [], entryLevel: FIRST_LEVEL });
+    return ok({ founders: [], entryLevel: FIRST_LEVEL, adopts });
   }
   const { clusterId, storageId } = self;
+  const itself = [{ nodeId: config.nodeId, endpoint, storageId }];
+  if (disk.isRestored) {
+    // It has a roster in all but name (contract 7.5).
+    const event = "a restored directory begins a cluster of its own: whom to join is not looked at";
+    if (!isAlone(config)) logger.log("warn", event, { clusterId });
+    return ok({ founders: itself, entryLevel: FIRST_LEVEL, adopts: true });
+  }
   if (isAlone(config)) {
-    const founders = [{ nodeId: config.nodeId, endpoint, storageId }];
-    return ok({ founders, entryLevel: PROGRAM.levels.max });
+    return ok({ founders: itself, entryLevel: PROGRAM.levels.max, adopts });
   }
   self.standing = () => ({ state: "empty", founders: [] });
   const entered = await new Promise<Entered>((resolve) => {
@@ -81,14 +90,17 @@ export async function findFounders(
   const founders = entered.kind === "joined" ? entered.founders : entered.founders.map(idOf);
   const { level } = entered;
   logger.log("info", event, { clusterId, level, founders: founders.join(",") });
-  return ok({ founders: foundersOf(entered), entryLevel: level });
+  return ok({ founders: foundersOf(entered), entryLevel: level, adopts });
 }
 
 /** How often the log is looked at while it is applied (ms). */
 const LOOK_EVERY_MS = 10;
 
 function othersOf(nodeId: number, node: Node): string | null {
-  const members = node.group(META_PARTITION)?.machine.meta.members() ?? [];
+  const meta = node.group(META_PARTITION)?.machine.meta;
+  const members = meta?.members() ?? [];
+  // Of a restored cluster, which is about to have this node as its only member.
+  if (members.length === 0 && (meta?.cluster() ?? null) !== null) return null;
   const standing = node.standing();
   const listed = members.length > 0 ? members : (standing?.founders ?? []);
   if (listed.some((member) => member.nodeId !== nodeId)) {

@@ -1,0 +1,142 @@
+/** Backups restored by real processes on a real disk, and nodes started on what came of it. */
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import t from "tap";
+import {
+  ServerProcess,
+  endAll,
+  freePorts,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
+import { DiskCatalogue } from "./catalogue.js";
+
+const directory = temporaryDirectory();
+t.setTimeout(240_000);
+t.teardown(async () => {
+  await endAll();
+  directory.remove();
+});
+
+function start(path: string, id: number, port: number, ...flags: string[]): ServerProcess {
+  return new ServerProcess([
+    ...["--grpc-port=off", "--https-port=off", "--http-port=0", "--storage-revision=v1"],
+    ...[`--raft-nodeid=${id}`, `--peer-port=${port}`, `--storage-path=${path}`, ...flags],
+  ]);
+}
+
+async function post(
+  node: ServerProcess,
+  path: string,
+  body: object,
+): Promise<Record<string, unknown>> {
+  const { http } = await node.addresses();
+  const answer = await fetch(`http://${http}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+t.test("7.5 T7 a restored directory serves as a cluster of one, and others join it", async (t) => {
+  const catalogue = new DiskCatalogue(join(directory.path, "serves"));
+  catalogue.write(50);
+  catalogue.take(1);
+  catalogue.write(30);
+  catalogue.take(2, 1);
+  const end = await catalogue.restore(2, "new");
+  t.match(end, { ok: true, value: { partitionsRestored: 3 } });
+  t.same(readdirSync(catalogue.restoreRoot).sort(), ["new", "restore_1.claim"]);
+  const [one = 0, two = 0] = await freePorts(2);
+  const path = join(catalogue.restoreRoot, "new");
+  // It has a roster in all but name: whom it is told to join is not asked.
+  const first = start(path, 7, one, `--join=127.0.0.1:${two}`);
+  await first.ready();
+  t.match(await post(first, "/v1/kv/try-get", { key: "key 79", durability: 1 }), { value: String });
+  const held = await post(first, "/v1/locks/get-info", { resource: "held", durability: 1 });
+  t.match(held, { owner: "somebody" });
+  const fresh = { resource: "fresh", owner: "o", expiresMs: 1000, durability: 1 };
+  const granted = await post(first, "/v1/locks/try-lock", fresh);
+  t.ok(BigInt(granted["fencingToken"] as number) >= 1n << 44n, JSON.stringify(granted));
+  const second = start(join(catalogue.path, "second"), 8, two, `--join=127.0.0.1:${one}`);
+  await second.ready();
+  t.match(await post(second, "/v1/kv/try-get", { key: "key 3", durability: 1 }), { value: String });
+  await second.stop();
+  await first.stop();
+  const again = start(path, 7, one);
+  await again.addresses();
+  await again.stop();
+  t.notMatch(again.log, /refus/);
+});
+
+t.test("P-138 a restored node and its old cluster keep each other out", async (t) => {
+  const catalogue = new DiskCatalogue(join(directory.path, "stranger"));
+  catalogue.write(5);
+  catalogue.take(1);
+  for (const name of ["old", "new"]) t.match(await catalogue.restore(1, name), { ok: true });
+  const [one = 0, two = 0] = await freePorts(2);
+  const old = start(join(catalogue.restoreRoot, "old"), 1, one);
+  await old.ready();
+  const restored = start(join(catalogue.restoreRoot, "new"), 2, two, `--join=127.0.0.1:${one}`);
+  await restored.ready();
+  await sleep(1000);
+  for (const node of [old, restored]) {
+    const { http } = await node.addresses();
+    const answer = await fetch(`http://${http}/v1/cluster/membership`);
+    const text = await answer.text();
+    t.equal(text.match(/"nodeId"/g)?.length, 1, text);
+  }
+  await Promise.all([old.stop(), restored.stop()]);
+});
+
+t.test(
+  "P-140 a restore whose process is killed leaves nothing, and the next one succeeds",
+  async (t) => {
+    const catalogue = new DiskCatalogue(join(directory.path, "killed"));
+    catalogue.write(2000, 2000);
+    catalogue.take(1);
+    for (let round = 0; round < 6; round++) {
+      const name = `r${round}`;
+      let pid = 0;
+      const end = await new Promise<{ ok: boolean; code?: string }>((resolve) => {
+        const request = {
+          ...{ leafId: "00000000000000000000000000000001", targetTimeMs: 0, sequenceSkip: 0n },
+          targetDir: join(catalogue.restoreRoot, name),
+        };
+        catalogue.restoring().restore(request, "op", () => undefined, resolve);
+        setTimeout(
+          () => {
+            pid = childOf(process.pid);
+            if (pid > 0) process.kill(pid, "SIGKILL");
+          },
+          150 + round * 120,
+        );
+      });
+      if (!end.ok) t.equal(end.code, "IoError");
+      const names = readdirSync(catalogue.restoreRoot).filter((left) => !left.endsWith(".claim"));
+      t.notOk(
+        names.some((left) => left.includes("staging")),
+        `${round}: ${names.join()}`,
+      );
+      t.equal(names.includes(name), end.ok, `${round}`);
+    }
+    t.match(await catalogue.restore(1, "last"), { ok: true });
+    t.ok(existsSync(join(catalogue.restoreRoot, "last", "v1", "restored.json")));
+  },
+);
+
+/** A process of ours that restores; 0 = none. */
+function childOf(parent: number): number {
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const [, , , ppid = ""] = readFileSync(`/proc/${name}/stat`, "utf8").split(" ");
+      const command = readFileSync(`/proc/${name}/cmdline`, "utf8");
+      if (Number(ppid) === parent && command.includes("--restore-child")) return Number(name);
+    } catch {
+      // It is gone.
+    }
+  }
+  return 0;
+}
