@@ -92,7 +92,7 @@ export function syncNames(path: string): Result<null, DataDirectoryCode> {
 }
 
 /** Writes aside, syncs, renames, syncs the directory. */
-function replaceFile(path: string, text: string): Result<null, DataDirectoryCode> {
+export function replaceFile(path: string, text: string): Result<null, DataDirectoryCode> {
   const draft = `${path}.new`;
   try {
     const descriptor = fs.openSync(draft, "w", 0o600);

@@ -26,6 +26,7 @@ import type { LogIdentity } from "./log/records.js";
 import { openLog } from "./log/recovery.js";
 import type { LogOpenCode } from "./log/refusals.js";
 import type { LogPorts } from "./log/segment.js";
+import { COMPLETE_MARK, FORCING_NAME, IDENTITY_NAME, RESTORED_NAME } from "./names.js";
 import { VolumeSpace } from "./space.js";
 import { type StoreFigures, openStore } from "./store/store.js";
 import {
@@ -93,13 +94,6 @@ export interface Disk {
 /** First size of the state store's map; it doubles when it is full. */
 const FIRST_MAP_BYTES = 1024 * 1024 * 1024;
 const SPACE_RETRY_MS = 1000;
-/**
- * Written when the first log segment is durable: from then on a directory without a log is a loss.
- */
-const COMPLETE_MARK = "complete.json";
-const IDENTITY_NAME = "identity.json";
-const RESTORED_NAME = "restored.json";
-const FORCING_NAME = "forcing.json";
 
 type Done = (result: Result<Disk, DiskCode>) => void;
 

@@ -7,9 +7,11 @@
 import { readFileSync } from "node:fs";
 import { EXIT_FATAL, processFatal } from "../sys.js";
 import { startServer } from "./assemble.js";
-import { makeConfig } from "./flags/config.js";
+import type { LoggerPort } from "../ports.js";
+import { type ServerConfig, makeConfig } from "./flags/config.js";
 import { EXIT_CLEAN, EXIT_USAGE } from "./flags/exit-codes.js";
 import { readFlags } from "./flags/flags.js";
+import { type ForceOrder, forceMistake, forcedFlags } from "./flags/force-flags.js";
 import { helpText } from "./flags/help.js";
 import { makeLogger } from "./logs.js";
 import { LogLines } from "./metrics/log-lines.js";
@@ -58,10 +60,9 @@ export async function run(argumentsList: readonly string[], signals: Signals): P
     return probeOnce(inline === "" ? (argumentsList[at + 1] ?? "") : inline);
   }
   const welcome = argumentsList.includes("--welcome");
-  const raw = readFlags(
-    argumentsList.filter((argument) => argument !== "--welcome"),
-    process.env,
-  );
+  const forced = forcedFlags(argumentsList.filter((argument) => argument !== "--welcome"));
+  if (!forced.ok) refuse(forced.message);
+  const raw = readFlags(forced.value.rest, process.env);
   if (!raw.ok) refuse(raw.message);
   const config = makeConfig(raw.value, process.env);
   if (!config.ok) refuse(config.message);
@@ -69,12 +70,23 @@ export async function run(argumentsList: readonly string[], signals: Signals): P
   const { logLevel, logFormat, nodeName } = config.value;
   const logger = makeLogger(logLevel, logFormat, nodeName, lines);
   for (const warning of raw.value.warnings) logger.log("warn", warning);
+  if (forced.value.order !== null) return force(config.value, forced.value.order, logger);
   const started = await startServer(config.value, logger, lines);
   if (!started.ok) refuse(started.message, started.code === "storage" ? EXIT_FATAL : EXIT_USAGE);
   const server = started.value;
   signals.attach(server, welcome);
   process.stdout.write(`${server.listeningLine}\n`);
   if (welcome) process.stdout.write(welcomeText(server.addresses, config.value));
+}
+
+/** Makes a new cluster of a directory, and ends the process. */
+async function force(config: ServerConfig, order: ForceOrder, logger: LoggerPort): Promise<never> {
+  const mistake = forceMistake(config);
+  if (mistake !== null) refuse(mistake);
+  const { forceNewCluster, systemConsole } = await import("./forcing/force-cluster.js");
+  const done = await forceNewCluster(config, order, logger, systemConsole);
+  if (!done.ok) refuse(`--force-new-cluster: ${done.message}`, EXIT_FATAL);
+  process.exit(EXIT_CLEAN);
 }
 
 function watchFaults(): void {

@@ -41,7 +41,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   disk: [["log", "store"]],
   grpc: [["calls"], ["batch", "services"]],
   rest: [["json"], ["http"], ["routes"]],
-  server: [["flags", "metrics"], ["security"], ["listeners", "restoring"]],
+  server: [["flags", "metrics"], ["security"], ["listeners", "restoring"], ["forcing"]],
   client: [
     ["values"],
     ["time"],

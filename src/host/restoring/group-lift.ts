@@ -15,13 +15,17 @@ import type { RowFlush } from "./row-flush.js";
 
 const ROWS_PER_TURN = 1024;
 
-/** Lifts one group; its machine is closed, and all that it applied is in the memtable or below. */
+/**
+ * Lifts one group; its machine is closed, and all that it applied is in the memtable or below.
+ * `last`: called before the last flush.
+ */
 export function liftGroup(
   rows: RowFlush,
   { partition, record }: { readonly partition: PartitionId; readonly record: GroupRecord },
   order: RestoreOrder,
   timer: TimerPort,
   done: RestoreDone<RestoredGroup>,
+  last: () => void = () => undefined,
 ): void {
   const group = new RestoredGroup(rows.memtable, partition, record, order);
   const slice = (): void => {
@@ -30,7 +34,10 @@ export function liftGroup(
       const what = `A floor of partition ${partition} would be larger than 2^62.`;
       return done(failure("IoError", what));
     }
-    if (said === "done") return rows.flush((flushed) => done(flushed.ok ? ok(group) : flushed));
+    if (said === "done") {
+      last();
+      return rows.flush((flushed) => done(flushed.ok ? ok(group) : flushed));
+    }
     if (!rows.isDue) return timer.soon(slice);
     rows.flush((flushed) => (flushed.ok ? timer.soon(slice) : done(flushed)));
   };

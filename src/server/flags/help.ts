@@ -39,6 +39,9 @@ export function helpText(version: string): string {
     "Other:",
     "  --help, --version      print and exit",
     "  --probe <url>          one GET, at most 2 s: exit code 0 for an answer of 2xx, else 1",
+    "  --force-new-cluster <cluster id> [--yes]",
+    "                         a majority is lost for good: make a cluster of one of this data directory,",
+    "                         while no server runs; says first what is lost",
     "  --print-token-hash     read a token from standard input, print its hash for the token file",
   ];
   let area = "";
