@@ -7,6 +7,7 @@
  * and tells, and the node serves all the same.
  */
 import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
 import { type Result, failure, ok } from "../base/result.js";
 import { RealArchive, signatures } from "../disk/archive.js";
 import type { BackupWitness, BackupWorld } from "../operations/api/backup-world.js";
@@ -14,6 +15,7 @@ import type { LoggerPort } from "../ports.js";
 import type { ServerConfig } from "./flags/config.js";
 import type { Metrics } from "./metrics/metrics.js";
 import type { AuditLog } from "./security/audit.js";
+import { RestoreProcess } from "./restoring/restore-process.js";
 import { readSecretBytes } from "./security/secret-file.js";
 
 const KEY_MIN_BYTES = 32;
@@ -58,6 +60,25 @@ function witness(metrics: Metrics, audit: AuditLog): BackupWitness {
   };
 }
 
+/** null where no restore may write, or there is nothing to restore from. */
+function restoring(
+  config: ServerConfig,
+  key: Uint8Array | null,
+  logger: LoggerPort,
+): RestoreProcess | null {
+  const { restoreRoot, backupDir, storage, storagePath, walPath } = config;
+  const { storageMaxBytes: storeMaxBytes, kernels, nodeName } = config;
+  if (restoreRoot === null || backupDir === null) return null;
+  const storagePaths = [storagePath, ...(walPath === null ? [] : [walPath])];
+  const settings = {
+    // The program that runs: a child of it restores.
+    ...{ programPath: process.argv[1] ?? "", restoreRoot: resolve(restoreRoot), backupDir },
+    ...{ storagePaths: storage === "memory" ? [] : storagePaths, key, storeMaxBytes },
+    ...{ kernels, nodeName },
+  };
+  return new RestoreProcess(settings, logger);
+}
+
 /** `key`: by `readKey`. */
 export function backupWorld(
   config: ServerConfig,
@@ -74,7 +95,7 @@ export function backupWorld(
     retention: { maxChains: backupMaxChains, maxAgeMs: backupMaxAgeMs, maxBytes: backupMaxBytes },
     collectEveryMs: config.backupGcIntervalMs,
     taking: null,
-    restoring: null,
+    restoring: restoring(config, key, logger),
     witness: witness(metrics, audit),
   };
 }

@@ -140,3 +140,35 @@ function childOf(parent: number): number {
   }
   return 0;
 }
+
+t.test("3.7 a node that serves restores what it is asked for, and goes on", async (t) => {
+  const catalogue = new DiskCatalogue(join(directory.path, "asked"));
+  catalogue.write(20);
+  catalogue.take(1);
+  catalogue.write(5);
+  catalogue.take(2, 1);
+  const [port = 0] = await freePorts(1);
+  const node = start(
+    ...([join(catalogue.path, "live"), 1, port] as const),
+    `--pitr-backup-dir=${catalogue.backupDir}`,
+    "--pitr-backup-cluster-id=prod",
+    `--pitr-restore-root=${catalogue.restoreRoot}`,
+  );
+  await node.ready();
+  const leafBackupId = "00000000-0000-0000-0000-000000000002";
+  const targetDir = join(catalogue.restoreRoot, "by-rest");
+  const answer = await post(node, "/v1/restore", { leafBackupId, targetDir, sequenceSkip: 3 });
+  t.match(answer, { targetDir, partitionsRestored: 3, outcome: 0, sequencesAheadCount: 0 });
+  t.equal((answer["chain"] as unknown[]).length, 2);
+  t.match(await post(node, "/v1/restore", { leafBackupId, targetDir }), {
+    outcome: "TargetConflict",
+  });
+  const live = join(catalogue.path, "live", "new");
+  t.match(await post(node, "/v1/restore", { leafBackupId, targetDir: live }), {
+    outcome: "TargetConflict",
+  });
+  const early = { leafBackupId, targetDir: `${targetDir}-2`, targetTimeMs: 5 };
+  t.match(await post(node, "/v1/restore", early), { outcome: "TargetOutsideCoverage" });
+  t.same(readdirSync(catalogue.restoreRoot).sort(), ["by-rest", "restore_1.claim"]);
+  await node.stop();
+});
