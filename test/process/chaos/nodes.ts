@@ -6,11 +6,11 @@
  */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import {
   ServerProcess,
   endAll,
+  freePorts,
   serverMain,
   sleep,
   temporaryDirectory,
@@ -40,15 +40,6 @@ const WIPED_WAIT_MS = 30_000;
 export const WIPED_WORDS = /--cluster-leave --member \d+/;
 const FILLER_CHUNK_BYTES = 1024 * 1024;
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("a listener has a port");
-  return address.port;
-}
-
 export class ChaosNodes {
   readonly network = new ChaosNetwork();
   readonly ports = new Map<number, NodePorts>();
@@ -77,11 +68,14 @@ export class ChaosNodes {
   ): Promise<ChaosNodes> {
     const nodes = new ChaosNodes(count, factor, flags);
     const members: string[] = [];
-    for (let node = 1; node <= count; node++) {
-      const ports = { grpc: await freePort(), http: await freePort(), peer: await freePort() };
-      nodes.ports.set(node, ports);
-      members.push(`${node}=${await nodes.network.open(node, ports.peer)}`);
-    }
+    // All at once: a port that was let go may be drawn again, for another node or for the way to it.
+    await freePorts(3 * count, async (drawn) => {
+      for (const node of nodes.all) {
+        const [grpc, http, peer] = drawn.slice(3 * node - 3) as [number, number, number];
+        nodes.ports.set(node, { grpc, http, peer });
+        members.push(`${node}=${await nodes.network.open(node, peer)}`);
+      }
+    });
     nodes.members = members.join(",");
     nodes.mountSmallDisk(count);
     for (let node = 1; node <= count; node++) nodes.launch(node);

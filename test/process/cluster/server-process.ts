@@ -131,8 +131,14 @@ export function sleep(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-/** Ports that were free a moment ago: a list of first members needs them before anybody starts. */
-export async function freePorts(count: number): Promise<number[]> {
+/**
+ * Ports that were free a moment ago: a list of first members needs them before anybody starts. Whoever listens in
+ * `whileHeld` gets none of them.
+ */
+export async function freePorts(
+  count: number,
+  whileHeld: (ports: readonly number[]) => Promise<void> = () => Promise.resolve(),
+): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports: number[] = [];
   for (const server of servers) {
@@ -140,6 +146,7 @@ export async function freePorts(count: number): Promise<number[]> {
     const address = server.address();
     if (address !== null && typeof address !== "string") ports.push(address.port);
   }
+  await whileHeld(ports);
   for (const server of servers) await new Promise((resolve) => server.close(resolve));
   return ports;
 }
