@@ -6,6 +6,7 @@ import type { RecordBug } from "../records.js";
 import { backup } from "./bug.js";
 import { cutBugs } from "./cut.js";
 import { collectionBugs } from "./collection.js";
+import { engineBugs } from "./engine.js";
 import { backupFileBugs } from "./files.js";
 import { logBugs } from "./log.js";
 import { restoringBugs } from "./restoring.js";
@@ -77,4 +78,5 @@ export const backupBugs: readonly RecordBug[] = [
   ...restoringBugs,
   ...backupFileBugs,
   ...collectionBugs,
+  ...engineBugs,
 ];

@@ -359,3 +359,38 @@ t.test("P-137 of two restores at the same time one knows what the other set", (t
   }
   t.end();
 });
+
+t.test("P-130 a replay that leads elsewhere than the live replica was is refused", (t) => {
+  const bench = new RestoreBench();
+  const [, first] = bench.cluster.groups;
+  if (first === undefined) throw new Error("no group");
+  const trailer = first.trailer.bind(first);
+  // The mark of a replica that had gone another way.
+  first.trailer = () => {
+    const made = trailer();
+    return { ...made, end: { ...made.end, chain: "0123456789abcdef" } };
+  };
+  bench.cluster.take(1);
+  t.match(bench.said(), /^CorruptArtifact: .*another state than there was/);
+  t.same(left(bench), []);
+  t.end();
+});
+
+t.test("P-140 what is read back and is not what was written ends the restore", (t) => {
+  const bench = new RestoreBench();
+  bench.cluster.take(1);
+  bench.atTurn = () => {
+    if (bench.progress.every(({ phase }) => phase !== "publishing")) return;
+    bench.atTurn = () => undefined;
+    const store = bench.state();
+    let some: Uint8Array | null = null;
+    store.scan(new Uint8Array([2]), null, (key) => {
+      some = key;
+      return false;
+    });
+    if (some !== null) store.write([{ key: some, value: null }], () => undefined);
+  };
+  t.match(bench.said(), /^IoError: Partition \d was read back/);
+  t.same(left(bench), []);
+  t.end();
+});
